@@ -1,0 +1,82 @@
+# Everything a user, a developer or CI runs. Needs Python ≥ 3.11 with pip; the rest goes into .venv.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+# folders too: their time changes when a file goes away
+SOURCES := $(shell find src ! -path '*/__pycache__*')
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.NOTPARALLEL:
+.PHONY: help demo test check format bench docs reference clean
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@echo "  PYTHON=python3.12 chooses the interpreter that .venv is made with."
+
+demo: $(VENV)/.installed ## train a small BERT from nothing and fill blanks (MINUTES=N)
+	$(BIN)/bertkit demo $(if $(MINUTES),--minutes $(MINUTES))
+
+test: $(VENV)/.installed $(VENV)/.dev ## run the tests on the installed package (PYTEST_FLAGS=...)
+	$(BIN)/python -m pytest $(PYTEST_FLAGS)
+
+check: $(VENV)/.installed $(VENV)/.dev ## style, types, floors, documentation
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python tools/write_reference.py --check
+	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
+
+format: $(VENV)/.dev ## put the code into the house style
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(VENV)/.installed $(VENV)/.dev ## run every benchmark, one after the other
+	@set -e; for benchmark in $(sort $(wildcard benchmarks/bench_*.py)); do \
+	  echo "== $$benchmark"; $(BIN)/python "$$benchmark"; done
+
+docs: $(VENV)/.installed $(VENV)/.dev reference ## build the documentation into docs/_build/html
+	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
+	@echo "open docs/_build/html/index.html"
+
+reference: $(VENV)/.installed ## write the pages of docs/reference that are made from the code
+	$(BIN)/python tools/write_reference.py
+
+clean: ## remove what was built, .venv too
+	rm -rf $(VENV) build dist docs/_build .coverage .coverage.* .hypothesis .import_linter_cache \
+	  .mypy_cache .pytest_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# A stamp is made when its step has ended well, so an interrupted step is done again.
+
+$(VENV)/.created:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "bertkit needs Python 3.11 or newer, and '$(PYTHON)' isn't;" \
+	    "name another one: make PYTHON=python3.12" >&2; exit 1; }
+	@echo "Making $(VENV) with $$($(PYTHON) --version)"
+	@if $(PYTHON) -c 'import ensurepip' 2>/dev/null; then \
+	  $(PYTHON) -m venv $(VENV); \
+	else \
+	  $(PYTHON) -m venv --without-pip $(VENV) && \
+	  $(PYTHON) -m pip --quiet --python $(BIN)/python install pip; \
+	fi || { echo "'$(PYTHON)' can't make a virtual environment;" \
+	  "on Debian and Ubuntu: apt install python3-venv" >&2; exit 1; }
+	@touch $@
+
+# PyTorch alone and first: of two builds of one version pip takes the one with a local label, which
+# is the CPU build where the registry has it.
+$(VENV)/.torch: constraints.txt | $(VENV)/.created
+	$(PIP) install --quiet --upgrade --constraint constraints.txt pip
+	$(PIP) install --constraint constraints.txt torch hatchling
+	@touch $@
+
+$(VENV)/.installed: pyproject.toml constraints.txt $(SOURCES) | $(VENV)/.torch
+	$(PIP) install --quiet --no-build-isolation --constraint constraints.txt '.[tensorboard]'
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml constraints.txt | $(VENV)/.torch
+	$(PIP) install --quiet --constraint constraints.txt --group dev
+	@touch $@

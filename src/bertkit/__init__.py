@@ -1,0 +1,42 @@
+"""bertkit: BERT, whole, from raw text to a filled blank.
+
+The public names are loaded when they are first used, so that `import bertkit` (and with it
+`bertkit --help`) doesn't load torch.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from bertkit._version import __version__
+
+if TYPE_CHECKING:
+    from bertkit.base.errors import BertkitError as BertkitError
+    from bertkit.inference.fill_mask import FillMask as FillMask
+    from bertkit.inference.next_sentence import NextSentence as NextSentence
+    from bertkit.models.bert.config import BertConfig as BertConfig
+    from bertkit.models.bert.encoder import BertModel as BertModel
+    from bertkit.models.bert.heads import BertForPreTraining as BertForPreTraining
+    from bertkit.tokenization.tokenizer import Tokenizer as Tokenizer
+
+_HOMES = {
+    "BertConfig": "bertkit.models.bert.config",
+    "BertForPreTraining": "bertkit.models.bert.heads",
+    "BertModel": "bertkit.models.bert.encoder",
+    "BertkitError": "bertkit.base.errors",
+    "FillMask": "bertkit.inference.fill_mask",
+    "NextSentence": "bertkit.inference.next_sentence",
+    "Tokenizer": "bertkit.tokenization.tokenizer",
+}
+
+__all__ = ["__version__", *_HOMES]  # noqa: PLE0604 - the table is the list
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name from its home (PEP 562)."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'bertkit' has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,89 @@
+"""Progress that a person can watch: a bar with rate and ETA, or plain lines where no one watches.
+
+All of it goes to standard error, so that standard output stays machine-readable.
+"""
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Protocol
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    TextColumn,
+    TimeRemainingColumn,
+    TransferSpeedColumn,
+)
+
+LINE_INTERVAL_SECONDS = 10.0
+
+
+class ProgressBar(Protocol):
+    """What a worker needs of a progress display."""
+
+    def advance(self, amount: int) -> None:
+        """Count work that is done, in the display's unit."""
+
+
+class _Bar:
+    def __init__(self, progress: Progress, description: str, total: int | None) -> None:
+        self._progress = progress
+        self._task = progress.add_task(description, total=total)
+
+    def advance(self, amount: int) -> None:
+        self._progress.advance(self._task, amount)
+
+
+class _Lines:
+    def __init__(self, description: str, total: int | None, is_bytes: bool) -> None:
+        self._description, self._total, self._is_bytes = description, total, is_bytes
+        self._done = 0
+        self._started = self._last = time.monotonic()
+
+    def advance(self, amount: int) -> None:
+        self._done += amount
+        now = time.monotonic()
+        if now - self._last < LINE_INTERVAL_SECONDS:
+            return
+        self._last = now
+        rate = self._done / (now - self._started)
+        scale, unit = (1e6, " MB") if self._is_bytes else (1, "")
+        text = f"{self._description}: {self._done / scale:,.0f}{unit}, {rate / scale:,.1f}{unit}/s"
+        if self._total and rate:
+            text += f", {max(0.0, self._total - self._done) / rate:,.0f} s left"
+        sys.stderr.write(text + "\n")
+
+
+@contextmanager
+def show_progress(
+    description: str, total: int | None, *, is_bytes: bool = False
+) -> Iterator[ProgressBar]:
+    """Show how far a piece of work has come, with its rate and the time left.
+
+    Args:
+        description: what is being done, for people.
+        total: the amount of work, or None when nobody knows.
+        is_bytes: the unit is a byte, shown as MB and MB/s.
+    """
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield _Lines(description, total, is_bytes)
+        return
+    columns: list[ProgressColumn] = (
+        [DownloadColumn(), TransferSpeedColumn()] if is_bytes else [MofNCompleteColumn()]
+    )
+    with Progress(
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        *columns,
+        TimeRemainingColumn(),
+        console=console,
+        transient=True,
+    ) as progress:
+        yield _Bar(progress, description, total)

@@ -1,0 +1,68 @@
+"""Strict settings: one frozen definition serves flags, TOML, documentation and the stored copy."""
+
+import hashlib
+import reprlib
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from bertkit.base.errors import SettingsError
+
+_SHORT = reprlib.Repr()
+_SHORT.maxstring = _SHORT.maxother = 80  # characters
+
+
+class Settings(BaseModel):
+    """Base of all settings: immutable, and a key that it doesn't know is an error.
+
+    Each field carries its meaning, unit and range in `Field(description=…)`, which is what
+    `--help` and the reference show.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    def fingerprint(self) -> str:
+        """SHA-256 of the settings, equal for equal settings."""
+        return hashlib.sha256(self.model_dump_json().encode()).hexdigest()
+
+
+SettingsType = TypeVar("SettingsType", bound=Settings)
+
+
+def parse_settings(kind: type[SettingsType], values: dict[str, Any], source: str) -> SettingsType:
+    """Build settings from foreign values, with an error a user can act on.
+
+    Args:
+        kind: the settings class.
+        values: field names and values.
+        source: where the values came from, for the message.
+
+    Raises:
+        SettingsError: a key is unknown, missing, or has a wrong value; all are listed.
+    """
+    try:
+        return kind.model_validate(values)
+    except ValidationError as error:
+        raise SettingsError(f"{source}: {describe_validation(error)}") from None
+
+
+def describe_validation(error: ValidationError) -> str:
+    """Say in one line which fields are wrong, and how."""
+    problems = []
+    for detail in error.errors(include_url=False):
+        name = ".".join(str(part) for part in detail["loc"])
+        message = detail["msg"].removeprefix("Value error, ")
+        has_input = detail["type"] not in {"missing", "value_error"}
+        shown = f" (got {_SHORT.repr(detail['input'])})" if has_input else ""
+        problems.append(f"{name}: {message}{shown}" if name else f"{message}{shown}")
+    return "; ".join(problems)
+
+
+def list_differences(old: Settings, new: Settings) -> list[str]:
+    """Name each field that differs, as `name: old → new`."""
+    before, after = old.model_dump(mode="json"), new.model_dump(mode="json")
+    return [
+        f"{name}: {before.get(name)!r} → {after.get(name)!r}"
+        for name in sorted(before.keys() | after.keys())
+        if before.get(name) != after.get(name)
+    ]

@@ -1,0 +1,1 @@
+"""Checkpoint formats: (config dict, named tensors) ↔ files. Knows names, and no model class."""

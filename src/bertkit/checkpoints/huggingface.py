@@ -1,0 +1,216 @@
+"""Hugging Face folders: `config.json` and `model.safetensors`, and the table of their names.
+
+The table says for each of our tensors which foreign ones it is made of; several are joined along
+their first dimension. Reading it from right to left writes the same folder back.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
+from torch import Tensor
+
+from bertkit.base.errors import CheckpointError, DamagedFileError, MissingFileError
+from bertkit.base.files import make_folder, read_json, write_file, write_json
+from bertkit.checkpoints.run_folder import find_model_folder
+
+CONFIG_FILE = "config.json"
+WEIGHTS_FILE = "model.safetensors"
+HEADER_LIMIT_BYTES = 8 << 20
+
+EMBEDDINGS = "encoder.embeddings"
+LAYER = "encoder.layers.{layer}"
+THEIR_LAYER = "bert.encoder.layer.{layer}"
+
+# Ours: theirs. `{layer}` counts from 0.
+BERT_NAMES: dict[str, tuple[str, ...]] = {
+    f"{EMBEDDINGS}.word.weight": ("bert.embeddings.word_embeddings.weight",),
+    f"{EMBEDDINGS}.position.weight": ("bert.embeddings.position_embeddings.weight",),
+    f"{EMBEDDINGS}.token_type.weight": ("bert.embeddings.token_type_embeddings.weight",),
+    f"{EMBEDDINGS}.norm.weight": ("bert.embeddings.LayerNorm.weight",),
+    f"{EMBEDDINGS}.norm.bias": ("bert.embeddings.LayerNorm.bias",),
+    f"{LAYER}.attention.query_key_value.weight": (
+        f"{THEIR_LAYER}.attention.self.query.weight",
+        f"{THEIR_LAYER}.attention.self.key.weight",
+        f"{THEIR_LAYER}.attention.self.value.weight",
+    ),
+    f"{LAYER}.attention.query_key_value.bias": (
+        f"{THEIR_LAYER}.attention.self.query.bias",
+        f"{THEIR_LAYER}.attention.self.key.bias",
+        f"{THEIR_LAYER}.attention.self.value.bias",
+    ),
+    f"{LAYER}.attention.output.weight": (f"{THEIR_LAYER}.attention.output.dense.weight",),
+    f"{LAYER}.attention.output.bias": (f"{THEIR_LAYER}.attention.output.dense.bias",),
+    f"{LAYER}.attention_norm.weight": (f"{THEIR_LAYER}.attention.output.LayerNorm.weight",),
+    f"{LAYER}.attention_norm.bias": (f"{THEIR_LAYER}.attention.output.LayerNorm.bias",),
+    f"{LAYER}.feed_forward.up.weight": (f"{THEIR_LAYER}.intermediate.dense.weight",),
+    f"{LAYER}.feed_forward.up.bias": (f"{THEIR_LAYER}.intermediate.dense.bias",),
+    f"{LAYER}.feed_forward.down.weight": (f"{THEIR_LAYER}.output.dense.weight",),
+    f"{LAYER}.feed_forward.down.bias": (f"{THEIR_LAYER}.output.dense.bias",),
+    f"{LAYER}.feed_forward_norm.weight": (f"{THEIR_LAYER}.output.LayerNorm.weight",),
+    f"{LAYER}.feed_forward_norm.bias": (f"{THEIR_LAYER}.output.LayerNorm.bias",),
+    "pooler.dense.weight": ("bert.pooler.dense.weight",),
+    "pooler.dense.bias": ("bert.pooler.dense.bias",),
+    "masked_lm.dense.weight": ("cls.predictions.transform.dense.weight",),
+    "masked_lm.dense.bias": ("cls.predictions.transform.dense.bias",),
+    "masked_lm.norm.weight": ("cls.predictions.transform.LayerNorm.weight",),
+    "masked_lm.norm.bias": ("cls.predictions.transform.LayerNorm.bias",),
+    "masked_lm.bias": ("cls.predictions.bias",),
+    "next_sentence.weight": ("cls.seq_relationship.weight",),
+    "next_sentence.bias": ("cls.seq_relationship.bias",),
+}
+
+# Copies that some folders hold of a tensor that they also hold under its own name.
+COPIES = {
+    "cls.predictions.decoder.weight": "bert.embeddings.word_embeddings.weight",
+    "cls.predictions.decoder.bias": "cls.predictions.bias",
+}
+# What isn't a weight, and the heads that a bare encoder leaves out.
+DROPPED = ("bert.embeddings.position_ids",)
+HEADS_PREFIX = "cls."
+
+
+def read_folder(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    """Read config and tensors under their foreign names, the `bert.` prefix always present.
+
+    Args:
+        path: a Hugging Face folder, or a run of `bertkit pretrain` (its newest whole checkpoint).
+
+    Raises:
+        MissingFileError: no model is there.
+        DamagedFileError: a file was cut short, altered, or isn't of its format.
+    """
+    folder = find_model_folder(path)
+    config = read_json(folder / CONFIG_FILE, limit_bytes=1 << 20)
+    if not isinstance(config, dict):
+        raise DamagedFileError(f"{folder / CONFIG_FILE} must hold one JSON object")
+    tensors = read_safetensors(folder / WEIGHTS_FILE)
+    if not any(name.startswith("bert.") for name in tensors):
+        tensors = {
+            name if name.startswith(HEADS_PREFIX) else f"bert.{name}": tensor
+            for name, tensor in tensors.items()
+        }
+    return config, tensors
+
+
+def write_folder(folder: Path, config: dict[str, Any], tensors: dict[str, Tensor]) -> None:
+    """Write config and tensors under their foreign names.
+
+    Raises:
+        StorageError: the disk refused.
+    """
+    make_folder(folder)
+    if not any(name.startswith(HEADS_PREFIX) for name in tensors):
+        tensors = {name.removeprefix("bert."): tensor for name, tensor in tensors.items()}
+    write_json(folder / CONFIG_FILE, config)
+    write_safetensors(folder / WEIGHTS_FILE, tensors)
+
+
+def import_tensors(
+    foreign: dict[str, Tensor], expected: dict[str, tuple[int, ...]], source: Path
+) -> dict[str, Tensor]:
+    """Turn foreign tensors into ours, each exactly once, as float32.
+
+    Args:
+        foreign: tensors under foreign names, `bert.` prefix present.
+        expected: our names and shapes.
+        source: where they came from, for messages.
+
+    Raises:
+        CheckpointError: one message lists what is missing, left over, or of the wrong shape.
+    """
+    left = dict(foreign)
+    problems: list[str] = []
+    tensors = {}
+    for name, shape in expected.items():
+        their_names = _their_names(name)
+        missing = [their for their in their_names if their not in foreign]
+        if missing:
+            problems.append(f"missing {', '.join(missing)}")
+            continue
+        parts = [left.pop(their).float() for their in their_names]
+        if any(part.dim() != len(shape) or part.shape[1:] != shape[1:] for part in parts) or (
+            sum(part.shape[0] for part in parts) != shape[0]
+        ):
+            shapes = ", ".join(str(list(part.shape)) for part in parts)
+            problems.append(f"{their_names[0]} is {shapes} and must be {list(shape)}")
+            continue
+        tensors[name] = parts[0].contiguous() if len(parts) == 1 else torch.cat(parts)
+    problems += _leftovers(left, foreign, has_heads="masked_lm.bias" in expected)
+    if problems:
+        shown = "; ".join(problems[:8]) + (f"; and {len(problems) - 8} more" * (len(problems) > 8))
+        raise CheckpointError(f"{source} doesn't fit its config: {shown}")
+    return tensors
+
+
+def export_tensors(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Our tensors under their foreign names, split where several were joined."""
+    foreign = {}
+    for name, tensor in tensors.items():
+        their_names = _their_names(name)
+        parts = tensor.chunk(len(their_names))
+        foreign.update(
+            {their: part.contiguous() for their, part in zip(their_names, parts, strict=True)}
+        )
+    return foreign
+
+
+def read_safetensors(path: Path) -> dict[str, Tensor]:
+    """Read all tensors of a file that may come from anyone.
+
+    Raises:
+        MissingFileError: there is no such file.
+        DamagedFileError: its header is too large or the file isn't whole.
+    """
+    if not path.is_file():
+        raise MissingFileError(f"{path} doesn't exist; a model folder has one")
+    with path.open("rb") as stream:
+        start = stream.read(8)
+    header_bytes = int.from_bytes(start, "little")
+    if len(start) < 8 or header_bytes > HEADER_LIMIT_BYTES:
+        raise DamagedFileError(
+            f"{path} isn't a safetensors file: its header would have {header_bytes:,} bytes,"
+            f" and none needs more than {HEADER_LIMIT_BYTES:,}"
+        )
+    try:
+        with safe_open(path, framework="pt") as file:
+            return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except SafetensorError as error:
+        raise DamagedFileError(f"{path} isn't a whole safetensors file: {error}") from None
+
+
+def write_safetensors(path: Path, tensors: dict[str, Tensor]) -> None:
+    """Write tensors durably.
+
+    Raises:
+        StorageError: the disk refused.
+    """
+    write_file(path, save(tensors, metadata={"format": "pt"}))
+
+
+def _their_names(name: str) -> tuple[str, ...]:
+    """Look one of our names up in the table."""
+    if not name.startswith("encoder.layers."):
+        return BERT_NAMES[name]
+    layer, _, rest = name.removeprefix("encoder.layers.").partition(".")
+    return tuple(their.format(layer=layer) for their in BERT_NAMES[f"{LAYER}.{rest}"])
+
+
+def _leftovers(
+    left: dict[str, Tensor], foreign: dict[str, Tensor], *, has_heads: bool
+) -> list[str]:
+    """Name each foreign tensor that was not used and may not be dropped."""
+    problems = []
+    for name, tensor in left.items():
+        original = foreign.get(COPIES.get(name, ""))
+        if original is not None and not torch.equal(tensor, original):
+            problems.append(f"{name} must equal {COPIES[name]}, and doesn't")
+        elif (
+            original is None
+            and name not in DROPPED
+            and (has_heads or not name.startswith(HEADS_PREFIX))
+        ):
+            problems.append(f"unknown {name}")
+    return problems

@@ -1,0 +1,114 @@
+"""A run's folder: its checkpoints, whole or absent, newest first, the oldest removed.
+
+`run/settings.json` says what the run was begun with, `run/log.jsonl` has one event a line, and
+`run/checkpoints/step-00001000/` is a Hugging Face folder with the optimiser and the run's state
+beside the model, and a `manifest.json` with size and checksums of each file.
+"""
+
+import json
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from bertkit.base.errors import DamagedFileError, MissingFileError
+from bertkit.base.files import (
+    CHUNK_BYTES,
+    Checksums,
+    FileRecord,
+    read_json,
+    remove_folder,
+    verify_file,
+    write_json,
+)
+
+CHECKPOINTS = "checkpoints"
+MANIFEST = "manifest.json"
+STEP_PREFIX = "step-"
+
+
+class CheckpointManifest(BaseModel):
+    """What a checkpoint holds, file by file."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    format_version: int = 1
+    step: int
+    files: dict[str, FileRecord]
+
+
+def checkpoint_path(run: Path, step: int) -> Path:
+    """Where the checkpoint after `step` steps is."""
+    return run / CHECKPOINTS / f"{STEP_PREFIX}{step:08d}"
+
+
+def list_checkpoints(run: Path) -> list[Path]:
+    """Checkpoints of a run, oldest first; unfinished and foreign names are passed over."""
+    names = (run / CHECKPOINTS).glob(f"{STEP_PREFIX}*")
+    return sorted(path for path in names if path.name.removeprefix(STEP_PREFIX).isdigit())
+
+
+def seal_checkpoint(folder: Path, step: int) -> None:
+    """Write the manifest over all files in a checkpoint that is otherwise complete."""
+    files = {path.name: _record(path) for path in sorted(folder.iterdir())}
+    manifest = CheckpointManifest(step=step, files=files)
+    write_json(folder / MANIFEST, json.loads(manifest.model_dump_json()))
+
+
+def verify_checkpoint(folder: Path) -> CheckpointManifest:
+    """Hold each file against the manifest.
+
+    Raises:
+        MissingFileError: a file or the manifest is gone.
+        DamagedFileError: a file isn't what was written.
+    """
+    path = folder / MANIFEST
+    try:
+        manifest = CheckpointManifest.model_validate_json(json.dumps(read_json(path)))
+    except ValidationError as error:
+        raise DamagedFileError(f"{path} isn't a checkpoint's manifest: {error}") from None
+    for name, record in manifest.files.items():
+        if Path(name).name != name:
+            raise DamagedFileError(f"{path} names a file outside its folder: {name!r}")
+        verify_file(folder / name, record)
+    return manifest
+
+
+def rotate_checkpoints(run: Path, keep: int) -> None:
+    """Remove all but the newest `keep` checkpoints."""
+    for path in list_checkpoints(run)[:-keep]:
+        remove_folder(path)
+
+
+def find_model_folder(path: Path) -> Path:
+    """The folder that holds `config.json`: `path` itself, or a run's newest checkpoint, verified.
+
+    Raises:
+        MissingFileError: there is neither.
+        DamagedFileError: the newest checkpoint is damaged.
+    """
+    if (path / MANIFEST).is_file() and (path / "config.json").is_file():
+        verify_checkpoint(path)
+        return path
+    if (path / "config.json").is_file():
+        return path
+    checkpoints = list_checkpoints(path)
+    if checkpoints:
+        verify_checkpoint(checkpoints[-1])
+        return checkpoints[-1]
+    if (path / CHECKPOINTS).is_dir() or (path / "settings.json").is_file():
+        raise MissingFileError(
+            f"the run {path} has no checkpoint yet; let `bertkit pretrain` go on"
+        )
+    what = "is no model folder" if path.is_dir() else "doesn't exist"
+    raise MissingFileError(
+        f"{path} {what}: expected a run of `bertkit pretrain`, or a folder with"
+        " config.json, model.safetensors and vocab.txt"
+    )
+
+
+def _record(path: Path) -> FileRecord:
+    checksums = Checksums()
+    with path.open("rb") as stream:
+        while data := stream.read(CHUNK_BYTES):
+            checksums.update(data)
+    return checksums.record()

@@ -1,0 +1,52 @@
+"""`bertkit demo`: a BERT from nothing in a few minutes."""
+
+import json as json_module
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from shlex import quote
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from bertkit.recipes.demo.settings import DemoSettings
+
+
+def demo(
+    *,
+    output: Path = Path("demo"),
+    settings: Annotated[DemoSettings, Parameter(name="*")] = DemoSettings(),  # noqa: B008
+    json: bool = False,
+) -> None:
+    """Train a small BERT on the documentation that comes with Python, and write a report.
+
+    Nothing is downloaded and no file is needed: the text is the language reference's topics, and
+    the docstrings of the standard library and of bertkit's dependencies. The same command again
+    goes on where Ctrl-C stopped it; with more minutes it trains longer.
+
+    **Examples**
+
+        bertkit demo
+
+        bertkit demo --minutes 30 --output demo-30/
+
+    Args:
+        output: Folder for the vocabulary, the shards, the run and report.html.
+        settings: What can be chosen.
+        json: Print the result as one JSON object.
+    """
+    from bertkit.recipes.demo.page import describe_result
+    from bertkit.recipes.demo.run import run_demo
+
+    result = run_demo(output, settings, say=lambda text: print(text, file=sys.stderr, flush=True))
+    if json:
+        paths = {"report": str(result.report), "run": str(result.run)}
+        print(json_module.dumps(asdict(result) | paths))
+        return
+    for example in result.examples:
+        print(f"{example.text}\n  before  {example.before}\n  after   {example.after}")
+    print(
+        f"\n{describe_result(result.accuracies)}\n"
+        f"{result.elapsed_seconds / 60:.1f} minutes in all. Report: {result.report.resolve()}\n"
+        f"Go on with: bertkit fill-mask {quote(str(result.run))} 'The function returns a [MASK].'"
+    )

@@ -1,0 +1,141 @@
+"""The `bertkit` command: finds the command, reads its TOML file, and words what goes wrong."""
+
+import os
+import sys
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from cyclopts import App, CycloptsError
+from cyclopts.config import Dict as ConfigDict
+from pydantic import ValidationError
+
+from bertkit._version import __version__
+from bertkit.base.errors import BertkitError, SettingsError
+from bertkit.base.files import read_text
+from bertkit.base.settings import describe_validation
+
+COMMANDS = {
+    "demo": "bertkit.cli.demo:demo",
+    "train-tokenizer": "bertkit.cli.train_tokenizer:train_tokenizer",
+    "prepare": "bertkit.cli.prepare:prepare",
+    "pretrain": "bertkit.cli.pretrain:pretrain",
+    "fill-mask": "bertkit.cli.fill_mask:fill_mask",
+    "next-sentence": "bertkit.cli.next_sentence:next_sentence",
+    "inspect": "bertkit.cli.inspect:inspect",
+}
+
+HELP = "BERT, whole: from raw text to a filled blank."
+CONFIG_HELP = (
+    "`--config FILE.toml` takes flags from a file with one table for each command;"
+    " flags on the command line win."
+)
+
+
+def build_app() -> App:
+    """The application; commands are imported when they are called or their help is shown."""
+    app = App(
+        name="bertkit",
+        help=HELP,
+        help_epilogue=CONFIG_HELP,
+        help_format="markdown",
+        version=__version__,
+        suppress_keyboard_interrupt=False,
+    )
+    for order, (name, target) in enumerate(COMMANDS.items()):
+        app.command(target, name=name, sort_key=order)
+    return app
+
+
+def load_commands(app: App) -> None:
+    """Import all commands, so that their list shows what each is for."""
+    for name in COMMANDS:
+        app.__getitem__(name)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command.
+
+    Returns:
+        0 for success, 2 for what a user can mend, 75 for work that a signal ended and that can
+        go on, 130 for Ctrl-C elsewhere.
+    """
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        words, config_path = take_config_flag(words)
+        app = build_app()
+        if config_path is not None:
+            app.config = [ConfigDict(read_config(config_path), source=str(config_path))]
+        if not words or words[0] in app.help_flags:
+            load_commands(app)
+        app(words, exit_on_error=False, print_error=False, result_action="return_none")
+        print(end="", flush=True)  # so that a reader who went away is noticed here
+    except BertkitError as error:
+        return fail(str(error), error.exit_code)
+    except ValidationError as error:
+        return fail(describe_validation(error), SettingsError.exit_code)
+    except CycloptsError as error:
+        return fail(describe_usage(error), SettingsError.exit_code)
+    except KeyboardInterrupt:
+        return fail("interrupted", 130)
+    except BrokenPipeError:
+        # The reader went away (`| head`); what is left in the buffer must not fail again at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 0
+
+
+def fail(message: str, exit_code: int) -> int:
+    """Print one line to standard error."""
+    print("bertkit:", *message.split(), file=sys.stderr)
+    return exit_code
+
+
+def describe_usage(error: CycloptsError) -> str:
+    """One line for a command line that can't be parsed."""
+    cause = error.__cause__
+    if isinstance(cause, ValidationError):
+        return describe_validation(cause)
+    chain = " ".join(getattr(error, "command_chain", None) or ())
+    return f"{error} (see `bertkit {chain} --help`)".replace("bertkit  ", "bertkit ")
+
+
+def take_config_flag(words: Sequence[str]) -> tuple[list[str], Path | None]:
+    """Separate `--config FILE` from the other words.
+
+    Raises:
+        SettingsError: the flag has no file.
+    """
+    rest, path = [], None
+    remaining = iter(words)
+    for word in remaining:
+        if word == "--":
+            rest += [word, *remaining]
+        elif word == "--config" or word.startswith("--config="):
+            value = word.partition("=")[2] or next(remaining, "")
+            if not value:
+                raise SettingsError("--config needs the name of a TOML file")
+            path = Path(value)
+        else:
+            rest.append(word)
+    return rest, path
+
+
+def read_config(path: Path) -> dict[str, Any]:
+    """Read a TOML file of settings.
+
+    Raises:
+        MissingFileError: there is no such file.
+        SettingsError: it isn't TOML, or has a table that no command reads.
+    """
+    try:
+        tables = tomllib.loads(read_text(path))
+    except tomllib.TOMLDecodeError as error:
+        raise SettingsError(f"{path} isn't TOML: {error}") from None
+    unknown = sorted(tables.keys() - COMMANDS.keys())
+    if unknown:
+        raise SettingsError(
+            f"{path} has tables or keys that no command reads: {', '.join(unknown)};"
+            f" tables are {', '.join(COMMANDS)}"
+        )
+    return tables

@@ -1,0 +1,29 @@
+"""`bertkit next-sentence`: does the second text follow the first?"""
+
+import json as json_module
+from pathlib import Path
+
+
+def next_sentence(
+    model: Path, first: str, second: str, /, *, device: str = "auto", json: bool = False
+) -> None:
+    """Say how likely it is that the second text follows the first.
+
+    **Examples**
+
+        bertkit next-sentence run/ "She opened the door." "The room was dark."
+
+    Args:
+        model: A run of `bertkit pretrain`, or a model folder.
+        first: What comes first.
+        second: What may come next.
+        device: auto, cpu, cuda or cuda:N.
+        json: Print one JSON object.
+    """
+    from bertkit.inference.next_sentence import NextSentence
+
+    probability = NextSentence.load(model, device)(first, second)
+    if json:
+        print(json_module.dumps({"first": first, "second": second, "is_next": probability}))
+    else:
+        print(f"{100 * probability:.1f} % that it follows")

@@ -1,0 +1,64 @@
+"""`bertkit prepare`: raw text → token shards."""
+
+import json as json_module
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from bertkit.cli.texts import Words
+from bertkit.recipes.prepare.settings import PrepareSettings
+
+
+def prepare(
+    *inputs: Words,
+    tokenizer: Path,
+    output: Path,
+    settings: Annotated[PrepareSettings, Parameter(name="*")] = PrepareSettings(),  # noqa: B008
+    workers: int | None = None,
+    json: bool = False,
+) -> None:
+    """Turn raw text into token shards for pre-training.
+
+    Reads plain text (a sentence or paragraph a line, a blank line between documents), JSONL,
+    Parquet and MediaWiki dumps, plain or as .gz, .bz2 and .zst. Interrupted work goes on with the
+    same command, and gives the same bytes for any number of workers.
+
+    **Examples**
+
+        bertkit prepare books/ reviews/ more.jsonl --tokenizer tokenizer/ --output shards/
+
+        zcat text.gz | bertkit prepare - --tokenizer tokenizer/ --output shards/
+
+    Args:
+        inputs: Files, folders, globs, - for standard input, or python-docs:.
+        tokenizer: Folder that `bertkit train-tokenizer` wrote, or a vocab.txt.
+        output: Folder for the shards.
+        settings: What can be chosen.
+        workers: Processes; by default one for each core.
+        json: Print the result as one JSON object.
+    """
+    from bertkit.recipes.prepare.run import prepare as run
+
+    result = run(inputs, tokenizer, output, settings, workers=workers)
+    manifest = result.manifest
+    if json:
+        values = manifest.model_dump(mode="json", exclude={"shards", "token_counts"})
+        values |= {"was_done": result.was_done, "elapsed_seconds": result.elapsed_seconds}
+        print(json_module.dumps(values))
+        return
+    for name, counts in (("train", manifest.train), ("held-out", manifest.held_out)):
+        print(
+            f"{name:>8}: {counts.documents:>10,} documents {counts.sentences:>12,} sentences"
+            f" {counts.tokens:>15,} tokens"
+        )
+    for line in result.report:
+        print(f"    note: {line}")
+    if not manifest.held_out.tokens and settings.held_out:
+        print("    note: no document was held out; take a larger --held-out to evaluate on some")
+    megabytes = manifest.raw_bytes / 1e6
+    if result.was_done:
+        print(f"{output} was done already: {megabytes:,.1f} MB of text")
+    else:
+        rate = result.bytes_per_second / 1e6
+        print(f"{megabytes:,.1f} MB of text in {result.elapsed_seconds:,.1f} s, {rate:,.1f} MB/s")

@@ -1,0 +1,79 @@
+"""`bertkit pretrain`: shards → a pre-trained BERT."""
+
+import json as json_module
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from bertkit.base.errors import SettingsError
+from bertkit.recipes.pretrain.settings import PretrainSettings
+
+
+def pretrain(
+    *,
+    data: Path,
+    output: Path | None = None,
+    settings: Annotated[PretrainSettings, Parameter(name="*")] = PretrainSettings(),  # noqa: B008
+    dry_run: bool = False,
+    json: bool = False,
+) -> None:
+    """Pre-train a BERT on the shards that `bertkit prepare` wrote.
+
+    Ctrl-C and SIGTERM end with a checkpoint; the same command again goes on from there, bit for
+    bit. Training with other settings in the same folder is refused; the budget may grow.
+
+    **Examples**
+
+        bertkit pretrain --data shards/ --model mini --minutes 30 --output run/
+
+        bertkit pretrain --data shards/ --model base --steps 100000 --dry-run
+
+    Args:
+        data: Folder that `bertkit prepare` wrote.
+        output: Folder of the run; needed unless --dry-run.
+        settings: What can be chosen.
+        dry_run: Measure time and memory of a few steps, print them, and write nothing.
+        json: Print the result as one JSON object.
+    """
+    if dry_run:
+        _show_dry_run(data, settings, json=json)
+        return
+    if output is None:
+        raise SettingsError("--output is missing: name the folder for the run")
+    from bertkit.recipes.pretrain.run import pretrain as run
+
+    result = run(data, output, settings)
+    if json:
+        print(json_module.dumps(asdict(result) | {"checkpoint": str(result.checkpoint)}))
+        return
+    metrics = result.metrics
+    print(
+        f"{result.num_steps:,} steps, {result.num_tokens:,} tokens,"
+        f" {result.elapsed_seconds / 60:.1f} minutes. Held-out: loss {metrics['loss']:.3f},"
+        f" masked accuracy {metrics['mlm_accuracy']:.1%}"
+        f" (perplexity {metrics['mlm_perplexity']:,.1f}),"
+        f" next-sentence accuracy {metrics['nsp_accuracy']:.1%}.\n"
+        f'Try: bertkit fill-mask {output} "She opened the [MASK]."'
+    )
+
+
+def _show_dry_run(data: Path, settings: PretrainSettings, *, json: bool) -> None:
+    from bertkit.recipes.pretrain.run import dry_run
+
+    plan = dry_run(data, settings)
+    if json:
+        print(json_module.dumps(asdict(plan)))
+        return
+    pace = plan.pace
+    seconds = plan.num_steps * pace.step_seconds
+    print(
+        f"{settings.model}: {plan.num_parameters:,} parameters on {plan.device}, {plan.precision}\n"
+        f"a step: {pace.step_seconds:.3f} s, {pace.tokens_per_step:,.0f} tokens"
+        f" ({pace.tokens_per_step / pace.step_seconds:,.0f} tokens/s,"
+        f" {plan.share_of_peak:.0%} of the matrix-product peak)\n"
+        f"an evaluation: {pace.evaluation_seconds:.1f} s\n"
+        f"memory: {pace.peak_memory_bytes / 1e9:.2f} GB at most so far\n"
+        f"the run: {plan.num_steps:,} steps, about {seconds / 60:,.1f} minutes"
+    )

@@ -1,0 +1,78 @@
+"""`bertkit train-tokenizer`: raw text → a vocabulary."""
+
+import json as json_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from bertkit.cli.texts import Words
+from bertkit.recipes.train_tokenizer.settings import TrainTokenizerSettings
+
+if TYPE_CHECKING:
+    from bertkit.recipes.train_tokenizer.run import TrainTokenizerResult
+
+
+def train_tokenizer(
+    *inputs: Words,
+    output: Path,
+    settings: Annotated[TrainTokenizerSettings, Parameter(name="*")] = TrainTokenizerSettings(),  # noqa: B008
+    overwrite: bool = False,
+    json: bool = False,
+) -> None:
+    """Train a WordPiece vocabulary on text.
+
+    The same text and settings give the same vocabulary, byte for byte. Memory doesn't grow with
+    the text. `transformers.AutoTokenizer` loads the folder, too.
+
+    **Examples**
+
+        bertkit train-tokenizer books/*.txt.gz --vocab-size 30522 --output tokenizer/
+
+        bertkit train-tokenizer articles.jsonl --no-lowercase --no-strip-accents --output cased/
+
+    Args:
+        inputs: Files, folders or globs; - for standard input; python-docs: for Python's own
+            documentation.
+        output: Folder to write.
+        settings: What can be chosen.
+        overwrite: Replace an older tokenizer in that folder.
+        json: Print the result as one JSON object.
+    """
+    from bertkit.recipes.train_tokenizer.run import summarise
+    from bertkit.recipes.train_tokenizer.run import train_tokenizer as run
+
+    result = run(inputs, output, settings, overwrite=overwrite)
+    if json:
+        facts = {
+            "output": str(output),
+            "fingerprint": result.tokenizer.fingerprint,
+            **summarise(result),
+            "read_report": result.report.to_dict(),
+            "elapsed_seconds": result.elapsed_seconds,
+        }
+        print(json_module.dumps(facts))
+        return
+    print("\n".join(describe_result(result, settings)))
+
+
+def describe_result(result: "TrainTokenizerResult", settings: TrainTokenizerSettings) -> list[str]:
+    """The summary, line by line."""
+    words, num_entries = result.word_counts, result.tokenizer.vocab_size
+    summary = (
+        f"{num_entries:,} entries from {words.num_words:,} words ({len(words.counts):,} distinct,"
+        f" {words.num_characters / 1e6:,.1f} million characters)"
+        f" in {result.elapsed_seconds:.1f} s: {result.folder}"
+    )
+    lines = [summary]
+    if num_entries < settings.vocab_size:
+        lines.append(
+            f"That is fewer than the {settings.vocab_size:,} asked for: the text has no more pieces"
+            f" that occur at least {settings.min_frequency} times."
+        )
+    if words.num_forgotten:
+        lines.append(
+            f"{words.num_forgotten:,} occurrences of rare words were forgotten to stay within"
+            f" {settings.max_distinct_words:,} distinct words."
+        )
+    return lines + [f"In the input: {line}" for line in result.report.summary_lines()]

@@ -1,0 +1,1 @@
+"""Documents in, shards out, and the order in which examples are seen; no torch."""

@@ -1,0 +1,106 @@
+"""Reading .gz, .bz2 and .zst as a stream that ends, and says so, where a file is damaged."""
+
+import bz2
+import gzip
+import io
+import zlib
+from collections.abc import Callable, Iterator
+from typing import BinaryIO
+
+BUFFER_BYTES = 1 << 18
+# A Zstandard bomb yields up to 32 KiB from each byte, so it is fed in small bites.
+ZSTD_BITE_BYTES = 1 << 10
+FAILURES = (EOFError, OSError, zlib.error)
+
+
+def unpack(
+    packed: BinaryIO, suffix: str, count_fault: Callable[[str, str], None]
+) -> io.BufferedReader:
+    """The content of a file.
+
+    Args:
+        packed: the file as it lies on disk.
+        suffix: of its name: one of `COMPRESSIONS`, or any other for a file that isn't compressed.
+        count_fault: is told the outcome (as in `OUTCOMES`) and the cause, once, when the file can't
+            be read any further; the stream then ends.
+    """
+    pieces = COMPRESSIONS.get(suffix, _read_plain)
+    return io.BufferedReader(_Pieces(pieces(packed), count_fault), BUFFER_BYTES)
+
+
+class _Pieces(io.RawIOBase):
+    """An iterator of bytes as a file."""
+
+    def __init__(self, pieces: Iterator[bytes], count_fault: Callable[[str, str], None]) -> None:
+        self._pieces = pieces
+        self._count_fault = count_fault
+        self._rest = memoryview(b"")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: memoryview, /) -> int:  # type: ignore[override]
+        while not self._rest:
+            piece = self._next_piece()
+            if piece is None:
+                return 0
+            self._rest = memoryview(piece)
+        count = min(len(buffer), len(self._rest))
+        buffer[:count] = self._rest[:count]
+        self._rest = self._rest[count:]
+        return count
+
+    def _next_piece(self) -> bytes | None:
+        """The next bytes; None at the end and where reading fails."""
+        try:
+            return next(self._pieces, None)
+        except FAILURES as error:
+            self._count_fault(*classify(error))
+        return None
+
+
+def classify(error: Exception) -> tuple[str, str]:
+    """The outcome of a failure to read (a key of `OUTCOMES`), and its cause in a few words."""
+    if isinstance(error, EOFError):
+        return "truncated", "it ends too early"
+    if isinstance(error, OSError) and error.strerror:
+        return "unreadable-file", error.strerror
+    return "damaged", str(error)
+
+
+def _read_plain(packed: BinaryIO) -> Iterator[bytes]:
+    while data := packed.read(BUFFER_BYTES):
+        yield data
+
+
+def _read_gzip(packed: BinaryIO) -> Iterator[bytes]:
+    with gzip.GzipFile(fileobj=packed) as file:
+        while data := file.read1(BUFFER_BYTES):
+            yield data
+
+
+def _read_bzip2(packed: BinaryIO) -> Iterator[bytes]:
+    with bz2.BZ2File(packed) as file:
+        while data := file.read1(BUFFER_BYTES):
+            yield data
+
+
+def _read_zstd(packed: BinaryIO) -> Iterator[bytes]:
+    """One frame after another; the standard library has no Zstandard before Python 3.14."""
+    import zstandard
+
+    unpacker = zstandard.ZstdDecompressor()
+    frame = None
+    while bite := packed.read(ZSTD_BITE_BYTES):
+        while bite:
+            frame = frame or unpacker.decompressobj()
+            try:
+                yield frame.decompress(bite)
+            except zstandard.ZstdError as error:
+                raise zlib.error(str(error)) from None
+            bite, frame = (frame.unused_data, None) if frame.eof else (b"", frame)
+    if frame is not None:
+        raise EOFError
+
+
+COMPRESSIONS = {".gz": _read_gzip, ".bz2": _read_bzip2, ".zst": _read_zstd}

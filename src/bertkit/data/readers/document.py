@@ -1,0 +1,113 @@
+"""What a reader gives: documents, and a report of everything that wasn't as it should be."""
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from bertkit.base.errors import InputError
+
+MAX_PLACES = 5
+
+FAULTS = {
+    "unreadable-file": "files that can't be read: skipped",
+    "truncated": "compressed files that end too early: what came before is kept",
+    "damaged": "damaged files: what came before the damage is kept",
+    "utf-16": "files in UTF-16 instead of UTF-8: skipped",
+    "invalid-utf8": "lines or records with invalid UTF-8: replaced by U+FFFD",
+    "nul": "lines or records with NUL characters: removed",
+    "long-line": "lines over 1 MiB: cut at white space",
+    "long-record": "records over 16 MiB, or pages over 4 Mi characters: skipped",
+    "broken-json": "lines that aren't a JSON object: skipped",
+    "missing-field": "records without the field: skipped",
+    "wrong-type": "records whose field isn't a string: skipped",
+    "broken-xml": "files with broken XML: what came before is kept",
+    "broken-page": "pages whose wiki mark-up can't be parsed: skipped",
+    "unreadable-source": "Python files that can't be read or parsed: skipped",
+}
+NOTES = {
+    "empty-file": "files without text: nothing to take",
+    "empty-document": "documents without a token: left out",
+    "one-sentence": "documents of one sentence: kept",
+    "long-document": "documents over 4 Mi characters: cut in several, held out together",
+    "redirect": "redirects: skipped",
+    "not-an-article": "pages outside the article namespace: skipped",
+    "repeated-paragraph": "repeated paragraphs: left out",
+}
+OUTCOMES = FAULTS | NOTES
+
+
+@dataclass(frozen=True)
+class Document:
+    """A text whose sentences follow each other.
+
+    Attributes:
+        lines: sentences or paragraphs in their order, none of them blank.
+        group: what is held out together, e.g. `books/austen.txt.gz#12`, or a Python package.
+    """
+
+    lines: tuple[str, ...]
+    group: str
+
+
+class ReadReport(BaseModel):
+    """What became of everything in the input that wasn't as it should be.
+
+    Attributes:
+        counts: how often, by the names in `OUTCOMES`.
+        places: where first, by the same names: at most five of each.
+        is_strict: whether a fault is an error. Notes never are: they alter and lose no text that
+            was meant to be read.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    counts: dict[str, int] = Field(default_factory=dict)
+    places: dict[str, list[str]] = Field(default_factory=dict)
+    is_strict: bool = Field(default=False, exclude=True)
+
+    def add(self, name: str, place: str, count: int = 1) -> None:
+        """Count something.
+
+        Args:
+            name: a key of `OUTCOMES`.
+            place: file and line, for people.
+            count: how many of it.
+
+        Raises:
+            InputError: it is a fault and the report is strict.
+        """
+        if self.is_strict and name in FAULTS:
+            what, _, outcome = FAULTS[name].partition(": ")
+            raise InputError(
+                f"{place}: --strict refuses {what} (without it: {outcome});"
+                " mend the input, or leave --strict out"
+            )
+        self.counts[name] = self.counts.get(name, 0) + count
+        places = self.places.setdefault(name, [])
+        if len(places) < MAX_PLACES:
+            places.append(place)
+
+    def merge(self, other: "ReadReport") -> None:
+        """Add another report's counts; its places come after the own ones."""
+        for name, count in other.counts.items():
+            self.counts[name] = self.counts.get(name, 0) + count
+            self.places[name] = (self.places.get(name, []) + other.places[name])[:MAX_PLACES]
+
+    def summary_lines(self) -> list[str]:
+        """One line for each outcome that was met, in the order of `OUTCOMES`."""
+        lines = []
+        for name in OUTCOMES:
+            if name in self.counts:
+                places = self.places[name] + ["…"] * (self.counts[name] > len(self.places[name]))
+                lines.append(f"{self.counts[name]:,} {OUTCOMES[name]} ({', '.join(places)})")
+        return lines
+
+    def to_dict(self) -> dict[str, Any]:
+        """As it is stored in JSON."""
+        return self.model_dump(mode="json")
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Self:
+        """What `to_dict` gave."""
+        return cls.model_validate(values)

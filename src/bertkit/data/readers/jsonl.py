@@ -1,0 +1,69 @@
+"""JSONL: one JSON object a line, the text in a named field, a newline between paragraphs."""
+
+import json
+import re
+from collections.abc import Iterator
+
+from bertkit.data.readers.document import Document, ReadReport
+from bertkit.data.readers.lines import decode_text
+from bertkit.data.readers.settings import ReaderSettings
+from bertkit.data.readers.sources import Source
+
+RECORD_LIMIT_BYTES = 16 << 20
+SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def read_documents(
+    source: Source, settings: ReaderSettings, report: ReadReport
+) -> Iterator[Document]:
+    """A document for each record; each is its own group."""
+    is_empty = True
+    for place, content in read_records(source, report):
+        is_empty = is_empty and not content.strip()
+        if not content.strip():
+            continue
+        try:
+            record = json.loads(decode_text(content, place, report))
+        except (ValueError, RecursionError):
+            record = None
+        if isinstance(record, dict):
+            yield from document_of(record.get(settings.field), place, report)
+        else:
+            report.add("broken-json", place)
+    if is_empty and not source.is_faulty:
+        report.add("empty-file", source.name)
+
+
+def read_records(source: Source, report: ReadReport) -> Iterator[tuple[str, bytes]]:
+    """Lines with their places; one over the limit is passed over and counted."""
+    with source.open(report) as stream:
+        number = 1
+        while content := stream.readline(RECORD_LIMIT_BYTES):
+            place = f"{source.name}:{number:,}"
+            if len(content) == RECORD_LIMIT_BYTES and not content.endswith(b"\n"):
+                report.add("long-record", place)
+                while content and not content.endswith(b"\n"):
+                    content = stream.readline(RECORD_LIMIT_BYTES)
+            else:
+                yield place, content
+            number += 1
+
+
+def document_of(value: object, place: str, report: ReadReport) -> Iterator[Document]:
+    """The document in one field of one record, if it can be used."""
+    if value is None:
+        report.add("missing-field", place)
+    elif not isinstance(value, str):
+        report.add("wrong-type", place)
+    else:
+        if "\0" in value:
+            report.add("nul", place)
+            value = value.replace("\0", "")
+        if SURROGATE.search(value):  # half of a character, as broken \u escapes leave behind
+            report.add("invalid-utf8", place)
+            value = SURROGATE.sub("\ufffd", value)
+        lines = tuple(line.strip() for line in value.splitlines() if line.strip())
+        if lines:
+            yield Document(lines, place)
+        else:
+            report.add("empty-document", place)

@@ -1,0 +1,76 @@
+"""Lines of a file that may hold anything, in bounded memory."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from bertkit.data.readers.document import ReadReport
+from bertkit.data.readers.sources import Source
+
+LINE_LIMIT_BYTES = 1 << 20
+WHITE_SPACE = (b" ", b"\t", b"\r")
+CONTINUATION_MASK, CONTINUATION_BYTE = 0xC0, 0x80  # UTF-8: a byte that goes on with a character
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line without its end.
+
+    Attributes:
+        text: its content, stripped, NULs removed and invalid UTF-8 replaced.
+        place: file and line, for messages.
+    """
+
+    text: str
+    place: str
+
+
+def read_lines(source: Source, report: ReadReport) -> Iterator[Line]:
+    """The lines of a source, decoded; those over 1 MiB are cut at white space."""
+    is_empty = True
+    for number, content in read_raw_lines(source, report):
+        is_empty = is_empty and not content.strip()
+        place = f"{source.name}:{number:,}"
+        yield Line(decode_text(content, place, report).strip(), place)
+    if is_empty and not source.is_faulty:
+        report.add("empty-file", source.name)
+
+
+def read_raw_lines(source: Source, report: ReadReport) -> Iterator[tuple[int, bytes]]:
+    """Lines with their numbers; one over the limit comes in pieces under the same number."""
+    with source.open(report) as stream:
+        rest, number, is_cut = b"", 1, False
+        while piece := stream.readline(LINE_LIMIT_BYTES):
+            content, rest = rest + piece, b""
+            if not piece.endswith(b"\n") and len(content) >= LINE_LIMIT_BYTES:
+                if not is_cut:
+                    report.add("long-line", f"{source.name}:{number:,}")
+                is_cut = True
+                content, rest = cut_at_white_space(content)
+            yield number, content
+            if piece.endswith(b"\n"):
+                number, is_cut = number + 1, False
+        if rest:
+            yield number, rest
+
+
+def decode_text(content: bytes, place: str, report: ReadReport) -> str:
+    """Decode a line or a record; what can't be decoded or kept is counted."""
+    if b"\0" in content:
+        report.add("nul", place)
+        content = content.replace(b"\0", b"")
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError:
+        report.add("invalid-utf8", place)
+        return content.decode("utf-8", errors="replace")
+
+
+def cut_at_white_space(content: bytes) -> tuple[bytes, bytes]:
+    """A piece that ends between words where it can, else between characters; and the rest."""
+    searched = len(content) - len(content) // 8
+    cut = max(content.rfind(space, searched) for space in WHITE_SPACE)
+    if cut < 0:
+        cut = len(content) - 1
+        while cut > len(content) - 4 and content[cut] & CONTINUATION_MASK == CONTINUATION_BYTE:
+            cut -= 1
+    return content[:cut], content[cut:]

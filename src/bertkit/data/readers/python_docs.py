@@ -1,0 +1,131 @@
+"""The documentation that comes with Python: a corpus for which nothing is downloaded.
+
+Its text is the language reference's topics (`pydoc_data.topics`) and the docstrings of the standard
+library and of bertkit's own dependencies, as far as they are installed. The sources are read, never
+imported. A document is one topic, or all docstrings of one module; its group is the top-level
+package, so that whole packages are held out together.
+"""
+
+import os
+import re
+import sysconfig
+from collections.abc import Iterator
+from importlib.metadata import Distribution, PackageNotFoundError, distribution
+from pathlib import Path
+from typing import NamedTuple
+
+from bertkit.data.docstrings import find_docstrings, find_paragraphs
+from bertkit.data.readers.document import Document, ReadReport
+from bertkit.data.readers.settings import ReaderSettings
+from bertkit.data.readers.sources import Source
+
+TOPICS = "pydoc_data"
+TESTS = {"test", "tests"}
+PROGRAMS = {"idlelib", "turtledemo", "lib2to3", "ensurepip"}
+COPIES = {"_vendor", "_vendored", "vendor"}
+NO_PACKAGES = {"site-packages", "dist-packages", "lib-dynload", "__pycache__", TOPICS}
+SKIPPED_FOLDERS = frozenset(TESTS | PROGRAMS | COPIES | NO_PACKAGES)
+
+
+class Module(NamedTuple):
+    """One source file of a package."""
+
+    package: str
+    name: str
+    path: Path
+
+
+def read_documents(
+    source: Source, settings: ReaderSettings, report: ReadReport
+) -> Iterator[Document]:
+    """The topics, then the modules by package and name; each paragraph comes once only.
+
+    Raises:
+        InputError: `strict` is set and a source can't be read.
+    """
+    seen: set[str] = set()
+    for name, group, texts in _read_texts(source, report):
+        paragraphs = [text for docstring in texts for text in find_paragraphs(docstring)]
+        new = [text for text in dict.fromkeys(paragraphs) if text not in seen]
+        seen.update(new)
+        if len(new) < len(paragraphs):
+            report.add("repeated-paragraph", name, len(paragraphs) - len(new))
+        if new:
+            yield Document(tuple(new), group)
+
+
+def _read_texts(
+    source: Source, report: ReadReport
+) -> Iterator[tuple[str, str, Iterator[str] | list[str]]]:
+    """Name, group and texts of each document, not yet cleaned."""
+    for name, text in sorted(read_topics(report).items()):
+        yield f"{TOPICS}/{name}", TOPICS, [text]
+    for module in find_modules():
+        try:
+            content = module.path.read_bytes()
+            if source.advance is not None:
+                source.advance(len(content))
+            if b'"""' in content or b"'''" in content:  # quick; what it loses is next to nothing
+                yield module.name, module.package, find_docstrings(content.decode("utf-8"))
+        except (OSError, UnicodeDecodeError) as error:
+            report.add("unreadable-source", f"{module.name} ({error})")
+
+
+def read_topics(report: ReadReport) -> dict[str, str]:
+    """The language reference's topics by name; some systems ship Python without them."""
+    try:
+        from pydoc_data.topics import topics
+    except ImportError as error:
+        report.add("unreadable-source", f"{TOPICS} ({error})")
+        return {}
+    return topics
+
+
+def find_modules(root: str = "bertkit") -> list[Module]:
+    """The sources of the standard library and of what a distribution needs, sorted."""
+    modules = set(_standard_library())
+    for package in find_dependencies(root):
+        modules.update(_modules_of(package))
+    return sorted(modules)
+
+
+def find_dependencies(root: str) -> list[Distribution]:
+    """The installed distributions that one needs, directly or not, without extras."""
+    found: dict[str, Distribution] = {}
+    names = [root]
+    while names:
+        name = re.sub(r"[-_.]+", "-", names.pop()).lower()
+        if name in found:
+            continue
+        try:
+            found[name] = distribution(name)
+        except PackageNotFoundError:  # needed on another system or version of Python only
+            continue
+        for requirement in found[name].requires or []:
+            if "extra ==" not in requirement:
+                names += re.findall(r"^[\w.-]+", requirement)
+    return [package for name, package in sorted(found.items()) if name != root]
+
+
+def _modules_of(package: Distribution) -> Iterator[Module]:
+    for path in package.files or []:
+        is_wanted = SKIPPED_FOLDERS.isdisjoint(path.parts) and ".." not in path.parts
+        if is_wanted and path.suffix == ".py":
+            place = Path(str(package.locate_file(path)))
+            yield Module(_package_name(path.parts), path.as_posix(), place)
+
+
+def _standard_library() -> Iterator[Module]:
+    root = Path(sysconfig.get_path("stdlib"))
+    for folder, folders, names in os.walk(root):
+        folders[:] = [name for name in folders if name not in SKIPPED_FOLDERS]
+        for name in names:
+            if name.endswith(".py"):
+                path = Path(folder, name)
+                relative = path.relative_to(root)
+                yield Module(_package_name(relative.parts), relative.as_posix(), path)
+
+
+def _package_name(parts: tuple[str, ...]) -> str:
+    """The name by which a file's top-level package is imported."""
+    return parts[0].removesuffix(".py")

@@ -1,0 +1,21 @@
+"""How a corpus is read."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from bertkit.base.settings import Settings
+
+Format = Literal["auto", "text", "jsonl", "parquet", "mediawiki"]
+
+
+class ReaderSettings(Settings):
+    """Settings of every command that reads a corpus."""
+
+    format: Format = Field(
+        "auto", description="Format of all inputs; auto goes by the ending of each name."
+    )
+    field: str = Field("text", description="Field of JSONL and Parquet records that has the text.")
+    strict: bool = Field(
+        False, description="Stop at the first fault in the input, naming file and line."
+    )

@@ -1,0 +1,206 @@
+"""Finding and opening what is to be read: files, folders, globs, standard input."""
+
+import codecs
+import glob
+import io
+import os
+import stat
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import BinaryIO
+
+from bertkit.base.errors import InputError, MissingFileError, StorageError
+from bertkit.data.decompression import COMPRESSIONS, classify, unpack
+from bertkit.data.readers.document import ReadReport
+from bertkit.data.readers.settings import ReaderSettings
+
+STANDARD_INPUT = "-"
+SCHEMES = {"python-docs:": "python-docs"}
+FORMATS = {".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet", ".xml": "mediawiki"}
+UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+
+
+@dataclass
+class Source:
+    """One file, or something that isn't a file.
+
+    Attributes:
+        name: as it is called in messages and groups.
+        format: a key of `READERS`.
+        path: the file; None for standard input and for sources without a file.
+        size_bytes: bytes on disk; None where nobody knows, as with a pipe.
+        advance: is told how many bytes were read.
+        is_faulty: whether it couldn't be read, or not to its end.
+    """
+
+    name: str
+    format: str
+    path: Path | None = None
+    size_bytes: int | None = None
+    advance: Callable[[int], None] | None = field(default=None, compare=False, repr=False)
+    is_faulty: bool = field(default=False, init=False, compare=False)
+
+    @contextmanager
+    def open(self, report: ReadReport) -> Iterator[BinaryIO]:
+        """The content, unpacked, without a byte order mark.
+
+        A file that can't be read, or not to its end, is counted, and the stream ends there.
+
+        Raises:
+            InputError: it can't be read, and the report is strict.
+        """
+        try:
+            packed = sys.stdin.buffer if self.path is None else _CountedFile(self.path, self)
+        except OSError as error:
+            self.count_fault(report, *classify(error))
+            yield io.BytesIO()
+            return
+        suffix = self.path.suffix.lower() if self.path else ""
+        try:
+            stream = unpack(packed, suffix, partial(self.count_fault, report))
+            yield self._skip_mark(stream, report)
+        finally:
+            if self.path is not None:
+                packed.close()
+
+    def count_fault(self, report: ReadReport, name: str, cause: str) -> None:
+        """Count what ends the reading of this source."""
+        self.is_faulty = True
+        report.add(name, f"{self.name} ({cause})")
+
+    def _skip_mark(self, stream: io.BufferedReader, report: ReadReport) -> BinaryIO:
+        """The stream after its byte order mark; nothing of it if that is UTF-16's."""
+        start = stream.peek(3)
+        if start.startswith(UTF16_MARKS):
+            self.count_fault(report, "utf-16", "convert it to UTF-8")
+            return io.BytesIO()
+        if start.startswith(codecs.BOM_UTF8):
+            stream.read(len(codecs.BOM_UTF8))
+        return stream
+
+
+class _CountedFile(io.FileIO):
+    """A file that tells its source how many bytes are read from it."""
+
+    def __init__(self, path: Path, source: Source) -> None:
+        super().__init__(path, "rb")
+        self._source = source
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        data = super().read(size) or b""
+        if self._source.advance is not None:
+            self._source.advance(len(data))
+        return data
+
+
+def find_sources(inputs: Sequence[str], settings: ReaderSettings) -> list[Source]:
+    """All sources that the inputs name, in the order of the inputs, folders sorted.
+
+    Raises:
+        InputError: nothing was named, or something twice.
+        MissingFileError: an input matches nothing.
+        StorageError: a folder can't be listed.
+    """
+    if not inputs:
+        raise InputError("no input: name files, folders, globs, - or python-docs:")
+    sources: list[Source] = []
+    found: dict[object, str] = {}
+    num_of_name: dict[str, int] = {}
+    for argument in inputs:
+        for source, identity in _find(argument, settings):
+            if identity in found:
+                raise InputError(
+                    f"{source.path or argument} would be read twice, as {found[identity]} and as"
+                    f" {source.name}; name it once"
+                )
+            found[identity] = source.name
+            repeat = num_of_name[source.name] = num_of_name.get(source.name, 0) + 1
+            if repeat > 1:  # of another folder of the same name: its documents are others
+                source.name = f"{source.name} ({repeat})"
+            sources.append(source)
+    return sources
+
+
+def _find(argument: str, settings: ReaderSettings) -> Iterator[tuple[Source, object]]:
+    """The sources that one input names, each with what tells it from all others."""
+    if argument in SCHEMES:
+        yield Source(argument, SCHEMES[argument]), argument
+    elif argument == STANDARD_INPUT:
+        chosen = "text" if settings.format == "auto" else settings.format
+        yield Source("standard input", chosen), argument
+    else:
+        for path, root in _find_files(argument):
+            yield _file_source(path, root, settings)
+
+
+def _find_files(argument: str) -> Iterator[tuple[Path, Path]]:
+    """The files that one input names, each with the folder from which on its name is shown."""
+    path = Path(argument)
+    if path.is_dir():
+        files = list(_walk(path))
+        if not files:
+            raise MissingFileError(f"the folder {path} has no file (hidden ones don't count)")
+        for file in files:
+            yield file, path
+    elif path.exists() or path.is_symlink():
+        yield path, path.parent
+    else:
+        # `Path.glob` takes no absolute pattern.
+        matches = sorted(glob.glob(argument, recursive=True))  # noqa: PTH207
+        if "**" in argument:  # the files in a folder match by themselves
+            matches = [match for match in matches if not Path(match).is_dir()]
+        if not matches:
+            raise MissingFileError(f"{argument} doesn't exist, and matches no file")
+        for match in matches:
+            yield from _find_files(match)
+
+
+def _walk(root: Path) -> Iterator[Path]:
+    """All files below a folder, sorted, links followed once, without hidden ones."""
+    seen = set()
+    for folder, folders, files in os.walk(root, onerror=_refuse_folder, followlinks=True):
+        place = Path(folder).stat()
+        if (place.st_dev, place.st_ino) in seen:
+            folders.clear()
+            continue
+        seen.add((place.st_dev, place.st_ino))
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        yield from (Path(folder, name) for name in sorted(files) if not name.startswith("."))
+
+
+def _refuse_folder(error: OSError) -> None:
+    raise StorageError(f"{error.filename} can't be listed: {error.strerror}") from error
+
+
+def _file_source(path: Path, root: Path, settings: ReaderSettings) -> tuple[Source, object]:
+    """A file as a source, called by its folder and name wherever that folder lies."""
+    folder = root.absolute()
+    folder = folder if folder.name not in {"", ".."} else folder.resolve()
+    name = _escape((Path(folder.name) / path.relative_to(root)).as_posix())
+    chosen = find_format(path) if settings.format == "auto" else settings.format
+    try:
+        status = path.stat()
+    except OSError:  # reading it will say why, and count it
+        return Source(name, chosen, path, 0), path
+    size_bytes = status.st_size if stat.S_ISREG(status.st_mode) else None
+    return Source(name, chosen, path, size_bytes), (status.st_dev, status.st_ino)
+
+
+def _escape(name: str) -> str:
+    """A name that can be printed: line breaks and bytes that aren't UTF-8 are escaped."""
+    return "".join(
+        character if character.isprintable() else character.encode("unicode_escape").decode()
+        for character in name
+    )
+
+
+def find_format(path: Path) -> str:
+    """The format that a file's name tells, plain text if none."""
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    if suffixes and suffixes[-1] in COMPRESSIONS:
+        suffixes.pop()
+    return FORMATS.get(suffixes[-1], "text") if suffixes else "text"

@@ -1,0 +1,1 @@
+"""Text → typed result, by a model that is loaded once."""

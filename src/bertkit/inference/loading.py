@@ -1,0 +1,78 @@
+"""A model for both pre-training tasks with its tokenizer, and text packed for it."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from bertkit.base.errors import CheckpointError, InputError
+from bertkit.checkpoints.run_folder import find_model_folder
+from bertkit.models.bert.heads import BertForPreTraining
+from bertkit.nn.packing import PackedBatch
+from bertkit.tokenization.encoding import Encoding
+from bertkit.tokenization.tokenizer import Tokenizer
+from bertkit.training.device import choose_device
+
+TOKENS_PER_BATCH = 4096
+
+
+@dataclass(frozen=True)
+class LoadedModel:
+    """A pre-trained model, in evaluation, and the tokenizer that belongs to it."""
+
+    model: BertForPreTraining
+    tokenizer: Tokenizer
+
+    @classmethod
+    def load(cls, path: str | Path, device: str = "auto") -> Self:
+        """Load a run of `bertkit pretrain`, or a Hugging Face folder with both heads.
+
+        Raises:
+            MissingFileError: no model is there.
+            CheckpointError: config, tensors or vocabulary don't fit each other.
+            DamagedFileError: a file was cut short or altered.
+        """
+        folder = find_model_folder(Path(path))
+        tokenizer = Tokenizer.load(folder)
+        model = BertForPreTraining.from_pretrained(folder).to(choose_device(device))
+        if tokenizer.vocab_size > model.config.vocab_size:
+            raise CheckpointError(
+                f"{folder}: the vocabulary has {tokenizer.vocab_size:,} entries and the model"
+                f" {model.config.vocab_size:,}; they don't belong together"
+            )
+        return cls(model, tokenizer)
+
+    def encode(self, text: str, pair: str | None, *, name: str, read_mask: bool) -> Encoding:
+        """Encode one text or pair, all of it.
+
+        Raises:
+            InputError: it is longer than the model takes.
+        """
+        encoding = self.tokenizer.encode(text, pair, read_mask=read_mask)
+        limit = self.model.config.max_position_embeddings
+        if len(encoding.ids) > limit:
+            raise InputError(
+                f"{name} has {len(encoding.ids):,} tokens, and the model takes {limit}; shorten it"
+            )
+        return encoding
+
+    def batches(self, encodings: Sequence[Encoding]) -> Iterator[tuple[list[int], PackedBatch]]:
+        """Pack encodings of similar length together; also which ones each batch holds."""
+        chosen: list[int] = []
+        size = 0
+        for index in sorted(range(len(encodings)), key=lambda index: len(encodings[index].ids)):
+            length = len(encodings[index].ids)
+            if chosen and size + length > TOKENS_PER_BATCH:
+                yield chosen, self._pack([encodings[number] for number in chosen])
+                chosen, size = [], 0
+            chosen.append(index)
+            size += length
+        if chosen:
+            yield chosen, self._pack([encodings[number] for number in chosen])
+
+    def _pack(self, encodings: Sequence[Encoding]) -> PackedBatch:
+        device = self.model.next_sentence.weight.device
+        return PackedBatch.from_sequences(
+            [encoding.ids for encoding in encodings],
+            [encoding.token_type_ids for encoding in encodings],
+        ).to(device)

@@ -1,0 +1,1 @@
+"""BERT: its config, its encoder, its heads."""

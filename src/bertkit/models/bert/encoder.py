@@ -1,0 +1,171 @@
+"""The BERT encoder, from ids to a vector for each token (T_i) and one for the sequence (C).
+
+`BertEncoder` and `Pooler` work on packed batches. `BertModel` is the door with the padded
+interface that people know.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+import torch
+from jaxtyping import Float, Int, Shaped
+from torch import Tensor, nn
+
+from bertkit.base.errors import InputError
+from bertkit.models.bert.config import BertConfig
+from bertkit.models.bert.weights import initialise, load_model, save_model
+from bertkit.nn.attention import SelfAttention
+from bertkit.nn.block import EncoderBlock, FeedForward
+from bertkit.nn.embeddings import Embeddings
+from bertkit.nn.packing import PackedBatch, pad
+
+
+class BertEncoder(nn.Module):
+    """Embeddings, then a stack of identical blocks."""
+
+    def __init__(self, config: BertConfig) -> None:
+        super().__init__()
+        self.embeddings = Embeddings(
+            vocab_size=config.vocab_size,
+            num_positions=config.max_position_embeddings,
+            num_segments=config.type_vocab_size,
+            hidden_size=config.hidden_size,
+            layer_norm_epsilon=config.layer_norm_eps,
+            dropout_rate=config.hidden_dropout_prob,
+        )
+        self.layers = nn.ModuleList(
+            EncoderBlock(
+                SelfAttention(
+                    config.hidden_size,
+                    config.num_attention_heads,
+                    config.attention_probs_dropout_prob,
+                ),
+                FeedForward(config.hidden_size, config.intermediate_size, config.hidden_act),
+                hidden_size=config.hidden_size,
+                layer_norm_epsilon=config.layer_norm_eps,
+                dropout_rate=config.hidden_dropout_prob,
+            )
+            for _ in range(config.num_hidden_layers)
+        )
+
+    def forward(self, batch: PackedBatch) -> Float[Tensor, "tokens hidden"]:
+        """T_i for each token of the batch."""
+        tokens: Tensor = self.embeddings(batch)
+        for layer in self.layers:
+            tokens = layer(tokens, batch)
+        return tokens
+
+
+class Pooler(nn.Module):
+    """C: the first token of each sequence, [CLS], through a dense layer and tanh."""
+
+    def __init__(self, config: BertConfig) -> None:
+        super().__init__()
+        self.dense = nn.Linear(config.hidden_size, config.hidden_size)
+
+    def forward(
+        self, tokens: Float[Tensor, "tokens hidden"], batch: PackedBatch
+    ) -> Float[Tensor, "sequences hidden"]:
+        """C for each sequence of the batch."""
+        pooled: Tensor = self.dense(tokens[batch.first_tokens]).tanh()
+        return pooled
+
+
+@dataclass(frozen=True)
+class BertOutput:
+    """What `BertModel` returns, padded as its input was.
+
+    Attributes:
+        last_hidden_state: T_i; zeros at padding.
+        pooler_output: C.
+    """
+
+    last_hidden_state: Float[Tensor, "batch length hidden"]
+    pooler_output: Float[Tensor, "batch hidden"]
+
+
+class BertModel(nn.Module):
+    """Encoder and pooler, with the padded interface.
+
+    Args:
+        config: the sizes.
+    """
+
+    def __init__(self, config: BertConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.encoder = BertEncoder(config)
+        self.pooler = Pooler(config)
+        initialise(self, config.initializer_range)
+
+    def forward(
+        self,
+        input_ids: Int[Tensor, "batch length"],
+        token_type_ids: Int[Tensor, "batch length"] | None = None,
+        attention_mask: Shaped[Tensor, "batch length"] | None = None,
+    ) -> BertOutput:
+        """Encode a padded batch.
+
+        Args:
+            input_ids: vocabulary entries.
+            token_type_ids: 0 for segment A (the default), 1 for B.
+            attention_mask: 0 or False where there is only padding; by default nothing is.
+
+        Raises:
+            InputError: shapes differ, an id is out of range, or a row has no token.
+        """
+        batch, mask = pack_padded(self.config, input_ids, token_type_ids, attention_mask)
+        tokens = self.encoder(batch)
+        return BertOutput(pad(tokens, mask), self.pooler(tokens, batch))
+
+    @classmethod
+    def from_pretrained(cls, path: str | Path) -> Self:
+        """Load a run of `bertkit pretrain`, or a Hugging Face folder; ready for evaluation.
+
+        Raises:
+            MissingFileError: no model is there.
+            CheckpointError: the config or tensors don't fit.
+            DamagedFileError: a file was cut short or altered.
+        """
+        return load_model(cls, Path(path))
+
+    def save_pretrained(self, folder: str | Path) -> None:
+        """Write `config.json` and `model.safetensors` as a Hugging Face folder."""
+        save_model(self, Path(folder))
+
+
+def pack_padded(
+    config: BertConfig,
+    input_ids: Int[Tensor, "batch length"],
+    token_type_ids: Int[Tensor, "batch length"] | None,
+    attention_mask: Shaped[Tensor, "batch length"] | None,
+) -> tuple[PackedBatch, Tensor]:
+    """Check a padded batch and pack it; also its mask, [batch, length], True where tokens are.
+
+    Raises:
+        InputError: shapes differ, an id is out of range, or a row has no token.
+    """
+    if input_ids.dim() != 2:
+        raise InputError(f"input_ids must be [batch, length], and is {list(input_ids.shape)}")
+    if token_type_ids is None:
+        token_type_ids = torch.zeros_like(input_ids)
+    mask = torch.ones_like(input_ids) if attention_mask is None else attention_mask
+    for name, other in (("token_type_ids", token_type_ids), ("attention_mask", mask)):
+        if other.shape != input_ids.shape:
+            raise InputError(
+                f"{name} is {list(other.shape)} and must be {list(input_ids.shape)}, as input_ids"
+            )
+    if input_ids.shape[1] > config.max_position_embeddings:
+        raise InputError(
+            f"{input_ids.shape[1]} tokens are more than this model's"
+            f" {config.max_position_embeddings}; cut the text"
+        )
+    for name, ids, limit in (
+        ("input_ids", input_ids, config.vocab_size),
+        ("token_type_ids", token_type_ids, config.type_vocab_size),
+    ):
+        if ids.numel() and (int(ids.min()) < 0 or int(ids.max()) >= limit):
+            raise InputError(f"{name} must be from 0 to {limit - 1}")
+    mask = mask.to(torch.bool)
+    return PackedBatch.from_padded(input_ids, token_type_ids, mask), mask

@@ -1,0 +1,105 @@
+"""The heads that pre-training puts on the encoder, and the model that carries them.
+
+Source: Devlin et al. 2018, section 3.1 and appendix A.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+import torch.nn.functional as F
+from jaxtyping import Float, Int, Shaped
+from torch import Tensor, nn
+
+from bertkit.models.bert.config import BertConfig
+from bertkit.models.bert.encoder import BertEncoder, Pooler, pack_padded
+from bertkit.models.bert.weights import initialise, load_model, save_model
+from bertkit.nn.block import ACTIVATIONS
+from bertkit.nn.packing import PackedBatch, pad
+
+IS_NEXT, NOT_NEXT = 0, 1
+
+
+class MaskedLMHead(nn.Module):
+    """Which word stood here? The decoder's weights are the word embeddings."""
+
+    def __init__(self, config: BertConfig) -> None:
+        super().__init__()
+        self.dense = nn.Linear(config.hidden_size, config.hidden_size)
+        self.activation = ACTIVATIONS[config.hidden_act]
+        self.norm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps)
+        self.bias = nn.Parameter(Tensor(config.vocab_size).zero_())
+
+    def forward(
+        self,
+        tokens: Float[Tensor, "tokens hidden"],
+        word_embeddings: Float[Tensor, "vocabulary hidden"],
+    ) -> Float[Tensor, "tokens vocabulary"]:
+        """Scores of all words, for each of the given tokens."""
+        features = self.norm(self.activation(self.dense(tokens)))
+        return F.linear(features, word_embeddings, self.bias)
+
+
+@dataclass(frozen=True)
+class PreTrainingOutput:
+    """What `BertForPreTraining` returns, padded as its input was.
+
+    Attributes:
+        prediction_logits: scores of all words at each position; zeros at padding.
+        seq_relationship_logits: scores of "B follows A" (0) and "it doesn't" (1).
+    """
+
+    prediction_logits: Float[Tensor, "batch length vocabulary"]
+    seq_relationship_logits: Float[Tensor, "batch 2"]
+
+
+class BertForPreTraining(nn.Module):
+    """The encoder with both heads of pre-training: masked words and next sentence.
+
+    Args:
+        config: the sizes.
+    """
+
+    def __init__(self, config: BertConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.encoder = BertEncoder(config)
+        self.pooler = Pooler(config)
+        self.masked_lm = MaskedLMHead(config)
+        self.next_sentence = nn.Linear(config.hidden_size, 2)
+        initialise(self, config.initializer_range)
+
+    def scores(
+        self, batch: PackedBatch, positions: Int[Tensor, " chosen"]
+    ) -> tuple[Float[Tensor, "chosen vocabulary"], Float[Tensor, "sequences 2"]]:
+        """Scores of all words at the chosen tokens only, and of next sentence.
+
+        Args:
+            batch: packed sequences.
+            positions: places in the packed batch, usually the masked ones. The projection on the
+                vocabulary is the largest product of a small model, so it is done nowhere else.
+        """
+        tokens = self.encoder(batch)
+        words = self.masked_lm(tokens[positions], self.encoder.embeddings.word.weight)
+        return words, self.next_sentence(self.pooler(tokens, batch))
+
+    def forward(
+        self,
+        input_ids: Int[Tensor, "batch length"],
+        token_type_ids: Int[Tensor, "batch length"] | None = None,
+        attention_mask: Shaped[Tensor, "batch length"] | None = None,
+    ) -> PreTrainingOutput:
+        """Score every position of a padded batch; arguments and errors as in `BertModel`."""
+        batch, mask = pack_padded(self.config, input_ids, token_type_ids, attention_mask)
+        tokens = self.encoder(batch)
+        words = self.masked_lm(tokens, self.encoder.embeddings.word.weight)
+        return PreTrainingOutput(pad(words, mask), self.next_sentence(self.pooler(tokens, batch)))
+
+    @classmethod
+    def from_pretrained(cls, path: str | Path) -> Self:
+        """Load a run of `bertkit pretrain`, or a Hugging Face folder; errors as in `BertModel`."""
+        return load_model(cls, Path(path))
+
+    def save_pretrained(self, folder: str | Path) -> None:
+        """Write `config.json` and `model.safetensors` as a Hugging Face folder."""
+        save_model(self, Path(folder))

@@ -1,0 +1,124 @@
+"""Multi-head self-attention over a packed batch: the one place that knows the borders.
+
+Three kernels compute the same thing, softmax(q kᵀ / √d) v within each sequence; `attend` takes the
+one that fits the device and the dropout:
+
+- `attend_flash`: CUDA in half precision, variable-length flash attention. It has no dropout on the
+  weights; in training, dropout on the attention's output takes its place there.
+- `attend_fused`: anywhere, without dropout, over rows of equal or padded length.
+- `attend_spelled_out`: anywhere, with dropout on the attention weights, as in the paper.
+
+Source: Vaswani et al. 2017, section 3.2.
+"""
+
+import math
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from bertkit.nn.dropout import drop
+from bertkit.nn.packing import PackedBatch, length_mask, pad
+
+
+class SelfAttention(nn.Module):
+    """Each token gathers from all tokens of its own sequence.
+
+    Args:
+        hidden_size: features of a token; a multiple of `num_heads`.
+        num_heads: attention heads, each of hidden_size / num_heads features.
+        dropout_rate: probability with which an attention weight is dropped while training.
+    """
+
+    def __init__(self, hidden_size: int, num_heads: int, dropout_rate: float) -> None:
+        super().__init__()
+        self.num_heads = num_heads
+        self.dropout_rate = dropout_rate
+        self.query_key_value = nn.Linear(hidden_size, 3 * hidden_size)
+        self.output = nn.Linear(hidden_size, hidden_size)
+
+    def forward(
+        self, tokens: Float[Tensor, "tokens hidden"], batch: PackedBatch
+    ) -> Float[Tensor, "tokens hidden"]:
+        """Attend, and mix the heads."""
+        heads: Tensor = self.query_key_value(tokens)
+        query, key, value = heads.view(len(tokens), 3, self.num_heads, -1).unbind(dim=1)
+        rate = self.dropout_rate if self.training else 0.0
+        context = attend(query, key, value, batch, rate)
+        mixed: Tensor = self.output(context.flatten(start_dim=1))
+        return mixed
+
+
+def attend(
+    query: Float[Tensor, "tokens heads features"],
+    key: Float[Tensor, "tokens heads features"],
+    value: Float[Tensor, "tokens heads features"],
+    batch: PackedBatch,
+    dropout_rate: float,
+) -> Float[Tensor, "tokens heads features"]:
+    """Attention within each sequence of a packed batch, by the kernel that fits."""
+    if query.is_cuda and query.dtype in (torch.float16, torch.bfloat16):
+        return drop(attend_flash(query, key, value, batch), dropout_rate)
+    mask = None
+    if len(set(batch.lengths)) > 1:
+        mask = length_mask(batch.lengths, query.device)
+    query, key, value = (to_rows(part, batch, mask) for part in (query, key, value))
+    if dropout_rate > 0.0:
+        context = attend_spelled_out(query, key, value, mask, dropout_rate)
+    else:
+        context = attend_fused(query, key, value, mask)
+    rows = context.transpose(1, 2)
+    return rows.flatten(0, 1) if mask is None else rows[mask]
+
+
+def to_rows(
+    tokens: Float[Tensor, "tokens heads features"],
+    batch: PackedBatch,
+    mask: Bool[Tensor, "sequences longest"] | None,
+) -> Float[Tensor, "sequences heads longest features"]:
+    """Lay a packed batch out with a sequence in each row; without `mask` all are equally long."""
+    if mask is not None:
+        return pad(tokens, mask).transpose(1, 2)
+    return tokens.view(len(batch.lengths), -1, *tokens.shape[1:]).transpose(1, 2)
+
+
+def attend_flash(
+    query: Float[Tensor, "tokens heads features"],
+    key: Float[Tensor, "tokens heads features"],
+    value: Float[Tensor, "tokens heads features"],
+    batch: PackedBatch,
+) -> Float[Tensor, "tokens heads features"]:
+    """Variable-length flash attention; CUDA, half precision."""
+    from torch.nn.attention.varlen import varlen_attn
+
+    longest = max(batch.lengths)
+    context = varlen_attn(query, key, value, batch.offsets, batch.offsets, longest, longest)
+    assert isinstance(context, Tensor)  # a pair only where the log-sum-exp was asked for
+    return context
+
+
+def attend_fused(
+    query: Float[Tensor, "batch heads length features"],
+    key: Float[Tensor, "batch heads length features"],
+    value: Float[Tensor, "batch heads length features"],
+    mask: Bool[Tensor, "batch length"] | None,
+) -> Float[Tensor, "batch heads length features"]:
+    """PyTorch's fused attention; True in `mask` means "may be attended to"."""
+    attended = None if mask is None else mask[:, None, None, :]
+    return F.scaled_dot_product_attention(query, key, value, attn_mask=attended)
+
+
+def attend_spelled_out(
+    query: Float[Tensor, "batch heads length features"],
+    key: Float[Tensor, "batch heads length features"],
+    value: Float[Tensor, "batch heads length features"],
+    mask: Bool[Tensor, "batch length"] | None,
+    dropout_rate: float,
+) -> Float[Tensor, "batch heads length features"]:
+    """Equation 1 of the paper, line by line, with dropout on the weights."""
+    scores = (query / math.sqrt(query.shape[-1])) @ key.transpose(-2, -1)
+    if mask is not None:
+        scores = scores.masked_fill(~mask[:, None, None, :], -math.inf)
+    weights = drop(scores.softmax(dim=-1), dropout_rate)
+    return weights @ value

@@ -1,0 +1,87 @@
+"""One layer of the encoder: attention, then a feed-forward net, each added and normalised.
+
+Source: Vaswani et al. 2017, section 3.1; Devlin et al. 2018, section 3.
+"""
+
+from collections.abc import Callable
+
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from bertkit.nn.attention import SelfAttention
+from bertkit.nn.dropout import Dropout
+from bertkit.nn.packing import PackedBatch
+
+
+def gelu_tanh(values: Float[Tensor, " *shape"]) -> Float[Tensor, " *shape"]:
+    """GELU by its tanh approximation, as in google-research/bert.
+
+    Source: Hendrycks and Gimpel 2016, section 2.
+    """
+    return F.gelu(values, approximate="tanh")
+
+
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "gelu": F.gelu,
+    "gelu_new": gelu_tanh,
+    "gelu_pytorch_tanh": gelu_tanh,
+    "relu": F.relu,
+}
+
+
+class FeedForward(nn.Module):
+    """The same two-layer net for each token by itself.
+
+    Args:
+        hidden_size: features of a token.
+        intermediate_size: features in between, usually four times as many.
+        activation: a key of `ACTIVATIONS`.
+    """
+
+    def __init__(self, hidden_size: int, intermediate_size: int, activation: str) -> None:
+        super().__init__()
+        self.up = nn.Linear(hidden_size, intermediate_size)
+        self.activation = ACTIVATIONS[activation]
+        self.down = nn.Linear(intermediate_size, hidden_size)
+
+    def forward(self, tokens: Float[Tensor, "tokens hidden"]) -> Float[Tensor, "tokens hidden"]:
+        """Widen, bend, narrow."""
+        narrowed: Tensor = self.down(self.activation(self.up(tokens)))
+        return narrowed
+
+
+class EncoderBlock(nn.Module):
+    """Attention and feed-forward, each followed by dropout, residual and layer normalisation.
+
+    Args:
+        attention: gathers from the other tokens.
+        feed_forward: works on each token.
+        hidden_size: features of a token.
+        layer_norm_epsilon: added to the variance.
+        dropout_rate: probability with which a feature of either output is dropped while training.
+    """
+
+    def __init__(
+        self,
+        attention: SelfAttention,
+        feed_forward: FeedForward,
+        *,
+        hidden_size: int,
+        layer_norm_epsilon: float,
+        dropout_rate: float,
+    ) -> None:
+        super().__init__()
+        self.attention = attention
+        self.attention_norm = nn.LayerNorm(hidden_size, eps=layer_norm_epsilon)
+        self.feed_forward = feed_forward
+        self.feed_forward_norm = nn.LayerNorm(hidden_size, eps=layer_norm_epsilon)
+        self.dropout = Dropout(dropout_rate)
+
+    def forward(
+        self, tokens: Float[Tensor, "tokens hidden"], batch: PackedBatch
+    ) -> Float[Tensor, "tokens hidden"]:
+        """One layer up."""
+        tokens = self.attention_norm(tokens + self.dropout(self.attention(tokens, batch)))
+        higher: Tensor = self.feed_forward_norm(tokens + self.dropout(self.feed_forward(tokens)))
+        return higher

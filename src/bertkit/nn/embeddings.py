@@ -1,0 +1,50 @@
+"""The input of the encoder: the sum of three embeddings for each token.
+
+Source: Devlin et al. 2018, section 3 and figure 2.
+"""
+
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from bertkit.nn.dropout import Dropout
+from bertkit.nn.packing import PackedBatch
+
+
+class Embeddings(nn.Module):
+    """What the token is + where it stands + which segment it is in; normalised.
+
+    Args:
+        vocab_size: entries of the vocabulary.
+        num_positions: the longest sequence.
+        num_segments: values of `token_type_ids`.
+        hidden_size: features of a token.
+        layer_norm_epsilon: added to the variance.
+        dropout_rate: probability with which a feature is dropped while training.
+    """
+
+    def __init__(
+        self,
+        *,
+        vocab_size: int,
+        num_positions: int,
+        num_segments: int,
+        hidden_size: int,
+        layer_norm_epsilon: float,
+        dropout_rate: float,
+    ) -> None:
+        super().__init__()
+        self.word = nn.Embedding(vocab_size, hidden_size)
+        self.position = nn.Embedding(num_positions, hidden_size)
+        self.token_type = nn.Embedding(num_segments, hidden_size)
+        self.norm = nn.LayerNorm(hidden_size, eps=layer_norm_epsilon)
+        self.dropout = Dropout(dropout_rate)
+
+    def forward(self, batch: PackedBatch) -> Float[Tensor, "tokens hidden"]:
+        """Look up, add, normalise."""
+        summed = (
+            self.word(batch.input_ids)
+            + self.position(batch.position_ids)
+            + self.token_type(batch.token_type_ids)
+        )
+        embedded: Tensor = self.dropout(self.norm(summed))
+        return embedded

@@ -1,0 +1,113 @@
+"""The packed batch: the tokens of all sequences end to end, and the lengths beside them.
+
+Nothing inside the encoder is padding. The padded form that people know, `[batch, length]` with an
+`attention_mask`, is turned into this one at the door and back again on the way out.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Self
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from bertkit.base.errors import InputError
+
+
+@dataclass(frozen=True)
+class PackedBatch:
+    """Sequences laid end to end.
+
+    Attributes:
+        input_ids: vocabulary entries.
+        token_type_ids: 0 for segment A, 1 for segment B.
+        position_ids: the place of each token in its own sequence, from 0.
+        lengths: tokens in each sequence, none of them 0; kept on the host, so that cutting the
+            batch up never waits for the device.
+    """
+
+    input_ids: Int[Tensor, " tokens"]
+    token_type_ids: Int[Tensor, " tokens"]
+    position_ids: Int[Tensor, " tokens"]
+    lengths: tuple[int, ...]
+
+    @classmethod
+    def from_sequences(
+        cls, input_ids: Sequence[Sequence[int]], token_type_ids: Sequence[Sequence[int]]
+    ) -> Self:
+        """Pack lists of ids.
+
+        Raises:
+            InputError: a sequence is empty, or the two arguments differ in length.
+        """
+        lengths = tuple(len(ids) for ids in input_ids)
+        if lengths != tuple(len(ids) for ids in token_type_ids):
+            raise InputError("input_ids and token_type_ids must have the same lengths")
+        if not lengths or 0 in lengths:
+            raise InputError("a batch needs at least one sequence, and each at least one token")
+        return cls(
+            input_ids=torch.tensor([id_ for ids in input_ids for id_ in ids]),
+            token_type_ids=torch.tensor([id_ for ids in token_type_ids for id_ in ids]),
+            position_ids=torch.cat([torch.arange(length) for length in lengths]),
+            lengths=lengths,
+        )
+
+    @classmethod
+    def from_padded(
+        cls,
+        input_ids: Int[Tensor, "batch length"],
+        token_type_ids: Int[Tensor, "batch length"],
+        mask: Bool[Tensor, "batch length"],
+    ) -> Self:
+        """Keep the tokens where `mask` is True; a token's position is its column.
+
+        Raises:
+            InputError: a row has no token at all.
+        """
+        lengths = tuple(mask.sum(dim=1).tolist())
+        if not lengths or 0 in lengths:
+            raise InputError("each row of attention_mask must let at least one token through")
+        columns = torch.arange(input_ids.shape[1], device=input_ids.device).expand_as(input_ids)
+        return cls(input_ids[mask], token_type_ids[mask], columns[mask], lengths)
+
+    @cached_property
+    def offsets(self) -> Int[Tensor, " sequences_and_one"]:
+        """Where each sequence begins, and the end of the last, on the batch's device."""
+        ends = torch.tensor((0, *self.lengths), dtype=torch.int32).cumsum(0, dtype=torch.int32)
+        return ends.to(self.input_ids.device, non_blocking=True)
+
+    @property
+    def first_tokens(self) -> Int[Tensor, " sequences"]:
+        """The place of each sequence's first token, [CLS]."""
+        return self.offsets[:-1]
+
+    @property
+    def num_tokens(self) -> int:
+        """Tokens of all sequences together."""
+        return self.input_ids.shape[0]
+
+    def to(self, device: torch.device) -> Self:
+        """The same batch on another device."""
+        return replace(
+            self,
+            input_ids=self.input_ids.to(device, non_blocking=True),
+            token_type_ids=self.token_type_ids.to(device, non_blocking=True),
+            position_ids=self.position_ids.to(device, non_blocking=True),
+        )
+
+
+def length_mask(lengths: Sequence[int], device: torch.device) -> Bool[Tensor, "sequences longest"]:
+    """True where a sequence, laid out in a row of its own, has a token."""
+    columns = torch.arange(max(lengths), device=device)
+    return columns < torch.tensor(lengths, device=device)[:, None]
+
+
+def pad(
+    tokens: Float[Tensor, "tokens *rest"], mask: Bool[Tensor, "batch length"]
+) -> Float[Tensor, "batch length *rest"]:
+    """Lay packed tokens out where `mask` is True, in order, with zeros elsewhere."""
+    padded = tokens.new_zeros(*mask.shape, *tokens.shape[1:])
+    padded[mask] = tokens
+    return padded

@@ -1,0 +1,143 @@
+"""Sentence pairs for next-sentence prediction, planned as ranges of a shard's tokens.
+
+Consecutive sentences of a document fill an example up to its length. The example is cut at a random
+sentence into A and B; half of the time B is replaced by a stretch of another document, and the
+sentences it would have had come round again in the next example.
+
+Two things differ from google-research/bert. The length of a short example is drawn for each
+example, not for each document. And a pair whose B must be random, because one sentence was all that
+was left, is made up for by a true pair later, so that the shares stay at one half.
+
+Source: Devlin et al. 2018, section 3.1 and appendix A.2; google-research/bert
+`create_pretraining_data.py`.
+"""
+
+from bisect import bisect_left
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+SPECIAL_TOKENS_IN_PAIR = 3  # [CLS] A [SEP] B [SEP]
+SHORTEST_PAIR = 2
+A_START, A_STOP, B_START, B_STOP, IS_RANDOM = range(5)
+NUM_COLUMNS = 5
+
+Examples = NDArray[np.int64]
+
+
+@dataclass
+class PairPlanner:
+    """Plans the examples of one shard for one epoch.
+
+    Args:
+        sentence_offsets: where each sentence begins in the shard's tokens, and the end of the last.
+        document_offsets: where each document begins among the sentences, and the end of the last.
+        max_length: tokens of an example, special tokens included.
+        short_rate: share of examples that are cut to a random shorter length.
+        generator: draws everything; the plan is a pure function of it and the offsets.
+    """
+
+    sentence_offsets: NDArray[np.integer]
+    document_offsets: NDArray[np.integer]
+    max_length: int
+    short_rate: float
+    generator: np.random.Generator
+    _sentences: list[int] = field(init=False, repr=False)
+    _documents: list[int] = field(init=False, repr=False)
+    _num_forced: int = field(default=0, init=False, repr=False)
+
+    def plan(self) -> Examples:
+        """All examples, in the order of the shard.
+
+        Returns:
+            int64 `[examples, 5]`: start and stop of A and of B among the shard's tokens, and 1
+            where B is from another document.
+        """
+        self._sentences = self.sentence_offsets.tolist()
+        self._documents = self.document_offsets.tolist()
+        rows: list[tuple[int, int, int, int, int]] = []
+        for document in range(len(self._documents) - 1):
+            rows += self._plan_document(document)
+        examples = np.array(rows, dtype=np.int64).reshape(-1, NUM_COLUMNS)
+        return truncate_pairs(examples, self.max_length - SPECIAL_TOKENS_IN_PAIR, self.generator)
+
+    def _plan_document(self, document: int) -> list[tuple[int, int, int, int, int]]:
+        """Walk through one document, chunk by chunk."""
+        offsets = self._sentences
+        first, last = self._documents[document], self._documents[document + 1]
+        rows = []
+        sentence = first
+        while sentence < last:
+            target = self._draw_target()
+            end = bisect_left(offsets, offsets[sentence] + target, sentence + 1, last + 1)
+            end = min(max(end, sentence + 2), last)
+            if end == last - 1:
+                end = last  # one sentence left alone could only get a random B
+            cut, has_random_b = self._draw_cut(sentence, end)
+            room = max(1, target - (offsets[cut] - offsets[sentence]))
+            b = self._draw_b(document, room) if has_random_b else None
+            if b is not None:
+                rows.append((offsets[sentence], offsets[cut], *b, 1))
+                sentence = cut
+            elif cut < end:
+                rows.append((offsets[sentence], offsets[cut], offsets[cut], offsets[end], 0))
+                sentence = end
+            else:
+                break  # one sentence, and no other document to pair it with
+        return rows
+
+    def _draw_target(self) -> int:
+        """How many tokens A and B shall have together."""
+        room = self.max_length - SPECIAL_TOKENS_IN_PAIR
+        if self.generator.random() < self.short_rate:
+            return int(self.generator.integers(SHORTEST_PAIR, room, endpoint=True))
+        return room
+
+    def _draw_cut(self, sentence: int, end: int) -> tuple[int, bool]:
+        """The sentence at which B begins, and whether B shall be random."""
+        if end - sentence == 1:
+            self._num_forced += 1
+            return end, True
+        cut = int(self.generator.integers(sentence + 1, end))
+        has_random_b = bool(self.generator.random() < 0.5)
+        if has_random_b and self._num_forced >= 2:
+            self._num_forced -= 2  # two forced pairs took the place of one random and one true
+            return cut, False
+        return cut, has_random_b
+
+    def _draw_b(self, document: int, room: int) -> tuple[int, int] | None:
+        """A stretch of another document; None where there is no other."""
+        num_others = len(self._documents) - 2
+        if num_others < 1:
+            return None
+        other = int(self.generator.integers(num_others))
+        other += other >= document
+        first, last = self._documents[other], self._documents[other + 1]
+        start = int(self.generator.integers(first, last))
+        offsets = self._sentences
+        end = bisect_left(offsets, offsets[start] + room, start + 1, last)
+        return offsets[start], offsets[end]
+
+
+def truncate_pairs(examples: Examples, room: int, generator: np.random.Generator) -> Examples:
+    """Cut pairs that are too long: the longer segment first, each token at either end by chance.
+
+    Args:
+        examples: as `PairPlanner.plan` returns them; not altered.
+        room: tokens that A and B may have together.
+        generator: draws how much goes at the front.
+    """
+    examples = examples.copy()
+    length_a = examples[:, A_STOP] - examples[:, A_START]
+    length_b = examples[:, B_STOP] - examples[:, B_START]
+    kept_a = np.minimum(length_a, np.maximum(room - length_b, (room + 1) // 2))
+    kept_b = np.minimum(length_b, room - kept_a)
+    for start, stop, length, kept in (
+        (A_START, A_STOP, length_a, kept_a),
+        (B_START, B_STOP, length_b, kept_b),
+    ):
+        cut_in_front = generator.binomial(length - kept, 0.5)
+        examples[:, start] += cut_in_front
+        examples[:, stop] = examples[:, start] + kept
+    return examples

@@ -1,0 +1,1 @@
+"""Whole jobs, one folder each: `settings.py` says what can be chosen, `run.py` does it."""

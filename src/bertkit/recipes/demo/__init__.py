@@ -1,0 +1,1 @@
+"""A BERT from nothing in a few minutes: its text is the documentation that comes with Python."""

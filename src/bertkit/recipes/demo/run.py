@@ -1,0 +1,192 @@
+"""The demo: from the documentation that comes with Python to a report on a small BERT.
+
+It calls the public recipes one after the other. What is already there is taken up: a finished
+vocabulary and finished shards are used again, and an interrupted run goes on.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from bertkit.base.files import make_folder
+from bertkit.data.shards import Shard, ShardSet
+from bertkit.inference.fill_mask import Candidate, FillMask
+from bertkit.inference.loading import LoadedModel
+from bertkit.models.bert.heads import BertForPreTraining
+from bertkit.objectives.bert import PreTrainingBatch
+from bertkit.recipes.demo.baselines import NeighbourGuesser, neighbours
+from bertkit.recipes.demo.page import Accuracies, Example, Facts, build_report
+from bertkit.recipes.demo.settings import PREPARE_SETTINGS, TOKENIZER_SETTINGS, DemoSettings
+from bertkit.recipes.prepare.run import prepare
+from bertkit.recipes.pretrain.run import build_config, held_out_batches, pretrain
+from bertkit.recipes.pretrain.settings import PretrainSettings
+from bertkit.recipes.train_tokenizer.run import train_tokenizer
+from bertkit.reports.report import write_report
+from bertkit.tokenization.tokenizer import Tokenizer
+from bertkit.training.log import read_log
+
+SOURCE = "python-docs:"
+NUM_CANDIDATES = 3
+TEXTS = (
+    "Return the number of [MASK] in the list.",
+    "If the file does not [MASK], an error is raised.",
+    "The default [MASK] is None.",
+    "This method returns a [MASK] of strings.",
+    "Raises an exception if the argument is not a [MASK].",
+)
+
+
+@dataclass(frozen=True)
+class DemoResult:
+    """What the demo came to.
+
+    Attributes:
+        report: the HTML page.
+        run: the run's folder, for `fill-mask` and `inspect`.
+        accuracies: of the model and of the guessers it has to beat.
+        examples: blanks, before and after.
+        elapsed_seconds: the whole of this call.
+    """
+
+    report: Path
+    run: Path
+    accuracies: Accuracies
+    examples: tuple[Example, ...]
+    elapsed_seconds: float
+
+
+def run_demo(
+    output: Path, settings: DemoSettings, say: Callable[[str], None] = lambda text: None
+) -> DemoResult:
+    """Make everything that is missing, and write the report.
+
+    Args:
+        output: the folder for all of it.
+        settings: what can be chosen.
+        say: is told in a line what begins.
+
+    Raises:
+        ResumeError: `output` holds a run with other settings.
+        StoppedError: a signal came; the same call goes on.
+    """
+    started = time.monotonic()
+    make_folder(output)
+    tokenizer_folder, shard_folder, run = output / "tokenizer", output / "shards", output / "run"
+    if not tokenizer_folder.exists():
+        say("1/4  Vocabulary: reading the documentation that comes with Python")
+        train_tokenizer([SOURCE], tokenizer_folder, TOKENIZER_SETTINGS)
+    say("2/4  Shards: the same text as token ids, whole packages held out")
+    prepare([SOURCE], tokenizer_folder, shard_folder, PREPARE_SETTINGS)
+    pretrain_settings = settings.pretrain_settings()
+    say(f"3/4  Pre-training: {settings.minutes:g} minutes")
+    pretrain(shard_folder, run, pretrain_settings)
+    say("4/4  Report")
+    shards, tokenizer = ShardSet.open(shard_folder), Tokenizer.load(tokenizer_folder)
+    log = read_log(run / "log.jsonl")
+    batches = held_out_batches(shards, tokenizer, pretrain_settings)
+    facts = Facts(
+        accuracies=measure_accuracies(shards, tokenizer, batches, log[-1]["mlm_accuracy"]),
+        examples=fill_examples(untrained_model(tokenizer, pretrain_settings), FillMask.load(run)),
+        log=log,
+        settings={"Pre-training": pretrain_settings.model_dump(mode="json")},
+        corpus=describe_corpus(shards),
+        run=run,
+    )
+    write_report(output / "report.html", build_report(facts))
+    return DemoResult(
+        report=output / "report.html",
+        run=run,
+        accuracies=facts.accuracies,
+        examples=tuple(facts.examples),
+        elapsed_seconds=time.monotonic() - started,
+    )
+
+
+def untrained_model(tokenizer: Tokenizer, settings: PretrainSettings) -> FillMask:
+    """The model as it was before its first step."""
+    torch.manual_seed(settings.seed)
+    model = BertForPreTraining(build_config(settings, tokenizer))
+    return FillMask(LoadedModel(model.eval(), tokenizer))
+
+
+def fill_examples(before: FillMask, after: FillMask) -> tuple[Example, ...]:
+    """The blanks of `TEXTS`, filled by two models."""
+    pairs = zip(
+        before(TEXTS, top_k=NUM_CANDIDATES), after(TEXTS, top_k=NUM_CANDIDATES), strict=True
+    )
+    return tuple(
+        Example(text, _show(old.blanks[0]), _show(new.blanks[0]))
+        for text, (old, new) in zip(TEXTS, pairs, strict=True)
+    )
+
+
+def measure_accuracies(
+    shards: ShardSet, tokenizer: Tokenizer, batches: Sequence[PreTrainingBatch], model: float
+) -> Accuracies:
+    """Ask the guessers at the positions at which the model was asked.
+
+    Args:
+        shards: whose training text they count.
+        tokenizer: of the shards.
+        batches: the held-out examples of the run's evaluations.
+        model: the model's own accuracy on them.
+    """
+    labels = np.concatenate([batch.labels.numpy() for batch in batches])
+    sides = [
+        neighbours(
+            batch.packed.input_ids.numpy(),
+            batch.positions.numpy(),
+            tokenizer.cls_id,
+            tokenizer.sep_id,
+        )
+        for batch in batches
+    ]
+    left, right = (np.concatenate(side) for side in zip(*sides, strict=True))
+    most_frequent = int(shards.token_counts.argmax())
+    guesses = count_neighbours(shards.train, tokenizer).guess(left, right, most_frequent)
+    return Accuracies(
+        num_masked=len(labels),
+        model=model,
+        neighbours=float((guesses == labels).mean()),
+        most_frequent=float((labels == most_frequent).mean()),
+        most_frequent_token=tokenizer.vocabulary[most_frequent],
+    )
+
+
+def count_neighbours(shards: Sequence[Shard], tokenizer: Tokenizer) -> NeighbourGuesser:
+    """Count the whole training text."""
+    starts = np.cumsum([0, *(shard.num_tokens for shard in shards)])
+    sentences, documents = [starts[-1:]], [starts[-1:]]
+    for shard, start in zip(shards, starts, strict=False):
+        begins = shard.sentence_offsets.astype(np.int64) + start
+        sentences.insert(-1, begins[:-1])
+        documents.insert(-1, begins[shard.document_offsets[:-1]])
+    return NeighbourGuesser.count(
+        np.concatenate([shard.tokens(0, shard.num_tokens) for shard in shards]),
+        np.concatenate(sentences),
+        np.concatenate(documents),
+        border_id=tokenizer.sep_id,
+        vocab_size=tokenizer.vocab_size,
+    )
+
+
+def describe_corpus(shards: ShardSet) -> dict[str, str | int]:
+    """What was read, in numbers."""
+    manifest = shards.manifest
+    return {
+        "entries of the vocabulary": manifest.vocab_size,
+        "documents to learn from": manifest.train.documents,
+        "sentences to learn from": manifest.train.sentences,
+        "tokens to learn from": manifest.train.tokens,
+        "documents held out": manifest.held_out.documents,
+        "sentences held out": manifest.held_out.sentences,
+        "tokens held out": manifest.held_out.tokens,
+    }
+
+
+def _show(candidates: Sequence[Candidate]) -> str:
+    return ", ".join(f"{each.token} {each.probability:.1%}" for each in candidates)

@@ -1,0 +1,38 @@
+"""What can be chosen about the demo, and what it has chosen for itself."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from bertkit.base.settings import Settings
+from bertkit.recipes.prepare.settings import PrepareSettings
+from bertkit.recipes.pretrain.settings import PretrainSettings
+from bertkit.recipes.train_tokenizer.settings import TrainTokenizerSettings
+
+TOKENIZER_SETTINGS = TrainTokenizerSettings(vocab_size=8192)
+# A tenth of the packages; the largest ones are not among them, so that it is 3.5 % of the text.
+PREPARE_SETTINGS = PrepareSettings(held_out=0.1)
+
+
+class DemoSettings(Settings):
+    """Settings of `bertkit demo`."""
+
+    minutes: Annotated[float, Field(gt=0.0, le=10_000.0)] = Field(
+        4.0,
+        description="Minutes of pre-training; the vocabulary, the shards and the report take"
+        " about one more.",
+    )
+    device: str = Field("auto", description="auto, cpu, cuda or cuda:N.")
+
+    def pretrain_settings(self) -> PretrainSettings:
+        """How the small BERT of the demo is pre-trained."""
+        return PretrainSettings(
+            model="tiny",
+            minutes=self.minutes,
+            max_length=64,
+            batch_size=16,
+            learning_rate=2e-3,
+            dropout=0.0,
+            eval_sequences=512,
+            device=self.device,
+        )

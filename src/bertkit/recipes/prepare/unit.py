@@ -1,0 +1,199 @@
+"""One unit of work: some sources → some shards, a pure function without shared state."""
+
+import hashlib
+from array import array
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict
+
+from bertkit.base.files import FileRecord, write_json
+from bertkit.data.readers import read_source
+from bertkit.data.readers.document import Document, ReadReport
+from bertkit.data.readers.sources import Source
+from bertkit.data.sentences import split_sentences
+from bertkit.data.shards import (
+    SHARDS_FOLDER,
+    ShardRecord,
+    Split,
+    SplitCounts,
+    choose_dtype,
+    write_array,
+)
+from bertkit.recipes.prepare.settings import PrepareSettings
+from bertkit.tokenization.tokenizer import Tokenizer
+
+UNITS_FOLDER = "units"
+# A unit's shard is written when it has this many tokens, so that memory stays bounded.
+SHARD_TOKENS = 1 << 24
+
+
+class UnitResult(BaseModel):
+    """What one unit wrote."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    shards: list[ShardRecord]
+    token_counts: FileRecord
+    raw_bytes: int
+    report: dict[str, Any]
+
+
+class ShardWriter:
+    """Gathers the documents of one split of one unit, and writes a shard when it is full.
+
+    Args:
+        folder: where shards go.
+        split: train or held-out.
+        unit: number of the unit, for the names.
+        vocab_size: decides the type of the tokens.
+        shard_tokens: a shard is written when it has this many.
+    """
+
+    def __init__(
+        self, folder: Path, split: Split, unit: int, vocab_size: int, shard_tokens: int
+    ) -> None:
+        self.records: list[ShardRecord] = []
+        self._folder, self._split, self._unit = folder, split, unit
+        self._dtype, self._shard_tokens = choose_dtype(vocab_size), shard_tokens
+        self._begin()
+
+    def _begin(self) -> None:
+        self._tokens = array(self._dtype.char)
+        self._sentences, self._documents = array("Q", [0]), array("Q", [0])
+
+    def add(self, sentences: list[list[int]]) -> None:
+        """Take one document, as the token ids of its sentences."""
+        for sentence in sentences:
+            self._tokens.extend(sentence)
+            self._sentences.append(len(self._tokens))
+        self._documents.append(len(self._sentences) - 1)
+        if len(self._tokens) >= self._shard_tokens:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what was gathered as a shard, if there is anything."""
+        counts = SplitCounts(
+            documents=len(self._documents) - 1,
+            sentences=len(self._sentences) - 1,
+            tokens=len(self._tokens),
+        )
+        if not counts.documents:
+            return
+        name = f"{self._split}-{self._unit:05d}-{len(self.records):03d}"
+        arrays = {
+            "tokens": np.frombuffer(self._tokens, dtype=self._dtype),
+            "sentences": np.frombuffer(self._sentences, dtype=np.uint64),
+            "documents": np.frombuffer(self._documents, dtype=np.uint64),
+        }
+        files = {
+            part: write_array(self._folder / f"{name}.{part}.npy", content)
+            for part, content in arrays.items()
+        }
+        self.records.append(ShardRecord(name=name, split=self._split, counts=counts, files=files))
+        self._begin()
+
+
+def prepare_unit(
+    folder: Path,
+    number: int,
+    sources: list[Source],
+    settings: PrepareSettings,
+    advance: Callable[[int], None] | None = None,
+    shard_tokens: int = SHARD_TOKENS,
+) -> UnitResult:
+    """Read, split, tokenise and write the sources of one unit.
+
+    Args:
+        folder: the output of `prepare`; its tokenizer is there already.
+        number: of the unit.
+        sources: what to read.
+        settings: how.
+        advance: is told how many bytes of the sources were read.
+        shard_tokens: a shard is written when it has this many tokens.
+
+    Raises:
+        InputError: reading is strict, and something can't be used as it is.
+        StorageError: the disk refused.
+    """
+    tokenizer = load_tokenizer(folder / "tokenizer")
+    report = ReadReport()
+    writers = {
+        split: ShardWriter(
+            folder / SHARDS_FOLDER, split, number, tokenizer.vocab_size, shard_tokens
+        )
+        for split in SPLITS
+    }
+    token_counts = np.zeros(tokenizer.vocab_size, dtype=np.uint64)
+    raw_bytes = 0
+    for document in _read(sources, settings, report, advance):
+        raw_bytes += sum(map(_count_bytes, document.lines))
+        sentences = [ids for ids in tokenizer.piece_ids(cut(document, settings)) if ids]
+        if not sentences:
+            report.add("empty-document", document.group)
+            continue
+        if len(sentences) == 1:
+            report.add("one-sentence", document.group)
+        split = choose_split(document.group, settings)
+        if split == "train":
+            flat = np.concatenate(sentences)
+            token_counts += np.bincount(flat, minlength=len(token_counts)).astype(np.uint64)
+        writers[split].add(sentences)
+    for writer in writers.values():
+        writer.flush()
+    result = UnitResult(
+        shards=[record for writer in writers.values() for record in writer.records],
+        token_counts=write_array(unit_path(folder, number, "npy"), token_counts),
+        raw_bytes=raw_bytes,
+        report=report.to_dict(),
+    )
+    write_json(unit_path(folder, number, "json"), result.model_dump(mode="json"))
+    return result
+
+
+SPLITS: tuple[Literal["train"], Literal["held-out"]] = ("train", "held-out")
+
+
+def unit_path(folder: Path, number: int, suffix: str) -> Path:
+    """Where the result of a unit is noted."""
+    return folder / UNITS_FOLDER / f"{number:05d}.{suffix}"
+
+
+def cut(document: Document, settings: PrepareSettings) -> list[str]:
+    """The sentences of a document."""
+    if settings.sentences == "lines":
+        return list(document.lines)
+    return [
+        sentence for line in document.lines for sentence in split_sentences(line, settings.language)
+    ]
+
+
+def choose_split(group: str, settings: PrepareSettings) -> Split:
+    """Whether a group of documents is held out: a pure function of its name and the seed."""
+    digest = hashlib.blake2b(f"{settings.seed}:{group}".encode(), digest_size=8).digest()
+    is_held_out = int.from_bytes(digest, "big") < settings.held_out * 2**64
+    return "held-out" if is_held_out else "train"
+
+
+@lru_cache(maxsize=1)
+def load_tokenizer(folder: Path) -> Tokenizer:
+    """The tokenizer, loaded once in each process."""
+    return Tokenizer.load(folder)
+
+
+def _read(
+    sources: list[Source],
+    settings: PrepareSettings,
+    report: ReadReport,
+    advance: Callable[[int], None] | None,
+) -> Iterator[Document]:
+    for source in sources:
+        yield from read_source(source, settings, report, advance)
+
+
+def _count_bytes(line: str) -> int:
+    """Bytes of a line in UTF-8."""
+    return len(line) if line.isascii() else len(line.encode())

@@ -1,0 +1,1 @@
+"""Shards → a pre-trained BERT."""

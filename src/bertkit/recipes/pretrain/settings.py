@@ -1,0 +1,42 @@
+"""What can be chosen about pre-training."""
+
+from typing import Annotated, Any
+
+from pydantic import Field, model_validator
+
+from bertkit.objectives.masking import MaskingSettings
+from bertkit.training.settings import TrainingSettings
+
+# Peak learning rate and batch size by model, where they were searched for: docs/results.md.
+TUNED: dict[str, dict[str, Any]] = {
+    "tiny": {"learning_rate": 2e-3, "batch_size": 32},
+    "mini": {"learning_rate": 1e-3, "batch_size": 32},
+}
+
+
+class PretrainSettings(MaskingSettings, TrainingSettings):
+    """Settings of `bertkit pretrain`."""
+
+    model: str = Field(
+        "mini",
+        description="tiny, mini, small, medium, base, large, or a config.json with other sizes.",
+    )
+    max_length: Annotated[int, Field(ge=8, le=512)] = Field(
+        128, description="Tokens of an example, with [CLS] and [SEP]."
+    )
+    short_rate: Annotated[float, Field(ge=0.0, le=1.0)] = Field(
+        0.1, description="Share of examples that are cut to a random shorter length."
+    )
+    dropout: Annotated[float, Field(ge=0.0, lt=1.0)] = Field(
+        0.1, description="Dropout on features and on attention weights."
+    )
+    eval_sequences: Annotated[int, Field(ge=1)] = Field(
+        256, description="Held-out examples of each evaluation, the same ones every time."
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _fill_in_tuned(cls, values: Any) -> Any:
+        if not isinstance(values, dict):
+            return values
+        return {**TUNED.get(values.get("model", "mini"), {}), **values}

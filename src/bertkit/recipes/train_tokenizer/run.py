@@ -1,0 +1,141 @@
+"""Reads a corpus, trains a vocabulary on it, and writes the tokenizer's folder."""
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bertkit.base.errors import SettingsError
+from bertkit.base.files import FileRecord, durable_folder, write_json
+from bertkit.base.progress import show_progress
+from bertkit.data.readers import Corpus, open_corpus
+from bertkit.data.readers.document import ReadReport
+from bertkit.recipes.train_tokenizer.settings import TrainTokenizerSettings
+from bertkit.tokenization.tokenizer import Tokenizer
+from bertkit.tokenization.training import build_vocabulary
+from bertkit.tokenization.word_counts import WordCounts, count_words
+
+FACTS_FILE = "training.json"
+
+
+@dataclass(frozen=True)
+class TrainTokenizerResult:
+    """What training came to.
+
+    Attributes:
+        folder: the tokenizer's folder.
+        tokenizer: the trained tokenizer.
+        word_counts: what was read.
+        report: what was odd in the input.
+        elapsed_seconds: the whole of it, reading included.
+    """
+
+    folder: Path
+    tokenizer: Tokenizer
+    word_counts: WordCounts
+    report: ReadReport
+    elapsed_seconds: float
+
+
+def train_tokenizer(
+    inputs: Sequence[str],
+    output: Path,
+    settings: TrainTokenizerSettings = TrainTokenizerSettings(),  # noqa: B008
+    *,
+    overwrite: bool = False,
+) -> TrainTokenizerResult:
+    """Train a vocabulary on a corpus.
+
+    Args:
+        inputs: files, folders, globs, `-`, or `python-docs:`.
+        output: folder to write; it appears whole, or not at all.
+        settings: what can be chosen.
+        overwrite: replace an older tokenizer there.
+
+    Raises:
+        SettingsError: `output` is in use, or `vocab_size` can't hold the characters.
+        MissingFileError: an input matches nothing.
+        InputError: the input holds no word, or is faulty and `strict` is set.
+        StorageError: the disk refused.
+    """
+    started = time.monotonic()
+    check_output(output, overwrite=overwrite)
+    corpus = open_corpus(inputs, settings)
+    with show_progress("Counting words", corpus.size_bytes, is_bytes=True) as progress:
+        corpus.advance = progress.advance
+        word_counts = count_words(iterate_lines(corpus), settings)
+    with show_progress("Merging pieces", settings.vocab_size) as progress:
+        vocabulary = build_vocabulary(word_counts, settings, progress.advance)
+    result = TrainTokenizerResult(
+        folder=output,
+        tokenizer=Tokenizer(vocabulary, settings.tokenizer_settings()),
+        word_counts=word_counts,
+        report=corpus.report,
+        elapsed_seconds=time.monotonic() - started,
+    )
+    write_result(result, inputs, settings)
+    return result
+
+
+def check_output(output: Path, *, overwrite: bool) -> None:
+    """Refuse an output folder in which something would be lost.
+
+    Raises:
+        SettingsError: it isn't empty, and isn't a tokenizer that may be overwritten.
+    """
+    if not output.exists() or (output.is_dir() and not any(output.iterdir())):
+        return
+    if not (output / FACTS_FILE).is_file():
+        raise SettingsError(f"{output} holds something else than a tokenizer; name a new folder")
+    if not overwrite:
+        raise SettingsError(f"{output} holds a tokenizer; add --overwrite or name a new folder")
+
+
+def iterate_lines(corpus: Corpus) -> Iterator[str]:
+    """All lines of all documents."""
+    for document in corpus.documents():
+        yield from document.lines
+
+
+def write_result(
+    result: TrainTokenizerResult, inputs: Sequence[str], settings: TrainTokenizerSettings
+) -> None:
+    """Write the tokenizer's files, and beside them what they were made from and their checksums.
+
+    Raises:
+        StorageError: the disk refused.
+    """
+    with durable_folder(result.folder) as folder:
+        records = result.tokenizer.save(folder)
+        write_json(folder / FACTS_FILE, describe(result, inputs, settings, records))
+
+
+def describe(
+    result: TrainTokenizerResult,
+    inputs: Sequence[str],
+    settings: TrainTokenizerSettings,
+    records: dict[str, FileRecord],
+) -> dict[str, object]:
+    """The contents of `training.json`."""
+    return {
+        "fingerprint": result.tokenizer.fingerprint,
+        "settings": settings.model_dump(mode="json"),
+        "inputs": list(inputs),
+        "counts": summarise(result),
+        "read_report": result.report.to_dict(),
+        "elapsed_seconds": round(result.elapsed_seconds, 3),
+        "files": {name: record.model_dump() for name, record in records.items()},
+    }
+
+
+def summarise(result: TrainTokenizerResult) -> dict[str, int]:
+    """What was read and what came out, as counts."""
+    words = result.word_counts
+    return {
+        "entries": result.tokenizer.vocab_size,
+        "lines": words.num_texts,
+        "characters": words.num_characters,
+        "words": words.num_words,
+        "distinct_words": len(words.counts),
+        "forgotten_words": words.num_forgotten,
+    }

@@ -1,0 +1,8 @@
+"""What can be chosen about training a vocabulary."""
+
+from bertkit.data.readers.settings import ReaderSettings
+from bertkit.tokenization.settings import VocabularySettings
+
+
+class TrainTokenizerSettings(VocabularySettings, ReaderSettings):
+    """Settings of `bertkit train-tokenizer`."""

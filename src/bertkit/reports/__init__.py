@@ -1,0 +1,1 @@
+"""Data → one self-contained HTML page, which opens from disk without network or scripts."""

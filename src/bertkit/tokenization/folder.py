@@ -1,0 +1,245 @@
+"""The files of a tokenizer, as Hugging Face names them; reading them trusts nothing.
+
+`vocab.txt` has an entry a line, `tokenizer_config.json` the switches, `tokenizer.json` both in the
+form of the `tokenizers` library.
+"""
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from tokenizers import AddedToken, processors
+
+from bertkit.base.errors import InputError, MissingFileError
+from bertkit.base.files import FileRecord, make_folder, read_json, read_text, write_file, write_json
+from bertkit.tokenization.engine import (
+    CLS,
+    CONTINUATION,
+    MASK,
+    MAX_WORD_CHARS,
+    PAD,
+    SEP,
+    SPECIAL_TOKENS,
+    UNK,
+    build_engine,
+)
+from bertkit.tokenization.settings import UNCASED, TokenizerSettings
+
+VOCABULARY_FILE = "vocab.txt"
+CONFIG_FILE = "tokenizer_config.json"
+ENGINE_FILE = "tokenizer.json"
+
+MAX_FILE_BYTES = 64 << 20
+MAX_CONFIG_BYTES = 1 << 20
+MAX_ENTRIES = 2_000_000
+MAX_ENTRY_CHARS = 1000
+
+
+def check_vocabulary(vocabulary: Sequence[str], source: str) -> None:
+    """Refuse a vocabulary that can't be meant; `source` names it in the message.
+
+    Raises:
+        InputError: it is empty, too large, repeats or lacks an entry, or [PAD] isn't its first.
+    """
+    if not vocabulary:
+        raise InputError(f"{source} is empty; expected one entry a line, [PAD] first")
+    if len(vocabulary) > MAX_ENTRIES:
+        raise InputError(
+            f"{source} has {len(vocabulary):,} entries; at most {MAX_ENTRIES:,} may be"
+        )
+    seen: dict[str, int] = {}
+    for index, token in enumerate(vocabulary):
+        if problem := _entry_problem(token):
+            raise InputError(f"{source}: entry {index} is {problem}")
+        if token in seen:
+            raise InputError(
+                f"{source} has {token!r} twice, as entries {seen[token]} and {index}; remove one"
+            )
+        seen[token] = index
+    missing = [token for token in SPECIAL_TOKENS if token not in seen]
+    if missing:
+        raise InputError(f"{source} lacks {', '.join(missing)}; is it a BERT vocabulary?")
+    if vocabulary[0] != PAD:
+        raise InputError(
+            f"{source} begins with {vocabulary[0]!r} and has {PAD} as entry {seen[PAD]};"
+            f" {PAD} must be entry 0"
+        )
+
+
+def read_folder(path: Path) -> tuple[list[str], TokenizerSettings]:
+    """Read a vocabulary and its switches from a folder, or from a `vocab.txt` alone.
+
+    The vocabulary comes from `vocab.txt`, or else from `tokenizer.json`; each switch from
+    `tokenizer_config.json`, or else from `tokenizer.json`, or else it is on.
+
+    Raises:
+        MissingFileError: there is no vocabulary.
+        DamagedFileError: a file is too large, not UTF-8 or not JSON.
+        InputError: the files ask for something that isn't BERT's algorithm.
+    """
+    if path.is_file():
+        return read_vocabulary(path), UNCASED
+    vocabulary_path, engine_path = path / VOCABULARY_FILE, path / ENGINE_FILE
+    engine = read_object(engine_path, MAX_FILE_BYTES) if engine_path.is_file() else {}
+    if vocabulary_path.is_file():
+        vocabulary = read_vocabulary(vocabulary_path)
+    elif engine:
+        vocabulary = engine_vocabulary(engine, engine_path)
+    else:
+        raise MissingFileError(f"{path} has neither {VOCABULARY_FILE} nor {ENGINE_FILE}")
+    return vocabulary, read_switches(path / CONFIG_FILE, engine, engine_path)
+
+
+def read_vocabulary(path: Path) -> list[str]:
+    """Read the entries of a `vocab.txt`, one a line.
+
+    Raises:
+        MissingFileError: there is no such file.
+        DamagedFileError: it is too large or not UTF-8.
+        InputError: it isn't a BERT vocabulary.
+    """
+    # not splitlines: entries may be characters that it takes for line ends
+    lines = read_text(path, limit_bytes=MAX_FILE_BYTES).split("\n")
+    if lines[-1] == "":
+        lines.pop()
+    vocabulary = [line.removesuffix("\r") for line in lines]
+    check_vocabulary(vocabulary, str(path))
+    return vocabulary
+
+
+def read_object(path: Path, limit_bytes: int) -> dict[str, Any]:
+    """Read a JSON file that must hold an object.
+
+    Raises:
+        DamagedFileError: it is too large or not JSON.
+        InputError: it holds something else.
+    """
+    content = read_json(path, limit_bytes=limit_bytes)
+    if not isinstance(content, dict):
+        raise InputError(f"{path} holds a {type(content).__name__}; expected a JSON object")
+    return content
+
+
+def engine_vocabulary(engine: Mapping[str, Any], path: Path) -> list[str]:
+    """The entries of a `tokenizer.json`, in the order of their ids.
+
+    Raises:
+        InputError: it isn't WordPiece as BERT has it, or its ids aren't 0, 1, 2 …
+    """
+    model = _part(engine, "model", path)
+    expected = {
+        "type": "WordPiece",
+        "unk_token": UNK,
+        "continuing_subword_prefix": CONTINUATION,
+        "max_input_chars_per_word": MAX_WORD_CHARS,
+    }
+    for name, value in expected.items():
+        if model.get(name) != value:
+            raise InputError(f"{path}: model.{name} must be {value!r}, got {model.get(name)!r}")
+    entries = model.get("vocab")
+    if not isinstance(entries, dict) or not all(type(index) is int for index in entries.values()):
+        raise InputError(f"{path}: model.vocab must map each entry to its id")
+    vocabulary = sorted(entries, key=lambda token: entries[token])
+    ids = [entries[token] for token in vocabulary]
+    if ids[:1] != [0] or any(after != before + 1 for before, after in pairwise(ids)):
+        raise InputError(f"{path}: the ids of model.vocab must be 0, 1, 2 … without a gap")
+    check_vocabulary(vocabulary, str(path))
+    return vocabulary
+
+
+def read_switches(
+    config_path: Path, engine: Mapping[str, Any], engine_path: Path
+) -> TokenizerSettings:
+    """The three switches from `tokenizer_config.json`, else from `tokenizer.json`, else on.
+
+    Accent stripping that is left open follows lower-casing, as in the original.
+
+    Raises:
+        InputError: a switch is neither true nor false.
+    """
+    config = read_object(config_path, MAX_CONFIG_BYTES) if config_path.is_file() else {}
+    normalizer = engine.get("normalizer") or {}
+    if engine and _part(engine, "normalizer", engine_path).get("type") != "BertNormalizer":
+        raise InputError(f"{engine_path}: the normaliser must be BertNormalizer")
+
+    def read(config_key: str, engine_key: str, default: bool) -> bool:
+        value = config.get(config_key)
+        source = config_path
+        if value is None:
+            value, source = normalizer.get(engine_key), engine_path
+        if value is None:
+            return default
+        if not isinstance(value, bool):
+            raise InputError(f"{source}: {config_key} must be true or false, got {value!r}")
+        return value
+
+    lowercase = read("do_lower_case", "lowercase", True)
+    return TokenizerSettings(
+        lowercase=lowercase,
+        strip_accents=read("strip_accents", "strip_accents", lowercase),
+        split_cjk=read("tokenize_chinese_chars", "handle_chinese_chars", True),
+    )
+
+
+def write_folder(
+    folder: Path, vocabulary: Sequence[str], settings: TokenizerSettings
+) -> dict[str, FileRecord]:
+    """Write the three files and return the record of each.
+
+    Raises:
+        StorageError: the disk refused.
+    """
+    make_folder(folder)
+    lines = "".join(f"{token}\n" for token in vocabulary)
+    return {
+        VOCABULARY_FILE: write_file(folder / VOCABULARY_FILE, lines.encode()),
+        ENGINE_FILE: write_file(folder / ENGINE_FILE, engine_json(vocabulary, settings).encode()),
+        CONFIG_FILE: write_json(folder / CONFIG_FILE, config_content(settings)),
+    }
+
+
+def engine_json(vocabulary: Sequence[str], settings: TokenizerSettings) -> str:
+    """`tokenizer.json`: the engine as other tools expect it, which add [CLS] and [SEP] by it."""
+    engine = build_engine(vocabulary, settings)
+    engine.add_special_tokens(
+        [AddedToken(token, normalized=False, special=True) for token in SPECIAL_TOKENS]
+    )
+    engine.post_processor = processors.BertProcessing(
+        (SEP, vocabulary.index(SEP)), (CLS, vocabulary.index(CLS))
+    )
+    return engine.to_str(pretty=True) + "\n"
+
+
+def config_content(settings: TokenizerSettings) -> dict[str, Any]:
+    """`tokenizer_config.json`: the switches under the names that transformers reads."""
+    return {
+        "tokenizer_class": "BertTokenizer",
+        "do_lower_case": settings.lowercase,
+        "strip_accents": settings.strip_accents,
+        "tokenize_chinese_chars": settings.split_cjk,
+        "pad_token": PAD,
+        "unk_token": UNK,
+        "cls_token": CLS,
+        "sep_token": SEP,
+        "mask_token": MASK,
+    }
+
+
+def _entry_problem(token: str) -> str | None:
+    if not token:
+        return "empty"
+    if len(token) > MAX_ENTRY_CHARS:
+        return f"{len(token):,} characters long; at most {MAX_ENTRY_CHARS:,} may be"
+    if "\n" in token or "\r" in token:
+        return f"{token!r}, which holds a line end"
+    if not token.isascii() and token != token.encode("utf-8", "ignore").decode():
+        return f"{token!r}, which holds half a character"
+    return None
+
+
+def _part(engine: Mapping[str, Any], name: str, path: Path) -> dict[str, Any]:
+    part = engine.get(name)
+    if not isinstance(part, dict):
+        raise InputError(f"{path} has no object named {name}")
+    return part

@@ -1,0 +1,222 @@
+"""The tokenizer: text to token ids and back."""
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from itertools import chain
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+from tokenizers import AddedToken
+from tokenizers import Tokenizer as Engine
+
+from bertkit.base.errors import InputError, SettingsError
+from bertkit.base.files import FileRecord
+from bertkit.tokenization.encoding import (
+    BatchEncoding,
+    Encoding,
+    cut_longest_first,
+    stack_padded,
+)
+from bertkit.tokenization.engine import (
+    CLS,
+    CONTINUATION,
+    MASK,
+    PAD,
+    SEP,
+    SPECIAL_TOKENS,
+    UNK,
+    KnownChunks,
+    build_engine,
+    run_engine,
+)
+from bertkit.tokenization.folder import check_vocabulary, read_folder, write_folder
+from bertkit.tokenization.settings import UNCASED, TokenizerSettings
+
+
+class Tokenizer:
+    """WordPiece with BERT's normalisation.
+
+    Strings such as `[SEP]` in a text are text. Only `read_mask=True` reads `[MASK]` as the mask.
+
+    Args:
+        vocabulary: the entries in the order of their ids; `##` marks a continuation of a word.
+        settings: how text is normalised.
+
+    Raises:
+        InputError: the vocabulary is empty, too large, repeats an entry, lacks a special token, or
+            doesn't begin with [PAD].
+    """
+
+    def __init__(self, vocabulary: Sequence[str], settings: TokenizerSettings = UNCASED) -> None:
+        check_vocabulary(vocabulary, "the vocabulary")
+        self.vocabulary = tuple(vocabulary)
+        self.settings = settings
+        self._engine = build_engine(self.vocabulary, settings)
+        self._known_chunks = KnownChunks(self._engine)
+        self._ids = {token: index for index, token in enumerate(self.vocabulary)}
+        self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id = (
+            self._ids[token] for token in (PAD, UNK, CLS, SEP, MASK)
+        )
+        self.special_ids = frozenset(self._ids[token] for token in SPECIAL_TOKENS)
+
+    @classmethod
+    def load(cls, path: str | Path) -> "Tokenizer":
+        """Load from a folder (`vocab.txt` or `tokenizer.json`) or from a `vocab.txt` itself.
+
+        Raises:
+            MissingFileError: there is nothing of the kind.
+            DamagedFileError: a file is too large, not UTF-8 or not JSON.
+            InputError: the vocabulary can't be used, or asks for an algorithm other than BERT's.
+        """
+        return cls(*read_folder(Path(path)))
+
+    def save(self, folder: Path) -> dict[str, FileRecord]:
+        """Write `vocab.txt`, `tokenizer.json` and `tokenizer_config.json`.
+
+        `transformers.AutoTokenizer` loads the folder and gives the same ids.
+
+        Returns:
+            What was written, by file name.
+
+        Raises:
+            StorageError: the disk refused.
+        """
+        return write_folder(Path(folder), self.vocabulary, self.settings)
+
+    @property
+    def vocab_size(self) -> int:
+        """Number of entries, special tokens included."""
+        return len(self.vocabulary)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 over vocabulary and settings: equal where all ids are."""
+        content = "\n".join((self.settings.fingerprint(), *self.vocabulary))
+        return hashlib.sha256(content.encode()).hexdigest()
+
+    @cached_property
+    def is_continuation(self) -> npt.NDArray[np.bool_]:
+        """For each id, whether it continues a word; shape [vocab_size]."""
+        marks = [token.startswith(CONTINUATION) and len(token) > 2 for token in self.vocabulary]
+        return np.array(marks, dtype=np.bool_)
+
+    @cached_property
+    def _mask_engine(self) -> Engine:
+        engine = build_engine(self.vocabulary, self.settings)
+        engine.add_special_tokens([AddedToken(MASK, normalized=False, special=True)])
+        return engine
+
+    def token_to_id(self, token: str) -> int | None:
+        """The id of a vocabulary entry, or None when it isn't one."""
+        return self._ids.get(token)
+
+    def encode(
+        self,
+        text: str,
+        pair: str | None = None,
+        *,
+        max_length: int | None = None,
+        read_mask: bool = False,
+    ) -> Encoding:
+        """Encode one text or a pair of texts.
+
+        Args:
+            text: the first text.
+            pair: the second text.
+            max_length: most tokens in all, special ones included; the longer text is cut first.
+            read_mask: read `[MASK]` as the mask token.
+
+        Raises:
+            SettingsError: `max_length` leaves no room beside the special tokens.
+        """
+        engine = self._mask_engine if read_mask else self._engine
+        parts = [run_engine(engine, part) for part in (text, pair) if part is not None]
+        kept = self._fit([len(part) for part in parts], max_length)
+        ids, types, offsets, tokens = [self.cls_id], [0], [(0, 0)], [CLS]
+        for index, (part, count) in enumerate(zip(parts, kept, strict=True)):
+            ids += [*part.ids[:count], self.sep_id]
+            types += [index] * (count + 1)
+            offsets += [*part.offsets[:count], (0, 0)]
+            tokens += [*part.tokens[:count], SEP]
+        return Encoding(ids, types, offsets, tokens)
+
+    def encode_batch(
+        self,
+        texts: Sequence[str],
+        pairs: Sequence[str] | None = None,
+        *,
+        max_length: int | None = None,
+        pad_to: int | None = None,
+        read_mask: bool = False,
+    ) -> BatchEncoding:
+        """Encode several texts, or pairs of texts, as arrays of one length.
+
+        Args:
+            texts: the first texts.
+            pairs: the second texts, as many.
+            max_length: most tokens in a row, special ones included.
+            pad_to: tokens in every row: shorter ones are padded, longer ones cut. Without it, the
+                longest row decides.
+            read_mask: read `[MASK]` as the mask token.
+
+        Raises:
+            SettingsError: the length leaves no room beside the special tokens.
+            InputError: there are not as many pairs as texts.
+        """
+        if pairs is not None and len(pairs) != len(texts):
+            raise InputError(f"expected as many pairs as texts ({len(texts)}), got {len(pairs)}")
+        limits = [limit for limit in (max_length, pad_to) if limit is not None]
+        limit = min(limits, default=None)
+        columns = [self._cut(part, read_mask) for part in (texts, pairs) if part is not None]
+        rows = [self._join(parts, limit) for parts in zip(*columns, strict=True)]
+        length = pad_to or max((len(ids) for ids, _ in rows), default=0)
+        return stack_padded(rows, length, self.pad_id)
+
+    def piece_ids(self, texts: Iterable[str]) -> list[list[int]]:
+        """Token ids of each text without special tokens: the fast path for a corpus."""
+        known_ids = self._known_chunks.__getitem__
+        return [list(chain.from_iterable(map(known_ids, text.split(" ")))) for text in texts]
+
+    def decode(self, ids: Iterable[int]) -> str:
+        """Join pieces into readable text; special tokens are left out.
+
+        Raises:
+            InputError: an id is outside the vocabulary.
+        """
+        tokens = []
+        for index in ids:
+            if not 0 <= index < self.vocab_size:
+                raise InputError(f"token ids go from 0 to {self.vocab_size - 1}, got {index}")
+            if index not in self.special_ids:
+                tokens.append(self.vocabulary[index])
+        return str(self._engine.decoder.decode(tokens))
+
+    def _cut(self, texts: Sequence[str], read_mask: bool) -> list[list[int]]:
+        if read_mask:
+            return [run_engine(self._mask_engine, text).ids for text in texts]
+        return self.piece_ids(texts)
+
+    def _join(
+        self, parts: Sequence[list[int]], max_length: int | None
+    ) -> tuple[list[int], list[int]]:
+        kept = self._fit([len(part) for part in parts], max_length)
+        ids, types = [self.cls_id], [0]
+        for index, (part, count) in enumerate(zip(parts, kept, strict=True)):
+            ids += [*part[:count], self.sep_id]
+            types += [index] * (count + 1)
+        return ids, types
+
+    @staticmethod
+    def _fit(lengths: Sequence[int], max_length: int | None) -> tuple[int, ...]:
+        """How many tokens of each text to keep."""
+        if max_length is None:
+            return tuple(lengths)
+        budget = max_length - 1 - len(lengths)
+        if budget < 0:
+            raise SettingsError(
+                f"a length of {max_length} has no room for the {len(lengths) + 1} special tokens"
+                f" of {'a pair' if len(lengths) == 2 else 'one text'}; ask for more"
+            )
+        return cut_longest_first(lengths[0], sum(lengths[1:]), budget)[: len(lengths)]

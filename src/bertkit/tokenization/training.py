@@ -1,0 +1,168 @@
+"""Trains a WordPiece vocabulary: the same text and settings give the same entries everywhere.
+
+Google never published the trainer of BERT's vocabularies. As the `tokenizers` library does, this
+one merges, again and again, the two neighbouring pieces that occur together most often (byte-pair
+encoding) and writes continuations with `##`. Unlike there, equal counts are decided by the text of
+the pair, so nothing depends on the process, the hash seed or the number of threads.
+
+Source: Sennrich et al. 2016, "Neural Machine Translation of Rare Words with Subword Units", §3.2.
+"""
+
+import heapq
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable
+from itertools import pairwise
+
+from bertkit.base.errors import InputError, SettingsError
+from bertkit.tokenization.engine import CONTINUATION, SPECIAL_TOKENS
+from bertkit.tokenization.settings import VocabularySettings
+from bertkit.tokenization.word_counts import WordCounts, WordSplitter, count_words
+
+Pair = tuple[str, str]
+
+
+def train_vocabulary(texts: Iterable[str], settings: VocabularySettings) -> list[str]:
+    """Train a vocabulary on texts.
+
+    Args:
+        texts: any number of texts; memory doesn't grow with them.
+        settings: what the vocabulary is to be.
+
+    Returns:
+        Special tokens ([PAD] first), characters, then merged pieces, the most frequent first. They
+        are fewer than `vocab_size` when the text has no more pieces of the required frequency.
+
+    Raises:
+        InputError: the texts hold no word.
+        SettingsError: `vocab_size` can't hold the special tokens and the characters.
+    """
+    return build_vocabulary(count_words(texts, settings), settings)
+
+
+def build_vocabulary(
+    word_counts: WordCounts,
+    settings: VocabularySettings,
+    on_entries: Callable[[int], None] = lambda _: None,
+) -> list[str]:
+    """Build a vocabulary from counted words; `on_entries` is told of each lot of new entries.
+
+    Raises:
+        InputError: there is no word.
+        SettingsError: `vocab_size` can't hold the special tokens and the characters.
+    """
+    if not word_counts.counts:
+        raise InputError("the input holds no word to train a vocabulary on; give it some text")
+    letters = most_frequent_characters(word_counts.counts, settings.alphabet_limit)
+    vocabulary = [*SPECIAL_TOKENS, *alphabet_entries(letters, WordSplitter(settings))]
+    if len(vocabulary) > settings.vocab_size:
+        raise SettingsError(
+            f"vocab_size ({settings.vocab_size}) can't hold {len(SPECIAL_TOKENS)} special tokens"
+            f" and {len(vocabulary) - len(SPECIAL_TOKENS)} entries for {len(letters)} characters;"
+            f" ask for at least {len(vocabulary)}, or lower alphabet_limit"
+        )
+    on_entries(len(vocabulary))
+    merges = Merges(word_counts.counts, letters)
+    while len(vocabulary) < settings.vocab_size:
+        # No piece comes up twice: until then no merge has crossed its borders, so within it
+        # the same merges happened wherever it stands, and its last pair is the same everywhere.
+        piece = merges.merge_best(settings.min_frequency)
+        if piece is None:
+            break
+        vocabulary.append(piece)
+        on_entries(1)
+    return vocabulary
+
+
+def most_frequent_characters(counts: Counter[str], limit: int) -> set[str]:
+    """The characters to keep; equal counts are decided by the code point."""
+    frequencies: Counter[str] = Counter()
+    for word, count in counts.items():
+        for character in word:
+            frequencies[character] += count
+    ranked = sorted(frequencies, key=lambda character: (-frequencies[character], character))
+    return set(ranked[:limit])
+
+
+def alphabet_entries(letters: set[str], splitter: WordSplitter) -> list[str]:
+    """Entries for single characters, by code point: at the start of a word, then within one.
+
+    Punctuation and Chinese characters are words of their own and so never within one.
+    """
+    initial = sorted(letters)
+    return initial + [CONTINUATION + x for x in initial if len(splitter.split(f"a{x}a")) == 1]
+
+
+class Merges:
+    """The words of a corpus as pieces, and how often each two stand side by side.
+
+    A merge touches only the words that hold its pair. The heap may hold outdated counts; they are
+    always too high, and put right when they come up.
+
+    Args:
+        counts: word → occurrences.
+        letters: characters to keep; a word with any other is [UNK] and left out.
+    """
+
+    def __init__(self, counts: Counter[str], letters: set[str]) -> None:
+        self._words: list[list[str]] = []
+        self._word_counts: list[int] = []
+        self._pair_counts: defaultdict[Pair, int] = defaultdict(int)
+        self._words_of_pair: defaultdict[Pair, set[int]] = defaultdict(set)
+        for word, count in counts.items():
+            if len(word) > 1 and letters.issuperset(word):
+                self._add_word([word[0], *(CONTINUATION + letter for letter in word[1:])], count)
+        self._heap = [(-count, *pair) for pair, count in self._pair_counts.items()]
+        heapq.heapify(self._heap)
+
+    def merge_best(self, min_frequency: int) -> str | None:
+        """Merge the most frequent pair and return the new piece, or None when none is frequent."""
+        while self._heap:
+            negative_count, left, right = heapq.heappop(self._heap)
+            count = self._pair_counts[left, right]
+            if count < min_frequency:
+                continue
+            if count == -negative_count:
+                return self._merge((left, right))
+            heapq.heappush(self._heap, (-count, left, right))
+        return None
+
+    def _add_word(self, pieces: list[str], count: int) -> None:
+        for pair in pairwise(pieces):
+            self._pair_counts[pair] += count
+            self._words_of_pair[pair].add(len(self._words))
+        self._words.append(pieces)
+        self._word_counts.append(count)
+
+    def _merge(self, pair: Pair) -> str:
+        piece = pair[0] + pair[1].removeprefix(CONTINUATION)
+        changes: defaultdict[Pair, int] = defaultdict(int)
+        for index in self._words_of_pair.pop(pair):
+            before, count = self._words[index], self._word_counts[index]
+            after = merge_pieces(before, pair, piece)
+            self._words[index] = after
+            for old in pairwise(before):
+                changes[old] -= count
+            for new in pairwise(after):
+                changes[new] += count
+                self._words_of_pair[new].add(index)
+        for changed, change in changes.items():
+            self._pair_counts[changed] += change
+            if change > 0:
+                heapq.heappush(self._heap, (-self._pair_counts[changed], *changed))
+        del self._pair_counts[pair]
+        return piece
+
+
+def merge_pieces(pieces: list[str], pair: Pair, piece: str) -> list[str]:
+    """Replace each occurrence of a pair, from the left, by the merged piece."""
+    left, right = pair
+    merged: list[str] = []
+    position, last = 0, len(pieces) - 1
+    while position <= last:
+        if position < last and pieces[position] == left and pieces[position + 1] == right:
+            merged.append(piece)
+            position += 2
+        else:
+            merged.append(pieces[position])
+            position += 1
+    return merged

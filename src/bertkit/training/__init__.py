@@ -1,0 +1,1 @@
+"""The one training loop: optimiser, schedule, precision, checkpoints, resume. Knows no BERT."""

@@ -1,0 +1,101 @@
+"""How many steps a budget in tokens or minutes is, decided once, before the first step."""
+
+import copy
+import math
+import resource
+import sys
+import time
+from dataclasses import dataclass, replace
+
+import torch
+
+from bertkit.training.device import mixed_precision, synchronise
+from bertkit.training.loop import NUM_EVALUATIONS, AnyBatch, Job, Machine, take_step
+from bertkit.training.optimizer import build_optimizer
+from bertkit.training.settings import DEFAULT_MINUTES, TrainingSettings
+
+WARM_UP_STEPS = 2
+MEASURED_STEPS = 12
+MEASURED_SECONDS = 8.0
+SAMPLED_STEPS = 32
+CHECKPOINT_SHARE = 0.02  # of the time, for checkpoints and other things not measured
+
+
+@dataclass(frozen=True)
+class Pace:
+    """What one step costs on this machine.
+
+    Attributes:
+        step_seconds: median time of a step.
+        evaluation_seconds: time of one evaluation.
+        tokens_per_step: mean real tokens.
+        operations_per_step: floating-point operations of its matrix products.
+        peak_memory_bytes: the most memory held so far, on the device that computes.
+    """
+
+    step_seconds: float
+    evaluation_seconds: float
+    tokens_per_step: float
+    operations_per_step: float
+    peak_memory_bytes: int
+
+
+def measure_pace(job: Job[AnyBatch], settings: TrainingSettings, machine: Machine) -> Pace:
+    """Take a few steps on a copy of the model, which is then thrown away."""
+    trial = replace(job, model=copy.deepcopy(job.model))
+    optimizer = build_optimizer(trial.model, settings)
+    seconds, tokens, operations = [], [], []
+    started = time.monotonic()
+    for step in range(WARM_UP_STEPS + MEASURED_STEPS):
+        begun = time.monotonic()
+        result = take_step(trial, settings, optimizer, step, 0.0, machine)
+        synchronise(machine.device)
+        seconds.append(time.monotonic() - begun)
+        tokens.append(result.num_tokens)
+        operations.append(result.num_operations)
+        if step >= WARM_UP_STEPS and time.monotonic() - started > MEASURED_SECONDS:
+            break
+    begun = time.monotonic()
+    with mixed_precision(machine.device, machine.precision):
+        job.evaluate()
+    measured = sorted(seconds[WARM_UP_STEPS:])
+    return Pace(
+        step_seconds=measured[len(measured) // 2],
+        evaluation_seconds=time.monotonic() - begun,
+        tokens_per_step=sum(tokens) / len(tokens),
+        operations_per_step=sum(operations) / len(operations),
+        peak_memory_bytes=peak_memory_bytes(machine.device),
+    )
+
+
+def count_steps(job: Job[AnyBatch], settings: TrainingSettings, machine: Machine) -> int:
+    """The number of steps that the budget is, at least 1."""
+    if settings.steps is not None:
+        return settings.steps
+    if settings.tokens is not None:
+        sampled = [
+            sum(batch.num_tokens for batch in job.batches_at(step)) for step in range(SAMPLED_STEPS)
+        ]
+        return math.ceil(settings.tokens * SAMPLED_STEPS / sum(sampled))
+    started = time.monotonic()
+    pace = measure_pace(job, settings, machine)
+    seconds = 60.0 * (DEFAULT_MINUTES if settings.minutes is None else settings.minutes)
+    seconds -= time.monotonic() - started
+    seconds *= 1.0 - CHECKPOINT_SHARE
+    return max(1, int(seconds / seconds_per_step(pace, settings, seconds)))
+
+
+def seconds_per_step(pace: Pace, settings: TrainingSettings, budget_seconds: float) -> float:
+    """Time of a step with its share of the evaluations."""
+    if settings.eval_every is not None:
+        return pace.step_seconds + pace.evaluation_seconds / settings.eval_every
+    evaluating = min(0.9 * budget_seconds, (NUM_EVALUATIONS + 1) * pace.evaluation_seconds)
+    return pace.step_seconds * budget_seconds / max(1e-9, budget_seconds - evaluating)
+
+
+def peak_memory_bytes(device: torch.device) -> int:
+    """The most memory this process has held: on a CUDA device there, else in the machine."""
+    if device.type == "cuda":
+        return torch.cuda.max_memory_allocated(device)
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit

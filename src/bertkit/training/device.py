@@ -1,0 +1,71 @@
+"""Where to compute, in which precision, and how fast that place can multiply matrices."""
+
+import time
+from contextlib import AbstractContextManager, nullcontext
+from typing import Literal
+
+import torch
+
+from bertkit.base.errors import SettingsError
+
+PEAK_SIZE = {"cpu": 1536, "cuda": 8192}
+PEAK_TRIALS = 6
+
+
+def choose_device(name: str) -> torch.device:
+    """The device of a `--device` flag.
+
+    Raises:
+        SettingsError: there is no such device here.
+    """
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+    except RuntimeError:
+        raise SettingsError(f"device must be auto, cpu, cuda or cuda:N, and is {name!r}") from None
+    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
+        raise SettingsError(f"there is no {name} here; {torch.cuda.device_count()} CUDA devices")
+    if device.type not in {"cpu", "cuda"}:
+        raise SettingsError(f"device must be auto, cpu, cuda or cuda:N, and is {name!r}")
+    return device
+
+
+def choose_precision(
+    name: Literal["auto", "fp32", "bf16"], device: torch.device
+) -> Literal["fp32", "bf16"]:
+    """The precision of a `--precision` flag on a device."""
+    if name != "auto":
+        return name
+    has_bf16 = device.type == "cuda" and torch.cuda.is_bf16_supported()
+    return "bf16" if has_bf16 else "fp32"
+
+
+def mixed_precision(
+    device: torch.device, precision: Literal["fp32", "bf16"]
+) -> AbstractContextManager[object]:
+    """A context in which matrix products run in the precision; weights stay float32."""
+    if precision == "fp32":
+        return nullcontext()
+    return torch.autocast(device.type, dtype=torch.bfloat16)
+
+
+def measure_peak(device: torch.device, precision: Literal["fp32", "bf16"]) -> float:
+    """Floating-point operations a second of a large square matrix product, the best of a few."""
+    size = PEAK_SIZE[device.type]
+    dtype = torch.bfloat16 if precision == "bf16" else torch.float32
+    matrix = torch.ones(size, size, device=device, dtype=dtype)
+    best_seconds = float("inf")
+    for _ in range(PEAK_TRIALS):
+        synchronise(device)
+        started = time.perf_counter()
+        torch.mm(matrix, matrix)
+        synchronise(device)
+        best_seconds = min(best_seconds, time.perf_counter() - started)
+    return 2.0 * size**3 / best_seconds
+
+
+def synchronise(device: torch.device) -> None:
+    """Wait until a device has done what was asked of it, so that clocks tell the truth."""
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)

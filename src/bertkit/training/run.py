@@ -1,0 +1,177 @@
+"""A run on disk: what it was begun with, and its checkpoints with all that resuming needs."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+from torch import nn, optim
+
+from bertkit.base.errors import DamagedFileError, ResumeError
+from bertkit.base.files import durable_folder, make_folder, read_json, remove_folder, write_json
+from bertkit.checkpoints.huggingface import read_safetensors, write_safetensors
+from bertkit.checkpoints.run_folder import (
+    CHECKPOINTS,
+    checkpoint_path,
+    list_checkpoints,
+    rotate_checkpoints,
+    seal_checkpoint,
+    verify_checkpoint,
+)
+from bertkit.training.optimizer import load_optimizer_tensors, optimizer_tensors
+from bertkit.training.settings import BUDGET_FIELDS, MAY_CHANGE
+
+RECORD_FILE = "settings.json"
+STATE_FILE = "run_state.json"
+OPTIMIZER_FILE = "optimizer.safetensors"
+LOG_FILE = "log.jsonl"
+
+
+class RunState(BaseModel):
+    """Where a run stands. With weights and optimiser, this is all that resuming needs.
+
+    Attributes:
+        step: steps done.
+        tokens: real tokens seen.
+        best_loss: the lowest held-out loss so far.
+        num_skipped: steps in a row whose gradient was not finite, up to now.
+        elapsed_seconds: time spent training, over all its parts.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    step: int = 0
+    tokens: int = 0
+    best_loss: float | None = None
+    num_skipped: int = 0
+    elapsed_seconds: float = 0.0
+
+
+class RunRecord(BaseModel):
+    """What a run was begun with.
+
+    Attributes:
+        settings: the recipe's settings.
+        data_fingerprint: identifies the data.
+        num_steps: steps of the whole run.
+        versions: of the programs that matter to the bits.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    settings: dict[str, Any]
+    data_fingerprint: str
+    num_steps: int
+    versions: dict[str, str]
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run's folder."""
+
+    folder: Path
+
+    @property
+    def log_path(self) -> Path:
+        """The JSONL log."""
+        return self.folder / LOG_FILE
+
+    def read_record(self) -> RunRecord | None:
+        """What the run was begun with; None for a new run.
+
+        Raises:
+            DamagedFileError: the record can't be read.
+        """
+        path = self.folder / RECORD_FILE
+        if not path.exists():
+            return None
+        try:
+            return RunRecord.model_validate(read_json(path))
+        except ValidationError as error:
+            raise DamagedFileError(f"{path} isn't the record of a run: {error}") from None
+
+    def write_record(self, record: RunRecord) -> None:
+        """Note what the run is begun with."""
+        make_folder(self.folder / CHECKPOINTS)
+        write_json(self.folder / RECORD_FILE, record.model_dump(mode="json"))
+
+    def newest_state(self) -> RunState:
+        """The state in the newest checkpoint, verified; step 0 where there is none.
+
+        Raises:
+            DamagedFileError: the newest checkpoint is damaged.
+        """
+        checkpoints = list_checkpoints(self.folder)
+        if not checkpoints:
+            return RunState()
+        try:
+            verify_checkpoint(checkpoints[-1])
+        except (DamagedFileError, FileNotFoundError) as error:
+            raise DamagedFileError(
+                f"{error}; remove {checkpoints[-1]} to go on from the checkpoint before it"
+            ) from None
+        return RunState.model_validate(read_json(checkpoints[-1] / STATE_FILE))
+
+    def load(self, state: RunState, model: nn.Module, optimizer: optim.Optimizer) -> None:
+        """Put the optimiser's state of a checkpoint back; the recipe loads the weights."""
+        folder = checkpoint_path(self.folder, state.step)
+        load_optimizer_tensors(optimizer, model, read_safetensors(folder / OPTIMIZER_FILE))
+
+    def save(
+        self, state: RunState, model: nn.Module, optimizer: optim.Optimizer, save_model: Any
+    ) -> Path:
+        """Write a checkpoint, whole or not at all.
+
+        Args:
+            state: where the run stands.
+            model: its parameters name the optimiser's tensors.
+            optimizer: its state goes beside the weights.
+            save_model: writes the model's own files into a folder.
+
+        Raises:
+            StorageError: the disk refused; older checkpoints are untouched.
+        """
+        path = checkpoint_path(self.folder, state.step)
+        with durable_folder(path) as folder:
+            save_model(folder)
+            write_safetensors(folder / OPTIMIZER_FILE, optimizer_tensors(optimizer, model))
+            write_json(folder / STATE_FILE, state.model_dump(mode="json"))
+            seal_checkpoint(folder, state.step)
+        return path
+
+    def rotate(self, keep: int) -> None:
+        """Remove the oldest checkpoints, and what an interrupted one left behind."""
+        rotate_checkpoints(self.folder, keep)
+        for litter in (self.folder / CHECKPOINTS).glob("*.partial"):
+            remove_folder(litter)
+
+
+def check_resume(old: RunRecord, new: RunRecord) -> None:
+    """Refuse to take up a run with other settings or data.
+
+    Raises:
+        ResumeError: lists each difference.
+    """
+    names = sorted((old.settings.keys() | new.settings.keys()) - MAY_CHANGE)
+    differences = [
+        f"{name}: {old.settings.get(name)!r} → {new.settings.get(name)!r}"
+        for name in names
+        if old.settings.get(name) != new.settings.get(name)
+    ]
+    if old.data_fingerprint != new.data_fingerprint:
+        differences.append("data: the shards are not those it was begun with")
+    if differences:
+        raise ResumeError(
+            f"this run was begun with other settings ({'; '.join(differences)});"
+            " use those again, or another --output"
+        )
+
+
+def has_same_budget(old: RunRecord, new: RunRecord) -> bool:
+    """Whether both name the same budget, so that the number of steps stays."""
+    before, after = (
+        json.dumps({name: record.settings.get(name) for name in sorted(BUDGET_FIELDS)})
+        for record in (old, new)
+    )
+    return before == after

@@ -1,0 +1,36 @@
+"""Learning rate as a function of the step: a linear rise, then a fall.
+
+Source: Devlin et al. 2018, appendix A.2 (warm-up, then linear decay); Loshchilov and Hutter 2016
+(cosine).
+"""
+
+import math
+from typing import Literal
+
+
+def learning_rate_at(
+    step: int,
+    *,
+    num_steps: int,
+    peak: float,
+    warmup: float,
+    schedule: Literal["linear", "cosine", "constant"],
+) -> float:
+    """The learning rate of one step.
+
+    Args:
+        step: counted from 0; the first step's rate is above 0.
+        num_steps: steps of the whole run; after the last one a falling rate would be 0.
+        peak: the highest rate.
+        warmup: share of the steps in which the rate rises.
+        schedule: how it falls after that.
+    """
+    warmup_steps = round(warmup * num_steps)
+    if step < warmup_steps:
+        return peak * (step + 1) / (warmup_steps + 1)
+    progress = (step - warmup_steps) / max(1, num_steps - warmup_steps)
+    if schedule == "constant":
+        return peak
+    if schedule == "cosine":
+        return peak * 0.5 * (1.0 + math.cos(math.pi * progress))
+    return peak * (1.0 - progress)

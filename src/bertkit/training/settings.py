@@ -1,0 +1,76 @@
+"""What every training run has: a budget, an optimiser, a rhythm, a device."""
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from bertkit.base.settings import Settings
+
+Count = Annotated[int, Field(ge=1)]
+Positive = Annotated[float, Field(gt=0.0)]
+
+DEFAULT_MINUTES = 30.0
+# A run may be taken up with other values of these; of anything else, no.
+BUDGET_FIELDS = frozenset({"steps", "tokens", "minutes"})
+MAY_CHANGE = BUDGET_FIELDS | {"checkpoint_every", "keep"}
+
+
+class TrainingSettings(Settings):
+    """Settings of the loop; a recipe adds its own."""
+
+    steps: Count | None = Field(None, description="Budget in optimiser steps.")
+    tokens: Count | None = Field(
+        None, description="Budget in real tokens, made into steps when the run begins."
+    )
+    minutes: Positive | None = Field(
+        None,
+        description="Budget in minutes, made into steps when the run begins, after measuring a"
+        f" few steps. Without any budget: {DEFAULT_MINUTES:g} minutes.",
+    )
+    batch_size: Count = Field(32, description="Sequences of one optimiser step.")
+    accumulate: Count = Field(
+        1, description="Parts in which a step's sequences go through the model, to save memory."
+    )
+    learning_rate: Positive = Field(1e-4, description="Peak learning rate.")
+    warmup: Annotated[float, Field(ge=0.0, lt=1.0)] = Field(
+        0.1, description="Share of the steps in which the learning rate rises to its peak."
+    )
+    schedule: Literal["linear", "cosine", "constant"] = Field(
+        "linear", description="How the learning rate falls after its peak."
+    )
+    weight_decay: Annotated[float, Field(ge=0.0)] = Field(
+        0.01, description="AdamW's weight decay; biases and layer norms have none."
+    )
+    beta1: Annotated[float, Field(ge=0.0, lt=1.0)] = Field(
+        0.9, description="AdamW's decay of the gradient's mean."
+    )
+    beta2: Annotated[float, Field(ge=0.0, lt=1.0)] = Field(
+        0.999, description="AdamW's decay of the squared gradient's mean."
+    )
+    adam_epsilon: Positive = Field(1e-6, description="AdamW's term against division by zero.")
+    clip_norm: Positive = Field(1.0, description="Gradients are scaled down to this norm.")
+    seed: Annotated[int, Field(ge=0, lt=2**31)] = Field(
+        0, description="Decides initial weights, examples, masks and dropout."
+    )
+    eval_every: Count | None = Field(
+        None, description="Steps between evaluations; by default ten of them in the run."
+    )
+    checkpoint_every: Count | None = Field(
+        None, description="Steps between checkpoints; by default one every five minutes."
+    )
+    keep: Count = Field(2, description="Checkpoints that are kept, the newest ones.")
+    device: str = Field("auto", description="auto, cpu, cuda or cuda:N.")
+    precision: Literal["auto", "fp32", "bf16"] = Field(
+        "auto", description="Mixed precision; auto takes bf16 on CUDA and fp32 elsewhere."
+    )
+
+    @model_validator(mode="after")
+    def _one_budget(self) -> Self:
+        given = [name for name in sorted(BUDGET_FIELDS) if getattr(self, name) is not None]
+        if len(given) > 1:
+            raise ValueError(f"give one budget, not {' and '.join(given)}")
+        if self.accumulate > self.batch_size:
+            raise ValueError(
+                f"accumulate ({self.accumulate}) can't be more than batch_size ({self.batch_size})"
+            )
+        return self

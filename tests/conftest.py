@@ -1,0 +1,49 @@
+"""What all tests share: checked tensor shapes, fixed threads, the real text."""
+
+import os
+from pathlib import Path
+from typing import Any, Self
+
+import hypothesis
+import jaxtyping
+import pytest
+from beartype import beartype
+
+SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
+
+
+def check_types(function: Any) -> Any:
+    """beartype, except where `Self` stands: it takes that in whole classes only."""
+    is_checked = Self not in getattr(function, "__annotations__", {}).values()
+    return beartype(function) if is_checked else function
+
+
+# Shapes and types in annotations are checked in tests only: as decorators they would break
+# torch.compile. The hook has to be there before anything imports these rooms.
+jaxtyping.install_import_hook(["bertkit.nn", "bertkit.models"], f"{__name__}.check_types")
+
+hypothesis.settings.register_profile("local", deadline=None)
+hypothesis.settings.register_profile("ci", deadline=None, derandomize=True)
+hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "local")
+
+
+@pytest.fixture
+def shared_data() -> Path:
+    """The real text beside the project; without it the test is skipped."""
+    if not SHARED_DATA.is_dir():
+        pytest.skip(f"no real text: {SHARED_DATA.name} isn't beside the project")
+    return SHARED_DATA
+
+
+@pytest.fixture
+def unchecked_shapes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For tests of our own checks: shapes and types go through as they do for a user."""
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _fixed_threads() -> None:
+    """As many threads on every machine, so that sums are added up in the same order."""
+    import torch
+
+    torch.set_num_threads(2)

@@ -1,0 +1,31 @@
+"""A small corpus of our own, and the command line of a small run."""
+
+import random
+from pathlib import Path
+
+SUBJECTS = ("the cat", "a dog", "my sister", "the old captain", "her friend", "the doctor")
+VERBS = ("saw", "found", "followed", "remembered", "painted", "lost")
+OBJECTS = ("the red house", "a small boat", "the garden", "an open door", "his hat", "the river")
+
+
+def write_corpus(path: Path, num_documents: int, seed: int = 0) -> None:
+    """Documents whose sentences keep to one subject, so that there is something to learn."""
+    choose = random.Random(seed)
+    documents = []
+    for _ in range(num_documents):
+        subject = choose.choice(SUBJECTS)
+        sentences = [
+            f"{subject.capitalize()} {choose.choice(VERBS)} {choose.choice(OBJECTS)}."
+            for _ in range(choose.randint(4, 9))
+        ]
+        documents.append("\n".join(sentences))
+    path.write_text("\n\n".join(documents) + "\n", encoding="utf-8")
+
+
+def pretrain_words(workshop: Path, output: Path, *more: str, steps: int = 12) -> list[str]:
+    """The command line of a small run."""
+    return (
+        f"pretrain --data {workshop}/shards --model {workshop}/nano.json --output {output}"
+        f" --steps {steps} --batch-size 16 --max-length 32 --learning-rate 5e-3"
+        f" --eval-sequences 32 --device cpu"
+    ).split() + list(more)

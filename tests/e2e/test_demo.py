@@ -1,0 +1,54 @@
+"""`bertkit demo`, as a user runs it, on a few packages of the standard library."""
+
+import json
+
+import pytest
+
+from bertkit.cli.main import main
+from bertkit.data.readers import python_docs
+from bertkit.inference.fill_mask import FillMask
+
+PACKAGES = {"argparse", "asyncio", "email", "json", "typing"}  # asyncio is held out
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory):
+    """The folder of one short demo, and what it printed."""
+    folder = tmp_path_factory.mktemp("demo") / "out"
+    everything = python_docs.find_modules()
+    chosen = [module for module in everything if module.package in PACKAGES]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(python_docs, "find_modules", lambda: chosen)
+        yield folder, ["demo", "--output", str(folder), "--device", "cpu", "--minutes"]
+
+
+def test_the_demo_writes_a_vocabulary_shards_a_run_and_a_report(demo, capsys):
+    folder, command = demo
+    assert main([*command, "0.01", "--json"]) == 0
+    captured = capsys.readouterr()
+    result = json.loads(captured.out)
+    assert "3/4  Pre-training" in captured.err
+    accuracies = result["accuracies"]
+    assert accuracies["num_masked"] > 500
+    assert 0.0 < accuracies["most_frequent"] < accuracies["neighbours"] < 1.0
+    assert accuracies["most_frequent_token"] in {".", ",", "the"}
+    assert len(result["examples"]) == 5
+    assert all(example["before"] != example["after"] for example in result["examples"])
+    html = (folder / "report.html").read_text(encoding="utf-8")
+    assert f"{accuracies['neighbours']:.1%}" in html
+    assert "<polyline" in html
+    assert FillMask.load(folder / "run")("The [MASK] is empty.").blanks
+
+
+def test_the_same_command_again_takes_up_what_is_there(demo, capsys):
+    folder, command = demo
+    watched = ["tokenizer/vocab.txt", "shards/manifest.json", "run/log.jsonl"]
+    before = {name: (folder / name).stat().st_mtime_ns for name in watched}
+    (folder / "report.html").unlink()
+    assert main([*command, "0.01"]) == 0
+    captured = capsys.readouterr()
+    assert {name: (folder / name).stat().st_mtime_ns for name in watched} == before
+    assert (folder / "report.html").is_file()
+    assert "1/4" not in captured.err
+    assert f"bertkit fill-mask {folder / 'run'}" in captured.out
+    assert "blanks right" in captured.out

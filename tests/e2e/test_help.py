@@ -1,0 +1,55 @@
+"""What a user sees who asks for help or errs, on the real commands."""
+
+import subprocess
+import sys
+import time
+
+import pytest
+
+from bertkit.cli.main import COMMANDS, main
+
+
+def test_the_list_says_what_each_command_is_for(capsys):
+    assert main([]) == 0
+    bare = capsys.readouterr().out
+    assert main(["--help"]) == 0
+    shown = capsys.readouterr().out
+    assert bare == shown
+    rows = [line.strip("│ ").split(maxsplit=1) for line in shown.splitlines() if "│" in line]
+    summaries = {row[0]: row[1] for row in rows if row[0] in COMMANDS and len(row) > 1}
+    assert summaries.keys() == COMMANDS.keys()
+    assert "--config" in shown
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_explains_every_flag_and_shows_an_example(capsys, name):
+    assert main([name, "--help"]) == 0
+    shown = capsys.readouterr().out
+    assert f"bertkit {name} " in shown.partition("\n")[2], "no example"
+    flags = [line for line in shown.splitlines() if line.strip("│* ").startswith("--")]
+    assert flags
+    assert "--config" in shown
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_an_unknown_flag_is_told_in_one_line(capsys, name):
+    assert main([name, "--no-such-flag", "3"]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith("bertkit: ")
+    assert captured.err.count("\n") == 1
+
+
+def test_a_misspelt_command_gets_a_suggestion(capsys):
+    assert main(["pretrian"]) == 2
+    assert 'Did you mean "pretrain"?' in capsys.readouterr().err
+
+
+def test_help_is_quick():
+    """Under a second on an idle machine; the bound leaves room for a busy one."""
+    seconds = []
+    for _ in range(3):
+        started = time.monotonic()
+        subprocess.run([sys.executable, "-m", "bertkit", "--help"], capture_output=True, check=True)
+        seconds.append(time.monotonic() - started)
+    assert min(seconds) < 2.0

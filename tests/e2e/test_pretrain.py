@@ -1,0 +1,284 @@
+"""Shards → a run → a filled blank, through the command line."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+from tests.e2e.small import pretrain_words
+
+from bertkit import BertForPreTraining, BertModel, FillMask, NextSentence, Tokenizer
+from bertkit.checkpoints.run_folder import list_checkpoints
+from bertkit.cli.main import main
+from bertkit.data.shards import ShardSet
+from bertkit.training.log import CLOCK_FIELDS, read_log
+
+
+def rows(run: Path) -> list[dict]:
+    return [
+        {name: value for name, value in row.items() if name not in CLOCK_FIELDS}
+        for row in read_log(run / "log.jsonl")
+    ]
+
+
+def tensors(run: Path, name: str) -> bytes:
+    return (list_checkpoints(run)[-1] / name).read_bytes()
+
+
+def test_it_learns_more_than_the_most_frequent_word(workshop, trained):
+    evaluations = [row for row in rows(trained) if row["event"] == "eval"]
+    assert evaluations[-1]["mlm_loss"] < 0.75 * evaluations[0]["mlm_loss"]
+    counts = ShardSet.open(workshop / "shards").token_counts
+    assert evaluations[-1]["mlm_accuracy"] > counts.max() / counts.sum() + 0.03
+    assert evaluations[-1]["mlm_perplexity"] == pytest.approx(
+        2.718281828 ** evaluations[-1]["mlm_loss"], rel=1e-4
+    )
+    assert 0.3 < evaluations[-1]["nsp_accuracy"] <= 1.0
+
+
+def test_fill_mask_speaks_in_percentages(trained, capsys):
+    assert main(["fill-mask", str(trained), "The cat saw the red [MASK].", "--top-k", "2"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "The cat saw the red [MASK]."
+    assert len(lines) == 3
+    share, sign, _ = lines[1].split()
+    assert 0 < float(share) <= 100
+    assert sign == "%"
+
+
+def test_fill_mask_reads_files_and_pipes_and_writes_json(trained, tmp_path, capsys, monkeypatch):
+    path = tmp_path / "texts.txt"
+    path.write_text("A [MASK] lost the [MASK].\n\nmy [MASK]\n")
+    words = ["fill-mask", str(trained), "--json", "--targets", "cat", "--targets", "garden"]
+    assert main([*words, "the [MASK]", "--file", str(path)]) == 0
+    results = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [len(result["blanks"]) for result in results] == [1, 2, 1]
+    for blank in (blank for result in results for blank in result["blanks"]):
+        assert {candidate["token"] for candidate in blank} == {"cat", "garden"}
+        assert blank[0]["probability"] >= blank[1]["probability"]
+    read, write = os.pipe()
+    os.write(write, b"the [MASK]\n")
+    os.close(write)
+    with os.fdopen(read) as stream:
+        monkeypatch.setattr(sys, "stdin", stream)
+        assert main([*words, "-"]) == 0
+    assert json.loads(capsys.readouterr().out)["blanks"] == results[0]["blanks"]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["no blank here"], r"has no [MASK]"),
+        (["the [MASK] " * 60], "the model takes 64; shorten it"),
+        (["the [MASK]", "--targets", "xylophone"], "isn't one entry of the vocabulary"),
+        (["the [MASK]", "--top-k", "0"], "top_k must be at least 1"),
+        (["--file", "nowhere.txt"], "nowhere.txt doesn't exist"),
+    ],
+)
+def test_fill_mask_says_what_is_wrong(trained, capsys, words, message):
+    assert main(["fill-mask", str(trained), *words]) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
+
+
+def test_special_tokens_in_text_are_text_but_for_the_mask(trained):
+    result = FillMask.load(trained)("the [SEP] [MASK] [CLS]")
+    assert len(result.blanks) == 1
+    assert result.filled == f"the [SEP] {result.blanks[0][0].token.removeprefix('##')} [CLS]"
+
+
+def test_texts_give_the_same_alone_and_together(trained):
+    fill = FillMask.load(trained)
+    texts = ["the [MASK]", "a dog painted the [MASK] by the river", "my [MASK] lost the [MASK]"]
+    for alone, together in zip(map(fill, texts), fill(texts), strict=True):
+        for first, second in zip(alone.blanks, together.blanks, strict=True):
+            assert [c.token for c in first] == [c.token for c in second]
+            assert [c.probability for c in first] == pytest.approx(
+                [c.probability for c in second], abs=1e-6
+            )
+
+
+def test_next_sentence(trained, capsys):
+    words = ["next-sentence", str(trained), "The cat saw a small boat.", "The cat lost his hat."]
+    assert main([*words, "--json"]) == 0
+    likely = json.loads(capsys.readouterr().out)["is_next"]
+    assert likely == pytest.approx(NextSentence.load(trained)(*words[2:]))
+    assert main(words) == 0
+    assert capsys.readouterr().out == f"{100 * likely:.1f} % that it follows\n"
+
+
+def test_inspect_tells_sizes_and_training(trained, capsys):
+    assert main(["inspect", str(trained), "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["num_attention_heads"] == 4
+    assert facts["num_parameters"] == sum(facts["parameters"].values())
+    assert facts["training"]["steps"] == 150
+    model = BertForPreTraining.from_pretrained(trained)
+    assert facts["num_parameters"] == sum(p.numel() for p in model.parameters())
+    assert main(["inspect", str(trained)]) == 0
+    text = capsys.readouterr().out
+    assert "150 of 150 steps" in text
+    assert "4 heads" in text
+
+
+def test_base_has_144_heads(tmp_path, capsys):
+    (tmp_path / "config.json").write_text('{"model_type": "bert", "architectures": ["BertModel"]}')
+    assert main(["inspect", str(tmp_path)]) == 0
+    text = capsys.readouterr().out
+    assert "144 heads" in text
+    assert "109,482,240" in text
+
+
+def test_a_checkpoint_is_a_hugging_face_folder(trained):
+    from transformers import AutoModelForPreTraining, AutoTokenizer
+
+    folder = list_checkpoints(trained)[-1]
+    theirs = AutoModelForPreTraining.from_pretrained(folder).eval()
+    their_tokenizer, tokenizer = AutoTokenizer.from_pretrained(folder), Tokenizer.load(folder)
+    text = "The old captain remembered an open door."
+    batch = tokenizer.encode_batch([text])
+    assert their_tokenizer(text)["input_ids"] == batch.input_ids[0].tolist()
+    ids = torch.from_numpy(batch.input_ids)
+    with torch.no_grad():
+        ours = BertForPreTraining.from_pretrained(trained)(ids).prediction_logits
+        torch.testing.assert_close(ours, theirs(ids).prediction_logits, rtol=1e-4, atol=1e-5)
+    assert BertModel.from_pretrained(trained)(ids).pooler_output.shape == (1, 32)
+
+
+def test_the_same_command_again_says_that_it_is_finished(workshop, trained, capsys):
+    before = tensors(trained, "model.safetensors")
+    assert main([*pretrain_words(workshop, trained, steps=150), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["num_steps"] == 150
+    assert tensors(trained, "model.safetensors") == before
+
+
+def test_changed_settings_are_refused_and_listed(workshop, trained, capsys):
+    words = pretrain_words(workshop, trained, "--seed", "5", "--whole-words", steps=150)
+    assert main(words) == 2
+    error = capsys.readouterr().err
+    assert "seed: 0 → 5" in error
+    assert "whole_words: False → True" in error
+
+
+def test_steps_may_grow_and_not_shrink(workshop, tmp_path, capsys):
+    run = tmp_path / "run"
+    assert main(pretrain_words(workshop, run, steps=4)) == 0
+    assert main(pretrain_words(workshop, run, steps=6)) == 0
+    assert rows(run)[-1]["step"] == 6
+    assert main(pretrain_words(workshop, run, steps=3)) == 2
+    assert "may only grow" in capsys.readouterr().err
+
+
+def test_accumulation_and_whole_words_run(workshop, tmp_path):
+    words = pretrain_words(
+        workshop,
+        tmp_path / "run",
+        "--accumulate",
+        "4",
+        "--whole-words",
+        "--schedule",
+        "cosine",
+        "--random-tokens",
+        "frequency",
+        steps=3,
+    )
+    assert main(words) == 0
+
+
+@pytest.mark.parametrize(
+    ("budget", "least", "most"), [(["--tokens", "3000"], 5, 9), (["--minutes", "0.1"], 1, 5000)]
+)
+def test_other_budgets_become_steps_and_stay(workshop, tmp_path, budget, least, most, capsys):
+    words = pretrain_words(workshop, tmp_path / "run", "--json", *budget)
+    del words[words.index("--steps") : words.index("--steps") + 2]
+    assert main(words) == 0
+    num_steps = json.loads(capsys.readouterr().out)["num_steps"]
+    assert least <= num_steps <= most
+    assert main(words) == 0
+    assert json.loads(capsys.readouterr().out)["num_steps"] == num_steps
+
+
+def test_dry_run_writes_nothing(workshop, tmp_path, capsys):
+    words = pretrain_words(workshop, tmp_path / "run", "--dry-run")
+    assert main(words) == 0
+    text = capsys.readouterr().out
+    assert "parameters on cpu, fp32" in text
+    assert "12 steps" in text
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (["--model", "enormous"], "there is no preset 'enormous'"),
+        (["--max-length", "128"], "max_length (128) is more than"),
+        (["--mask-token-share", "0.95"], "add up to more than 1"),
+        (["--learning-rate", "-1"], "learning_rate"),
+        (["--data", "nowhere"], "nowhere"),
+        (["--minutes", "3"], "one budget"),
+        (["--strange", "3"], "--strange"),
+        (["--device", "cuda:77"], "cuda:77"),
+    ],
+)
+def test_what_can_not_be_meant_is_one_line_and_exit_code_2(
+    workshop, tmp_path, capsys, change, message
+):
+    words = pretrain_words(workshop, tmp_path / "run")
+    if change[0] in words:
+        words[words.index(change[0]) + 1] = change[1]
+    else:
+        words += change
+    assert main(words) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
+    assert not (tmp_path / "run" / "checkpoints").exists()
+
+
+def test_a_folder_that_is_not_a_run_is_left_alone(workshop, tmp_path, capsys):
+    (tmp_path / "notes.txt").write_text("mine")
+    assert main(pretrain_words(workshop, tmp_path)) == 2
+    assert "holds something that isn't a run" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
+
+
+def test_damaged_shards_are_named_before_they_are_used(workshop, tmp_path, capsys):
+    import shutil
+
+    shutil.copytree(workshop / "shards", tmp_path / "shards")
+    (path,) = (tmp_path / "shards").rglob("train-*.tokens.npy")
+    content = bytearray(path.read_bytes())
+    content[-9] ^= 4
+    path.write_bytes(content)
+    words = pretrain_words(workshop, tmp_path / "run")
+    words[words.index("--data") + 1] = str(tmp_path / "shards")
+    assert main(words) == 2
+    assert path.name in capsys.readouterr().err
+
+
+def test_killed_and_resumed_equals_uninterrupted(workshop, tmp_path):
+    """One SIGKILL at a moment nobody chose, dropout on, across checkpoints and evaluations."""
+    words = ["--checkpoint-every", "4", "--eval-every", "5", "--dropout", "0.3"]
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    command = pretrain_words(workshop, killed, *words, steps=60)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "bertkit", *command], stderr=subprocess.DEVNULL
+    )
+    deadline = time.monotonic() + 60
+    while not list_checkpoints(killed) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    steps_done = int(list_checkpoints(killed)[-1].name.removeprefix("step-"))
+    assert 0 < steps_done < 60
+    assert main(command) == 0
+    assert main(pretrain_words(workshop, whole, *words, steps=60)) == 0
+    for name in ("model.safetensors", "optimizer.safetensors"):
+        assert tensors(killed, name) == tensors(whole, name), name
+    assert rows(killed) == rows(whole)

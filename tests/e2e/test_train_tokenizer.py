@@ -1,0 +1,153 @@
+"""`bertkit train-tokenizer`, as a user calls it."""
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from bertkit.base.files import FileRecord, verify_file
+from bertkit.cli.main import main
+from bertkit.tokenization.tokenizer import Tokenizer
+
+TEXT = """The cat sat on the mat. The other cat sat there, too.
+Another mat, another cat.
+
+Mats are what cats sit on, and the cats know that.
+"""
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Path:
+    folder = tmp_path / "books"
+    folder.mkdir()
+    (folder / "one.txt").write_text(TEXT)
+    (folder / "two.txt.gz").write_bytes(gzip.compress(b"Zebras are not cats.\n" * 3))
+    return folder
+
+
+def run(*words: str | Path) -> int:
+    return main(["train-tokenizer", *map(str, words)])
+
+
+def test_a_folder_of_text_becomes_a_tokenizer(
+    corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = tmp_path / "tokenizer"
+    assert run(corpus, "--vocab-size", "55", "--output", output) == 0
+    shown = capsys.readouterr().out
+    assert "55 entries from 49 words" in shown
+    tokenizer = Tokenizer.load(output)
+    assert tokenizer.vocab_size == 55
+    assert tokenizer.encode("the cat").tokens[1:-1] == ["the", "cat"]
+    assert "z" in tokenizer.vocabulary
+
+    facts = json.loads((output / "training.json").read_text())
+    assert facts["fingerprint"] == tokenizer.fingerprint
+    assert facts["settings"]["vocab_size"] == 55
+    assert facts["counts"]["lines"] == 6
+    for name in ("vocab.txt", "tokenizer.json", "tokenizer_config.json"):
+        verify_file(output / name, FileRecord.model_validate(facts["files"][name]))
+
+
+def test_json_is_all_that_is_printed(
+    corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = tmp_path / "tokenizer"
+    assert run(corpus, "--no-lowercase", "--vocab-size", "9999", "--output", output, "--json") == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["entries"] < 9999
+    assert facts["words"] == 49
+    assert Tokenizer.load(output).settings.lowercase is False
+    assert "The" in Tokenizer.load(output).vocabulary
+
+
+def test_a_smaller_vocabulary_than_asked_is_said_so(
+    corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(corpus, "--output", tmp_path / "tokenizer") == 0
+    assert "fewer than the 30,522 asked for" in capsys.readouterr().out
+
+
+def test_forgotten_words_are_said_so(
+    corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = tmp_path / "tokenizer"
+    assert run(corpus, "--max-distinct-words", "10", "--output", output) == 0
+    assert "occurrences of rare words were forgotten" in capsys.readouterr().out
+    assert json.loads((output / "training.json").read_text())["counts"]["forgotten_words"] > 0
+
+
+def test_the_same_input_gives_the_same_bytes(corpus: Path, tmp_path: Path) -> None:
+    for name in ("first", "second"):
+        assert run(corpus, "--output", tmp_path / name) == 0
+    for name in ("vocab.txt", "tokenizer.json", "tokenizer_config.json"):
+        assert (tmp_path / "first" / name).read_bytes() == (tmp_path / "second" / name).read_bytes()
+
+
+def test_an_older_tokenizer_stays_unless_asked(
+    corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = tmp_path / "tokenizer"
+    assert run(corpus, "--output", output) == 0
+    before = (output / "vocab.txt").read_bytes()
+    assert run(corpus, "--vocab-size", "50", "--output", output) == 2
+    assert "add --overwrite" in capsys.readouterr().err
+    assert (output / "vocab.txt").read_bytes() == before
+    assert run(corpus, "--vocab-size", "50", "--output", output, "--overwrite") == 0
+    assert Tokenizer.load(output).vocab_size == 50
+
+
+def test_other_peoples_folders_are_never_replaced(
+    corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(corpus, "--output", corpus, "--overwrite") == 2
+    assert "holds something else than a tokenizer" in capsys.readouterr().err
+    assert (corpus / "one.txt").read_text() == TEXT
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--vocab-size", "9"], "can't hold 5 special tokens"),
+        (["--vocab-size", "5"], "vocab_size"),
+        (["--min-frequency", "0"], "min_frequency"),
+        (["--no-such-flag"], "no-such-flag"),
+    ],
+)
+def test_what_cant_be_meant_is_one_line_and_exit_2(
+    corpus: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    words: list[str],
+    message: str,
+) -> None:
+    output = tmp_path / "tokenizer"
+    assert run(corpus, "--output", output, *words) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert message in captured.err.replace("-", "_") or message in captured.err
+    assert len(captured.err.strip().splitlines()) == 1
+    assert not output.exists()
+
+
+def test_no_input_and_no_text_are_errors(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(tmp_path / "nothing.txt", "--output", tmp_path / "tokenizer") == 2
+    assert "nothing.txt" in capsys.readouterr().err
+    (tmp_path / "empty.txt").write_text("")
+    assert run(tmp_path / "empty.txt", "--output", tmp_path / "tokenizer") == 2
+    assert "holds no word" in capsys.readouterr().err
+    assert not (tmp_path / "tokenizer").exists()
+
+
+def test_oddities_of_the_input_are_shown(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "bad.txt"
+    path.write_bytes(b"good line\nbad \xff line\n")
+    assert run(path, "--output", tmp_path / "tokenizer") == 0
+    assert "invalid UTF-8" in capsys.readouterr().out
+    assert run(path, "--output", tmp_path / "strict", "--strict") == 2
+    assert "bad.txt" in capsys.readouterr().err

@@ -1,0 +1,175 @@
+"""The encoder and its pre-training heads against transformers, for the same random weights."""
+
+import pytest
+import torch
+from torch import Tensor
+from transformers import BertConfig as TheirConfig
+from transformers import BertForPreTraining as TheirModel
+from transformers import BertModel as TheirBackbone
+
+from bertkit.models.bert.config import PRESETS, BertConfig
+from bertkit.models.bert.encoder import BertModel
+from bertkit.models.bert.heads import BertForPreTraining
+from bertkit.nn.packing import PackedBatch
+
+SIZES = {
+    "vocab_size": 97,
+    "hidden_size": 48,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 4,
+    "intermediate_size": 80,
+    "hidden_dropout_prob": 0.0,
+    "attention_probs_dropout_prob": 0.0,
+}
+LENGTHS = [1, 2, 3, 5, 17, 64, 128, 511, 512]
+
+
+@pytest.fixture(scope="module")
+def theirs() -> TheirModel:
+    """A model whose every weight, biases and norms included, is random and not zero."""
+    torch.manual_seed(0)
+    model = TheirModel(TheirConfig(**SIZES, attn_implementation="eager")).eval()
+    for parameter in model.parameters():
+        torch.nn.init.normal_(parameter, std=0.2)
+    return model
+
+
+@pytest.fixture(scope="module")
+def ours(theirs: TheirModel, tmp_path_factory: pytest.TempPathFactory) -> BertForPreTraining:
+    folder = tmp_path_factory.mktemp("theirs")
+    theirs.save_pretrained(folder)
+    return BertForPreTraining.from_pretrained(folder)
+
+
+def random_batch(lengths: list[int], seed: int = 0) -> tuple[Tensor, Tensor, Tensor]:
+    generator = torch.Generator().manual_seed(seed)
+    shape = (len(lengths), max(lengths))
+    ids = torch.randint(5, SIZES["vocab_size"], shape, generator=generator)
+    mask = (torch.arange(max(lengths)) < torch.tensor(lengths)[:, None]).long()
+    cut = torch.tensor(lengths)[:, None] // 2
+    segments = (torch.arange(max(lengths)) > cut).long() * mask
+    return ids * mask, segments, mask
+
+
+def assert_close(ours: Tensor, theirs: Tensor) -> None:
+    scale = max(1.0, float(theirs.detach().abs().max()))
+    limit = 1e-9 if theirs.dtype == torch.float64 else 1e-5
+    assert float((ours - theirs).detach().abs().max()) <= limit * scale
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("has_pairs", [True, False])
+def test_forward_agrees_padded(theirs, ours, dtype, has_pairs):
+    ids, segments, mask = random_batch(LENGTHS)
+    segments = segments if has_pairs else torch.zeros_like(segments)
+    theirs, ours = theirs.to(dtype), ours.to(dtype)
+    expected = theirs(input_ids=ids, token_type_ids=segments, attention_mask=mask)
+    found = ours(ids, segments, mask)
+    real = mask.bool()
+    assert_close(found.prediction_logits[real], expected.prediction_logits[real])
+    assert_close(found.seq_relationship_logits, expected.seq_relationship_logits)
+    assert not found.prediction_logits[~real].any()
+
+
+def test_forward_agrees_at_every_length_alone(theirs, ours):
+    theirs, ours = theirs.double(), ours.double()
+    for length in range(1, 65):
+        ids, segments, mask = random_batch([length], seed=length)
+        expected = theirs(input_ids=ids, token_type_ids=segments, attention_mask=mask)
+        found = ours(ids, segments, mask)
+        assert_close(found.prediction_logits, expected.prediction_logits)
+        assert_close(found.seq_relationship_logits, expected.seq_relationship_logits)
+
+
+@pytest.mark.parametrize("lengths", [LENGTHS, [64, 64, 64]])
+def test_losses_and_gradients_agree_packed(theirs, ours, lengths):
+    theirs, ours = theirs.double(), ours.double()
+    ids, segments, mask = random_batch(lengths)
+    generator = torch.Generator().manual_seed(1)
+    chosen = mask.bool() & (torch.rand(mask.shape, generator=generator) < 0.3)
+    labels = torch.where(chosen, torch.randint(5, 97, ids.shape, generator=generator), -100)
+    relations = torch.arange(len(lengths)) % 2
+
+    theirs.zero_grad()
+    expected = theirs(
+        input_ids=ids,
+        token_type_ids=segments,
+        attention_mask=mask,
+        labels=labels,
+        next_sentence_label=relations,
+    )
+    expected.loss.backward()
+
+    batch = PackedBatch.from_padded(ids, segments, mask.bool())
+    positions = torch.nonzero(chosen[mask.bool()])[:, 0]
+    ours.zero_grad()
+    words, next_scores = ours.scores(batch, positions)
+    loss = torch.nn.functional.cross_entropy(words, labels[chosen])
+    loss = loss + torch.nn.functional.cross_entropy(next_scores, relations)
+    loss.backward()
+    assert_close(loss, expected.loss)
+
+    their_gradients = {name: p.grad for name, p in theirs.named_parameters()}
+    layer = "bert.encoder.layer.1.attention.self"
+    fused = torch.cat(
+        [their_gradients[f"{layer}.{part}.weight"] for part in ("query", "key", "value")]
+    )
+    attention = ours.encoder.layers[1].attention
+    assert_close(attention.query_key_value.weight.grad, fused)
+    pairs = {
+        "encoder.embeddings.word.weight": "bert.embeddings.word_embeddings.weight",
+        "encoder.embeddings.position.weight": "bert.embeddings.position_embeddings.weight",
+        "encoder.embeddings.token_type.weight": "bert.embeddings.token_type_embeddings.weight",
+        "encoder.embeddings.norm.bias": "bert.embeddings.LayerNorm.bias",
+        "encoder.layers.0.feed_forward.up.weight": "bert.encoder.layer.0.intermediate.dense.weight",
+        "encoder.layers.2.feed_forward_norm.weight": "bert.encoder.layer.2.output.LayerNorm.weight",
+        "pooler.dense.weight": "bert.pooler.dense.weight",
+        "masked_lm.dense.bias": "cls.predictions.transform.dense.bias",
+        "masked_lm.bias": "cls.predictions.bias",
+        "next_sentence.weight": "cls.seq_relationship.weight",
+    }
+    our_gradients = {name: p.grad for name, p in ours.named_parameters()}
+    for our_name, their_name in pairs.items():
+        assert_close(our_gradients[our_name], their_gradients[their_name])
+
+
+def test_backbone_agrees(theirs, tmp_path):
+    theirs.double().bert.save_pretrained(tmp_path)
+    backbone = BertModel.from_pretrained(tmp_path).double()
+    ids, segments, mask = random_batch([3, 9, 30])
+    reference = TheirBackbone.from_pretrained(tmp_path, dtype=torch.float64).eval()
+    expected = reference(input_ids=ids, token_type_ids=segments, attention_mask=mask)
+    found = backbone(ids, segments, mask)
+    real = mask.bool()
+    assert_close(found.last_hidden_state[real], expected.last_hidden_state[real])
+    assert_close(found.pooler_output, expected.pooler_output)
+
+
+def test_they_load_what_we_save_with_the_same_tensors(theirs, ours, tmp_path):
+    ours.float().save_pretrained(tmp_path)
+    again, info = TheirModel.from_pretrained(tmp_path, output_loading_info=True)
+    assert not info["missing_keys"]
+    assert not info["unexpected_keys"]
+    state = theirs.float().state_dict()
+    for name, tensor in again.state_dict().items():
+        assert torch.equal(tensor, state[name]), name
+
+
+@pytest.mark.parametrize(
+    ("preset", "num_parameters"),
+    [("tiny", 4_385_920), ("base", 109_482_240), ("large", 335_141_888)],
+)
+def test_presets_have_the_published_numbers_of_parameters(preset, num_parameters):
+    with torch.device("meta"):
+        model = BertModel(BertConfig.preset(preset))
+    assert sum(parameter.numel() for parameter in model.parameters()) == num_parameters
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_presets_have_the_sizes_that_transformers_builds(preset):
+    config = BertConfig.preset(preset)
+    with torch.device("meta"):
+        ours = BertModel(config)
+        theirs = TheirBackbone(TheirConfig(**config.to_dict()))
+    count = sum(parameter.numel() for parameter in theirs.parameters())
+    assert sum(parameter.numel() for parameter in ours.parameters()) == count

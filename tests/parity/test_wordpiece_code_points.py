@@ -1,0 +1,118 @@
+"""Every Unicode code point against google's algorithm, as transformers keeps it in Python.
+
+The differences are those that docs/guide/tokenizer.md lists, and this test reads them from there.
+"""
+
+import re
+import sys
+import unicodedata
+from itertools import product
+from pathlib import Path
+
+import pytest
+from transformers.models.bert.tokenization_bert_legacy import BasicTokenizer
+
+from bertkit.tokenization.settings import TokenizerSettings
+from bertkit.tokenization.word_counts import WordSplitter
+
+GUIDE = Path(__file__).resolve().parents[2] / "docs" / "guide" / "tokenizer.md"
+UNICODE_VERSION = "14.0.0"
+CHARACTERS = [chr(code) for code in range(sys.maxunicode + 1) if not 0xD800 <= code <= 0xDFFF]
+UNASSIGNED = [x for x in CHARACTERS if unicodedata.category(x) == "Cn"]
+ASSIGNED = sorted(set(CHARACTERS) - set(UNASSIGNED))
+BLOCK_SIZE = 256
+ALONE, WITHIN_WORD = "{}", "a{}b"
+
+
+def listed_characters(name: str) -> set[str]:
+    """The characters of a list in the guide."""
+    listing = re.search(rf":name: {name}\n\n(.*?)```", GUIDE.read_text(encoding="utf-8"), re.DOTALL)
+    assert listing is not None, f"the guide has no list named {name}"
+    characters = set()
+    for span in listing[1].split():
+        first, _, last = span.partition("-")
+        characters |= {chr(code) for code in range(int(first, 16), int(last or first, 16) + 1)}
+    return characters
+
+
+def expected_differences(*, lowercase: bool, strip_accents: bool) -> set[str]:
+    """What the guide says, of assigned characters."""
+    listed = listed_characters("newer-punctuation") | listed_characters("newer-format-characters")
+    always = listed | listed_characters("moved") | listed_characters("cjk-extension-e")
+    if strip_accents:
+        return always | listed_characters("newer-marks") | listed_characters("moved-marks")
+    return always | {x for x in ASSIGNED if is_changed_by_composition(x, lowercase)}
+
+
+def is_changed_by_composition(character: str, lowercase: bool) -> bool:
+    """Whether NFC matters; white space is a blank anyway, and lower-casing may do the same."""
+    word = WITHIN_WORD.format(character)
+    composed = unicodedata.normalize("NFC", word)
+    if lowercase:
+        word, composed = word.lower(), composed.lower()
+    return word != composed and not character.isspace()
+
+
+def find_differences(ours: WordSplitter, reference: BasicTokenizer, form: str) -> set[str]:
+    """Compare block by block, and one by one where a block differs."""
+    found = set()
+    for start in range(0, len(ASSIGNED), BLOCK_SIZE):
+        block = ASSIGNED[start : start + BLOCK_SIZE]
+        text = " ".join(form.format(character) for character in block)
+        if ours.split(text) == reference.tokenize(text):
+            continue
+        for character in block:
+            text = form.format(character)
+            if ours.split(text) != reference.tokenize(text):
+                found.add(character)
+    return found
+
+
+def show(characters: set[str]) -> list[str]:
+    return [f"{ord(character):04X}" for character in sorted(characters)][:40]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(
+    unicodedata.unidata_version != UNICODE_VERSION,
+    reason=f"the lists are those of Unicode {UNICODE_VERSION}, which Python 3.11 has",
+)
+@pytest.mark.parametrize(("lowercase", "strip_accents"), [*product((True, False), repeat=2)])
+def test_every_code_point_but_those_listed_is_split_as_google_does(
+    lowercase: bool, strip_accents: bool
+) -> None:
+    ours = WordSplitter(TokenizerSettings(lowercase=lowercase, strip_accents=strip_accents))
+    reference = BasicTokenizer(do_lower_case=lowercase, strip_accents=strip_accents)
+    found = find_differences(ours, reference, ALONE) | find_differences(
+        ours, reference, WITHIN_WORD
+    )
+    expected = expected_differences(lowercase=lowercase, strip_accents=strip_accents)
+    assert show(found - expected) == []
+    assert show(expected - found) == []
+
+
+@pytest.mark.slow
+def test_unassigned_code_points_are_kept_and_google_drops_them() -> None:
+    ours, reference = WordSplitter(TokenizerSettings()), BasicTokenizer()
+    for start in range(0, len(UNASSIGNED), BLOCK_SIZE):
+        words = [WITHIN_WORD.format(x) for x in UNASSIGNED[start : start + BLOCK_SIZE]]
+        assert len(ours.split(" ".join(words))) >= len(words)
+        assert reference.tokenize(" ".join(words)) == ["ab"] * len(words)
+
+
+@pytest.mark.parametrize(
+    ("text", "lowercase", "strip_accents", "ours", "google"),
+    [
+        ("ΟΔΟΣ", True, True, ["οδοσ"], ["οδος"]),  # final sigma
+        ("cafe\u0301", False, False, ["cafe\u0301"], ["caf\u00e9"]),  # decomposed
+        ("a\U0002b820b", True, True, ["a\U0002b820b"], ["a", "\U0002b820", "b"]),
+        ("a\u2e5db", True, True, ["a\u2e5db"], ["a", "\u2e5d", "b"]),  # newer punctuation
+    ],
+)
+def test_a_listed_difference_is_as_the_guide_says(
+    text: str, lowercase: bool, strip_accents: bool, ours: list[str], google: list[str]
+) -> None:
+    settings = TokenizerSettings(lowercase=lowercase, strip_accents=strip_accents)
+    reference = BasicTokenizer(do_lower_case=lowercase, strip_accents=strip_accents)
+    assert WordSplitter(settings).split(text) == ours
+    assert reference.tokenize(text) == google

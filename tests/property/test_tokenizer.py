@@ -1,0 +1,90 @@
+"""What must hold for any text."""
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bertkit.tokenization.engine import SPECIAL_TOKENS
+from bertkit.tokenization.settings import TokenizerSettings, VocabularySettings
+from bertkit.tokenization.tokenizer import Tokenizer
+from bertkit.tokenization.training import train_vocabulary
+from bertkit.tokenization.word_counts import WordSplitter
+
+LETTERS = "abcdeéèÉßİΣςжक्षิกا한中文\u0301\u0323\u200b.,—’[]_ \t\x0b\x0c\x1c\x85\xa0\u2028\u3000"
+VOCABULARY = (
+    *SPECIAL_TOKENS,
+    *(letter for letter in LETTERS if letter.isprintable() and letter != " "),
+    *("##" + letter for letter in "abcdeéßжกا"),
+    *("ab", "##cd", "the", "##the", "ção"),
+)
+TOKENIZERS = [
+    Tokenizer(VOCABULARY, TokenizerSettings(lowercase=lower, strip_accents=strip, split_cjk=split))
+    for lower in (True, False)
+    for strip in (True, False)
+    for split in (True, False)
+]
+tokenizers = st.sampled_from(TOKENIZERS)
+plain_texts = st.text(st.sampled_from("abcd  ABz019.,—’“”[]_-…!"), max_size=60)
+any_texts = st.text(st.one_of(st.sampled_from(LETTERS + "   abcd"), st.characters()), max_size=60)
+texts = st.one_of(plain_texts, any_texts)
+
+
+@given(tokenizers, st.lists(texts, max_size=4))
+def test_the_fast_path_equals_the_engine(tokenizer: Tokenizer, many: list[str]) -> None:
+    assert tokenizer.piece_ids(many) == [tokenizer.encode(text).ids[1:-1] for text in many]
+
+
+@given(tokenizers, st.text(st.characters(categories=["Cs", "Ll", "Zs"]), max_size=20))
+def test_no_text_is_refused(tokenizer: Tokenizer, text: str) -> None:
+    assert tokenizer.piece_ids([text]) == [tokenizer.encode(text).ids[1:-1]]
+
+
+@given(tokenizers, texts)
+def test_offsets_lie_in_the_text_and_in_order(tokenizer: Tokenizer, text: str) -> None:
+    previous = 0
+    for start, stop in tokenizer.encode(text).offsets[1:-1]:
+        assert previous <= start < stop <= len(text)
+        previous = start
+
+
+@given(tokenizers, texts, texts, st.integers(3, 40))
+def test_cut_pairs_are_beginnings_and_fill_the_length(
+    tokenizer: Tokenizer, text: str, pair: str, max_length: int
+) -> None:
+    whole = tokenizer.piece_ids([text, pair])
+    cut = tokenizer.encode(text, pair, max_length=max_length)
+    num_second = sum(cut.token_type_ids) - 1
+    num_first = len(cut) - 3 - num_second
+    assert cut.ids[1 : 1 + num_first] == whole[0][:num_first]
+    assert cut.ids[2 + num_first : -1] == whole[1][:num_second]
+    assert len(cut) == min(max_length, len(whole[0]) + len(whole[1]) + 3)
+
+
+@given(tokenizers, st.lists(st.tuples(texts, texts), min_size=1, max_size=4), st.integers(3, 30))
+def test_a_batch_is_its_rows(
+    tokenizer: Tokenizer, pairs: list[tuple[str, str]], length: int
+) -> None:
+    firsts, seconds = [first for first, _ in pairs], [second for _, second in pairs]
+    batch = tokenizer.encode_batch(firsts, seconds, pad_to=length)
+    for row, (first, second) in enumerate(pairs):
+        alone = tokenizer.encode(first, second, max_length=length)
+        num_tokens = int(batch.attention_mask[row].sum())
+        assert batch.input_ids[row, :num_tokens].tolist() == alone.ids
+        assert batch.token_type_ids[row, :num_tokens].tolist() == alone.token_type_ids
+        assert not batch.input_ids[row, num_tokens:].any()
+
+
+@given(tokenizers, texts)
+def test_splitting_a_text_is_splitting_its_chunks(tokenizer: Tokenizer, text: str) -> None:
+    splitter = WordSplitter(tokenizer.settings)
+    words = [word for chunk in text.split(" ") for word in splitter.split(chunk)]
+    assert splitter.split(text) == words
+
+
+@settings(max_examples=30)
+@given(st.lists(texts, min_size=1, max_size=6))
+def test_a_trained_vocabulary_knows_all_it_was_trained_on(many: list[str]) -> None:
+    many = [*many, "a"]
+    wanted = VocabularySettings(vocab_size=2000, min_frequency=1)
+    tokenizer = Tokenizer(train_vocabulary(many, wanted))
+    for ids in tokenizer.piece_ids(many):
+        assert tokenizer.unk_id not in ids

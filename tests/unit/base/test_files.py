@@ -1,0 +1,278 @@
+"""Durable files: the old content or the new, never a mixture, never litter."""
+
+import errno
+import hashlib
+import os
+import resource
+import zlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bertkit.base import files
+from bertkit.base.errors import DamagedFileError, MissingFileError, StorageError
+from bertkit.base.files import (
+    CHUNK_BYTES,
+    Checksums,
+    FileRecord,
+    durable_file,
+    durable_folder,
+    read_json,
+    read_text,
+    verify_file,
+    write_file,
+    write_json,
+)
+
+
+def refuse(*_: object, **__: object) -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def list_names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+@pytest.fixture
+def old(tmp_path):
+    path = tmp_path / "state.bin"
+    path.write_bytes(b"old")
+    return path
+
+
+def test_a_file_is_replaced_when_the_block_ends(old):
+    with durable_file(old) as file:
+        file.write(b"ne")
+        file.write(memoryview(b"w"))
+        assert old.read_bytes() == b"old"
+    assert old.read_bytes() == b"new"
+    assert list_names(old.parent) == ["state.bin"]
+
+
+@pytest.mark.parametrize("error", [RuntimeError("bug"), KeyboardInterrupt()])
+def test_an_exception_leaves_the_old_file_and_no_litter(old, error):
+    with pytest.raises(type(error)), durable_file(old) as file:  # noqa: PT012 - fails midway
+        file.write(b"half")
+        raise error
+    assert old.read_bytes() == b"old"
+    assert list_names(old.parent) == ["state.bin"]
+
+
+@pytest.mark.parametrize("call", ["fsync", "open"])
+def test_a_full_disk_leaves_the_old_file_and_says_so(old, monkeypatch, call):
+    if call == "fsync":
+        monkeypatch.setattr(files.os, "fsync", refuse)
+    else:
+        monkeypatch.setattr(Path, "open", refuse)
+    with pytest.raises(StorageError, match=r"state.bin can't be written: No space left"):
+        write_file(old, b"new")
+    monkeypatch.undo()
+    assert old.read_bytes() == b"old"
+    assert list_names(old.parent) == ["state.bin"]
+
+
+@pytest.mark.parametrize("size_bytes", [100_000, 1000])
+def test_a_write_that_the_system_cuts_short_is_an_error(old, size_bytes):
+    """The limit makes the first write short and refuses the next one, as a full disk does."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (700, hard))
+    try:
+        with pytest.raises(StorageError, match="can't be written: File too large"):
+            write_file(old, b"x" * size_bytes)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert old.read_bytes() == b"old"
+    assert list_names(old.parent) == ["state.bin"]
+
+
+def test_content_is_synced_before_it_gets_its_name_and_the_folder_after(old, monkeypatch):
+    events = []
+    replace = Path.replace
+    monkeypatch.setattr(
+        files.os, "fsync", lambda descriptor: events.append(os.fstat(descriptor).st_ino)
+    )
+    monkeypatch.setattr(
+        Path, "replace", lambda self, target: (events.append("rename"), replace(self, target))
+    )
+    write_file(old, b"new")
+    assert events == [old.stat().st_ino, "rename", old.parent.stat().st_ino]
+
+
+def test_an_error_of_the_block_is_not_blamed_on_the_file(old):
+    with pytest.raises(FileNotFoundError) as caught, durable_file(old):
+        Path("no-such-input").read_bytes()
+    assert not isinstance(caught.value, StorageError)
+    with (
+        pytest.raises(FileNotFoundError) as caught,
+        durable_folder(old.parent / "folder"),
+    ):
+        Path("no-such-input").read_bytes()
+    assert not isinstance(caught.value, StorageError)
+
+
+def test_a_missing_folder_is_named(tmp_path):
+    with pytest.raises(StorageError, match=r"nowhere/a.json can't be written: No such file"):
+        write_json(tmp_path / "nowhere" / "a.json", {})
+
+
+@pytest.mark.parametrize(
+    "size_bytes", [0, 1, CHUNK_BYTES - 1, CHUNK_BYTES, CHUNK_BYTES + 1, 2 * CHUNK_BYTES]
+)
+@pytest.mark.parametrize("piece_bytes", [CHUNK_BYTES // 3, 5 * CHUNK_BYTES])
+def test_checksums_at_the_borders_of_a_mebibyte(size_bytes, piece_bytes):
+    data = np.random.default_rng(0).bytes(size_bytes)
+    checksums = Checksums()
+    for start in range(0, size_bytes, piece_bytes):
+        checksums.update(data[start : start + piece_bytes])
+    expected = [
+        zlib.crc32(data[start : start + CHUNK_BYTES]) for start in range(0, size_bytes, CHUNK_BYTES)
+    ]
+    assert checksums.record() == FileRecord(
+        size_bytes=size_bytes, sha256=hashlib.sha256(data).hexdigest(), chunk_crc32=expected
+    )
+
+
+def test_arrays_of_wide_items_and_empty_ones_are_bytes(tmp_path):
+    array = np.arange(6, dtype=np.uint16).reshape(2, 3)
+    with durable_file(tmp_path / "a") as file:
+        file.write(array[:0].data)
+        file.write(array.data)
+    assert (tmp_path / "a").read_bytes() == array.tobytes()
+    verify_file(tmp_path / "a", file.record())
+
+
+@pytest.fixture
+def large(tmp_path):
+    path = tmp_path / "tokens.bin"
+    return path, write_file(path, bytes(2 * CHUNK_BYTES + 5))
+
+
+def test_verifying_names_the_file_and_the_place(large):
+    path, record = large
+    verify_file(path, record)
+    with path.open("r+b") as stream:
+        stream.seek(CHUNK_BYTES + 7)
+        stream.write(b"\x01")
+    with pytest.raises(DamagedFileError, match=r"tokens.bin .*bytes 1,048,576 and 2,097,152"):
+        verify_file(path, record)
+
+
+def test_verifying_notices_a_cut(large):
+    path, record = large
+    os.truncate(path, CHUNK_BYTES)
+    with pytest.raises(DamagedFileError, match=r"has 1,048,576 bytes .* written with 2,097,157"):
+        verify_file(path, record)
+
+
+def test_verifying_does_not_trust_checksums_of_pieces_alone(large):
+    path, record = large
+    forged = record.model_copy(update={"sha256": "0" * 64})
+    with pytest.raises(DamagedFileError, match="SHA-256"):
+        verify_file(path, forged)
+
+
+def test_verifying_a_missing_file(large):
+    path, record = large
+    path.unlink()
+    with pytest.raises(MissingFileError, match=r"tokens.bin is missing"):
+        verify_file(path, record)
+
+
+def test_json_survives_names_that_are_not_unicode(tmp_path):
+    content = {"file": os.fsdecode(b"caf\xe9.txt"), "é": 1}
+    write_json(tmp_path / "a.json", content)
+    assert read_json(tmp_path / "a.json") == content
+    assert "é" in (tmp_path / "a.json").read_text(encoding="utf-8")
+
+
+def test_json_refuses_what_json_has_no_word_for(tmp_path):
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        write_json(tmp_path / "a.json", {"loss": float("nan")})
+    assert list_names(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"{", "isn't JSON"),
+        (b"", "isn't JSON"),
+        (b'"\xff"', "isn't UTF-8 at byte 1"),
+        (b"[" * 100_000, "isn't JSON"),
+        (b"9" * 10_000, "isn't JSON"),
+        (b" " * 1_000_001, "more than 1,000,000 bytes"),
+    ],
+)
+def test_foreign_json_is_refused_by_name(tmp_path, content, message):
+    path = tmp_path / "config.json"
+    path.write_bytes(content)
+    with pytest.raises(DamagedFileError, match=f"config.json {message}|config.json has {message}"):
+        read_json(path, limit_bytes=1_000_000)
+
+
+def test_reading_stops_at_the_limit_where_a_file_tells_no_size():
+    with pytest.raises(DamagedFileError, match="more than 1,000 bytes"):
+        read_text(Path("/dev/zero"), limit_bytes=1000)
+
+
+def test_reading_what_is_no_file(tmp_path):
+    with pytest.raises(MissingFileError, match="doesn't exist"):
+        read_text(tmp_path / "none")
+    with pytest.raises(StorageError, match="can't be read: Is a directory"):
+        read_text(tmp_path)
+
+
+def test_a_folder_appears_whole(tmp_path):
+    target = tmp_path / "checkpoint"
+    with durable_folder(target) as folder:
+        write_file(folder / "a", b"1")
+        assert not target.exists()
+    assert list_names(target) == ["a"]
+    with durable_folder(target) as folder:
+        write_file(folder / "b", b"2")
+        assert list_names(target) == ["a"]
+    assert list_names(target) == ["b"]
+    assert list_names(tmp_path) == ["checkpoint"]
+
+
+@pytest.mark.parametrize("fails_at", ["block", "sync", "second rename"])
+def test_a_folder_that_fails_leaves_the_old_one(tmp_path, monkeypatch, fails_at):
+    target = tmp_path / "checkpoint"
+    with durable_folder(target) as folder:
+        write_file(folder / "a", b"1")
+    rename = Path.rename
+    with (  # noqa: PT012 - fails midway
+        pytest.raises((StorageError, RuntimeError)),
+        durable_folder(target) as folder,
+    ):
+        write_file(folder / "b", b"2")
+        if fails_at == "block":
+            raise RuntimeError("bug")
+        if fails_at == "sync":
+            monkeypatch.setattr(files.os, "fsync", refuse)
+        else:
+            monkeypatch.setattr(
+                Path,
+                "rename",
+                lambda self, to: refuse() if self.suffix == ".partial" else rename(self, to),
+            )
+    assert list_names(target) == ["a"]
+    assert list_names(tmp_path) == ["checkpoint"]
+
+
+def test_a_folder_that_a_crash_left_aside_is_put_back(tmp_path):
+    target, aside = tmp_path / "checkpoint", tmp_path / "checkpoint.replaced"
+    aside.mkdir()
+    (aside / "a").write_bytes(b"1")
+    (tmp_path / "checkpoint.partial").mkdir()
+    with pytest.raises(RuntimeError), durable_folder(target):  # noqa: PT012 - fails midway
+        assert list_names(target) == ["a"]
+        raise RuntimeError("a second failure")
+    assert list_names(target) == ["a"]
+    assert list_names(tmp_path) == ["checkpoint"]
+
+
+def test_a_folder_does_not_replace_a_file(old):
+    with pytest.raises(StorageError, match="is a file where a folder"), durable_folder(old):
+        pytest.fail("the block must not begin")
+    assert old.read_bytes() == b"old"

@@ -1,0 +1,64 @@
+import pytest
+from pydantic import Field, ValidationError, model_validator
+
+from bertkit.base.errors import SettingsError
+from bertkit.base.settings import Settings, list_differences, parse_settings
+
+
+class Oven(Settings):
+    """Settings to test with."""
+
+    degrees: int = Field(180, ge=0, le=300, description="Heat in degrees Celsius.")
+    minutes: float = Field(30.0, description="Time.")
+    mode: str = Field("fan", description="How it heats.")
+
+    @model_validator(mode="after")
+    def _check(self) -> "Oven":
+        if self.mode == "grill" and self.minutes > 60:
+            raise ValueError("mode grill takes at most 60 minutes")
+        return self
+
+
+def test_settings_are_frozen():
+    with pytest.raises(ValidationError, match="frozen"):
+        Oven().degrees = 3
+
+
+def test_infinity_is_no_setting():
+    with pytest.raises(SettingsError, match=r"minutes: .*finite"):
+        parse_settings(Oven, {"minutes": float("inf")}, "oven.toml")
+
+
+def test_an_error_lists_everything_that_is_wrong_in_one_line():
+    with pytest.raises(SettingsError) as caught:
+        parse_settings(Oven, {"degrees": 999, "minuts": 3}, "oven.toml")
+    message = str(caught.value)
+    assert message.startswith("oven.toml: degrees: ")
+    assert "(got 999)" in message
+    assert "minuts: " in message
+    assert "\n" not in message
+
+
+def test_our_own_checks_are_told_in_our_words():
+    with pytest.raises(SettingsError) as caught:
+        parse_settings(Oven, {"mode": "grill", "minutes": 90}, "oven.toml")
+    assert str(caught.value) == "oven.toml: mode grill takes at most 60 minutes"
+
+
+def test_a_huge_value_is_not_echoed_whole():
+    with pytest.raises(SettingsError) as caught:
+        parse_settings(Oven, {"degrees": "9" * 100_000}, "oven.toml")
+    assert len(str(caught.value)) < 400
+
+
+def test_the_fingerprint_follows_the_values():
+    assert Oven().fingerprint() == Oven(degrees=180).fingerprint()
+    assert Oven().fingerprint() != Oven(degrees=181).fingerprint()
+
+
+def test_differences_are_named_with_old_and_new():
+    assert list_differences(Oven(), Oven(degrees=200, mode="grill")) == [
+        "degrees: 180 → 200",
+        "mode: 'fan' → 'grill'",
+    ]
+    assert list_differences(Oven(), Oven()) == []

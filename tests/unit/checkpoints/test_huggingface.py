@@ -1,0 +1,112 @@
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from bertkit.base.errors import CheckpointError, DamagedFileError, MissingFileError
+from bertkit.checkpoints import huggingface
+from bertkit.models.bert.config import BertConfig
+from bertkit.models.bert.heads import BertForPreTraining
+
+CONFIG = BertConfig(
+    vocab_size=12, hidden_size=4, num_hidden_layers=2, num_attention_heads=1, intermediate_size=6
+)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    BertForPreTraining(CONFIG).save_pretrained(tmp_path)
+    return tmp_path
+
+
+def rewrite(folder: Path, **changes: torch.Tensor | None) -> None:
+    tensors = huggingface.read_safetensors(folder / "model.safetensors")
+    for name, tensor in changes.items():
+        tensors.pop(name, None)
+        if tensor is not None:
+            tensors[name] = tensor
+    save_file(tensors, folder / "model.safetensors")
+
+
+def test_export_undoes_import(folder):
+    _, foreign = huggingface.read_folder(folder)
+    expected = {n: tuple(t.shape) for n, t in BertForPreTraining(CONFIG).state_dict().items()}
+    ours = huggingface.import_tensors(foreign, expected, folder)
+    assert ours.keys() == expected.keys()
+    again = huggingface.export_tensors(ours)
+    assert again.keys() == foreign.keys()
+    assert all(torch.equal(again[name], foreign[name]) for name in foreign)
+
+
+def test_one_message_lists_what_is_missing_left_over_and_misshapen(folder):
+    rewrite(
+        folder,
+        **{
+            "bert.pooler.dense.weight": None,
+            "bert.pooler.dense.bias": torch.zeros(5),
+            "bert.strange.weight": torch.zeros(1),
+        },
+    )
+    with pytest.raises(CheckpointError) as caught:
+        BertForPreTraining.from_pretrained(folder)
+    message = str(caught.value)
+    assert "missing bert.pooler.dense.weight" in message
+    assert "bert.pooler.dense.bias is [5] and must be [4]" in message
+    assert "unknown bert.strange.weight" in message
+
+
+def test_a_tied_copy_is_accepted_when_it_is_one(folder):
+    word = huggingface.read_folder(folder)[1]["bert.embeddings.word_embeddings.weight"]
+    rewrite(folder, **{"cls.predictions.decoder.weight": word})
+    BertForPreTraining.from_pretrained(folder)
+    rewrite(folder, **{"cls.predictions.decoder.weight": word + 1})
+    with pytest.raises(CheckpointError, match=r"decoder\.weight must equal"):
+        BertForPreTraining.from_pretrained(folder)
+
+
+def test_half_precision_becomes_float32(folder):
+    tensors = huggingface.read_safetensors(folder / "model.safetensors")
+    save_file({n: t.to(torch.bfloat16) for n, t in tensors.items()}, folder / "model.safetensors")
+    model = BertForPreTraining.from_pretrained(folder)
+    assert {parameter.dtype for parameter in model.parameters()} == {torch.float32}
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "header"),
+        (b"\xff" * 8, "header"),
+        ((100 << 20).to_bytes(8, "little") + b"{}", "header"),
+        ((16).to_bytes(8, "little") + b"not json at all!", "isn't a whole safetensors file"),
+    ],
+)
+def test_a_file_that_is_not_safetensors(folder, content, message):
+    (folder / "model.safetensors").write_bytes(content)
+    with pytest.raises(DamagedFileError, match=message):
+        BertForPreTraining.from_pretrained(folder)
+
+
+def test_a_truncated_file(folder):
+    path = folder / "model.safetensors"
+    path.write_bytes(path.read_bytes()[:-7])
+    with pytest.raises(DamagedFileError, match="isn't a whole safetensors file"):
+        BertForPreTraining.from_pretrained(folder)
+
+
+def test_missing_files(folder, tmp_path):
+    with pytest.raises(MissingFileError, match="doesn't exist"):
+        BertForPreTraining.from_pretrained(tmp_path / "nowhere")
+    (folder / "model.safetensors").unlink()
+    with pytest.raises(MissingFileError, match=r"model\.safetensors"):
+        BertForPreTraining.from_pretrained(folder)
+    (folder / "config.json").unlink()
+    with pytest.raises(MissingFileError, match="is no model folder"):
+        BertForPreTraining.from_pretrained(folder)
+
+
+def test_a_config_that_is_not_an_object(folder):
+    (folder / "config.json").write_text(json.dumps([1]))
+    with pytest.raises(DamagedFileError, match="one JSON object"):
+        BertForPreTraining.from_pretrained(folder)

@@ -1,0 +1,190 @@
+"""The command line's frame: settings files, one-line errors, exit codes."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+from pydantic import Field
+
+from bertkit import __version__
+from bertkit.base.errors import InputError, StoppedError
+from bertkit.base.settings import Settings
+from bertkit.cli import main as module
+from bertkit.cli.main import main, take_config_flag
+
+CAUSES = {
+    "input": InputError("line 3 of a.txt\n  isn't text"),
+    "stopped": StoppedError("stopped; go on with the same command"),
+    "interrupt": KeyboardInterrupt(),
+}
+
+
+class BrewSettings(Settings):
+    """Settings to test with."""
+
+    degrees: int = Field(95, ge=0, le=100, description="Heat of the water.")
+    strength: float = Field(1.0, gt=0, description="How strong.")
+    with_milk: bool = Field(False, description="Milk.")
+    sorts: tuple[str, ...] = Field(("arabica",), description="Beans.")
+
+
+@pytest.fixture
+def calls(monkeypatch):
+    """The calls of a command named brew-coffee, which is the only one."""
+    seen = []
+    source = "tests_unit_cli_brew"
+    monkeypatch.setitem(sys.modules, source, build_command_module(source, seen))
+    monkeypatch.setattr(module, "COMMANDS", {"brew-coffee": f"{source}:brew_coffee"})
+    return seen
+
+
+def build_command_module(name, seen):
+    from types import ModuleType
+    from typing import Annotated
+
+    from cyclopts import Parameter
+
+    def brew_coffee(
+        *cups: str,
+        output: str = "pot",
+        cause: str | None = None,
+        settings: Annotated[BrewSettings, Parameter(name="*")] = BrewSettings(),  # noqa: B008
+    ) -> None:
+        """Brew coffee."""
+        if cause:
+            raise CAUSES[cause]
+        seen.append((cups, output, settings))
+
+    command_module = ModuleType(name)
+    command_module.brew_coffee = brew_coffee
+    return command_module
+
+
+@pytest.fixture
+def config(tmp_path):
+    def write(text):
+        path = tmp_path / "settings.toml"
+        path.write_text(text, encoding="utf-8")
+        return str(path)
+
+    return write
+
+
+def fails(capsys, words):
+    """The one line that a wrong call prints."""
+    assert main(words) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith("bertkit: ")
+    assert captured.err.count("\n") == 1
+    return captured.err
+
+
+def test_flags_become_settings(calls):
+    assert main(["brew-coffee", "a", "b", "--degrees", "80", "--with-milk"]) == 0
+    assert calls == [(("a", "b"), "pot", BrewSettings(degrees=80, with_milk=True))]
+
+
+@pytest.mark.parametrize("spelling", ["with-milk", "with_milk"])
+def test_a_file_gives_flags_and_the_command_line_wins(calls, config, spelling):
+    path = config(
+        f'[brew-coffee]\ndegrees = 70\nstrength = 2\n{spelling} = true\nsorts = ["a", "b"]\n'
+        'output = "cup"\n'
+    )
+    assert main(["brew-coffee", "x", "--config", path, "--degrees", "60"]) == 0
+    expected = BrewSettings(degrees=60, strength=2.0, with_milk=True, sorts=("a", "b"))
+    assert calls == [(("x",), "cup", expected)]
+
+
+def test_a_file_without_the_table_changes_nothing(calls, config):
+    assert main([f"--config={config('')}", "brew-coffee"]) == 0
+    assert calls == [((), "pot", BrewSettings())]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[brew-tea]\nx = 1", "settings.toml has tables or keys that no command reads: brew-tea"),
+        ("degrees = 3", "settings.toml has tables or keys that no command reads: degrees"),
+        ("[brew-coffee]\ndegree = 3", "degree"),
+        ("[brew-coffee.settings]\ndegrees = 3", "settings"),
+        ("[brew-coffee]\ndegrees = 300", "degrees: Input should be less than or equal to 100"),
+        ("[brew-coffee]\ndegrees = 'hot'", "degrees: Input should be a valid integer"),
+        ("brew-coffee = 3", "must be a mapping"),
+        ("[brew-coffee", "isn't TOML"),
+    ],
+)
+def test_a_file_with_a_mistake_is_refused(calls, capsys, config, text, message):
+    assert message in fails(capsys, ["brew-coffee", "--config", config(text)])
+    assert calls == []
+
+
+def test_a_settings_file_that_is_not_there(calls, capsys, tmp_path):
+    path = str(tmp_path / "none.toml")
+    assert f"{path} doesn't exist" in fails(capsys, ["brew-coffee", "--config", path])
+    assert "--config needs" in fails(capsys, ["brew-coffee", "--config"])
+    assert "can't be read" in fails(capsys, ["brew-coffee", "--config", str(tmp_path)])
+
+
+def test_after_two_dashes_nothing_is_our_flag():
+    assert take_config_flag(["a", "--", "--config", "b"]) == (["a", "--", "--config", "b"], None)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["brew-coffee", "--degrees", "101"], "degrees: Input should be less than or equal to 100"),
+        (["brew-coffee", "--degrees", "hot"], "degrees: Input should be a valid integer"),
+        (["brew-coffee", "--degree", "9"], "Did you mean --degrees?"),
+        (["brew-cofee"], "Did you mean"),
+        (["brew-coffee", "--output"], "requires an argument"),
+    ],
+)
+def test_a_wrong_call_is_told_in_one_line(calls, capsys, words, message):
+    assert message in fails(capsys, words)
+    assert calls == []
+
+
+@pytest.mark.parametrize(
+    ("cause", "exit_code", "line"),
+    [
+        ("input", 2, "bertkit: line 3 of a.txt isn't text\n"),
+        ("stopped", 75, "bertkit: stopped; go on with the same command\n"),
+        ("interrupt", 130, "bertkit: interrupted\n"),
+    ],
+)
+def test_what_a_command_raises_becomes_a_line_and_an_exit_code(
+    calls, capsys, cause, exit_code, line
+):
+    assert main(["brew-coffee", "--cause", cause]) == exit_code
+    assert capsys.readouterr().err == line
+
+
+def test_a_bug_of_ours_keeps_its_traceback(calls):
+    with pytest.raises(KeyError):
+        main(["brew-coffee", "--cause", "no such cause"])
+
+
+def test_the_version(capsys):
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out.strip() == __version__
+
+
+SPEAK = """
+import sys, types
+from bertkit.cli import main as module
+sys.modules["speaking"] = types.SimpleNamespace(speak=lambda: print("a result"))
+module.COMMANDS = {"speak": "speaking:speak"}
+sys.exit(module.main(["speak"]))
+"""
+
+
+def test_a_reader_that_goes_away_is_no_error():
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "wb") as output:
+        result = subprocess.run(
+            [sys.executable, "-c", SPEAK], stdout=output, stderr=subprocess.PIPE
+        )
+    assert (result.returncode, result.stderr) == (0, b"")

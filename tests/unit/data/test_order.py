@@ -1,0 +1,63 @@
+import numpy as np
+import pytest
+
+from bertkit.base.errors import InputError
+from bertkit.data.order import ExampleOrder
+
+
+def rows_of(epoch: int, shard: int) -> np.ndarray:
+    """Shard s has 3 + s examples, and one more in odd epochs."""
+    count = 3 + shard + epoch % 2
+    return np.stack([np.full(count, epoch), np.full(count, shard), np.arange(count)], axis=1)
+
+
+def build(seed: int = 0, window_tokens: int = 25, **changes) -> ExampleOrder:
+    return ExampleOrder([10] * 5, rows_of, seed=seed, window_tokens=window_tokens, **changes)
+
+
+def test_an_epoch_has_each_example_once_and_the_row_of_its_plan():
+    examples = build().first_epoch()
+    names = {(e.key.shard, e.key.index) for e in examples}
+    assert len(examples) == len(names) == 3 + 4 + 5 + 6 + 7
+    assert all(e.row.tolist() == [e.key.epoch, e.key.shard, e.key.index] for e in examples)
+
+
+def test_any_place_can_be_asked_for_in_any_order():
+    straight = build().examples(0, 120)
+    order = build()
+    for start in (100, 3, 57, 0, 110):
+        again = order.examples(start, 10)
+        assert [e.key for e in again] == [e.key for e in straight[start : start + 10]]
+    assert {e.key.epoch for e in straight} >= {0, 1, 2, 3}
+
+
+def test_epochs_and_seeds_differ():
+    def keys(order, start):
+        return [(e.key.shard, e.key.index) for e in order.examples(start, 25)]
+
+    assert keys(build(0), 0) == keys(build(0), 0)
+    assert keys(build(0), 0) != keys(build(1), 0)
+    assert keys(build(0), 0) != keys(build(0), 25)
+
+
+def test_only_the_shards_of_a_window_are_planned_at_once():
+    planned = []
+
+    def plan(epoch, shard):
+        planned.append(shard)
+        return rows_of(epoch, shard)
+
+    ExampleOrder([10] * 5, plan, seed=0, window_tokens=20).examples(0, 1)
+    assert len(planned) == 2
+
+
+def test_unshuffled_keeps_the_order_of_the_text():
+    examples = build(is_shuffled=False).first_epoch()
+    names = [(e.key.shard, e.key.index) for e in examples]
+    assert names == sorted(names)
+
+
+def test_shards_without_an_example_are_an_error_and_not_an_endless_search():
+    order = ExampleOrder([1, 1], lambda _e, _s: np.empty((0, 5), dtype=np.int64), seed=0)
+    with pytest.raises(InputError, match="too short to pair"):
+        order.examples(0, 1)

@@ -1,0 +1,85 @@
+import pytest
+import torch
+
+from bertkit.base.errors import CheckpointError, InputError
+from bertkit.models.bert.config import BertConfig
+from bertkit.models.bert.encoder import BertModel
+from bertkit.models.bert.heads import BertForPreTraining
+from bertkit.nn.packing import PackedBatch
+
+CONFIG = BertConfig(
+    vocab_size=30,
+    hidden_size=8,
+    num_hidden_layers=1,
+    num_attention_heads=2,
+    intermediate_size=16,
+    max_position_embeddings=12,
+)
+
+
+def test_initial_weights_are_cut_at_two_standard_deviations():
+    torch.manual_seed(0)
+    model = BertForPreTraining(CONFIG.model_copy(update={"vocab_size": 5000}))
+    weight = model.encoder.embeddings.word.weight.detach()
+    assert float(weight.abs().max()) <= 0.04 + 1e-6
+    assert 0.015 < float(weight.std()) < 0.02
+    assert not model.next_sentence.bias.any()
+    assert bool((model.encoder.layers[0].attention_norm.weight == 1).all())
+
+
+def test_scores_at_chosen_tokens_are_those_of_the_padded_door():
+    model = BertForPreTraining(CONFIG).eval()
+    ids = torch.randint(5, 30, (2, 6))
+    mask = torch.tensor([[1] * 6, [1] * 4 + [0] * 2])
+    everywhere = model(ids, attention_mask=mask)
+    batch = PackedBatch.from_padded(ids, torch.zeros_like(ids), mask.bool())
+    words, relations = model.scores(batch, torch.tensor([1, 7]))
+    torch.testing.assert_close(words[0], everywhere.prediction_logits[0, 1])
+    torch.testing.assert_close(words[1], everywhere.prediction_logits[1, 1])
+    torch.testing.assert_close(relations, everywhere.seq_relationship_logits)
+
+
+@pytest.mark.usefixtures("unchecked_shapes")
+@pytest.mark.parametrize(
+    ("ids", "segments", "mask", "message"),
+    [
+        (torch.ones(3, dtype=torch.long), None, None, r"\[batch, length\]"),
+        (torch.ones(1, 13, dtype=torch.long), None, None, "13 tokens are more than"),
+        (torch.full((1, 3), 30), None, None, "input_ids must be from 0 to 29"),
+        (torch.full((1, 3), -1), None, None, "input_ids must be from 0 to 29"),
+        (torch.ones(1, 3, dtype=torch.long), torch.full((1, 3), 2), None, "token_type_ids must"),
+        (torch.ones(1, 3, dtype=torch.long), None, torch.ones(1, 2), r"attention_mask is \[1, 2\]"),
+        (torch.ones(1, 3, dtype=torch.long), None, torch.zeros(1, 3), "at least one token"),
+    ],
+)
+def test_the_padded_door_checks_what_comes_in(ids, segments, mask, message):
+    with pytest.raises(InputError, match=message):
+        BertModel(CONFIG)(ids, segments, mask)
+
+
+def test_weights_come_back_bit_for_bit(tmp_path):
+    model = BertForPreTraining(CONFIG)
+    model.save_pretrained(tmp_path)
+    again = BertForPreTraining.from_pretrained(tmp_path)
+    assert again.config.vocab_size == 30
+    assert not again.training
+    for name, tensor in again.state_dict().items():
+        assert torch.equal(tensor, model.state_dict()[name]), name
+    assert all(parameter.requires_grad for parameter in again.parameters())
+
+
+def test_a_backbone_loads_from_a_model_with_heads_and_not_the_other_way(tmp_path):
+    BertForPreTraining(CONFIG).save_pretrained(tmp_path / "whole")
+    backbone = BertModel.from_pretrained(tmp_path / "whole")
+    backbone.save_pretrained(tmp_path / "bare")
+    with pytest.raises(CheckpointError, match=r"missing cls\.predictions"):
+        BertForPreTraining.from_pretrained(tmp_path / "bare")
+
+
+def test_broken_weights_are_not_saved(tmp_path):
+    model = BertForPreTraining(CONFIG)
+    with torch.no_grad():
+        model.pooler.dense.bias[0] = float("nan")
+    with pytest.raises(CheckpointError, match=r"pooler\.dense\.bias"):
+        model.save_pretrained(tmp_path)
+    assert not (tmp_path / "model.safetensors").exists()

@@ -1,0 +1,46 @@
+"""The CUDA path: variable-length flash attention in bf16. Runs only where there is a GPU."""
+
+import pytest
+import torch
+
+from bertkit.models.bert.config import BertConfig
+from bertkit.models.bert.heads import BertForPreTraining
+from bertkit.nn.packing import PackedBatch
+
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device"),
+]
+LENGTHS = (1, 7, 128, 33)
+
+
+def build() -> tuple[BertForPreTraining, PackedBatch]:
+    torch.manual_seed(0)
+    config = BertConfig.preset("tiny", vocab_size=1000, hidden_dropout_prob=0.0)
+    model = BertForPreTraining(config).cuda().eval()
+    ids = [torch.randint(5, 1000, (length,)).tolist() for length in LENGTHS]
+    batch = PackedBatch.from_sequences(ids, [[0] * length for length in LENGTHS])
+    return model, batch.to(torch.device("cuda"))
+
+
+def test_flash_attention_agrees_with_float32():
+    model, batch = build()
+    positions = torch.arange(batch.num_tokens, device="cuda")
+    with torch.no_grad():
+        exact, _ = model.scores(batch, positions)
+        with torch.autocast("cuda", dtype=torch.bfloat16):
+            fast, _ = model.scores(batch, positions)
+    assert float((exact - fast).abs().max()) < 0.05 * float(exact.abs().max())
+
+
+def test_gradients_are_finite_in_bf16():
+    model, batch = build()
+    model.train()
+    with torch.autocast("cuda", dtype=torch.bfloat16):
+        words, relations = model.scores(batch, batch.first_tokens.long())
+    (words.float().square().mean() + relations.float().square().mean()).backward()
+    assert all(
+        bool(torch.isfinite(parameter.grad).all())
+        for parameter in model.parameters()
+        if parameter.grad is not None
+    )

@@ -1,0 +1,95 @@
+"""The house is in order: tables and files agree, public names are stable, torch loads late."""
+
+import importlib
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import bertkit
+from bertkit.cli.main import COMMANDS
+from bertkit.data.readers import READERS
+from bertkit.objectives import OBJECTIVES
+
+PUBLIC_NAMES = [
+    "BertConfig",
+    "BertForPreTraining",
+    "BertModel",
+    "BertkitError",
+    "FillMask",
+    "NextSentence",
+    "Tokenizer",
+    "__version__",
+]
+HEAVY = ["pyarrow", "torch", "transformers"]
+WATCH = """
+import contextlib, io, json, sys
+loaded = {}
+import bertkit
+loaded["import bertkit"] = [name for name in HEAVY if name in sys.modules]
+from bertkit.cli.main import COMMANDS, main
+for words in [["--help"], *([name, "--help"] for name in COMMANDS)]:
+    with contextlib.redirect_stdout(io.StringIO()):
+        assert main(words) == 0, words
+    loaded[" ".join(words)] = [name for name in HEAVY if name in sys.modules]
+print(json.dumps(loaded))
+"""
+
+
+def list_modules(package: str) -> set[str]:
+    folder = Path(importlib.import_module(package).__file__).parent
+    return {path.stem for path in folder.glob("*.py")} - {"__init__"}
+
+
+def test_each_command_is_a_file_and_a_function_of_its_name():
+    expected = {name: name.replace("-", "_") for name in COMMANDS}
+    assert {name: f"bertkit.cli.{stem}:{stem}" for name, stem in expected.items()} == COMMANDS
+    assert list_modules("bertkit.cli") - {"main", "texts"} == set(expected.values())
+
+
+def test_each_reader_is_a_file_of_its_name():
+    assert {name: reader.__module__ for name, reader in READERS.items()} == {
+        name: f"bertkit.data.readers.{name.replace('-', '_')}" for name in READERS
+    }
+    shared = {"document", "lines", "reading", "settings", "sources"}
+    assert list_modules("bertkit.data.readers") - shared == {
+        name.replace("-", "_") for name in READERS
+    }
+
+
+@pytest.mark.parametrize("name", OBJECTIVES)
+def test_each_objective_is_a_file_of_its_name(name):
+    module, _, class_name = OBJECTIVES[name].partition(":")
+    assert module == f"bertkit.objectives.{name}"
+    assert hasattr(importlib.import_module(module), class_name)
+
+
+def test_public_names_are_these():
+    assert sorted(bertkit.__all__) == PUBLIC_NAMES
+    assert dir(bertkit) == PUBLIC_NAMES
+
+
+@pytest.mark.parametrize("name", PUBLIC_NAMES)
+def test_a_public_name_can_be_had(name):
+    value = getattr(bertkit, name)
+    assert isinstance(value, str) or value.__name__ == name
+
+
+def test_another_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match=r"bertkit.*'BertTokenizer'"):
+        _ = bertkit.BertTokenizer
+
+
+def test_import_and_help_load_nothing_heavy():
+    result = subprocess.run(
+        [sys.executable, "-c", f"HEAVY = {HEAVY!r}\n{WATCH}"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr
+    loaded = json.loads(result.stdout)
+    assert len(loaded) == 2 + len(COMMANDS)
+    assert {moment: names for moment, names in loaded.items() if names} == {}

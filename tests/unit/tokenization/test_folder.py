@@ -1,0 +1,147 @@
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bertkit.base.errors import BertkitError, DamagedFileError, InputError, MissingFileError
+from bertkit.tokenization import folder as folder_module
+from bertkit.tokenization.engine import SPECIAL_TOKENS
+from bertkit.tokenization.settings import TokenizerSettings
+from bertkit.tokenization.tokenizer import Tokenizer
+
+# U+2028 and U+0085 end a line for str.splitlines, but not in vocab.txt
+VOCABULARY = (*SPECIAL_TOKENS, "a", "##b", "é", "\u2028", "\x85")
+CASED = TokenizerSettings(lowercase=False, strip_accents=False, split_cjk=False)
+
+
+def write_vocabulary(path: Path, entries: tuple[str, ...]) -> Path:
+    path.write_bytes("".join(f"{entry}\n" for entry in entries).encode())
+    return path
+
+
+def test_a_folder_comes_back_as_it_was_saved(tmp_path: Path) -> None:
+    saved = Tokenizer(VOCABULARY, CASED)
+    saved.save(tmp_path / "new" / "tokenizer")
+    loaded = Tokenizer.load(str(tmp_path / "new" / "tokenizer"))
+    assert loaded.vocabulary == VOCABULARY
+    assert loaded.settings == CASED
+    assert loaded.fingerprint == saved.fingerprint
+
+
+@pytest.mark.parametrize("missing", [["vocab.txt"], ["vocab.txt", "tokenizer_config.json"]])
+def test_tokenizer_json_alone_is_enough(tmp_path: Path, missing: list[str]) -> None:
+    saved = Tokenizer(VOCABULARY, CASED)
+    saved.save(tmp_path)
+    for name in missing:
+        (tmp_path / name).unlink()
+    assert Tokenizer.load(tmp_path).fingerprint == saved.fingerprint
+
+
+def test_vocab_txt_alone_is_uncased(tmp_path: Path) -> None:
+    path = write_vocabulary(tmp_path / "vocab.txt", VOCABULARY)
+    for loaded in (Tokenizer.load(path), Tokenizer.load(tmp_path)):
+        assert loaded.vocabulary == VOCABULARY
+        assert loaded.settings == TokenizerSettings()
+
+
+def test_windows_line_ends_and_no_final_one_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "vocab.txt"
+    path.write_bytes("\r\n".join(VOCABULARY).encode())
+    assert Tokenizer.load(path).vocabulary == VOCABULARY
+
+
+@pytest.mark.parametrize(("lowercase", "expected"), [(True, True), (False, False)])
+def test_open_accent_stripping_follows_lower_casing(
+    tmp_path: Path, lowercase: bool, expected: bool
+) -> None:
+    write_vocabulary(tmp_path / "vocab.txt", VOCABULARY)
+    config = {"do_lower_case": lowercase, "strip_accents": None, "other": 1}
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(config))
+    assert Tokenizer.load(tmp_path).settings.strip_accents is expected
+
+
+@pytest.mark.parametrize(
+    ("entries", "message"),
+    [
+        ((), "is empty"),
+        (("[PAD]", "a"), r"lacks \[UNK\], \[CLS\], \[SEP\], \[MASK\]"),
+        (("a", *SPECIAL_TOKENS), r"\[PAD\] must be entry 0"),
+        ((*SPECIAL_TOKENS, "a", "b", "a"), "has 'a' twice, as entries 5 and 7"),
+        ((*SPECIAL_TOKENS, "", "b"), "entry 5 is empty"),
+        ((*SPECIAL_TOKENS, "x" * 1001), "entry 5 is 1,001 characters long"),
+    ],
+)
+def test_a_vocabulary_that_cant_be_meant_is_refused(
+    tmp_path: Path, entries: tuple[str, ...], message: str
+) -> None:
+    path = write_vocabulary(tmp_path / "vocab.txt", entries)
+    with pytest.raises(InputError, match=message) as caught:
+        Tokenizer.load(path)
+    assert str(path) in str(caught.value)
+    with pytest.raises(InputError, match=message):
+        Tokenizer(entries)
+
+
+def test_half_a_character_as_an_entry_is_refused() -> None:
+    with pytest.raises(InputError, match="which holds half a character"):
+        Tokenizer((*SPECIAL_TOKENS, "\ud800"))
+
+
+def test_a_line_end_in_an_entry_is_refused() -> None:
+    with pytest.raises(InputError, match="holds a line end"):
+        Tokenizer((*SPECIAL_TOKENS, "a\nb"))
+
+
+def test_limits_come_before_the_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write_vocabulary(tmp_path / "vocab.txt", VOCABULARY)
+    monkeypatch.setattr(folder_module, "MAX_ENTRIES", 6)
+    with pytest.raises(InputError, match="at most 6 may be"):
+        Tokenizer.load(path)
+    monkeypatch.setattr(folder_module, "MAX_FILE_BYTES", 10)
+    with pytest.raises(DamagedFileError, match="more than 10"):
+        Tokenizer.load(path)
+
+
+def test_files_that_arent_what_they_should_be(tmp_path: Path) -> None:
+    with pytest.raises(MissingFileError, match="has neither vocab"):
+        Tokenizer.load(tmp_path)
+    path = tmp_path / "vocab.txt"
+    path.write_bytes(b"[PAD]\n\xff\n")
+    with pytest.raises(DamagedFileError, match="isn't UTF-8 at byte 6"):
+        Tokenizer.load(path)
+    write_vocabulary(path, VOCABULARY)
+    (tmp_path / "tokenizer_config.json").write_text("[]")
+    with pytest.raises(InputError, match="expected a JSON object"):
+        Tokenizer.load(tmp_path)
+    (tmp_path / "tokenizer_config.json").write_text('{"do_lower_case": "yes"}')
+    with pytest.raises(InputError, match="do_lower_case must be true or false, got 'yes'"):
+        Tokenizer.load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("part", "value", "message"),
+    [
+        ("model", None, "has no object named model"),
+        ("model", {"type": "BPE"}, "model.type must be 'WordPiece', got 'BPE'"),
+        ("model", {"max_input_chars_per_word": 200}, "must be 100, got 200"),
+        ("model", {"continuing_subword_prefix": "@@"}, "must be '##', got '@@'"),
+        ("model", {"vocab": ["a"]}, "must map each entry to its id"),
+        ("model", {"vocab": {"[PAD]": True}}, "must map each entry to its id"),
+        ("model", {"vocab": {"[PAD]": 0, "a": 2}}, "without a gap"),
+        ("model", {"vocab": {}}, "without a gap"),
+        ("model", {"vocab": {"[PAD]": 0}}, "lacks"),
+        ("normalizer", {"type": "NFC"}, "must be BertNormalizer"),
+    ],
+)
+def test_a_foreign_tokenizer_json_is_refused_by_name(
+    tmp_path: Path, part: str, value: dict[str, Any] | None, message: str
+) -> None:
+    Tokenizer(VOCABULARY).save(tmp_path)
+    (tmp_path / "vocab.txt").unlink()
+    path = tmp_path / "tokenizer.json"
+    content = json.loads(path.read_text(encoding="utf-8"))
+    content[part] = None if value is None else content[part] | value
+    path.write_text(json.dumps(content))
+    with pytest.raises(BertkitError, match=message):
+        Tokenizer.load(tmp_path)

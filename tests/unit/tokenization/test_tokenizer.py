@@ -1,0 +1,177 @@
+import time
+
+import numpy as np
+import pytest
+
+from bertkit.base.errors import InputError, SettingsError
+from bertkit.tokenization.encoding import cut_longest_first
+from bertkit.tokenization.engine import SPECIAL_TOKENS, KnownChunks, build_engine
+from bertkit.tokenization.settings import UNCASED, TokenizerSettings
+from bertkit.tokenization.tokenizer import Tokenizer
+
+VOCABULARY = (*SPECIAL_TOKENS, *"abcdefghijklmnopqrstuvwxyz.,[]É中", "##s", "the", "cat", "##er")
+ABSOLUTE_LIMIT_SECONDS = 30.0
+
+
+@pytest.fixture
+def tokenizer() -> Tokenizer:
+    return Tokenizer(VOCABULARY)
+
+
+def test_single_and_pair_have_types_and_offsets(tokenizer: Tokenizer) -> None:
+    encoding = tokenizer.encode("The cats", "A.")
+    assert encoding.tokens == ["[CLS]", "the", "cat", "##s", "[SEP]", "a", ".", "[SEP]"]
+    assert encoding.token_type_ids == [0, 0, 0, 0, 0, 1, 1, 1]
+    assert encoding.offsets == [(0, 0), (0, 3), (4, 7), (7, 8), (0, 0), (0, 1), (1, 2), (0, 0)]
+    assert [tokenizer.vocabulary[index] for index in encoding.ids] == encoding.tokens
+    assert tokenizer.encode("The cats").token_type_ids == [0, 0, 0, 0, 0]
+
+
+def test_offsets_count_characters_of_the_original_text(tokenizer: Tokenizer) -> None:
+    text = "e\u0301 \x00中👍 the"
+    encoding = tokenizer.encode(text)
+    found = [text[start:stop] for start, stop in encoding.offsets[1:-1]]
+    assert found[1:] == ["中", "👍", "the"]
+    assert encoding.tokens[1:-1] == ["e", "中", "[UNK]", "the"]
+
+
+def test_special_tokens_in_a_text_are_text(tokenizer: Tokenizer) -> None:
+    encoding = tokenizer.encode("[MASK] [SEP]")
+    assert tokenizer.special_ids.isdisjoint(set(encoding.ids[1:-1]) - {tokenizer.unk_id})
+    assert encoding.tokens[1] == "["
+
+
+def test_only_read_mask_reads_the_mask(tokenizer: Tokenizer) -> None:
+    encoding = tokenizer.encode("the [MASK]. [SEP]", read_mask=True)
+    assert encoding.tokens[1:5] == ["the", "[MASK]", ".", "["]
+    assert encoding.offsets[2] == (4, 10)
+    assert encoding.ids.count(tokenizer.sep_id) == 1
+    batch = tokenizer.encode_batch(["the [MASK]. [SEP]"], read_mask=True)
+    assert batch.input_ids.tolist() == [encoding.ids]
+    assert tokenizer.mask_id not in tokenizer.encode_batch(["the [MASK]"]).input_ids
+
+
+@pytest.mark.parametrize(
+    ("length_a", "length_b", "budget", "kept"),
+    [
+        (3, 2, 5, (3, 2)),
+        (10, 2, 5, (3, 2)),
+        (2, 10, 5, (2, 3)),
+        (10, 10, 5, (3, 2)),
+        (10, 10, 4, (2, 2)),
+        (7, 0, 4, (4, 0)),
+        (1, 1, 1, (1, 0)),
+        (4, 4, 0, (0, 0)),
+    ],
+)
+def test_the_longer_text_is_cut_first(
+    length_a: int, length_b: int, budget: int, kept: tuple[int, int]
+) -> None:
+    assert cut_longest_first(length_a, length_b, budget) == kept
+
+
+def test_max_length_counts_special_tokens(tokenizer: Tokenizer) -> None:
+    assert tokenizer.encode("a b c d", max_length=4).tokens == ["[CLS]", "a", "b", "[SEP]"]
+    cut = tokenizer.encode("a b c d", "x y", max_length=6)
+    assert cut.tokens == ["[CLS]", "a", "b", "[SEP]", "x", "[SEP]"]
+    with pytest.raises(SettingsError, match="no room for the 3 special tokens of a pair"):
+        tokenizer.encode("a", "b", max_length=2)
+
+
+def test_a_batch_is_padded_with_its_mask(tokenizer: Tokenizer) -> None:
+    batch = tokenizer.encode_batch(["the cat", "a"], ["b", "c d e"], pad_to=7)
+    assert batch.input_ids.dtype == np.int64
+    assert batch.input_ids.shape == (2, 7)
+    assert batch.input_ids[0].tolist() == [*tokenizer.encode("the cat", "b").ids, 0]
+    assert batch.attention_mask.tolist() == [[1] * 6 + [0], [1] * 7]
+    assert batch.token_type_ids.tolist() == [[0, 0, 0, 0, 1, 1, 0], [0, 0, 0, 1, 1, 1, 1]]
+
+
+def test_a_batch_without_padding_length_is_as_long_as_its_longest(tokenizer: Tokenizer) -> None:
+    assert tokenizer.encode_batch(["a b", "a"]).input_ids.shape == (2, 4)
+    assert tokenizer.encode_batch(["a b", "a"], pad_to=9).input_ids.shape == (2, 9)
+    assert tokenizer.encode_batch(["a b", "a"], max_length=9).input_ids.shape == (2, 4)
+    assert tokenizer.encode_batch([]).input_ids.shape == (0, 0)
+
+
+def test_a_batch_is_cut_to_pad_to(tokenizer: Tokenizer) -> None:
+    batch = tokenizer.encode_batch(["a b c d e", "a"], pad_to=4)
+    assert batch.input_ids.shape == (2, 4)
+    assert batch.input_ids[0].tolist() == tokenizer.encode("a b c d e", max_length=4).ids
+    assert tokenizer.encode_batch(["a b c", "a"], max_length=4).input_ids.shape == (2, 4)
+
+
+def test_a_batch_needs_as_many_pairs(tokenizer: Tokenizer) -> None:
+    with pytest.raises(InputError, match="as many pairs as texts \\(2\\), got 1"):
+        tokenizer.encode_batch(["a", "b"], ["c"])
+
+
+def test_three_switches_are_independent() -> None:
+    vocabulary = (*SPECIAL_TOKENS, "é", "e", "É", "E", "中", "##中")
+    found = {}
+    for lowercase in (True, False):
+        for strip_accents in (True, False):
+            settings = TokenizerSettings(lowercase=lowercase, strip_accents=strip_accents)
+            found[lowercase, strip_accents] = Tokenizer(vocabulary, settings).encode("É").tokens[1]
+    expected = {(True, True): "e", (True, False): "é", (False, True): "E", (False, False): "É"}
+    assert found == expected
+    unsplit = Tokenizer(vocabulary, TokenizerSettings(split_cjk=False))
+    assert unsplit.encode("中中").tokens[1:-1] == ["中", "##中"]
+    assert Tokenizer(vocabulary).encode("中中").tokens[1:-1] == ["中", "中"]
+
+
+def test_half_a_character_is_dropped(tokenizer: Tokenizer) -> None:
+    text = "a\ud800b the"
+    assert tokenizer.encode(text).tokens[-2] == "the"
+    assert tokenizer.encode(text).offsets[-2] == (4, 7)
+    assert tokenizer.piece_ids([text]) == [tokenizer.encode(text).ids[1:-1]]
+
+
+def test_decode_joins_pieces_and_skips_special_tokens(tokenizer: Tokenizer) -> None:
+    assert tokenizer.decode(tokenizer.encode("The cats, a cat.").ids) == "the cats, a cat."
+    with pytest.raises(InputError, match="token ids go from 0 to"):
+        tokenizer.decode([len(VOCABULARY)])
+    with pytest.raises(InputError, match="got -1"):
+        tokenizer.decode([-1])
+
+
+def test_continuations_are_marked(tokenizer: Tokenizer) -> None:
+    marked = [VOCABULARY[index] for index in np.flatnonzero(tokenizer.is_continuation)]
+    assert marked == ["##s", "##er"]
+    assert tokenizer.is_continuation.shape == (tokenizer.vocab_size,)
+
+
+def test_the_fingerprint_tells_vocabulary_and_switches_apart(tokenizer: Tokenizer) -> None:
+    others = [Tokenizer(VOCABULARY[:-1]), Tokenizer(VOCABULARY, TokenizerSettings(lowercase=False))]
+    assert len({tokenizer.fingerprint, *(other.fingerprint for other in others)}) == 3
+    assert Tokenizer(VOCABULARY).fingerprint == tokenizer.fingerprint
+
+
+def test_known_chunks_stay_bounded_and_right() -> None:
+    engine = build_engine(VOCABULARY, UNCASED)
+    table = KnownChunks(engine, max_chunks=3)
+    chunks = ["the", "cat", "cats.", "a,b", "the", "x" * 200, "[cat]"]
+    for chunk in chunks * 2:
+        assert list(table[chunk]) == engine.encode(chunk, add_special_tokens=False).ids
+        assert len(table) <= 4
+        assert "x" * 200 not in table
+
+
+@pytest.mark.parametrize(
+    "unit",
+    ["a", "\u0301", "a\u0323\u0301", ".", "中", " ", "a ", "\x00", "\ud800"],
+    ids=["word", "marks", "stacked", "punctuation", "cjk", "blanks", "letters", "nul", "half"],
+)
+def test_time_is_linear_in_the_text(tokenizer: Tokenizer, unit: str) -> None:
+    whole = unit * (1_000_000 // len(unit.encode("utf-8", "surrogatepass")))
+    quarter = whole[: len(whole) // 4]
+    seconds = [measure(tokenizer, text) for text in (quarter, whole)]
+    assert seconds[1] < 4 * seconds[0] * 3 + 0.1
+    assert seconds[1] < ABSOLUTE_LIMIT_SECONDS
+
+
+def measure(tokenizer: Tokenizer, text: str) -> float:
+    start = time.process_time()
+    tokenizer.piece_ids([text])
+    tokenizer.encode(text)
+    return time.process_time() - start

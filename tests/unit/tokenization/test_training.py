@@ -1,0 +1,160 @@
+import os
+import random
+import subprocess
+import sys
+from collections import Counter
+
+import pytest
+
+from bertkit.base.errors import InputError, SettingsError
+from bertkit.tokenization import word_counts
+from bertkit.tokenization.engine import SPECIAL_TOKENS
+from bertkit.tokenization.settings import VocabularySettings
+from bertkit.tokenization.tokenizer import Tokenizer
+from bertkit.tokenization.training import build_vocabulary, train_vocabulary
+from bertkit.tokenization.word_counts import WordCounts, WordSplitter, count_words
+
+DETERMINISM_SCRIPT = """
+import hashlib
+from bertkit.tokenization.settings import VocabularySettings
+from bertkit.tokenization.training import train_vocabulary
+words = [f"{a}{b}{c}{d}" for a in "bcdf" for b in "aeiou" for c in "lmn" for d in "aeiou"]
+vocabulary = train_vocabulary([" ".join(words)] * 3, VocabularySettings(vocab_size=150))
+print(hashlib.sha256(chr(10).join(vocabulary).encode()).hexdigest())
+"""
+
+
+def settings(**values: object) -> VocabularySettings:
+    return VocabularySettings.model_validate({"vocab_size": 100, **values})
+
+
+def test_special_tokens_then_characters_then_merges_in_order() -> None:
+    vocabulary = train_vocabulary(["hug hug hug pug pug hugs."], settings())
+    assert vocabulary[:5] == list(SPECIAL_TOKENS)
+    assert vocabulary[5:11] == [".", "g", "h", "p", "s", "u"]
+    assert vocabulary[11:16] == ["##g", "##h", "##p", "##s", "##u"]
+    # ##u ##g six times; h ##ug four; p ##ug two; hug ##s once only
+    assert vocabulary[16:] == ["##ug", "hug", "pug"]
+
+
+def test_equal_counts_are_decided_by_the_text() -> None:
+    vocabulary = train_vocabulary(["zy zy ab ab", "mn mn"], settings())
+    assert vocabulary[-3:] == ["ab", "mn", "zy"]
+
+
+def test_vocabulary_ends_at_the_size_asked() -> None:
+    full = train_vocabulary(["hug hug hug pug pug hugs."], settings())
+    cut = train_vocabulary(["hug hug hug pug pug hugs."], settings(vocab_size=17))
+    assert cut == full[:17]
+
+
+def test_min_frequency_is_of_the_merge() -> None:
+    assert "ab" in train_vocabulary(["ab"], settings(min_frequency=1))
+    assert "ab" not in train_vocabulary(["ab"], settings(min_frequency=2))
+
+
+def test_overlapping_pairs_are_counted_once_merged() -> None:
+    vocabulary = train_vocabulary(["aaaaa " * 4], settings())
+    assert vocabulary[-3:] == ["##aa", "##aaaa", "aaaaa"]
+
+
+def test_an_outdated_count_is_put_right_before_it_wins() -> None:
+    # merging ##b ##c first takes ten of the sixteen a ##b away, and eight m ##n win
+    text = "abc " * 10 + "ab " * 6 + "zbc " * 10 + "mn " * 8
+    vocabulary = train_vocabulary([text], settings())
+    merged = [token for token in vocabulary[5:] if len(token.removeprefix("##")) > 1]
+    assert merged[0] == "##bc"
+    assert merged.index("mn") < merged.index("ab")
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_no_entry_comes_twice(seed: int) -> None:
+    generator = random.Random(seed)
+    words = ["".join(generator.choices("aab", k=generator.randint(2, 12))) for _ in range(30)]
+    vocabulary = train_vocabulary([" ".join(words)], settings(min_frequency=1, vocab_size=400))
+    assert len(set(vocabulary)) == len(vocabulary)
+
+
+def test_equally_frequent_characters_are_kept_by_code_point() -> None:
+    assert train_vocabulary(["bb aa"], settings(alphabet_limit=1))[5:] == ["a", "##a"]
+
+
+def test_rare_characters_are_left_out_with_their_words() -> None:
+    vocabulary = train_vocabulary(["aa " * 9, "bb " * 5, "xa " * 2], settings(alphabet_limit=2))
+    assert vocabulary[5:] == ["a", "b", "##a", "##b", "aa", "bb"]
+    tokenizer = Tokenizer(vocabulary)
+    assert tokenizer.encode("xa").tokens[1:-1] == ["[UNK]"]
+
+
+def test_words_are_those_of_the_tokenizer() -> None:
+    text = "L'Été... 中文 naïve—ΟΔΟΣ a\u200bb wait... '(No)'?!"
+    for switches in ({}, {"lowercase": False}, {"strip_accents": False}, {"split_cjk": False}):
+        wanted = settings(min_frequency=1, **switches)
+        tokenizer = Tokenizer(train_vocabulary([text], wanted), wanted.tokenizer_settings())
+        assert tokenizer.unk_id not in tokenizer.encode(text).ids
+        words = [word for chunk in text.split() for word in WordSplitter(wanted).split(chunk)]
+        assert words == WordSplitter(wanted).split(text)
+        assert set(words) <= set(tokenizer.encode(text).tokens)
+
+
+def test_overlong_words_dont_count() -> None:
+    assert count_words(["x" * 101, "ab"], settings()).counts == {"ab": 1}
+
+
+def test_too_small_a_size_for_the_characters_is_refused() -> None:
+    with pytest.raises(SettingsError, match=r"vocab_size \(8\) can't hold .* at least 11"):
+        train_vocabulary(["abc"], settings(vocab_size=8))
+
+
+@pytest.mark.parametrize("texts", [[], [""], ["  \x00 "]])
+def test_no_words_is_an_error(texts: list[str]) -> None:
+    with pytest.raises(InputError, match="holds no word"):
+        train_vocabulary(texts, settings())
+
+
+def test_progress_counts_each_entry_once() -> None:
+    told: list[int] = []
+    counts = count_words(["hug hug hug pug pug hugs."], settings())
+    vocabulary = build_vocabulary(counts, settings(), told.append)
+    assert sum(told) == len(vocabulary)
+
+
+def test_the_same_bytes_under_any_hash_seed() -> None:
+    digests = set()
+    for seed in ("0", "1", "4242"):
+        environment = os.environ | {"PYTHONHASHSEED": seed}
+        command = [sys.executable, "-c", DETERMINISM_SCRIPT]
+        digests.add(
+            subprocess.run(command, env=environment, check=True, capture_output=True).stdout
+        )
+    assert len(digests) == 1
+
+
+def test_counts_dont_depend_on_when_chunks_are_moved_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = ["The cat, the DOG.", "a cat—the dog", "dog"] * 3
+    expected = count_words(texts, settings())
+    monkeypatch.setattr(word_counts, "MAX_PENDING_CHUNKS", 2)
+    assert count_words(texts, settings()) == expected
+    monkeypatch.setattr(word_counts, "MAX_PENDING_CHARS", 1)
+    assert count_words(texts, settings()) == expected
+    assert expected.num_words == 36
+    assert expected.num_texts == 9
+
+
+def test_the_rarest_words_are_forgotten_together() -> None:
+    found = WordCounts(Counter(a=5, b=3, c=3, d=1, e=1, f=1))
+    found.forget_rarest(6)
+    assert len(found.counts) == 6
+    found.forget_rarest(5)
+    assert found.counts == {"a": 5}  # with b and c there would be more than half of five
+    assert found.num_forgotten == 9
+
+
+def test_memory_is_bounded_and_frequent_words_survive(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(word_counts, "MAX_PENDING_CHUNKS", 50)
+    texts = (f"the word{index} of{index % 7}" for index in range(2000))
+    found = count_words(texts, settings(max_distinct_words=100))
+    assert len(found.counts) <= 100
+    assert found.counts["the"] == 2000
+    assert found.num_forgotten > 0
+    assert found.counts.total() + found.num_forgotten == found.num_words

@@ -1,0 +1,21 @@
+"""What the tests of the loop share."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from bertkit.training.loop import Machine
+from bertkit.training.run import Run, RunRecord
+
+
+@pytest.fixture
+def machine() -> Machine:
+    return Machine(torch.device("cpu"), "fp32", peak_operations=1e9)
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    run = Run(tmp_path / "run")
+    run.write_record(RunRecord(settings={}, data_fingerprint="", num_steps=0, versions={}))
+    return run

@@ -1,0 +1,111 @@
+"""A job that knows no BERT: fit a line to points that follow from the step."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+import torch
+from safetensors.torch import load_file
+from torch import Tensor, nn
+
+from bertkit.checkpoints.huggingface import write_safetensors
+from bertkit.checkpoints.run_folder import checkpoint_path
+from bertkit.nn.dropout import Dropout
+from bertkit.training.loop import Job
+from bertkit.training.run import Run, RunState
+from bertkit.training.settings import TrainingSettings
+
+FEATURES = 6
+
+
+@dataclass(frozen=True)
+class Points:
+    inputs: Tensor
+    targets: Tensor
+    name: str
+
+    @property
+    def num_tokens(self) -> int:
+        return len(self.targets)
+
+    @property
+    def target_counts(self) -> dict[str, int]:
+        return {"fit": len(self.targets)}
+
+    def describe(self) -> str:
+        return self.name
+
+    def to(self, device: torch.device) -> Self:
+        return self
+
+
+@dataclass(frozen=True)
+class Sums:
+    losses: dict[str, Tensor]
+    hits: dict[str, Tensor]
+
+
+class Line(nn.Module):
+    def __init__(self, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.inner = nn.Linear(FEATURES, FEATURES)
+        self.dropout = Dropout(dropout)
+        self.outer = nn.Linear(FEATURES, 1)
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        return self.outer(self.dropout(self.inner(inputs).relu()))[:, 0]
+
+
+def score(model: nn.Module, batch: Points) -> Sums:
+    found = model(batch.inputs)
+    close = (found.detach() - batch.targets).abs() < 0.5
+    return Sums({"fit": (found - batch.targets).square().sum()}, {"fit": close.sum()})
+
+
+def draw(step: int, count: int) -> Points:
+    generator = torch.Generator().manual_seed(1000 + step)
+    inputs = torch.randn(count, FEATURES, generator=generator)
+    return Points(inputs, inputs.sum(dim=1), f"step {step}")
+
+
+def build_job(
+    settings: TrainingSettings, *, dropout: float = 0.0, poison: Callable[[int], bool] | None = None
+) -> Job[Points]:
+    torch.manual_seed(0)
+    model = Line(dropout)
+
+    def batches_at(step: int) -> list[Points]:
+        points = draw(step, settings.batch_size)
+        if poison is not None and poison(step):
+            points = Points(points.inputs * math.inf, points.targets, points.name)
+        size = -(-settings.batch_size // settings.accumulate)
+        return [
+            Points(inputs, targets, points.name)
+            for inputs, targets in zip(
+                points.inputs.split(size), points.targets.split(size), strict=True
+            )
+        ]
+
+    def evaluate() -> dict[str, float]:
+        model.eval()
+        with torch.no_grad():
+            return {"loss": float(score(model, draw(-1, 50)).losses["fit"]) / 50}
+
+    def save_model(folder: Path) -> None:
+        write_safetensors(folder / "model.safetensors", model.state_dict())
+
+    return Job(
+        model=model,
+        batches_at=batches_at,
+        score=score,
+        evaluate=evaluate,
+        count_operations=lambda batch: 2.0 * batch.num_tokens,
+        save_model=save_model,
+    )
+
+
+def load_weights(job: Job[Points], run: Run, state: RunState) -> None:
+    path = checkpoint_path(run.folder, state.step) / "model.safetensors"
+    job.model.load_state_dict(load_file(path))

@@ -1,0 +1,267 @@
+import json
+import os
+import signal
+from pathlib import Path
+
+import pytest
+import torch
+from tests.unit.training.jobs import build_job, load_weights
+
+from bertkit.base.errors import (
+    CheckpointError,
+    DamagedFileError,
+    NonFiniteError,
+    StoppedError,
+    StorageError,
+)
+from bertkit.checkpoints.huggingface import read_safetensors, write_safetensors
+from bertkit.checkpoints.run_folder import checkpoint_path, list_checkpoints, seal_checkpoint
+from bertkit.training.log import CLOCK_FIELDS, read_log
+from bertkit.training.loop import Job, Machine, derive_seed, fit, take_step
+from bertkit.training.optimizer import build_optimizer
+from bertkit.training.run import Run, RunState
+from bertkit.training.settings import TrainingSettings
+
+SETTINGS = TrainingSettings(
+    batch_size=12, accumulate=3, learning_rate=0.02, eval_every=4, checkpoint_every=5, keep=2
+)
+
+
+def train(
+    run: Run, machine: Machine, num_steps: int, settings: TrainingSettings = SETTINGS, **changes
+) -> tuple[Job, RunState]:
+    job = build_job(settings, **changes)
+    state = run.newest_state()
+    if state.step:
+        load_weights(job, run, state)
+    return job, fit(job, settings, run=run, state=state, num_steps=num_steps, machine=machine)
+
+
+def rows_without_clock(run: Run) -> list[dict]:
+    return [
+        {name: value for name, value in row.items() if name not in CLOCK_FIELDS}
+        for row in read_log(run.log_path)
+    ]
+
+
+def test_it_learns_and_logs_every_step(run, machine):
+    _, state = train(run, machine, 60)
+    rows = read_log(run.log_path)
+    steps = [row["step"] for row in rows if row["event"] == "train"]
+    evaluations = [row for row in rows if row["event"] == "eval"]
+    assert steps == list(range(1, 61))
+    assert [row["step"] for row in evaluations] == list(range(0, 61, 4))
+    assert evaluations[-1]["loss"] < 0.3 * evaluations[0]["loss"]
+    assert state.step == 60
+    assert state.tokens == 60 * 12
+    assert state.best_loss == min(row["loss"] for row in evaluations)
+
+
+def test_a_resumed_run_equals_an_uninterrupted_one_bit_for_bit(tmp_path, machine, run):
+    whole, _ = train(run, machine, 14, dropout=0.4)
+    torch.manual_seed(999)
+    other = Run(tmp_path / "other")
+    other.write_record(run.read_record())
+    calls = []
+
+    def interrupt_at_twelve(step: int) -> bool:
+        calls.append(step)
+        if step == 12:
+            raise KeyboardInterrupt
+        return False
+
+    with pytest.raises(KeyboardInterrupt):
+        train(other, machine, 14, dropout=0.4, poison=interrupt_at_twelve)
+    assert other.newest_state().step == 10
+    resumed, _ = train(other, machine, 14, dropout=0.4)
+    for name, tensor in whole.model.state_dict().items():
+        assert torch.equal(tensor, resumed.model.state_dict()[name]), name
+    first, second = (checkpoint_path(each.folder, 14) for each in (run, other))
+    assert (first / "optimizer.safetensors").read_bytes() == (
+        second / "optimizer.safetensors"
+    ).read_bytes()
+    assert rows_without_clock(run) == rows_without_clock(other)
+
+
+def test_without_the_optimizer_state_a_resumed_run_would_differ(tmp_path, machine, run):
+    whole, _ = train(run, machine, 14)
+    other = Run(tmp_path / "other")
+    other.write_record(run.read_record())
+    train(other, machine, 10)
+    path = checkpoint_path(other.folder, 10)
+    write_safetensors(path / "optimizer.safetensors", {})
+    (path / "manifest.json").unlink()
+    seal_checkpoint(path, 10)
+    resumed, _ = train(other, machine, 14)
+    assert not torch.equal(resumed.model.outer.weight, whole.model.outer.weight)
+
+
+def test_accumulating_changes_nothing_but_rounding(machine):
+    results = []
+    for accumulate in (1, 4):
+        settings = SETTINGS.model_copy(update={"accumulate": accumulate})
+        job = build_job(settings)
+        optimizer = build_optimizer(job.model, settings)
+        take_step(job, settings, optimizer, 0, 0.1, machine)
+        results.append(job.model.inner.weight.detach().clone())
+    torch.testing.assert_close(results[0], results[1], rtol=1e-5, atol=1e-6)
+
+
+def test_a_step_depends_on_seed_step_and_weights_only(machine):
+    def weights_after(noise: int) -> torch.Tensor:
+        job = build_job(SETTINGS, dropout=0.5)
+        optimizer = build_optimizer(job.model, SETTINGS)
+        torch.manual_seed(noise)
+        take_step(job, SETTINGS, optimizer, 7, 0.1, machine)
+        return job.model.outer.weight.detach().clone()
+
+    assert torch.equal(weights_after(1), weights_after(2))
+    seeds = {derive_seed(*key) for key in [(0, 0, 0), (0, 0, 1), (0, 1, 0), (1, 0, 0)]}
+    assert len(seeds) == 4
+
+
+def test_weight_decay_spares_biases(machine):
+    job = build_job(SETTINGS)
+    groups = build_optimizer(job.model, SETTINGS).param_groups
+    assert [group["weight_decay"] for group in groups] == [0.01, 0.0]
+    assert {parameter.dim() for parameter in groups[0]["params"]} == {2}
+    assert {parameter.dim() for parameter in groups[1]["params"]} == {1}
+
+
+def test_gradients_are_clipped(machine):
+    settings = SETTINGS.model_copy(update={"clip_norm": 1e-3})
+    job = build_job(settings)
+    result = take_step(job, settings, build_optimizer(job.model, settings), 0, 0.1, machine)
+    norm = torch.stack([p.grad.norm() for p in job.model.parameters()]).norm()
+    assert float(norm) == pytest.approx(1e-3, rel=1e-3)
+    assert result.metrics["gradient_norm"] > 0.1
+
+
+def test_a_non_finite_step_is_not_applied_and_is_reported_with_step_and_examples(
+    run, machine, capfd
+):
+    job, state = train(run, machine, 6, poison=lambda step: step == 3)
+    rows = read_log(run.log_path)
+    (report,) = [row for row in rows if row["event"] == "not-finite"]
+    assert report["step"] == 4
+    assert "step 3" in report["examples"]
+    assert "step 4: loss or gradient is not finite" in capfd.readouterr().err
+    assert all(bool(torch.isfinite(p).all()) for p in job.model.parameters())
+    assert [row["step"] for row in rows if row["event"] == "train"] == [1, 2, 3, 5, 6]
+    assert state.num_skipped == 0
+
+
+def test_a_non_finite_step_leaves_weights_and_optimizer_alone(machine):
+    job = build_job(SETTINGS, poison=lambda step: step == 1)
+    optimizer = build_optimizer(job.model, SETTINGS)
+    take_step(job, SETTINGS, optimizer, 0, 0.1, machine)
+    before = {name: tensor.clone() for name, tensor in job.model.state_dict().items()}
+    moments = optimizer.state[job.model.outer.weight]["exp_avg"].clone()
+    assert not take_step(job, SETTINGS, optimizer, 1, 0.1, machine).is_applied
+    assert all(torch.equal(before[n], t) for n, t in job.model.state_dict().items())
+    assert torch.equal(optimizer.state[job.model.outer.weight]["exp_avg"], moments)
+
+
+def test_ten_non_finite_steps_in_a_row_end_the_run(run, machine):
+    with pytest.raises(NonFiniteError, match="10 steps in a row"):
+        train(run, machine, 40, poison=lambda step: step >= 7)
+    assert run.newest_state().step in {5, 10, 15}
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_with_a_checkpoint_after_the_step(run, machine, number):
+    before = signal.getsignal(number)
+
+    def send_at_seven(step: int) -> bool:
+        if step == 7:
+            os.kill(os.getpid(), number)
+        return False
+
+    with pytest.raises(StoppedError, match="the same command goes on") as caught:
+        train(run, machine, 20, poison=send_at_seven)
+    assert caught.value.exit_code == 75
+    assert run.newest_state().step == 8
+    assert signal.getsignal(number) == before
+    _, state = train(run, machine, 20)
+    assert state.step == 20
+
+
+def test_a_second_ctrl_c_ends_at_once(run, machine):
+    def send_twice(step: int) -> bool:
+        if step == 6:
+            os.kill(os.getpid(), signal.SIGINT)
+            os.kill(os.getpid(), signal.SIGINT)
+        return False
+
+    with pytest.raises(KeyboardInterrupt):
+        train(run, machine, 20, poison=send_twice)
+    assert run.newest_state().step == 5
+
+
+def test_checkpoints_are_rotated_and_litter_is_removed(run, machine):
+    (run.folder / "checkpoints" / "step-00000003.partial").mkdir(parents=True)
+    train(run, machine, 17)
+    names = sorted(path.name for path in (run.folder / "checkpoints").iterdir())
+    assert names == ["step-00000015", "step-00000017"]
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "optimizer.safetensors", "run_state.json"])
+def test_a_flipped_bit_in_a_checkpoint_is_named_before_it_is_used(run, machine, name):
+    train(run, machine, 5)
+    path = checkpoint_path(run.folder, 5) / name
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(DamagedFileError, match=rf"{name}.*checksum differs.*remove"):
+        run.newest_state()
+
+
+def test_a_file_that_is_missing_from_a_checkpoint_is_named(run, machine):
+    train(run, machine, 5)
+    (checkpoint_path(run.folder, 5) / "optimizer.safetensors").unlink()
+    with pytest.raises(DamagedFileError, match=r"optimizer\.safetensors is missing"):
+        run.newest_state()
+
+
+def test_when_saving_fails_the_last_checkpoint_stays(run, machine, monkeypatch):
+    def fail_from_seven(folder: Path) -> None:
+        raise StorageError("model.safetensors: No space left on device")
+
+    train(run, machine, 5)
+    job = build_job(SETTINGS)
+    state = run.newest_state()
+    load_weights(job, run, state)
+    object.__setattr__(job, "save_model", fail_from_seven)
+    with pytest.raises(StorageError, match="No space left"):
+        fit(job, SETTINGS, run=run, state=state, num_steps=20, machine=machine)
+    assert [path.name for path in list_checkpoints(run.folder)] == ["step-00000005"]
+    assert not list((run.folder / "checkpoints").glob("*.partial"))
+    assert run.newest_state().step == 5
+
+
+def test_an_optimizer_state_of_another_model_is_refused(run, machine):
+    train(run, machine, 5)
+    path = checkpoint_path(run.folder, 5)
+    tensors = read_safetensors(path / "optimizer.safetensors")
+    tensors["strange.exp_avg"] = tensors.pop("outer.weight.exp_avg")
+    write_safetensors(path / "optimizer.safetensors", tensors)
+    (path / "manifest.json").unlink()
+    seal_checkpoint(path, 5)
+    with pytest.raises(CheckpointError, match="isn't that of this model"):
+        train(run, machine, 6)
+
+
+def test_the_log_is_cut_where_a_run_is_taken_up(run, machine):
+    train(run, machine, 5)
+    with run.log_path.open("a") as stream:
+        stream.write(json.dumps({"event": "train", "step": 6, "loss": 9.0}) + "\n")
+        stream.write('{"event": "train", "st')
+    train(run, machine, 7)
+    steps = [row["step"] for row in read_log(run.log_path) if row["event"] == "train"]
+    assert steps == [1, 2, 3, 4, 5, 6, 7]
+
+
+def test_a_damaged_log_is_named(run):
+    run.log_path.write_text("{}\nnot json\n{}\n")
+    with pytest.raises(DamagedFileError, match=r"log\.jsonl"):
+        read_log(run.log_path)

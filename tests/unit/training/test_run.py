@@ -1,0 +1,61 @@
+import pytest
+
+from bertkit.base.errors import DamagedFileError, ResumeError, SettingsError
+from bertkit.training.device import choose_device, choose_precision
+from bertkit.training.run import Run, RunRecord, check_resume, has_same_budget
+from bertkit.training.settings import TrainingSettings
+
+
+def record(data: str = "a", **settings) -> RunRecord:
+    values = TrainingSettings(**settings).model_dump(mode="json")
+    return RunRecord(settings=values, data_fingerprint=data, num_steps=10, versions={})
+
+
+def test_what_changed_is_listed():
+    with pytest.raises(ResumeError) as caught:
+        check_resume(record(steps=5), record("b", steps=5, batch_size=64, seed=3))
+    message = str(caught.value)
+    assert "batch_size: 32 → 64" in message
+    assert "seed: 0 → 3" in message
+    assert "the shards are not those" in message
+    assert "learning_rate" not in message
+
+
+def test_budget_and_rhythm_may_change():
+    old, new = record(steps=5), record(minutes=2.0, keep=7, checkpoint_every=3)
+    check_resume(old, new)
+    assert not has_same_budget(old, new)
+    assert has_same_budget(old, record(steps=5, keep=9))
+
+
+def test_a_damaged_record_is_named(tmp_path):
+    (tmp_path / "settings.json").write_text('{"settings": {}}')
+    with pytest.raises(DamagedFileError, match=r"settings\.json isn't the record of a run"):
+        Run(tmp_path).read_record()
+
+
+def test_an_empty_folder_is_a_run_that_has_not_begun(tmp_path):
+    assert Run(tmp_path).read_record() is None
+    assert Run(tmp_path).newest_state().step == 0
+
+
+def test_two_budgets_are_refused():
+    with pytest.raises(ValueError, match="one budget, not minutes and steps"):
+        TrainingSettings(steps=5, minutes=1.0)
+
+
+def test_more_parts_than_sequences_are_refused():
+    with pytest.raises(ValueError, match="accumulate"):
+        TrainingSettings(batch_size=2, accumulate=3)
+
+
+@pytest.mark.parametrize("name", ["tpu", "cuda:99", "mps:0", ""])
+def test_a_device_that_is_not_here_is_refused(name):
+    with pytest.raises(SettingsError):
+        choose_device(name)
+
+
+def test_the_cpu_computes_in_float32_unless_asked():
+    device = choose_device("cpu")
+    assert choose_precision("auto", device) == "fp32"
+    assert choose_precision("bf16", device) == "bf16"

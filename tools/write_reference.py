@@ -1,0 +1,163 @@
+"""Write the pages of docs/reference that follow from the commands and their settings.
+
+python tools/write_reference.py            writes commands.md and config.md
+python tools/write_reference.py --check    fails when they aren't what it would write
+"""
+
+import inspect
+import json
+import sys
+from collections.abc import Sequence
+from enum import Enum
+from pathlib import Path
+from types import NoneType
+from typing import Any, Literal, get_args, get_origin
+
+from cyclopts import App
+from cyclopts.argument import Argument
+
+from bertkit.base.settings import Settings
+from bertkit.cli.main import COMMANDS, build_app
+
+REFERENCE = Path(__file__).resolve().parents[1] / "docs" / "reference"
+
+COMMANDS_INTRODUCTION = """# Commands
+
+Every command takes `--config FILE.toml`, described in [the settings file](config.md), and `--help`.
+A command ends with 0 when it did its work, 2 for what its user can mend (one line on standard error
+says what), 75 when a signal stopped work that the same command takes up again, and 130 for Ctrl-C
+elsewhere. With `--json` standard output holds JSON and nothing else; progress goes to standard
+error.
+"""
+
+CONFIG_INTRODUCTION = """# The settings file
+
+`--config FILE.toml` takes the flags of a command from a table with its name; flags on the command
+line win. Keys may be spelled with `-` or `_`; a table or key that nothing reads is an error. What a
+command reads, such as texts or folders without a flag, stays on the command line. Below are all
+keys with their defaults; those without one are commented out.
+"""
+
+
+def main(words: Sequence[str]) -> int:
+    """Write both pages, or with `--check` say whether they are current."""
+    app = build_app()
+    pages = {
+        REFERENCE / "commands.md": render_commands(app),
+        REFERENCE / "config.md": render_config(app),
+    }
+    if "--check" in words:
+        stale = [path.name for path, page in pages.items() if not is_current(path, page)]
+        if stale:
+            print(f"docs/reference: {', '.join(stale)} not current; run `make reference`")
+        return 1 if stale else 0
+    for path, page in pages.items():
+        path.write_text(page, encoding="utf-8")
+    return 0
+
+
+def is_current(path: Path, page: str) -> bool:
+    """Whether a file holds a page."""
+    return path.is_file() and path.read_text(encoding="utf-8") == page
+
+
+def render_commands(app: App) -> str:
+    """The page with a section and a table of flags for each command."""
+    return "\n".join([COMMANDS_INTRODUCTION, *(render_command(app, name) for name in COMMANDS)])
+
+
+def render_command(app: App, name: str) -> str:
+    """Text, examples and flags of one command."""
+    text, examples = read_docstring(app, name)
+    defaults = find_defaults(app, name)
+    lines = [f"## bertkit {name}", "", text, ""]
+    if examples:
+        lines += ["```console", *(f"$ {example}" for example in examples), "```", ""]
+    lines += ["| | takes | default | meaning |", "| --- | --- | --- | --- |"]
+    for argument in list_arguments(app, name):
+        is_flag = argument.name.startswith("--")
+        shown = argument.name if is_flag else argument.name.lower()
+        default = describe_default(defaults[argument.name], argument.required)
+        meaning = (argument.parameter.help or "").replace("\n", " ").replace("|", "\\|")
+        lines.append(f"| `{shown}` | {describe_type(argument.hint)} | {default} | {meaning} |")
+    return "\n".join([*lines, ""])
+
+
+def read_docstring(app: App, name: str) -> tuple[str, list[str]]:
+    """A command's text without its arguments, and the example calls in it."""
+    docstring = inspect.getdoc(app[name].default_command) or ""
+    text: list[str] = []
+    examples: list[str] = []
+    for line in docstring.partition("\nArgs:")[0].splitlines():
+        if line.startswith("    "):
+            examples.append(line.strip())
+        elif line.strip(" *:") != "Examples" and (line or text[-1:] != [""]):
+            text.append(line)
+    return "\n".join(text).strip(), examples
+
+
+def render_config(app: App) -> str:
+    """The page with a TOML file of all keys and their defaults."""
+    lines = [CONFIG_INTRODUCTION, "```toml"]
+    for name in COMMANDS:
+        defaults = find_defaults(app, name)
+        flags = [flag for flag in list_arguments(app, name) if flag.name.startswith("--")]
+        lines.append(f"[{name}]")
+        for flag in flags:
+            key, default = flag.name.removeprefix("--"), defaults[flag.name]
+            is_set = default is not None and default is not inspect.Parameter.empty
+            lines.append(f"{key} = {to_toml(default)}" if is_set else f"# {key} =")
+        lines.append("")
+    return "\n".join([*lines[:-1], "```", ""])
+
+
+def list_arguments(app: App, name: str) -> list[Argument]:
+    """The arguments that a user can give, in the order of the signature."""
+    arguments = app[name].assemble_argument_collection(parse_docstring=True)
+    return [argument for argument in arguments if argument.show]
+
+
+def find_defaults(app: App, name: str) -> dict[str, Any]:
+    """Defaults by flag: those of the settings object that the command has as its own default."""
+    chosen: dict[str, Any] = {}
+    defaults: dict[str, Any] = {}
+    for argument in app[name].assemble_argument_collection():
+        default = argument.field_info.default
+        if isinstance(default, Settings):
+            chosen |= dict(default)
+        else:
+            defaults[argument.name] = chosen.get(argument.field_info.name, default)
+    return defaults
+
+
+def describe_default(default: Any, is_required: bool) -> str:
+    """A table cell for a default."""
+    if is_required:
+        return "required"
+    if default is None or default is inspect.Parameter.empty:
+        return ""
+    return f"`{to_toml(default)}`"
+
+
+def to_toml(value: Any) -> str:
+    """A value as TOML spells it, which for these types is as JSON does."""
+    if isinstance(value, Enum):
+        value = value.value
+    return json.dumps(str(value) if isinstance(value, Path) else value, ensure_ascii=False)
+
+
+def describe_type(hint: Any) -> str:
+    """A table cell for what a flag takes."""
+    origin, parts = get_origin(hint), [part for part in get_args(hint) if part is not NoneType]
+    if origin is Literal:
+        return ", ".join(f"`{part}`" for part in parts)
+    if origin in {list, tuple}:
+        return f"{describe_type(parts[0])} …"
+    if parts:
+        return " or ".join(describe_type(part) for part in parts)
+    names = {str: "text", Path: "path", bool: "switch", float: "number", int: "whole number"}
+    return names.get(hint, getattr(hint, "__name__", str(hint)))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -41,6 +41,15 @@ def test_it_learns_more_than_the_most_frequent_word(workshop, trained):
     assert 0.3 < evaluations[-1]["nsp_accuracy"] <= 1.0
 
 
+def test_tensorboard_gets_the_same_figures(trained):
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    events = EventAccumulator(str(trained / "tensorboard")).Reload()
+    losses = {event.step: event.value for event in events.Scalars("train/loss")}
+    logged = {row["step"]: row["loss"] for row in rows(trained) if row["event"] == "train"}
+    assert losses == pytest.approx(logged, rel=1e-5)
+
+
 def test_fill_mask_speaks_in_percentages(trained, capsys):
     assert main(["fill-mask", str(trained), "The cat saw the red [MASK].", "--top-k", "2"]) == 0
     lines = capsys.readouterr().out.splitlines()

@@ -60,6 +60,12 @@ class _Lines:
         sys.stderr.write(text + "\n")
 
 
+def announce(text: str) -> None:
+    """Say in a line, on standard error, what begins."""
+    sys.stderr.write(f"{text}\n")
+    sys.stderr.flush()
+
+
 @contextmanager
 def show_progress(
     description: str, total: int | None, *, is_bytes: bool = False

@@ -61,6 +61,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         0 for success, 2 for what a user can mend, 75 for work that a signal ended and that can
         go on, 130 for Ctrl-C elsewhere.
     """
+    # Threads that spin while they wait make training ten times slower beside any busy program.
+    # OpenMP reads this when torch is loaded, which the command does later.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     words = list(sys.argv[1:] if arguments is None else arguments)
     try:
         words, config_path = take_config_flag(words)

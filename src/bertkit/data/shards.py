@@ -29,6 +29,7 @@ from bertkit.base.files import (
 )
 
 MANIFEST = "manifest.json"
+PLAN = "plan.json"
 TOKEN_COUNTS = "token_counts.npy"  # noqa: S105 - not a password
 TOKENIZER_FOLDER = "tokenizer"
 SHARDS_FOLDER = "parts"
@@ -162,7 +163,7 @@ class Shard:
             DamagedFileError: one was cut short or extended.
         """
         files = {
-            part: MappedArray(folder / f"{record.name}.{part}.npy", record.files[part])
+            part: MappedArray(shard_path(folder, record.name, part), record.files[part])
             for part in PARTS
         }
         return cls(record, files)
@@ -248,10 +249,9 @@ class ShardSet:
         if verify == "all":
             for record in manifest.shards:
                 for part, file in record.files.items():
-                    verify_file(folder / SHARDS_FOLDER / f"{record.name}.{part}.npy", file)
+                    verify_file(shard_path(folder, record.name, part), file)
         shards = {
-            record.name: (record.split, Shard.open(folder / SHARDS_FOLDER, record))
-            for record in manifest.shards
+            record.name: (record.split, Shard.open(folder, record)) for record in manifest.shards
         }
         counts = MappedArray(folder / TOKEN_COUNTS, manifest.token_counts)
         return cls(
@@ -259,7 +259,7 @@ class ShardSet:
             manifest=manifest,
             train=tuple(shard for split, shard in shards.values() if split == "train"),
             held_out=tuple(shard for split, shard in shards.values() if split == "held-out"),
-            token_counts=counts.read(),
+            token_counts=np.array(counts.read()),
         )
 
     @property
@@ -278,13 +278,18 @@ def read_manifest(folder: Path) -> ShardsManifest:
     path = folder / MANIFEST
     if not path.is_file():
         what = "is not finished; run the same `bertkit prepare` again"
-        if not (folder / "plan.json").is_file():
+        if not (folder / PLAN).is_file():
             what = "has no shards; name a folder that `bertkit prepare` wrote"
         raise MissingFileError(f"{folder} {what}")
     try:
         return ShardsManifest.model_validate(read_json(path, limit_bytes=1 << 30))
     except ValidationError as error:
         raise DamagedFileError(f"{path} isn't a manifest of shards: {error}") from None
+
+
+def shard_path(folder: Path, name: str, part: str) -> Path:
+    """One of the files of a shard; `part` is one of `PARTS`."""
+    return folder / SHARDS_FOLDER / f"{name}.{part}.npy"
 
 
 def choose_dtype(vocab_size: int) -> np.dtype[np.unsignedinteger]:

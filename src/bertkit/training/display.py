@@ -29,18 +29,19 @@ class Display(Protocol):
 
 
 @contextmanager
-def show_training(num_steps: int, step: int) -> Iterator[Display]:
+def show_training(num_steps: int, step: int, shares: Mapping[str, str]) -> Iterator[Display]:
     """Show a run on standard error, as it fits.
 
     Args:
         num_steps: steps of the whole run.
         step: steps already done.
+        shares: metrics from 0 to 1 that are worth watching, and what to call each.
     """
     console = Console(stderr=True, highlight=False)
     if not console.is_terminal:
-        yield _Lines(num_steps, step)
+        yield _Lines(num_steps, step, shares)
         return
-    panel = _Panel(num_steps, step, console)
+    panel = _Panel(num_steps, step, shares, console)
     with Live(panel, console=console, refresh_per_second=4, transient=False):
         yield panel
 
@@ -61,8 +62,10 @@ class _Smoothed:
 
 
 class _Panel:
-    def __init__(self, num_steps: int, step: int, console: Console) -> None:
-        self._console = console
+    def __init__(
+        self, num_steps: int, step: int, shares: Mapping[str, str], console: Console
+    ) -> None:
+        self._shares, self._console = shares, console
         self._train, self._held_out = _Smoothed(), dict[str, float]()
         self._progress = Progress(
             TextColumn("step"),
@@ -85,17 +88,17 @@ class _Panel:
 
     def __rich__(self) -> Group:
         table = Table(box=None, pad_edge=False)
-        for heading in ("", "loss", "masked acc.", "next-sentence acc.", "tokens/s", "of peak"):
+        for heading in ("", *_headings(self._shares)):
             table.add_column(heading, justify="right")
         for heading, values in (("training", self._train.values), ("held-out", self._held_out)):
             if values:
-                table.add_row(heading, *_cells(values))
+                table.add_row(heading, *_cells(values, self._shares))
         return Group(self._progress, table)
 
 
 class _Lines:
-    def __init__(self, num_steps: int, step: int) -> None:
-        self._num_steps = num_steps
+    def __init__(self, num_steps: int, step: int, shares: Mapping[str, str]) -> None:
+        self._num_steps, self._shares = num_steps, shares
         self._first, self._started = step, time.monotonic()
         self._last = self._started
         self._train = _Smoothed()
@@ -116,24 +119,19 @@ class _Lines:
         sys.stderr.write(text + "\n")
 
     def _write(self, step: int, values: Mapping[str, float], rest: str) -> None:
-        loss, masked, relation, speed, share = _cells(values)
-        text = f"step {step:,}/{self._num_steps:,}  loss {loss}  masked acc. {masked}"
-        text += f"  next-sentence acc. {relation}"
-        if speed:
-            text += f"  {speed} tokens/s, {share} of peak"
-        sys.stderr.write(f"{text}  {rest}\n")
+        cells = zip(_headings(self._shares), _cells(values, self._shares), strict=True)
+        shown = "  ".join(f"{heading} {cell}" for heading, cell in cells if cell)
+        sys.stderr.write(f"step {step:,}/{self._num_steps:,}  {shown}  {rest}\n")
 
 
-def _cells(values: Mapping[str, float]) -> tuple[str, str, str, str, str]:
-    """Loss, both accuracies, speed and share of the peak, as text; empty where unknown."""
+def _headings(shares: Mapping[str, str]) -> tuple[str, ...]:
+    return ("loss", *shares.values(), "tokens/s", "of peak")
 
-    def show(name: str, form: str) -> str:
-        return format(values[name], form) if name in values else ""
 
-    return (
-        show("loss", ".3f"),
-        show("mlm_accuracy", ".1%"),
-        show("nsp_accuracy", ".1%"),
-        show("tokens_per_second", ",.0f"),
-        show("share_of_peak", ".0%"),
+def _cells(values: Mapping[str, float], shares: Mapping[str, str]) -> tuple[str, ...]:
+    """What stands below the headings; empty where it isn't known."""
+    forms = {"loss": ".3f", **dict.fromkeys(shares, ".1%")}
+    forms |= {"tokens_per_second": ",.0f", "share_of_peak": ".0%"}
+    return tuple(
+        format(values[name], form) if name in values else "" for name, form in forms.items()
     )

@@ -6,7 +6,7 @@ dropout follows from them; a resumed run therefore needs no generator's state to
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, Literal, Protocol, Self, TypeVar
@@ -74,6 +74,7 @@ class Job(Generic[AnyBatch]):
         evaluate: held-out metrics; `loss` among them.
         count_operations: floating-point operations of a training step on a micro-batch.
         save_model: writes the model's files into a folder.
+        shares: metrics from 0 to 1 that are worth watching, and what to call each.
     """
 
     model: nn.Module
@@ -82,6 +83,7 @@ class Job(Generic[AnyBatch]):
     evaluate: Callable[[], dict[str, float]]
     count_operations: Callable[[AnyBatch], float]
     save_model: Callable[[Path], None]
+    shares: Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -148,7 +150,7 @@ def fit(
     loop = _Loop(job, settings, run, num_steps, machine, optimizer)
     with (
         RunLog(run.log_path, state.step) as log,
-        show_training(num_steps, state.step) as display,
+        show_training(num_steps, state.step, job.shares) as display,
         catch_stop_signals() as stop,
     ):
         return loop.go(state, log, display, stop)

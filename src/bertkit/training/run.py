@@ -9,7 +9,14 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from torch import nn, optim
 
 from bertkit.base.errors import DamagedFileError, ResumeError
-from bertkit.base.files import durable_folder, make_folder, read_json, remove_folder, write_json
+from bertkit.base.files import (
+    TEMPORARY_SUFFIX,
+    durable_folder,
+    make_folder,
+    read_json,
+    remove_folder,
+    write_json,
+)
 from bertkit.checkpoints.huggingface import read_safetensors, write_safetensors
 from bertkit.checkpoints.run_folder import (
     CHECKPOINTS,
@@ -77,6 +84,13 @@ class Run:
         """The JSONL log."""
         return self.folder / LOG_FILE
 
+    @property
+    def is_foreign(self) -> bool:
+        """Whether the folder holds something that isn't a run."""
+        if (self.folder / RECORD_FILE).exists() or not self.folder.exists():
+            return False
+        return any(path.suffix != TEMPORARY_SUFFIX for path in self.folder.iterdir())
+
     def read_record(self) -> RunRecord | None:
         """What the run was begun with; None for a new run.
 
@@ -93,7 +107,7 @@ class Run:
 
     def write_record(self, record: RunRecord) -> None:
         """Note what the run is begun with."""
-        make_folder(self.folder / CHECKPOINTS)
+        make_folder(self.folder)
         write_json(self.folder / RECORD_FILE, record.model_dump(mode="json"))
 
     def newest_state(self) -> RunState:

@@ -103,6 +103,7 @@ def build_job(
         evaluate=evaluate,
         count_operations=lambda batch: 2.0 * batch.num_tokens,
         save_model=save_model,
+        shares={"fit_accuracy": "close"},
     )
 
 

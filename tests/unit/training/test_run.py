@@ -39,6 +39,13 @@ def test_an_empty_folder_is_a_run_that_has_not_begun(tmp_path):
     assert Run(tmp_path).newest_state().step == 0
 
 
+def test_what_a_crash_left_before_the_first_record_is_no_obstacle(tmp_path):
+    (tmp_path / "settings.json.partial").write_text("{")
+    assert not Run(tmp_path).is_foreign
+    (tmp_path / "diary.txt").write_text("mine")
+    assert Run(tmp_path).is_foreign
+
+
 def test_two_budgets_are_refused():
     with pytest.raises(ValueError, match="one budget, not minutes and steps"):
         TrainingSettings(steps=5, minutes=1.0)

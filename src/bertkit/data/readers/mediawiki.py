@@ -18,6 +18,8 @@ from bertkit.data.readers.sources import Source
 
 PAGE_LIMIT_CHARACTERS = 4 << 20  # MediaWiki itself takes 2 MiB
 READ_BYTES = 1 << 18
+MAX_UNCLOSED = 300  # the parser's time grows with the square of what is opened and never closed
+OPENED_TAG = re.compile(r"<(?!(?:br|hr|li|wbr)\b)[a-z]", re.IGNORECASE)
 FIELDS = frozenset({"title", "ns", "text", "redirect"})
 NOT_RUNNING_TEXT = re.compile(r"\s*(?:[*#:;=|!{}]|----)")
 DROPPED_TAGS = frozenset(
@@ -75,11 +77,13 @@ def running_text(markup: str) -> tuple[str, ...]:
     """The paragraphs of an article without everything that isn't running text.
 
     Raises:
-        ValueError: the mark-up can't be parsed.
+        ValueError: the mark-up can't be parsed, or not in reasonable time.
     """
     import mwparserfromhell
     from mwparserfromhell.parser import ParserError
 
+    if count_unclosed(markup) > MAX_UNCLOSED:
+        raise ValueError("too many tables, templates, links or tags are never closed")
     try:
         code = mwparserfromhell.parse(BEHAVIOUR_SWITCH.sub("", markup), skip_style_tags=True)
         lines = "".join(map(_keep, code.nodes)).split("\n")
@@ -87,6 +91,15 @@ def running_text(markup: str) -> tuple[str, ...]:
     except (ParserError, RecursionError) as error:
         raise ValueError(str(error)) from None
     return tuple(paragraph for paragraph in paragraphs if paragraph)
+
+
+def count_unclosed(markup: str) -> int:
+    """About how many tables, templates, links or tags are opened and never closed."""
+    num_tags = len(OPENED_TAG.findall(markup)) - markup.count("</") - markup.count("/>")
+    num_templates = markup.count("{{") - markup.count("}}")
+    num_links = markup.count("[[") - markup.count("]]")
+    num_tables = markup.count("{|") - markup.count("|}")
+    return max(num_tags, num_templates, num_links, num_tables)
 
 
 def _keep(node: Any) -> str:

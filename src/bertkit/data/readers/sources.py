@@ -14,11 +14,12 @@ from pathlib import Path
 from typing import BinaryIO
 
 from bertkit.base.errors import InputError, MissingFileError, StorageError
-from bertkit.data.decompression import COMPRESSIONS, classify, unpack
+from bertkit.data.decompression import BUFFER_BYTES, COMPRESSIONS, classify, unpack
 from bertkit.data.readers.document import ReadReport
 from bertkit.data.readers.settings import ReaderSettings
 
 STANDARD_INPUT = "-"
+STANDARD_INPUT_NAME = "standard input"
 SCHEMES = {"python-docs:": "python-docs"}
 FORMATS = {".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet", ".xml": "mediawiki"}
 UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
@@ -54,7 +55,7 @@ class Source:
             InputError: it can't be read, and the report is strict.
         """
         try:
-            packed = sys.stdin.buffer if self.path is None else _CountedFile(self.path, self)
+            packed = sys.stdin.buffer if self.path is None else self._open_file(self.path)
         except OSError as error:
             self.count_fault(report, *classify(error))
             yield io.BytesIO()
@@ -66,6 +67,9 @@ class Source:
         finally:
             if self.path is not None:
                 packed.close()
+
+    def _open_file(self, path: Path) -> BinaryIO:
+        return io.BufferedReader(_CountedFile(path, self), BUFFER_BYTES)
 
     def count_fault(self, report: ReadReport, name: str, cause: str) -> None:
         """Count what ends the reading of this source."""
@@ -90,11 +94,11 @@ class _CountedFile(io.FileIO):
         super().__init__(path, "rb")
         self._source = source
 
-    def read(self, size: int | None = -1, /) -> bytes:
-        data = super().read(size) or b""
+    def readinto(self, buffer: memoryview, /) -> int:  # type: ignore[override]
+        count = super().readinto(buffer) or 0
         if self._source.advance is not None:
-            self._source.advance(len(data))
-        return data
+            self._source.advance(count)
+        return count
 
 
 def find_sources(inputs: Sequence[str], settings: ReaderSettings) -> list[Source]:
@@ -131,7 +135,7 @@ def _find(argument: str, settings: ReaderSettings) -> Iterator[tuple[Source, obj
         yield Source(argument, SCHEMES[argument]), argument
     elif argument == STANDARD_INPUT:
         chosen = "text" if settings.format == "auto" else settings.format
-        yield Source("standard input", chosen), argument
+        yield Source(STANDARD_INPUT_NAME, chosen), argument
     else:
         for path, root in _find_files(argument):
             yield _file_source(path, root, settings)

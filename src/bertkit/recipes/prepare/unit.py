@@ -2,25 +2,26 @@
 
 import hashlib
 from array import array
-from collections.abc import Callable, Iterator
-from functools import lru_cache
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, ValidationError
 
-from bertkit.base.files import FileRecord, write_json
+from bertkit.base.errors import DamagedFileError
+from bertkit.base.files import FileRecord, read_json, write_json
+from bertkit.base.settings import describe_validation
 from bertkit.data.readers import read_source
 from bertkit.data.readers.document import Document, ReadReport
 from bertkit.data.readers.sources import Source
 from bertkit.data.sentences import split_sentences
 from bertkit.data.shards import (
-    SHARDS_FOLDER,
     ShardRecord,
     Split,
     SplitCounts,
     choose_dtype,
+    shard_path,
     write_array,
 )
 from bertkit.recipes.prepare.settings import PrepareSettings
@@ -29,6 +30,7 @@ from bertkit.tokenization.tokenizer import Tokenizer
 UNITS_FOLDER = "units"
 # A unit's shard is written when it has this many tokens, so that memory stays bounded.
 SHARD_TOKENS = 1 << 24
+SPLITS: tuple[Split, ...] = ("train", "held-out")
 
 
 class UnitResult(BaseModel):
@@ -45,8 +47,12 @@ class UnitResult(BaseModel):
 class ShardWriter:
     """Gathers the documents of one split of one unit, and writes a shard when it is full.
 
+    Attributes:
+        records: the shards that are written.
+        token_counts: `[vocabulary]`, how often each token is in them.
+
     Args:
-        folder: where shards go.
+        folder: the output of `prepare`.
         split: train or held-out.
         unit: number of the unit, for the names.
         vocab_size: decides the type of the tokens.
@@ -59,6 +65,7 @@ class ShardWriter:
         self.records: list[ShardRecord] = []
         self._folder, self._split, self._unit = folder, split, unit
         self._dtype, self._shard_tokens = choose_dtype(vocab_size), shard_tokens
+        self.token_counts = np.zeros(vocab_size, dtype=np.uint64)
         self._begin()
 
     def _begin(self) -> None:
@@ -90,9 +97,11 @@ class ShardWriter:
             "documents": np.frombuffer(self._documents, dtype=np.uint64),
         }
         files = {
-            part: write_array(self._folder / f"{name}.{part}.npy", content)
+            part: write_array(shard_path(self._folder, name, part), content)
             for part, content in arrays.items()
         }
+        occurrences = np.bincount(arrays["tokens"], minlength=len(self.token_counts))
+        self.token_counts += occurrences.astype(np.uint64)
         self.records.append(ShardRecord(name=name, split=self._split, counts=counts, files=files))
         self._begin()
 
@@ -100,61 +109,72 @@ class ShardWriter:
 def prepare_unit(
     folder: Path,
     number: int,
-    sources: list[Source],
+    sources: Sequence[Source],
     settings: PrepareSettings,
-    advance: Callable[[int], None] | None = None,
-    shard_tokens: int = SHARD_TOKENS,
-) -> UnitResult:
-    """Read, split, tokenise and write the sources of one unit.
+    tokenizer: Tokenizer,
+    advance: Callable[[int], None],
+) -> None:
+    """Read, split, tokenise and write the sources of one unit, and note the result.
 
     Args:
-        folder: the output of `prepare`; its tokenizer is there already.
+        folder: the output of `prepare`.
         number: of the unit.
         sources: what to read.
         settings: how.
+        tokenizer: cuts sentences into tokens.
         advance: is told how many bytes of the sources were read.
-        shard_tokens: a shard is written when it has this many tokens.
 
     Raises:
         InputError: reading is strict, and something can't be used as it is.
         StorageError: the disk refused.
     """
-    tokenizer = load_tokenizer(folder / "tokenizer")
     report = ReadReport()
     writers = {
-        split: ShardWriter(
-            folder / SHARDS_FOLDER, split, number, tokenizer.vocab_size, shard_tokens
-        )
+        split: ShardWriter(folder, split, number, tokenizer.vocab_size, SHARD_TOKENS)
         for split in SPLITS
     }
-    token_counts = np.zeros(tokenizer.vocab_size, dtype=np.uint64)
     raw_bytes = 0
-    for document in _read(sources, settings, report, advance):
-        raw_bytes += sum(map(_count_bytes, document.lines))
-        sentences = [ids for ids in tokenizer.piece_ids(cut(document, settings)) if ids]
-        if not sentences:
-            report.add("empty-document", document.group)
-            continue
-        if len(sentences) == 1:
-            report.add("one-sentence", document.group)
-        split = choose_split(document.group, settings)
-        if split == "train":
-            flat = np.concatenate(sentences)
-            token_counts += np.bincount(flat, minlength=len(token_counts)).astype(np.uint64)
-        writers[split].add(sentences)
+    for source in sources:
+        for document in read_source(source, settings, report, advance):
+            raw_bytes += sum(map(_count_bytes, document.lines))
+            sentences = [ids for ids in tokenizer.piece_ids(cut(document, settings)) if ids]
+            if sentences:
+                writers[choose_split(document.group, settings)].add(sentences)
+            if len(sentences) <= 1:
+                report.add("one-sentence" if sentences else "empty-document", document.group)
     for writer in writers.values():
         writer.flush()
     result = UnitResult(
         shards=[record for writer in writers.values() for record in writer.records],
-        token_counts=write_array(unit_path(folder, number, "npy"), token_counts),
+        token_counts=write_array(unit_path(folder, number, "npy"), writers["train"].token_counts),
         raw_bytes=raw_bytes,
         report=report.to_dict(),
     )
     write_json(unit_path(folder, number, "json"), result.model_dump(mode="json"))
+
+
+def read_unit(folder: Path, number: int, verify: Callable[[Path, FileRecord], None]) -> UnitResult:
+    """The result of a unit that is done.
+
+    Args:
+        folder: the output of `prepare`.
+        number: of the unit.
+        verify: holds each of its files against the record of its writing.
+
+    Raises:
+        MissingFileError: it isn't done, or a file is gone.
+        DamagedFileError: a file was altered.
+    """
+    path = unit_path(folder, number, "json")
+    try:
+        result = UnitResult.model_validate(read_json(path))
+    except ValidationError as error:
+        raise DamagedFileError(f"{path}: {describe_validation(error)}") from None
+    verify(unit_path(folder, number, "npy"), result.token_counts)
+    for shard in result.shards:
+        for part, record in shard.files.items():
+            verify(shard_path(folder, shard.name, part), record)
     return result
-
-
-SPLITS: tuple[Literal["train"], Literal["held-out"]] = ("train", "held-out")
 
 
 def unit_path(folder: Path, number: int, suffix: str) -> Path:
@@ -176,22 +196,6 @@ def choose_split(group: str, settings: PrepareSettings) -> Split:
     digest = hashlib.blake2b(f"{settings.seed}:{group}".encode(), digest_size=8).digest()
     is_held_out = int.from_bytes(digest, "big") < settings.held_out * 2**64
     return "held-out" if is_held_out else "train"
-
-
-@lru_cache(maxsize=1)
-def load_tokenizer(folder: Path) -> Tokenizer:
-    """The tokenizer, loaded once in each process."""
-    return Tokenizer.load(folder)
-
-
-def _read(
-    sources: list[Source],
-    settings: PrepareSettings,
-    report: ReadReport,
-    advance: Callable[[int], None] | None,
-) -> Iterator[Document]:
-    for source in sources:
-        yield from read_source(source, settings, report, advance)
 
 
 def _count_bytes(line: str) -> int:

@@ -12,6 +12,7 @@ import torch
 from bertkit._version import __version__
 from bertkit.base.errors import InputError, ResumeError
 from bertkit.base.files import read_json
+from bertkit.base.progress import announce
 from bertkit.checkpoints.run_folder import checkpoint_path
 from bertkit.data.order import ExampleOrder
 from bertkit.data.shards import Shard, ShardSet
@@ -98,7 +99,7 @@ def pretrain(data: Path, output: Path, settings: PretrainSettings) -> PretrainRe
     """
     run = Run(output)
     record, state = run.read_record(), run.newest_state()
-    if record is None and output.exists() and any(output.iterdir()):
+    if run.is_foreign:
         raise ResumeError(f"{output} holds something that isn't a run; choose another --output")
     materials = gather(data, settings)
     wanted = RunRecord(
@@ -109,11 +110,13 @@ def pretrain(data: Path, output: Path, settings: PretrainSettings) -> PretrainRe
     )
     if record is not None:
         check_resume(record, wanted)
+    if state.step:
+        announce(f"going on after step {state.step:,} of {output}")
     job = build_job(materials, settings, build_model(materials, settings, run, state))
     if record is not None and has_same_budget(record, wanted):
         num_steps = record.num_steps
     else:
-        num_steps = count_steps(job, settings, materials.machine)
+        num_steps = decide_num_steps(job, settings, materials.machine)
     if num_steps < state.step:
         raise ResumeError(
             f"{state.step:,} steps are done, and the new budget is {num_steps:,}; it may only grow"
@@ -135,6 +138,15 @@ def pretrain(data: Path, output: Path, settings: PretrainSettings) -> PretrainRe
             if name not in {"event", "step", "tokens"}
         },
     )
+
+
+def decide_num_steps(
+    job: Job[PreTrainingBatch], settings: PretrainSettings, machine: Machine
+) -> int:
+    """Make the budget into steps, saying so where that takes a while."""
+    if settings.steps is None and settings.tokens is None:
+        announce("measuring a few steps, to make the minutes into steps")
+    return count_steps(job, settings, machine)
 
 
 def dry_run(data: Path, settings: PretrainSettings) -> DryRun:
@@ -242,6 +254,7 @@ def build_job(
         evaluate=evaluate,
         count_operations=lambda batch: count_operations(materials.config, batch),
         save_model=save_model,
+        shares={"mlm_accuracy": "masked acc.", "nsp_accuracy": "next-sentence acc."},
     )
 
 

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 from pydantic import Field, model_validator
 
 from bertkit.objectives.masking import MaskingSettings
-from bertkit.training.settings import TrainingSettings
+from bertkit.training.settings import Count, Positive, TrainingSettings
 
 # Peak learning rate and batch size by model, where they were searched for: docs/results.md.
 TUNED: dict[str, dict[str, Any]] = {
@@ -14,12 +14,24 @@ TUNED: dict[str, dict[str, Any]] = {
 }
 
 
+def _describe_tuned(name: str) -> str:
+    """Say in words what `TUNED` has for a setting."""
+    values = ", ".join(f"{tuned[name]:g} for {model}" for model, tuned in TUNED.items())
+    return f"unless given, {values}."
+
+
 class PretrainSettings(MaskingSettings, TrainingSettings):
     """Settings of `bertkit pretrain`."""
 
     model: str = Field(
         "mini",
         description="tiny, mini, small, medium, base, large, or a config.json with other sizes.",
+    )
+    batch_size: Count = Field(
+        32, description=f"Sequences of one optimiser step; {_describe_tuned('batch_size')}"
+    )
+    learning_rate: Positive = Field(
+        1e-4, description=f"Peak learning rate; {_describe_tuned('learning_rate')}"
     )
     max_length: Annotated[int, Field(ge=8, le=512)] = Field(
         128, description="Tokens of an example, with [CLS] and [SEP]."

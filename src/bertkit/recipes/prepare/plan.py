@@ -1,0 +1,119 @@
+"""What a run of `prepare` is to do, written down first, so that it can be taken up again."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from bertkit.base.errors import DamagedFileError, ResumeError
+from bertkit.base.files import TEMPORARY_SUFFIX, read_json
+from bertkit.base.settings import describe_validation, list_differences
+from bertkit.data.readers.sources import STANDARD_INPUT_NAME, Source
+from bertkit.data.shards import MANIFEST, PLAN, SHARDS_FOLDER, TOKENIZER_FOLDER
+from bertkit.recipes.prepare.settings import PrepareSettings
+from bertkit.recipes.prepare.unit import UNITS_FOLDER
+
+UNIT_BYTES = 16 << 20
+MAX_SHOWN_CHANGES = 3
+
+
+class PlannedSource(BaseModel):
+    """A source as it was found: another size or time of change means another text."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str
+    size_bytes: int | None
+    changed_ns: int | None
+
+
+class Plan(BaseModel):
+    """Everything that decides the output."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    settings: PrepareSettings
+    tokenizer_fingerprint: str
+    sources: list[PlannedSource]
+
+
+def make_plan(
+    sources: Sequence[Source], settings: PrepareSettings, tokenizer_fingerprint: str
+) -> Plan:
+    """Write down what there is to do."""
+    planned = [
+        PlannedSource(
+            name=source.name, size_bytes=source.size_bytes, changed_ns=_time_of_change(source)
+        )
+        for source in sources
+    ]
+    return Plan(settings=settings, tokenizer_fingerprint=tokenizer_fingerprint, sources=planned)
+
+
+def _time_of_change(source: Source) -> int | None:
+    try:
+        return None if source.path is None else source.path.stat().st_mtime_ns
+    except OSError:  # reading it will say why, and count it
+        return None
+
+
+def group_sources(sources: Sequence[Source]) -> list[list[Source]]:
+    """Bundle small files, in order, into units of about 16 MiB; larger ones stand alone."""
+    units: list[list[Source]] = []
+    size = 0
+    for source in sources:
+        source_size = UNIT_BYTES if source.size_bytes is None else source.size_bytes
+        if not units or size + source_size > UNIT_BYTES:
+            units.append([])
+            size = 0
+        units[-1].append(source)
+        size += source_size
+    return units
+
+
+def check_output(output: Path, plan: Plan) -> bool:
+    """Whether `output` holds finished shards of this very plan.
+
+    Raises:
+        ResumeError: it holds those of another plan, or something else.
+        DamagedFileError: its plan can't be read.
+    """
+    path = output / PLAN
+    if not path.exists():
+        if output.exists() and not (output.is_dir() and _is_beginning(output)):
+            raise ResumeError(f"{output} holds something else; choose another --output")
+        return False
+    try:
+        before = Plan.model_validate(read_json(path, limit_bytes=1 << 30))
+    except ValidationError as error:
+        raise DamagedFileError(f"{path} isn't a plan: {describe_validation(error)}") from None
+    differences = list_changes(before, plan)
+    if differences:
+        raise ResumeError(
+            f"{output} was begun with something else ({'; '.join(differences)}); use that again,"
+            " or choose another --output"
+        )
+    return (output / MANIFEST).exists()
+
+
+def _is_beginning(output: Path) -> bool:
+    """Whether a folder has nothing but what a run writes before its plan."""
+    own = {SHARDS_FOLDER, UNITS_FOLDER, TOKENIZER_FOLDER, PLAN + TEMPORARY_SUFFIX}
+    return {path.name for path in output.iterdir()} <= own
+
+
+def list_changes(before: Plan, now: Plan) -> list[str]:
+    """What differs between two plans, for people."""
+    changes = list_differences(before.settings, now.settings)
+    if before.tokenizer_fingerprint != now.tokenizer_fingerprint:
+        changes.append("another tokenizer")
+    if before.sources == now.sources:
+        if any(source.name == STANDARD_INPUT_NAME for source in now.sources):
+            changes.append("standard input, which can't be read again")
+        return changes
+    old, new = ({source.name: source for source in plan.sources} for plan in (before, now))
+    named = [f"{name} is new" for name in new if name not in old]
+    named += [f"{name} is gone" for name in old if name not in new]
+    named += [f"{name} has changed" for name in new if name in old and old[name] != new[name]]
+    more = [f"{len(named) - MAX_SHOWN_CHANGES:,} more"] if len(named) > MAX_SHOWN_CHANGES else []
+    return changes + (named[:MAX_SHOWN_CHANGES] + more or ["inputs in another order"])

@@ -1,0 +1,158 @@
+"""MediaWiki dumps: running text only, one page at a time, and no XML tricks."""
+
+import bz2
+import time
+from pathlib import Path
+
+import pytest
+
+from bertkit.data.readers import mediawiki, open_corpus
+from bertkit.data.readers.mediawiki import running_text
+from bertkit.data.readers.settings import ReaderSettings
+
+PAGE = """{{Short description|A bird}}
+{{Infobox bird
+| name = Wren {{nobr|(small)}}
+| image = [[File:Wren.jpg|250px]]
+}}
+[[File:Wren in tree.jpg|thumb|A [[wren]] sits in a tree.<ref>{{cite book|title=Birds}}</ref>]]
+'''The wren''' is a ''small'' [[a|bird]].<ref>A</ref> ({{IPA|r}}) It<!--x--> was [http://a.b loud].
+
+== Range ==
+It lives in [[Europe]], and {{convert|5|km}} up in the hills.<ref name="a" />
+{| class="wikitable"
+! Place !! Number
+|-
+| Hills || Many.
+|}
+After the table a paragraph goes on.
+
+* An item of a list ends like a sentence.
+# So does a numbered one.
+: And an indented one.
+; A term
+----
+<gallery>
+File:Nest.jpg|A nest is shown.
+</gallery>
+<nowiki>A line with [[no link]] stays as it is.</nowiki>
+<b>Bold mark-up</b> is no reason to leave<br />a line out.
+<div>{{Template|in a div}}Text in a division stays.<ref>Not this.</ref></div>
+<ul><li>Not a list in HTML either.</li></ul>
+Only words without an end
+__NOTOC__
+=== See also ===
+{{Reflist}}
+[[Category:Birds of Europe.]]
+[[de:Zaunkönig]]
+"""
+RUNNING = (
+    "The wren is a small bird. It was loud.",
+    "It lives in Europe, and up in the hills.",
+    "After the table a paragraph goes on.",
+    "A line with [[no link]] stays as it is.",
+    "Bold mark-up is no reason to leave a line out.",
+    "Text in a division stays.",
+)
+
+
+def dump(*pages: str) -> bytes:
+    head = "<mediawiki><siteinfo><sitename>W</sitename></siteinfo>"
+    return f"{head}{''.join(pages)}</mediawiki>".encode()
+
+
+def page(title: str, text: str, ns: int = 0, extra: str = "") -> str:
+    text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return (
+        f"<page><title>{title}</title><ns>{ns}</ns>{extra}"
+        f"<revision><text>{text}</text></revision></page>"
+    )
+
+
+def read(path: Path, content: bytes):
+    path.write_bytes(content)
+    corpus = open_corpus([str(path)], ReaderSettings())
+    return [(document.group, document.lines) for document in corpus.documents()], corpus.report
+
+
+def test_running_text_is_all_that_is_left():
+    assert running_text(PAGE) == RUNNING
+
+
+@pytest.mark.parametrize("mark", ["{{", "[[", "<b>", "{{a|[[b", "{|\n"])
+def test_marks_that_are_never_closed_are_refused_and_a_few_are_not(tmp_path, mark):
+    started = time.perf_counter()
+    assert running_text("Text.\n" + mark * 10) == ("Text.",)
+    documents, report = read(tmp_path / "w.xml", dump(page("Open", mark * 20_000)))
+    assert documents == []
+    assert report.counts == {"broken-page": 1}
+    assert report.places["broken-page"] == [f"{tmp_path.name}/w.xml: Open"]
+    assert time.perf_counter() - started < 2
+
+
+@pytest.mark.parametrize("mark", ["''", "* ", "<br>", "== "])
+def test_other_marks_take_little_time_however_many(mark):
+    started = time.perf_counter()
+    running_text(mark * 5_000 + " text.")
+    assert time.perf_counter() - started < 2
+
+
+def test_articles_are_documents_and_the_rest_is_counted(tmp_path):
+    content = dump(
+        page("Wren", "It sings.\nIt flies."),
+        page("Jenny Wren", "#REDIRECT [[Wren]]", extra='<redirect title="Wren" />'),
+        page("Talk:Wren", "Does it sing?", ns=1),
+        page("List", "* Nothing but items."),
+    )
+    documents, report = read(tmp_path / "w.xml.bz2", bz2.compress(content))
+    place = f"{tmp_path.name}/w.xml.bz2"
+    assert documents == [(f"{place}: Wren", ("It sings.", "It flies."))]
+    assert report.counts == {"redirect": 1, "not-an-article": 1, "empty-document": 1}
+    assert report.places["redirect"] == [f"{place}: Jenny Wren"]
+    assert report.places["not-an-article"] == [f"{place}: Talk:Wren"]
+
+
+def test_pages_across_the_borders_of_reading(tmp_path, monkeypatch):
+    monkeypatch.setattr(mediawiki, "READ_BYTES", 7)
+    content = dump(page("Ä & b".replace("&", "&amp;"), "Çelik & more < less."), page("B", "Two."))
+    documents, report = read(tmp_path / "w.xml", content)
+    assert [lines for _, lines in documents] == [("Çelik & more < less.",), ("Two.",)]
+    assert documents[0][0].endswith(": Ä & b")
+    assert not report.counts
+
+
+def test_broken_xml_ends_the_file_and_what_came_before_is_kept(tmp_path):
+    content = dump(page("A", "One."), page("B", "Two."))
+    unbalanced = content.replace(b"Two.</text>", b"Two.</r>")
+    for cut in (content[:-40], unbalanced):
+        documents, report = read(tmp_path / "w.xml", cut)
+        assert [lines for _, lines in documents] == [("One.",)]
+        assert report.counts == {"broken-xml": 1}
+    assert read(tmp_path / "w.xml", b"no XML at all")[1].counts == {"broken-xml": 1}
+
+
+def test_a_truncated_dump_is_counted_once(tmp_path):
+    packed = bz2.compress(dump(page("A", "One."), page("B", "Two.")))
+    _, report = read(tmp_path / "w.xml.bz2", packed[:-5])
+    assert report.counts == {"truncated": 1}
+
+
+def test_entities_of_its_own_are_refused_at_once(tmp_path):
+    laughs = "".join(f'<!ENTITY l{n} "{f"&l{n - 1};" * 10}">' for n in range(1, 10))
+    content = f'<!DOCTYPE m [<!ENTITY l0 "ha">{laughs}]><mediawiki>{page("A", "x")}</mediawiki>'
+    content = content.replace("<text>x", "<text>&l9;")
+    started = time.perf_counter()
+    documents, report = read(tmp_path / "w.xml", content.encode())
+    assert time.perf_counter() - started < 1
+    assert documents == []
+    assert report.counts == {"broken-xml": 1}
+    assert "document type" in report.places["broken-xml"][0]
+
+
+def test_a_page_over_the_limit_is_skipped(tmp_path, monkeypatch):
+    monkeypatch.setattr(mediawiki, "PAGE_LIMIT_CHARACTERS", 100)
+    content = dump(page("Long", "Much text. " * 20), page("Short", "Little text."))
+    documents, report = read(tmp_path / "w.xml", content)
+    assert [lines for _, lines in documents] == [("Little text.",)]
+    assert report.counts == {"long-record": 1}
+    assert report.places["long-record"] == [f"{tmp_path.name}/w.xml: Long"]

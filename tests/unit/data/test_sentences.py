@@ -1,0 +1,62 @@
+"""Cutting paragraphs into sentences: right on what matters, quick on anything."""
+
+import time
+
+import pytest
+
+from bertkit.data.sentences import PIECE_LIMIT_CHARACTERS, split_sentences
+
+SIZE = 200_000
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("One thing. Another thing.", ["One thing.", "Another thing."]),
+        ("Mr. Darcy bowed. She didn't.", ["Mr. Darcy bowed.", "She didn't."]),
+        ("It cost 3.50 pounds. Too much!", ["It cost 3.50 pounds.", "Too much!"]),
+        ("  spaces around.  ", ["spaces around."]),
+        ("no end", ["no end"]),
+        ("", []),
+        (" \t ", []),
+    ],
+)
+def test_sentences(text, expected):
+    assert split_sentences(text) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "word " * (SIZE // 5),
+        "." * SIZE,
+        '"' * SIZE,
+        "(" * SIZE,
+        "“(" * (SIZE // 2),
+        "a." * (SIZE // 2),
+        "! " * (SIZE // 2),
+        "x" * SIZE,
+    ],
+    ids=["words", "stops", "quotes", "brackets", "both", "letters", "shouts", "one word"],
+)
+def test_two_hundred_kilobytes_of_anything_takes_little_time_and_loses_nothing(text):
+    started = time.perf_counter()
+    sentences = split_sentences(text)
+    assert time.perf_counter() - started < 5
+    assert "".join(sentences).replace(" ", "") == text.replace(" ", "")
+
+
+def test_a_long_paragraph_is_cut_between_words():
+    text = "word " * PIECE_LIMIT_CHARACTERS
+    words = {word for sentence in split_sentences(text) for word in sentence.split()}
+    assert words == {"word"}
+
+
+def test_a_long_paragraph_is_cut_after_a_sentence():
+    sentence = "This is a sentence of a long paragraph."
+    assert set(split_sentences(" ".join([sentence] * 1000))) == {sentence}
+
+
+def test_another_language_has_its_own_abbreviations():
+    text = "Das kostet z.B. fünf Euro. Das ist viel."
+    assert split_sentences(text, "de") == ["Das kostet z.B. fünf Euro.", "Das ist viel."]

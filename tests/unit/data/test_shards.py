@@ -1,0 +1,173 @@
+"""Shards give back what was written, or name the file that is damaged."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bertkit.base.errors import DamagedFileError, MissingFileError
+from bertkit.base.files import CHUNK_BYTES, write_json
+from bertkit.data.shards import (
+    MANIFEST,
+    PARTS,
+    PLAN,
+    TOKEN_COUNTS,
+    ShardRecord,
+    ShardSet,
+    ShardsManifest,
+    SplitCounts,
+    choose_dtype,
+    shard_path,
+    write_array,
+)
+
+TOKENS_PER_SHARD = 3 * CHUNK_BYTES // 2  # three mebibytes of two-byte tokens, and the header
+
+
+def write_shard(folder: Path, name: str, seed: int) -> ShardRecord:
+    rng = np.random.default_rng(seed)
+    tokens = rng.integers(0, 30_000, TOKENS_PER_SHARD).astype(np.uint16)
+    arrays = {
+        "tokens": tokens,
+        "sentences": np.arange(0, len(tokens) + 1, 4).astype(np.uint64),
+        "documents": np.arange(0, len(tokens) // 4 + 1, 16).astype(np.uint64),
+    }
+    files = {part: write_array(shard_path(folder, name, part), arrays[part]) for part in PARTS}
+    counts = SplitCounts(
+        documents=len(arrays["documents"]) - 1,
+        sentences=len(arrays["sentences"]) - 1,
+        tokens=len(tokens),
+    )
+    split = "held-out" if name.startswith("held-out") else "train"
+    return ShardRecord(name=name, split=split, counts=counts, files=files)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "parts").mkdir()
+    names = ["train-00000-000", "train-00001-000", "held-out-00000-000"]
+    shards = [write_shard(tmp_path, name, seed) for seed, name in enumerate(names)]
+    manifest = ShardsManifest(
+        vocab_size=30_000,
+        tokenizer_fingerprint="f",
+        raw_bytes=1,
+        train=shards[0].counts + shards[1].counts,
+        held_out=shards[2].counts,
+        settings={},
+        report={},
+        token_counts=write_array(tmp_path / TOKEN_COUNTS, np.arange(30_000).astype(np.uint64)),
+        shards=shards,
+    )
+    write_json(tmp_path / MANIFEST, manifest.model_dump(mode="json"))
+    return tmp_path
+
+
+def flip(path: Path, position: int) -> None:
+    content = bytearray(path.read_bytes())
+    content[position] ^= 1
+    path.write_bytes(content)
+
+
+def touch(shards: ShardSet) -> None:
+    for shard in (*shards.train, *shards.held_out):
+        shard.tokens(0, shard.num_tokens)
+        _ = shard.sentence_offsets, shard.document_offsets
+
+
+def test_what_was_written_is_read(folder):
+    shards = ShardSet.open(folder)
+    assert [shard.name for shard in shards.train] == ["train-00000-000", "train-00001-000"]
+    assert [shard.name for shard in shards.held_out] == ["held-out-00000-000"]
+    shard = shards.train[1]
+    expected = np.random.default_rng(1).integers(0, 30_000, TOKENS_PER_SHARD)
+    np.testing.assert_array_equal(shard.tokens(0, shard.num_tokens), expected)
+    np.testing.assert_array_equal(shard.tokens(17, 40), expected[17:40])
+    assert shard.tokens(0, 1).dtype == np.uint16
+    assert shard.sentence_offsets[-1] == shard.num_tokens
+    assert shard.document_offsets[-1] == shard.num_sentences
+    assert len(shard.document_offsets) - 1 == shard.num_documents
+    assert shards.token_counts[-1] == 29_999
+    assert not shard.tokens(0, 5).flags.writeable
+
+
+@pytest.mark.parametrize("part", PARTS)
+@pytest.mark.parametrize("position", [0, 200, -1])
+def test_a_flipped_bit_is_found_before_use(folder, part, position):
+    path = shard_path(folder, "train-00001-000", part)
+    flip(path, position)
+    shards = ShardSet.open(folder)
+    with pytest.raises(DamagedFileError, match=path.name):
+        touch(shards)
+    with pytest.raises(DamagedFileError, match=path.name):
+        ShardSet.open(folder, verify="all")
+
+
+def test_only_what_is_touched_is_verified(folder):
+    flip(shard_path(folder, "train-00001-000", "tokens"), CHUNK_BYTES + 5)
+    shard = ShardSet.open(folder).train[1]
+    in_first, in_third = CHUNK_BYTES // 2 - 100, CHUNK_BYTES + 1000
+    assert len(shard.tokens(0, in_first)) == in_first
+    assert len(shard.tokens(in_third, in_third + 5)) == 5
+    message = r"tokens\.npy is damaged between bytes 1,048,576 and 2,097,152"
+    for _ in range(2):  # damage isn't forgotten once it was met
+        with pytest.raises(DamagedFileError, match=message):
+            shard.tokens(in_first, in_first + 200)
+
+
+def test_missing_short_long_and_swapped_files_are_named(folder):
+    path = shard_path(folder, "train-00000-000", "sentences")
+    content = path.read_bytes()
+    for changed in (content[:-8], content + b"x"):
+        path.write_bytes(changed)
+        with pytest.raises(DamagedFileError, match=r"train-00000-000\.sentences\.npy has"):
+            ShardSet.open(folder)
+    path.unlink()
+    with pytest.raises(MissingFileError, match=r"train-00000-000\.sentences\.npy"):
+        ShardSet.open(folder)
+    path.write_bytes(content)
+    first, second = (shard_path(folder, f"train-0000{n}-000", "tokens") for n in (0, 1))
+    swapped = first.read_bytes()
+    first.write_bytes(second.read_bytes())
+    second.write_bytes(swapped)
+    with pytest.raises(DamagedFileError, match=r"train-00000-000\.tokens\.npy"):
+        touch(ShardSet.open(folder))
+
+
+def test_a_file_of_another_kind_is_refused(folder):
+    path = folder / "parts" / "train-00000-000.tokens.npy"
+    record = write_array(path, np.zeros((4, 4), dtype=np.uint16))
+    manifest = json.loads((folder / MANIFEST).read_text())
+    manifest["shards"][0]["files"]["tokens"] = record.model_dump()
+    write_json(folder / MANIFEST, manifest)
+    with pytest.raises(DamagedFileError, match="one row of unsigned numbers"):
+        ShardSet.open(folder).train[0].tokens(0, 1)
+
+
+def test_few_files_are_mapped_at_a_time(folder):
+    shards = [ShardSet.open(folder) for _ in range(35)]
+    for each in shards:
+        touch(each)
+    maps = Path("/proc/self/maps")
+    if maps.exists():
+        assert maps.read_text().count(".npy") <= 256
+
+
+def test_a_folder_without_shards_and_an_unfinished_one_are_told_apart(folder):
+    (folder / MANIFEST).rename(folder / "other.json")
+    with pytest.raises(MissingFileError, match="has no shards"):
+        ShardSet.open(folder)
+    (folder / PLAN).write_text("{}")
+    with pytest.raises(MissingFileError, match="not finished; run the same"):
+        ShardSet.open(folder)
+    (folder / MANIFEST).write_text('{"format_version": 2}')
+    with pytest.raises(DamagedFileError, match="isn't a manifest of shards"):
+        ShardSet.open(folder)
+
+
+@pytest.mark.parametrize(
+    ("vocab_size", "expected"),
+    [(6, "u1"), (256, "u1"), (257, "u2"), (65_536, "u2"), (65_537, "u4")],
+)
+def test_the_smallest_type_that_holds_the_vocabulary(vocab_size, expected):
+    assert choose_dtype(vocab_size) == np.dtype(expected)

@@ -1,0 +1,135 @@
+"""What inputs name: files, folders, globs; each once, in one order, under a name of its own."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from bertkit.base.errors import InputError, MissingFileError, StorageError
+from bertkit.data.readers.settings import ReaderSettings
+from bertkit.data.readers.sources import find_format, find_sources
+
+
+@pytest.fixture
+def books(tmp_path: Path) -> Path:
+    for name in ("books/b.txt", "books/a.txt", "books/sub.txt/c.jsonl.gz", "books/.hidden/d.txt"):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("x")
+    (tmp_path / "books/.secret.txt").write_text("x")
+    return tmp_path / "books"
+
+
+def names(*inputs: object) -> list[str]:
+    return [source.name for source in find_sources([str(i) for i in inputs], ReaderSettings())]
+
+
+def test_a_folder_is_read_whole_and_sorted_without_hidden_files(books):
+    assert names(books) == ["books/a.txt", "books/b.txt", "books/sub.txt/c.jsonl.gz"]
+    sources = find_sources([str(books)], ReaderSettings())
+    assert [source.format for source in sources] == ["text", "text", "jsonl"]
+    assert [source.size_bytes for source in sources] == [1, 1, 1]
+
+
+def test_a_file_is_called_the_same_however_it_is_named(books, monkeypatch):
+    assert names(books / "a.txt") == ["books/a.txt"]
+    assert names(f"{books}/[ab].*") == ["books/a.txt", "books/b.txt"]
+    monkeypatch.chdir(books)
+    assert names("a.txt") == names("./a.txt") == names("../books/a.txt") == ["books/a.txt"]
+    assert names(".")[:2] == names("*.txt")[:2] == ["books/a.txt", "books/b.txt"]
+    monkeypatch.chdir(books / "sub.txt")
+    assert names("..")[:1] == ["books/a.txt"]
+
+
+def test_a_recursive_glob_names_each_file_once(books):
+    assert names(f"{books}/**") == ["books/a.txt", "books/b.txt", "sub.txt/c.jsonl.gz"]
+
+
+def test_equal_names_of_different_files_are_told_apart(books, tmp_path):
+    other = tmp_path / "other" / "books"
+    other.mkdir(parents=True)
+    (other / "a.txt").write_text("y")
+    assert names(books / "a.txt", other / "a.txt") == ["books/a.txt", "books/a.txt (2)"]
+
+
+def test_the_same_file_twice_is_an_error(books, tmp_path):
+    with pytest.raises(InputError, match=r"read twice, as books/a\.txt and as books/a\.txt"):
+        names(books, books / "a.txt")
+    (tmp_path / "link.txt").symlink_to(books / "a.txt")
+    with pytest.raises(InputError, match=r"link\.txt"):
+        names(books, tmp_path / "link.txt")
+    with pytest.raises(InputError, match="read twice"):
+        names("-", "-")
+
+
+def test_linked_folders_are_followed_once(books, tmp_path):
+    (books / "loop").symlink_to(books)
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "e.txt").write_text("x")
+    (books / "link").symlink_to(elsewhere)
+    assert names(books) == [
+        "books/a.txt",
+        "books/b.txt",
+        "books/link/e.txt",
+        "books/sub.txt/c.jsonl.gz",
+    ]
+
+
+def test_names_that_cannot_be_printed_are_escaped(tmp_path):
+    folder = tmp_path / "odd"
+    folder.mkdir()
+    (folder / "two\nlines.txt").write_text("x")
+    Path(os.fsdecode(os.fsencode(folder) + b"/caf\xe9.txt")).write_text("x")
+    (folder / "ünï.txt").write_text("x")
+    assert sorted(names(folder)) == ["odd/caf\\udce9.txt", "odd/two\\nlines.txt", "odd/ünï.txt"]
+
+
+def test_a_link_to_nothing_is_left_for_reading_to_count(books):
+    (books / "gone.txt").symlink_to(books / "nothing")
+    assert "books/gone.txt" in names(books)
+    assert names(books / "gone.txt") == ["books/gone.txt"]
+
+
+def test_a_pipe_has_no_size(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    assert find_sources([str(tmp_path / "pipe")], ReaderSettings())[0].size_bytes is None
+
+
+def test_a_folder_that_cannot_be_listed_is_an_error(books, monkeypatch):
+    def refuse(path):
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    with pytest.raises(StorageError, match=r"books can't be listed: Permission denied"):
+        names(books)
+
+
+@pytest.mark.parametrize("missing", ["nothing.txt", "*.nothing", "empty"])
+def test_an_input_that_matches_nothing_is_an_error(tmp_path, missing):
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(MissingFileError, match=missing.replace("*", r"\*")):
+        names(tmp_path / missing)
+    with pytest.raises(InputError, match="no input"):
+        names()
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("a", "text"),
+        ("a.txt.gz", "text"),
+        ("v1.2.XML.BZ2", "mediawiki"),
+        ("a.ndjson", "jsonl"),
+        ("a.parquet.zst", "parquet"),
+        ("a.jsonl.bak", "text"),
+    ],
+)
+def test_the_name_tells_the_format(name, expected):
+    assert find_format(Path(name)) == expected
+
+
+def test_a_chosen_format_wins(books):
+    sources = find_sources([str(books), "-"], ReaderSettings(format="jsonl"))
+    assert {source.format for source in sources} == {"jsonl"}
+    assert find_sources(["python-docs:"], ReaderSettings())[0].format == "python-docs"

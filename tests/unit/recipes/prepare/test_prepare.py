@@ -1,0 +1,269 @@
+"""The same bytes whatever the workers and the interruptions, and nothing lost or mixed."""
+
+import errno
+import multiprocessing
+import os
+import signal
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bertkit.base import files
+from bertkit.base.errors import InputError, ResumeError, SettingsError, StoppedError, StorageError
+from bertkit.data.shards import ShardSet
+from bertkit.recipes.prepare import plan, pool, run, unit
+from bertkit.recipes.prepare.run import prepare
+from bertkit.recipes.prepare.settings import PrepareSettings
+from bertkit.tokenization.tokenizer import Tokenizer
+
+SETTINGS = PrepareSettings(held_out=0.2)
+
+
+@pytest.fixture(autouse=True)
+def small_units(monkeypatch):
+    monkeypatch.setattr(plan, "UNIT_BYTES", 3000)  # two files each
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    paths = sorted(path for path in folder.rglob("*") if path.is_file())
+    return {str(path.relative_to(folder)): path.read_bytes() for path in paths}
+
+
+def texts(folder: Path, split: str) -> list[list[str]]:
+    """The documents of a split, as their sentences decoded."""
+    shards = ShardSet.open(folder)
+    tokenizer = Tokenizer.load(folder / "tokenizer")
+    documents = []
+    for shard in getattr(shards, split):
+        starts = shard.sentence_offsets.tolist()
+        for first, last in zip(shard.document_offsets, shard.document_offsets[1:], strict=False):
+            places = range(int(first), int(last))
+            documents.append(
+                [tokenizer.decode(shard.tokens(starts[i], starts[i + 1])) for i in places]
+            )
+    return documents
+
+
+def test_what_goes_in_comes_out(corpus, tokenizer, tmp_path):
+    result = prepare([str(corpus)], tokenizer, tmp_path / "out", SETTINGS, workers=1)
+    found = texts(tmp_path / "out", "train") + texts(tmp_path / "out", "held_out")
+    expected = [
+        [f"file {file} has document {n}.", "it goes on.", "and it ends here."]
+        for file in "abcdef"
+        for n in range(20)
+    ]
+    assert sorted(found) == sorted(expected)
+    counts = result.manifest.train + result.manifest.held_out
+    assert (counts.documents, counts.sentences) == (120, 360)
+    assert 10 <= result.manifest.held_out.documents <= 40
+    assert result.manifest.raw_bytes == sum(
+        len(line) for path in corpus.iterdir() for line in path.read_text().splitlines()
+    )
+    shards = ShardSet.open(tmp_path / "out", verify="all")
+    tokens = np.concatenate([shard.tokens(0, shard.num_tokens) for shard in shards.train])
+    np.testing.assert_array_equal(shards.token_counts, np.bincount(tokens, minlength=79))
+    assert result.report == []
+
+
+def test_lines_are_sentences_where_that_is_asked(corpus, tokenizer, tmp_path):
+    settings = PrepareSettings(held_out=0, sentences="lines")
+    result = prepare([str(corpus)], tokenizer, tmp_path / "out", settings, workers=1)
+    assert result.manifest.train.sentences == 240
+    assert texts(tmp_path / "out", "train")[0][0] == "file a has document 0. it goes on."
+
+
+def test_any_number_of_workers_gives_the_same_bytes(corpus, tokenizer, tmp_path):
+    for workers in (1, 2):
+        prepare([str(corpus)], tokenizer, tmp_path / f"out{workers}", SETTINGS, workers=workers)
+    one, two = contents(tmp_path / "out1"), contents(tmp_path / "out2")
+    assert one == two
+    assert "manifest.json" in one
+    assert sum(name.endswith(".tokens.npy") for name in one) == 6
+
+
+@pytest.mark.parametrize("num_units", [0, 1, 2])
+def test_interrupted_work_goes_on_to_the_same_bytes(
+    corpus, tokenizer, tmp_path, monkeypatch, num_units
+):
+    prepare([str(corpus)], tokenizer, tmp_path / "whole", SETTINGS, workers=1)
+    done: list[int] = []
+
+    def stop_early(output, number, *rest):
+        if len(done) == num_units:
+            raise KeyboardInterrupt
+        done.append(number)
+        unit.prepare_unit(output, number, *rest)
+
+    output = tmp_path / "out"
+    monkeypatch.setattr(run, "prepare_unit", stop_early)
+    with pytest.raises(StoppedError, match=f"{num_units} of 3 parts done; the same command"):
+        prepare([str(corpus)], tokenizer, output, SETTINGS, workers=1)
+    done.clear()
+    num_units = 9
+    prepare([str(corpus)], tokenizer, output, SETTINGS, workers=1)
+    assert contents(output) == contents(tmp_path / "whole")
+    assert len(done) < 4
+
+
+def test_a_finished_unit_is_not_done_again_unless_it_was_damaged(
+    corpus, tokenizer, tmp_path, monkeypatch
+):
+    output = tmp_path / "out"
+    prepare([str(corpus)], tokenizer, tmp_path / "whole", SETTINGS, workers=1)
+
+    def stop(*rest):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(run, "write_manifest", stop)
+    with pytest.raises(KeyboardInterrupt):
+        prepare([str(corpus)], tokenizer, output, SETTINGS, workers=1)
+    monkeypatch.undo()
+    monkeypatch.setattr(plan, "UNIT_BYTES", 3000)
+    damaged = output / "parts" / "train-00001-000.tokens.npy"
+    content = bytearray(damaged.read_bytes())
+    content[-1] ^= 1
+    damaged.write_bytes(content)
+    done: list[int] = []
+
+    def note(output, number, *rest):
+        done.append(number)
+        unit.prepare_unit(output, number, *rest)
+
+    monkeypatch.setattr(run, "prepare_unit", note)
+    prepare([str(corpus)], tokenizer, output, SETTINGS, workers=1)
+    assert done == [1]
+    assert contents(output) == contents(tmp_path / "whole")
+
+
+def test_a_full_disk_is_an_error_and_the_same_call_goes_on(
+    corpus, tokenizer, tmp_path, monkeypatch
+):
+    prepare([str(corpus)], tokenizer, tmp_path / "whole", SETTINGS, workers=1)
+    num_syncs = []
+
+    def full(descriptor):
+        num_syncs.append(descriptor)
+        if len(num_syncs) == 30:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(files.os, "fsync", full)
+    with pytest.raises(StorageError, match="No space left on device"):
+        prepare([str(corpus)], tokenizer, tmp_path / "out", SETTINGS, workers=1)
+    prepare([str(corpus)], tokenizer, tmp_path / "out", SETTINGS, workers=1)
+    assert contents(tmp_path / "out") == contents(tmp_path / "whole")
+
+
+def test_a_finished_folder_is_left_alone(corpus, tokenizer, tmp_path):
+    output = tmp_path / "out"
+    assert not prepare([str(corpus)], tokenizer, output, SETTINGS, workers=1).was_done
+    before = {path: path.stat().st_mtime_ns for path in output.rglob("*")}
+    assert prepare([str(corpus)], tokenizer, output, SETTINGS, workers=1).was_done
+    assert {path: path.stat().st_mtime_ns for path in output.rglob("*")} == before
+
+
+def test_other_work_is_refused_and_the_differences_are_named(corpus, tokenizer, tmp_path):
+    output = tmp_path / "out"
+    prepare([str(corpus)], tokenizer, output, SETTINGS, workers=1)
+    before = contents(output)
+
+    def refused(message: str, settings: PrepareSettings = SETTINGS, *inputs: str) -> None:
+        with pytest.raises(ResumeError, match=message):
+            prepare(inputs or [str(corpus)], tokenizer, output, settings, workers=1)
+
+    refused(r"held_out: 0\.2 → 0\.1; seed: 0 → 5", PrepareSettings(held_out=0.1, seed=5))
+    reverse = [str(path) for path in sorted(corpus.iterdir(), reverse=True)]
+    refused("inputs in another order", SETTINGS, *reverse)
+    refused(r"corpus/a\.txt is gone; corpus/b\.txt is gone; .*; 2 more", SETTINGS, reverse[0])
+    (corpus / "a.txt").write_text("other")
+    (corpus / "g.txt").write_text("new")
+    refused(r"corpus/g\.txt is new; corpus/a\.txt has changed")
+    assert contents(output) == before
+
+
+def test_another_tokenizer_is_refused(corpus, tokenizer, tmp_path):
+    output = tmp_path / "out"
+    prepare([str(corpus)], tokenizer, output, SETTINGS, workers=1)
+    entries = (tokenizer / "vocab.txt").read_text() + "zz\n"
+    (tmp_path / "vocab.txt").write_text(entries)
+    with pytest.raises(ResumeError, match="another tokenizer"):
+        prepare([str(corpus)], tmp_path / "vocab.txt", output, SETTINGS, workers=1)
+
+
+def test_a_folder_of_something_else_is_refused(corpus, tokenizer, tmp_path):
+    for output in (corpus, corpus / "a.txt"):
+        with pytest.raises(ResumeError, match="holds something else"):
+            prepare([str(corpus)], tokenizer, output, SETTINGS, workers=1)
+
+
+def test_shards_are_written_when_full(corpus, tokenizer, tmp_path, monkeypatch):
+    prepare([str(corpus)], tokenizer, tmp_path / "large", SETTINGS, workers=1)
+    monkeypatch.setattr(unit, "SHARD_TOKENS", 200)
+    prepare([str(corpus)], tokenizer, tmp_path / "small", SETTINGS, workers=1)
+    shards = ShardSet.open(tmp_path / "small", verify="all")
+    assert len(shards.train) > 20
+    assert max(shard.num_tokens for shard in shards.train) < 300
+    for split in ("train", "held_out"):
+        assert texts(tmp_path / "small", split) == texts(tmp_path / "large", split)
+
+
+def test_the_split_is_a_pure_function_near_its_share():
+    settings = PrepareSettings(held_out=0.1)
+    groups = [f"corpus/a.txt#{number}" for number in range(5000)]
+    held_out = [g for g in groups if unit.choose_split(g, settings) == "held-out"]
+    assert 400 < len(held_out) < 600
+    assert held_out == [g for g in groups if unit.choose_split(g, settings) == "held-out"]
+    other = PrepareSettings(held_out=0.1, seed=1)
+    assert held_out != [g for g in groups if unit.choose_split(g, other) == "held-out"]
+    more = PrepareSettings(held_out=0.2)
+    assert {g for g in groups if unit.choose_split(g, more) == "held-out"} > set(held_out)
+    assert {unit.choose_split(g, PrepareSettings(held_out=0)) for g in groups} == {"train"}
+
+
+def test_outcomes_of_tokens_are_counted(tokenizer, tmp_path):
+    (tmp_path / "in.txt").write_text("one sentence.\n\n\u200b\n\ntwo here. and there.\n")
+    settings = PrepareSettings(held_out=0)
+    result = prepare([str(tmp_path / "in.txt")], tokenizer, tmp_path / "out", settings)
+    assert result.manifest.report["counts"] == {"one-sentence": 1, "empty-document": 1}
+    assert result.manifest.train.documents == 2
+    assert len(result.report) == 2
+
+
+def test_no_text_at_all_is_an_error_with_its_reason(tokenizer, tmp_path):
+    (tmp_path / "in.txt").write_text("")
+    with pytest.raises(InputError, match="no text to train on; 1 files without text"):
+        prepare([str(tmp_path / "in.txt")], tokenizer, tmp_path / "out", SETTINGS)
+
+
+def test_no_workers_are_too_few(corpus, tokenizer, tmp_path):
+    with pytest.raises(SettingsError, match="workers must be at least 1, got 0"):
+        prepare([str(corpus)], tokenizer, tmp_path / "out", SETTINGS, workers=0)
+    assert not (tmp_path / "out").exists()
+
+
+def test_strict_reading_stops_a_worker_too(corpus, tokenizer, tmp_path):
+    (corpus / "e.txt").write_bytes(b"fine\nnot \xff fine\n")
+    settings = PrepareSettings(strict=True)
+    with pytest.raises(InputError, match=r"^corpus/e\.txt:2: --strict refuses"):
+        prepare([str(corpus)], tokenizer, tmp_path / "out", settings, workers=2)
+
+
+def test_a_killed_worker_is_said_so_and_the_same_call_goes_on(
+    corpus, tokenizer, tmp_path, monkeypatch
+):
+    killed = []
+
+    def kill_one(*arguments, **options):
+        if not killed and (children := multiprocessing.active_children()):
+            os.kill(children[0].pid, signal.SIGKILL)
+            killed.append(True)
+        return wait(*arguments, **options)
+
+    wait = pool.wait
+    monkeypatch.setattr(pool, "wait", kill_one)
+    with pytest.raises(StoppedError, match=r"worker process was killed.*the same command goes on"):
+        prepare([str(corpus)], tokenizer, tmp_path / "out", SETTINGS, workers=2)
+    assert not multiprocessing.active_children()
+    prepare([str(corpus)], tokenizer, tmp_path / "out", SETTINGS, workers=1)
+    prepare([str(corpus)], tokenizer, tmp_path / "whole", SETTINGS, workers=1)
+    assert contents(tmp_path / "out") == contents(tmp_path / "whole")

@@ -9,15 +9,14 @@ OBJECTS = ("the red house", "a small boat", "the garden", "an open door", "his h
 
 
 def write_corpus(path: Path, num_documents: int, seed: int = 0) -> None:
-    """Documents whose sentences keep to one subject, so that there is something to learn."""
+    """Each subject always does the same, so that there is something to learn."""
     choose = random.Random(seed)
     documents = []
     for _ in range(num_documents):
-        subject = choose.choice(SUBJECTS)
-        sentences = [
-            f"{subject.capitalize()} {choose.choice(VERBS)} {choose.choice(OBJECTS)}."
-            for _ in range(choose.randint(4, 9))
-        ]
+        told = choose.sample(range(len(SUBJECTS)), 2)
+        sentences = []
+        for number in (choose.choice(told) for _ in range(choose.randint(4, 9))):
+            sentences.append(f"{SUBJECTS[number].capitalize()} {VERBS[number]} {OBJECTS[number]}.")
         documents.append("\n".join(sentences))
     path.write_text("\n\n".join(documents) + "\n", encoding="utf-8")
 

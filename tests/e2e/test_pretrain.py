@@ -76,7 +76,11 @@ def test_fill_mask_reads_files_and_pipes_and_writes_json(trained, tmp_path, caps
     with os.fdopen(read) as stream:
         monkeypatch.setattr(sys, "stdin", stream)
         assert main([*words, "-"]) == 0
-    assert json.loads(capsys.readouterr().out)["blanks"] == results[0]["blanks"]
+    (alone,), (together,) = json.loads(capsys.readouterr().out)["blanks"], results[0]["blanks"]
+    assert [each["token"] for each in alone] == [each["token"] for each in together]
+    assert [each["probability"] for each in alone] == pytest.approx(
+        [each["probability"] for each in together], abs=1e-6
+    )
 
 
 @pytest.mark.parametrize(

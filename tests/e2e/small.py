@@ -14,9 +14,10 @@ def write_corpus(path: Path, num_documents: int, seed: int = 0) -> None:
     documents = []
     for _ in range(num_documents):
         told = choose.sample(range(len(SUBJECTS)), 2)
-        sentences = []
-        for number in (choose.choice(told) for _ in range(choose.randint(4, 9))):
-            sentences.append(f"{SUBJECTS[number].capitalize()} {VERBS[number]} {OBJECTS[number]}.")
+        sentences = [
+            f"{SUBJECTS[number].capitalize()} {VERBS[number]} {OBJECTS[number]}."
+            for number in choose.choices(told, k=choose.randint(4, 9))
+        ]
         documents.append("\n".join(sentences))
     path.write_text("\n\n".join(documents) + "\n", encoding="utf-8")
 

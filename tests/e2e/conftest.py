@@ -38,5 +38,5 @@ def workshop(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def trained(workshop: Path) -> Path:
     """A run that has learned a little."""
     output = workshop / "trained"
-    assert main(pretrain_words(workshop, output, steps=150)) == 0
+    assert main(pretrain_words(workshop, output, steps=400)) == 0
     return output

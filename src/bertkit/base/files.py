@@ -91,7 +91,7 @@ class DurableFile:
         Raises:
             StorageError: the disk refused.
         """
-        with _storage_errors(self.path, "written"):
+        with storage_errors(self.path, "written"):
             self._stream.write(data)
         self._checksums.update(data)
 
@@ -108,11 +108,11 @@ def durable_file(path: Path) -> Iterator[DurableFile]:
         StorageError: the disk refused; the old file, if any, is untouched.
     """
     temporary = path.with_name(path.name + TEMPORARY_SUFFIX)
-    with _storage_errors(path, "written"):
+    with storage_errors(path, "written"):
         stream = temporary.open("wb")
     try:
         yield DurableFile(path, stream)
-        with _storage_errors(path, "written"):
+        with storage_errors(path, "written"):
             stream.flush()
             os.fsync(stream.fileno())
             stream.close()
@@ -156,7 +156,7 @@ def durable_folder(path: Path) -> Iterator[Path]:
     """
     temporary = path.with_name(path.name + TEMPORARY_SUFFIX)
     replaced = path.with_name(path.name + REPLACED_SUFFIX)
-    with _storage_errors(path, "written"):
+    with storage_errors(path, "written"):
         if path.exists() and not path.is_dir():
             raise StorageError(f"{path} is a file where a folder is to be written; name another")
         _put_back(replaced, path)
@@ -164,7 +164,7 @@ def durable_folder(path: Path) -> Iterator[Path]:
         temporary.mkdir(parents=True)
     try:
         yield temporary
-        with _storage_errors(path, "written"):
+        with storage_errors(path, "written"):
             sync_folder(temporary)
             if path.exists():
                 remove_folder(replaced)
@@ -175,7 +175,7 @@ def durable_folder(path: Path) -> Iterator[Path]:
         _put_back(replaced, path)
         remove_folder(temporary)
         raise
-    with _storage_errors(replaced, "removed"):
+    with storage_errors(replaced, "removed"):
         remove_folder(replaced)
 
 
@@ -191,7 +191,7 @@ def make_folder(path: Path) -> None:
     Raises:
         StorageError: it can't be made.
     """
-    with _storage_errors(path, "made"):
+    with storage_errors(path, "made"):
         path.mkdir(parents=True, exist_ok=True)
 
 
@@ -237,7 +237,7 @@ def read_text(path: Path, *, limit_bytes: int = 64 << 20) -> str:
         StorageError: it can't be read.
     """
     try:
-        with _storage_errors(path, "read"), path.open("rb") as stream:
+        with storage_errors(path, "read"), path.open("rb") as stream:
             data = stream.read(limit_bytes + 1)  # a pipe or a device doesn't tell its size
         if len(data) > limit_bytes:
             raise DamagedFileError(
@@ -258,7 +258,7 @@ def verify_file(path: Path, record: FileRecord) -> None:
     """
     verify_size(path, record)
     checksums = Checksums()
-    with _storage_errors(path, "read"), path.open("rb") as stream:
+    with storage_errors(path, "read"), path.open("rb") as stream:
         while data := stream.read(CHUNK_BYTES):
             checksums.update(data)
     seen = checksums.record()
@@ -300,8 +300,13 @@ def damaged_chunk(path: Path, index: int) -> DamagedFileError:
 
 
 @contextmanager
-def _storage_errors(path: Path, participle: str) -> Iterator[None]:
-    """Turn what the system refuses into an error that names the path and the cause."""
+def storage_errors(path: Path, participle: str) -> Iterator[None]:
+    """Turn what the system refuses into an error that names the path and the cause.
+
+    Raises:
+        MissingFileError: `participle` is "read" and there is no such file.
+        StorageError: `path` can't be written, made, read … as `participle` says.
+    """
     try:
         yield
     except BertkitError:

@@ -27,6 +27,7 @@ from bertkit.base.files import (
     verify_size,
     write_file,
 )
+from bertkit.tokenization.tokenizer import Tokenizer
 
 MANIFEST = "manifest.json"
 PLAN = "plan.json"
@@ -239,7 +240,8 @@ class ShardSet:
 
         Args:
             folder: what `prepare` wrote.
-            verify: "touched" checks each mebibyte when it is first read, "all" everything now.
+            verify: "touched" checks each mebibyte when it is first read, "all" everything now, the
+                copy of the tokenizer too.
 
         Raises:
             MissingFileError: the folder, its manifest or a shard isn't there.
@@ -254,18 +256,38 @@ class ShardSet:
             record.name: (record.split, Shard.open(folder, record)) for record in manifest.shards
         }
         counts = MappedArray(folder / TOKEN_COUNTS, manifest.token_counts)
-        return cls(
+        shard_set = cls(
             folder=folder,
             manifest=manifest,
             train=tuple(shard for split, shard in shards.values() if split == "train"),
             held_out=tuple(shard for split, shard in shards.values() if split == "held-out"),
             token_counts=np.array(counts.read()),
         )
+        if verify == "all":
+            shard_set.load_tokenizer()
+        return shard_set
 
     @property
     def fingerprint(self) -> str:
         """SHA-256 over the manifest: equal where all shards are."""
         return hashlib.sha256(self.manifest.model_dump_json().encode()).hexdigest()
+
+    def load_tokenizer(self) -> Tokenizer:
+        """The tokenizer that cut the text, from its copy among the shards.
+
+        Raises:
+            MissingFileError: the copy is gone.
+            DamagedFileError: the copy was altered, or can't be read.
+            InputError: the copy was altered, and isn't a tokenizer any more.
+        """
+        path = self.folder / TOKENIZER_FOLDER
+        tokenizer = Tokenizer.load(path)
+        if tokenizer.fingerprint != self.manifest.tokenizer_fingerprint:
+            raise DamagedFileError(
+                f"{path} was altered: it isn't the tokenizer that these shards were made with;"
+                " restore it"
+            )
+        return tokenizer
 
 
 def read_manifest(folder: Path) -> ShardsManifest:

@@ -13,6 +13,7 @@ from bertkit.data.shards import (
     PARTS,
     PLAN,
     TOKEN_COUNTS,
+    TOKENIZER_FOLDER,
     ShardRecord,
     ShardSet,
     ShardsManifest,
@@ -21,6 +22,8 @@ from bertkit.data.shards import (
     shard_path,
     write_array,
 )
+from bertkit.tokenization.engine import SPECIAL_TOKENS
+from bertkit.tokenization.tokenizer import Tokenizer
 
 TOKENS_PER_SHARD = 3 * CHUNK_BYTES // 2  # three mebibytes of two-byte tokens, and the header
 
@@ -48,9 +51,11 @@ def folder(tmp_path: Path) -> Path:
     (tmp_path / "parts").mkdir()
     names = ["train-00000-000", "train-00001-000", "held-out-00000-000"]
     shards = [write_shard(tmp_path, name, seed) for seed, name in enumerate(names)]
+    tokenizer = Tokenizer([*SPECIAL_TOKENS, *(f"x{number}" for number in range(29_995))])
+    tokenizer.save(tmp_path / TOKENIZER_FOLDER)
     manifest = ShardsManifest(
         vocab_size=30_000,
-        tokenizer_fingerprint="f",
+        tokenizer_fingerprint=tokenizer.fingerprint,
         raw_bytes=1,
         train=shards[0].counts + shards[1].counts,
         held_out=shards[2].counts,
@@ -132,6 +137,16 @@ def test_missing_short_long_and_swapped_files_are_named(folder):
     second.write_bytes(swapped)
     with pytest.raises(DamagedFileError, match=r"train-00000-000\.tokens\.npy"):
         touch(ShardSet.open(folder))
+
+
+def test_an_altered_copy_of_the_tokenizer_is_not_used(folder):
+    assert ShardSet.open(folder, verify="all").load_tokenizer().vocab_size == 30_000
+    path = folder / TOKENIZER_FOLDER / "tokenizer_config.json"
+    path.write_text(path.read_text().replace('"do_lower_case": true', '"do_lower_case": false'))
+    with pytest.raises(DamagedFileError, match="isn't the tokenizer that these shards"):
+        ShardSet.open(folder).load_tokenizer()
+    with pytest.raises(DamagedFileError, match="isn't the tokenizer that these shards"):
+        ShardSet.open(folder, verify="all")
 
 
 def test_a_file_of_another_kind_is_refused(folder):

@@ -278,11 +278,10 @@ def verify_size(path: Path, record: FileRecord) -> None:
         MissingFileError: it is gone.
         DamagedFileError: its length is not what was written.
     """
-    if not path.is_file():
-        raise MissingFileError(
-            f"{path} is missing; it was written with {record.size_bytes:,} bytes"
-        )
-    size_bytes = path.stat().st_size
+    with storage_errors(path, "read"):
+        if not path.is_file():
+            raise MissingFileError(f"{path} is missing; it had {record.size_bytes:,} bytes")
+        size_bytes = path.stat().st_size
     if size_bytes != record.size_bytes:
         raise DamagedFileError(
             f"{path} has {size_bytes:,} bytes and was written with {record.size_bytes:,};"

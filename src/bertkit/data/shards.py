@@ -6,27 +6,26 @@ holds the vocabulary. `*.sentences.npy` says where each sentence begins among th
 """
 
 import hashlib
-import io
-import zlib
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    NonNegativeInt,
+    PositiveInt,
+    ValidationError,
+    field_validator,
+)
 
 from bertkit.base.errors import DamagedFileError, MissingFileError
-from bertkit.base.files import (
-    CHUNK_BYTES,
-    FileRecord,
-    damaged_chunk,
-    read_json,
-    verify_file,
-    verify_size,
-    write_file,
-)
+from bertkit.base.files import FileRecord, read_json, storage_errors, verify_file
+from bertkit.base.settings import describe_validation
+from bertkit.data.mapped_array import MappedArray
 from bertkit.tokenization.tokenizer import Tokenizer
 
 MANIFEST = "manifest.json"
@@ -35,7 +34,6 @@ TOKEN_COUNTS = "token_counts.npy"  # noqa: S105 - not a password
 TOKENIZER_FOLDER = "tokenizer"
 SHARDS_FOLDER = "parts"
 PARTS = ("tokens", "sentences", "documents")
-MAX_MAPPED_FILES = 256
 
 Split = Literal["train", "held-out"]
 
@@ -45,9 +43,9 @@ class SplitCounts(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    documents: int = 0
-    sentences: int = 0
-    tokens: int = 0
+    documents: NonNegativeInt = 0
+    sentences: NonNegativeInt = 0
+    tokens: NonNegativeInt = 0
 
     def __add__(self, other: "SplitCounts") -> "SplitCounts":
         return SplitCounts(
@@ -62,10 +60,17 @@ class ShardRecord(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    name: str
+    name: str = Field(pattern=r"^(train|held-out)-[0-9]+-[0-9]+$")  # becomes part of a path
     split: Split
     counts: SplitCounts
     files: dict[str, FileRecord]
+
+    @field_validator("files")
+    @classmethod
+    def _check_files(cls, files: dict[str, FileRecord]) -> dict[str, FileRecord]:
+        if files.keys() != set(PARTS):
+            raise ValueError(f"expected {', '.join(PARTS)}, got {', '.join(files) or 'none'}")
+        return files
 
 
 class ShardsManifest(BaseModel):
@@ -74,78 +79,15 @@ class ShardsManifest(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     format_version: Literal[1] = 1
-    vocab_size: int
+    vocab_size: PositiveInt
     tokenizer_fingerprint: str
-    raw_bytes: int
+    raw_bytes: NonNegativeInt
     train: SplitCounts
     held_out: SplitCounts
     settings: dict[str, Any]
     report: dict[str, Any]
     token_counts: FileRecord
     shards: list[ShardRecord]
-
-
-class MappedArray:
-    """A one-dimensional `.npy` file, mapped; each mebibyte is verified when first touched.
-
-    Args:
-        path: the file.
-        record: what it was when it was written.
-
-    Raises:
-        MissingFileError: it is gone.
-        DamagedFileError: its length is wrong.
-    """
-
-    def __init__(self, path: Path, record: FileRecord) -> None:
-        verify_size(path, record)
-        self.path = path
-        self._record = record
-        self._is_verified = np.zeros(len(record.chunk_crc32), dtype=np.bool_)
-
-    def read(self, start: int = 0, stop: int | None = None) -> NDArray[np.unsignedinteger]:
-        """A stretch of the array, verified; all of it by default.
-
-        Raises:
-            DamagedFileError: a mebibyte that it touches was altered, or the file isn't of its kind.
-        """
-        mapped, data_start = _map_array(self)
-        stop = len(mapped) if stop is None else stop
-        width = mapped.itemsize
-        self.verify(data_start + start * width, data_start + stop * width)
-        return mapped[start:stop]
-
-    def verify(self, start_byte: int, stop_byte: int) -> None:
-        """Check the mebibytes between two places of the file, unless that was done.
-
-        Raises:
-            DamagedFileError: one was altered.
-        """
-        first, last = start_byte // CHUNK_BYTES, -(-stop_byte // CHUNK_BYTES)
-        if self._is_verified[first:last].all():
-            return
-        with self.path.open("rb") as stream:
-            stream.seek(first * CHUNK_BYTES)
-            for index in range(first, last):
-                if zlib.crc32(stream.read(CHUNK_BYTES)) != self._record.chunk_crc32[index]:
-                    raise damaged_chunk(self.path, index)
-                self._is_verified[index] = True
-
-
-@lru_cache(maxsize=MAX_MAPPED_FILES)
-def _map_array(file: MappedArray) -> tuple[NDArray[np.unsignedinteger], int]:
-    """A file's array, and the byte at which it begins; few are mapped at a time.
-
-    A map holds a file descriptor, and there are usually no more than a thousand.
-    """
-    file.verify(0, min(1, file.path.stat().st_size))
-    try:
-        mapped = np.load(file.path, mmap_mode="r", allow_pickle=False)
-    except (ValueError, EOFError) as error:
-        raise DamagedFileError(f"{file.path} isn't a NumPy file: {error}") from None
-    if mapped.ndim != 1 or mapped.dtype.kind != "u":
-        raise DamagedFileError(f"{file.path} must hold one row of unsigned numbers")
-    return mapped.view(np.ndarray), mapped.offset
 
 
 @dataclass(frozen=True)
@@ -163,9 +105,11 @@ class Shard:
             MissingFileError: one is gone.
             DamagedFileError: one was cut short or extended.
         """
+        counts = record.counts
+        lengths = (counts.tokens, counts.sentences + 1, counts.documents + 1)
         files = {
-            part: MappedArray(shard_path(folder, record.name, part), record.files[part])
-            for part in PARTS
+            part: MappedArray(shard_path(folder, record.name, part), record.files[part], length)
+            for part, length in zip(PARTS, lengths, strict=True)
         }
         return cls(record, files)
 
@@ -252,15 +196,13 @@ class ShardSet:
             for record in manifest.shards:
                 for part, file in record.files.items():
                     verify_file(shard_path(folder, record.name, part), file)
-        shards = {
-            record.name: (record.split, Shard.open(folder, record)) for record in manifest.shards
-        }
-        counts = MappedArray(folder / TOKEN_COUNTS, manifest.token_counts)
+        shards = [Shard.open(folder, record) for record in manifest.shards]
+        counts = MappedArray(folder / TOKEN_COUNTS, manifest.token_counts, manifest.vocab_size)
         shard_set = cls(
             folder=folder,
             manifest=manifest,
-            train=tuple(shard for split, shard in shards.values() if split == "train"),
-            held_out=tuple(shard for split, shard in shards.values() if split == "held-out"),
+            train=tuple(shard for shard in shards if shard.record.split == "train"),
+            held_out=tuple(shard for shard in shards if shard.record.split == "held-out"),
             token_counts=np.array(counts.read()),
         )
         if verify == "all":
@@ -295,18 +237,23 @@ def read_manifest(folder: Path) -> ShardsManifest:
 
     Raises:
         MissingFileError: there is no manifest, or `prepare` isn't finished.
-        DamagedFileError: it can't be read.
+        DamagedFileError: it isn't what `prepare` writes.
+        StorageError: the disk refused.
     """
     path = folder / MANIFEST
-    if not path.is_file():
+    with storage_errors(path, "read"):
+        is_finished, is_begun = path.is_file(), (folder / PLAN).is_file()
+    if not is_finished:
         what = "is not finished; run the same `bertkit prepare` again"
-        if not (folder / PLAN).is_file():
+        if not is_begun:
             what = "has no shards; name a folder that `bertkit prepare` wrote"
         raise MissingFileError(f"{folder} {what}")
     try:
         return ShardsManifest.model_validate(read_json(path, limit_bytes=1 << 30))
     except ValidationError as error:
-        raise DamagedFileError(f"{path} isn't a manifest of shards: {error}") from None
+        raise DamagedFileError(
+            f"{path} isn't a manifest of shards: {describe_validation(error)}"
+        ) from None
 
 
 def shard_path(folder: Path, name: str, part: str) -> Path:
@@ -317,10 +264,3 @@ def shard_path(folder: Path, name: str, part: str) -> Path:
 def choose_dtype(vocab_size: int) -> np.dtype[np.unsignedinteger]:
     """The smallest unsigned type that holds each id of a vocabulary."""
     return np.dtype(np.min_scalar_type(vocab_size - 1))
-
-
-def write_array(path: Path, array: NDArray[np.unsignedinteger]) -> FileRecord:
-    """Write a `.npy` file durably."""
-    buffer = io.BytesIO()
-    np.save(buffer, array, allow_pickle=False)
-    return write_file(path, buffer.getbuffer())

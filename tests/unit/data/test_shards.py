@@ -6,8 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bertkit.base.errors import DamagedFileError, MissingFileError
+from bertkit.base.errors import DamagedFileError, MissingFileError, StorageError
 from bertkit.base.files import CHUNK_BYTES, write_json
+from bertkit.data.mapped_array import write_array
 from bertkit.data.shards import (
     MANIFEST,
     PARTS,
@@ -20,7 +21,6 @@ from bertkit.data.shards import (
     SplitCounts,
     choose_dtype,
     shard_path,
-    write_array,
 )
 from bertkit.tokenization.engine import SPECIAL_TOKENS
 from bertkit.tokenization.tokenizer import Tokenizer
@@ -157,6 +157,37 @@ def test_a_file_of_another_kind_is_refused(folder):
     write_json(folder / MANIFEST, manifest)
     with pytest.raises(DamagedFileError, match="one row of unsigned numbers"):
         ShardSet.open(folder).train[0].tokens(0, 1)
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "message"),
+    [
+        (("files",), {}, "shards.0.files: expected tokens, sentences, documents, got none"),
+        (("name",), "../../other/parts/train-00000-000", "shards.0.name: String should match"),
+        (("name",), "train-00000-000\n", "shards.0.name: String should match"),
+        (("counts", "tokens"), -5, "shards.0.counts.tokens: Input should be greater"),
+        (("counts", "tokens"), 7, "tokens.npy holds 1,572,864 numbers and should hold 7;"),
+        (("counts", "sentences"), 7, "sentences.npy holds 393,217 numbers and should hold 8;"),
+        (("counts", "documents"), 7, "documents.npy holds 24,577 numbers and should hold 8;"),
+        (("files", "tokens", "chunk_crc32"), [], r"tokens\.npy has 0 checksums and should have 4"),
+    ],
+)
+def test_the_manifest_isnt_trusted(folder, place, value, message):
+    manifest = json.loads((folder / MANIFEST).read_text())
+    *above, last = place
+    record = manifest["shards"][0]
+    for key in above:
+        record = record[key]
+    record[last] = value
+    write_json(folder / MANIFEST, manifest)
+    with pytest.raises(DamagedFileError, match=message) as caught:
+        touch(ShardSet.open(folder))
+    assert len(str(caught.value).splitlines()) == 1
+
+
+def test_a_path_that_the_system_refuses_is_an_error(folder):
+    with pytest.raises(StorageError, match="File name too long"):
+        ShardSet.open(folder / ("a" * 300))
 
 
 def test_few_files_are_mapped_at_a_time(folder):

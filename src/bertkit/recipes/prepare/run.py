@@ -24,6 +24,7 @@ from bertkit.base.errors import (
 )
 from bertkit.base.files import make_folder, remove_folder, verify_file, verify_size, write_json
 from bertkit.base.progress import show_progress
+from bertkit.data.mapped_array import write_array
 from bertkit.data.readers import open_corpus
 from bertkit.data.readers.document import ReadReport
 from bertkit.data.readers.sources import Source
@@ -37,7 +38,6 @@ from bertkit.data.shards import (
     Split,
     SplitCounts,
     read_manifest,
-    write_array,
 )
 from bertkit.recipes.prepare.plan import Plan, check_output, group_sources, make_plan
 from bertkit.recipes.prepare.pool import run_in_processes

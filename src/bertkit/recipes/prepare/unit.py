@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from bertkit.base.errors import DamagedFileError
 from bertkit.base.files import FileRecord, read_json, write_json
 from bertkit.base.settings import describe_validation
+from bertkit.data.mapped_array import write_array
 from bertkit.data.readers import read_source
 from bertkit.data.readers.document import Document, ReadReport
 from bertkit.data.readers.sources import Source
@@ -22,7 +23,6 @@ from bertkit.data.shards import (
     SplitCounts,
     choose_dtype,
     shard_path,
-    write_array,
 )
 from bertkit.recipes.prepare.settings import PrepareSettings
 from bertkit.tokenization.tokenizer import Tokenizer

@@ -104,6 +104,38 @@ def test_other_peoples_folders_are_never_replaced(
     assert run(corpus, "--output", corpus, "--overwrite") == 2
     assert "holds something else than a tokenizer" in capsys.readouterr().err
     assert (corpus / "one.txt").read_text() == TEXT
+    output = tmp_path / "tokenizer"
+    assert run(corpus, "--output", output) == 0
+    (output / "thesis.txt").write_text("mine")
+    capsys.readouterr()
+    assert run(corpus, "--output", output, "--overwrite") == 2
+    assert "something else than a tokenizer (thesis.txt); name" in capsys.readouterr().err
+    assert (output / "thesis.txt").read_text() == "mine"
+    for name in ("thesis.txt", "training.json"):
+        (output / name).unlink()
+    assert run(corpus, "--output", output, "--overwrite") == 2
+    assert "something else than a tokenizer (no training.json)" in capsys.readouterr().err
+
+
+def test_an_output_that_cant_be_written_is_refused_before_the_work(
+    corpus: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("bertkit.recipes.train_tokenizer.run.open_corpus", None)
+    (tmp_path / "file").write_text("")
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    for output, message in [
+        (".", "is the current folder or a mount; name a folder in it"),
+        (tmp_path / "file", "is a file where a folder is to be written"),
+        (tmp_path / "file" / "tokenizer", "can't be written: Not a directory"),
+        (tmp_path / ("a" * 300), "can't be read: File name too long"),
+    ]:
+        assert run(corpus, "--output", output) == 2
+        assert message in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -53,9 +53,7 @@ class Checksums:
     def update(self, data: bytes | memoryview) -> None:
         """Take the next bytes into account."""
         view = memoryview(data)
-        view = (
-            view.cast("B") if view.nbytes else view[:0]
-        )  # an empty view of wider items has no cast
+        view = view.cast("B") if view.nbytes else view[:0]  # an empty one may have no cast
         self._sha256.update(view)
         while view:
             filled = self._size_bytes % CHUNK_BYTES
@@ -149,16 +147,20 @@ def durable_folder(path: Path) -> Iterator[Path]:
 
     The files in it must be written through this module; an older `path` is replaced. Two renames
     do that: a machine that stops between them leaves the old folder under `.replaced`, and the
-    next call puts it back.
+    next call puts it back. Where `path` is a link, the folder that it leads to is replaced.
 
     Raises:
-        StorageError: the disk refused, or `path` is a file; an older `path` is untouched.
+        StorageError: the disk refused, or `path` can't be replaced, being a file, a mount point or
+            the current folder; an older `path` is untouched.
     """
+    path = Path(os.path.realpath(path))
     temporary = path.with_name(path.name + TEMPORARY_SUFFIX)
     replaced = path.with_name(path.name + REPLACED_SUFFIX)
     with storage_errors(path, "written"):
         if path.exists() and not path.is_dir():
             raise StorageError(f"{path} is a file where a folder is to be written; name another")
+        if path.is_mount() or path == Path.cwd():
+            raise StorageError(f"{path} is the current folder or a mount; name a folder in it")
         _put_back(replaced, path)
         remove_folder(temporary)
         temporary.mkdir(parents=True)
@@ -262,9 +264,8 @@ def verify_file(path: Path, record: FileRecord) -> None:
         while data := stream.read(CHUNK_BYTES):
             checksums.update(data)
     seen = checksums.record()
-    for index, (expected, found) in enumerate(
-        zip(record.chunk_crc32, seen.chunk_crc32, strict=False)
-    ):
+    pairs = zip(record.chunk_crc32, seen.chunk_crc32, strict=False)
+    for index, (expected, found) in enumerate(pairs):
         if expected != found:
             raise damaged_chunk(path, index)
     if seen.sha256 != record.sha256:

@@ -272,6 +272,33 @@ def test_a_folder_that_a_crash_left_aside_is_put_back(tmp_path):
     assert list_names(tmp_path) == ["checkpoint"]
 
 
+def test_a_folder_that_a_link_leads_to_is_replaced_and_the_link_stays(tmp_path):
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    for content in (b"old", b"new"):
+        with durable_folder(tmp_path / "link") as folder:
+            write_file(folder / "a", content)
+        assert (tmp_path / "real" / "a").read_bytes() == content
+    assert (tmp_path / "link").is_symlink()
+    assert list_names(tmp_path) == ["link", "real"]
+
+
+def test_the_current_folder_and_a_mount_are_not_replaced(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with (
+        pytest.raises(StorageError, match="is the current folder or a mount"),
+        durable_folder(Path()),
+    ):
+        pass
+    monkeypatch.undo()
+    monkeypatch.setattr(Path, "is_mount", lambda path: path == tmp_path)
+    with (
+        pytest.raises(StorageError, match="is the current folder or a mount"),
+        durable_folder(tmp_path),
+    ):
+        pass
+    assert list_names(tmp_path) == []
+
+
 def test_a_folder_does_not_replace_a_file(old):
     with pytest.raises(StorageError, match="is a file where a folder"), durable_folder(old):
         pytest.fail("the block must not begin")

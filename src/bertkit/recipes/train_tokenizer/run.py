@@ -6,16 +6,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bertkit.base.errors import SettingsError
-from bertkit.base.files import FileRecord, durable_folder, write_json
+from bertkit.base.files import FileRecord, durable_folder, storage_errors, write_json
 from bertkit.base.progress import show_progress
 from bertkit.data.readers import Corpus, open_corpus
 from bertkit.data.readers.document import ReadReport
 from bertkit.recipes.train_tokenizer.settings import TrainTokenizerSettings
+from bertkit.tokenization.folder import CONFIG_FILE, ENGINE_FILE, VOCABULARY_FILE
 from bertkit.tokenization.tokenizer import Tokenizer
 from bertkit.tokenization.training import build_vocabulary
 from bertkit.tokenization.word_counts import WordCounts, count_words
 
 FACTS_FILE = "training.json"
+OWN_FILES = {VOCABULARY_FILE, ENGINE_FILE, CONFIG_FILE, FACTS_FILE}
 
 
 @dataclass(frozen=True)
@@ -53,27 +55,28 @@ def train_tokenizer(
         overwrite: replace an older tokenizer there.
 
     Raises:
-        SettingsError: `output` is in use, or `vocab_size` can't hold the characters.
+        SettingsError: `output` holds something, or `vocab_size` can't hold the characters.
         MissingFileError: an input matches nothing.
         InputError: the input holds no word, or is faulty and `strict` is set.
         StorageError: the disk refused.
     """
     started = time.monotonic()
     check_output(output, overwrite=overwrite)
-    corpus = open_corpus(inputs, settings)
-    with show_progress("Counting words", corpus.size_bytes, is_bytes=True) as progress:
-        corpus.advance = progress.advance
-        word_counts = count_words(iterate_lines(corpus), settings)
-    with show_progress("Merging pieces", settings.vocab_size) as progress:
-        vocabulary = build_vocabulary(word_counts, settings, progress.advance)
-    result = TrainTokenizerResult(
-        folder=output,
-        tokenizer=Tokenizer(vocabulary, settings.tokenizer_settings()),
-        word_counts=word_counts,
-        report=corpus.report,
-        elapsed_seconds=time.monotonic() - started,
-    )
-    write_result(result, inputs, settings)
+    with durable_folder(output) as folder:  # what can't be written is known before the work
+        corpus = open_corpus(inputs, settings)
+        with show_progress("Counting words", corpus.size_bytes, is_bytes=True) as progress:
+            corpus.advance = progress.advance
+            word_counts = count_words(iterate_lines(corpus), settings)
+        with show_progress("Merging pieces", settings.vocab_size) as progress:
+            vocabulary = build_vocabulary(word_counts, settings, progress.advance)
+        result = TrainTokenizerResult(
+            folder=output,
+            tokenizer=Tokenizer(vocabulary, settings.tokenizer_settings()),
+            word_counts=word_counts,
+            report=corpus.report,
+            elapsed_seconds=time.monotonic() - started,
+        )
+        write_result(folder, result, inputs, settings)
     return result
 
 
@@ -81,13 +84,18 @@ def check_output(output: Path, *, overwrite: bool) -> None:
     """Refuse an output folder in which something would be lost.
 
     Raises:
-        SettingsError: it isn't empty, and isn't a tokenizer that may be overwritten.
+        SettingsError: it holds something else than a tokenizer, or one that may not be overwritten.
+        StorageError: the disk refused.
     """
-    if not output.exists() or (output.is_dir() and not any(output.iterdir())):
-        return
-    if not (output / FACTS_FILE).is_file():
-        raise SettingsError(f"{output} holds something else than a tokenizer; name a new folder")
-    if not overwrite:
+    with storage_errors(output, "read"):
+        names = {path.name for path in output.iterdir()} if output.is_dir() else set()
+    strangers = sorted(names - OWN_FILES)
+    if strangers or (names and FACTS_FILE not in names):
+        found = ", ".join(strangers[:3] + ["…"] * (len(strangers) > 3)) or f"no {FACTS_FILE}"
+        raise SettingsError(
+            f"{output} holds something else than a tokenizer ({found}); name a new folder"
+        )
+    if names and not overwrite:
         raise SettingsError(f"{output} holds a tokenizer; add --overwrite or name a new folder")
 
 
@@ -98,16 +106,18 @@ def iterate_lines(corpus: Corpus) -> Iterator[str]:
 
 
 def write_result(
-    result: TrainTokenizerResult, inputs: Sequence[str], settings: TrainTokenizerSettings
+    folder: Path,
+    result: TrainTokenizerResult,
+    inputs: Sequence[str],
+    settings: TrainTokenizerSettings,
 ) -> None:
     """Write the tokenizer's files, and beside them what they were made from and their checksums.
 
     Raises:
         StorageError: the disk refused.
     """
-    with durable_folder(result.folder) as folder:
-        records = result.tokenizer.save(folder)
-        write_json(folder / FACTS_FILE, describe(result, inputs, settings, records))
+    records = result.tokenizer.save(folder)
+    write_json(folder / FACTS_FILE, describe(result, inputs, settings, records))
 
 
 def describe(

@@ -4,9 +4,10 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any, BinaryIO
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, BinaryIO
 
+from bertkit.base.errors import StorageError
 from bertkit.data.decompression import COMPRESSIONS, classify
 from bertkit.data.readers.document import Document, ReadReport
 from bertkit.data.readers.jsonl import document_of
@@ -14,13 +15,20 @@ from bertkit.data.readers.lines import decode_text
 from bertkit.data.readers.settings import ReaderSettings
 from bertkit.data.readers.sources import Source
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 ROWS_AT_ONCE = 1024
 
 
 def read_documents(
     source: Source, settings: ReaderSettings, report: ReadReport
 ) -> Iterator[Document]:
-    """A document for each row; each is its own group."""
+    """A document for each row; each is its own group.
+
+    Raises:
+        StorageError: the temporary copy of a compressed file can't be written.
+    """
     import pyarrow as pa
 
     number = 0
@@ -29,8 +37,10 @@ def read_documents(
             for value in read_column(stream, source, settings.field, report):
                 number += 1
                 place = f"{source.name}:{number:,}"
-                text = decode_text(value, place, report) if isinstance(value, bytes) else value
+                text = None if value is None else decode_text(value, place, report)
                 yield from document_of(text, place, report)
+    except StorageError:  # of the copy, not of the source
+        raise
     except (pa.ArrowException, OSError) as error:
         source.count_fault(report, *classify(error))
     if not number and not source.is_faulty:
@@ -40,42 +50,61 @@ def read_documents(
 @contextmanager
 def open_seekable(source: Source, report: ReadReport) -> Iterator[BinaryIO]:
     """The content as a file that can be read from any place; what can't be is copied first."""
-    if source.path is not None and source.path.suffix.lower() not in COMPRESSIONS:
+    if source.path is not None and not needs_copy(source):
         with source.path.open("rb") as file:
             yield file
         return
-    with source.open(report) as stream, tempfile.TemporaryFile() as copy:
-        shutil.copyfileobj(stream, copy)
+    try:
+        with source.open(report) as stream, ExitStack() as stack:
+            copy = stack.enter_context(tempfile.TemporaryFile())
+            shutil.copyfileobj(stream, copy)
+            copy.flush()
+            kept = stack.pop_all()
+    except OSError as error:
+        raise StorageError(
+            f"the temporary copy of {source.name} can't be written ({error.strerror});"
+            " set TMPDIR to a folder with room for it"
+        ) from error
+    with kept:
         yield copy
+
+
+def needs_copy(source: Source) -> bool:
+    """Whether the content can only be read from its beginning on."""
+    return source.path is None or source.path.suffix.lower() in COMPRESSIONS
 
 
 def read_column(
     stream: BinaryIO, source: Source, name: str, report: ReadReport
-) -> Iterator[bytes | object]:
+) -> Iterator[bytes | None]:
     """The values of a column; strings as bytes, for they may be invalid UTF-8."""
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
-    if not stream.seek(0, os.SEEK_END):
+    # What is missing of a copy was counted when it was made.
+    if source.is_faulty or not stream.seek(0, os.SEEK_END):
         return
     stream.seek(0)
     file = pq.ParquetFile(stream)
     num_rows = file.metadata.num_rows
-    if name not in file.schema_arrow.names:
+    if fault := find_fault(file.schema_arrow, name):
         source.is_faulty = True
-        report.add("missing-field", f"{source.name} (all rows)", num_rows)
+        report.add(fault, f"{source.name} (all rows)", num_rows)
         return
     for batch in file.iter_batches(batch_size=ROWS_AT_ONCE, columns=[name]):
-        if source.advance is not None:
+        if source.advance is not None and not needs_copy(source):
             source.advance(round((source.size_bytes or 0) * len(batch) / num_rows))
-        yield from _as_bytes(batch.column(0)).to_pylist()
+        yield from batch.column(0).cast(pa.large_binary()).to_pylist()
 
 
-def _as_bytes(column: Any) -> Any:
-    """A column of strings as one of bytes; another one as it is."""
+def find_fault(schema: "pa.Schema", name: str) -> str | None:
+    """The outcome of all rows where there is no such column, or one that isn't text."""
     import pyarrow as pa
 
-    if pa.types.is_dictionary(column.type):
-        column = column.dictionary_decode()
-    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
-        return column.cast(pa.large_binary())
-    return column
+    if name not in schema.names:
+        return "missing-field"
+    kind = schema.types[schema.names.index(name)]
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    strings = {pa.string(), pa.large_string(), pa.string_view()}
+    is_text = kind in strings | {pa.binary(), pa.large_binary(), pa.binary_view(), pa.null()}
+    return None if is_text else "wrong-type"

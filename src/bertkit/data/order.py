@@ -6,7 +6,7 @@ on the corpus. Finding the place of a late example replans the windows before it
 beside training on them.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 from bertkit.base.errors import InputError
 
 WINDOW_TOKENS = 100_000_000
+# Which draws a generator is for, as in `objectives/`; part of its key.
+SHARD_ORDER, EXAMPLE_ORDER = 3, 4
 
 
 @dataclass(frozen=True)
@@ -80,14 +82,16 @@ class ExampleOrder:
         """
         return [self._find_window(place).example(place) for place in range(start, start + count)]
 
-    def first_epoch(self) -> list[PlannedExample]:
-        """All examples of epoch 0."""
-        examples = []
+    def first_epoch(self) -> Iterator[PlannedExample]:
+        """All examples of epoch 0; a window is planned when it is reached.
+
+        Raises:
+            InputError: the shards have not one example.
+        """
         place = 0
         while (window := self._find_window(place)).epoch == 0:
-            examples += [window.example(number) for number in range(place, window.stop)]
+            yield from (window.example(number) for number in range(place, window.stop))
             place = window.stop
-        return examples
 
     def _find_window(self, place: int) -> _Window:
         """The window that holds an example, planned anew unless it is the last one used."""
@@ -111,7 +115,8 @@ class ExampleOrder:
         shards = np.repeat(list(plans), [len(rows) for rows in plans.values()])
         indices = np.concatenate([np.arange(len(rows)) for rows in plans.values()])
         if self.is_shuffled:
-            order = np.random.default_rng((self.seed, epoch, number)).permutation(len(shards))
+            generator = np.random.default_rng((self.seed, EXAMPLE_ORDER, epoch, number))
+            order = generator.permutation(len(shards))
             shards, indices = shards[order], indices[order]
         return _Window(first, plans, shards, indices, epoch)
 
@@ -119,7 +124,7 @@ class ExampleOrder:
         """The shards in this epoch's order, in groups of bounded size."""
         order = np.arange(len(self.shard_sizes))
         if self.is_shuffled:
-            order = np.random.default_rng((self.seed, epoch)).permutation(order)
+            order = np.random.default_rng((self.seed, SHARD_ORDER, epoch)).permutation(order)
         groups: list[list[int]] = []
         size = 0
         for shard in order.tolist():

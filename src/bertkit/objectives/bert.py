@@ -33,7 +33,8 @@ from bertkit.objectives.sentence_pairs import (
     PairPlanner,
 )
 
-# Which draws a generator is for; part of its key, so that no two uses share their numbers.
+# Which draws a generator is for; part of its key, so that no two uses share their numbers. The
+# order of examples has its own, in `data/order.py`.
 PLANNING, MASKING = 1, 2
 
 

@@ -16,7 +16,7 @@ def build(seed: int = 0, window_tokens: int = 25, **changes) -> ExampleOrder:
 
 
 def test_an_epoch_has_each_example_once_and_the_row_of_its_plan():
-    examples = build().first_epoch()
+    examples = list(build().first_epoch())
     names = {(e.key.shard, e.key.index) for e in examples}
     assert len(examples) == len(names) == 3 + 4 + 5 + 6 + 7
     assert all(e.row.tolist() == [e.key.epoch, e.key.shard, e.key.index] for e in examples)
@@ -48,6 +48,9 @@ def test_only_the_shards_of_a_window_are_planned_at_once():
         return rows_of(epoch, shard)
 
     ExampleOrder([10] * 5, plan, seed=0, window_tokens=20).examples(0, 1)
+    assert len(planned) == 2
+    planned.clear()
+    next(ExampleOrder([10] * 5, plan, seed=0, window_tokens=20).first_epoch())
     assert len(planned) == 2
 
 

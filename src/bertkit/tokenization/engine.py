@@ -20,7 +20,8 @@ PAD, UNK, CLS, SEP, MASK = "[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"
 SPECIAL_TOKENS = (PAD, UNK, CLS, SEP, MASK)
 CONTINUATION = "##"
 MAX_WORD_CHARS = 100  # a longer word is [UNK]
-MAX_KNOWN_CHUNKS = 1 << 18  # some 50 MB
+MAX_KNOWN_CHUNKS = 1 << 18
+MAX_KNOWN_IDS = 8  # a chunk of more is rarely met again, as in scripts without blanks
 
 SURROGATE = re.compile("[\ud800-\udfff]")
 PLAIN_WORD = re.compile(r"[A-Za-z0-9]+|[!-/:-@\[-`{-~‘’“”–—…]")
@@ -69,9 +70,9 @@ class KnownChunks(dict[str, tuple[int, ...]]):
     """Chunk of text between two blanks → its token ids; cuts what it is first asked for.
 
     Nothing in BERT's algorithm looks across a blank, so a text's ids are those of its chunks. A
-    full table is emptied, so its memory is bounded and it follows the text from one domain to the
-    next. A chunk of plain letters, digits and punctuation is put together from its words, which
-    are far fewer than the chunks.
+    full table is emptied, so its memory is bounded (50 MB of English, 150 MB at the worst) and it
+    follows the text from one domain to the next. A chunk of plain letters, digits and punctuation
+    is put together from its words, which are far fewer than the chunks.
     """
 
     def __init__(self, engine: Engine, max_chunks: int = MAX_KNOWN_CHUNKS) -> None:
@@ -81,7 +82,7 @@ class KnownChunks(dict[str, tuple[int, ...]]):
 
     def __missing__(self, chunk: str) -> tuple[int, ...]:
         ids = self._cut(chunk)
-        if len(chunk) <= MAX_WORD_CHARS:
+        if len(ids) <= MAX_KNOWN_IDS and len(chunk) <= MAX_WORD_CHARS:
             if len(self) >= self._max_chunks:
                 self.clear()
             self[chunk] = ids

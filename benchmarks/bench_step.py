@@ -32,7 +32,7 @@ from bertkit.nn.packing import length_mask
 from bertkit.objectives.bert import PreTrainingBatch, count_operations, score
 from bertkit.recipes.prepare.run import prepare
 from bertkit.recipes.prepare.settings import PrepareSettings
-from bertkit.recipes.pretrain.run import build_objective
+from bertkit.recipes.pretrain.job import build_objective
 from bertkit.recipes.pretrain.settings import PretrainSettings
 from bertkit.recipes.train_tokenizer.run import train_tokenizer
 from bertkit.recipes.train_tokenizer.settings import TrainTokenizerSettings

@@ -4,7 +4,8 @@
         --learning-rates 5e-4 1e-3 2e-3 --batch-sizes 16 32 64 --output grid-mini.json
 
 Every run sees as many tokens as the others; what differs is how many steps that is. The result is
-written after each run, and runs that it holds already are not done again.
+written after each run, and runs that it holds already are not done again; a file with another
+model's, budget's or corpus's grid is refused.
 """
 
 import argparse
@@ -14,6 +15,7 @@ from pathlib import Path
 
 import torch
 
+from bertkit.data.shards import ShardSet
 from bertkit.recipes.pretrain.run import pretrain
 from bertkit.recipes.pretrain.settings import PretrainSettings
 
@@ -33,12 +35,16 @@ def main() -> None:
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     results = json.loads(arguments.output.read_text()) if arguments.output.exists() else []
+    task = {"model": arguments.model, "tokens": arguments.tokens}
+    task["data"] = ShardSet.open(arguments.data).fingerprint
+    if any(row.items() & task.items() != task.items() for row in results):
+        parser.error(f"{arguments.output} holds another grid; name another --output")
     done = {(row["learning_rate"], row["batch_size"]) for row in results}
     for batch_size in arguments.batch_sizes:
         for learning_rate in arguments.learning_rates:
             if (learning_rate, batch_size) in done:
                 continue
-            results.append(run_point(arguments, learning_rate, batch_size))
+            results.append(task | run_point(arguments, learning_rate, batch_size))
             arguments.output.write_text(json.dumps(results, indent=1))
     print_table(results, arguments.learning_rates, arguments.batch_sizes)
 

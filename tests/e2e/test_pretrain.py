@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -38,7 +39,6 @@ def test_it_learns_more_than_the_most_frequent_word(workshop, trained):
     assert evaluations[-1]["mlm_perplexity"] == pytest.approx(
         2.718281828 ** evaluations[-1]["mlm_loss"], rel=1e-4
     )
-    assert 0.3 < evaluations[-1]["nsp_accuracy"] <= 1.0
 
 
 def test_tensorboard_gets_the_same_figures(trained):
@@ -205,7 +205,7 @@ def test_accumulation_and_whole_words_run(workshop, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("budget", "least", "most"), [(["--tokens", "3000"], 5, 9), (["--minutes", "0.1"], 1, 5000)]
+    ("budget", "least", "most"), [(["--tokens", "3000"], 5, 9), (["--minutes", "0.1"], 20, 5000)]
 )
 def test_other_budgets_become_steps_and_stay(workshop, tmp_path, budget, least, most, capsys):
     words = pretrain_words(workshop, tmp_path / "run", "--json", *budget)
@@ -254,6 +254,39 @@ def test_what_can_not_be_meant_is_one_line_and_exit_code_2(
     assert not (tmp_path / "run" / "checkpoints").exists()
 
 
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [("[1]", "holds a list"), ('{"type_vocab_size": 1}', "type_vocab_size must be at least 2")],
+)
+def test_a_model_file_that_can_not_be_meant(workshop, tmp_path, capsys, content, message):
+    (tmp_path / "odd.json").write_text(content)
+    words = pretrain_words(workshop, tmp_path / "run")
+    words[words.index("--model") + 1] = str(tmp_path / "odd.json")
+    assert main(words) == 2
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
+
+
+def test_text_of_unknown_words_only_is_refused(workshop, tmp_path, capsys):
+    (tmp_path / "foreign.txt").write_text("我喜歡喝茶。\n她打開門。\n\n" * 60)
+    command = f"prepare {tmp_path}/foreign.txt --tokenizer {workshop}/tokenizer --held-out 0.3"
+    assert main([*command.split(), "--output", f"{tmp_path}/shards"]) == 0
+    words = pretrain_words(workshop, tmp_path / "run")
+    words[words.index("--data") + 1] = str(tmp_path / "shards")
+    assert main(words) == 2
+    assert "has no known word to mask" in capsys.readouterr().err
+
+
+def test_a_finished_run_whose_log_is_lost_is_evaluated_again(workshop, trained, tmp_path, capsys):
+    copy = tmp_path / "copy"
+    shutil.copytree(trained, copy)
+    before = [row for row in rows(trained) if row["event"] == "eval"][-1]["loss"]
+    (copy / "log.jsonl").unlink()
+    assert main([*pretrain_words(workshop, copy, steps=400), "--json"]) == 0
+    metrics = json.loads(capsys.readouterr().out)["metrics"]
+    assert metrics["loss"] == pytest.approx(before, rel=1e-6)
+
+
 def test_a_folder_that_is_not_a_run_is_left_alone(workshop, tmp_path, capsys):
     (tmp_path / "notes.txt").write_text("mine")
     assert main(pretrain_words(workshop, tmp_path)) == 2
@@ -262,8 +295,6 @@ def test_a_folder_that_is_not_a_run_is_left_alone(workshop, tmp_path, capsys):
 
 
 def test_damaged_shards_are_named_before_they_are_used(workshop, tmp_path, capsys):
-    import shutil
-
     shutil.copytree(workshop / "shards", tmp_path / "shards")
     (path,) = (tmp_path / "shards").rglob("train-*.tokens.npy")
     content = bytearray(path.read_bytes())

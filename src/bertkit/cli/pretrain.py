@@ -67,7 +67,6 @@ def _show_dry_run(data: Path, settings: PretrainSettings, *, json: bool) -> None
         print(json_module.dumps(asdict(plan)))
         return
     pace = plan.pace
-    seconds = plan.num_steps * pace.step_seconds
     print(
         f"{settings.model}: {plan.num_parameters:,} parameters on {plan.device}, {plan.precision}\n"
         f"a step: {pace.step_seconds:.3f} s, {pace.tokens_per_step:,.0f} tokens"
@@ -75,5 +74,5 @@ def _show_dry_run(data: Path, settings: PretrainSettings, *, json: bool) -> None
         f" {plan.share_of_peak:.0%} of the matrix-product peak)\n"
         f"an evaluation: {pace.evaluation_seconds:.1f} s\n"
         f"memory: {pace.peak_memory_bytes / 1e9:.2f} GB at most so far\n"
-        f"the run: {plan.num_steps:,} steps, about {seconds / 60:,.1f} minutes"
+        f"the run: {plan.num_steps:,} steps, about {plan.seconds / 60:,.1f} minutes"
     )

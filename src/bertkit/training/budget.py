@@ -68,8 +68,20 @@ def measure_pace(job: Job[AnyBatch], settings: TrainingSettings, machine: Machin
     )
 
 
-def count_steps(job: Job[AnyBatch], settings: TrainingSettings, machine: Machine) -> int:
-    """The number of steps that the budget is, at least 1."""
+def count_steps(
+    job: Job[AnyBatch],
+    settings: TrainingSettings,
+    machine: Machine,
+    pace: Pace | None = None,
+) -> int:
+    """The number of steps that the budget is, at least 1.
+
+    Args:
+        job: what to train.
+        settings: with the budget.
+        machine: where it computes.
+        pace: of a step, where it is known; else a budget in minutes measures it, and pays for that.
+    """
     if settings.steps is not None:
         return settings.steps
     if settings.tokens is not None:
@@ -78,7 +90,7 @@ def count_steps(job: Job[AnyBatch], settings: TrainingSettings, machine: Machine
         ]
         return math.ceil(settings.tokens * SAMPLED_STEPS / sum(sampled))
     started = time.monotonic()
-    pace = measure_pace(job, settings, machine)
+    pace = pace or measure_pace(job, settings, machine)
     seconds = 60.0 * (DEFAULT_MINUTES if settings.minutes is None else settings.minutes)
     seconds -= time.monotonic() - started
     seconds *= 1.0 - CHECKPOINT_SHARE
@@ -86,11 +98,18 @@ def count_steps(job: Job[AnyBatch], settings: TrainingSettings, machine: Machine
 
 
 def seconds_per_step(pace: Pace, settings: TrainingSettings, budget_seconds: float) -> float:
-    """Time of a step with its share of the evaluations."""
+    """Time of a step with its share of the evaluations, for a run that takes the whole budget."""
     if settings.eval_every is not None:
         return pace.step_seconds + pace.evaluation_seconds / settings.eval_every
     evaluating = min(0.9 * budget_seconds, (NUM_EVALUATIONS + 1) * pace.evaluation_seconds)
     return pace.step_seconds * budget_seconds / max(1e-9, budget_seconds - evaluating)
+
+
+def seconds_of_run(pace: Pace, settings: TrainingSettings, num_steps: int) -> float:
+    """Time of all steps and evaluations."""
+    every = settings.eval_every or -(-num_steps // NUM_EVALUATIONS)
+    num_evaluations = 1 + -(-num_steps // every)
+    return num_steps * pace.step_seconds + num_evaluations * pace.evaluation_seconds
 
 
 def peak_memory_bytes(device: torch.device) -> int:

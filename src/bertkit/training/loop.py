@@ -5,6 +5,7 @@ seeds torch's default generator from (seed, step, micro-batch), and nothing belo
 dropout follows from them; a resumed run therefore needs no generator's state to go on bit for bit.
 """
 
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -28,6 +29,7 @@ from bertkit.training.signals import StopRequest, catch_stop_signals
 CHECKPOINT_INTERVAL_SECONDS = 300.0
 NUM_EVALUATIONS = 10
 MOST_SKIPPED_IN_A_ROW = 10
+AFTER_DIVERGENCE = "lower --learning-rate and begin again with another --output"
 
 
 class Batch(Protocol):
@@ -141,7 +143,8 @@ def fit(
 
     Raises:
         StoppedError: a signal came; a checkpoint is written.
-        NonFiniteError: too many steps in a row had a loss or gradient that isn't finite.
+        NonFiniteError: too many steps in a row had a loss or gradient that isn't finite, or the
+            held-out loss isn't.
         StorageError: the disk refused; the last checkpoint stays.
     """
     optimizer = build_optimizer(job.model, settings)
@@ -167,7 +170,7 @@ class _Loop(Generic[AnyBatch]):
 
     def go(self, state: RunState, log: RunLog, display: Display, stop: StopRequest) -> RunState:
         """Step, log, evaluate, save."""
-        eval_every = self.settings.eval_every or max(1, self.num_steps // NUM_EVALUATIONS)
+        eval_every = self.settings.eval_every or -(-self.num_steps // NUM_EVALUATIONS)
         saved_step, saved_at = state.step, time.monotonic()
         if state.step == 0:
             state = self._evaluate(state, log, display)
@@ -176,10 +179,11 @@ class _Loop(Generic[AnyBatch]):
             is_last = state.step == self.num_steps
             if state.step % eval_every == 0 or is_last:
                 state = self._evaluate(state, log, display)
-            if is_last or stop.is_set or self._is_checkpoint_due(state.step, saved_at):
+            is_stopping = stop.is_set  # read once: a signal may come between any two lines
+            if is_last or is_stopping or self._is_checkpoint_due(state.step, saved_at):
                 self._save(state, log)
                 saved_step, saved_at = state.step, time.monotonic()
-            if stop.is_set and not is_last:
+            if is_stopping and not is_last:
                 raise StoppedError(
                     f"stopped after step {saved_step:,} of {self.num_steps:,} with a checkpoint;"
                     " the same command goes on from there"
@@ -237,14 +241,18 @@ class _Loop(Generic[AnyBatch]):
         display.say(text)
         if state.num_skipped >= MOST_SKIPPED_IN_A_ROW:
             raise NonFiniteError(
-                f"{text}; that was {state.num_skipped} steps in a row:"
-                " lower --learning-rate and begin again from a checkpoint"
+                f"{text}; that was {state.num_skipped} steps in a row: {AFTER_DIVERGENCE}"
             )
 
     def _evaluate(self, state: RunState, log: RunLog, display: Display) -> RunState:
         started = time.monotonic()
         with mixed_precision(self.machine.device, self.machine.precision):
             metrics = self.job.evaluate()
+        if not math.isfinite(metrics["loss"]):
+            raise NonFiniteError(
+                f"after step {state.step:,} the held-out loss is {metrics['loss']};"
+                f" {AFTER_DIVERGENCE}"
+            )
         log.write("eval", state.step, tokens=state.tokens, **metrics)
         display.show_evaluation(state.step, metrics)
         best = metrics["loss"] if state.best_loss is None else state.best_loss

@@ -1,10 +1,13 @@
 """A run on disk: what it was begun with, and its checkpoints with all that resuming needs."""
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from filelock import FileLock, Timeout
 from pydantic import BaseModel, ConfigDict, ValidationError
 from torch import nn, optim
 
@@ -15,6 +18,7 @@ from bertkit.base.files import (
     make_folder,
     read_json,
     remove_folder,
+    storage_errors,
     write_json,
 )
 from bertkit.checkpoints.huggingface import read_safetensors, write_safetensors
@@ -33,6 +37,7 @@ RECORD_FILE = "settings.json"
 STATE_FILE = "run_state.json"
 OPTIMIZER_FILE = "optimizer.safetensors"
 LOG_FILE = "log.jsonl"
+LOCK_FILE = ".lock"
 
 
 class RunState(BaseModel):
@@ -61,6 +66,7 @@ class RunRecord(BaseModel):
     Attributes:
         settings: the recipe's settings.
         data_fingerprint: identifies the data.
+        model: the model's sizes, as its config has them.
         num_steps: steps of the whole run.
         versions: of the programs that matter to the bits.
     """
@@ -69,6 +75,7 @@ class RunRecord(BaseModel):
 
     settings: dict[str, Any]
     data_fingerprint: str
+    model: dict[str, Any]
     num_steps: int
     versions: dict[str, str]
 
@@ -87,9 +94,34 @@ class Run:
     @property
     def is_foreign(self) -> bool:
         """Whether the folder holds something that isn't a run."""
-        if (self.folder / RECORD_FILE).exists() or not self.folder.exists():
-            return False
-        return any(path.suffix != TEMPORARY_SUFFIX for path in self.folder.iterdir())
+        with storage_errors(self.folder, "read"):
+            if (self.folder / RECORD_FILE).exists() or not self.folder.exists():
+                return False
+            if not self.folder.is_dir():
+                return True
+            names = {path.name for path in self.folder.iterdir() if path.suffix != TEMPORARY_SUFFIX}
+        return bool(names - {LOCK_FILE})
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Hold the run for this process alone; the system lets go when the process ends.
+
+        Raises:
+            ResumeError: another process holds it.
+        """
+        make_folder(self.folder)
+        lock = FileLock(self.folder / LOCK_FILE)
+        try:
+            lock.acquire(timeout=0)
+        except Timeout:
+            raise ResumeError(
+                f"another process is training in {self.folder}; wait for it, or name another"
+                " --output"
+            ) from None
+        try:
+            yield
+        finally:
+            lock.release()
 
     def read_record(self) -> RunRecord | None:
         """What the run was begun with; None for a new run.
@@ -167,12 +199,8 @@ def check_resume(old: RunRecord, new: RunRecord) -> None:
     Raises:
         ResumeError: lists each difference.
     """
-    names = sorted((old.settings.keys() | new.settings.keys()) - MAY_CHANGE)
-    differences = [
-        f"{name}: {old.settings.get(name)!r} → {new.settings.get(name)!r}"
-        for name in names
-        if old.settings.get(name) != new.settings.get(name)
-    ]
+    differences = _list_changes(old.settings, new.settings)
+    differences += [f"model's {change}" for change in _list_changes(old.model, new.model)]
     if old.data_fingerprint != new.data_fingerprint:
         differences.append("data: the shards are not those it was begun with")
     if differences:
@@ -180,6 +208,21 @@ def check_resume(old: RunRecord, new: RunRecord) -> None:
             f"this run was begun with other settings ({'; '.join(differences)});"
             " use those again, or another --output"
         )
+
+
+def _list_changes(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
+    """What differs and may not, as `name: old → new`."""
+    names = sorted((old.keys() | new.keys()) - MAY_CHANGE)
+    return [
+        f"{name}: {old.get(name)!r} → {new.get(name)!r}"
+        for name in names
+        if old.get(name) != new.get(name)
+    ]
+
+
+def describe_other_machine(old: RunRecord, new: RunRecord) -> str:
+    """What keeps a resumed run from being the same bit for bit; empty where nothing does."""
+    return ", ".join(_list_changes(old.versions, new.versions))
 
 
 def has_same_budget(old: RunRecord, new: RunRecord) -> bool:

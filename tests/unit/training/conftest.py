@@ -17,5 +17,7 @@ def machine() -> Machine:
 @pytest.fixture
 def run(tmp_path: Path) -> Run:
     run = Run(tmp_path / "run")
-    run.write_record(RunRecord(settings={}, data_fingerprint="", num_steps=0, versions={}))
+    run.write_record(
+        RunRecord(settings={}, data_fingerprint="", model={}, num_steps=0, versions={})
+    )
     return run

@@ -1,6 +1,9 @@
 import json
+import math
 import os
 import signal
+from contextlib import nullcontext, suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,7 +19,8 @@ from bertkit.base.errors import (
 )
 from bertkit.checkpoints.huggingface import read_safetensors, write_safetensors
 from bertkit.checkpoints.run_folder import checkpoint_path, list_checkpoints, seal_checkpoint
-from bertkit.training.log import CLOCK_FIELDS, read_log
+from bertkit.training import loop
+from bertkit.training.log import CLOCK_FIELDS, RunLog, read_log
 from bertkit.training.loop import Job, Machine, derive_seed, fit, take_step
 from bertkit.training.optimizer import build_optimizer
 from bertkit.training.run import Run, RunState
@@ -186,6 +190,30 @@ def test_a_signal_ends_with_a_checkpoint_after_the_step(run, machine, number):
     assert state.step == 20
 
 
+def test_a_signal_between_any_two_lines_does_not_lose_the_checkpoint(run, machine, monkeypatch):
+    class LateRequest:
+        num_reads = 0
+
+        @property
+        def is_set(self) -> bool:
+            self.num_reads += 1
+            return self.num_reads > 1
+
+    monkeypatch.setattr(loop, "catch_stop_signals", lambda: nullcontext(LateRequest()))
+    with pytest.raises(StoppedError, match="after step 2 of 20"):
+        train(run, machine, 20)
+    assert run.newest_state().step == 2
+
+
+def test_a_held_out_loss_that_is_not_finite_ends_the_run(run, machine):
+    job = build_job(SETTINGS)
+    losses = iter([1.0, 0.9, math.nan])
+    job = replace(job, evaluate=lambda: {"loss": next(losses)})
+    with pytest.raises(NonFiniteError, match=r"after step 8 .*nan; lower --learning-rate"):
+        fit(job, SETTINGS, run=run, state=RunState(), num_steps=20, machine=machine)
+    assert run.newest_state().step == 5
+
+
 def test_a_second_ctrl_c_ends_at_once(run, machine):
     def send_twice(step: int) -> bool:
         if step == 6:
@@ -261,7 +289,28 @@ def test_the_log_is_cut_where_a_run_is_taken_up(run, machine):
     assert steps == [1, 2, 3, 4, 5, 6, 7]
 
 
-def test_a_damaged_log_is_named(run):
-    run.log_path.write_text("{}\nnot json\n{}\n")
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"{}\n",
+        b"not json\n",
+        b"\xff\n",
+        b"[1]\n",
+        b'{"event": "eval", "step": "1"}\n',
+        b"[" * 9000 + b"\n",
+    ],
+)
+def test_a_damaged_log_is_named(run, content):
+    run.log_path.write_bytes(b'{"event": "train", "step": 1}\n' + content)
     with pytest.raises(DamagedFileError, match=r"log\.jsonl"):
         read_log(run.log_path)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
+def test_a_full_disk_while_logging_is_told_as_such(run):
+    log = RunLog(run.log_path, 0)
+    log._stream.close()
+    with Path("/dev/full").open("a") as full, suppress(OSError):
+        log._stream = full
+        with pytest.raises(StorageError, match=r"log\.jsonl can't be written"), log:
+            log.write("train", 1, loss=1.0)

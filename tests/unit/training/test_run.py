@@ -1,14 +1,16 @@
 import pytest
 
-from bertkit.base.errors import DamagedFileError, ResumeError, SettingsError
+from bertkit.base.errors import DamagedFileError, ResumeError, SettingsError, StorageError
 from bertkit.training.device import choose_device, choose_precision
 from bertkit.training.run import Run, RunRecord, check_resume, has_same_budget
 from bertkit.training.settings import TrainingSettings
 
 
-def record(data: str = "a", **settings) -> RunRecord:
+def record(data: str = "a", model: dict | None = None, **settings) -> RunRecord:
     values = TrainingSettings(**settings).model_dump(mode="json")
-    return RunRecord(settings=values, data_fingerprint=data, num_steps=10, versions={})
+    return RunRecord(
+        settings=values, data_fingerprint=data, model=model or {}, num_steps=10, versions={}
+    )
 
 
 def test_what_changed_is_listed():
@@ -19,6 +21,28 @@ def test_what_changed_is_listed():
     assert "seed: 0 → 3" in message
     assert "the shards are not those" in message
     assert "learning_rate" not in message
+
+
+def test_another_model_under_the_same_name_is_refused():
+    with pytest.raises(ResumeError, match="model's layers: 2 → 5"):
+        check_resume(record(model={"layers": 2}), record(model={"layers": 5}))
+
+
+def test_a_run_belongs_to_one_process_at_a_time(tmp_path):
+    run = tmp_path / "run"
+    with Run(run).locked():
+        with pytest.raises(ResumeError, match="another process is training"), Run(run).locked():
+            pass
+        assert not Run(run).is_foreign
+    with Run(run).locked():
+        pass
+
+
+def test_a_file_is_not_a_run(tmp_path):
+    (tmp_path / "run").write_text("mine")
+    assert Run(tmp_path / "run").is_foreign
+    with pytest.raises(StorageError, match="can't be read"):
+        _ = Run(tmp_path / ("a" * 300)).is_foreign
 
 
 def test_budget_and_rhythm_may_change():

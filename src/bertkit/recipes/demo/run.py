@@ -22,7 +22,8 @@ from bertkit.recipes.demo.baselines import NeighbourGuesser, neighbours
 from bertkit.recipes.demo.page import Accuracies, Example, Facts, build_report
 from bertkit.recipes.demo.settings import PREPARE_SETTINGS, TOKENIZER_SETTINGS, DemoSettings
 from bertkit.recipes.prepare.run import prepare
-from bertkit.recipes.pretrain.run import build_config, held_out_batches, pretrain
+from bertkit.recipes.pretrain.job import build_config, held_out_batches
+from bertkit.recipes.pretrain.run import pretrain
 from bertkit.recipes.pretrain.settings import PretrainSettings
 from bertkit.recipes.train_tokenizer.run import train_tokenizer
 from bertkit.reports.report import write_report

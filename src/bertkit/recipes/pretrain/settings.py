@@ -3,6 +3,7 @@
 from typing import Annotated, Any
 
 from pydantic import Field, model_validator
+from pydantic.config import JsonDict
 
 from bertkit.objectives.masking import MaskingSettings
 from bertkit.training.settings import Count, Positive, TrainingSettings
@@ -14,10 +15,13 @@ TUNED: dict[str, dict[str, Any]] = {
 }
 
 
-def _describe_tuned(name: str) -> str:
-    """Say in words what `TUNED` has for a setting."""
+BY_MODEL: JsonDict = {"depends_on": "model"}  # told to the reference: the default isn't one value
+
+
+def _describe_tuned(name: str, otherwise: float) -> str:
+    """Say in words what a setting is unless it is given."""
     values = ", ".join(f"{tuned[name]:g} for {model}" for model, tuned in TUNED.items())
-    return f"unless given, {values}."
+    return f"by default {values}, {otherwise:g} for any other model."
 
 
 class PretrainSettings(MaskingSettings, TrainingSettings):
@@ -28,10 +32,14 @@ class PretrainSettings(MaskingSettings, TrainingSettings):
         description="tiny, mini, small, medium, base, large, or a config.json with other sizes.",
     )
     batch_size: Count = Field(
-        32, description=f"Sequences of one optimiser step; {_describe_tuned('batch_size')}"
+        32,
+        description=f"Sequences of one optimiser step; {_describe_tuned('batch_size', 32)}",
+        json_schema_extra=BY_MODEL,
     )
     learning_rate: Positive = Field(
-        1e-4, description=f"Peak learning rate; {_describe_tuned('learning_rate')}"
+        1e-4,
+        description=f"Peak learning rate; {_describe_tuned('learning_rate', 1e-4)}",
+        json_schema_extra=BY_MODEL,
     )
     max_length: Annotated[int, Field(ge=8, le=512)] = Field(
         128, description="Tokens of an example, with [CLS] and [SEP]."

@@ -1,0 +1,46 @@
+"""What a run that is taken up keeps, and what is refused."""
+
+import pytest
+
+from bertkit.base.errors import ResumeError
+from bertkit.recipes.pretrain.run import decide_record
+from bertkit.recipes.pretrain.settings import PretrainSettings
+from bertkit.training.run import RunRecord
+
+
+def record(num_steps: int = 0, threads: str = "2", **settings) -> RunRecord:
+    return RunRecord(
+        settings=PretrainSettings(**settings).model_dump(mode="json"),
+        data_fingerprint="a",
+        model={},
+        num_steps=num_steps,
+        versions={"threads": threads},
+    )
+
+
+def decide(before: RunRecord | None, **settings) -> RunRecord:
+    """The job is not asked for where the budget is in steps."""
+    wanted = record(threads="1", **settings)
+    return decide_record(before, wanted, None, PretrainSettings(**settings), None)
+
+
+def test_a_new_run_gets_the_steps_that_were_asked_for():
+    assert decide(None, steps=40).num_steps == 40
+
+
+def test_an_unfinished_run_may_grow_and_not_shrink():
+    assert decide(record(40, steps=40), steps=60).num_steps == 60
+    with pytest.raises(ResumeError, match=r"has 40 steps, and the new budget is 6; .*only grow"):
+        decide(record(40, steps=40), steps=6)
+
+
+def test_the_same_budget_in_minutes_is_not_measured_again():
+    assert decide(record(77, minutes=2.0), minutes=2.0).num_steps == 77
+
+
+def test_another_machine_is_told_and_the_first_one_stays_on_record(capsys):
+    kept = decide(record(40, steps=40), steps=40)
+    assert "threads: '2' → '1'" in capsys.readouterr().err
+    assert kept.versions == {"threads": "2"}
+    decide(record(40, threads="1", steps=40), steps=40)
+    assert capsys.readouterr().err == ""

@@ -1,0 +1,82 @@
+"""Budgets become steps as they should, by a clock that the test turns."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from tests.unit.training.jobs import build_job
+
+from bertkit.training import budget
+from bertkit.training.budget import Pace, count_steps, measure_pace, seconds_of_run
+from bertkit.training.settings import DEFAULT_MINUTES, TrainingSettings
+
+STEP_SECONDS, EVALUATION_SECONDS = 0.5, 2.0
+MEASURING_SECONDS = 14 * STEP_SECONDS + EVALUATION_SECONDS
+PACE = Pace(STEP_SECONDS, EVALUATION_SECONDS, 12.0, 24.0, 1)
+
+
+@pytest.fixture
+def job(monkeypatch):
+    """A job whose steps and evaluations take time on a false clock."""
+    now = [1000.0]
+    monkeypatch.setattr(budget.time, "monotonic", lambda: now[0])
+    real = build_job(TrainingSettings(batch_size=12))
+
+    def score(model, batch):
+        now[0] += STEP_SECONDS
+        return real.score(model, batch)
+
+    def evaluate():
+        now[0] += EVALUATION_SECONDS
+        return real.evaluate()
+
+    return replace(real, score=score, evaluate=evaluate)
+
+
+def test_the_pace_is_what_the_clock_says(job, machine):
+    pace = measure_pace(job, TrainingSettings(batch_size=12), machine)
+    assert pace.step_seconds == pytest.approx(STEP_SECONDS)
+    assert pace.evaluation_seconds == pytest.approx(EVALUATION_SECONDS)
+    assert pace.tokens_per_step == 12
+    assert pace.operations_per_step == 24.0
+    assert pace.peak_memory_bytes > 1 << 20
+
+
+def test_measuring_leaves_the_weights_alone(job, machine):
+    before = [parameter.clone() for parameter in job.model.parameters()]
+    measure_pace(job, TrainingSettings(batch_size=12, learning_rate=1.0), machine)
+    assert all(map(torch.equal, before, job.model.parameters()))
+
+
+@pytest.mark.parametrize("minutes", [2.0, None])
+def test_minutes_pay_for_measuring_and_for_eleven_evaluations(job, machine, minutes):
+    settings = TrainingSettings(batch_size=12, minutes=minutes)
+    seconds = 0.98 * (60 * (minutes or DEFAULT_MINUTES) - MEASURING_SECONDS)
+    expected = int((seconds - 11 * EVALUATION_SECONDS) / STEP_SECONDS)
+    assert count_steps(job, settings, machine) == expected
+
+
+def test_frequent_evaluations_leave_fewer_steps(job, machine):
+    settings = TrainingSettings(batch_size=12, minutes=2.0, eval_every=1)
+    seconds = 0.98 * (120 - MEASURING_SECONDS)
+    expected = int(seconds / (STEP_SECONDS + EVALUATION_SECONDS))
+    assert count_steps(job, settings, machine) == expected
+
+
+def test_a_known_pace_is_not_measured_again(job, machine):
+    settings = TrainingSettings(batch_size=12, minutes=2.0)
+    untouched = replace(job, score=None, evaluate=None)
+    expected = int((0.98 * 120 - 11 * EVALUATION_SECONDS) / STEP_SECONDS)
+    assert count_steps(untouched, settings, machine, PACE) == expected
+
+
+def test_tokens_are_divided_by_those_of_a_step(job, machine):
+    assert count_steps(job, TrainingSettings(batch_size=12, tokens=121), machine) == 11
+    assert count_steps(job, TrainingSettings(batch_size=12, steps=7), machine) == 7
+
+
+@pytest.mark.parametrize(("eval_every", "evaluations"), [(1, 1001), (300, 5), (None, 11)])
+def test_the_time_of_a_run_has_its_evaluations(eval_every, evaluations):
+    settings = TrainingSettings(eval_every=eval_every)
+    expected = 1000 * STEP_SECONDS + evaluations * EVALUATION_SECONDS
+    assert seconds_of_run(PACE, settings, 1000) == pytest.approx(expected)

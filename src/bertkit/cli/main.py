@@ -69,7 +69,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         words, config_path = take_config_flag(words)
         app = build_app()
         if config_path is not None:
-            app.config = [ConfigDict(read_config(config_path), source=str(config_path))]
+            app.config = [ConfigDict(read_config(config_path, app), source=str(config_path))]
         if not words or words[0] in app.help_flags:
             load_commands(app)
         app(words, exit_on_error=False, print_error=False, result_action="return_none")
@@ -124,12 +124,12 @@ def take_config_flag(words: Sequence[str]) -> tuple[list[str], Path | None]:
     return rest, path
 
 
-def read_config(path: Path) -> dict[str, Any]:
+def read_config(path: Path, app: App) -> dict[str, Any]:
     """Read a TOML file of settings.
 
     Raises:
         MissingFileError: there is no such file.
-        SettingsError: it isn't TOML, or has a table that no command reads.
+        SettingsError: it isn't TOML, or has a table or a key that no command reads.
     """
     try:
         tables = tomllib.loads(read_text(path))
@@ -141,4 +141,19 @@ def read_config(path: Path) -> dict[str, Any]:
             f"{path} has tables or keys that no command reads: {', '.join(unknown)};"
             f" tables are {', '.join(COMMANDS)}"
         )
+    for name, table in tables.items():
+        if not isinstance(table, dict):
+            raise SettingsError(f"{path}: {name} must be a table, got {table!r}")
+        unread = sorted({key.replace("_", "-") for key in table} - list_flags(app, name))
+        if unread:
+            raise SettingsError(
+                f"{path}: the table {name} has keys that `bertkit {name}` doesn't read:"
+                f" {', '.join(unread)}"
+            )
     return tables
+
+
+def list_flags(app: App, name: str) -> set[str]:
+    """The flags of a command, without dashes before them."""
+    arguments = app[name].assemble_argument_collection()
+    return {flag.lstrip("-") for argument in arguments for flag in argument.names}

@@ -31,11 +31,13 @@ class BrewSettings(Settings):
 
 @pytest.fixture
 def calls(monkeypatch):
-    """The calls of a command named brew-coffee, which is the only one."""
+    """The calls of a command named brew-coffee; there is one other, wash-up."""
     seen = []
     source = "tests_unit_cli_brew"
     monkeypatch.setitem(sys.modules, source, build_command_module(source, seen))
-    monkeypatch.setattr(module, "COMMANDS", {"brew-coffee": f"{source}:brew_coffee"})
+    monkeypatch.setattr(
+        module, "COMMANDS", {"brew-coffee": f"{source}:brew_coffee", "wash-up": f"{source}:wash_up"}
+    )
     return seen
 
 
@@ -56,8 +58,12 @@ def build_command_module(name, seen):
             raise CAUSES[cause]
         seen.append((cups, output, settings))
 
+    def wash_up(*, hot: bool = False) -> None:
+        """Wash up."""
+
     command_module = ModuleType(name)
     command_module.brew_coffee = brew_coffee
+    command_module.wash_up = wash_up
     return command_module
 
 
@@ -107,11 +113,12 @@ def test_a_file_without_the_table_changes_nothing(calls, config):
     [
         ("[brew-tea]\nx = 1", "settings.toml has tables or keys that no command reads: brew-tea"),
         ("degrees = 3", "settings.toml has tables or keys that no command reads: degrees"),
-        ("[brew-coffee]\ndegree = 3", "degree"),
+        ("[brew-coffee]\ndegree = 3", "`bertkit brew-coffee` doesn't read: degree"),
+        ("[wash-up]\nhot = true\nsoup = 1", "`bertkit wash-up` doesn't read: soup"),
         ("[brew-coffee.settings]\ndegrees = 3", "settings"),
         ("[brew-coffee]\ndegrees = 300", "degrees: Input should be less than or equal to 100"),
         ("[brew-coffee]\ndegrees = 'hot'", "degrees: Input should be a valid integer"),
-        ("brew-coffee = 3", "must be a mapping"),
+        ("brew-coffee = 3", "brew-coffee must be a table, got 3"),
         ("[brew-coffee", "isn't TOML"),
     ],
 )

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from enum import Enum
 from pathlib import Path
 from types import NoneType
-from typing import Any, Literal, get_args, get_origin
+from typing import Any, Literal, NamedTuple, get_args, get_origin
 
 from cyclopts import App
 from cyclopts.argument import Argument
@@ -106,6 +106,7 @@ def render_config(app: App) -> str:
         for flag in flags:
             key, default = flag.name.removeprefix("--"), defaults[flag.name]
             is_set = default is not None and default is not inspect.Parameter.empty
+            is_set = is_set and not isinstance(default, DependsOn)
             lines.append(f"{key} = {to_toml(default)}" if is_set else f"# {key} =")
         lines.append("")
     return "\n".join([*lines[:-1], "```", ""])
@@ -117,6 +118,12 @@ def list_arguments(app: App, name: str) -> list[Argument]:
     return [argument for argument in arguments if argument.show]
 
 
+class DependsOn(NamedTuple):
+    """In place of a default that isn't one value."""
+
+    setting: str
+
+
 def find_defaults(app: App, name: str) -> dict[str, Any]:
     """Defaults by flag: those of the settings object that the command has as its own default."""
     chosen: dict[str, Any] = {}
@@ -125,6 +132,9 @@ def find_defaults(app: App, name: str) -> dict[str, Any]:
         default = argument.field_info.default
         if isinstance(default, Settings):
             chosen |= dict(default)
+            for field, info in type(default).model_fields.items():
+                if isinstance(extra := info.json_schema_extra, dict):
+                    chosen[field] = DependsOn(str(extra["depends_on"]))
         else:
             defaults[argument.name] = chosen.get(argument.field_info.name, default)
     return defaults
@@ -136,6 +146,8 @@ def describe_default(default: Any, is_required: bool) -> str:
         return "required"
     if default is None or default is inspect.Parameter.empty:
         return ""
+    if isinstance(default, DependsOn):
+        return f"by `--{default.setting}`"
     return f"`{to_toml(default)}`"
 
 

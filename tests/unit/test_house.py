@@ -11,7 +11,6 @@ import pytest
 import bertkit
 from bertkit.cli.main import COMMANDS
 from bertkit.data.readers import READERS
-from bertkit.objectives import OBJECTIVES
 
 PUBLIC_NAMES = [
     "BertConfig",
@@ -57,13 +56,6 @@ def test_each_reader_is_a_file_of_its_name():
     assert list_modules("bertkit.data.readers") - shared == {
         name.replace("-", "_") for name in READERS
     }
-
-
-@pytest.mark.parametrize("name", OBJECTIVES)
-def test_each_objective_is_a_file_of_its_name(name):
-    module, _, class_name = OBJECTIVES[name].partition(":")
-    assert module == f"bertkit.objectives.{name}"
-    assert hasattr(importlib.import_module(module), class_name)
 
 
 def test_public_names_are_these():

@@ -179,6 +179,43 @@ def test_a_huge_line_without_white_space_is_cut_between_characters(folder):
     assert report.counts == {"long-line": 1}
 
 
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"One.\n\0\nTwo.",
+        b"One." + b" " * (3 << 20) + b"\nTwo.",
+        b"One.\n" + b" " * (3 << 20) + b"Two.",
+    ],
+    ids=["NUL", "blanks behind", "blanks before"],
+)
+def test_only_a_blank_line_ends_a_document(folder, content):
+    assert read(write(folder / "a.txt", content))[0] == [("One.", "Two.")]
+
+
+@pytest.mark.parametrize("blank", [b"", b" " * (3 << 20), "\u3000".encode()])
+def test_a_blank_line_ends_a_document_however_long(folder, blank):
+    documents, report = read(write(folder / "a.txt", b"One.\n" + blank + b"\nTwo."))
+    assert documents == [("One.",), ("Two.",)]
+    assert report.counts == {}
+
+
+@pytest.mark.parametrize("limit", [1 << 20, 5, 6, 7])
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_every_line_end_is_one_wherever_reading_stops(folder, monkeypatch, end, limit):
+    monkeypatch.setattr("bertkit.data.readers.lines.LINE_LIMIT_BYTES", limit)
+    path = write(folder / "a.txt", "One.\nTwo.\n\nTri.\nFor.\n".replace("\n", end))
+    assert read(path)[0] == [("One.", "Two."), ("Tri.", "For.")]
+
+
+def test_lines_are_the_same_in_every_format(folder):
+    value = "A sentence\u2028goes\x0con\x85here\x1cand there.\rTwo.\r\nThree.\n"
+    write(folder / "a.txt", value)
+    write(folder / "b.jsonl", json.dumps({"text": value}))
+    write_parquet(folder / "c.parquet", text=[value])
+    lines = ("A sentence\u2028goes\x0con\x85here\x1cand there.", "Two.", "Three.")
+    assert read(folder) == ([lines] * 3, ReadReport())
+
+
 def test_a_long_document_is_cut_and_stays_in_one_group(folder, monkeypatch):
     monkeypatch.setattr(text, "DOCUMENT_LIMIT_CHARACTERS", 20)
     path = write(folder / "a.txt", "0123456789\n" * 5 + "\nother\n")

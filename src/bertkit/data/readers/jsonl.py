@@ -5,12 +5,12 @@ import re
 from collections.abc import Iterator
 
 from bertkit.data.readers.document import Document, ReadReport
-from bertkit.data.readers.lines import decode_text
+from bertkit.data.readers.lines import decode_text, mend_surrogates
 from bertkit.data.readers.settings import ReaderSettings
 from bertkit.data.readers.sources import Source
 
 RECORD_LIMIT_BYTES = 16 << 20
-SURROGATE = re.compile("[\ud800-\udfff]")
+LINE_END = re.compile(r"\r\n?|\n")  # as in plain text; `splitlines` knows eight more
 
 
 def read_documents(
@@ -59,10 +59,8 @@ def document_of(value: object, place: str, report: ReadReport) -> Iterator[Docum
         if "\0" in value:
             report.add("nul", place)
             value = value.replace("\0", "")
-        if SURROGATE.search(value):  # half of a character, as broken \u escapes leave behind
-            report.add("invalid-utf8", place)
-            value = SURROGATE.sub("\ufffd", value)
-        lines = tuple(line.strip() for line in value.splitlines() if line.strip())
+        value = mend_surrogates(value, place, report)
+        lines = tuple(line.strip() for line in LINE_END.split(value) if line.strip())
         if lines:
             yield Document(lines, place)
         else:

@@ -1,5 +1,6 @@
 """Lines of a file that may hold anything, in bounded memory."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -8,6 +9,7 @@ from bertkit.data.readers.sources import Source
 
 LINE_LIMIT_BYTES = 1 << 20
 WHITE_SPACE = (b" ", b"\t", b"\r")
+SURROGATE = re.compile("[\ud800-\udfff]")
 CONTINUATION_MASK, CONTINUATION_BYTE = 0xC0, 0x80  # UTF-8: a byte that goes on with a character
 
 
@@ -30,25 +32,37 @@ def read_lines(source: Source, report: ReadReport) -> Iterator[Line]:
     for number, content in read_raw_lines(source, report):
         is_empty = is_empty and not content.strip()
         place = f"{source.name}:{number:,}"
-        yield Line(decode_text(content, place, report).strip(), place)
+        text = decode_text(content, place, report).strip()
+        if text or b"\0" not in content:  # a line of NULs isn't blank: it ends no document
+            yield Line(text, place)
     if is_empty and not source.is_faulty:
         report.add("empty-file", source.name)
 
 
 def read_raw_lines(source: Source, report: ReadReport) -> Iterator[tuple[int, bytes]]:
-    """Lines with their numbers; one over the limit comes in pieces under the same number."""
+    """Lines with their numbers; one over the limit comes in pieces under the same number.
+
+    A line ends with LF, CR LF or CR. A blank piece is left out: it isn't a blank line.
+    """
     with source.open(report) as stream:
         rest, number, is_cut = b"", 1, False
         while piece := stream.readline(LINE_LIMIT_BYTES):
             content, rest = rest + piece, b""
-            if not piece.endswith(b"\n") and len(content) >= LINE_LIMIT_BYTES:
+            lines = content.splitlines(keepends=True)
+            if len(content) >= LINE_LIMIT_BYTES and not piece.endswith(b"\n"):
+                rest = lines.pop()
+            for line in lines:
+                if not is_cut or line.strip():
+                    yield number, line
+                number, is_cut = number + 1, False
+            if len(rest) >= LINE_LIMIT_BYTES and not rest.strip():
+                rest = b" "
+            elif len(rest) >= LINE_LIMIT_BYTES:
                 if not is_cut:
                     report.add("long-line", f"{source.name}:{number:,}")
                 is_cut = True
-                content, rest = cut_at_white_space(content)
-            yield number, content
-            if piece.endswith(b"\n"):
-                number, is_cut = number + 1, False
+                content, rest = cut_at_white_space(rest)
+                yield number, content
         if rest:
             yield number, rest
 
@@ -63,6 +77,14 @@ def decode_text(content: bytes, place: str, report: ReadReport) -> str:
     except UnicodeDecodeError:
         report.add("invalid-utf8", place)
         return content.decode("utf-8", errors="replace")
+
+
+def mend_surrogates(text: str, place: str, report: ReadReport) -> str:
+    """Replace and count halves of characters, as broken escapes leave behind."""
+    if SURROGATE.search(text):
+        report.add("invalid-utf8", place)
+        text = SURROGATE.sub("\ufffd", text)
+    return text
 
 
 def cut_at_white_space(content: bytes) -> tuple[bytes, bytes]:

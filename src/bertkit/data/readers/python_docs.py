@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from bertkit.data.docstrings import find_docstrings, find_paragraphs
 from bertkit.data.readers.document import Document, ReadReport
+from bertkit.data.readers.lines import mend_surrogates
 from bertkit.data.readers.settings import ReaderSettings
 from bertkit.data.readers.sources import Source
 
@@ -46,7 +47,8 @@ def read_documents(
     seen: set[str] = set()
     for name, group, texts in _read_texts(source, report):
         paragraphs = [text for docstring in texts for text in find_paragraphs(docstring)]
-        new = [text for text in dict.fromkeys(paragraphs) if text not in seen]
+        mended = (mend_surrogates(text, name, report) for text in dict.fromkeys(paragraphs))
+        new = [text for text in mended if text not in seen]
         seen.update(new)
         if len(new) < len(paragraphs):
             report.add("repeated-paragraph", name, len(paragraphs) - len(new))
@@ -54,9 +56,7 @@ def read_documents(
             yield Document(tuple(new), group)
 
 
-def _read_texts(
-    source: Source, report: ReadReport
-) -> Iterator[tuple[str, str, Iterator[str] | list[str]]]:
+def _read_texts(source: Source, report: ReadReport) -> Iterator[tuple[str, str, list[str]]]:
     """Name, group and texts of each document, not yet cleaned."""
     for name, text in sorted(read_topics(report).items()):
         yield f"{TOPICS}/{name}", TOPICS, [text]
@@ -66,8 +66,9 @@ def _read_texts(
             if source.advance is not None:
                 source.advance(len(content))
             if b'"""' in content or b"'''" in content:  # quick; what it loses is next to nothing
-                yield module.name, module.package, find_docstrings(content.decode("utf-8"))
-        except (OSError, UnicodeDecodeError) as error:
+                texts = list(find_docstrings(content.decode("utf-8")))
+                yield module.name, module.package, texts
+        except (OSError, ValueError, SyntaxError) as error:
             report.add("unreadable-source", f"{module.name} ({error})")
 
 

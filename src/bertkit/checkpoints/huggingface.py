@@ -4,8 +4,12 @@ The table says for each of our tensors which foreign ones it is made of; several
 their first dimension. Reading it from right to left writes the same folder back.
 """
 
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -14,9 +18,8 @@ from torch import Tensor
 
 from bertkit.base.errors import CheckpointError, DamagedFileError, MissingFileError
 from bertkit.base.files import make_folder, read_json, write_file, write_json
-from bertkit.checkpoints.run_folder import find_model_folder
+from bertkit.checkpoints.run_folder import CONFIG_FILE, find_model_folder
 
-CONFIG_FILE = "config.json"
 WEIGHTS_FILE = "model.safetensors"
 HEADER_LIMIT_BYTES = 8 << 20
 
@@ -70,6 +73,19 @@ COPIES = {
 # What isn't a weight, and the heads that a bare encoder leaves out.
 DROPPED = ("bert.embeddings.position_ids",)
 HEADS_PREFIX = "cls."
+# How folders of the first years, `bert-base-uncased` among them, name their norms.
+OLD_NORMS = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
+
+# Where a foreign name begins: the part of the model, as people count it.
+PARTS = {
+    "bert.embeddings": "encoder.embeddings",
+    "bert.encoder": "encoder.layers",
+    "bert.pooler": "pooler",
+    "cls.predictions": "masked_lm",
+    "cls.seq_relationship": "next_sentence",
+}
+
+Named = TypeVar("Named")
 
 
 def read_folder(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
@@ -80,19 +96,57 @@ def read_folder(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
 
     Raises:
         MissingFileError: no model is there.
+        CheckpointError: two tensors have one name.
         DamagedFileError: a file was cut short, altered, or isn't of its format.
     """
-    folder = find_model_folder(path)
+    folder = find_model_folder(path, reading=(CONFIG_FILE, WEIGHTS_FILE))
+    return read_config(folder), rename_tensors(read_safetensors(folder / WEIGHTS_FILE))
+
+
+def read_config(folder: Path) -> dict[str, Any]:
+    """Read a folder's `config.json`.
+
+    Raises:
+        MissingFileError: there is none.
+        DamagedFileError: it isn't one JSON object.
+    """
     config = read_json(folder / CONFIG_FILE, limit_bytes=1 << 20)
     if not isinstance(config, dict):
         raise DamagedFileError(f"{folder / CONFIG_FILE} must hold one JSON object")
-    tensors = read_safetensors(folder / WEIGHTS_FILE)
-    if not any(name.startswith("bert.") for name in tensors):
-        tensors = {
-            name if name.startswith(HEADS_PREFIX) else f"bert.{name}": tensor
-            for name, tensor in tensors.items()
-        }
-    return config, tensors
+    return config
+
+
+def rename_tensors(tensors: Mapping[str, Named]) -> dict[str, Named]:
+    """Put foreign names as the table has them: the `bert.` prefix present, norms by today's names.
+
+    Raises:
+        CheckpointError: two tensors come to have one name.
+    """
+    has_prefix = any(name.startswith("bert.") for name in tensors)
+    renamed: dict[str, Named] = {}
+    for name, tensor in tensors.items():
+        for old, new in OLD_NORMS.items():
+            name = name.replace(old, new)
+        if not has_prefix and not name.startswith(HEADS_PREFIX):
+            name = f"bert.{name}"
+        if name in renamed:
+            raise CheckpointError(f"two tensors mean {name}; the file must have one of them")
+        renamed[name] = tensor
+    return renamed
+
+
+def count_parameters(shapes: Mapping[str, tuple[int, ...]]) -> dict[str, int]:
+    """Number of parameters by part; tied copies aren't counted.
+
+    Args:
+        shapes: foreign names, `bert.` prefix present, and shapes.
+    """
+    parts: Counter[str] = Counter()
+    for name, shape in shapes.items():
+        if name not in DROPPED and COPIES.get(name) not in shapes:
+            beginning = ".".join(name.split(".")[:2])
+            parts[PARTS.get(beginning, name.split(".")[0])] += math.prod(shape)
+    return dict(parts)
 
 
 def write_folder(folder: Path, config: dict[str, Any], tensors: dict[str, Tensor]) -> None:
@@ -119,29 +173,24 @@ def import_tensors(
         source: where they came from, for messages.
 
     Raises:
-        CheckpointError: one message lists what is missing, left over, or of the wrong shape.
+        CheckpointError: one message lists what is missing, left over, of the wrong shape, or not
+            made of finite floating-point numbers.
     """
     left = dict(foreign)
     problems: list[str] = []
     tensors = {}
     for name, shape in expected.items():
         their_names = _their_names(name)
-        missing = [their for their in their_names if their not in foreign]
-        if missing:
-            problems.append(f"missing {', '.join(missing)}")
-            continue
-        parts = [left.pop(their).float() for their in their_names]
-        if any(part.dim() != len(shape) or part.shape[1:] != shape[1:] for part in parts) or (
-            sum(part.shape[0] for part in parts) != shape[0]
-        ):
-            shapes = ", ".join(str(list(part.shape)) for part in parts)
-            problems.append(f"{their_names[0]} is {shapes} and must be {list(shape)}")
-            continue
-        tensors[name] = parts[0].contiguous() if len(parts) == 1 else torch.cat(parts)
+        parts = {their: left.pop(their, None) for their in their_names}
+        part_shape = (shape[0] // len(parts), *shape[1:])
+        found = [_find_problem(their, part, part_shape) for their, part in parts.items()]
+        problems += filter(None, found)
+        if not any(found):
+            tensors[name] = torch.cat([part.float() for part in parts.values() if part is not None])
     problems += _leftovers(left, foreign, has_heads="masked_lm.bias" in expected)
     if problems:
         shown = "; ".join(problems[:8]) + (f"; and {len(problems) - 8} more" * (len(problems) > 8))
-        raise CheckpointError(f"{source} doesn't fit its config: {shown}")
+        raise CheckpointError(f"{source} doesn't hold the weights of its config: {shown}")
     return tensors
 
 
@@ -164,6 +213,18 @@ def read_safetensors(path: Path) -> dict[str, Tensor]:
         MissingFileError: there is no such file.
         DamagedFileError: its header is too large or the file isn't whole.
     """
+    with _open_safetensors(path) as file:
+        return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+
+
+def read_shapes(path: Path) -> dict[str, tuple[int, ...]]:
+    """Read the shapes of all tensors from the header alone; errors as in `read_safetensors`."""
+    with _open_safetensors(path) as file:
+        return {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118
+
+
+@contextmanager
+def _open_safetensors(path: Path) -> Iterator[Any]:
     if not path.is_file():
         raise MissingFileError(f"{path} doesn't exist; a model folder has one")
     with path.open("rb") as stream:
@@ -176,7 +237,7 @@ def read_safetensors(path: Path) -> dict[str, Tensor]:
         )
     try:
         with safe_open(path, framework="pt") as file:
-            return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            yield file
     except SafetensorError as error:
         raise DamagedFileError(f"{path} isn't a whole safetensors file: {error}") from None
 
@@ -196,6 +257,19 @@ def _their_names(name: str) -> tuple[str, ...]:
         return BERT_NAMES[name]
     layer, _, rest = name.removeprefix("encoder.layers.").partition(".")
     return tuple(their.format(layer=layer) for their in BERT_NAMES[f"{LAYER}.{rest}"])
+
+
+def _find_problem(name: str, tensor: Tensor | None, shape: tuple[int, ...]) -> str | None:
+    """Say why a foreign tensor can't be taken; None where it can."""
+    if tensor is None:
+        return f"missing {name}"
+    if tensor.shape != shape:
+        return f"{name} is {list(tensor.shape)} and must be {list(shape)}"
+    if not tensor.is_floating_point():
+        return f"{name} holds {tensor.dtype} and must hold floating-point numbers"
+    if not torch.isfinite(tensor.float()).all():
+        return f"{name} has NaN or infinity"
+    return None
 
 
 def _leftovers(

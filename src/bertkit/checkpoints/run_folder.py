@@ -6,6 +6,7 @@ beside the model, and a `manifest.json` with size and checksums of each file.
 """
 
 import json
+from collections.abc import Collection
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -21,6 +22,7 @@ from bertkit.base.files import (
     write_json,
 )
 
+CONFIG_FILE = "config.json"
 CHECKPOINTS = "checkpoints"
 MANIFEST = "manifest.json"
 STEP_PREFIX = "step-"
@@ -54,8 +56,8 @@ def seal_checkpoint(folder: Path, step: int) -> None:
     write_json(folder / MANIFEST, json.loads(manifest.model_dump_json()))
 
 
-def verify_checkpoint(folder: Path) -> CheckpointManifest:
-    """Hold each file against the manifest.
+def verify_checkpoint(folder: Path, names: Collection[str] | None = None) -> CheckpointManifest:
+    """Hold each file against the manifest, or only those of the given names.
 
     Raises:
         MissingFileError: a file or the manifest is gone.
@@ -69,7 +71,8 @@ def verify_checkpoint(folder: Path) -> CheckpointManifest:
     for name, record in manifest.files.items():
         if Path(name).name != name:
             raise DamagedFileError(f"{path} names a file outside its folder: {name!r}")
-        verify_file(folder / name, record)
+        if names is None or name in names:
+            verify_file(folder / name, record)
     return manifest
 
 
@@ -79,21 +82,24 @@ def rotate_checkpoints(run: Path, keep: int) -> None:
         remove_folder(path)
 
 
-def find_model_folder(path: Path) -> Path:
-    """The folder that holds `config.json`: `path` itself, or a run's newest checkpoint, verified.
+def find_model_folder(path: Path, *, reading: Collection[str]) -> Path:
+    """The folder that holds `config.json`: `path` itself, or a run's newest checkpoint.
+
+    Args:
+        path: a model folder or a run.
+        reading: the files that will be read; they are verified where there is a manifest.
 
     Raises:
         MissingFileError: there is neither.
-        DamagedFileError: the newest checkpoint is damaged.
+        DamagedFileError: a file to be read isn't what was written.
     """
-    if (path / MANIFEST).is_file() and (path / "config.json").is_file():
-        verify_checkpoint(path)
-        return path
-    if (path / "config.json").is_file():
+    if (path / CONFIG_FILE).is_file():
+        if (path / MANIFEST).is_file():
+            verify_checkpoint(path, reading)
         return path
     checkpoints = list_checkpoints(path)
     if checkpoints:
-        verify_checkpoint(checkpoints[-1])
+        verify_checkpoint(checkpoints[-1], reading)
         return checkpoints[-1]
     if (path / CHECKPOINTS).is_dir() or (path / "settings.json").is_file():
         raise MissingFileError(

@@ -1,4 +1,4 @@
-"""What a model folder is, told without reading its weights."""
+"""What a model folder is, told by its config and the header of its weights."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -6,13 +6,22 @@ from typing import Any
 
 import torch
 
+from bertkit.base.errors import CheckpointError, MissingFileError
 from bertkit.base.files import read_json
-from bertkit.checkpoints.run_folder import find_model_folder
+from bertkit.checkpoints.huggingface import (
+    WEIGHTS_FILE,
+    count_parameters,
+    export_tensors,
+    read_config,
+    read_shapes,
+    rename_tensors,
+)
+from bertkit.checkpoints.run_folder import CONFIG_FILE, find_model_folder
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.encoder import BertModel
 from bertkit.models.bert.heads import BertForPreTraining
 from bertkit.training.log import read_log
-from bertkit.training.run import LOG_FILE, Run
+from bertkit.training.run import LOG_FILE, STATE_FILE, Run, RunState
 
 
 @dataclass(frozen=True)
@@ -49,41 +58,49 @@ def describe(path: str | Path) -> ModelDescription:
         CheckpointError: its config isn't one of a BERT.
         DamagedFileError: a file was cut short or altered.
     """
-    folder = find_model_folder(Path(path))
-    values = read_json(folder / "config.json", limit_bytes=1 << 20)
+    folder = find_model_folder(Path(path), reading=(CONFIG_FILE, STATE_FILE))
+    values = read_config(folder)
     config = BertConfig.from_dict(values, folder)
-    architecture = str((values.get("architectures") or ["BertModel"])[0])
-    with torch.device("meta"):
-        model = (
-            BertForPreTraining(config)
-            if architecture == BertForPreTraining.__name__
-            else BertModel(config)
-        )
+    architecture = _read_architecture(values, folder)
+    if (folder / WEIGHTS_FILE).is_file():
+        shapes = rename_tensors(read_shapes(folder / WEIGHTS_FILE))
+    else:
+        shapes = _plan_shapes(architecture, config, folder)
     return ModelDescription(
         folder=folder,
         architecture=architecture,
         config=config,
-        parameters=count_parameters(model),
+        parameters=count_parameters(shapes),
         num_attention_heads=config.num_hidden_layers * config.num_attention_heads,
-        training=_describe_training(Path(path)),
+        training=_describe_training(Path(path), folder),
     )
 
 
-def count_parameters(model: BertModel | BertForPreTraining) -> dict[str, int]:
-    """Number of parameters by part, the encoder's layers as one."""
-    parts: dict[str, int] = {}
-    for name, parameter in model.named_parameters():
-        part = ".".join(name.split(".")[: 2 if name.startswith("encoder.") else 1])
-        parts[part] = parts.get(part, 0) + parameter.numel()
-    return parts
+def _read_architecture(values: dict[str, Any], folder: Path) -> str:
+    """The model's class; the backbone where the config names none."""
+    names = values.get("architectures") or [BertModel.__name__]
+    if not isinstance(names, list) or not isinstance(names[0], str):
+        raise CheckpointError(f"{folder}: architectures must be a list of names, and is {names!r}")
+    return names[0]
 
 
-def _describe_training(path: Path) -> dict[str, Any] | None:
-    run = Run(path)
-    record = run.read_record()
+def _plan_shapes(architecture: str, config: BertConfig, folder: Path) -> dict[str, tuple[int, ...]]:
+    """The tensors that a model would have which has no weights yet."""
+    kinds = {kind.__name__: kind for kind in (BertModel, BertForPreTraining)}
+    if architecture not in kinds:
+        raise MissingFileError(
+            f"{folder} has no {WEIGHTS_FILE}, which alone tells how large a {architecture} is"
+        )
+    with torch.device("meta"):
+        tensors = export_tensors(kinds[architecture](config).state_dict())
+    return {name: tuple(tensor.shape) for name, tensor in tensors.items()}
+
+
+def _describe_training(path: Path, folder: Path) -> dict[str, Any] | None:
+    record = Run(path).read_record()
     if record is None:
         return None
-    state = run.newest_state()
+    state = RunState.model_validate(read_json(folder / STATE_FILE))
     evaluations = [
         row
         for row in read_log(path / LOG_FILE)

@@ -10,10 +10,12 @@ from bertkit.checkpoints.run_folder import find_model_folder
 from bertkit.models.bert.heads import BertForPreTraining
 from bertkit.nn.packing import PackedBatch
 from bertkit.tokenization.encoding import Encoding
+from bertkit.tokenization.folder import CONFIG_FILE, ENGINE_FILE, VOCABULARY_FILE
 from bertkit.tokenization.tokenizer import Tokenizer
 from bertkit.training.device import choose_device
 
 TOKENS_PER_BATCH = 4096
+TOKENIZER_FILES = (VOCABULARY_FILE, ENGINE_FILE, CONFIG_FILE)
 
 
 @dataclass(frozen=True)
@@ -32,7 +34,7 @@ class LoadedModel:
             CheckpointError: config, tensors or vocabulary don't fit each other.
             DamagedFileError: a file was cut short or altered.
         """
-        folder = find_model_folder(Path(path))
+        folder = find_model_folder(Path(path), reading=TOKENIZER_FILES)
         tokenizer = Tokenizer.load(folder)
         model = BertForPreTraining.from_pretrained(folder).to(choose_device(device))
         if tokenizer.vocab_size > model.config.vocab_size:
@@ -46,13 +48,21 @@ class LoadedModel:
         """Encode one text or pair, all of it.
 
         Raises:
-            InputError: it is longer than the model takes.
+            InputError: a text is empty, or they are longer than the model takes, or it is a pair
+                and the model knows no second segment.
         """
+        config = self.model.config
+        if pair is not None and config.type_vocab_size == 1:
+            raise InputError("this model takes single texts only: its type_vocab_size is 1")
         encoding = self.tokenizer.encode(text, pair, read_mask=read_mask)
-        limit = self.model.config.max_position_embeddings
-        if len(encoding.ids) > limit:
+        segments = encoding.token_type_ids
+        # Of the first text two tokens are special, [CLS] and [SEP], of the second one.
+        if segments.count(0) == 2 or (pair is not None and segments.count(1) == 1):
+            raise InputError(f"{name} has an empty text; each must have at least one word")
+        limit = config.max_position_embeddings
+        if len(segments) > limit:
             raise InputError(
-                f"{name} has {len(encoding.ids):,} tokens, and the model takes {limit}; shorten it"
+                f"{name} has {len(segments):,} tokens, and the model takes {limit}; shorten it"
             )
         return encoding
 

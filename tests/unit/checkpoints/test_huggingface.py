@@ -1,4 +1,6 @@
 import json
+import math
+import re
 from pathlib import Path
 
 import pytest
@@ -8,6 +10,7 @@ from safetensors.torch import save_file
 from bertkit.base.errors import CheckpointError, DamagedFileError, MissingFileError
 from bertkit.checkpoints import huggingface
 from bertkit.models.bert.config import BertConfig
+from bertkit.models.bert.encoder import BertModel
 from bertkit.models.bert.heads import BertForPreTraining
 
 CONFIG = BertConfig(
@@ -55,6 +58,61 @@ def test_one_message_lists_what_is_missing_left_over_and_misshapen(folder):
     assert "missing bert.pooler.dense.weight" in message
     assert "bert.pooler.dense.bias is [5] and must be [4]" in message
     assert "unknown bert.strange.weight" in message
+
+
+QUERY = "bert.encoder.layer.1.attention.self.query.weight"
+KEY = QUERY.replace("query", "key")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {QUERY: torch.zeros(6, 4), KEY: torch.zeros(2, 4)},
+            rf"{QUERY} is \[6, 4\].* \[4, 4\]; {KEY}",
+        ),
+        ({QUERY: None}, f"missing {QUERY}$"),
+        ({QUERY: torch.zeros(4, 4, dtype=torch.complex64)}, f"{QUERY} holds torch.complex64"),
+        ({QUERY: torch.zeros(4, 4, dtype=torch.int8)}, f"{QUERY} holds torch.int8"),
+        ({QUERY: torch.full((4, 4), math.nan)}, f"{QUERY} has NaN or infinity"),
+        ({QUERY: torch.full((4, 4), 1e300, dtype=torch.float64)}, f"{QUERY} has NaN or infinity"),
+    ],
+)
+def test_what_cannot_be_a_weight_is_named(folder, changes, message):
+    rewrite(folder, **changes)
+    with pytest.raises(CheckpointError, match=message):
+        BertForPreTraining.from_pretrained(folder)
+
+
+@pytest.mark.parametrize("kind", [BertForPreTraining, BertModel])
+def test_old_names_of_norms_are_read_and_new_ones_written(tmp_path, kind):
+    model = kind(CONFIG)
+    for parameter in model.parameters():
+        torch.nn.init.normal_(parameter)
+    model.save_pretrained(tmp_path)
+    path = tmp_path / "model.safetensors"
+    tensors = huggingface.read_safetensors(path)
+    old_ends = {"Norm.weight": "Norm.gamma", "Norm.bias": "Norm.beta"}
+    save_file(
+        {
+            re.sub("Norm.(weight|bias)$", lambda end: old_ends[end[0]], n): t
+            for n, t in tensors.items()
+        },
+        path,
+    )
+    assert any(name.endswith("LayerNorm.gamma") for name in huggingface.read_safetensors(path))
+    kind.from_pretrained(tmp_path).save_pretrained(tmp_path)
+    again = huggingface.read_safetensors(path)
+    assert again.keys() == tensors.keys()
+    assert all(torch.equal(again[name], tensors[name]) for name in tensors)
+
+
+def test_a_norm_under_both_names_is_refused(folder):
+    rewrite(folder, **{"bert.embeddings.LayerNorm.gamma": torch.ones(4)})
+    with pytest.raises(
+        CheckpointError, match=r"two tensors mean bert\.embeddings\.LayerNorm\.weight"
+    ):
+        BertForPreTraining.from_pretrained(folder)
 
 
 def test_a_tied_copy_is_accepted_when_it_is_one(folder):

@@ -1,0 +1,51 @@
+"""A tiny model with its tokenizer, and a run that could have made it."""
+
+from pathlib import Path
+
+import torch
+
+from bertkit.checkpoints.run_folder import checkpoint_path
+from bertkit.models.bert.config import BertConfig
+from bertkit.models.bert.heads import BertForPreTraining
+from bertkit.tokenization.engine import SPECIAL_TOKENS
+from bertkit.tokenization.tokenizer import Tokenizer
+from bertkit.training.optimizer import build_optimizer
+from bertkit.training.run import Run, RunRecord, RunState
+from bertkit.training.settings import TrainingSettings
+
+WORDS = ("the", "a", "cat", "dog", "saw", "lost", "hat", ".", "-", "##s")
+
+
+def build_model(**changes: object) -> BertForPreTraining:
+    """Weights large enough that every token matters."""
+    torch.manual_seed(0)
+    sizes = {"hidden_size": 8, "num_hidden_layers": 2, "num_attention_heads": 2}
+    config = BertConfig(
+        **{
+            **sizes,
+            "vocab_size": len(SPECIAL_TOKENS) + len(WORDS),
+            "intermediate_size": 16,
+            "max_position_embeddings": 24,
+            "initializer_range": 0.5,
+            **changes,
+        }
+    )
+    return BertForPreTraining(config)
+
+
+def save_small(folder: Path, **changes: object) -> None:
+    """A Hugging Face folder."""
+    build_model(**changes).save_pretrained(folder)
+    Tokenizer([*SPECIAL_TOKENS, *WORDS]).save(folder)
+
+
+def save_run(folder: Path, step: int = 3) -> Path:
+    """A run with one checkpoint, and that checkpoint."""
+    run, model = Run(folder), build_model()
+    record = RunRecord.model_construct(
+        settings={}, data_fingerprint="", model={}, num_steps=9, versions={}
+    )
+    run.write_record(record)
+    optimizer = build_optimizer(model, TrainingSettings())
+    run.save(RunState(step=step, tokens=70), model, optimizer, save_small)
+    return checkpoint_path(folder, step)

@@ -1,0 +1,80 @@
+"""What loading reads is verified, once; what it doesn't read is left alone."""
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from tests.unit.inference.small import save_run, save_small
+
+from bertkit.base.errors import CheckpointError, DamagedFileError, InputError
+from bertkit.checkpoints import run_folder
+from bertkit.inference.description import describe
+from bertkit.inference.fill_mask import FillMask
+from bertkit.inference.next_sentence import NextSentence
+from bertkit.models.bert.encoder import BertModel
+
+MODEL_FILES = {"config.json", "model.safetensors"}
+TOKENIZER_FILES = {"vocab.txt", "tokenizer.json", "tokenizer_config.json"}
+
+
+@pytest.fixture
+def verified(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """How often each file was verified."""
+    counts: Counter[str] = Counter()
+    real = run_folder.verify_file
+
+    def count(path: Path, record: object) -> None:
+        counts[path.name] += 1
+        real(path, record)
+
+    monkeypatch.setattr(run_folder, "verify_file", count)
+    return counts
+
+
+@pytest.mark.parametrize("named", ["run", "checkpoint"])
+@pytest.mark.parametrize(
+    ("load", "files"),
+    [
+        (FillMask.load, MODEL_FILES | TOKENIZER_FILES),
+        (BertModel.from_pretrained, MODEL_FILES),
+    ],
+)
+def test_each_file_that_is_read_is_verified_once(tmp_path, verified, load, files, named):
+    checkpoint = save_run(tmp_path)
+    load(tmp_path if named == "run" else checkpoint)
+    assert verified == Counter(files)
+
+
+def test_describing_a_run_verifies_no_weights(tmp_path, verified):
+    save_run(tmp_path)
+    assert describe(tmp_path).training["steps"] == 3
+    assert verified == Counter(["config.json", "run_state.json"])
+
+
+@pytest.mark.parametrize("name", sorted(MODEL_FILES | TOKENIZER_FILES))
+def test_a_damaged_file_is_named(tmp_path, name):
+    path = save_run(tmp_path) / name
+    content = bytearray(path.read_bytes())
+    content[-9] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(DamagedFileError, match=f"{name} is damaged"):
+        FillMask.load(tmp_path)
+
+
+def test_what_training_alone_needs_may_be_gone(tmp_path):
+    checkpoint = save_run(tmp_path)
+    (checkpoint / "optimizer.safetensors").unlink()
+    FillMask.load(tmp_path)
+
+
+def test_a_vocabulary_larger_than_the_models_is_refused(tmp_path):
+    save_small(tmp_path, vocab_size=9)
+    with pytest.raises(CheckpointError, match="they don't belong together"):
+        FillMask.load(tmp_path)
+
+
+def test_a_model_of_one_segment_judges_no_pair(tmp_path):
+    save_small(tmp_path, type_vocab_size=1)
+    assert FillMask.load(tmp_path)("the [MASK]").blanks
+    with pytest.raises(InputError, match="type_vocab_size is 1"):
+        NextSentence.load(tmp_path)("the cat", "a dog")

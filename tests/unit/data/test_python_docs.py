@@ -59,13 +59,22 @@ def test_a_paragraph_comes_once_and_repeats_are_counted(modules):
 def test_sources_that_cannot_be_read_are_counted_and_named(modules):
     modules("gone.py", None)
     modules("latin.py", b'"""Caf\xe9 au lait is not encoded as it should be."""\n')
+    modules("escape.py", b'"""A path such as \\N{oops} is not one that parses here."""\n')
     report = ReadReport()
     assert [group for group, _ in read(report)] == ["first", "second"]
-    assert report.counts["unreadable-source"] == 2
+    assert report.counts["unreadable-source"] == 3
     assert [place.split(" ")[0] for place in report.places["unreadable-source"]] == [
         "gone.py",
         "latin.py",
+        "escape.py",
     ]
+
+
+def test_half_a_character_from_an_escape_is_replaced_and_counted(modules):
+    modules("half.py", b'"""This sentence has \\ud800 where a character should be."""\n')
+    report = ReadReport()
+    assert read(report)[-1][1] == ("This sentence has \ufffd where a character should be.",)
+    assert report.places["invalid-utf8"] == ["half.py"]
 
 
 def test_strict_reading_stops_at_a_source_that_cannot_be_read(modules):

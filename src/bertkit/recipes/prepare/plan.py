@@ -5,11 +5,12 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from bertkit.base.errors import DamagedFileError, ResumeError
-from bertkit.base.files import TEMPORARY_SUFFIX, read_json
+from bertkit.base.errors import DamagedFileError, InputError, MissingFileError, ResumeError
+from bertkit.base.files import TEMPORARY_SUFFIX, read_json, storage_errors
+from bertkit.base.progress import announce
 from bertkit.base.settings import describe_validation, list_differences
 from bertkit.data.readers.sources import STANDARD_INPUT_NAME, Source
-from bertkit.data.shards import MANIFEST, PLAN, SHARDS_FOLDER, TOKENIZER_FOLDER
+from bertkit.data.shards import MANIFEST, PLAN, SHARDS_FOLDER, TOKENIZER_FOLDER, ShardSet
 from bertkit.recipes.prepare.settings import PrepareSettings
 from bertkit.recipes.prepare.unit import UNITS_FOLDER
 
@@ -77,11 +78,14 @@ def check_output(output: Path, plan: Plan) -> bool:
     Raises:
         ResumeError: it holds those of another plan, or something else.
         DamagedFileError: its plan can't be read.
+        StorageError: the disk refused.
     """
     path = output / PLAN
-    if not path.exists():
-        if output.exists() and not (output.is_dir() and _is_beginning(output)):
+    with storage_errors(output, "read"):
+        is_begun = path.exists()
+        if not is_begun and output.exists() and not (output.is_dir() and _is_beginning(output)):
             raise ResumeError(f"{output} holds something else; choose another --output")
+    if not is_begun:
         return False
     try:
         before = Plan.model_validate(read_json(path, limit_bytes=1 << 30))
@@ -89,11 +93,28 @@ def check_output(output: Path, plan: Plan) -> bool:
         raise DamagedFileError(f"{path} isn't a plan: {describe_validation(error)}") from None
     differences = list_changes(before, plan)
     if differences:
+        advice = "use that again, or choose another --output"
+        if reads_standard_input(plan.sources):
+            advice = "begin again with another or an emptied --output"
         raise ResumeError(
-            f"{output} was begun with something else ({'; '.join(differences)}); use that again,"
-            " or choose another --output"
+            f"{output} was begun with something else ({'; '.join(differences)}); {advice}"
         )
-    return (output / MANIFEST).exists()
+    return (output / MANIFEST).exists() and _is_whole(output)
+
+
+def _is_whole(output: Path) -> bool:
+    """Whether finished shards are still as they were written, as far as sizes tell."""
+    try:
+        ShardSet.open(output).load_tokenizer()
+    except (MissingFileError, DamagedFileError, InputError) as error:
+        announce(f"Preparing {output} again: {error}")
+        return False
+    return True
+
+
+def reads_standard_input(sources: Sequence[PlannedSource | Source]) -> bool:
+    """Whether one of the sources can't be read a second time."""
+    return any(source.name == STANDARD_INPUT_NAME for source in sources)
 
 
 def _is_beginning(output: Path) -> bool:
@@ -108,7 +129,7 @@ def list_changes(before: Plan, now: Plan) -> list[str]:
     if before.tokenizer_fingerprint != now.tokenizer_fingerprint:
         changes.append("another tokenizer")
     if before.sources == now.sources:
-        if any(source.name == STANDARD_INPUT_NAME for source in now.sources):
+        if reads_standard_input(now.sources):
             changes.append("standard input, which can't be read again")
         return changes
     old, new = ({source.name: source for source in plan.sources} for plan in (before, now))

@@ -7,11 +7,13 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import islice
+from multiprocessing.process import BaseProcess
 from multiprocessing.sharedctypes import Synchronized
 from pathlib import Path
 
-from bertkit.base.errors import StoppedError
+from bertkit.base.errors import BertkitError, SettingsError, StoppedError
 from bertkit.data.readers.sources import Source
 from bertkit.data.shards import TOKENIZER_FOLDER
 from bertkit.recipes.prepare.settings import PrepareSettings
@@ -32,6 +34,7 @@ def run_in_processes(
 
     Raises:
         StoppedError: a worker was killed from outside.
+        SettingsError: no worker can be started.
         BertkitError: what a unit raises; the others are ended.
     """
     context = multiprocessing.get_context("spawn")
@@ -42,11 +45,13 @@ def run_in_processes(
     queue = iter(units.items())
     pending: set[Future[None]] = set()
     seen = 0
+    others, workers = set(multiprocessing.active_children()), set[BaseProcess]()
     try:
         while True:
             with _blocked_interrupts():  # a worker that is started now never gets Ctrl-C
                 for unit in islice(queue, QUEUED_PER_WORKER * num_workers - len(pending)):
                     pending.add(executor.submit(_work, *unit))
+            workers = workers or set(multiprocessing.active_children()) - others
             if not pending:
                 break
             done, pending = wait(pending, POLL_SECONDS, return_when=FIRST_COMPLETED)
@@ -56,21 +61,32 @@ def run_in_processes(
             yield count - seen
             seen = count
     except BrokenProcessPool:
-        _end(executor)
-        raise StoppedError(
-            "a worker process was killed, perhaps for want of memory; finished parts are saved and"
-            " the same command goes on (fewer --workers need less memory)"
-        ) from None
+        _end(executor, others)
+        raise _explain_end(workers, counter.get_obj().value) from None
     except BaseException:
-        _end(executor)
+        _end(executor, others)
         raise
     executor.shutdown()
 
 
-def _end(executor: ProcessPoolExecutor) -> None:
-    for child in multiprocessing.active_children():
+def _end(executor: ProcessPoolExecutor, others: set[BaseProcess]) -> None:
+    """End the workers, and none of the processes that the caller had before."""
+    for child in set(multiprocessing.active_children()) - others:
         child.terminate()
     executor.shutdown(cancel_futures=True)
+
+
+def _explain_end(workers: set[BaseProcess], num_bytes: int) -> BertkitError:
+    """The error for workers that ended; by themselves, and at once, they never started."""
+    if not num_bytes and any((worker.exitcode or 0) > 0 for worker in workers):
+        return SettingsError(
+            f"{len(workers)} workers can't be started, for the reason above; a script must call"
+            ' prepare() below `if __name__ == "__main__":`, or with workers=1'
+        )
+    return StoppedError(
+        "a worker process was killed, perhaps for want of memory; finished parts are saved and"
+        " the same command goes on (fewer --workers need less memory)"
+    )
 
 
 @contextmanager
@@ -89,8 +105,11 @@ class _Worker:
 
     output: Path
     settings: PrepareSettings
-    tokenizer: Tokenizer
     counter: "Synchronized[int]"
+
+    @cached_property
+    def tokenizer(self) -> Tokenizer:
+        return Tokenizer.load(self.output / TOKENIZER_FOLDER)
 
     def advance(self, count: int) -> None:
         with self.counter.get_lock():
@@ -101,8 +120,7 @@ _workers: list[_Worker] = []  # one, in a worker: its only way to reach what it 
 
 
 def _start(output: Path, settings: PrepareSettings, counter: "Synchronized[int]") -> None:
-    tokenizer = Tokenizer.load(output / TOKENIZER_FOLDER)
-    _workers.append(_Worker(output, settings, tokenizer, counter))
+    _workers.append(_Worker(output, settings, counter))  # no more: its errors would be lost
 
 
 def _work(number: int, sources: Sequence[Source]) -> None:

@@ -7,6 +7,7 @@ not be done again.
 
 import os
 import signal
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -39,7 +40,13 @@ from bertkit.data.shards import (
     SplitCounts,
     read_manifest,
 )
-from bertkit.recipes.prepare.plan import Plan, check_output, group_sources, make_plan
+from bertkit.recipes.prepare.plan import (
+    Plan,
+    check_output,
+    group_sources,
+    make_plan,
+    reads_standard_input,
+)
 from bertkit.recipes.prepare.pool import run_in_processes
 from bertkit.recipes.prepare.settings import PrepareSettings
 from bertkit.recipes.prepare.unit import (
@@ -81,6 +88,9 @@ def prepare(
 ) -> PrepareResult:
     """Turn raw text into shards, or go on with what was begun in `output`.
 
+    With several workers, a script must call this below `if __name__ == "__main__":`, since each
+    worker imports the script. What is missing from finished shards is made again.
+
     Args:
         inputs: files, folders, globs, `-`, or `python-docs:`.
         tokenizer_path: a tokenizer's folder or `vocab.txt`.
@@ -89,11 +99,11 @@ def prepare(
         workers: processes; by default one for each core.
 
     Raises:
-        SettingsError: there are no workers.
+        SettingsError: there are no workers, or they can't be started.
         MissingFileError: an input matches nothing.
         ResumeError: `output` holds something else, or was begun with other inputs or settings.
         InputError: nothing in the input can be used, or reading is strict and something is faulty.
-        StoppedError: Ctrl-C, SIGTERM or a killed worker; the same call goes on.
+        StoppedError: Ctrl-C, SIGTERM or a killed worker; the message says how to go on.
         StorageError: the disk refused.
     """
     started = time.monotonic()
@@ -103,17 +113,14 @@ def prepare(
     sources = open_corpus(inputs, settings).sources
     tokenizer = Tokenizer.load(tokenizer_path)
     plan = make_plan(sources, settings, tokenizer.fingerprint)
-    was_done = check_output(output, plan)
-    prepared_bytes = 0
-    if not was_done:
-        write_beginning(output, plan, tokenizer)
-        units = group_sources(sources)
-        to_do = find_unfinished(output, units)
-        run_units(output, to_do, settings, tokenizer, num_workers)
-        results = [read_unit(output, number, verify_size) for number in range(len(units))]
-        prepared_bytes = sum(results[number].raw_bytes for number in to_do)
-        write_manifest(output, results, settings, tokenizer)
-    remove_folder(output / UNITS_FOLDER)
+    units = group_sources(sources)
+    with _stopping(output, units):
+        was_done = check_output(output, plan)
+        prepared_bytes = 0
+        if not was_done:
+            write_beginning(output, plan, tokenizer)
+            prepared_bytes = write_shards(output, units, settings, tokenizer, num_workers)
+        remove_folder(output / UNITS_FOLDER)
     manifest = read_manifest(output)
     seconds = time.monotonic() - started
     return PrepareResult(
@@ -133,14 +140,31 @@ def write_beginning(output: Path, plan: Plan, tokenizer: Tokenizer) -> None:
     write_json(output / PLAN, plan.model_dump(mode="json"))
 
 
+def write_shards(
+    output: Path,
+    units: Sequence[list[Source]],
+    settings: PrepareSettings,
+    tokenizer: Tokenizer,
+    num_workers: int,
+) -> int:
+    """Do the units that aren't done, then write the manifest; returns bytes of text prepared."""
+    to_do = find_unfinished(output, units)
+    run_units(output, to_do, settings, tokenizer, num_workers)
+    results = [read_unit(output, number, verify_size) for number in range(len(units))]
+    write_manifest(output, results, settings, tokenizer)
+    return sum(results[number].raw_bytes for number in to_do)
+
+
 def find_unfinished(output: Path, units: Sequence[list[Source]]) -> dict[int, list[Source]]:
     """The units that have to be done, by number: those of which a file is missing or altered."""
     unfinished = {}
-    for number, sources in enumerate(units):
-        try:
-            read_unit(output, number, verify_file)
-        except (MissingFileError, DamagedFileError):
-            unfinished[number] = sources
+    with show_progress("Checking what is done", len(units)) as progress:
+        for number, sources in enumerate(units):
+            try:
+                read_unit(output, number, verify_file)
+            except (MissingFileError, DamagedFileError):
+                unfinished[number] = sources
+            progress.advance(1)
     return unfinished
 
 
@@ -151,18 +175,11 @@ def run_units(
     tokenizer: Tokenizer,
     num_workers: int,
 ) -> None:
-    """Do units, showing progress.
-
-    Raises:
-        StoppedError: Ctrl-C or SIGTERM; finished units stay.
-    """
+    """Do units, showing progress."""
     sizes = [source.size_bytes for sources in units.values() for source in sources]
     total = None if None in sizes else sum(size for size in sizes if size is not None)
     num_workers = min(num_workers, len(units))
-    with (
-        _stopping(output, units),
-        show_progress("Preparing", total, is_bytes=True) as progress,
-    ):
+    with show_progress("Preparing", total, is_bytes=True) as progress:
         if num_workers <= 1 or total is None:  # standard input belongs to this process
             for number, sources in units.items():
                 prepare_unit(output, number, sources, settings, tokenizer, progress.advance)
@@ -172,15 +189,24 @@ def run_units(
 
 
 @contextmanager
-def _stopping(output: Path, units: dict[int, list[Source]]) -> Iterator[None]:
-    """Take SIGTERM as Ctrl-C, and either as an order to stop that can be gone on from."""
+def _stopping(output: Path, units: Sequence[list[Source]]) -> Iterator[None]:
+    """Take SIGTERM as Ctrl-C, and either as an order to stop that can be gone on from.
+
+    In a thread other than the main one neither arrives.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         yield
     except KeyboardInterrupt:
-        num_done = sum(unit_path(output, number, "json").exists() for number in units)
+        num_done = sum(unit_path(output, number, "json").exists() for number in range(len(units)))
+        advice = "the same command goes on"
+        if any(map(reads_standard_input, units)):
+            advice = "begin again with another or an emptied --output"
         raise StoppedError(
-            f"stopped with {num_done} of {len(units)} parts done; the same command goes on"
+            f"stopped with {num_done} of {len(units)} parts done; {advice}"
         ) from None
     finally:
         signal.signal(signal.SIGTERM, before)

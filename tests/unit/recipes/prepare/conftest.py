@@ -5,9 +5,15 @@ from pathlib import Path
 
 import pytest
 
+from bertkit.recipes.prepare import plan
 from bertkit.tokenization.tokenizer import Tokenizer
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+
+
+@pytest.fixture(autouse=True)
+def small_units(monkeypatch):
+    monkeypatch.setattr(plan, "UNIT_BYTES", 3000)  # two files each
 
 
 @pytest.fixture

@@ -20,11 +20,6 @@ from bertkit.tokenization.tokenizer import Tokenizer
 SETTINGS = PrepareSettings(held_out=0.2)
 
 
-@pytest.fixture(autouse=True)
-def small_units(monkeypatch):
-    monkeypatch.setattr(plan, "UNIT_BYTES", 3000)  # two files each
-
-
 def contents(folder: Path) -> dict[str, bytes]:
     paths = sorted(path for path in folder.rglob("*") if path.is_file())
     return {str(path.relative_to(folder)): path.read_bytes() for path in paths}
@@ -116,7 +111,7 @@ def test_a_finished_unit_is_not_done_again_unless_it_was_damaged(
         raise KeyboardInterrupt
 
     monkeypatch.setattr(run, "write_manifest", stop)
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(StoppedError, match="3 of 3 parts done; the same command"):
         prepare([str(corpus)], tokenizer, output, SETTINGS, workers=1)
     monkeypatch.undo()
     monkeypatch.setattr(plan, "UNIT_BYTES", 3000)
@@ -162,6 +157,32 @@ def test_a_finished_folder_is_left_alone(corpus, tokenizer, tmp_path):
     assert {path: path.stat().st_mtime_ns for path in output.rglob("*")} == before
 
 
+@pytest.mark.parametrize(
+    ("name", "cut"),
+    [
+        ("parts/train-00001-000.tokens.npy", None),
+        ("parts/train-00001-000.sentences.npy", -8),
+        ("token_counts.npy", None),
+        ("tokenizer/vocab.txt", -2),
+        ("tokenizer/vocab.txt", 5),
+    ],
+)
+def test_what_is_missing_from_a_finished_folder_is_made_again(
+    corpus, tokenizer, tmp_path, capsys, name, cut
+):
+    output = tmp_path / "out"
+    prepare([str(corpus)], tokenizer, output, SETTINGS, workers=1)
+    before = contents(output)
+    if cut is None:
+        (output / name).unlink()
+    else:
+        (output / name).write_bytes(before[name][:cut])
+    result = prepare([str(corpus)], tokenizer, output, SETTINGS, workers=1)
+    assert not result.was_done
+    assert contents(output) == before
+    assert f"Preparing {output} again: {output / name.split('/')[0]}" in capsys.readouterr().err
+
+
 def test_other_work_is_refused_and_the_differences_are_named(corpus, tokenizer, tmp_path):
     output = tmp_path / "out"
     prepare([str(corpus)], tokenizer, output, SETTINGS, workers=1)
@@ -194,6 +215,11 @@ def test_a_folder_of_something_else_is_refused(corpus, tokenizer, tmp_path):
     for output in (corpus, corpus / "a.txt"):
         with pytest.raises(ResumeError, match="holds something else"):
             prepare([str(corpus)], tokenizer, output, SETTINGS, workers=1)
+
+
+def test_an_output_that_the_system_refuses_is_an_error(corpus, tokenizer, tmp_path):
+    with pytest.raises(StorageError, match="can't be read: File name too long"):
+        prepare([str(corpus)], tokenizer, tmp_path / ("a" * 300), SETTINGS, workers=1)
 
 
 def test_shards_are_written_when_full(corpus, tokenizer, tmp_path, monkeypatch):

@@ -1,0 +1,110 @@
+"""Workers, signals and threads: what can end a run, and what it says then."""
+
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from types import SimpleNamespace
+
+import pytest
+
+from bertkit.base.errors import InputError, ResumeError, StoppedError
+from bertkit.recipes.prepare import run
+from bertkit.recipes.prepare.run import prepare
+from bertkit.recipes.prepare.settings import PrepareSettings
+
+SETTINGS = PrepareSettings(held_out=0.2)
+
+
+def test_the_callers_own_processes_live_on(corpus, tokenizer, tmp_path):
+    (corpus / "e.txt").write_bytes(b"not \xff fine\n")
+    mine = multiprocessing.get_context("spawn").Process(target=time.sleep, args=(60,))
+    mine.start()
+    try:
+        with pytest.raises(InputError, match="--strict refuses"):
+            prepare(
+                [str(corpus)], tokenizer, tmp_path / "out", PrepareSettings(strict=True), workers=2
+            )
+        mine.join(0.3)
+        assert mine.is_alive()
+        assert multiprocessing.active_children() == [mine]
+    finally:
+        mine.kill()
+        mine.join()
+
+
+def test_what_a_worker_cant_begin_with_is_said(corpus, tokenizer, tmp_path, monkeypatch):
+    def damage(output, *rest):
+        write_beginning(output, *rest)
+        (output / "tokenizer" / "vocab.txt").write_text("")
+
+    write_beginning = run.write_beginning
+    monkeypatch.setattr(run, "write_beginning", damage)
+    with pytest.raises(InputError, match=r"tokenizer/vocab\.txt is empty"):
+        prepare([str(corpus)], tokenizer, tmp_path / "out", SETTINGS, workers=2)
+
+
+def test_a_script_without_a_guard_is_told_of_it(corpus, tokenizer, tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(
+        "from pathlib import Path\n"
+        "from bertkit.recipes.prepare import plan, run, settings\n"
+        "plan.UNIT_BYTES = 3000\n"
+        f"inputs, tokenizer, output = [{str(corpus)!r}], Path({str(tokenizer)!r}), Path('out')\n"
+        "run.prepare(inputs, tokenizer, output, settings.PrepareSettings(), workers=2)\n"
+    )
+    result = subprocess.run(
+        [sys.executable, script], capture_output=True, text=True, cwd=tmp_path, check=False
+    )
+    assert "SettingsError: 2 workers can't be started, for the reason above" in result.stderr
+    assert 'below `if __name__ == "__main__":`' in result.stderr
+
+
+@pytest.mark.parametrize("moment", ["find_unfinished", "write_manifest"])
+def test_sigterm_is_an_order_to_stop_at_any_time(corpus, tokenizer, tmp_path, monkeypatch, moment):
+    def terminate(*arguments):
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(5)
+
+    before = signal.getsignal(signal.SIGTERM)
+    monkeypatch.setattr(run, moment, terminate)
+    with pytest.raises(StoppedError, match="of 3 parts done; the same command goes on"):
+        prepare([str(corpus)], tokenizer, tmp_path / "out", SETTINGS, workers=1)
+    assert signal.getsignal(signal.SIGTERM) == before
+
+
+def test_work_on_standard_input_is_begun_again(tokenizer, tmp_path, monkeypatch):
+    def stop(*rest):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(run, "prepare_unit", stop)
+    advice = "begin again with another or an emptied --output"
+    with pytest.raises(StoppedError, match=f"0 of 1 parts done; {advice}$"):
+        prepare(["-"], tokenizer, tmp_path / "out", SETTINGS)
+    with pytest.raises(ResumeError, match=rf"which can't be read again\); {advice}$"):
+        prepare(["-"], tokenizer, tmp_path / "out", SETTINGS)
+
+
+def test_any_thread_may_prepare(corpus, tokenizer, tmp_path):
+    with ThreadPoolExecutor(1) as executor:
+        call = executor.submit(
+            prepare, [str(corpus)], tokenizer, tmp_path / "out", SETTINGS, workers=2
+        )
+    assert not call.result().was_done
+
+
+def test_checking_what_is_done_shows_progress(tmp_path, monkeypatch):
+    told = []
+
+    @contextmanager
+    def show_progress(description, total):
+        told.append((description, total))
+        yield SimpleNamespace(advance=told.append)
+
+    monkeypatch.setattr(run, "show_progress", show_progress)
+    assert list(run.find_unfinished(tmp_path, [[], []])) == [0, 1]
+    assert told == [("Checking what is done", 2), 1, 1]

@@ -52,3 +52,12 @@ def test_the_same_command_again_takes_up_what_is_there(demo, capsys):
     assert "1/4" not in captured.err
     assert f"bertkit fill-mask {folder / 'run'}" in captured.out
     assert "blanks right" in captured.out
+
+
+def test_a_lost_log_costs_the_curves_and_nothing_else(demo, capsys):
+    folder, command = demo
+    (folder / "run" / "log.jsonl").unlink()
+    (folder / "report.html").unlink()
+    assert main([*command, "0.01"]) == 0
+    assert "blanks right" in capsys.readouterr().out
+    assert "<polyline" not in (folder / "report.html").read_text(encoding="utf-8")

@@ -17,6 +17,8 @@ from bertkit import BertForPreTraining, BertModel, FillMask, NextSentence, Token
 from bertkit.checkpoints.run_folder import list_checkpoints
 from bertkit.cli.main import main
 from bertkit.data.shards import ShardSet
+from bertkit.recipes.pretrain.job import held_out_batches
+from bertkit.recipes.pretrain.settings import PretrainSettings
 from bertkit.training.log import CLOCK_FIELDS, read_log
 
 
@@ -275,6 +277,19 @@ def test_text_of_unknown_words_only_is_refused(workshop, tmp_path, capsys):
     words[words.index("--data") + 1] = str(tmp_path / "shards")
     assert main(words) == 2
     assert "has no known word to mask" in capsys.readouterr().err
+
+
+def test_every_run_is_measured_on_the_same_held_out_examples(workshop):
+    shards = ShardSet.open(workshop / "shards")
+    tokenizer = shards.load_tokenizer()
+    first, second = (
+        held_out_batches(shards, tokenizer, PretrainSettings(seed=seed, max_length=64))
+        for seed in (0, 1)
+    )
+    assert sum(len(batch.keys) for batch in first) == sum(len(batch.keys) for batch in second) > 9
+    for one, other in zip(first, second, strict=True):
+        assert torch.equal(one.packed.input_ids, other.packed.input_ids)
+        assert torch.equal(one.positions, other.positions)
 
 
 def test_a_finished_run_whose_log_is_lost_is_evaluated_again(workshop, trained, tmp_path, capsys):

@@ -21,6 +21,7 @@ from bertkit.base.files import (
     storage_errors,
     write_json,
 )
+from bertkit.base.settings import describe_validation
 from bertkit.checkpoints.huggingface import read_safetensors, write_safetensors
 from bertkit.checkpoints.run_folder import (
     CHECKPOINTS,
@@ -135,7 +136,7 @@ class Run:
         try:
             return RunRecord.model_validate(read_json(path))
         except ValidationError as error:
-            raise DamagedFileError(f"{path} isn't the record of a run: {error}") from None
+            raise DamagedFileError(f"{path} isn't the record of a run: {describe_validation(error)}") from None
 
     def write_record(self, record: RunRecord) -> None:
         """Note what the run is begun with."""

@@ -84,15 +84,14 @@ def run_demo(
     prepare([SOURCE], tokenizer_folder, shard_folder, PREPARE_SETTINGS)
     pretrain_settings = settings.pretrain_settings()
     say(f"3/4  Pre-training: {settings.minutes:g} minutes")
-    pretrain(shard_folder, run, pretrain_settings)
+    trained = pretrain(shard_folder, run, pretrain_settings)
     say("4/4  Report")
     shards, tokenizer = ShardSet.open(shard_folder), Tokenizer.load(tokenizer_folder)
-    log = read_log(run / "log.jsonl")
     batches = held_out_batches(shards, tokenizer, pretrain_settings)
     facts = Facts(
-        accuracies=measure_accuracies(shards, tokenizer, batches, log[-1]["mlm_accuracy"]),
+        accuracies=measure_accuracies(shards, tokenizer, batches, trained.metrics["mlm_accuracy"]),
         examples=fill_examples(untrained_model(tokenizer, pretrain_settings), FillMask.load(run)),
-        log=log,
+        log=read_log(run / "log.jsonl"),
         settings={"Pre-training": pretrain_settings.model_dump(mode="json")},
         corpus=describe_corpus(shards),
         run=run,

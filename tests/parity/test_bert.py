@@ -10,6 +10,7 @@ from transformers import BertModel as TheirBackbone
 from bertkit.models.bert.config import PRESETS, BertConfig
 from bertkit.models.bert.encoder import BertModel
 from bertkit.models.bert.heads import BertForPreTraining
+from bertkit.nn.block import ACTIVATIONS
 from bertkit.nn.packing import PackedBatch
 
 SIZES = {
@@ -69,6 +70,20 @@ def test_forward_agrees_padded(theirs, ours, dtype, has_pairs):
     assert_close(found.prediction_logits[real], expected.prediction_logits[real])
     assert_close(found.seq_relationship_logits, expected.seq_relationship_logits)
     assert not found.prediction_logits[~real].any()
+
+
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_each_activation_agrees(theirs, tmp_path, name):
+    reference = TheirModel(TheirConfig(**{**SIZES, "hidden_act": name})).eval()
+    reference.load_state_dict(theirs.state_dict())
+    reference.save_pretrained(tmp_path)
+    ours, reference = BertForPreTraining.from_pretrained(tmp_path).double(), reference.double()
+    ids, segments, mask = random_batch([3, 9, 30])
+    expected = reference(input_ids=ids, token_type_ids=segments, attention_mask=mask)
+    found = ours(ids, segments, mask)
+    real = mask.bool()
+    assert_close(found.prediction_logits[real], expected.prediction_logits[real])
+    assert_close(found.seq_relationship_logits, expected.seq_relationship_logits)
 
 
 def test_forward_agrees_at_every_length_alone(theirs, ours):

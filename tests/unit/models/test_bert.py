@@ -1,3 +1,5 @@
+import json
+
 import pytest
 import torch
 
@@ -74,6 +76,51 @@ def test_a_backbone_loads_from_a_model_with_heads_and_not_the_other_way(tmp_path
     backbone.save_pretrained(tmp_path / "bare")
     with pytest.raises(CheckpointError, match=r"missing cls\.predictions"):
         BertForPreTraining.from_pretrained(tmp_path / "bare")
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
+def test_the_saved_config_tells_the_weights_own_type(tmp_path, dtype):
+    foreign = {"dtype": "bfloat16", "torch_dtype": "bfloat16"}
+    config = BertConfig(**CONFIG.to_dict(), **foreign)
+    BertForPreTraining(config).to(dtype).save_pretrained(tmp_path)
+    saved = json.loads((tmp_path / "config.json").read_text())
+    assert f"torch.{saved['dtype']}" == str(dtype)
+    assert "torch_dtype" not in saved
+
+
+def keep_block_alone(model: BertModel, silenced: str) -> None:
+    """Leave the dropout behind one half of the block, and none in the embeddings."""
+    model.encoder.embeddings.eval()
+    for parameter in model.encoder.layers[0].get_submodule(silenced).parameters():
+        torch.nn.init.zeros_(parameter)
+
+
+PLACES = {
+    "attention weights": ("attention_probs_dropout_prob", lambda _: None),
+    "embeddings": ("hidden_dropout_prob", lambda model: model.encoder.layers.eval()),
+    "attention's output": (
+        "hidden_dropout_prob",
+        lambda model: keep_block_alone(model, "feed_forward.down"),
+    ),
+    "feed-forward's output": (
+        "hidden_dropout_prob",
+        lambda model: keep_block_alone(model, "attention.output"),
+    ),
+}
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_each_place_drops_while_training_and_only_then(place):
+    name, leave_alone = PLACES[place]
+    rates = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0, name: 0.5}
+    torch.manual_seed(0)
+    model = BertModel(CONFIG.model_copy(update={"initializer_range": 0.5, **rates})).train()
+    leave_alone(model)
+    ids = torch.arange(5, 17)[None]
+    first, second = (model(ids).last_hidden_state for _ in range(2))
+    assert not torch.allclose(first, second)
+    first, second = (model.eval()(ids).last_hidden_state for _ in range(2))
+    assert torch.equal(first, second)
 
 
 def test_broken_weights_are_not_saved(tmp_path):

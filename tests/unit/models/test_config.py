@@ -4,6 +4,7 @@ import pytest
 
 from bertkit.base.errors import CheckpointError, SettingsError
 from bertkit.models.bert.config import PRESETS, BertConfig
+from bertkit.nn.block import ACTIVATIONS
 
 
 def test_the_defaults_are_base():
@@ -46,6 +47,13 @@ def test_the_message_names_the_sizes_that_do_not_fit():
 def test_what_we_do_not_do_is_refused_by_name(key, value):
     with pytest.raises(CheckpointError, match=key):
         BertConfig.from_dict({key: value}, "config.json")
+
+
+def test_every_activation_can_be_chosen_and_the_message_lists_them():
+    for name in ACTIVATIONS:
+        assert BertConfig(hidden_act=name).hidden_act == name
+    with pytest.raises(SettingsError, match=f"no activation 'swish'.* {', '.join(ACTIVATIONS)}"):
+        BertConfig(hidden_act="swish")
 
 
 def test_a_preset_that_is_not_there_lists_those_that_are():

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from bertkit.base.errors import CheckpointError, SettingsError
 from bertkit.base.settings import describe_validation
@@ -37,7 +37,7 @@ class BertConfig(BaseModel):
         num_hidden_layers: encoder blocks.
         num_attention_heads: attention heads of each block.
         intermediate_size: features inside the feed-forward net.
-        hidden_act: its activation.
+        hidden_act: its activation, a key of `bertkit.nn.block.ACTIVATIONS`.
         hidden_dropout_prob: dropout on embeddings and on the output of each half of a block.
         attention_probs_dropout_prob: dropout on attention weights.
         max_position_embeddings: tokens of the longest sequence.
@@ -60,7 +60,7 @@ class BertConfig(BaseModel):
     num_hidden_layers: Annotated[int, Field(ge=1, le=1024)] = 12
     num_attention_heads: Size = 12
     intermediate_size: Size = 3072
-    hidden_act: Literal["gelu", "gelu_new", "gelu_pytorch_tanh", "relu"] = "gelu"
+    hidden_act: str = "gelu"
     hidden_dropout_prob: Rate = 0.1
     attention_probs_dropout_prob: Rate = 0.1
     max_position_embeddings: Size = 512
@@ -68,6 +68,15 @@ class BertConfig(BaseModel):
     initializer_range: Annotated[float, Field(gt=0.0)] = 0.02
     layer_norm_eps: Annotated[float, Field(gt=0.0)] = 1e-12
     pad_token_id: Literal[0] = 0
+
+    @field_validator("hidden_act")
+    @classmethod
+    def _activation_is_known(cls, name: str) -> str:
+        from bertkit.nn.block import ACTIVATIONS  # it loads torch, which --help must not
+
+        if name not in ACTIVATIONS:
+            raise ValueError(f"there is no activation {name!r}; there are {', '.join(ACTIVATIONS)}")
+        return name
 
     @model_validator(mode="after")
     def _sizes_fit(self) -> Self:

@@ -1,7 +1,7 @@
 """Weights: how they begin, and how they come from and go to a Hugging Face folder."""
 
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import torch
 from torch import nn
@@ -70,5 +70,8 @@ def save_model(model: nn.Module, folder: Path) -> None:
     broken = [name for name, tensor in tensors.items() if not torch.isfinite(tensor).all()]
     if broken:
         raise CheckpointError(f"not saved: weights with NaN or infinity in {', '.join(broken)}")
-    values = {**model.config.to_dict(), "architectures": [type(model).__name__]}  # type: ignore[union-attr, operator]
+    values: dict[str, Any] = model.config.to_dict()  # type: ignore[union-attr, operator]
+    values.pop("torch_dtype", None)  # the old name of dtype
+    values["architectures"] = [type(model).__name__]
+    values["dtype"] = str(next(iter(tensors.values())).dtype).removeprefix("torch.")
     huggingface.write_folder(folder, values, huggingface.export_tensors(tensors))

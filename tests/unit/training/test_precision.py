@@ -1,0 +1,45 @@
+"""bf16 means that matrix products run in it, while weights and losses stay float32."""
+
+import pytest
+import torch
+from tests.unit.training.jobs import build_job
+
+from bertkit.models.bert.config import BertConfig
+from bertkit.models.bert.heads import BertForPreTraining
+from bertkit.nn.packing import PackedBatch
+from bertkit.objectives.bert import PreTrainingBatch, score
+from bertkit.training.device import mixed_precision
+from bertkit.training.loop import Machine, fit
+from bertkit.training.run import RunState
+from bertkit.training.settings import TrainingSettings
+
+PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16}
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_the_loop_trains_and_evaluates_in_the_precision(run, precision):
+    settings = TrainingSettings(batch_size=4, learning_rate=0.01, eval_every=1)
+    job = build_job(settings)
+    seen = set()
+    job.model.outer.register_forward_hook(
+        lambda module, _, output: seen.add((module.training, output.dtype))
+    )
+    machine = Machine(torch.device("cpu"), precision, peak_operations=1e9)
+    fit(job, settings, run=run, state=RunState(), num_steps=2, machine=machine)
+    dtype = PRECISIONS[precision]
+    assert seen == {(True, dtype), (False, dtype)}
+    assert {parameter.dtype for parameter in job.model.parameters()} == {torch.float32}
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_logits_have_the_precision_and_losses_are_float32(precision):
+    config = BertConfig.preset("tiny", vocab_size=30)
+    model = BertForPreTraining(config)
+    packed = PackedBatch.from_sequences([[2, 7, 3, 8, 3]], [[0, 0, 0, 1, 1]])
+    positions = torch.tensor([1])
+    batch = PreTrainingBatch(packed, positions, torch.tensor([9]), torch.tensor([0]), ())
+    with mixed_precision(torch.device("cpu"), precision):
+        logits = model.scores(packed, positions)
+        losses = score(model, batch).losses
+    assert {scores.dtype for scores in logits} == {PRECISIONS[precision]}
+    assert {loss.dtype for loss in losses.values()} == {torch.float32}

@@ -36,10 +36,11 @@ def fill_mask(
         device: auto, cpu, cuda or cuda:N.
         json: Print one JSON object a text.
     """
-    lines = gather_texts(texts, file)
+    names, lines = zip(*gather_texts(texts, file), strict=True)
     from bertkit.inference.fill_mask import FillMask
 
-    results = FillMask.load(model, device)(lines, top_k=top_k, targets=targets)
+    fill = FillMask.load(model, device)
+    results = fill(lines, top_k=top_k, targets=targets, names=names)
     for result in results:
         if json:
             print(json_module.dumps(asdict(result), ensure_ascii=False))

@@ -3,9 +3,11 @@
 import json as json_module
 from pathlib import Path
 
+from bertkit.cli.texts import Words
+
 
 def next_sentence(
-    model: Path, first: str, second: str, /, *, device: str = "auto", json: bool = False
+    model: Path, first: Words, second: Words, /, *, device: str = "auto", json: bool = False
 ) -> None:
     """Say how likely it is that the second text follows the first.
 

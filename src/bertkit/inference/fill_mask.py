@@ -81,6 +81,7 @@ class FillMask:
         *,
         top_k: int = 5,
         targets: Sequence[str] | None = None,
+        names: Sequence[str] | None = None,
     ) -> list[FilledText]: ...
 
     def __call__(
@@ -89,6 +90,7 @@ class FillMask:
         *,
         top_k: int = 5,
         targets: Sequence[str] | None = None,
+        names: Sequence[str] | None = None,
     ) -> FilledText | list[FilledText]:
         """Fill the blanks of one text, or of several.
 
@@ -96,21 +98,30 @@ class FillMask:
             text: each with at least one `[MASK]`.
             top_k: candidates of each blank.
             targets: only these words are candidates; probabilities stay those among all words.
+            names: what errors call the texts; by default text 1, text 2, …
 
         Raises:
-            InputError: a text has no [MASK] or is too long, or a target isn't in the vocabulary.
+            InputError: a text has no [MASK] or is too long, there is no target or one that isn't in
+                the vocabulary, or names and texts aren't as many.
         """
-        if isinstance(text, str):
-            return self._fill([text], top_k, targets)[0]
-        return self._fill(text, top_k, targets)
+        texts = [text] if isinstance(text, str) else text
+        if names is None:
+            names = [f"text {number}" for number in range(1, len(texts) + 1)]
+        if len(names) != len(texts):
+            raise InputError(f"expected as many names as texts ({len(texts)}), got {len(names)}")
+        encodings = [self._encode(name, one) for name, one in zip(names, texts, strict=True)]
+        filled = self._fill(texts, encodings, top_k, self._target_ids(targets))
+        return filled[0] if isinstance(text, str) else filled
 
     def _fill(
-        self, texts: Sequence[str], top_k: int, targets: Sequence[str] | None
+        self,
+        texts: Sequence[str],
+        encodings: Sequence[Encoding],
+        top_k: int,
+        target_ids: list[int] | None,
     ) -> list[FilledText]:
         if top_k < 1:
             raise InputError(f"top_k must be at least 1, and is {top_k}")
-        target_ids = None if targets is None else [self._target_id(word) for word in targets]
-        encodings = [self._encode(number, text) for number, text in enumerate(texts, start=1)]
         results: dict[int, FilledText] = {}
         for indices, batch in self.loaded.batches(encodings):
             positions = torch.nonzero(batch.input_ids == self.loaded.tokenizer.mask_id)[:, 0]
@@ -128,12 +139,19 @@ class FillMask:
                 )
         return [results[index] for index in range(len(texts))]
 
-    def _encode(self, number: int, text: str) -> Encoding:
-        name = f"text {number} ({text[:40]!r})"
+    def _encode(self, name: str, text: str) -> Encoding:
+        name = f"{name} ({text[:40]!r})"
         encoding = self.loaded.encode(text, None, name=name, read_mask=True)
         if self.loaded.tokenizer.mask_id not in encoding.ids:
             raise InputError(f"{name} has no {MASK}; write {MASK} where a word is to be filled in")
         return encoding
+
+    def _target_ids(self, targets: Sequence[str] | None) -> list[int] | None:
+        if targets is not None and not targets:
+            raise InputError(
+                "targets has no word; name at least one, or leave it out for all words"
+            )
+        return None if targets is None else [self._target_id(word) for word in targets]
 
     def _target_id(self, word: str) -> int:
         """The id of a word that must be one entry of the vocabulary."""

@@ -32,7 +32,7 @@ class NextSentence:
         """The probability, from 0 to 1, that `second` follows `first`.
 
         Raises:
-            InputError: together they are too long.
+            InputError: one is empty, or together they are too long.
         """
         return self.score_pairs([(first, second)])[0]
 
@@ -40,7 +40,7 @@ class NextSentence:
         """The probability for each pair.
 
         Raises:
-            InputError: a pair is too long.
+            InputError: a text is empty, or a pair is too long.
         """
         encodings = [
             self.loaded.encode(first, second, name=f"pair {number}", read_mask=False)

@@ -1,0 +1,93 @@
+"""Texts that begin with hyphens, stand in files, or are none."""
+
+import io
+import sys
+from pathlib import Path
+
+import pytest
+from tests.unit.inference.small import save_small
+
+from bertkit.cli import texts as module
+from bertkit.cli.main import main
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> str:
+    folder: Path = tmp_path_factory.mktemp("small")
+    save_small(folder)
+    return str(folder)
+
+
+@pytest.fixture
+def fails(capsys):
+    """The one line that a wrong call prints."""
+
+    def call(*words: str) -> str:
+        assert main(list(words)) == 2
+        captured = capsys.readouterr()
+        assert captured.out == ""
+        assert captured.err.count("\n") == 1
+        return captured.err
+
+    return call
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["- a [MASK]"],
+        ["-5 [MASK]"],
+        ["--a is a [MASK]"],
+        ["--", "--a is a [MASK]"],
+        ["a [MASK]", "--device", "cpu", "--", "--[MASK]"],
+    ],
+)
+def test_a_text_may_begin_with_hyphens(model, capsys, words):
+    assert main(["fill-mask", model, *words]) == 0
+    assert words[-1] in capsys.readouterr().out.splitlines()
+
+
+@pytest.mark.parametrize("words", [["- a cat", "the hat"], ["a", "--device", "cpu", "--", "- hat"]])
+def test_a_sentence_may_begin_with_a_hyphen(model, capsys, words):
+    assert main(["next-sentence", model, *words]) == 0
+    assert capsys.readouterr().out.endswith("% that it follows\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "option"),
+    [
+        (["fill-mask", "MODEL", "a [MASK]", "--topk"], "--topk"),
+        (["fill-mask", "MODEL", "a [MASK]", "--topk=3"], "--topk=3"),
+        (["fill-mask", "MODEL", "a [MASK]", "--Top_K", "3"], "--Top_K"),
+        (["next-sentence", "MODEL", "a cat", "--jsn"], "--jsn"),
+        (["next-sentence", "MODEL", "a cat", "the hat", "--jsn"], "--jsn"),
+    ],
+)
+def test_a_misspelt_flag_is_no_text(model, fails, words, option):
+    assert option in fails(*(model if word == "MODEL" else word for word in words))
+
+
+def test_empty_sentences_are_refused(model, fails):
+    assert "pair 1 has an empty text" in fails("next-sentence", model, "", "")
+
+
+def test_an_error_names_the_line(model, fails, tmp_path, monkeypatch):
+    path = tmp_path / "texts.txt"
+    path.write_text("a [MASK]\r\n\n  \na cat\n")
+    assert f"line 4 of {path} ('a cat') has no" in fails("fill-mask", model, "--file", str(path))
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"\na dog")))
+    assert "line 2 of standard input ('a dog') has" in fails("fill-mask", model, "a [MASK]", "-")
+    assert "text 2 ('a hat') has no" in fails("fill-mask", model, "a [MASK]", "a hat")
+
+
+def test_texts_that_cannot_be_read_are_refused(model, fails, tmp_path, monkeypatch):
+    path = tmp_path / "texts.txt"
+    path.write_bytes(b"a\n\xff")
+    assert "isn't UTF-8 at byte 2" in fails("fill-mask", model, "--file", str(path))
+    path.write_text(" \n")
+    assert "there is no text" in fails("fill-mask", model, "--file", str(path))
+    assert "can't be read" in fails("fill-mask", model, "--file", str(tmp_path))
+    monkeypatch.setattr(module, "LIMIT_BYTES", 1 << 20)
+    path.write_text("a [MASK]\n" * (1 << 17))
+    message = "has more than 1 MiB of texts, and all are held in memory; give it in parts"
+    assert f"{path} {message}" in fails("fill-mask", model, "--file", str(path))

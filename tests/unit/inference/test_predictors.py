@@ -1,0 +1,95 @@
+"""Batches change no result, and what can't be answered is refused."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from tests.unit.inference.small import save_small
+
+from bertkit.base.errors import InputError
+from bertkit.inference import loading
+from bertkit.inference.fill_mask import FillMask
+from bertkit.inference.loading import LoadedModel
+from bertkit.inference.next_sentence import NextSentence
+
+TEXTS = ["the cat saw the [MASK] .", "a [MASK]", "[MASK] lost the [MASK]", "the dog saw a [MASK] ."]
+PAIRS = [("the cat saw a dog .", "the hat"), ("a", "dog"), ("the cat lost", "a cat saw the hat .")]
+
+
+@pytest.fixture(scope="module")
+def loaded(tmp_path_factory: pytest.TempPathFactory) -> LoadedModel:
+    folder: Path = tmp_path_factory.mktemp("small")
+    save_small(folder)
+    return LoadedModel.load(folder, "cpu")
+
+
+def count_batches(loaded: LoadedModel, monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
+    """The lengths of each batch that the model sees from now on."""
+    seen: list[tuple[int, ...]] = []
+    real = loaded.model.scores
+
+    def scores(batch, positions):
+        seen.append(batch.lengths)
+        return real(batch, positions)
+
+    monkeypatch.setattr(loaded.model, "scores", scores)
+    return seen
+
+
+def test_blanks_are_the_same_in_many_batches(loaded, monkeypatch):
+    fill, seen = FillMask(loaded), count_batches(loaded, monkeypatch)
+    whole = fill(TEXTS)
+    assert len(seen) == 1
+    monkeypatch.setattr(loading, "TOKENS_PER_BATCH", 8)
+    split = fill(TEXTS)
+    assert seen[1:] == [(4,), (6,), (8,), (8,)]
+    for one, other in zip(whole, split, strict=True):
+        assert (one.text, one.filled) == (other.text, other.filled)
+        for first, second in zip(one.blanks, other.blanks, strict=True):
+            assert [c.token_id for c in first] == [c.token_id for c in second]
+            assert [c.probability for c in first] == pytest.approx(
+                [c.probability for c in second], abs=1e-6
+            )
+
+
+def test_pairs_are_the_same_in_many_batches(loaded, monkeypatch):
+    judge, seen = NextSentence(loaded), count_batches(loaded, monkeypatch)
+    whole = judge.score_pairs(PAIRS)
+    assert len(seen) == 1
+    monkeypatch.setattr(loading, "TOKENS_PER_BATCH", 16)
+    assert judge.score_pairs(PAIRS) == pytest.approx(whole, abs=1e-6)
+    assert seen[1:] == [(5, 11), (12,)]
+
+
+def test_a_pair_is_judged_as_the_padded_door_judges_it(loaded):
+    batch = loaded.tokenizer.encode_batch(*map(list, zip(*PAIRS, strict=True)))
+    assert batch.token_type_ids.any()
+    arrays = (batch.input_ids, batch.token_type_ids, batch.attention_mask)
+    logits = loaded.model(*map(torch.from_numpy, arrays)).seq_relationship_logits
+    expected = logits.softmax(dim=-1)[:, 0].tolist()
+    assert NextSentence(loaded).score_pairs(PAIRS) == pytest.approx(expected, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    "pair", [("", ""), ("a cat", ""), ("", "a cat"), (" \n", "a"), ("a", "\x00")]
+)
+def test_an_empty_sentence_is_refused(loaded, pair):
+    with pytest.raises(InputError, match="pair 1 has an empty text"):
+        NextSentence(loaded)(*pair)
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "message"),
+    [
+        ("", {}, r"text 1 \(''\) has an empty text"),
+        (["a [MASK]", "a"], {}, r"text 2 \('a'\) has no \[MASK\]"),
+        (["a [MASK]", "a"], {"names": ["one", "two"]}, r"two \('a'\) has no \[MASK\]"),
+        (["a [MASK]"], {"names": []}, r"as many names as texts \(1\), got 0"),
+        ("a [MASK]", {"targets": []}, "targets has no word"),
+        ("a [MASK]", {"targets": ["hatless"]}, "the target 'hatless' isn't one entry"),
+        ("a [MASK]", {"top_k": 0}, "top_k must be at least 1"),
+    ],
+)
+def test_what_cannot_be_filled_is_refused(loaded, text, options, message):
+    with pytest.raises(InputError, match=message):
+        FillMask(loaded)(text, **options)

@@ -119,6 +119,13 @@ def test_the_saved_folder_gives_the_same_ids_in_autotokenizer(
     assert masked.ids.count(ours.mask_id) == 1
 
 
+def test_what_transformers_saves_is_loaded(tmp_path: Path) -> None:
+    ours = train(TokenizerSettings(lowercase=False, strip_accents=False))
+    ours.save(tmp_path / "ours")
+    AutoTokenizer.from_pretrained(tmp_path / "ours").save_pretrained(tmp_path / "theirs")
+    assert Tokenizer.load(tmp_path / "theirs").fingerprint == ours.fingerprint
+
+
 def test_pairs_are_cut_as_google_cuts_them(tmp_path: Path) -> None:
     ours = train(TokenizerSettings())
     reference = legacy_tokenizer(ours, tmp_path)

@@ -12,7 +12,15 @@ from typing import Any
 from tokenizers import AddedToken, processors
 
 from bertkit.base.errors import InputError, MissingFileError
-from bertkit.base.files import FileRecord, make_folder, read_json, read_text, write_file, write_json
+from bertkit.base.files import (
+    FileRecord,
+    make_folder,
+    read_json,
+    read_text,
+    storage_errors,
+    write_file,
+    write_json,
+)
 from bertkit.tokenization.engine import (
     CLS,
     CONTINUATION,
@@ -34,6 +42,19 @@ MAX_FILE_BYTES = 64 << 20
 MAX_CONFIG_BYTES = 1 << 20
 MAX_ENTRIES = 2_000_000
 MAX_ENTRY_CHARS = 1000
+
+# What `tokenizer.json` must ask for; the rest of it is switches, entries or habits of other tools.
+ALGORITHM: dict[str, dict[str, str | int | bool]] = {
+    "normalizer": {"type": "BertNormalizer", "clean_text": True},
+    "pre_tokenizer": {"type": "BertPreTokenizer"},
+    "model": {
+        "type": "WordPiece",
+        "unk_token": UNK,
+        "continuing_subword_prefix": CONTINUATION,
+        "max_input_chars_per_word": MAX_WORD_CHARS,
+    },
+}
+LEFT_OPEN = {("model", "type"): "WordPiece"}  # files of 2020 tell it by the other keys
 
 
 def check_vocabulary(vocabulary: Sequence[str], source: str) -> None:
@@ -70,25 +91,32 @@ def check_vocabulary(vocabulary: Sequence[str], source: str) -> None:
 def read_folder(path: Path) -> tuple[list[str], TokenizerSettings]:
     """Read a vocabulary and its switches from a folder, or from a `vocab.txt` alone.
 
-    The vocabulary comes from `vocab.txt`, or else from `tokenizer.json`; each switch from
+    The vocabulary comes from `vocab.txt` or `tokenizer.json`, which must agree; each switch from
     `tokenizer_config.json`, or else from `tokenizer.json`, or else it is on.
 
     Raises:
         MissingFileError: there is no vocabulary.
         DamagedFileError: a file is too large, not UTF-8 or not JSON.
-        InputError: the files ask for something that isn't BERT's algorithm.
+        InputError: the files ask for something that isn't BERT's algorithm, or disagree.
+        StorageError: the disk refused.
     """
-    if path.is_file():
-        return read_vocabulary(path), UNCASED
     vocabulary_path, engine_path = path / VOCABULARY_FILE, path / ENGINE_FILE
-    engine = read_object(engine_path, MAX_FILE_BYTES) if engine_path.is_file() else {}
-    if vocabulary_path.is_file():
-        vocabulary = read_vocabulary(vocabulary_path)
-    elif engine:
-        vocabulary = engine_vocabulary(engine, engine_path)
-    else:
+    with storage_errors(path, "read"):
+        if path.is_file():
+            return read_vocabulary(path), UNCASED
+        vocabulary = read_vocabulary(vocabulary_path) if vocabulary_path.is_file() else None
+        engine = read_object(engine_path, MAX_FILE_BYTES) if engine_path.is_file() else None
+    if engine is not None:
+        entries = engine_vocabulary(engine, engine_path)
+        if vocabulary not in (None, entries):
+            raise InputError(
+                f"{vocabulary_path} and {ENGINE_FILE} have different entries; remove the file that"
+                " isn't meant"
+            )
+        vocabulary = entries
+    if vocabulary is None:
         raise MissingFileError(f"{path} has neither {VOCABULARY_FILE} nor {ENGINE_FILE}")
-    return vocabulary, read_switches(path / CONFIG_FILE, engine, engine_path)
+    return vocabulary, read_switches(path / CONFIG_FILE, engine or {}, engine_path)
 
 
 def read_vocabulary(path: Path) -> list[str]:
@@ -125,19 +153,14 @@ def engine_vocabulary(engine: Mapping[str, Any], path: Path) -> list[str]:
     """The entries of a `tokenizer.json`, in the order of their ids.
 
     Raises:
-        InputError: it isn't WordPiece as BERT has it, or its ids aren't 0, 1, 2 …
+        InputError: it isn't BERT's algorithm, its ids aren't 0, 1, 2 …, or it has tokens besides.
     """
-    model = _part(engine, "model", path)
-    expected = {
-        "type": "WordPiece",
-        "unk_token": UNK,
-        "continuing_subword_prefix": CONTINUATION,
-        "max_input_chars_per_word": MAX_WORD_CHARS,
-    }
-    for name, value in expected.items():
-        if model.get(name) != value:
-            raise InputError(f"{path}: model.{name} must be {value!r}, got {model.get(name)!r}")
-    entries = model.get("vocab")
+    for name, expected in ALGORITHM.items():
+        part = _part(engine, name, path)
+        for key, value in expected.items():
+            if part.get(key, LEFT_OPEN.get((name, key))) != value:
+                raise InputError(f"{path}: {name}.{key} must be {value!r}, got {part.get(key)!r}")
+    entries = engine["model"].get("vocab")
     if not isinstance(entries, dict) or not all(type(index) is int for index in entries.values()):
         raise InputError(f"{path}: model.vocab must map each entry to its id")
     vocabulary = sorted(entries, key=lambda token: entries[token])
@@ -145,6 +168,7 @@ def engine_vocabulary(engine: Mapping[str, Any], path: Path) -> list[str]:
     if ids[:1] != [0] or any(after != before + 1 for before, after in pairwise(ids)):
         raise InputError(f"{path}: the ids of model.vocab must be 0, 1, 2 … without a gap")
     check_vocabulary(vocabulary, str(path))
+    _check_added_tokens(engine, entries, path)
     return vocabulary
 
 
@@ -159,9 +183,7 @@ def read_switches(
         InputError: a switch is neither true nor false.
     """
     config = read_object(config_path, MAX_CONFIG_BYTES) if config_path.is_file() else {}
-    normalizer = engine.get("normalizer") or {}
-    if engine and _part(engine, "normalizer", engine_path).get("type") != "BertNormalizer":
-        raise InputError(f"{engine_path}: the normaliser must be BertNormalizer")
+    normalizer = engine.get("normalizer", {})
 
     def read(config_key: str, engine_key: str, default: bool) -> bool:
         value = config.get(config_key)
@@ -224,6 +246,20 @@ def config_content(settings: TokenizerSettings) -> dict[str, Any]:
         "sep_token": SEP,
         "mask_token": MASK,
     }
+
+
+def _check_added_tokens(engine: Mapping[str, Any], ids: Mapping[str, int], path: Path) -> None:
+    """Refuse tokens beside the vocabulary: we would cut them into pieces."""
+    added = engine.get("added_tokens") or []
+    if not isinstance(added, list) or not all(isinstance(token, dict) for token in added):
+        raise InputError(f"{path}: added_tokens must be a list of objects")
+    for token in added:
+        content, index = str(token.get("content")), token.get("id")
+        if ids.get(content, -1) != index:
+            raise InputError(
+                f"{path}: the added token {content!r} isn't entry {index} of the vocabulary;"
+                " bertkit knows no tokens beside it"
+            )
 
 
 def _entry_problem(token: str) -> str | None:

@@ -4,7 +4,13 @@ from typing import Any
 
 import pytest
 
-from bertkit.base.errors import BertkitError, DamagedFileError, InputError, MissingFileError
+from bertkit.base.errors import (
+    BertkitError,
+    DamagedFileError,
+    InputError,
+    MissingFileError,
+    StorageError,
+)
 from bertkit.tokenization import folder as folder_module
 from bertkit.tokenization.engine import SPECIAL_TOKENS
 from bertkit.tokenization.settings import TokenizerSettings
@@ -131,17 +137,49 @@ def test_files_that_arent_what_they_should_be(tmp_path: Path) -> None:
         ("model", {"vocab": {"[PAD]": 0, "a": 2}}, "without a gap"),
         ("model", {"vocab": {}}, "without a gap"),
         ("model", {"vocab": {"[PAD]": 0}}, "lacks"),
-        ("normalizer", {"type": "NFC"}, "must be BertNormalizer"),
+        ("model", {"type": None}, "model.type must be 'WordPiece', got None"),
+        ("normalizer", {"type": "NFC"}, "normalizer.type must be 'BertNormalizer', got 'NFC'"),
+        ("normalizer", {"clean_text": False}, "normalizer.clean_text must be True, got False"),
+        ("pre_tokenizer", {"type": "WhitespaceSplit"}, "must be 'BertPreTokenizer', got 'White"),
+        ("added_tokens", [{"id": 10, "content": "<ent>"}], "'<ent>' isn't entry 10 of the voc"),
+        ("added_tokens", [{"id": 9, "content": "a"}], "token 'a' isn't entry 9 of the vocab"),
+        ("added_tokens", [{"content": "a"}], "token 'a' isn't entry None of the vocabulary"),
+        ("added_tokens", {"content": "a"}, "added_tokens must be a list of objects"),
+        ("added_tokens", ["a"], "added_tokens must be a list of objects"),
     ],
 )
+@pytest.mark.parametrize("has_vocabulary", [True, False])
 def test_a_foreign_tokenizer_json_is_refused_by_name(
-    tmp_path: Path, part: str, value: dict[str, Any] | None, message: str
+    tmp_path: Path, has_vocabulary: bool, part: str, value: Any, message: str
 ) -> None:
     Tokenizer(VOCABULARY).save(tmp_path)
-    (tmp_path / "vocab.txt").unlink()
+    if not has_vocabulary:
+        (tmp_path / "vocab.txt").unlink()
     path = tmp_path / "tokenizer.json"
     content = json.loads(path.read_text(encoding="utf-8"))
-    content[part] = None if value is None else content[part] | value
+    is_merged = isinstance(value, dict) and part != "added_tokens"
+    content[part] = content[part] | value if is_merged else value
     path.write_text(json.dumps(content))
     with pytest.raises(BertkitError, match=message):
         Tokenizer.load(tmp_path)
+
+
+def test_two_vocabularies_must_agree(tmp_path: Path) -> None:
+    Tokenizer(VOCABULARY).save(tmp_path)
+    write_vocabulary(tmp_path / "vocab.txt", (*SPECIAL_TOKENS, *VOCABULARY[:4:-1]))
+    with pytest.raises(InputError, match=r"vocab\.txt and tokenizer\.json have different entries"):
+        Tokenizer.load(tmp_path)
+
+
+def test_an_early_tokenizer_json_names_no_model_type(tmp_path: Path) -> None:
+    Tokenizer(VOCABULARY).save(tmp_path)
+    path = tmp_path / "tokenizer.json"
+    content = json.loads(path.read_text(encoding="utf-8"))
+    del content["model"]["type"], content["added_tokens"]
+    path.write_text(json.dumps(content))
+    assert Tokenizer.load(tmp_path).vocabulary == VOCABULARY
+
+
+def test_a_path_that_the_system_refuses_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(StorageError, match="can't be read: File name too long"):
+        Tokenizer.load(tmp_path / ("a" * 300))

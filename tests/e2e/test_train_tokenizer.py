@@ -143,6 +143,7 @@ def test_an_output_that_cant_be_written_is_refused_before_the_work(
     [
         (["--vocab-size", "9"], "can't hold 5 special tokens"),
         (["--vocab-size", "5"], "vocab_size"),
+        (["--vocab-size", "2000001"], "vocab_size"),
         (["--min-frequency", "0"], "min_frequency"),
         (["--no-such-flag"], "no-such-flag"),
     ],

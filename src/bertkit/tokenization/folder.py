@@ -32,7 +32,7 @@ from bertkit.tokenization.engine import (
     UNK,
     build_engine,
 )
-from bertkit.tokenization.settings import UNCASED, TokenizerSettings
+from bertkit.tokenization.settings import MAX_ENTRIES, UNCASED, TokenizerSettings
 
 VOCABULARY_FILE = "vocab.txt"
 CONFIG_FILE = "tokenizer_config.json"
@@ -40,7 +40,6 @@ ENGINE_FILE = "tokenizer.json"
 
 MAX_FILE_BYTES = 64 << 20
 MAX_CONFIG_BYTES = 1 << 20
-MAX_ENTRIES = 2_000_000
 MAX_ENTRY_CHARS = 1000
 
 # What `tokenizer.json` must ask for; the rest of it is switches, entries or habits of other tools.

@@ -21,6 +21,7 @@ class TokenizerSettings(Settings):
     )
 
 
+MAX_ENTRIES = 2_000_000  # that any vocabulary may have
 UNCASED = TokenizerSettings()
 
 
@@ -28,7 +29,10 @@ class VocabularySettings(TokenizerSettings):
     """What a vocabulary is trained to be."""
 
     vocab_size: int = Field(
-        30_522, ge=6, description="Entries to end with, special tokens included."
+        30_522,
+        ge=6,
+        le=MAX_ENTRIES,
+        description="Entries to end with, special tokens included.",
     )
     min_frequency: int = Field(
         2, ge=1, description="Occurrences that two pieces must have together to become one entry."

@@ -130,7 +130,9 @@ class Tokenizer:
 
         Raises:
             SettingsError: `max_length` leaves no room beside the special tokens.
+            InputError: something else than a text was given.
         """
+        _check_texts([text] if pair is None else [text, pair])
         engine = self._mask_engine if read_mask else self._engine
         parts = [run_engine(engine, part) for part in (text, pair) if part is not None]
         kept = self._fit([len(part) for part in parts], max_length)
@@ -163,8 +165,11 @@ class Tokenizer:
 
         Raises:
             SettingsError: the length leaves no room beside the special tokens.
-            InputError: there are not as many pairs as texts.
+            InputError: there are not as many pairs as texts, or what was given isn't texts.
         """
+        for part in (texts, pairs):
+            if part is not None:
+                _check_texts(part)
         if pairs is not None and len(pairs) != len(texts):
             raise InputError(f"expected as many pairs as texts ({len(texts)}), got {len(pairs)}")
         limits = [limit for limit in (max_length, pad_to) if limit is not None]
@@ -220,3 +225,12 @@ class Tokenizer:
                 f" of {'a pair' if len(lengths) == 2 else 'one text'}; ask for more"
             )
         return cut_longest_first(lengths[0], sum(lengths[1:]), budget)[: len(lengths)]
+
+
+def _check_texts(texts: Sequence[object]) -> None:
+    """Refuse one text where several are asked for, and what isn't a text."""
+    if isinstance(texts, str):
+        raise InputError("expected a list of texts, got one text; put it into a list")
+    for text in texts:
+        if not isinstance(text, str):
+            raise InputError(f"expected a text, got {text!r:.80} ({type(text).__name__})")

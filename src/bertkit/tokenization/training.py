@@ -34,7 +34,8 @@ def train_vocabulary(texts: Iterable[str], settings: VocabularySettings) -> list
 
     Raises:
         InputError: the texts hold no word.
-        SettingsError: `vocab_size` can't hold the special tokens and the characters.
+        SettingsError: `vocab_size` can't hold the special tokens and the characters, or
+            `max_distinct_words` is too few.
     """
     return build_vocabulary(count_words(texts, settings), settings)
 
@@ -48,8 +49,14 @@ def build_vocabulary(
 
     Raises:
         InputError: there is no word.
-        SettingsError: `vocab_size` can't hold the special tokens and the characters.
+        SettingsError: `vocab_size` can't hold the special tokens and the characters, or all words
+            were forgotten.
     """
+    if word_counts.num_forgotten and not word_counts.counts:
+        raise SettingsError(
+            f"all {word_counts.num_words:,} words were forgotten to stay within max_distinct_words"
+            f" ({settings.max_distinct_words:,}); raise it"
+        )
     if not word_counts.counts:
         raise InputError("the input holds no word to train a vocabulary on; give it some text")
     letters = most_frequent_characters(word_counts.counts, settings.alphabet_limit)

@@ -38,15 +38,13 @@ class WordCounts:
     num_forgotten: int = 0
 
     def forget_rarest(self, max_words: int) -> None:
-        """Drop the rarest words when there are too many, until at most half as many are left.
+        """Drop the rarest words, until at most half of `max_words` are left.
 
         All words of one frequency go together, so the outcome depends on the text alone. A word
         that comes back later is counted anew: counts are exact or too low, never too high.
 
         Source: Manku and Motwani 2002, "Approximate Frequency Counts over Data Streams".
         """
-        if len(self.counts) <= max_words:
-            return
         num_left, limit = len(self.counts), 0
         for count, num_words in sorted(Counter(self.counts.values()).items()):
             if num_left <= max_words // 2:
@@ -77,8 +75,9 @@ class WordSplitter:
 def count_words(texts: Iterable[str], settings: VocabularySettings) -> WordCounts:
     """Count the words of all texts.
 
-    Chunks between blanks are counted first, and each distinct one is normalised once. Words of
-    more than 100 characters, which the tokenizer doesn't cut, aren't counted.
+    Chunks between blanks are counted first, and each distinct one is normalised once: at most
+    262,144 of them and 16 Mi characters, besides the distinct words. Words of more than 100
+    characters, which the tokenizer doesn't cut, aren't counted.
     """
     result = WordCounts()
     splitter = WordSplitter(settings)
@@ -99,12 +98,12 @@ def count_words(texts: Iterable[str], settings: VocabularySettings) -> WordCount
 def _add_chunks(
     pending: Counter[str], splitter: WordSplitter, result: WordCounts, max_words: int
 ) -> None:
-    """Move chunk counts over into word counts."""
-    counts = result.counts
+    """Move chunk counts over into word counts; one chunk may hold any number of words."""
     for chunk, count in pending.items():
         for word in splitter.split(chunk):
             if len(word) <= MAX_WORD_CHARS:
-                counts[word] += count
+                result.counts[word] += count
                 result.num_words += count
+                if len(result.counts) > max_words:
+                    result.forget_rarest(max_words)
     pending.clear()
-    result.forget_rarest(max_words)

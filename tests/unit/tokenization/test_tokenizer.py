@@ -1,4 +1,5 @@
 import time
+from typing import Any
 
 import numpy as np
 import pytest
@@ -104,6 +105,20 @@ def test_a_batch_is_cut_to_pad_to(tokenizer: Tokenizer) -> None:
 def test_a_batch_needs_as_many_pairs(tokenizer: Tokenizer) -> None:
     with pytest.raises(InputError, match="as many pairs as texts \\(2\\), got 1"):
         tokenizer.encode_batch(["a", "b"], ["c"])
+
+
+@pytest.mark.parametrize("values", [(None,), (b"the",), ("the", 5)])
+def test_what_isnt_a_text_is_refused(tokenizer: Tokenizer, values: tuple[Any, ...]) -> None:
+    with pytest.raises(InputError, match=r"expected a text, got (None|b'the'|5) \((None|byt|int)"):
+        tokenizer.encode(*values)
+    with pytest.raises(InputError, match="expected a text, got"):
+        tokenizer.encode_batch(*([value] for value in values))
+
+
+def test_a_batch_isnt_one_text(tokenizer: Tokenizer) -> None:
+    for values in (("the cat",), (["a", "b"], "ab")):
+        with pytest.raises(InputError, match="got one text; put it into a list"):
+            tokenizer.encode_batch(*values)
 
 
 def test_three_switches_are_independent() -> None:

@@ -2,6 +2,7 @@ import os
 import random
 import subprocess
 import sys
+import tracemalloc
 from collections import Counter
 
 import pytest
@@ -106,6 +107,12 @@ def test_too_small_a_size_for_the_characters_is_refused() -> None:
         train_vocabulary(["abc"], settings(vocab_size=8))
 
 
+def test_words_that_were_all_forgotten_are_said_so() -> None:
+    message = r"all 3 words were forgotten to stay within max_distinct_words \(2\); raise it"
+    with pytest.raises(SettingsError, match=message):
+        train_vocabulary(["a b c"], settings(max_distinct_words=2))
+
+
 @pytest.mark.parametrize("texts", [[], [""], ["  \x00 "]])
 def test_no_words_is_an_error(texts: list[str]) -> None:
     with pytest.raises(InputError, match="holds no word"):
@@ -143,8 +150,6 @@ def test_counts_dont_depend_on_when_chunks_are_moved_over(monkeypatch: pytest.Mo
 
 def test_the_rarest_words_are_forgotten_together() -> None:
     found = WordCounts(Counter(a=5, b=3, c=3, d=1, e=1, f=1))
-    found.forget_rarest(6)
-    assert len(found.counts) == 6
     found.forget_rarest(5)
     assert found.counts == {"a": 5}  # with b and c there would be more than half of five
     assert found.num_forgotten == 9
@@ -158,3 +163,33 @@ def test_memory_is_bounded_and_frequent_words_survive(monkeypatch: pytest.Monkey
     assert found.counts["the"] == 2000
     assert found.num_forgotten > 0
     assert found.counts.total() + found.num_forgotten == found.num_words
+
+
+def test_distinct_words_are_bounded_within_one_chunk_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    held: list[int] = []
+
+    def spy(found: WordCounts, max_words: int) -> None:
+        held.append(len(found.counts))
+        forget_rarest(found, max_words)
+
+    forget_rarest = WordCounts.forget_rarest
+    monkeypatch.setattr(WordCounts, "forget_rarest", spy)
+    text = ",".join(f"word{index}" for index in range(5000))
+    found = count_words([text], settings(max_distinct_words=100))
+    assert set(held) == {101}
+    assert len(found.counts) <= 100
+    assert found.counts[","] + found.num_forgotten > 4999
+    assert found.counts.total() + found.num_forgotten == found.num_words == 9999
+
+
+def test_chunks_that_wait_are_bounded_by_their_length(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(word_counts, "MAX_PENDING_CHARS", 1 << 20)
+    tracemalloc.start()
+    try:
+        found = count_words((f"{index}x" * 50_000 for index in range(100)), settings())
+        _, peak_bytes = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert found.num_texts == 100
+    assert found.num_characters > 14_000_000
+    assert peak_bytes < 4 << 20

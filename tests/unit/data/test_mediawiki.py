@@ -2,13 +2,16 @@
 
 import bz2
 import time
+import tracemalloc
 from pathlib import Path
 
 import pytest
 
 from bertkit.data.readers import mediawiki, open_corpus
-from bertkit.data.readers.mediawiki import running_text
+from bertkit.data.readers.document import ReadReport
+from bertkit.data.readers.mediawiki import running_lines
 from bertkit.data.readers.settings import ReaderSettings
+from bertkit.data.sentences import ends_like_a_sentence
 
 PAGE = """{{Short description|A bird}}
 {{Infobox bird
@@ -76,24 +79,58 @@ def read(path: Path, content: bytes):
 
 
 def test_running_text_is_all_that_is_left():
-    assert running_text(PAGE) == RUNNING
+    assert tuple(line for line in running_lines(PAGE) if ends_like_a_sentence(line)) == RUNNING
 
 
-@pytest.mark.parametrize("mark", ["{{", "[[", "<b>", "{{a|[[b", "{|\n"])
+# What is closed before it is opened, elsewhere, by another name or in a comment isn't closed.
+OPEN = [
+    "{{",
+    "[[",
+    "<b>",
+    "{{a|[[b",
+    "{|\n",
+    "[http://a.b ",
+    "[//a.b ",
+    "<ref name='",
+    "<br ",
+    "<!--",
+]
+OPEN += ["<b><br/>", "<b></i>", "<b x='/>'>", "[http://a.b [[x]]", "[http://a.b <ref>]</ref>"]
+OPEN += ["[http://a.b <!--]-->", "<b><nowiki></b></nowiki>", "{{a|[http://b}}]", "<nowiki>"]
+OPEN += ["[ht{{x}}tp://a.b "]
+
+
+@pytest.mark.parametrize("mark", OPEN)
 def test_marks_that_are_never_closed_are_refused_and_a_few_are_not(tmp_path, mark):
     started = time.perf_counter()
-    assert running_text("Text.\n" + mark * 10) == ("Text.",)
+    assert running_lines("Text.\n" + mark * 10)[0] == "Text."
     documents, report = read(tmp_path / "w.xml", dump(page("Open", mark * 20_000)))
     assert documents == []
     assert report.counts == {"broken-page": 1}
     assert report.places["broken-page"] == [f"{tmp_path.name}/w.xml: Open"]
-    assert time.perf_counter() - started < 2
+    assert time.perf_counter() - started < 5
 
 
-@pytest.mark.parametrize("mark", ["''", "* ", "<br>", "== "])
+@pytest.mark.parametrize("mark", ["</b>", "}}", "]]", "]", "|}"])
+def test_ends_before_beginnings_close_nothing(mark):
+    beginning = {"</b>": "<b>", "}}": "{{", "]]": "[[", "]": "[http://a.b ", "|}": "{|\n"}[mark]
+    assert mediawiki.count_unclosed(mark * 400 + beginning * 200) == 200
+
+
+MARK_UP = ["<b>b</b>", "{{a|[[b]]|}}", "{{{1|}}}", "[[File:a|[http://b c]]]", '<ref name="a\'b" />']
+MARK_UP += ["{|\n|-\n| [[a|b]]\n|}", "<!--<b>[[-->", "<nowiki>[[</nowiki>", "<nowiki /><td><li>a"]
+MARK_UP += ["<Ref name=a>[//b c]</ref >", "[[a|[[b]]]]", "a[1] < b", "[a b", "<br>"]
+
+
+@pytest.mark.parametrize("mark", MARK_UP)
+def test_mark_up_that_is_closed_is_not_counted(mark):
+    assert mediawiki.count_unclosed(mark * 500) == 0
+
+
+@pytest.mark.parametrize("mark", ["''", "* ", "<br>", "== ", "\n", "<b>b</b>", "[[a]]"])
 def test_other_marks_take_little_time_however_many(mark):
     started = time.perf_counter()
-    running_text(mark * 5_000 + " text.")
+    running_lines(mark * 5_000 + " text.")
     assert time.perf_counter() - started < 2
 
 
@@ -156,3 +193,44 @@ def test_a_page_over_the_limit_is_skipped(tmp_path, monkeypatch):
     assert [lines for _, lines in documents] == [("Little text.",)]
     assert report.counts == {"long-record": 1}
     assert report.places["long-record"] == [f"{tmp_path.name}/w.xml: Long"]
+
+
+def test_lines_without_an_end_are_counted(tmp_path):
+    content = dump(page("Wren", "It sings.\nIn a tree\n\n== Range ==\nIn Europe\n* item"))
+    documents, report = read(tmp_path / "w.xml", content)
+    assert [lines for _, lines in documents] == [("It sings.",)]
+    assert report.counts == {"unended-line": 2}
+    assert report.places["unended-line"] == [f"{tmp_path.name}/w.xml: Wren"]
+
+
+@pytest.mark.parametrize(
+    "start", ["<page a='", "<page><!--", "<page><?a ", "<", "<page>&"], ids=lambda start: start[-2:]
+)
+def test_a_token_without_end_ends_the_file_at_once(tmp_path, start):
+    path = tmp_path / "w.xml"
+    started = time.perf_counter()
+    documents, report = read(path, f"<mediawiki>{start}{'x' * (64 << 20)}".encode())
+    assert time.perf_counter() - started < 2
+    assert (documents, report.counts) == ([], {"broken-xml": 1})
+    assert "over 1 MiB" in report.places["broken-xml"][0]
+
+
+def test_tags_within_each_other_without_end_are_broken_xml(tmp_path):
+    documents, report = read(tmp_path / "w.xml", dump(page("A", "One."), "<a>" * 1000))
+    assert [lines for _, lines in documents] == [("One.",)]
+    assert report.counts == {"broken-xml": 1}
+    assert "more than 100 tags" in report.places["broken-xml"][0]
+
+
+def test_a_huge_page_takes_bounded_memory(tmp_path, monkeypatch):
+    monkeypatch.setattr(mediawiki, "PAGE_LIMIT_CHARACTERS", 1 << 16)
+    path = tmp_path / "w.xml"
+    path.write_bytes(dump(page("Long", "Much text. " * (1 << 20)), page("Short", "Little text.")))
+    source = open_corpus([str(path)], ReaderSettings()).sources[0]
+    tracemalloc.start()
+    sizes = [len(found["text"]) for found in mediawiki.read_pages(source, ReadReport())]
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert sizes[0] > 1 << 16
+    assert sizes[1] == len("Little text.")
+    assert peak < 4e6

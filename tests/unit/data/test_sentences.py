@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from bertkit.data.sentences import PIECE_LIMIT_CHARACTERS, split_sentences
+from bertkit.data.sentences import PIECE_LIMIT_CHARACTERS, ends_like_a_sentence, split_sentences
 
 SIZE = 200_000
 
@@ -60,3 +60,37 @@ def test_a_long_paragraph_is_cut_after_a_sentence():
 def test_another_language_has_its_own_abbreviations():
     text = "Das kostet z.B. fünf Euro. Das ist viel."
     assert split_sentences(text, "de") == ["Das kostet z.B. fünf Euro.", "Das ist viel."]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "It sings.",
+        "She said ‘yes, I will go.’",
+        'He said "no!")',
+        "And so on …",
+        "Il dit : « Oui. »",
+        "Er sagte: »Ja.«",
+        "Երեխան գնաց գետի մոտ։",
+        "ልጁ ወደ ወንዙ ሄደ።",
+        "彼は「はい。」",
+        "बच्चा नदी के पास गया।",
+        "کیا وہ آیا؟",
+        "ကလေးသည် မြစ်သို့ သွားသည်။",
+        "ក្មេងទៅទន្លេ។",
+        "ཁོ་ཆུ་འགྲམ་ལ་སོང༌།",
+        "เด็กไปที่แม่น้ำ",
+        "เด็กไปที่แม่น้ำ พ.ศ. 2540 (NASA)",
+        "ເດັກໄປແມ່ນ້ຳ",
+    ],
+)
+def test_a_sentence_is_known_by_its_end(text):
+    assert ends_like_a_sentence(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", '"', "A heading", "A list:", "A wren (bird)", "Bangkok (กรุงเทพ)", "1.5 km", "“A title”"],
+)
+def test_what_has_no_end_is_no_sentence(text):
+    assert not ends_like_a_sentence(text)

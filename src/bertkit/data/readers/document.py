@@ -32,6 +32,7 @@ NOTES = {
     "long-document": "documents over 4 Mi characters: cut in several, held out together",
     "redirect": "redirects: skipped",
     "not-an-article": "pages outside the article namespace: skipped",
+    "unended-line": "lines of articles that don't end like a sentence: left out",
     "repeated-paragraph": "repeated paragraphs: left out",
 }
 OUTCOMES = FAULTS | NOTES

@@ -8,6 +8,7 @@ Source: Devlin et al. 2018, section 3.1; mediawiki.org, "Help:Export".
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 from xml.parsers import expat
@@ -15,11 +16,13 @@ from xml.parsers import expat
 from bertkit.data.readers.document import Document, ReadReport
 from bertkit.data.readers.settings import ReaderSettings
 from bertkit.data.readers.sources import Source
+from bertkit.data.sentences import ends_like_a_sentence
 
 PAGE_LIMIT_CHARACTERS = 4 << 20  # MediaWiki itself takes 2 MiB
 READ_BYTES = 1 << 18
+MAX_DEPTH = 100  # expat keeps a hundred bytes for each open tag
 MAX_UNCLOSED = 300  # the parser's time grows with the square of what is opened and never closed
-OPENED_TAG = re.compile(r"<(?!(?:br|hr|li|wbr)\b)[a-z]", re.IGNORECASE)
+TOKEN_LIMIT_BYTES = 1 << 20  # expat keeps a tag or a comment whole, and begins it anew each time
 FIELDS = frozenset({"title", "ns", "text", "redirect"})
 NOT_RUNNING_TEXT = re.compile(r"\s*(?:[*#:;=|!{}]|----)")
 DROPPED_TAGS = frozenset(
@@ -32,8 +35,21 @@ LINE_TAGS = frozenset({"li", "dt", "dd", "hr"})
 DROPPED_LINKS = re.compile(r"\s*(?:file|image|category|media)\s*:", re.IGNORECASE)
 BEHAVIOUR_SWITCH = re.compile(r"__[A-Z]+__")
 EMPTY_BRACKETS = re.compile(r"\s*\(\s*[,;]*\s*\)")
+ATTRIBUTES = r"""(?:[^<>"']|"[^<>"]*+"|'[^<>']*+')*+"""
+VERBATIM = (
+    "nowiki|pre|math|chem|ce|gallery|source|syntaxhighlight|score|timeline|imagemap|hiero|graph"
+)
+MARK = re.compile(
+    rf"<(?:br|wbr|hr|img|li|dt|dd|th|td|tr)\b{ATTRIBUTES}>"  # needs no end
+    rf"|<[^\W\d]{ATTRIBUTES}(?<=/)>"
+    rf"|(?P<verbatim><!--|<(?:{VERBATIM})\b(?={ATTRIBUTES}>))"
+    rf"|<(?P<tag>[^\W\d]\w*+){ATTRIBUTES}>|(?P<broken><[^\W\d])|</(?P<tag_end>\w++)"
+    r"|(?P<opening>\{\{|\[\[|\{\||\[(?=[a-z][a-z\d+.-]*+:|//))"
+    r"|(?P<closing>\}\}|\](?=\]\](?!\]))|\]\]|\]|\|\}(?!\}))",
+    re.IGNORECASE,
+)
+OPENING_OF = {"}}": "{{", "]]": "[[", "]": "[", "|}": "{|"}
 SPACE_BEFORE_STOP = re.compile(r"\s+([,.;:!?])(?=\s|$)")
-SENTENCE_END = (".", "!", "?", "…", '"', "”", "»", ")", "。", "！", "？", "।", "؟", "۔")
 
 
 def read_documents(
@@ -64,7 +80,7 @@ def read_pages(source: Source, report: ReadReport) -> Iterator[dict[str, str]]:
         try:
             while data := stream.read(READ_BYTES):
                 is_empty = False
-                collector.parser.Parse(data, False)
+                collector.feed(data)
                 yield from collector.take()
             if not is_empty and not source.is_faulty:  # a missed end is counted once
                 collector.parser.Parse(b"", True)
@@ -73,33 +89,60 @@ def read_pages(source: Source, report: ReadReport) -> Iterator[dict[str, str]]:
             source.count_fault(report, "broken-xml", str(error))
 
 
-def running_text(markup: str) -> tuple[str, ...]:
-    """The paragraphs of an article without everything that isn't running text.
+def running_lines(markup: str) -> list[str]:
+    """The lines of an article without mark-up, headings, lists, tables and blank lines.
 
     Raises:
         ValueError: the mark-up can't be parsed, or not in reasonable time.
     """
-    import mwparserfromhell
     from mwparserfromhell.parser import ParserError
+
+    try:
+        code = _parse(BEHAVIOUR_SWITCH.sub("", markup))
+        lines = "".join(map(_keep, code.nodes)).split("\n")
+        running = (line for line in lines if line.strip() and not NOT_RUNNING_TEXT.match(line))
+        plain = list(map(_plain, running))
+    except (ParserError, RecursionError) as error:
+        raise ValueError(str(error)) from None
+    return [line for line in plain if line]
+
+
+def _parse(markup: str) -> Any:
+    import mwparserfromhell
 
     if count_unclosed(markup) > MAX_UNCLOSED:
         raise ValueError("too many tables, templates, links or tags are never closed")
-    try:
-        code = mwparserfromhell.parse(BEHAVIOUR_SWITCH.sub("", markup), skip_style_tags=True)
-        lines = "".join(map(_keep, code.nodes)).split("\n")
-        paragraphs = [_plain(line) for line in lines if not NOT_RUNNING_TEXT.match(line)]
-    except (ParserError, RecursionError) as error:
-        raise ValueError(str(error)) from None
-    return tuple(paragraph for paragraph in paragraphs if paragraph)
+    return mwparserfromhell.parse(markup, skip_style_tags=True)
 
 
 def count_unclosed(markup: str) -> int:
-    """About how many tables, templates, links or tags are opened and never closed."""
-    num_tags = len(OPENED_TAG.findall(markup)) - markup.count("</") - markup.count("/>")
-    num_templates = markup.count("{{") - markup.count("}}")
-    num_links = markup.count("[[") - markup.count("]]")
-    num_tables = markup.count("{|") - markup.count("|}")
-    return max(num_tags, num_templates, num_links, num_tables)
+    """About how many tables, templates, links or tags are opened and never closed.
+
+    What is closed across the border of something else counts as never closed; counting stops
+    beyond `MAX_UNCLOSED` of them.
+    """
+    opened: list[str] = []
+    num_of: Counter[str] = Counter()
+    num_unclosed = position = 0
+    while num_unclosed <= MAX_UNCLOSED and (mark := MARK.search(markup, position)):
+        position, kind = mark.end(), mark.lastgroup
+        text = mark[kind].lower() if kind else ""
+        if kind == "verbatim":
+            end = "-->" if text == "<!--" else f"</{text[1:]}"
+            found = re.compile(end, re.IGNORECASE).search(markup, position)
+            position = found.end() if found else position
+            num_unclosed += not found
+        elif kind in {"tag", "opening"}:
+            opened.append(text)
+            num_of[text] += 1
+        elif kind == "broken":
+            num_unclosed += 1
+        elif num_of[text := OPENING_OF.get(text, text)]:
+            while (last := opened.pop()) != text:
+                num_of[last] -= 1
+                num_unclosed += 1
+            num_of[text] -= 1
+    return num_unclosed + len(opened)
 
 
 def _keep(node: Any) -> str:
@@ -131,23 +174,23 @@ def _keep_tag(node: Any) -> str:
 
 
 def _plain(line: str) -> str:
-    """One line without mark-up; empty unless it reads like a sentence."""
-    import mwparserfromhell
-
-    text = str(mwparserfromhell.parse(line, skip_style_tags=True).strip_code())
+    """One line without mark-up."""
+    text = str(_parse(line).strip_code())
     text = EMPTY_BRACKETS.sub("", text.replace("'''", "").replace("''", ""))
-    text = SPACE_BEFORE_STOP.sub(r"\1", " ".join(text.split()))
-    return text if text.endswith(SENTENCE_END) else ""
+    return SPACE_BEFORE_STOP.sub(r"\1", " ".join(text.split()))
 
 
 def _article(markup: str, place: str, report: ReadReport) -> Iterator[Document]:
     try:
-        lines = running_text(markup)
+        lines = running_lines(markup)
     except ValueError:
         report.add("broken-page", place)
         return
-    if lines:
-        yield Document(lines, place)
+    sentences = tuple(line for line in lines if ends_like_a_sentence(line))
+    if len(sentences) < len(lines):
+        report.add("unended-line", place, len(lines) - len(sentences))
+    if sentences:
+        yield Document(sentences, place)
     else:
         report.add("empty-document", place)
 
@@ -160,13 +203,24 @@ class _PageCollector:
         self._page: dict[str, str] = {}
         self._field: str | None = None
         self._parts: list[str] = []
-        self._size = 0
+        self._size = self._num_fed = self._depth = 0
         self.parser = expat.ParserCreate()
         self.parser.buffer_text = True
         self.parser.StartElementHandler = self._start
         self.parser.EndElementHandler = self._end
         self.parser.CharacterDataHandler = self._text
         self.parser.StartDoctypeDeclHandler = self._refuse_doctype
+
+    def feed(self, data: bytes) -> None:
+        """Parse the next bytes.
+
+        Raises:
+            ExpatError: they aren't XML, or a token that began earlier is too long.
+        """
+        self.parser.Parse(data, False)
+        self._num_fed += len(data)
+        if self._num_fed - self.parser.CurrentByteIndex > TOKEN_LIMIT_BYTES:
+            raise expat.ExpatError("a tag or a comment of over 1 MiB isn't part of a dump")
 
     def take(self) -> list[dict[str, str]]:
         """The pages that are whole by now."""
@@ -177,6 +231,9 @@ class _PageCollector:
         raise expat.ExpatError(f"a document type ({name}) isn't part of a dump")
 
     def _start(self, tag: str, attributes: dict[str, str]) -> None:
+        self._depth += 1
+        if self._depth > MAX_DEPTH:
+            raise expat.ExpatError(f"more than {MAX_DEPTH} tags within each other aren't a dump")
         if tag == "page":
             self._page = {}
         self._field = tag if tag in FIELDS else None
@@ -189,6 +246,7 @@ class _PageCollector:
             self._parts.append(data)
 
     def _end(self, tag: str) -> None:
+        self._depth -= 1
         if tag == self._field:
             self._page[tag] = "".join(self._parts)
         self._field = None

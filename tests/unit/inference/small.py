@@ -42,9 +42,7 @@ def save_small(folder: Path, **changes: object) -> None:
 def save_run(folder: Path, step: int = 3) -> Path:
     """A run with one checkpoint, and that checkpoint."""
     run, model = Run(folder), build_model()
-    record = RunRecord.model_construct(
-        settings={}, data_fingerprint="", model={}, num_steps=9, versions={}
-    )
+    record = RunRecord(settings={}, data_fingerprint="", model={}, num_steps=9, versions={})
     run.write_record(record)
     optimizer = build_optimizer(model, TrainingSettings())
     run.save(RunState(step=step, tokens=70), model, optimizer, save_small)

@@ -4,6 +4,7 @@ import bz2
 import gzip
 import io
 import json
+import random
 import sys
 import tempfile
 import tracemalloc
@@ -16,8 +17,8 @@ import pytest
 import zstandard
 
 from bertkit.base.errors import InputError, StorageError
-from bertkit.data.decompression import COMPRESSIONS
-from bertkit.data.readers import READERS, open_corpus, text
+from bertkit.data.decompression import COMPRESSIONS, unpack
+from bertkit.data.readers import READERS, open_corpus, python_docs, text
 from bertkit.data.readers.document import FAULTS, MAX_PLACES, OUTCOMES, ReadReport
 from bertkit.data.readers.settings import ReaderSettings
 
@@ -28,6 +29,7 @@ COMPRESS = {
     ".bz2": bz2.compress,
     ".zst": zstandard.ZstdCompressor().compress,
 }
+PARAGRAPH = "This docstring is a sentence of its own."
 LONG = "".join(f"Sentence {number} of a text that fills pages.\n" for number in range(40_000))
 
 
@@ -375,6 +377,8 @@ def test_standard_input_in_every_format(folder, monkeypatch):
 FAULTY = {
     "truncated": ("a.gz", gzip.compress(TEXT.encode())[:-9]),
     "damaged": ("a.gz", b"no gzip"),
+    "unreadable-file": ("a.txt", None),
+    "not-text": ("a.txt", bytes(100)),
     "utf-16": ("a.txt", TEXT.encode("utf-16")),
     "invalid-utf8": ("a.txt", b"\xff"),
     "nul": ("a.txt", b"a\0"),
@@ -384,13 +388,23 @@ FAULTY = {
     "missing-field": ("a.jsonl", b"{}"),
     "wrong-type": ("a.jsonl", b'{"text": 1}'),
     "broken-xml": ("a.xml", b"<page>"),
+    "broken-page": ("a.xml", b"<m><page><text>" + b"{{" * 301 + b"</text></page></m>"),
 }
+
+
+def test_each_fault_is_tested():
+    elsewhere = {"unreadable-source"}  # of `python-docs:`
+    assert FAULTY.keys() | elsewhere == FAULTS.keys()
 
 
 @pytest.mark.parametrize("name", FAULTY)
 def test_strict_refuses_each_fault_and_names_the_place(folder, name):
     file, content = FAULTY[name]
-    path = write(folder / file, content)
+    path = folder / file
+    if content is None:
+        path.symlink_to("nothing")
+    else:
+        write(path, content)
     assert read(path)[1].counts[name] == 1
     with pytest.raises(InputError, match=rf"^in/{file}.*--strict refuses"):
         read(path, strict=True)
@@ -432,5 +446,55 @@ def test_progress_adds_up_to_the_bytes_on_disk(folder):
     assert sum(seen) == pytest.approx(corpus.size_bytes, abs=8)
 
 
-def test_every_reader_takes_a_source_settings_and_a_report():
-    assert list(READERS) == ["text", "jsonl", "parquet", "mediawiki", "python-docs"]
+TEXT_OF = {
+    "text": b"One.\nTwo.\n",
+    "jsonl": b'{"text": "One.\\nTwo."}',
+    "mediawiki": b"<m><page><text>One.\nTwo.</text></page></m>",
+}
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_every_reader_takes_its_source_by_name(folder, monkeypatch, name):
+    if name == "python-docs":
+        module = python_docs.Module("a", "a.py", write(folder / "a.py", f'"""{PARAGRAPH}"""'))
+        monkeypatch.setattr(python_docs, "find_modules", lambda: [module])
+        monkeypatch.setattr(python_docs, "read_topics", lambda report: {})
+        assert read("python-docs:") == ([(PARAGRAPH,)], ReadReport())
+        return
+    path = folder / "any.name"
+    if name == "parquet":
+        write_parquet(path, text=["One.\nTwo."])
+    else:
+        write(path, TEXT_OF[name])
+    assert read(path, format=name) == ([("One.", "Two.")], ReadReport())
+
+
+def test_noise_is_no_text(folder):
+    noise = random.Random(1).randbytes(100_000)
+    write(folder / "a.txt", noise)
+    write(folder / "b.txt.gz", gzip.compress(noise))
+    write(folder / "c.jsonl", noise)
+    write(folder / "d.txt", TEXT.encode("utf-16")[2:] * 9)
+    assert read(folder)[1].counts == {"not-text": 4}
+
+
+def test_text_with_a_few_wrong_bytes_stays_text(folder):
+    line = "Il y avait dans la forêt une maison où personne n'habitait.\n"
+    write(folder / "a.txt", (line * 2000).encode("latin-1"))
+    write(folder / "b.txt", "ü" * 100_000)  # the sample ends within a character
+    documents, report = read(folder)
+    assert len(documents[0]) == 2000
+    assert report.counts == {"invalid-utf8": 2000}
+
+
+def test_a_zstandard_bomb_takes_bounded_memory():
+    bomb = io.BytesIO(zstandard.ZstdCompressor().compress(bytes(256 << 20)))
+    stream = unpack(bomb, ".zst", lambda name, cause: pytest.fail(cause))
+    num_bytes = 0
+    tracemalloc.start()
+    while content := stream.read(1 << 20):
+        num_bytes += len(content)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert num_bytes == 256 << 20
+    assert peak < 100 << 20

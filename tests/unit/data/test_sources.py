@@ -1,11 +1,13 @@
 """What inputs name: files, folders, globs; each once, in one order, under a name of its own."""
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
 
 from bertkit.base.errors import InputError, MissingFileError, StorageError
+from bertkit.data.readers import open_corpus
 from bertkit.data.readers.settings import ReaderSettings
 from bertkit.data.readers.sources import find_format, find_sources
 
@@ -76,6 +78,41 @@ def test_linked_folders_are_followed_once(books, tmp_path):
     ]
 
 
+def test_a_file_that_one_input_has_twice_is_read_once(books):
+    shutil.rmtree(books / "sub.txt")
+    (books / "c.txt").symlink_to(books / "a.txt")
+    for argument in (str(books), f"{books}/*.txt"):
+        corpus = open_corpus([argument], ReaderSettings(format="text", strict=True))
+        groups = [document.group for document in corpus.documents()]
+        assert groups == ["books/a.txt#0", "books/b.txt#0"]
+        assert corpus.report.counts == {"repeated-file": 1}
+        assert corpus.report.places["repeated-file"] == ["books/c.txt (it is books/a.txt)"]
+        assert corpus.size_bytes == 2
+
+
+def test_a_pipe_in_a_folder_is_counted_and_not_read(books):
+    shutil.rmtree(books / "sub.txt")
+    os.mkfifo(books / "pipe")
+    for argument in (str(books), f"{books}/*"):
+        corpus = open_corpus([argument], ReaderSettings(format="text"))
+        assert len(list(corpus.documents())) == 2
+        assert corpus.report.counts == {"unreadable-file": 1}
+        assert corpus.report.places["unreadable-file"] == ["books/pipe (not a regular file)"]
+
+
+@pytest.mark.parametrize("name", ["a.png", "a.TXT.xz", "a.tar.gz", "a.pdf", "a.json"])
+def test_a_name_tells_what_is_no_text(tmp_path, name):
+    path = tmp_path / name
+    path.write_text("[]")
+    corpus = open_corpus([str(path)], ReaderSettings())
+    assert list(corpus.documents()) == []
+    assert corpus.report.counts == {"not-text": 1}
+    if name == "a.json":
+        assert "--format jsonl" in corpus.report.places["not-text"][0]
+    (chosen,) = find_sources([str(path)], ReaderSettings(format="text"))
+    assert chosen.refusal is None
+
+
 def test_names_that_cannot_be_printed_are_escaped(tmp_path):
     folder = tmp_path / "odd"
     folder.mkdir()
@@ -103,6 +140,18 @@ def test_a_folder_that_cannot_be_listed_is_an_error(books, monkeypatch):
     monkeypatch.setattr(os, "scandir", refuse)
     with pytest.raises(StorageError, match=r"books can't be listed: Permission denied"):
         names(books)
+
+
+def test_a_name_that_cannot_be_looked_up_is_an_error(tmp_path, monkeypatch):
+    with pytest.raises(StorageError, match="a can't be read: File name too long"):
+        names(tmp_path / ("a" * 300))
+
+    def refuse(path):
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "is_dir", refuse)
+    with pytest.raises(StorageError, match=r"a\.txt can't be read: Permission denied"):
+        names(tmp_path / "a.txt")
 
 
 @pytest.mark.parametrize("missing", ["nothing.txt", "*.nothing", "empty"])

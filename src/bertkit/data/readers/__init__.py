@@ -64,7 +64,9 @@ def open_corpus(inputs: Sequence[str], settings: ReaderSettings) -> Corpus:
         settings: how they are read.
 
     Raises:
+        InputError: nothing was named, or something twice.
         MissingFileError: an input matches nothing.
+        StorageError: an input can't be looked up.
     """
     return Corpus(find_sources(inputs, settings), settings)
 
@@ -82,4 +84,7 @@ def read_source(
     """
     source.advance = advance
     report.is_strict = settings.strict
+    if source.refusal is not None:
+        source.count_fault(report, *source.refusal)
+        return
     yield from READERS[source.format](source, settings, report)

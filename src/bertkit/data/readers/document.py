@@ -13,6 +13,7 @@ FAULTS = {
     "unreadable-file": "files that can't be read: skipped",
     "truncated": "compressed files that end too early: what came before is kept",
     "damaged": "damaged files: what came before the damage is kept",
+    "not-text": "files that aren't text, or not in UTF-8: skipped",
     "utf-16": "files in UTF-16 instead of UTF-8: skipped",
     "invalid-utf8": "lines or records with invalid UTF-8: replaced by U+FFFD",
     "nul": "lines or records with NUL characters: removed",
@@ -27,6 +28,7 @@ FAULTS = {
 }
 NOTES = {
     "empty-file": "files without text: nothing to take",
+    "repeated-file": "files met again by another name: read once",
     "empty-document": "documents without a token: left out",
     "one-sentence": "documents of one sentence: kept",
     "long-document": "documents over 4 Mi characters: cut in several, held out together",

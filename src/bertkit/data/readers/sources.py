@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from bertkit.base.errors import InputError, MissingFileError, StorageError
+from bertkit.base.files import storage_errors
 from bertkit.data.decompression import BUFFER_BYTES, COMPRESSIONS, classify, unpack
 from bertkit.data.readers.document import ReadReport
 from bertkit.data.readers.settings import ReaderSettings
@@ -22,6 +23,15 @@ STANDARD_INPUT = "-"
 STANDARD_INPUT_NAME = "standard input"
 SCHEMES = {"python-docs:": "python-docs"}
 FORMATS = {".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet", ".xml": "mediawiki"}
+UNPACK, CONVERT = "unpack it first", "make text of it first"
+NOT_TEXT = {
+    **dict.fromkeys((".7z", ".lzma", ".rar", ".tar", ".tgz", ".xz", ".z", ".zip"), UNPACK),
+    **dict.fromkeys((".doc", ".docx", ".epub", ".gif", ".jpeg", ".jpg", ".pdf", ".png"), CONVERT),
+    ".json": "--format jsonl reads it if each line is an object",
+}
+TEXT_FORMATS = {"text", "jsonl"}  # the others find out by themselves
+SAMPLE_BYTES = 1 << 16
+MIN_NUM_FOREIGN, MAX_SHARE_OF_FOREIGN = 32, 0.1
 UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
@@ -36,6 +46,7 @@ class Source:
         size_bytes: bytes on disk; None where nobody knows, as with a pipe.
         advance: is told how many bytes were read.
         is_faulty: whether it couldn't be read, or not to its end.
+        refusal: why it isn't to be read, as a key of `OUTCOMES` and a cause; None where it is.
     """
 
     name: str
@@ -44,6 +55,7 @@ class Source:
     size_bytes: int | None = None
     advance: Callable[[int], None] | None = field(default=None, compare=False, repr=False)
     is_faulty: bool = field(default=False, init=False, compare=False)
+    refusal: tuple[str, str] | None = field(default=None, init=False, compare=False)
 
     @contextmanager
     def open(self, report: ReadReport) -> Iterator[BinaryIO]:
@@ -76,15 +88,29 @@ class Source:
         self.is_faulty = True
         report.add(name, f"{self.name} ({cause})")
 
+    def refuse(self, name: str, cause: str) -> None:
+        """Note that this isn't to be read, and so has no bytes to read."""
+        self.refusal, self.size_bytes = (name, cause), 0
+
     def _skip_mark(self, stream: io.BufferedReader, report: ReadReport) -> BinaryIO:
-        """The stream after its byte order mark; nothing of it if that is UTF-16's."""
+        """The stream after its byte order mark; nothing of it if it isn't text in UTF-8."""
         start = stream.peek(3)
         if start.startswith(UTF16_MARKS):
             self.count_fault(report, "utf-16", "convert it to UTF-8")
             return io.BytesIO()
+        if self.format in TEXT_FORMATS and is_foreign(start[:SAMPLE_BYTES]):
+            self.count_fault(report, "not-text", "much of it is NUL or no UTF-8; convert it")
+            return io.BytesIO()
         if start.startswith(codecs.BOM_UTF8):
             stream.read(len(codecs.BOM_UTF8))
         return stream
+
+
+def is_foreign(sample: bytes) -> bool:
+    """Whether bytes have so many NULs, or so much invalid UTF-8, that they can't be text."""
+    num_valid = len(sample.decode(errors="ignore").encode())
+    num_foreign = len(sample) - num_valid + sample.count(0)
+    return num_foreign > max(MIN_NUM_FOREIGN, MAX_SHARE_OF_FOREIGN * len(sample))
 
 
 class _CountedFile(io.FileIO):
@@ -107,7 +133,7 @@ def find_sources(inputs: Sequence[str], settings: ReaderSettings) -> list[Source
     Raises:
         InputError: nothing was named, or something twice.
         MissingFileError: an input matches nothing.
-        StorageError: a folder can't be listed.
+        StorageError: a name is too long, a folder can't be listed, or one above can't be entered.
     """
     if not inputs:
         raise InputError("no input: name files, folders, globs, - or python-docs:")
@@ -115,13 +141,17 @@ def find_sources(inputs: Sequence[str], settings: ReaderSettings) -> list[Source
     found: dict[object, str] = {}
     num_of_name: dict[str, int] = {}
     for argument in inputs:
+        here: set[object] = set()
         for source, identity in _find(argument, settings):
-            if identity in found:
+            if identity in here:
+                source.refuse("repeated-file", f"it is {found[identity]}")
+            elif identity in found:
                 raise InputError(
                     f"{source.path or argument} would be read twice, as {found[identity]} and as"
                     f" {source.name}; name it once"
                 )
-            found[identity] = source.name
+            here.add(identity)
+            found.setdefault(identity, source.name)
             repeat = num_of_name[source.name] = num_of_name.get(source.name, 0) + 1
             if repeat > 1:  # of another folder of the same name: its documents are others
                 source.name = f"{source.name} ({repeat})"
@@ -137,8 +167,9 @@ def _find(argument: str, settings: ReaderSettings) -> Iterator[tuple[Source, obj
         chosen = "text" if settings.format == "auto" else settings.format
         yield Source(STANDARD_INPUT_NAME, chosen), argument
     else:
-        for path, root in _find_files(argument):
-            yield _file_source(path, root, settings)
+        with storage_errors(Path(argument), "read"):
+            for path, root in _find_files(argument):
+                yield _file_source(path, root, settings, is_named=path == Path(argument))
 
 
 def _find_files(argument: str) -> Iterator[tuple[Path, Path]]:
@@ -180,18 +211,28 @@ def _refuse_folder(error: OSError) -> None:
     raise StorageError(f"{error.filename} can't be listed: {error.strerror}") from error
 
 
-def _file_source(path: Path, root: Path, settings: ReaderSettings) -> tuple[Source, object]:
-    """A file as a source, called by its folder and name wherever that folder lies."""
+def _file_source(
+    path: Path, root: Path, settings: ReaderSettings, *, is_named: bool
+) -> tuple[Source, object]:
+    """A file as a source, called by its folder and name wherever that folder lies.
+
+    A pipe is read where it was named; one that lies in a folder might never end.
+    """
     folder = root.absolute()
     folder = folder if folder.name not in {"", ".."} else folder.resolve()
     name = _escape((Path(folder.name) / path.relative_to(root)).as_posix())
-    chosen = find_format(path) if settings.format == "auto" else settings.format
+    is_auto = settings.format == "auto"
+    source = Source(name, find_format(path) if is_auto else settings.format, path, 0)
     try:
         status = path.stat()
     except OSError:  # reading it will say why, and count it
-        return Source(name, chosen, path, 0), path
-    size_bytes = status.st_size if stat.S_ISREG(status.st_mode) else None
-    return Source(name, chosen, path, size_bytes), (status.st_dev, status.st_ino)
+        return source, path
+    source.size_bytes = status.st_size if stat.S_ISREG(status.st_mode) else None
+    if source.size_bytes is None and not is_named:
+        source.refuse("unreadable-file", "not a regular file")
+    elif is_auto and (advice := NOT_TEXT.get(find_ending(path))):
+        source.refuse("not-text", advice)
+    return source, (status.st_dev, status.st_ino)
 
 
 def _escape(name: str) -> str:
@@ -204,7 +245,12 @@ def _escape(name: str) -> str:
 
 def find_format(path: Path) -> str:
     """The format that a file's name tells, plain text if none."""
+    return FORMATS.get(find_ending(path), "text")
+
+
+def find_ending(path: Path) -> str:
+    """The last ending of a name but a compression's, in lower case; empty if there is none."""
     suffixes = [suffix.lower() for suffix in path.suffixes]
     if suffixes and suffixes[-1] in COMPRESSIONS:
         suffixes.pop()
-    return FORMATS.get(suffixes[-1], "text") if suffixes else "text"
+    return suffixes[-1] if suffixes else ""

@@ -52,7 +52,7 @@ def test_each_reader_is_a_file_of_its_name():
     assert {name: reader.__module__ for name, reader in READERS.items()} == {
         name: f"bertkit.data.readers.{name.replace('-', '_')}" for name in READERS
     }
-    shared = {"document", "lines", "reading", "settings", "sources"}
+    shared = {"document", "lines", "settings", "sources"}
     assert list_modules("bertkit.data.readers") - shared == {
         name.replace("-", "_") for name in READERS
     }

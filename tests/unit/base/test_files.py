@@ -172,6 +172,11 @@ def test_verifying_does_not_trust_checksums_of_pieces_alone(large):
         verify_file(path, forged)
 
 
+def test_verifying_what_the_system_refuses(large):
+    with pytest.raises(StorageError, match="can't be read: File name too long"):
+        verify_file(large[0].with_name("a" * 300), large[1])
+
+
 def test_verifying_a_missing_file(large):
     path, record = large
     path.unlink()

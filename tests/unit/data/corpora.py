@@ -1,0 +1,36 @@
+"""Writing small corpora, and reading them."""
+
+import bz2
+import gzip
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import zstandard
+
+from bertkit.data.readers import open_corpus
+from bertkit.data.readers.settings import ReaderSettings
+
+TEXT = "First line.\nSecond line.\n\nThird line.\n"
+DOCUMENTS = [("First line.", "Second line."), ("Third line.",)]
+COMPRESS = {
+    ".gz": gzip.compress,
+    ".bz2": bz2.compress,
+    ".zst": zstandard.ZstdCompressor().compress,
+}
+LONG = "".join(f"Sentence {number} of a text that fills pages.\n" for number in range(40_000))
+
+
+def read(path: Path | str, **settings: object):
+    corpus = open_corpus([str(path)], ReaderSettings(**settings))
+    return [document.lines for document in corpus.documents()], corpus.report
+
+
+def write(path: Path, content: bytes | str) -> Path:
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+def write_parquet(path: Path, **columns: list[object]) -> Path:
+    pq.write_table(pa.table(columns), path)
+    return path

@@ -1,0 +1,90 @@
+"""What a line is, in every format, and where a document ends."""
+
+import json
+import tracemalloc
+
+import pytest
+from tests.unit.data.corpora import read, write, write_parquet
+
+from bertkit.data.readers import open_corpus, text
+from bertkit.data.readers.document import ReadReport
+from bertkit.data.readers.settings import ReaderSettings
+
+
+def test_a_huge_line_is_cut_between_words_in_bounded_memory(folder):
+    path = folder / "a.txt"
+    num_words = 3_000_000
+    with path.open("wb") as stream:
+        for _ in range(num_words // 1000):
+            stream.write(b"word123 " * 1000)
+        stream.write(b"\nnext\n")
+    corpus = open_corpus([str(path)], ReaderSettings())
+    num_found, last = 0, ""
+    tracemalloc.start()
+    for document in corpus.documents():
+        for line in document.lines:
+            num_found += line.count("word123")
+            last = line
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert num_found == num_words  # no word is cut in two
+    assert last == "next"
+    assert corpus.report.counts["long-line"] == 1
+    assert corpus.report.places["long-line"] == ["in/a.txt:1"]
+    assert peak < 16e6
+
+
+def test_a_huge_line_without_white_space_is_cut_between_characters(folder):
+    content = "é" * 1_500_000
+    documents, report = read(write(folder / "a.txt", "a" + content))
+    assert "".join(documents[0]) == "a" + content
+    assert len(documents[0]) > 1
+    assert report.counts == {"long-line": 1}
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"One.\n\0\nTwo.",
+        b"One." + b" " * (3 << 20) + b"\nTwo.",
+        b"One.\n" + b" " * (3 << 20) + b"Two.",
+    ],
+    ids=["NUL", "blanks behind", "blanks before"],
+)
+def test_only_a_blank_line_ends_a_document(folder, content):
+    assert read(write(folder / "a.txt", content))[0] == [("One.", "Two.")]
+
+
+@pytest.mark.parametrize("blank", [b"", b" " * (3 << 20), "\u3000".encode()])
+def test_a_blank_line_ends_a_document_however_long(folder, blank):
+    documents, report = read(write(folder / "a.txt", b"One.\n" + blank + b"\nTwo."))
+    assert documents == [("One.",), ("Two.",)]
+    assert report.counts == {}
+
+
+@pytest.mark.parametrize("limit", [1 << 20, 5, 6, 7])
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_every_line_end_is_one_wherever_reading_stops(folder, monkeypatch, end, limit):
+    monkeypatch.setattr("bertkit.data.readers.lines.LINE_LIMIT_BYTES", limit)
+    path = write(folder / "a.txt", "One.\nTwo.\n\nTri.\nFor.\n".replace("\n", end))
+    assert read(path)[0] == [("One.", "Two."), ("Tri.", "For.")]
+
+
+def test_lines_are_the_same_in_every_format(folder):
+    value = "A sentence\u2028goes\x0con\x85here\x1cand there.\rTwo.\r\nThree.\n"
+    write(folder / "a.txt", value)
+    write(folder / "b.jsonl", json.dumps({"text": value}))
+    write_parquet(folder / "c.parquet", text=[value])
+    lines = ("A sentence\u2028goes\x0con\x85here\x1cand there.", "Two.", "Three.")
+    assert read(folder) == ([lines] * 3, ReadReport())
+
+
+def test_a_long_document_is_cut_and_stays_in_one_group(folder, monkeypatch):
+    monkeypatch.setattr(text, "DOCUMENT_LIMIT_CHARACTERS", 20)
+    path = write(folder / "a.txt", "0123456789\n" * 5 + "\nother\n")
+    corpus = open_corpus([str(path)], ReaderSettings())
+    documents = list(corpus.documents())
+    assert [len(document.lines) for document in documents] == [3, 2, 1]
+    assert [document.group[-1] for document in documents] == ["0", "0", "1"]
+    assert corpus.report.counts == {"long-document": 1}
+    assert corpus.report.places["long-document"] == ["in/a.txt:3"]

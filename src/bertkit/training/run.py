@@ -136,7 +136,9 @@ class Run:
         try:
             return RunRecord.model_validate(read_json(path))
         except ValidationError as error:
-            raise DamagedFileError(f"{path} isn't the record of a run: {describe_validation(error)}") from None
+            raise DamagedFileError(
+                f"{path} isn't the record of a run: {describe_validation(error)}"
+            ) from None
 
     def write_record(self, record: RunRecord) -> None:
         """Note what the run is begun with."""

@@ -196,7 +196,8 @@ def test_few_files_are_mapped_at_a_time(folder):
         touch(each)
     maps = Path("/proc/self/maps")
     if maps.exists():
-        assert maps.read_text().count(".npy") <= 256
+        mapped = [line for line in maps.read_text().splitlines() if str(folder) in line]
+        assert 0 < len(mapped) <= 256  # other tests may still hold maps of their own
 
 
 def test_a_folder_without_shards_and_an_unfinished_one_are_told_apart(folder):

@@ -18,7 +18,7 @@ class DemoSettings(Settings):
     """Settings of `bertkit demo`."""
 
     minutes: Annotated[float, Field(gt=0.0, le=10_000.0)] = Field(
-        4.0,
+        5.0,
         description="Minutes of pre-training; the vocabulary, the shards and the report take"
         " about one more.",
     )
@@ -31,7 +31,7 @@ class DemoSettings(Settings):
             minutes=self.minutes,
             max_length=64,
             batch_size=16,
-            learning_rate=2e-3,
+            learning_rate=1e-3,
             dropout=0.0,
             eval_sequences=512,
             device=self.device,

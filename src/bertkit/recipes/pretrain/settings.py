@@ -10,7 +10,7 @@ from bertkit.training.settings import Count, Positive, TrainingSettings
 
 # Peak learning rate and batch size by model, where they were searched for: docs/results.md.
 TUNED: dict[str, dict[str, Any]] = {
-    "tiny": {"learning_rate": 2e-3, "batch_size": 16},
+    "tiny": {"learning_rate": 1e-3, "batch_size": 16},
     "mini": {"learning_rate": 1e-3, "batch_size": 32},
 }
 

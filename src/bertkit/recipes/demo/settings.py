@@ -18,7 +18,7 @@ class DemoSettings(Settings):
     """Settings of `bertkit demo`."""
 
     minutes: Annotated[float, Field(gt=0.0, le=10_000.0)] = Field(
-        5.0,
+        4.5,
         description="Minutes of pre-training; the vocabulary, the shards and the report take"
         " about one more.",
     )

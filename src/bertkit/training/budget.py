@@ -10,7 +10,14 @@ from dataclasses import dataclass, replace
 import torch
 
 from bertkit.training.device import mixed_precision, synchronise
-from bertkit.training.loop import NUM_EVALUATIONS, AnyBatch, Job, Machine, take_step
+from bertkit.training.loop import (
+    NUM_EVALUATIONS,
+    AnyBatch,
+    Job,
+    Machine,
+    evaluation_interval,
+    take_step,
+)
 from bertkit.training.optimizer import build_optimizer
 from bertkit.training.settings import DEFAULT_MINUTES, TrainingSettings
 
@@ -107,8 +114,7 @@ def seconds_per_step(pace: Pace, settings: TrainingSettings, budget_seconds: flo
 
 def seconds_of_run(pace: Pace, settings: TrainingSettings, num_steps: int) -> float:
     """Time of all steps and evaluations."""
-    every = settings.eval_every or -(-num_steps // NUM_EVALUATIONS)
-    num_evaluations = 1 + -(-num_steps // every)
+    num_evaluations = 1 + math.ceil(num_steps / evaluation_interval(settings, num_steps))
     return num_steps * pace.step_seconds + num_evaluations * pace.evaluation_seconds
 
 

@@ -170,7 +170,7 @@ class _Loop(Generic[AnyBatch]):
 
     def go(self, state: RunState, log: RunLog, display: Display, stop: StopRequest) -> RunState:
         """Step, log, evaluate, save."""
-        eval_every = self.settings.eval_every or -(-self.num_steps // NUM_EVALUATIONS)
+        eval_every = evaluation_interval(self.settings, self.num_steps)
         saved_step, saved_at = state.step, time.monotonic()
         if state.step == 0:
             state = self._evaluate(state, log, display)
@@ -267,6 +267,11 @@ class _Loop(Generic[AnyBatch]):
         log.sync()
         self.run.save(state, self.job.model, self.optimizer, self.job.save_model)
         self.run.rotate(self.settings.keep)
+
+
+def evaluation_interval(settings: TrainingSettings, num_steps: int) -> int:
+    """Steps between evaluations."""
+    return settings.eval_every or -(-num_steps // NUM_EVALUATIONS)
 
 
 def take_step(

@@ -1,13 +1,11 @@
 """A run on disk: what it was begun with, and its checkpoints with all that resuming needs."""
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock, Timeout
 from pydantic import BaseModel, ConfigDict, ValidationError
 from torch import nn, optim
 
@@ -21,6 +19,8 @@ from bertkit.base.files import (
     storage_errors,
     write_json,
 )
+from bertkit.base.lock import LOCK_FILE, hold_folder
+from bertkit.base.sealed import read_sealed_json, write_sealed_json
 from bertkit.base.settings import describe_validation
 from bertkit.checkpoints.huggingface import read_safetensors, write_safetensors
 from bertkit.checkpoints.run_folder import (
@@ -38,7 +38,6 @@ RECORD_FILE = "settings.json"
 STATE_FILE = "run_state.json"
 OPTIMIZER_FILE = "optimizer.safetensors"
 LOG_FILE = "log.jsonl"
-LOCK_FILE = ".lock"
 
 
 class RunState(BaseModel):
@@ -103,26 +102,13 @@ class Run:
             names = {path.name for path in self.folder.iterdir() if path.suffix != TEMPORARY_SUFFIX}
         return bool(names - {LOCK_FILE})
 
-    @contextmanager
-    def locked(self) -> Iterator[None]:
+    def locked(self) -> AbstractContextManager[None]:
         """Hold the run for this process alone; the system lets go when the process ends.
 
         Raises:
             ResumeError: another process holds it.
         """
-        make_folder(self.folder)
-        lock = FileLock(self.folder / LOCK_FILE)
-        try:
-            lock.acquire(timeout=0)
-        except Timeout:
-            raise ResumeError(
-                f"another process is training in {self.folder}; wait for it, or name another"
-                " --output"
-            ) from None
-        try:
-            yield
-        finally:
-            lock.release()
+        return hold_folder(self.folder, "training in")
 
     def read_record(self) -> RunRecord | None:
         """What the run was begun with; None for a new run.
@@ -134,7 +120,7 @@ class Run:
         if not path.exists():
             return None
         try:
-            return RunRecord.model_validate(read_json(path))
+            return RunRecord.model_validate(read_sealed_json(path))
         except ValidationError as error:
             raise DamagedFileError(
                 f"{path} isn't the record of a run: {describe_validation(error)}"
@@ -143,7 +129,7 @@ class Run:
     def write_record(self, record: RunRecord) -> None:
         """Note what the run is begun with."""
         make_folder(self.folder)
-        write_json(self.folder / RECORD_FILE, record.model_dump(mode="json"))
+        write_sealed_json(self.folder / RECORD_FILE, record.model_dump(mode="json"))
 
     def newest_state(self) -> RunState:
         """The state in the newest checkpoint, verified; step 0 where there is none.

@@ -46,8 +46,9 @@ def test_a_folder_of_text_becomes_a_tokenizer(
     assert facts["fingerprint"] == tokenizer.fingerprint
     assert facts["settings"]["vocab_size"] == 55
     assert facts["counts"]["lines"] == 6
+    manifest = json.loads((output / "tokenizer_manifest.json").read_text())
     for name in ("vocab.txt", "tokenizer.json", "tokenizer_config.json"):
-        verify_file(output / name, FileRecord.model_validate(facts["files"][name]))
+        verify_file(output / name, FileRecord.model_validate(manifest["files"][name]))
 
 
 def test_json_is_all_that_is_printed(

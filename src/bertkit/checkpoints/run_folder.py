@@ -2,12 +2,12 @@
 
 `run/settings.json` says what the run was begun with, `run/log.jsonl` has one event a line, and
 `run/checkpoints/step-00001000/` is a Hugging Face folder with the optimiser and the run's state
-beside the model, and a `manifest.json` with size and checksums of each file.
+beside the model, and a `manifest.json` with size and checksums of each file and of itself.
 """
 
-import json
 from collections.abc import Collection
 from pathlib import Path
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -16,11 +16,11 @@ from bertkit.base.files import (
     CHUNK_BYTES,
     Checksums,
     FileRecord,
-    read_json,
     remove_folder,
     verify_file,
-    write_json,
 )
+from bertkit.base.sealed import read_sealed_json, write_sealed_json
+from bertkit.base.settings import describe_validation
 
 CONFIG_FILE = "config.json"
 CHECKPOINTS = "checkpoints"
@@ -33,7 +33,7 @@ class CheckpointManifest(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
-    format_version: int = 1
+    format_version: Literal[2] = 2
     step: int
     files: dict[str, FileRecord]
 
@@ -53,7 +53,7 @@ def seal_checkpoint(folder: Path, step: int) -> None:
     """Write the manifest over all files in a checkpoint that is otherwise complete."""
     files = {path.name: _record(path) for path in sorted(folder.iterdir())}
     manifest = CheckpointManifest(step=step, files=files)
-    write_json(folder / MANIFEST, json.loads(manifest.model_dump_json()))
+    write_sealed_json(folder / MANIFEST, manifest.model_dump(mode="json"))
 
 
 def verify_checkpoint(folder: Path, names: Collection[str] | None = None) -> CheckpointManifest:
@@ -65,9 +65,11 @@ def verify_checkpoint(folder: Path, names: Collection[str] | None = None) -> Che
     """
     path = folder / MANIFEST
     try:
-        manifest = CheckpointManifest.model_validate_json(json.dumps(read_json(path)))
+        manifest = CheckpointManifest.model_validate(read_sealed_json(path))
     except ValidationError as error:
-        raise DamagedFileError(f"{path} isn't a checkpoint's manifest: {error}") from None
+        raise DamagedFileError(
+            f"{path} isn't a checkpoint's manifest: {describe_validation(error)}"
+        ) from None
     for name, record in manifest.files.items():
         if Path(name).name != name:
             raise DamagedFileError(f"{path} names a file outside its folder: {name!r}")
@@ -94,7 +96,7 @@ def find_model_folder(path: Path, *, reading: Collection[str]) -> Path:
         DamagedFileError: a file to be read isn't what was written.
     """
     if (path / CONFIG_FILE).is_file():
-        if (path / MANIFEST).is_file():
+        if (path / MANIFEST).is_file() or path.parent.name == CHECKPOINTS:
             verify_checkpoint(path, reading)
         return path
     checkpoints = list_checkpoints(path)

@@ -1,26 +1,31 @@
 """The files of a tokenizer, as Hugging Face names them; reading them trusts nothing.
 
 `vocab.txt` has an entry a line, `tokenizer_config.json` the switches, `tokenizer.json` both in the
-form of the `tokenizers` library.
+form of the `tokenizers` library. `tokenizer_manifest.json` is ours: what the three were when they
+were written. Where it is, they are held against it before they are read; folders of others lack it.
 """
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
+from pydantic import BaseModel, ConfigDict, ValidationError
 from tokenizers import AddedToken, processors
 
-from bertkit.base.errors import InputError, MissingFileError
+from bertkit.base.errors import DamagedFileError, InputError, MissingFileError
 from bertkit.base.files import (
     FileRecord,
     make_folder,
     read_json,
     read_text,
     storage_errors,
+    verify_file,
     write_file,
     write_json,
 )
+from bertkit.base.sealed import read_sealed_json, write_sealed_json
+from bertkit.base.settings import describe_validation
 from bertkit.tokenization.engine import (
     CLS,
     CONTINUATION,
@@ -37,6 +42,7 @@ from bertkit.tokenization.settings import MAX_ENTRIES, UNCASED, TokenizerSetting
 VOCABULARY_FILE = "vocab.txt"
 CONFIG_FILE = "tokenizer_config.json"
 ENGINE_FILE = "tokenizer.json"
+MANIFEST_FILE = "tokenizer_manifest.json"
 
 MAX_FILE_BYTES = 64 << 20
 MAX_CONFIG_BYTES = 1 << 20
@@ -54,6 +60,15 @@ ALGORITHM: dict[str, dict[str, str | int | bool]] = {
     },
 }
 LEFT_OPEN = {("model", "type"): "WordPiece"}  # files of 2020 tell it by the other keys
+
+
+class TokenizerManifest(BaseModel):
+    """What a tokenizer's files were when they were written."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    format_version: Literal[1] = 1
+    files: dict[str, FileRecord]
 
 
 def check_vocabulary(vocabulary: Sequence[str], source: str) -> None:
@@ -94,15 +109,17 @@ def read_folder(path: Path) -> tuple[list[str], TokenizerSettings]:
     `tokenizer_config.json`, or else from `tokenizer.json`, or else it is on.
 
     Raises:
-        MissingFileError: there is no vocabulary.
-        DamagedFileError: a file is too large, not UTF-8 or not JSON.
+        MissingFileError: there is no vocabulary, or a file that the manifest names is gone.
+        DamagedFileError: a file is too large, not UTF-8, not JSON, or not what was written.
         InputError: the files ask for something that isn't BERT's algorithm, or disagree.
         StorageError: the disk refused.
     """
     vocabulary_path, engine_path = path / VOCABULARY_FILE, path / ENGINE_FILE
     with storage_errors(path, "read"):
         if path.is_file():
+            verify_files(path.parent, [path.name])
             return read_vocabulary(path), UNCASED
+        verify_files(path, [VOCABULARY_FILE, ENGINE_FILE, CONFIG_FILE])
         vocabulary = read_vocabulary(vocabulary_path) if vocabulary_path.is_file() else None
         engine = read_object(engine_path, MAX_FILE_BYTES) if engine_path.is_file() else None
     if engine is not None:
@@ -116,6 +133,30 @@ def read_folder(path: Path) -> tuple[list[str], TokenizerSettings]:
     if vocabulary is None:
         raise MissingFileError(f"{path} has neither {VOCABULARY_FILE} nor {ENGINE_FILE}")
     return vocabulary, read_switches(path / CONFIG_FILE, engine or {}, engine_path)
+
+
+def verify_files(folder: Path, names: Sequence[str]) -> None:
+    """Hold files against the folder's manifest, where it has one that names them.
+
+    Raises:
+        MissingFileError: one is gone.
+        DamagedFileError: one isn't what was written, or the manifest isn't.
+    """
+    path = folder / MANIFEST_FILE
+    if not path.is_file():
+        return
+    try:
+        records = TokenizerManifest.model_validate(read_sealed_json(path)).files
+        for name in names:
+            if name in records:
+                verify_file(folder / name, records[name])
+    except ValidationError as error:
+        raise DamagedFileError(
+            f"{path} isn't a tokenizer's manifest: {describe_validation(error)}"
+        ) from None
+    except (MissingFileError, DamagedFileError) as error:
+        advice = f"where the change is meant, remove {MANIFEST_FILE}"
+        raise type(error)(f"{error}; {advice}") from None
 
 
 def read_vocabulary(path: Path) -> list[str]:
@@ -206,18 +247,22 @@ def read_switches(
 def write_folder(
     folder: Path, vocabulary: Sequence[str], settings: TokenizerSettings
 ) -> dict[str, FileRecord]:
-    """Write the three files and return the record of each.
+    """Write the three files and their manifest, and return the record of each.
+
+    The manifest comes last: a folder of which only some files were replaced is refused.
 
     Raises:
         StorageError: the disk refused.
     """
     make_folder(folder)
     lines = "".join(f"{token}\n" for token in vocabulary)
-    return {
+    files = {
         VOCABULARY_FILE: write_file(folder / VOCABULARY_FILE, lines.encode()),
         ENGINE_FILE: write_file(folder / ENGINE_FILE, engine_json(vocabulary, settings).encode()),
         CONFIG_FILE: write_json(folder / CONFIG_FILE, config_content(settings)),
     }
+    manifest = TokenizerManifest(files=files).model_dump(mode="json")
+    return {**files, MANIFEST_FILE: write_sealed_json(folder / MANIFEST_FILE, manifest)}
 
 
 def engine_json(vocabulary: Sequence[str], settings: TokenizerSettings) -> str:

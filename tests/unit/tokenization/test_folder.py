@@ -11,6 +11,7 @@ from bertkit.base.errors import (
     MissingFileError,
     StorageError,
 )
+from bertkit.base.sealed import write_sealed_json
 from bertkit.tokenization import folder as folder_module
 from bertkit.tokenization.engine import SPECIAL_TOKENS
 from bertkit.tokenization.settings import TokenizerSettings
@@ -35,10 +36,57 @@ def test_a_folder_comes_back_as_it_was_saved(tmp_path: Path) -> None:
     assert loaded.fingerprint == saved.fingerprint
 
 
+def save_without_manifest(tokenizer: Tokenizer, folder: Path) -> None:
+    tokenizer.save(folder)
+    (folder / "tokenizer_manifest.json").unlink()
+
+
+@pytest.mark.parametrize("name", ["vocab.txt", "tokenizer.json", "tokenizer_config.json"])
+def test_a_file_that_was_altered_cut_or_lost_is_named(tmp_path: Path, name: str) -> None:
+    Tokenizer(VOCABULARY, CASED).save(tmp_path)
+    path = tmp_path / name
+    content = path.read_bytes()
+    meant = r"where the change is meant, remove tokenizer_manifest\.json$"
+    path.write_bytes(content[:-2] + bytes([content[-2] ^ 1]) + content[-1:])
+    with pytest.raises(DamagedFileError, match=rf"{name} is damaged between bytes 0 and.*{meant}"):
+        Tokenizer.load(tmp_path)
+    path.write_bytes(content[:-1])
+    with pytest.raises(DamagedFileError, match=rf"{name} has [0-9,]+ bytes and.*{meant}"):
+        Tokenizer.load(tmp_path)
+    path.unlink()
+    with pytest.raises(MissingFileError, match=rf"{name} is missing; it had .*{meant}"):
+        Tokenizer.load(tmp_path)
+
+
+def test_vocab_txt_alone_is_held_against_the_manifest_beside_it(tmp_path: Path) -> None:
+    Tokenizer(VOCABULARY).save(tmp_path)
+    path = write_vocabulary(tmp_path / "vocab.txt", (*VOCABULARY, "new"))
+    with pytest.raises(DamagedFileError, match=r"vocab\.txt has 5. bytes"):
+        Tokenizer.load(path)
+    other = write_vocabulary(tmp_path / "other.txt", (*VOCABULARY, "new"))
+    assert Tokenizer.load(other).vocab_size == len(VOCABULARY) + 1
+
+
+def test_a_vocabulary_that_was_changed_on_purpose_is_read_without_the_manifest(
+    tmp_path: Path,
+) -> None:
+    save_without_manifest(Tokenizer(VOCABULARY), tmp_path)
+    (tmp_path / "tokenizer.json").unlink()
+    write_vocabulary(tmp_path / "vocab.txt", (*VOCABULARY, "new"))
+    assert Tokenizer.load(tmp_path).vocabulary[-1] == "new"
+
+
+def test_a_manifest_of_another_version_is_refused(tmp_path: Path) -> None:
+    Tokenizer(VOCABULARY).save(tmp_path)
+    write_sealed_json(tmp_path / "tokenizer_manifest.json", {"format_version": 7, "files": {}})
+    with pytest.raises(DamagedFileError, match=r"format_version: Input should be 1 \(got 7\)"):
+        Tokenizer.load(tmp_path)
+
+
 @pytest.mark.parametrize("missing", [["vocab.txt"], ["vocab.txt", "tokenizer_config.json"]])
 def test_tokenizer_json_alone_is_enough(tmp_path: Path, missing: list[str]) -> None:
     saved = Tokenizer(VOCABULARY, CASED)
-    saved.save(tmp_path)
+    save_without_manifest(saved, tmp_path)
     for name in missing:
         (tmp_path / name).unlink()
     assert Tokenizer.load(tmp_path).fingerprint == saved.fingerprint
@@ -152,7 +200,7 @@ def test_files_that_arent_what_they_should_be(tmp_path: Path) -> None:
 def test_a_foreign_tokenizer_json_is_refused_by_name(
     tmp_path: Path, has_vocabulary: bool, part: str, value: Any, message: str
 ) -> None:
-    Tokenizer(VOCABULARY).save(tmp_path)
+    save_without_manifest(Tokenizer(VOCABULARY), tmp_path)
     if not has_vocabulary:
         (tmp_path / "vocab.txt").unlink()
     path = tmp_path / "tokenizer.json"
@@ -165,14 +213,14 @@ def test_a_foreign_tokenizer_json_is_refused_by_name(
 
 
 def test_two_vocabularies_must_agree(tmp_path: Path) -> None:
-    Tokenizer(VOCABULARY).save(tmp_path)
+    save_without_manifest(Tokenizer(VOCABULARY), tmp_path)
     write_vocabulary(tmp_path / "vocab.txt", (*SPECIAL_TOKENS, *VOCABULARY[:4:-1]))
     with pytest.raises(InputError, match=r"vocab\.txt and tokenizer\.json have different entries"):
         Tokenizer.load(tmp_path)
 
 
 def test_an_early_tokenizer_json_names_no_model_type(tmp_path: Path) -> None:
-    Tokenizer(VOCABULARY).save(tmp_path)
+    save_without_manifest(Tokenizer(VOCABULARY), tmp_path)
     path = tmp_path / "tokenizer.json"
     content = json.loads(path.read_text(encoding="utf-8"))
     del content["model"]["type"], content["added_tokens"]

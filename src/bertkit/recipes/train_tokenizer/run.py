@@ -6,18 +6,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bertkit.base.errors import SettingsError
-from bertkit.base.files import FileRecord, durable_folder, storage_errors, write_json
+from bertkit.base.files import durable_folder, storage_errors
 from bertkit.base.progress import show_progress
+from bertkit.base.sealed import write_sealed_json
 from bertkit.data.readers import Corpus, open_corpus
 from bertkit.data.readers.document import ReadReport
 from bertkit.recipes.train_tokenizer.settings import TrainTokenizerSettings
-from bertkit.tokenization.folder import CONFIG_FILE, ENGINE_FILE, VOCABULARY_FILE
+from bertkit.tokenization.folder import CONFIG_FILE, ENGINE_FILE, MANIFEST_FILE, VOCABULARY_FILE
 from bertkit.tokenization.tokenizer import Tokenizer
 from bertkit.tokenization.training import build_vocabulary
 from bertkit.tokenization.word_counts import WordCounts, count_words
 
 FACTS_FILE = "training.json"
-OWN_FILES = {VOCABULARY_FILE, ENGINE_FILE, CONFIG_FILE, FACTS_FILE}
+OWN_FILES = {VOCABULARY_FILE, ENGINE_FILE, CONFIG_FILE, MANIFEST_FILE, FACTS_FILE}
 
 
 @dataclass(frozen=True)
@@ -111,20 +112,17 @@ def write_result(
     inputs: Sequence[str],
     settings: TrainTokenizerSettings,
 ) -> None:
-    """Write the tokenizer's files, and beside them what they were made from and their checksums.
+    """Write the tokenizer's files, and beside them what they were made from.
 
     Raises:
         StorageError: the disk refused.
     """
-    records = result.tokenizer.save(folder)
-    write_json(folder / FACTS_FILE, describe(result, inputs, settings, records))
+    result.tokenizer.save(folder)
+    write_sealed_json(folder / FACTS_FILE, describe(result, inputs, settings))
 
 
 def describe(
-    result: TrainTokenizerResult,
-    inputs: Sequence[str],
-    settings: TrainTokenizerSettings,
-    records: dict[str, FileRecord],
+    result: TrainTokenizerResult, inputs: Sequence[str], settings: TrainTokenizerSettings
 ) -> dict[str, object]:
     """The contents of `training.json`."""
     return {
@@ -134,7 +132,6 @@ def describe(
         "counts": summarise(result),
         "read_report": result.report.to_dict(),
         "elapsed_seconds": round(result.elapsed_seconds, 3),
-        "files": {name: record.model_dump() for name, record in records.items()},
     }
 
 

@@ -5,6 +5,10 @@ is raised is a bug of ours and shows its traceback. Each class is also the built
 it, so that code which knows nothing of bertkit can catch it.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
 
 class BertkitError(Exception):
     """Root of the tree: something that the caller can put right, and the message says how."""
@@ -52,3 +56,23 @@ class StoppedError(BertkitError):
 
 class MissingExtraError(BertkitError, ImportError):
     """An optional dependency isn't installed."""
+
+
+@contextmanager
+def storage_errors(path: Path, participle: str) -> Iterator[None]:
+    """Turn what the system refuses into an error that names the path and the cause.
+
+    Raises:
+        MissingFileError: `participle` is "read" and there is no such file.
+        StorageError: `path` can't be written, made, read … as `participle` says.
+    """
+    try:
+        yield
+    except BertkitError:
+        raise
+    except FileNotFoundError as error:
+        if participle == "read":
+            raise MissingFileError(f"{path} doesn't exist") from None
+        raise StorageError(f"{path} can't be {participle}: {error.strerror}") from error
+    except OSError as error:
+        raise StorageError(f"{path} can't be {participle}: {error.strerror or error}") from error

@@ -1,101 +1,124 @@
 """Durable files: everything that must survive a crash is written through this module.
 
-A file is written under a temporary name, flushed, synced, renamed over its final name, and the
-folder is synced, so that a reader sees the old content or the new and never a mixture. While it is
-written its checksums are taken: SHA-256 of the whole for identity, and a CRC-32 for each mebibyte,
-so that a mapped file can be checked piece by piece as it is first touched.
+A file is written under a temporary name, synced, renamed over its final name, and the folder is
+synced, so that a reader sees the old content or the new and never a mixture. A folder that is new
+is synced into the one that holds it, and one that is removed loses its name before its content.
+What a crash leaves behind bears `.partial` and is removed at the next start; `.replaced` is the
+whole older folder that a new one was about to replace.
 """
 
-import hashlib
 import json
 import os
-import shutil
-import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
-from pydantic import BaseModel, ConfigDict, NonNegativeInt
+from bertkit.base import storage
+from bertkit.base.checksums import (
+    CHUNK_BYTES,
+    Checksums,
+    FileRecord,
+    damaged_chunk,
+    verify_file,
+    verify_size,
+    view_bytes,
+)
+from bertkit.base.errors import DamagedFileError, StorageError, storage_errors
 
-from bertkit.base.errors import BertkitError, DamagedFileError, MissingFileError, StorageError
+__all__ = [
+    "CHUNK_BYTES",
+    "TEMPORARY_SUFFIX",
+    "Checksums",
+    "DurableFile",
+    "FileRecord",
+    "damaged_chunk",
+    "durable_file",
+    "durable_folder",
+    "make_folder",
+    "read_json",
+    "read_text",
+    "remove_folder",
+    "remove_litter",
+    "storage_errors",
+    "verify_file",
+    "verify_size",
+    "write_all",
+    "write_file",
+    "write_json",
+]
 
-CHUNK_BYTES = 1 << 20
 TEMPORARY_SUFFIX = ".partial"
 REPLACED_SUFFIX = ".replaced"
-
-
-class FileRecord(BaseModel):
-    """What a file was when it was written: enough to know it again.
-
-    Attributes:
-        size_bytes: its length.
-        sha256: SHA-256 of the whole, in hexadecimal.
-        chunk_crc32: CRC-32 of each mebibyte, the last one possibly shorter.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
-
-    size_bytes: NonNegativeInt
-    sha256: str
-    chunk_crc32: list[NonNegativeInt]
-
-
-class Checksums:
-    """Running checksums of bytes that are handed over piece by piece."""
-
-    def __init__(self) -> None:
-        self._sha256 = hashlib.sha256()
-        self._chunk_crc32: list[int] = []
-        self._crc32 = 0
-        self._size_bytes = 0
-
-    def update(self, data: bytes | memoryview) -> None:
-        """Take the next bytes into account."""
-        view = memoryview(data)
-        view = view.cast("B") if view.nbytes else view[:0]  # an empty one may have no cast
-        self._sha256.update(view)
-        while view:
-            filled = self._size_bytes % CHUNK_BYTES
-            part = view[: CHUNK_BYTES - filled]
-            self._crc32 = zlib.crc32(part, self._crc32)
-            self._size_bytes += len(part)
-            view = view[len(part) :]
-            if self._size_bytes % CHUNK_BYTES == 0:
-                self._chunk_crc32.append(self._crc32)
-                self._crc32 = 0
-
-    def record(self) -> FileRecord:
-        """The record of all bytes seen so far."""
-        unfinished = [self._crc32] if self._size_bytes % CHUNK_BYTES else []
-        return FileRecord(
-            size_bytes=self._size_bytes,
-            sha256=self._sha256.hexdigest(),
-            chunk_crc32=self._chunk_crc32 + unfinished,
-        )
+BUFFER_BYTES = 1 << 17
 
 
 class DurableFile:
     """A file being written; its final name holds the old content until all of the new is safe."""
 
-    def __init__(self, path: Path, stream: BinaryIO) -> None:
+    def __init__(self, path: Path) -> None:
         self.path = path
-        self._stream = stream
+        self._temporary = path.with_name(path.name + TEMPORARY_SUFFIX)
+        self._descriptor: int | None = None
+        self._buffer = bytearray()
         self._checksums = Checksums()
 
     def write(self, data: bytes | memoryview) -> None:
-        """Append bytes.
+        """Append bytes; small pieces are gathered, large ones go straight to the system.
 
         Raises:
             StorageError: the disk refused.
         """
+        view = view_bytes(data)
+        self._checksums.update(view)
+        if len(self._buffer) + len(view) < BUFFER_BYTES:
+            self._buffer += view
+            return
         with storage_errors(self.path, "written"):
-            self._stream.write(data)
-        self._checksums.update(data)
+            self._flush()
+            write_all(self._opened(), view)
 
     def record(self) -> FileRecord:
         """The record of what has been written so far."""
         return self._checksums.record()
+
+    def open(self) -> None:
+        """Begin under the temporary name."""
+        self._descriptor = storage.open_new(self._temporary)
+
+    def finish(self) -> None:
+        """Make the content safe, then give it its name, then make the name safe."""
+        self._flush()
+        storage.sync(self._opened())
+        self._close()
+        storage.rename(self._temporary, self.path)
+        storage.sync_folder(self.path.parent)
+
+    def discard(self) -> None:
+        """Remove what was written; where the disk refuses that too, the next start does it."""
+        with suppress(OSError):
+            self._close()
+        with suppress(OSError):
+            storage.remove(self._temporary)
+
+    def _flush(self) -> None:
+        write_all(self._opened(), memoryview(bytes(self._buffer)))
+        self._buffer.clear()
+
+    def _opened(self) -> int:
+        assert self._descriptor is not None
+        return self._descriptor
+
+    def _close(self) -> None:
+        descriptor, self._descriptor = self._descriptor, None  # closing is never tried twice
+        if descriptor is not None:
+            storage.close(descriptor)
+
+
+def write_all(descriptor: int, view: memoryview) -> None:
+    """Write bytes, however few of them the system takes at a time."""
+    while view:
+        view = view[storage.write(descriptor, view) :]
 
 
 @contextmanager
@@ -103,23 +126,18 @@ def durable_file(path: Path) -> Iterator[DurableFile]:
     """Open `path` for writing so that it changes at once and for good, or not at all.
 
     Raises:
-        StorageError: the disk refused; the old file, if any, is untouched.
+        StorageError: the disk refused; the old file, if any, is untouched, unless the very last
+            step failed: then the new one is there whole, and a power cut may bring back the old.
     """
-    temporary = path.with_name(path.name + TEMPORARY_SUFFIX)
-    with storage_errors(path, "written"):
-        stream = temporary.open("wb")
+    file = DurableFile(path)
     try:
-        yield DurableFile(path, stream)
         with storage_errors(path, "written"):
-            stream.flush()
-            os.fsync(stream.fileno())
-            stream.close()
-            temporary.replace(path)
-            sync_folder(path.parent)
+            file.open()
+        yield file
+        with storage_errors(path, "written"):
+            file.finish()
     except BaseException:
-        with suppress(OSError):  # bytes that the disk refused are still in the buffer
-            stream.close()
-        temporary.unlink(missing_ok=True)
+        file.discard()
         raise
 
 
@@ -127,7 +145,7 @@ def write_file(path: Path, data: bytes | memoryview) -> FileRecord:
     """Write one file whole.
 
     Raises:
-        StorageError: the disk refused; the old file, if any, is untouched.
+        StorageError: the disk refused; as in `durable_file`.
     """
     with durable_file(path) as file:
         file.write(data)
@@ -162,29 +180,31 @@ def durable_folder(path: Path) -> Iterator[Path]:
         if path.is_mount() or path == Path.cwd():
             raise StorageError(f"{path} is the current folder or a mount; name a folder in it")
         _put_back(replaced, path)
-        remove_folder(temporary)
-        temporary.mkdir(parents=True)
+    remove_folder(temporary)
+    make_folder(path.parent)
     try:
+        with storage_errors(path, "written"):
+            storage.make_folder(temporary)
         yield temporary
         with storage_errors(path, "written"):
-            sync_folder(temporary)
+            storage.sync_folder(temporary)
             if path.exists():
                 remove_folder(replaced)
-                path.rename(replaced)
-            temporary.rename(path)
-            sync_folder(path.parent)
+                storage.rename(path, replaced)
+            storage.rename(temporary, path)
+            storage.sync_folder(path.parent)
     except BaseException:
-        _put_back(replaced, path)
-        remove_folder(temporary)
+        with suppress(OSError):  # the first error is the one to tell; the next call cleans up
+            _put_back(replaced, path)
+            remove_folder(temporary)
         raise
-    with storage_errors(replaced, "removed"):
-        remove_folder(replaced)
+    remove_folder(replaced)
 
 
 def _put_back(replaced: Path, path: Path) -> None:
     """Undo the first of the two renames that replace a folder."""
     if replaced.exists() and not path.exists():
-        replaced.rename(path)
+        storage.rename(replaced, path)
 
 
 def make_folder(path: Path) -> None:
@@ -194,26 +214,57 @@ def make_folder(path: Path) -> None:
         StorageError: it can't be made.
     """
     with storage_errors(path, "made"):
-        path.mkdir(parents=True, exist_ok=True)
+        missing = [folder for folder in (path, *path.parents) if not folder.is_dir()]
+        for folder in reversed(missing):
+            try:
+                storage.make_folder(folder)
+            except FileExistsError:  # another process was quicker, or it is a file
+                if not folder.is_dir():
+                    raise
+            storage.sync_folder(folder.parent)
 
 
 def remove_folder(path: Path) -> None:
-    """Remove a folder with all that is in it, if it exists."""
-    if path.is_symlink() or path.is_file():
-        path.unlink()
-    elif path.exists():
-        shutil.rmtree(path)
+    """Remove a folder with all that is in it, or a file or link, if it exists.
+
+    It is renamed before anything in it is removed, so that under its name it is whole or gone.
+
+    Raises:
+        StorageError: it can't be removed.
+    """
+    with storage_errors(path, "removed"):
+        aside = path
+        if path.suffix != TEMPORARY_SUFFIX:
+            aside = path.with_name(path.name + TEMPORARY_SUFFIX)
+            _remove_tree(aside)
+            if os.path.lexists(path):
+                storage.rename(path, aside)
+                storage.sync_folder(path.parent)
+        _remove_tree(aside)
 
 
-def sync_folder(path: Path) -> None:
-    """Make the names in a folder durable (where the system has such a notion: not on Windows)."""
-    if os.name == "nt":
-        return
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+def _remove_tree(path: Path) -> None:
+    """Remove what no reader looks for any more, if it exists."""
+    if path.is_dir() and not path.is_symlink():
+        for entry in sorted(path.iterdir()):
+            _remove_tree(entry)
+        storage.remove_empty_folder(path)
+    elif os.path.lexists(path):
+        storage.remove(path)
+
+
+def remove_litter(folder: Path) -> None:
+    """Remove what a crash left unfinished in a folder that only this module writes into.
+
+    Raises:
+        StorageError: it can't be removed.
+    """
+    litter = sorted(folder.glob(f"*{TEMPORARY_SUFFIX}"))
+    if litter:  # a process may have been killed before it synced the rename that made it litter
+        with storage_errors(folder, "read"):
+            storage.sync_folder(folder)
+    for path in litter:
+        remove_folder(path)
 
 
 def read_json(path: Path, *, limit_bytes: int = 64 << 20) -> Any:
@@ -248,72 +299,3 @@ def read_text(path: Path, *, limit_bytes: int = 64 << 20) -> str:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
         raise DamagedFileError(f"{path} isn't UTF-8 at byte {error.start:,}") from None
-
-
-def verify_file(path: Path, record: FileRecord) -> None:
-    """Read a whole file and hold it against the record of its writing.
-
-    Raises:
-        MissingFileError: it is gone.
-        DamagedFileError: its length or a mebibyte of it is not what was written.
-        StorageError: it can't be read.
-    """
-    verify_size(path, record)
-    checksums = Checksums()
-    with storage_errors(path, "read"), path.open("rb") as stream:
-        while data := stream.read(CHUNK_BYTES):
-            checksums.update(data)
-    seen = checksums.record()
-    pairs = zip(record.chunk_crc32, seen.chunk_crc32, strict=False)
-    for index, (expected, found) in enumerate(pairs):
-        if expected != found:
-            raise damaged_chunk(path, index)
-    if seen.sha256 != record.sha256:
-        raise DamagedFileError(f"{path} was altered: its SHA-256 isn't the recorded one")
-
-
-def verify_size(path: Path, record: FileRecord) -> None:
-    """Hold a file's length against its record; costs nothing.
-
-    Raises:
-        MissingFileError: it is gone.
-        DamagedFileError: its length is not what was written.
-    """
-    with storage_errors(path, "read"):
-        if not path.is_file():
-            raise MissingFileError(f"{path} is missing; it had {record.size_bytes:,} bytes")
-        size_bytes = path.stat().st_size
-    if size_bytes != record.size_bytes:
-        raise DamagedFileError(
-            f"{path} has {size_bytes:,} bytes and was written with {record.size_bytes:,};"
-            " make it again or restore it"
-        )
-
-
-def damaged_chunk(path: Path, index: int) -> DamagedFileError:
-    """The error for a mebibyte whose checksum is wrong."""
-    start = index * CHUNK_BYTES
-    return DamagedFileError(
-        f"{path} is damaged between bytes {start:,} and {start + CHUNK_BYTES:,}"
-        " (checksum differs); make it again or restore it"
-    )
-
-
-@contextmanager
-def storage_errors(path: Path, participle: str) -> Iterator[None]:
-    """Turn what the system refuses into an error that names the path and the cause.
-
-    Raises:
-        MissingFileError: `participle` is "read" and there is no such file.
-        StorageError: `path` can't be written, made, read … as `participle` says.
-    """
-    try:
-        yield
-    except BertkitError:
-        raise
-    except FileNotFoundError as error:
-        if participle == "read":
-            raise MissingFileError(f"{path} doesn't exist") from None
-        raise StorageError(f"{path} can't be {participle}: {error.strerror}") from error
-    except OSError as error:
-        raise StorageError(f"{path} can't be {participle}: {error.strerror or error}") from error

@@ -5,15 +5,15 @@ Rows hold nothing that a resumed run would compute otherwise, but for the fields
 """
 
 import json
-import os
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from bertkit.base import storage
 from bertkit.base.errors import DamagedFileError
-from bertkit.base.files import storage_errors, write_file
+from bertkit.base.files import storage_errors, write_all, write_file
 
 CLOCK_FIELDS = ("tokens_per_second", "share_of_peak", "elapsed_seconds")
 
@@ -32,10 +32,11 @@ class RunLog:
 
     def __init__(self, path: Path, step: int) -> None:
         self.path = path
-        kept = [row for row in read_log(path) if 0 < step >= row["step"]]
+        rows = read_log(path, synced_step=step)
+        kept = [row for row in rows if 0 < step >= row["step"]]
         write_file(path, "".join(json.dumps(row) + "\n" for row in kept).encode())
         with storage_errors(path, "written"):
-            self._stream = path.open("a", encoding="utf-8")
+            self._descriptor = storage.open_end(path)
         self._tensorboard = _open_tensorboard(path.parent / "tensorboard", step)
 
     def write(self, event: str, step: int, **values: Any) -> None:
@@ -46,8 +47,7 @@ class RunLog:
         """
         row = json.dumps({"event": event, "step": step, **values}, allow_nan=False)
         with storage_errors(self.path, "written"):
-            self._stream.write(row + "\n")
-            self._stream.flush()
+            write_all(self._descriptor, memoryview(f"{row}\n".encode()))
         if self._tensorboard is not None:
             for name, value in values.items():
                 if isinstance(value, int | float):
@@ -60,7 +60,7 @@ class RunLog:
             StorageError: the disk refused.
         """
         with storage_errors(self.path, "written"):
-            os.fsync(self._stream.fileno())
+            storage.sync(self._descriptor)
 
     def __enter__(self) -> Self:
         return self
@@ -71,16 +71,21 @@ class RunLog:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        with suppress(OSError):  # a row that the disk refused is still in the buffer, and was told
-            self._stream.close()
+        with suppress(OSError):  # what matters was synced, and an error of the block goes first
+            storage.close(self._descriptor)
         if self._tensorboard is not None:
             self._tensorboard.close()
 
 
-def read_log(path: Path) -> list[dict[str, Any]]:
+def read_log(path: Path, *, synced_step: int | None = None) -> list[dict[str, Any]]:
     """The rows of a run's log, in order; empty where there is none.
 
     A last line that a crash cut short is not a row.
+
+    Args:
+        path: the JSONL file.
+        synced_step: the log was synced after this step. Behind its rows a crash may have left
+            anything, which is passed over; without it, every line has to be a row.
 
     Raises:
         DamagedFileError: another line isn't a row.
@@ -90,17 +95,33 @@ def read_log(path: Path) -> list[dict[str, Any]]:
         if not path.exists():
             return []
         content = path.read_bytes()
-    try:
-        rows = [json.loads(line) for line in content.split(b"\n")[:-1]]
-    except (ValueError, RecursionError) as error:
-        raise DamagedFileError(f"{path} isn't a run's log: {error}; move it away") from None
-    for number, row in enumerate(rows, 1):
-        is_row = isinstance(row, dict) and isinstance(row.get("event"), str)
-        if not is_row or type(row.get("step")) is not int:
+    rows: list[dict[str, Any]] = []
+    newest_step = 0
+    for number, line in enumerate(content.split(b"\n")[:-1], 1):
+        try:
+            row = _parse_row(line)
+        except (ValueError, RecursionError) as error:
+            if synced_step is not None and newest_step >= synced_step:
+                break
             raise DamagedFileError(
-                f"{path}:{number:,} isn't a row of a run's log, with event and step; move it away"
-            )
+                f"{path}:{number:,} isn't a row of a run's log: {error}; move it away"
+            ) from None
+        rows.append(row)
+        newest_step = row["step"]
     return rows
+
+
+def _parse_row(line: bytes) -> dict[str, Any]:
+    """One line of the log.
+
+    Raises:
+        ValueError: it isn't a JSON object with event and step.
+    """
+    row = json.loads(line)
+    is_row = isinstance(row, dict) and isinstance(row.get("event"), str)
+    if not is_row or type(row.get("step")) is not int:
+        raise ValueError("it needs an event and a step")
+    return dict(row)
 
 
 def _open_tensorboard(folder: Path, step: int) -> Any:

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bertkit.base import files
+from bertkit.base import storage
 from bertkit.base.errors import DamagedFileError, MissingFileError, StorageError
 from bertkit.base.files import (
     CHUNK_BYTES,
@@ -59,12 +59,9 @@ def test_an_exception_leaves_the_old_file_and_no_litter(old, error):
     assert list_names(old.parent) == ["state.bin"]
 
 
-@pytest.mark.parametrize("call", ["fsync", "open"])
+@pytest.mark.parametrize("call", ["open_new", "write", "sync", "close", "rename"])
 def test_a_full_disk_leaves_the_old_file_and_says_so(old, monkeypatch, call):
-    if call == "fsync":
-        monkeypatch.setattr(files.os, "fsync", refuse)
-    else:
-        monkeypatch.setattr(Path, "open", refuse)
+    monkeypatch.setattr(storage, call, refuse)
     with pytest.raises(StorageError, match=r"state.bin can't be written: No space left"):
         write_file(old, b"new")
     monkeypatch.undo()
@@ -88,12 +85,10 @@ def test_a_write_that_the_system_cuts_short_is_an_error(old, size_bytes):
 
 def test_content_is_synced_before_it_gets_its_name_and_the_folder_after(old, monkeypatch):
     events = []
-    replace = Path.replace
+    rename = storage.rename
+    monkeypatch.setattr(os, "fsync", lambda descriptor: events.append(os.fstat(descriptor).st_ino))
     monkeypatch.setattr(
-        files.os, "fsync", lambda descriptor: events.append(os.fstat(descriptor).st_ino)
-    )
-    monkeypatch.setattr(
-        Path, "replace", lambda self, target: (events.append("rename"), replace(self, target))
+        storage, "rename", lambda old, new: (events.append("rename"), rename(old, new))
     )
     write_file(old, b"new")
     assert events == [old.stat().st_ino, "rename", old.parent.stat().st_ino]
@@ -245,7 +240,7 @@ def test_a_folder_that_fails_leaves_the_old_one(tmp_path, monkeypatch, fails_at)
     target = tmp_path / "checkpoint"
     with durable_folder(target) as folder:
         write_file(folder / "a", b"1")
-    rename = Path.rename
+    rename = storage.rename
     with (  # noqa: PT012 - fails midway
         pytest.raises((StorageError, RuntimeError)),
         durable_folder(target) as folder,
@@ -254,12 +249,12 @@ def test_a_folder_that_fails_leaves_the_old_one(tmp_path, monkeypatch, fails_at)
         if fails_at == "block":
             raise RuntimeError("bug")
         if fails_at == "sync":
-            monkeypatch.setattr(files.os, "fsync", refuse)
+            monkeypatch.setattr(storage, "sync_folder", refuse)
         else:
             monkeypatch.setattr(
-                Path,
+                storage,
                 "rename",
-                lambda self, to: refuse() if self.suffix == ".partial" else rename(self, to),
+                lambda old, new: refuse() if old.suffix == ".partial" else rename(old, new),
             )
     assert list_names(target) == ["a"]
     assert list_names(tmp_path) == ["checkpoint"]

@@ -2,7 +2,7 @@ import json
 import math
 import os
 import signal
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,7 +20,7 @@ from bertkit.base.errors import (
 from bertkit.checkpoints.huggingface import read_safetensors, write_safetensors
 from bertkit.checkpoints.run_folder import checkpoint_path, list_checkpoints, seal_checkpoint
 from bertkit.training import loop
-from bertkit.training.log import CLOCK_FIELDS, RunLog, read_log
+from bertkit.training.log import CLOCK_FIELDS, read_log
 from bertkit.training.loop import Job, Machine, derive_seed, fit, take_step
 from bertkit.training.optimizer import build_optimizer
 from bertkit.training.run import Run, RunState
@@ -287,30 +287,3 @@ def test_the_log_is_cut_where_a_run_is_taken_up(run, machine):
     train(run, machine, 7)
     steps = [row["step"] for row in read_log(run.log_path) if row["event"] == "train"]
     assert steps == [1, 2, 3, 4, 5, 6, 7]
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        b"{}\n",
-        b"not json\n",
-        b"\xff\n",
-        b"[1]\n",
-        b'{"event": "eval", "step": "1"}\n',
-        b"[" * 9000 + b"\n",
-    ],
-)
-def test_a_damaged_log_is_named(run, content):
-    run.log_path.write_bytes(b'{"event": "train", "step": 1}\n' + content)
-    with pytest.raises(DamagedFileError, match=r"log\.jsonl"):
-        read_log(run.log_path)
-
-
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
-def test_a_full_disk_while_logging_is_told_as_such(run):
-    log = RunLog(run.log_path, 0)
-    log._stream.close()
-    with Path("/dev/full").open("a") as full, suppress(OSError):
-        log._stream = full
-        with pytest.raises(StorageError, match=r"log\.jsonl can't be written"), log:
-            log.write("train", 1, loss=1.0)

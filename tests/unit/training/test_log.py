@@ -1,0 +1,112 @@
+"""The run's log: a row a line, synced when asked, cut where a run is taken up."""
+
+import errno
+import json
+import os
+import stat
+
+import pytest
+
+from bertkit.base import storage
+from bertkit.base.errors import DamagedFileError, StorageError
+from bertkit.training import log as log_module
+from bertkit.training.log import RunLog, read_log
+
+
+@pytest.fixture
+def path(tmp_path, monkeypatch):
+    monkeypatch.setattr(log_module, "find_spec", lambda name: None)  # no TensorBoard: it is slow
+    return tmp_path / "log.jsonl"
+
+
+def write_rows(path, *steps: int) -> None:
+    with RunLog(path, 0) as log:
+        for step in steps:
+            log.write("train", step, loss=0.5)
+
+
+def test_each_row_is_one_line_that_is_there_at_once(path):
+    with RunLog(path, 0) as log:
+        log.write("train", 1, loss=0.5)
+        assert path.read_bytes() == b'{"event": "train", "step": 1, "loss": 0.5}\n'
+        log.write("eval", 1, loss=0.25)
+    assert [row["event"] for row in read_log(path)] == ["train", "eval"]
+
+
+def test_rows_behind_the_step_at_which_a_run_is_taken_up_are_cut_off(path):
+    write_rows(path, 1, 2, 3)
+    with RunLog(path, 2) as log:
+        log.write("train", 3, loss=0.1)
+    assert [(row["step"], row["loss"]) for row in read_log(path)] == [(1, 0.5), (2, 0.5), (3, 0.1)]
+    RunLog(path, 0).__exit__(None, None, None)
+    assert read_log(path) == []
+
+
+def test_what_a_power_cut_left_behind_the_synced_rows_is_passed_over(path):
+    write_rows(path, 1, 2)
+    with path.open("ab") as stream:
+        stream.write(b"\0" * 100 + b'.5}\n{"event": "train", "step": 4}\n{"ev')
+    assert [row["step"] for row in read_log(path, synced_step=2)] == [1, 2]
+    with pytest.raises(DamagedFileError, match=r"log\.jsonl:3 isn't a row"):
+        read_log(path, synced_step=3)
+    with pytest.raises(DamagedFileError, match=r"log\.jsonl:3 isn't a row"):
+        read_log(path)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"{}\n",
+        b"not json\n",
+        b"\xff\n",
+        b"[1]\n",
+        b'{"event": "eval", "step": "1"}\n',
+        b"[" * 9000 + b"\n",
+    ],
+)
+def test_a_damaged_log_is_named_with_its_line(path, content):
+    path.write_bytes(b'{"event": "train", "step": 1}\n' + content)
+    with pytest.raises(DamagedFileError, match=r"log\.jsonl:2 isn't a row of a run's log"):
+        read_log(path)
+
+
+def test_a_row_of_which_the_system_takes_few_bytes_at_a_time_is_whole(path, monkeypatch):
+    write = storage.write
+    monkeypatch.setattr(storage, "write", lambda descriptor, data: write(descriptor, data[:3]))
+    write_rows(path, 1, 2)
+    assert [row["step"] for row in read_log(path)] == [1, 2]
+
+
+def test_a_full_disk_is_told_as_such_and_cuts_one_row_at_most(path, monkeypatch):
+    write = storage.write
+
+    def fill(descriptor: int, data: memoryview) -> int:
+        if len(data) < 20:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return write(descriptor, data[:25])
+
+    log = RunLog(path, 0)
+    log.write("train", 1, loss=0.5)
+    monkeypatch.setattr(storage, "write", fill)
+    with pytest.raises(StorageError, match=r"log\.jsonl can't be written: No space left"), log:
+        log.write("train", 2, loss=0.5)
+    assert len(path.read_bytes().splitlines()[1]) == 25
+    assert [row["step"] for row in read_log(path)] == [1]
+
+
+def test_syncing_reaches_the_file_that_rows_go_to(path, monkeypatch):
+    synced = []
+    with RunLog(path, 0) as log:
+        monkeypatch.setattr(storage, "sync", lambda descriptor: synced.append(os.fstat(descriptor)))
+        log.sync()
+    assert [status.st_ino for status in synced] == [path.stat().st_ino]
+
+
+def test_the_log_has_the_mode_that_the_user_wants(path):
+    before = os.umask(0o027)
+    try:
+        write_rows(path, 1)
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+    assert json.loads(path.read_bytes())["step"] == 1

@@ -1,7 +1,8 @@
 """A run on disk: what it was begun with, and its checkpoints with all that resuming needs."""
 
 import json
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from bertkit.base.files import (
     durable_folder,
     make_folder,
     read_json,
-    remove_folder,
+    remove_litter,
     storage_errors,
     write_json,
 )
@@ -102,13 +103,19 @@ class Run:
             names = {path.name for path in self.folder.iterdir() if path.suffix != TEMPORARY_SUFFIX}
         return bool(names - {LOCK_FILE})
 
-    def locked(self) -> AbstractContextManager[None]:
-        """Hold the run for this process alone; the system lets go when the process ends.
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Hold the run for this process alone, and remove what a crash left unfinished.
+
+        The system lets go when the process ends.
 
         Raises:
             ResumeError: another process holds it.
+            StorageError: the disk refused.
         """
-        return hold_folder(self.folder, "training in")
+        with hold_folder(self.folder, "training in"):
+            remove_litter(self.folder / CHECKPOINTS)
+            yield
 
     def read_record(self) -> RunRecord | None:
         """What the run was begun with; None for a new run.
@@ -178,8 +185,7 @@ class Run:
     def rotate(self, keep: int) -> None:
         """Remove the oldest checkpoints, and what an interrupted one left behind."""
         rotate_checkpoints(self.folder, keep)
-        for litter in (self.folder / CHECKPOINTS).glob("*.partial"):
-            remove_folder(litter)
+        remove_litter(self.folder / CHECKPOINTS)
 
 
 def check_resume(old: RunRecord, new: RunRecord) -> None:

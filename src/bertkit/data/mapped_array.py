@@ -9,7 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertkit.base.errors import DamagedFileError
-from bertkit.base.files import CHUNK_BYTES, FileRecord, damaged_chunk, verify_size, write_file
+from bertkit.base.files import (
+    CHUNK_BYTES,
+    FileRecord,
+    damaged_chunk,
+    storage_errors,
+    verify_size,
+    write_file,
+)
 
 MAX_MAPPED_FILES = 256
 
@@ -52,6 +59,14 @@ class MappedArray:
         self.verify(data_start + start * width, data_start + stop * width)
         return mapped[start:stop]
 
+    def verify_beginning(self) -> None:
+        """Check the first mebibyte, by which another file of the same size is known.
+
+        Raises:
+            DamagedFileError: it isn't what was written.
+        """
+        self.verify(0, min(1, self._record.size_bytes))
+
     def verify(self, start_byte: int, stop_byte: int) -> None:
         """Check the mebibytes between two places of the file, unless that was done.
 
@@ -61,7 +76,7 @@ class MappedArray:
         first, last = start_byte // CHUNK_BYTES, -(-stop_byte // CHUNK_BYTES)
         if self._is_verified[first:last].all():
             return
-        with self.path.open("rb") as stream:
+        with storage_errors(self.path, "read"), self.path.open("rb") as stream:
             stream.seek(first * CHUNK_BYTES)
             for index in range(first, last):
                 if zlib.crc32(stream.read(CHUNK_BYTES)) != self._record.chunk_crc32[index]:
@@ -75,7 +90,7 @@ def _map_array(file: MappedArray) -> tuple[NDArray[np.unsignedinteger], int]:
 
     A map holds a file descriptor, and there are usually no more than a thousand.
     """
-    file.verify(0, min(1, file.path.stat().st_size))
+    file.verify_beginning()
     try:
         mapped = np.load(file.path, mmap_mode="r", allow_pickle=False)
     except (ValueError, EOFError) as error:

@@ -6,6 +6,7 @@ holds the vocabulary. `*.sentences.npy` says where each sentence begins among th
 """
 
 import hashlib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -20,12 +21,15 @@ from pydantic import (
     PositiveInt,
     ValidationError,
     field_validator,
+    model_validator,
 )
 
 from bertkit.base.errors import DamagedFileError, MissingFileError
-from bertkit.base.files import FileRecord, read_json, storage_errors, verify_file
+from bertkit.base.files import FileRecord, storage_errors, verify_file
+from bertkit.base.sealed import read_sealed_json
 from bertkit.base.settings import describe_validation
 from bertkit.data.mapped_array import MappedArray
+from bertkit.tokenization.folder import MANIFEST_FILE as TOKENIZER_MANIFEST
 from bertkit.tokenization.tokenizer import Tokenizer
 
 MANIFEST = "manifest.json"
@@ -72,15 +76,22 @@ class ShardRecord(BaseModel):
             raise ValueError(f"expected {', '.join(PARTS)}, got {', '.join(files) or 'none'}")
         return files
 
+    @model_validator(mode="after")
+    def _check_split(self) -> Self:
+        if not self.name.startswith(f"{self.split}-"):
+            raise ValueError(f"{self.name} is said to be {self.split}")
+        return self
+
 
 class ShardsManifest(BaseModel):
     """What `prepare` wrote; the same for the same input, settings and tokenizer."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    format_version: Literal[1] = 1
+    format_version: Literal[2] = 2
     vocab_size: PositiveInt
     tokenizer_fingerprint: str
+    tokenizer_manifest: FileRecord
     raw_bytes: NonNegativeInt
     train: SplitCounts
     held_out: SplitCounts
@@ -88,6 +99,28 @@ class ShardsManifest(BaseModel):
     report: dict[str, Any]
     token_counts: FileRecord
     shards: list[ShardRecord]
+
+    @model_validator(mode="after")
+    def _check_shards(self) -> Self:
+        names = [shard.name for shard in self.shards]
+        if len(set(names)) < len(names):
+            raise ValueError("two shards have one name")
+        totals: dict[Split, SplitCounts] = {"train": self.train, "held-out": self.held_out}
+        for split, total in totals.items():
+            found = sum_counts(self.shards, split)
+            if found != total:
+                raise ValueError(
+                    f"{split} is said to hold {total.tokens:,} tokens in {total.sentences:,}"
+                    f" sentences of {total.documents:,} documents, and its shards hold"
+                    f" {found.tokens:,}, {found.sentences:,} and {found.documents:,}"
+                )
+        return self
+
+
+def sum_counts(shards: Iterable[ShardRecord], split: Split) -> SplitCounts:
+    """How much all shards of a split hold together."""
+    counts = (shard.counts for shard in shards if shard.split == split)
+    return sum(counts, start=SplitCounts())
 
 
 @dataclass(frozen=True)
@@ -99,11 +132,11 @@ class Shard:
 
     @classmethod
     def open(cls, folder: Path, record: ShardRecord) -> Self:
-        """Find a shard's files; they are mapped when they are first read.
+        """Find a shard's files, each by size and first mebibyte; reading maps them.
 
         Raises:
             MissingFileError: one is gone.
-            DamagedFileError: one was cut short or extended.
+            DamagedFileError: one was cut short, extended, or exchanged for another.
         """
         counts = record.counts
         lengths = (counts.tokens, counts.sentences + 1, counts.documents + 1)
@@ -111,6 +144,8 @@ class Shard:
             part: MappedArray(shard_path(folder, record.name, part), record.files[part], length)
             for part, length in zip(PARTS, lengths, strict=True)
         }
+        for file in files.values():
+            file.verify_beginning()
         return cls(record, files)
 
     @property
@@ -184,8 +219,8 @@ class ShardSet:
 
         Args:
             folder: what `prepare` wrote.
-            verify: "touched" checks each mebibyte when it is first read, "all" everything now, the
-                copy of the tokenizer too.
+            verify: "touched" checks the beginning of each file now and each mebibyte when it is
+                first read, "all" everything now, the copy of the tokenizer too.
 
         Raises:
             MissingFileError: the folder, its manifest or a shard isn't there.
@@ -197,13 +232,13 @@ class ShardSet:
                 for part, file in record.files.items():
                     verify_file(shard_path(folder, record.name, part), file)
         shards = [Shard.open(folder, record) for record in manifest.shards]
-        counts = MappedArray(folder / TOKEN_COUNTS, manifest.token_counts, manifest.vocab_size)
+        token_counts = read_token_counts(folder, manifest)
         shard_set = cls(
             folder=folder,
             manifest=manifest,
             train=tuple(shard for shard in shards if shard.record.split == "train"),
             held_out=tuple(shard for shard in shards if shard.record.split == "held-out"),
-            token_counts=np.array(counts.read()),
+            token_counts=token_counts,
         )
         if verify == "all":
             shard_set.load_tokenizer()
@@ -218,18 +253,35 @@ class ShardSet:
         """The tokenizer that cut the text, from its copy among the shards.
 
         Raises:
-            MissingFileError: the copy is gone.
-            DamagedFileError: the copy was altered, or can't be read.
-            InputError: the copy was altered, and isn't a tokenizer any more.
+            MissingFileError: the copy or a file of it is gone.
+            DamagedFileError: the copy was altered, or is of another tokenizer.
+            InputError: the copy is of no tokenizer.
         """
         path = self.folder / TOKENIZER_FOLDER
         tokenizer = Tokenizer.load(path)
         if tokenizer.fingerprint != self.manifest.tokenizer_fingerprint:
             raise DamagedFileError(
-                f"{path} was altered: it isn't the tokenizer that these shards were made with;"
-                " restore it"
+                f"{path} isn't the tokenizer that these shards were made with; restore it"
             )
+        verify_file(path / TOKENIZER_MANIFEST, self.manifest.tokenizer_manifest)
         return tokenizer
+
+
+def read_token_counts(folder: Path, manifest: ShardsManifest) -> NDArray[np.unsignedinteger]:
+    """How often each token is in the training shards; shape [vocabulary].
+
+    Raises:
+        MissingFileError: the file is gone.
+        DamagedFileError: it was altered, or counts other shards.
+    """
+    path = folder / TOKEN_COUNTS
+    counts = np.array(MappedArray(path, manifest.token_counts, manifest.vocab_size).read())
+    if counts.sum() != manifest.train.tokens:
+        raise DamagedFileError(
+            f"{path} counts {counts.sum():,} tokens, and the shards hold"
+            f" {manifest.train.tokens:,}; restore it or the manifest"
+        )
+    return counts
 
 
 def read_manifest(folder: Path) -> ShardsManifest:
@@ -249,7 +301,7 @@ def read_manifest(folder: Path) -> ShardsManifest:
             what = "has no shards; name a folder that `bertkit prepare` wrote"
         raise MissingFileError(f"{folder} {what}")
     try:
-        return ShardsManifest.model_validate(read_json(path, limit_bytes=1 << 30))
+        return ShardsManifest.model_validate(read_sealed_json(path, limit_bytes=1 << 30))
     except ValidationError as error:
         raise DamagedFileError(
             f"{path} isn't a manifest of shards: {describe_validation(error)}"

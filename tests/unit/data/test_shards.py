@@ -1,13 +1,13 @@
 """Shards give back what was written, or name the file that is damaged."""
 
-import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from bertkit.base.errors import DamagedFileError, MissingFileError, StorageError
-from bertkit.base.files import CHUNK_BYTES, write_json
+from bertkit.base.files import CHUNK_BYTES
+from bertkit.base.sealed import read_sealed_json, write_sealed_json
 from bertkit.data.mapped_array import write_array
 from bertkit.data.shards import (
     MANIFEST,
@@ -52,19 +52,22 @@ def folder(tmp_path: Path) -> Path:
     names = ["train-00000-000", "train-00001-000", "held-out-00000-000"]
     shards = [write_shard(tmp_path, name, seed) for seed, name in enumerate(names)]
     tokenizer = Tokenizer([*SPECIAL_TOKENS, *(f"x{number}" for number in range(29_995))])
-    tokenizer.save(tmp_path / TOKENIZER_FOLDER)
+    records = tokenizer.save(tmp_path / TOKENIZER_FOLDER)
+    token_counts = np.zeros(30_000, dtype=np.uint64)
+    token_counts[-1] = 2 * TOKENS_PER_SHARD
     manifest = ShardsManifest(
         vocab_size=30_000,
         tokenizer_fingerprint=tokenizer.fingerprint,
+        tokenizer_manifest=records["tokenizer_manifest.json"],
         raw_bytes=1,
         train=shards[0].counts + shards[1].counts,
         held_out=shards[2].counts,
         settings={},
         report={},
-        token_counts=write_array(tmp_path / TOKEN_COUNTS, np.arange(30_000).astype(np.uint64)),
+        token_counts=write_array(tmp_path / TOKEN_COUNTS, token_counts),
         shards=shards,
     )
-    write_json(tmp_path / MANIFEST, manifest.model_dump(mode="json"))
+    write_sealed_json(tmp_path / MANIFEST, manifest.model_dump(mode="json"))
     return tmp_path
 
 
@@ -92,7 +95,7 @@ def test_what_was_written_is_read(folder):
     assert shard.sentence_offsets[-1] == shard.num_tokens
     assert shard.document_offsets[-1] == shard.num_sentences
     assert len(shard.document_offsets) - 1 == shard.num_documents
-    assert shards.token_counts[-1] == 29_999
+    assert shards.token_counts[-1] == 2 * TOKENS_PER_SHARD
     assert not shard.tokens(0, 5).flags.writeable
 
 
@@ -101,10 +104,9 @@ def test_what_was_written_is_read(folder):
 def test_a_flipped_bit_is_found_before_use(folder, part, position):
     path = shard_path(folder, "train-00001-000", part)
     flip(path, position)
-    shards = ShardSet.open(folder)
-    with pytest.raises(DamagedFileError, match=path.name):
-        touch(shards)
-    with pytest.raises(DamagedFileError, match=path.name):
+    with pytest.raises(DamagedFileError, match=f"{path.name} is damaged between bytes"):
+        touch(ShardSet.open(folder))
+    with pytest.raises(DamagedFileError, match=f"{path.name} is damaged between bytes"):
         ShardSet.open(folder, verify="all")
 
 
@@ -135,26 +137,39 @@ def test_missing_short_long_and_swapped_files_are_named(folder):
     swapped = first.read_bytes()
     first.write_bytes(second.read_bytes())
     second.write_bytes(swapped)
-    with pytest.raises(DamagedFileError, match=r"train-00000-000\.tokens\.npy"):
-        touch(ShardSet.open(folder))
+    with pytest.raises(DamagedFileError, match=r"train-00000-000\.tokens\.npy is damaged"):
+        ShardSet.open(folder)
 
 
 def test_an_altered_copy_of_the_tokenizer_is_not_used(folder):
     assert ShardSet.open(folder, verify="all").load_tokenizer().vocab_size == 30_000
     path = folder / TOKENIZER_FOLDER / "tokenizer_config.json"
-    path.write_text(path.read_text().replace('"do_lower_case": true', '"do_lower_case": false'))
-    with pytest.raises(DamagedFileError, match="isn't the tokenizer that these shards"):
+    path.write_text(path.read_text().replace('"do_lower_case": true', '"do_lower_case": null'))
+    for verify in ("touched", "all"):
+        with pytest.raises(DamagedFileError, match=r"tokenizer_config\.json is damaged"):
+            ShardSet.open(folder, verify=verify).load_tokenizer()
+
+
+def test_the_copy_of_another_tokenizer_is_not_used(folder):
+    path = folder / TOKENIZER_FOLDER
+    vocabulary = [*SPECIAL_TOKENS, *(f"y{number}" for number in range(29_995))]
+    Tokenizer(vocabulary).save(path)
+    with pytest.raises(DamagedFileError, match="isn't the tokenizer that these shards were made"):
         ShardSet.open(folder).load_tokenizer()
-    with pytest.raises(DamagedFileError, match="isn't the tokenizer that these shards"):
-        ShardSet.open(folder, verify="all")
+
+
+def test_a_copy_that_lost_its_manifest_is_not_used(folder):
+    (folder / TOKENIZER_FOLDER / "tokenizer_manifest.json").unlink()
+    with pytest.raises(MissingFileError, match=r"tokenizer_manifest\.json is missing"):
+        ShardSet.open(folder).load_tokenizer()
 
 
 def test_a_file_of_another_kind_is_refused(folder):
     path = folder / "parts" / "train-00000-000.tokens.npy"
     record = write_array(path, np.zeros((4, 4), dtype=np.uint16))
-    manifest = json.loads((folder / MANIFEST).read_text())
+    manifest = read_sealed_json(folder / MANIFEST)
     manifest["shards"][0]["files"]["tokens"] = record.model_dump()
-    write_json(folder / MANIFEST, manifest)
+    write_sealed_json(folder / MANIFEST, manifest)
     with pytest.raises(DamagedFileError, match="one row of unsigned numbers"):
         ShardSet.open(folder).train[0].tokens(0, 1)
 
@@ -166,23 +181,37 @@ def test_a_file_of_another_kind_is_refused(folder):
         (("name",), "../../other/parts/train-00000-000", "shards.0.name: String should match"),
         (("name",), "train-00000-000\n", "shards.0.name: String should match"),
         (("counts", "tokens"), -5, "shards.0.counts.tokens: Input should be greater"),
-        (("counts", "tokens"), 7, "tokens.npy holds 1,572,864 numbers and should hold 7;"),
+        (("counts", "tokens"), 7, "npy counts 3,145,728 tokens, and the shards hold 1,572,871;"),
         (("counts", "sentences"), 7, "sentences.npy holds 393,217 numbers and should hold 8;"),
         (("counts", "documents"), 7, "documents.npy holds 24,577 numbers and should hold 8;"),
         (("files", "tokens", "chunk_crc32"), [], r"tokens\.npy has 0 checksums and should have 4"),
+        (("name",), "train-00001-000", "two shards have one name"),
+        (("split",), "held-out", "train-00000-000 is said to be held-out"),
     ],
 )
 def test_the_manifest_isnt_trusted(folder, place, value, message):
-    manifest = json.loads((folder / MANIFEST).read_text())
+    manifest = read_sealed_json(folder / MANIFEST)
     *above, last = place
     record = manifest["shards"][0]
     for key in above:
         record = record[key]
+    if "counts" in above:
+        manifest["train"][last] += value - record[last]
     record[last] = value
-    write_json(folder / MANIFEST, manifest)
+    write_sealed_json(folder / MANIFEST, manifest)
     with pytest.raises(DamagedFileError, match=message) as caught:
         touch(ShardSet.open(folder))
     assert len(str(caught.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize("split", ["train", "held_out"])
+@pytest.mark.parametrize("part", ["tokens", "sentences", "documents"])
+def test_totals_that_arent_those_of_the_shards_are_refused(folder, split, part):
+    manifest = read_sealed_json(folder / MANIFEST)
+    manifest[split][part] += 1
+    write_sealed_json(folder / MANIFEST, manifest)
+    with pytest.raises(DamagedFileError, match=f"{split.replace('_', '-')} is said to hold"):
+        ShardSet.open(folder)
 
 
 def test_a_path_that_the_system_refuses_is_an_error(folder):
@@ -207,8 +236,11 @@ def test_a_folder_without_shards_and_an_unfinished_one_are_told_apart(folder):
     (folder / PLAN).write_text("{}")
     with pytest.raises(MissingFileError, match="not finished; run the same"):
         ShardSet.open(folder)
-    (folder / MANIFEST).write_text('{"format_version": 2}')
-    with pytest.raises(DamagedFileError, match="isn't a manifest of shards"):
+    (folder / MANIFEST).write_text('{"format_version": 1}')
+    with pytest.raises(DamagedFileError, match="written by an older bertkit"):
+        ShardSet.open(folder)
+    write_sealed_json(folder / MANIFEST, {"format_version": 3})
+    with pytest.raises(DamagedFileError, match="manifest of shards: format_version: Input should"):
         ShardSet.open(folder)
 
 

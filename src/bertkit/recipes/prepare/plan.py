@@ -6,8 +6,10 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from bertkit.base.errors import DamagedFileError, InputError, MissingFileError, ResumeError
-from bertkit.base.files import TEMPORARY_SUFFIX, read_json, storage_errors
+from bertkit.base.files import TEMPORARY_SUFFIX, storage_errors
+from bertkit.base.lock import LOCK_FILE
 from bertkit.base.progress import announce
+from bertkit.base.sealed import read_sealed_json
 from bertkit.base.settings import describe_validation, list_differences
 from bertkit.data.readers.sources import STANDARD_INPUT_NAME, Source
 from bertkit.data.shards import MANIFEST, PLAN, SHARDS_FOLDER, TOKENIZER_FOLDER, ShardSet
@@ -72,23 +74,33 @@ def group_sources(sources: Sequence[Source]) -> list[list[Source]]:
     return units
 
 
+def refuse_strangers(output: Path) -> None:
+    """See that `output` is new, or holds work of `prepare`.
+
+    Raises:
+        ResumeError: it holds something else.
+        StorageError: the disk refused.
+    """
+    with storage_errors(output, "read"):
+        if (output / PLAN).exists() or not output.exists():
+            return
+        if not (output.is_dir() and _is_beginning(output)):
+            raise ResumeError(f"{output} holds something else; choose another --output")
+
+
 def check_output(output: Path, plan: Plan) -> bool:
     """Whether `output` holds finished shards of this very plan.
 
     Raises:
-        ResumeError: it holds those of another plan, or something else.
+        ResumeError: it holds those of another plan.
         DamagedFileError: its plan can't be read.
         StorageError: the disk refused.
     """
     path = output / PLAN
-    with storage_errors(output, "read"):
-        is_begun = path.exists()
-        if not is_begun and output.exists() and not (output.is_dir() and _is_beginning(output)):
-            raise ResumeError(f"{output} holds something else; choose another --output")
-    if not is_begun:
+    if not path.exists():
         return False
     try:
-        before = Plan.model_validate(read_json(path, limit_bytes=1 << 30))
+        before = Plan.model_validate(read_sealed_json(path, limit_bytes=1 << 30))
     except ValidationError as error:
         raise DamagedFileError(f"{path} isn't a plan: {describe_validation(error)}") from None
     differences = list_changes(before, plan)
@@ -103,7 +115,7 @@ def check_output(output: Path, plan: Plan) -> bool:
 
 
 def _is_whole(output: Path) -> bool:
-    """Whether finished shards are still as they were written, as far as sizes tell."""
+    """Whether finished shards are still as they were written, as far as opening them tells."""
     try:
         ShardSet.open(output).load_tokenizer()
     except (MissingFileError, DamagedFileError, InputError) as error:
@@ -119,7 +131,7 @@ def reads_standard_input(sources: Sequence[PlannedSource | Source]) -> bool:
 
 def _is_beginning(output: Path) -> bool:
     """Whether a folder has nothing but what a run writes before its plan."""
-    own = {SHARDS_FOLDER, UNITS_FOLDER, TOKENIZER_FOLDER, PLAN + TEMPORARY_SUFFIX}
+    own = {SHARDS_FOLDER, UNITS_FOLDER, TOKENIZER_FOLDER, PLAN + TEMPORARY_SUFFIX, LOCK_FILE}
     return {path.name for path in output.iterdir()} <= own
 
 

@@ -1,7 +1,9 @@
 """Running units in several processes, with progress, and without a trace when stopped."""
 
 import multiprocessing
+import os
 import signal
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -120,7 +122,16 @@ _workers: list[_Worker] = []  # one, in a worker: its only way to reach what it 
 
 
 def _start(output: Path, settings: PrepareSettings, counter: "Synchronized[int]") -> None:
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     _workers.append(_Worker(output, settings, counter))  # no more: its errors would be lost
+
+
+def _end_with_parent() -> None:
+    """End this worker when its parent is gone: who holds the folder next writes the same files."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    parent.join()
+    os._exit(1)
 
 
 def _work(number: int, sources: Sequence[Source]) -> None:

@@ -23,9 +23,18 @@ from bertkit.base.errors import (
     SettingsError,
     StoppedError,
 )
-from bertkit.base.files import make_folder, remove_folder, verify_file, verify_size, write_json
+from bertkit.base.files import (
+    FileRecord,
+    make_folder,
+    remove_folder,
+    remove_litter,
+    verify_file,
+    verify_size,
+)
+from bertkit.base.lock import hold_folder
 from bertkit.base.progress import show_progress
-from bertkit.data.mapped_array import write_array
+from bertkit.base.sealed import write_sealed_json
+from bertkit.data.mapped_array import MappedArray, write_array
 from bertkit.data.readers import open_corpus
 from bertkit.data.readers.document import ReadReport
 from bertkit.data.readers.sources import Source
@@ -36,9 +45,8 @@ from bertkit.data.shards import (
     TOKEN_COUNTS,
     TOKENIZER_FOLDER,
     ShardsManifest,
-    Split,
-    SplitCounts,
     read_manifest,
+    sum_counts,
 )
 from bertkit.recipes.prepare.plan import (
     Plan,
@@ -46,6 +54,7 @@ from bertkit.recipes.prepare.plan import (
     group_sources,
     make_plan,
     reads_standard_input,
+    refuse_strangers,
 )
 from bertkit.recipes.prepare.pool import run_in_processes
 from bertkit.recipes.prepare.settings import PrepareSettings
@@ -56,7 +65,10 @@ from bertkit.recipes.prepare.unit import (
     read_unit,
     unit_path,
 )
+from bertkit.tokenization.folder import MANIFEST_FILE as TOKENIZER_MANIFEST
 from bertkit.tokenization.tokenizer import Tokenizer
+
+FOLDERS = (SHARDS_FOLDER, UNITS_FOLDER, TOKENIZER_FOLDER)
 
 
 @dataclass(frozen=True)
@@ -101,7 +113,8 @@ def prepare(
     Raises:
         SettingsError: there are no workers, or they can't be started.
         MissingFileError: an input matches nothing.
-        ResumeError: `output` holds something else, or was begun with other inputs or settings.
+        ResumeError: `output` holds something else, was begun with other inputs or settings, or
+            another process is preparing in it.
         InputError: nothing in the input can be used, or reading is strict and something is faulty.
         StoppedError: Ctrl-C, SIGTERM or a killed worker; the message says how to go on.
         StorageError: the disk refused.
@@ -115,12 +128,18 @@ def prepare(
     plan = make_plan(sources, settings, tokenizer.fingerprint)
     units = group_sources(sources)
     with _stopping(output, units):
-        was_done = check_output(output, plan)
-        prepared_bytes = 0
-        if not was_done:
-            write_beginning(output, plan, tokenizer)
-            prepared_bytes = write_shards(output, units, settings, tokenizer, num_workers)
-        remove_folder(output / UNITS_FOLDER)
+        refuse_strangers(output)
+        with hold_folder(output, "preparing"):
+            was_done = check_output(output, plan)
+            prepared_bytes = 0
+            if not was_done:
+                record = write_beginning(output, plan, tokenizer)
+                prepared_bytes = write_shards(
+                    output, units, settings, tokenizer, record, num_workers
+                )
+            remove_folder(output / UNITS_FOLDER)
+            for folder in (output, output / SHARDS_FOLDER, output / TOKENIZER_FOLDER):
+                remove_litter(folder)
     manifest = read_manifest(output)
     seconds = time.monotonic() - started
     return PrepareResult(
@@ -132,12 +151,17 @@ def prepare(
     )
 
 
-def write_beginning(output: Path, plan: Plan, tokenizer: Tokenizer) -> None:
-    """Make the folders, and write the tokenizer and then the plan."""
-    for folder in (SHARDS_FOLDER, UNITS_FOLDER, TOKENIZER_FOLDER):
+def write_beginning(output: Path, plan: Plan, tokenizer: Tokenizer) -> FileRecord:
+    """Make the folders, and write the tokenizer and then the plan.
+
+    Returns:
+        What the tokenizer's manifest is.
+    """
+    for folder in FOLDERS:
         make_folder(output / folder)
-    tokenizer.save(output / TOKENIZER_FOLDER)
-    write_json(output / PLAN, plan.model_dump(mode="json"))
+    records = tokenizer.save(output / TOKENIZER_FOLDER)
+    write_sealed_json(output / PLAN, plan.model_dump(mode="json"))
+    return records[TOKENIZER_MANIFEST]
 
 
 def write_shards(
@@ -145,13 +169,14 @@ def write_shards(
     units: Sequence[list[Source]],
     settings: PrepareSettings,
     tokenizer: Tokenizer,
+    tokenizer_manifest: FileRecord,
     num_workers: int,
 ) -> int:
     """Do the units that aren't done, then write the manifest; returns bytes of text prepared."""
     to_do = find_unfinished(output, units)
     run_units(output, to_do, settings, tokenizer, num_workers)
     results = [read_unit(output, number, verify_size) for number in range(len(units))]
-    write_manifest(output, results, settings, tokenizer)
+    write_manifest(output, results, settings, tokenizer, tokenizer_manifest)
     return sum(results[number].raw_bytes for number in to_do)
 
 
@@ -217,6 +242,7 @@ def write_manifest(
     results: Sequence[UnitResult],
     settings: PrepareSettings,
     tokenizer: Tokenizer,
+    tokenizer_manifest: FileRecord,
 ) -> None:
     """Write the manifest over all units, which makes the shards whole.
 
@@ -227,22 +253,22 @@ def write_manifest(
     token_counts = np.zeros(tokenizer.vocab_size, dtype=np.uint64)
     for number, result in enumerate(results):
         report.merge(ReadReport.from_dict(result.report))
-        token_counts += np.load(unit_path(output, number, "npy"), allow_pickle=False)
+        path = unit_path(output, number, "npy")
+        token_counts += MappedArray(path, result.token_counts, tokenizer.vocab_size).read()
     shards = [shard for result in results for shard in result.shards]
-    counts: dict[Split, SplitCounts] = {"train": SplitCounts(), "held-out": SplitCounts()}
-    for shard in shards:
-        counts[shard.split] += shard.counts
-    if not counts["train"].tokens:
+    train = sum_counts(shards, "train")
+    if not train.tokens:
         raise InputError("; ".join(["the input has no text to train on", *report.summary_lines()]))
     manifest = ShardsManifest(
         vocab_size=tokenizer.vocab_size,
         tokenizer_fingerprint=tokenizer.fingerprint,
+        tokenizer_manifest=tokenizer_manifest,
         raw_bytes=sum(result.raw_bytes for result in results),
-        train=counts["train"],
-        held_out=counts["held-out"],
+        train=train,
+        held_out=sum_counts(shards, "held-out"),
         settings=settings.model_dump(mode="json"),
         report=report.to_dict(),
         token_counts=write_array(output / TOKEN_COUNTS, token_counts),
         shards=shards,
     )
-    write_json(output / MANIFEST, manifest.model_dump(mode="json"))
+    write_sealed_json(output / MANIFEST, manifest.model_dump(mode="json"))

@@ -10,7 +10,8 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from bertkit.base.errors import DamagedFileError
-from bertkit.base.files import FileRecord, read_json, write_json
+from bertkit.base.files import FileRecord
+from bertkit.base.sealed import read_sealed_json, write_sealed_json
 from bertkit.base.settings import describe_validation
 from bertkit.data.mapped_array import write_array
 from bertkit.data.readers import read_source
@@ -150,7 +151,7 @@ def prepare_unit(
         raw_bytes=raw_bytes,
         report=report.to_dict(),
     )
-    write_json(unit_path(folder, number, "json"), result.model_dump(mode="json"))
+    write_sealed_json(unit_path(folder, number, "json"), result.model_dump(mode="json"))
 
 
 def read_unit(folder: Path, number: int, verify: Callable[[Path, FileRecord], None]) -> UnitResult:
@@ -167,7 +168,7 @@ def read_unit(folder: Path, number: int, verify: Callable[[Path, FileRecord], No
     """
     path = unit_path(folder, number, "json")
     try:
-        result = UnitResult.model_validate(read_json(path))
+        result = UnitResult.model_validate(read_sealed_json(path))
     except ValidationError as error:
         raise DamagedFileError(f"{path}: {describe_validation(error)}") from None
     verify(unit_path(folder, number, "npy"), result.token_counts)

@@ -12,7 +12,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from bertkit.base.errors import InputError, ResumeError, StoppedError
+from bertkit.base.errors import DamagedFileError, InputError, ResumeError, StoppedError
+from bertkit.base.lock import hold_folder
 from bertkit.recipes.prepare import run
 from bertkit.recipes.prepare.run import prepare
 from bertkit.recipes.prepare.settings import PrepareSettings
@@ -39,12 +40,13 @@ def test_the_callers_own_processes_live_on(corpus, tokenizer, tmp_path):
 
 def test_what_a_worker_cant_begin_with_is_said(corpus, tokenizer, tmp_path, monkeypatch):
     def damage(output, *rest):
-        write_beginning(output, *rest)
+        record = write_beginning(output, *rest)
         (output / "tokenizer" / "vocab.txt").write_text("")
+        return record
 
     write_beginning = run.write_beginning
     monkeypatch.setattr(run, "write_beginning", damage)
-    with pytest.raises(InputError, match=r"tokenizer/vocab\.txt is empty"):
+    with pytest.raises(DamagedFileError, match=r"tokenizer/vocab\.txt has 0 bytes"):
         prepare([str(corpus)], tokenizer, tmp_path / "out", SETTINGS, workers=2)
 
 
@@ -75,6 +77,46 @@ def test_sigterm_is_an_order_to_stop_at_any_time(corpus, tokenizer, tmp_path, mo
     with pytest.raises(StoppedError, match="of 3 parts done; the same command goes on"):
         prepare([str(corpus)], tokenizer, tmp_path / "out", SETTINGS, workers=1)
     assert signal.getsignal(signal.SIGTERM) == before
+
+
+def test_two_processes_never_prepare_in_one_folder(corpus, tokenizer, tmp_path):
+    with (
+        hold_folder(tmp_path / "out", "preparing"),
+        pytest.raises(ResumeError, match=r"another process is preparing .*out; wait for it, or"),
+    ):
+        prepare([str(corpus)], tokenizer, tmp_path / "out", SETTINGS, workers=1)
+    assert not prepare([str(corpus)], tokenizer, tmp_path / "out", SETTINGS, workers=1).was_done
+
+
+def test_a_strangers_folder_isnt_even_locked(corpus, tokenizer):
+    with pytest.raises(ResumeError, match="holds something else"):
+        prepare([str(corpus)], tokenizer, corpus, SETTINGS, workers=1)
+    assert not (corpus / ".lock").exists()
+
+
+def test_workers_end_with_their_parent(corpus, tokenizer, tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import multiprocessing, os, signal\n"
+        "from pathlib import Path\n"
+        "from bertkit.recipes.prepare import plan, pool, run, settings\n"
+        "def kill_parent(*arguments, **options):\n"
+        "    done = wait(*arguments, **options)\n"
+        "    if done[0]:\n"
+        "        print(*(child.pid for child in multiprocessing.active_children()), flush=True)\n"
+        "        os.kill(os.getpid(), signal.SIGKILL)\n"
+        "    return done\n"
+        "wait, pool.wait, plan.UNIT_BYTES = pool.wait, kill_parent, 10\n"
+        f"inputs, tokenizer, output = [{str(corpus)!r}], Path({str(tokenizer)!r}), Path('out')\n"
+        "if __name__ == '__main__':\n"
+        "    run.prepare(inputs, tokenizer, output, settings.PrepareSettings(), workers=2)\n"
+    )
+    # Whoever still holds the pipes keeps this call waiting, the workers too.
+    result = subprocess.run(
+        [sys.executable, script], capture_output=True, text=True, cwd=tmp_path, timeout=30
+    )
+    assert result.returncode == -signal.SIGKILL
+    assert len(result.stdout.split()) == 2
 
 
 def test_work_on_standard_input_is_begun_again(tokenizer, tmp_path, monkeypatch):

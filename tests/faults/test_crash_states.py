@@ -1,0 +1,260 @@
+"""A power cut after any operation, whatever of it reached the disk: the next start goes on."""
+
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+import torch
+from tests.faults.disk import KilledError, Recorder, Tree, list_outcomes, read_tree, write_tree
+from tests.unit.training import jobs
+
+from bertkit.base import files, storage
+from bertkit.base.errors import BertkitError
+from bertkit.base.files import DurableFile
+from bertkit.checkpoints import run_folder
+from bertkit.checkpoints.run_folder import CHECKPOINTS, list_checkpoints
+from bertkit.training import log as log_module
+from bertkit.training.log import read_log
+from bertkit.training.loop import Machine, fit
+from bertkit.training.run import LOCK_FILE, LOG_FILE, RECORD_FILE, Run, RunRecord, RunState
+from bertkit.training.settings import TrainingSettings
+
+SETTINGS = TrainingSettings(
+    batch_size=6, learning_rate=0.02, eval_every=4, checkpoint_every=3, keep=2
+)
+NUM_STEPS = 14  # five checkpoints, the last one between two of the rhythm
+NUM_FEATURES = 40  # weights and optimiser fill several pages
+RECORD = RunRecord(settings={}, data_fingerprint="", model={}, num_steps=NUM_STEPS, versions={})
+MACHINE = Machine(torch.device("cpu"), "fp32", peak_operations=1e9)
+Bug = Callable[[pytest.MonkeyPatch], None]
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch):
+    """No waiting for a disk that isn't cut off, no TensorBoard, and files of several pages."""
+    monkeypatch.setattr("os.fsync", lambda descriptor: None)
+    monkeypatch.setattr(log_module, "find_spec", lambda name: None)
+    monkeypatch.setattr(jobs, "FEATURES", NUM_FEATURES)
+
+
+@dataclass
+class Story:
+    """What was done to a disk, and what it came to.
+
+    Attributes:
+        root: the folder that stands for the disk.
+        recorder: what was done.
+        finished: number of operations done and step, each time a checkpoint was finished.
+        checkpoints: step → the files of its checkpoint.
+        rows: the finished log.
+    """
+
+    root: Path
+    recorder: Recorder
+    finished: list[tuple[int, int]] = field(default_factory=list)
+    checkpoints: dict[int, Tree] = field(default_factory=dict)
+    rows: list[dict] = field(default_factory=list)
+
+    def note_checkpoints(self) -> None:
+        """Remember all that there are now."""
+        for path in list_checkpoints(self.root / "run"):
+            self.checkpoints.setdefault(step_of(path), read_tree(path))
+
+    def promised_step(self, num_done: int) -> int:
+        """The newest checkpoint that was finished by then; 0 for none."""
+        return max((step for count, step in self.finished if count <= num_done), default=0)
+
+
+def step_of(checkpoint: Path) -> int:
+    return int(checkpoint.name.removeprefix("step-"))
+
+
+def train(folder: Path) -> None:
+    """Begin or go on, as the recipe does."""
+    run = Run(folder)
+    with run.locked():
+        run.read_record()
+        state = run.newest_state()
+        job = jobs.build_job(SETTINGS, dropout=0.3)
+        if state.step:
+            jobs.load_weights(job, run, state)
+        run.write_record(RECORD)
+        if state.step < NUM_STEPS:
+            fit(job, SETTINGS, run=run, state=state, num_steps=NUM_STEPS, machine=MACHINE)
+
+
+def tell(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    killed_after: Sequence[tuple[str, str]] = (),
+    bug: Bug | None = None,
+) -> Story:
+    """Train on a recorded disk; the process is killed after some operations, and started anew."""
+    root = tmp_path / "disk"
+    root.mkdir()
+    with monkeypatch.context() as patches:
+        story = Story(root, Recorder(patches))
+        save = Run.save
+
+        def save_and_note(run: Run, state: RunState, *rest: object) -> Path:
+            path = save(run, state, *rest)
+            story.finished.append((len(story.recorder.operations), state.step))
+            story.note_checkpoints()
+            return path
+
+        patches.setattr(Run, "save", save_and_note)
+        if bug is not None:
+            bug(patches)
+        for place in killed_after:
+            story.recorder.kill_after = place
+            with pytest.raises(KilledError):
+                train(root / "run")
+            story.recorder.restart()
+            story.note_checkpoints()
+        train(root / "run")
+    story.rows = rows_without_clock(root / "run" / LOG_FILE)
+    return story
+
+
+def rows_without_clock(path: Path) -> list[dict]:
+    return [
+        {name: value for name, value in row.items() if name not in log_module.CLOCK_FIELDS}
+        for row in read_log(path)
+    ]
+
+
+def check_state(story: Story, num_done: int, tree: Tree, folder: Path) -> int:
+    """Start on what a power cut left; returns the step from which training would go on."""
+    write_tree(tree, folder)
+    run = Run(folder / "run")
+    assert not run.is_foreign
+    with run.locked():
+        record, state = run.read_record(), run.newest_state()
+        assert record in (RECORD, None)
+        assert state.step >= story.promised_step(num_done)
+        if state.step:
+            assert record is not None
+            newest = list_checkpoints(run.folder)[-1]
+            assert read_tree(newest) == story.checkpoints[state.step]
+        run.write_record(RECORD)
+        with log_module.RunLog(run.log_path, state.step):
+            pass
+    expected = [row for row in story.rows if 0 < state.step >= row["step"]]
+    assert rows_without_clock(run.log_path) == expected
+    check_litter(run.folder, story.checkpoints)
+    return state.step
+
+
+def check_litter(run: Path, checkpoints: dict[int, Tree]) -> None:
+    """Nothing is there that a run without a crash doesn't have."""
+    own = {RECORD_FILE, LOG_FILE, LOCK_FILE, CHECKPOINTS}
+    assert {path.name for path in run.iterdir()} <= own
+    kept = list_checkpoints(run)
+    assert len(kept) <= SETTINGS.keep + 1
+    if (run / CHECKPOINTS).exists():
+        assert set((run / CHECKPOINTS).iterdir()) == set(kept)
+    for path in kept:
+        assert read_tree(path) == checkpoints[step_of(path)]
+
+
+def enumerate_states(story: Story, tmp_path: Path) -> Iterator[int]:
+    folder = tmp_path / "found"
+    operations = story.recorder.operations
+    for num_done, tree in list_outcomes(operations, story.root, promise=story.promised_step):
+        try:
+            yield check_state(story, num_done, tree, folder)
+        except (AssertionError, BertkitError) as error:
+            error.add_note(f"after {num_done} operations: {operations[:num_done][-3:]!r:.600}")
+            raise
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def test_after_any_power_cut_the_newest_whole_checkpoint_loads(tmp_path, monkeypatch):
+    story = tell(tmp_path, monkeypatch)
+    steps = list(enumerate_states(story, tmp_path))
+    assert [step for _, step in story.finished] == [3, 6, 9, 12, 14]
+    assert set(steps) == {0, 3, 6, 9, 12, 14}
+    assert len(steps) > 200
+
+
+# Each time a start finds what the one before it left, and is killed itself.
+KILLS = [
+    ("make_folder", "run/checkpoints"),
+    ("open_new", "step-00000003.partial/optimizer.safetensors.partial"),
+    ("remove", "step-00000003.partial/model.safetensors"),
+    ("rename", "checkpoints/step-00000006"),
+    ("rename", "checkpoints/step-00000003.partial"),
+    ("remove", "step-00000003.partial/manifest.json"),
+    ("open_end", "log.jsonl"),
+]
+
+
+def test_nor_does_a_power_cut_after_processes_that_were_killed_lose_one(tmp_path, monkeypatch):
+    story = tell(tmp_path, monkeypatch, killed_after=KILLS)
+    steps = list(enumerate_states(story, tmp_path))
+    assert [step for _, step in story.finished] == [3, 9, 12, 14]
+    assert set(steps) == {0, 3, 6, 9, 12, 14}
+    assert len(steps) > 200
+
+
+def test_from_what_a_power_cut_left_training_goes_on_to_the_same_bits(tmp_path, monkeypatch):
+    story = tell(tmp_path, monkeypatch)
+    outcomes = list(
+        list_outcomes(story.recorder.operations, story.root, promise=story.promised_step)
+    )
+    for number, (_, tree) in enumerate(outcomes[::20]):
+        write_tree(tree, tmp_path / str(number))
+        run = tmp_path / str(number) / "run"
+        train(run)
+        last = read_tree(list_checkpoints(run)[-1])
+        for name in ("model.safetensors", "optimizer.safetensors"):
+            assert last[name] == story.checkpoints[NUM_STEPS][name]
+        assert rows_without_clock(run / LOG_FILE) == story.rows
+        assert len(list_checkpoints(run)) == SETTINGS.keep
+
+
+def rename_before_syncing(patches: pytest.MonkeyPatch) -> None:
+    def finish(file: DurableFile) -> None:
+        file._flush()
+        storage.rename(file._temporary, file.path)
+        storage.sync(file._opened())
+        file._close()
+        storage.sync_folder(file.path.parent)
+
+    patches.setattr(DurableFile, "finish", finish)
+
+
+def sync_no_content(patches: pytest.MonkeyPatch) -> None:
+    patches.setattr(storage, "sync", lambda descriptor: None)
+
+
+def sync_no_names(patches: pytest.MonkeyPatch) -> None:
+    patches.setattr(storage, "sync_folder", lambda path: None)
+
+
+def remove_under_its_name(patches: pytest.MonkeyPatch) -> None:
+    patches.setattr(run_folder, "remove_folder", files._remove_tree)
+
+
+def make_folders_without_syncing(patches: pytest.MonkeyPatch) -> None:
+    patches.setattr(files, "make_folder", lambda path: path.exists() or storage.make_folder(path))
+
+
+@pytest.mark.parametrize(
+    "bug",
+    [
+        rename_before_syncing,
+        sync_no_content,
+        sync_no_names,
+        remove_under_its_name,
+        make_folders_without_syncing,
+    ],
+)
+def test_a_planted_bug_is_found(tmp_path, monkeypatch, bug):
+    story = tell(tmp_path, monkeypatch, bug=bug)
+    with pytest.raises((AssertionError, BertkitError)):
+        list(enumerate_states(story, tmp_path))

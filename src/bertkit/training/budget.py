@@ -10,16 +10,11 @@ from dataclasses import dataclass, replace
 import torch
 
 from bertkit.training.device import mixed_precision, synchronise
-from bertkit.training.loop import (
-    NUM_EVALUATIONS,
-    AnyBatch,
-    Job,
-    Machine,
-    evaluation_interval,
-    take_step,
-)
+from bertkit.training.job import AnyBatch, Job, Machine
+from bertkit.training.loop import NUM_EVALUATIONS, evaluation_interval
 from bertkit.training.optimizer import build_optimizer
 from bertkit.training.settings import DEFAULT_MINUTES, TrainingSettings
+from bertkit.training.step import take_step
 
 WARM_UP_STEPS = 2
 MEASURED_STEPS = 12

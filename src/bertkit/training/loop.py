@@ -1,125 +1,34 @@
-"""The one loop. A step is a pure function of (seed, step) and the weights.
+"""The one loop: step, log, evaluate, save.
 
-The loop is handed everything that knows a model or a task, in a `Job`. Before each micro-batch it
-seeds torch's default generator from (seed, step, micro-batch), and nothing below it seeds, so that
-dropout follows from them; a resumed run therefore needs no generator's state to go on bit for bit.
+It is handed everything that knows a model or a task, in a `Job`.
 """
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Generic, Literal, Protocol, Self, TypeVar
+from typing import Generic
 
-import numpy as np
 import torch
-from torch import Tensor, nn
 
 from bertkit.base.errors import NonFiniteError, StoppedError
 from bertkit.training.device import mixed_precision
 from bertkit.training.display import Display, show_training
-from bertkit.training.log import RunLog
+from bertkit.training.dump import DumpRecord, has_room, write_dump
+from bertkit.training.job import AnyBatch, Job, Machine
+from bertkit.training.log import RunLog, read_log
 from bertkit.training.optimizer import build_optimizer
 from bertkit.training.run import Run, RunState
 from bertkit.training.schedule import learning_rate_at
 from bertkit.training.settings import TrainingSettings
 from bertkit.training.signals import StopRequest, catch_stop_signals
+from bertkit.training.spikes import SpikeFinder
+from bertkit.training.step import StepResult, take_step
+from bertkit.training.versions import describe_versions
 
 CHECKPOINT_INTERVAL_SECONDS = 300.0
 NUM_EVALUATIONS = 10
-MOST_SKIPPED_IN_A_ROW = 10
 AFTER_DIVERGENCE = "lower --learning-rate and begin again with another --output"
-
-
-class Batch(Protocol):
-    """What the loop has to know of a batch."""
-
-    @property
-    def num_tokens(self) -> int:
-        """Real tokens, padding not counted."""
-
-    @property
-    def target_counts(self) -> dict[str, int]:
-        """How many targets each loss is summed over."""
-
-    def describe(self) -> str:
-        """The examples' names, for messages."""
-
-    def to(self, device: torch.device) -> Self:
-        """The same batch on another device."""
-
-
-class Scores(Protocol):
-    """Sums over a batch's targets."""
-
-    @property
-    def losses(self) -> dict[str, Tensor]:
-        """Loss sums, by the names of `target_counts`."""
-
-    @property
-    def hits(self) -> dict[str, Tensor]:
-        """How often the likeliest answer was right."""
-
-
-AnyBatch = TypeVar("AnyBatch", bound=Batch)
-
-
-@dataclass(frozen=True)
-class Job(Generic[AnyBatch]):
-    """Everything that knows a model or a task.
-
-    Attributes:
-        model: what is trained; on its device.
-        batches_at: step → its micro-batches; a pure function.
-        score: model and micro-batch → sums of losses; differentiable.
-        evaluate: held-out metrics; `loss` among them.
-        count_operations: floating-point operations of a training step on a micro-batch.
-        save_model: writes the model's files into a folder.
-        shares: metrics from 0 to 1 that are worth watching, and what to call each.
-    """
-
-    model: nn.Module
-    batches_at: Callable[[int], Sequence[AnyBatch]]
-    score: Callable[[Any, AnyBatch], Scores]
-    evaluate: Callable[[], dict[str, float]]
-    count_operations: Callable[[AnyBatch], float]
-    save_model: Callable[[Path], None]
-    shares: Mapping[str, str]
-
-
-@dataclass(frozen=True)
-class Machine:
-    """Where it runs.
-
-    Attributes:
-        device: the model's.
-        precision: of matrix products.
-        peak_operations: floating-point operations a second of a large matrix product.
-    """
-
-    device: torch.device
-    precision: Literal["fp32", "bf16"]
-    peak_operations: float
-
-
-@dataclass(frozen=True)
-class StepResult:
-    """What one step did.
-
-    Attributes:
-        metrics: mean losses, accuracies and the gradient's norm.
-        num_tokens: real tokens.
-        num_operations: floating-point operations of its matrix products.
-        is_applied: False where loss or gradient was not finite, and the weights stayed.
-        examples: names of the examples.
-    """
-
-    metrics: dict[str, float]
-    num_tokens: int
-    num_operations: float
-    is_applied: bool
-    examples: str
 
 
 def fit(
@@ -150,12 +59,13 @@ def fit(
     optimizer = build_optimizer(job.model, settings)
     if state.step:
         run.load(state, job.model, optimizer)
-    loop = _Loop(job, settings, run, num_steps, machine, optimizer)
     with (
         RunLog(run.log_path, state.step) as log,
         show_training(num_steps, state.step, job.shares) as display,
         catch_stop_signals() as stop,
     ):
+        spikes = SpikeFinder.from_log(read_log(run.log_path))
+        loop = _Loop(job, settings, run, num_steps, machine, optimizer, spikes)
         return loop.go(state, log, display, stop)
 
 
@@ -167,6 +77,7 @@ class _Loop(Generic[AnyBatch]):
     num_steps: int
     machine: Machine
     optimizer: torch.optim.Optimizer
+    spikes: SpikeFinder
 
     def go(self, state: RunState, log: RunLog, display: Display, stop: StopRequest) -> RunState:
         """Step, log, evaluate, save."""
@@ -225,24 +136,53 @@ class _Loop(Generic[AnyBatch]):
         if result.is_applied:
             log.write("train", state.step, **values)
             display.show_step(state.step, values)
+            self._watch_loss(state.step, result, log, display)
         else:
             self._report_skipped(state, result, log, display)
         return state
 
+    def _watch_loss(self, step: int, result: StepResult, log: RunLog, display: Display) -> None:
+        """Report a loss that is far above its recent course."""
+        spike = self.spikes.see(step, result.metrics["loss"])
+        if spike is None:
+            return
+        log.write("spike", step, **asdict(spike), examples=result.examples)
+        display.say(
+            f"step {step:,}: the loss, {spike.loss:.3f}, is far above its recent course,"
+            f" {spike.expected:.3f} ± {spike.deviation:.3f}"
+            f" (examples epoch/shard/index: {result.examples})"
+        )
+
     def _report_skipped(
         self, state: RunState, result: StepResult, log: RunLog, display: Display
     ) -> None:
-        """Say that a step was not applied, and end the run when that goes on."""
+        """Say that a step was not applied, dump it, and end the run when that goes on."""
         log.write("not-finite", state.step, examples=result.examples)
         text = (
-            f"step {state.step}: loss or gradient is not finite and was not applied"
+            f"step {state.step:,}: loss or gradient is not finite and was not applied"
             f" (examples epoch/shard/index: {result.examples})"
         )
+        if has_room(self.run.folder, state.step):
+            text += f"; `bertkit replay {self._dump(state.step, result)}` shows it again"
         display.say(text)
-        if state.num_skipped >= MOST_SKIPPED_IN_A_ROW:
+        if state.num_skipped >= self.settings.max_skipped_steps:
             raise NonFiniteError(
                 f"{text}; that was {state.num_skipped} steps in a row: {AFTER_DIVERGENCE}"
             )
+
+    def _dump(self, step: int, result: StepResult) -> Path:
+        """Write the step and what it was made of; the weights are still those before it."""
+        batches = self.job.batches_at(step - 1)
+        record = DumpRecord(
+            step=step,
+            num_micro_batches=len(batches),
+            metrics={name: repr(value) for name, value in result.metrics.items()},
+            device=self.machine.device.type,
+            precision=self.machine.precision,
+            settings=self.settings.model_dump(mode="json"),
+            versions=describe_versions(),
+        )
+        return write_dump(self.run.folder, record, self.job, batches)
 
     def _evaluate(self, state: RunState, log: RunLog, display: Display) -> RunState:
         started = time.monotonic()
@@ -272,92 +212,3 @@ class _Loop(Generic[AnyBatch]):
 def evaluation_interval(settings: TrainingSettings, num_steps: int) -> int:
     """Steps between evaluations."""
     return settings.eval_every or -(-num_steps // NUM_EVALUATIONS)
-
-
-def take_step(
-    job: Job[AnyBatch],
-    settings: TrainingSettings,
-    optimizer: torch.optim.Optimizer,
-    step: int,
-    learning_rate: float,
-    machine: Machine,
-) -> StepResult:
-    """One optimiser step: a pure function of the weights, the optimiser's state, seed and step.
-
-    The loss is the sum of each loss's mean over all targets of the step, so that cutting the step
-    into micro-batches changes nothing but rounding.
-    """
-    job.model.train()
-    batches = job.batches_at(step)
-    totals = {
-        name: max(1, sum(batch.target_counts[name] for batch in batches))
-        for name in batches[0].target_counts
-    }
-    optimizer.zero_grad(set_to_none=True)
-    sums: dict[str, Tensor] = {}
-    for number, batch in enumerate(batches):
-        torch.manual_seed(derive_seed(settings.seed, step, number))
-        with mixed_precision(machine.device, machine.precision):
-            scores = job.score(job.model, batch.to(machine.device))
-        loss = torch.stack([total / totals[name] for name, total in scores.losses.items()]).sum()
-        loss.backward()  # type: ignore[no-untyped-call]
-        for name, total in _rows(scores, loss).items():
-            sums[name] = sums.get(name, 0) + total.detach()
-    norm = nn.utils.clip_grad_norm_(job.model.parameters(), settings.clip_norm)
-    metrics = _mean_metrics({name: float(value) for name, value in sums.items()}, totals)
-    metrics["gradient_norm"] = float(norm)
-    is_finite = bool(np.isfinite([metrics["loss"], metrics["gradient_norm"]]).all())
-    if is_finite:
-        for group in optimizer.param_groups:
-            group["lr"] = learning_rate
-        optimizer.step()
-    return StepResult(
-        metrics=metrics,
-        num_tokens=sum(batch.num_tokens for batch in batches),
-        num_operations=sum(job.count_operations(batch) for batch in batches),
-        is_applied=is_finite,
-        examples=", ".join(batch.describe() for batch in batches),
-    )
-
-
-def derive_seed(seed: int, step: int, micro_batch: int) -> int:
-    """The seed of torch's generator for one micro-batch."""
-    return int(np.random.SeedSequence((seed, step, micro_batch)).generate_state(1, np.uint64)[0])
-
-
-@torch.no_grad()
-def evaluate_batches(
-    model: nn.Module,
-    batches: Sequence[AnyBatch],
-    score: Callable[[Any, AnyBatch], Scores],
-    device: torch.device,
-) -> dict[str, float]:
-    """Mean losses and accuracies over batches, without dropout."""
-    model.eval()
-    sums: dict[str, float] = {"loss": 0.0}
-    totals: dict[str, int] = {}
-    for batch in batches:
-        scores = score(model, batch.to(device))
-        for name, count in batch.target_counts.items():
-            totals[name] = totals.get(name, 0) + count
-        for name, total in _rows(scores, torch.zeros(())).items():
-            sums[name] = sums.get(name, 0.0) + float(total)
-    metrics = _mean_metrics(sums, totals)
-    return {**metrics, "loss": sum(metrics[f"{name}_loss"] for name in totals)}
-
-
-def _rows(scores: Scores, loss: Tensor) -> dict[str, Tensor]:
-    """All sums of a batch under flat names."""
-    return {
-        "loss": loss,
-        **{f"{name}_loss": total for name, total in scores.losses.items()},
-        **{f"{name}_accuracy": total for name, total in scores.hits.items()},
-    }
-
-
-def _mean_metrics(sums: dict[str, float], totals: dict[str, int]) -> dict[str, float]:
-    """Divide each sum by its number of targets; the whole loss is a sum of means already."""
-    return {
-        name: value / totals[name.rpartition("_")[0]] if name != "loss" else value
-        for name, value in sums.items()
-    }

@@ -12,7 +12,7 @@ Positive = Annotated[float, Field(gt=0.0)]
 DEFAULT_MINUTES = 30.0
 # A run may be taken up with other values of these; of anything else, no.
 BUDGET_FIELDS = frozenset({"steps", "tokens", "minutes"})
-MAY_CHANGE = BUDGET_FIELDS | {"checkpoint_every", "keep"}
+MAY_CHANGE = BUDGET_FIELDS | {"checkpoint_every", "keep", "max_skipped_steps"}
 
 
 class TrainingSettings(Settings):
@@ -59,6 +59,11 @@ class TrainingSettings(Settings):
         None, description="Steps between checkpoints; by default one every five minutes."
     )
     keep: Count = Field(2, description="Checkpoints that are kept, the newest ones.")
+    max_skipped_steps: Count = Field(
+        10,
+        description="Steps in a row with a loss or gradient that isn't finite, after which the run"
+        " ends; such a step is never applied.",
+    )
     device: str = Field("auto", description="auto, cpu, cuda or cuda:N.")
     precision: Literal["auto", "fp32", "bf16"] = Field(
         "auto", description="Mixed precision; auto takes bf16 on CUDA and fp32 elsewhere."

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from bertkit.training.loop import Machine
+from bertkit.training.job import Machine
 from bertkit.training.run import Run, RunRecord
 
 

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from bertkit.checkpoints.huggingface import write_safetensors
 from bertkit.checkpoints.run_folder import checkpoint_path
 from bertkit.nn.dropout import Dropout
-from bertkit.training.loop import Job
+from bertkit.training.job import Job
 from bertkit.training.run import Run, RunState
 from bertkit.training.settings import TrainingSettings
 
@@ -103,6 +103,8 @@ def build_job(
         evaluate=evaluate,
         count_operations=lambda batch: 2.0 * batch.num_tokens,
         save_model=save_model,
+        save_architecture=lambda folder: None,
+        batch_tensors=lambda batch: {"inputs": batch.inputs, "targets": batch.targets},
         shares={"fit_accuracy": "close"},
     )
 

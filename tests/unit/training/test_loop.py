@@ -20,11 +20,13 @@ from bertkit.base.errors import (
 from bertkit.checkpoints.huggingface import read_safetensors, write_safetensors
 from bertkit.checkpoints.run_folder import checkpoint_path, list_checkpoints, seal_checkpoint
 from bertkit.training import loop
+from bertkit.training.job import Job, Machine
 from bertkit.training.log import CLOCK_FIELDS, read_log
-from bertkit.training.loop import Job, Machine, derive_seed, fit, take_step
+from bertkit.training.loop import fit
 from bertkit.training.optimizer import build_optimizer
 from bertkit.training.run import Run, RunState
 from bertkit.training.settings import TrainingSettings
+from bertkit.training.step import derive_seed, take_step
 
 SETTINGS = TrainingSettings(
     batch_size=12, accumulate=3, learning_rate=0.02, eval_every=4, checkpoint_every=5, keep=2

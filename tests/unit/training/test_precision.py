@@ -9,7 +9,8 @@ from bertkit.models.bert.heads import BertForPreTraining
 from bertkit.nn.packing import PackedBatch
 from bertkit.objectives.bert import PreTrainingBatch, score
 from bertkit.training.device import mixed_precision
-from bertkit.training.loop import Machine, fit
+from bertkit.training.job import Machine
+from bertkit.training.loop import fit
 from bertkit.training.run import RunState
 from bertkit.training.settings import TrainingSettings
 

@@ -9,19 +9,21 @@ from pathlib import Path
 import torch
 
 from bertkit.base.errors import InputError
-from bertkit.base.files import read_json
-from bertkit.checkpoints.run_folder import checkpoint_path
+from bertkit.base.files import read_json, write_json
+from bertkit.checkpoints.run_folder import CONFIG_FILE, checkpoint_path
 from bertkit.data.order import ExampleOrder
 from bertkit.data.shards import Shard, ShardSet
 from bertkit.models.bert.config import PRESETS, BertConfig
 from bertkit.models.bert.heads import BertForPreTraining
+from bertkit.objectives.batch_tensors import batch_tensors
 from bertkit.objectives.bert import BertObjective, PreTrainingBatch, count_operations, score
 from bertkit.objectives.masking import Masker
 from bertkit.recipes.pretrain.settings import PretrainSettings
 from bertkit.tokenization.tokenizer import Tokenizer
 from bertkit.training.device import choose_device, choose_precision, measure_peak
-from bertkit.training.loop import Job, Machine, evaluate_batches
+from bertkit.training.job import Job, Machine
 from bertkit.training.run import Run, RunState
+from bertkit.training.step import evaluate_batches
 
 EVALUATION_BATCH_SIZE = 64
 # Held-out examples are planned and masked under a seed of their own, the same for every run.
@@ -124,6 +126,10 @@ def build_job(
         model.save_pretrained(folder)
         tokenizer.save(folder)
 
+    def save_architecture(folder: Path) -> None:
+        write_json(folder / CONFIG_FILE, model.config.to_dict())
+        tokenizer.save(folder)
+
     return Job(
         model=model,
         batches_at=batches_at,
@@ -131,6 +137,8 @@ def build_job(
         evaluate=evaluate,
         count_operations=lambda batch: count_operations(materials.config, batch),
         save_model=save_model,
+        save_architecture=save_architecture,
+        batch_tensors=batch_tensors,
         shares={"mlm_accuracy": "masked acc.", "nsp_accuracy": "next-sentence acc."},
     )
 

@@ -1,13 +1,10 @@
 """Pre-train a BERT on shards: build the parts and hand them to the loop."""
 
-import os
-import platform
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 
-from bertkit._version import __version__
 from bertkit.base.errors import ResumeError
 from bertkit.base.progress import announce
 from bertkit.checkpoints.run_folder import checkpoint_path
@@ -16,8 +13,9 @@ from bertkit.objectives.bert import PreTrainingBatch
 from bertkit.recipes.pretrain.job import Materials, build_job, build_model, gather
 from bertkit.recipes.pretrain.settings import PretrainSettings
 from bertkit.training.budget import Pace, count_steps, measure_pace, seconds_of_run
+from bertkit.training.job import Job, Machine
 from bertkit.training.log import read_log
-from bertkit.training.loop import Job, Machine, fit
+from bertkit.training.loop import fit
 from bertkit.training.run import (
     Run,
     RunRecord,
@@ -25,6 +23,7 @@ from bertkit.training.run import (
     describe_other_machine,
     has_same_budget,
 )
+from bertkit.training.versions import describe_versions
 
 
 @dataclass(frozen=True)
@@ -189,15 +188,3 @@ def dry_run(data: Path, settings: PretrainSettings) -> DryRun:
         device=str(materials.machine.device),
         precision=materials.machine.precision,
     )
-
-
-def describe_versions() -> dict[str, str]:
-    """The programs and the machine's traits on which a run's bits depend."""
-    return {
-        "bertkit": __version__,
-        "python": platform.python_version(),
-        "torch": torch.__version__,
-        "threads": str(torch.get_num_threads()),
-        "processor": platform.machine(),
-        "cores": str(os.cpu_count()),
-    }

@@ -1,0 +1,83 @@
+"""`bertkit replay`: show a step again whose loss or gradient wasn't finite."""
+
+import json as json_module
+import math
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from bertkit.recipes.pretrain.replay import Replay
+
+MOST_NAMES = 8
+MOST_CHARACTERS = 100
+
+
+def replay(dump: Path, /, *, fp64: bool = False, json: bool = False) -> None:
+    """Show a training step again whose loss or gradient wasn't finite.
+
+    `bertkit pretrain` dumps the first few of a run. The step is computed again with the same
+    weights, batch and dropout, and not applied: you see its loss, the first module whose output
+    isn't finite, the parameters whose gradient isn't, and the texts.
+
+    **Examples**
+
+        bertkit replay run/dumps/step-00001234
+
+        bertkit replay run/dumps/step-00001234 --fp64
+
+    Args:
+        dump: Folder of the dump.
+        fp64: Compute in 64 bits: what is finite then was too large for the run's precision.
+        json: Print the result as one JSON object; numbers that aren't finite are null.
+    """
+    from bertkit.recipes.pretrain.replay import replay as run
+
+    result = run(dump, fp64=fp64)
+    if json:
+        print(json_module.dumps(_without_infinities(asdict(result)), allow_nan=False))
+        return
+    print("\n".join(describe_replay(result, fp64=fp64)))
+
+
+def describe_replay(result: "Replay", *, fp64: bool) -> list[str]:
+    """The report, line by line."""
+    metrics = ", ".join(f"{name} {value:g}" for name, value in result.metrics.items())
+    lines = [f"step {result.step:,}{' in 64 bits' * fp64}: {metrics}"]
+    if not fp64:
+        lines.append(_compare(result))
+    elif result.is_finite:
+        lines.append("Finite in 64 bits: some value was too large for the run's precision.")
+    if result.first_module is not None:
+        name, micro_batch = result.first_module
+        lines.append(
+            f"first module with an output that isn't finite: {name} (micro-batch {micro_batch})"
+        )
+    elif not result.is_finite:
+        lines.append("the output of every module is finite")
+    for what, names in (("weights", result.broken_weights), ("gradients", result.broken_gradients)):
+        more = f", and {len(names) - MOST_NAMES} more" * (len(names) > MOST_NAMES)
+        lines.append(f"{what} that aren't finite: {', '.join(names[:MOST_NAMES]) or 'none'}{more}")
+    lines.append("examples, as epoch/shard/index and masked text:")
+    return lines + [f"  {example.name}  {_shorten(example.text)}" for example in result.examples]
+
+
+def _compare(result: "Replay") -> str:
+    if result.is_same:
+        return "The same bits as in the run."
+    recorded = ", ".join(f"{name} {value:g}" for name, value in result.recorded.items())
+    why = "; ".join(result.differences) or "the same programs and machine"
+    return f"In the run it was {recorded}. What differs: {why}."
+
+
+def _shorten(text: str) -> str:
+    return text if len(text) <= MOST_CHARACTERS else text[: MOST_CHARACTERS - 1] + "…"
+
+
+def _without_infinities(value: Any) -> Any:
+    """JSON has no word for them."""
+    if isinstance(value, dict):
+        return {name: _without_infinities(part) for name, part in value.items()}
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

@@ -1,0 +1,92 @@
+"""A pre-training batch as named tensors, for a file, and back."""
+
+from dataclasses import astuple, fields
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from bertkit.base.errors import DamagedFileError
+from bertkit.data.order import ExampleKey
+from bertkit.models.bert.config import BertConfig
+from bertkit.nn.packing import PackedBatch
+from bertkit.objectives.bert import PreTrainingBatch
+
+
+def batch_tensors(batch: PreTrainingBatch) -> dict[str, Tensor]:
+    """All of a batch, as tensors of whole numbers."""
+    return {
+        "input_ids": batch.packed.input_ids,
+        "token_type_ids": batch.packed.token_type_ids,
+        "position_ids": batch.packed.position_ids,
+        "lengths": torch.tensor(batch.packed.lengths),
+        "positions": batch.positions,
+        "labels": batch.labels,
+        "next_sentence_labels": batch.next_sentence_labels,
+        "keys": torch.tensor([astuple(key) for key in batch.keys]),
+    }
+
+
+def batch_from_tensors(
+    tensors: dict[str, Tensor], config: BertConfig, source: Path
+) -> PreTrainingBatch:
+    """Make the batch again of which `batch_tensors` gave the tensors.
+
+    Args:
+        tensors: from a file that may come from anyone.
+        config: of the model that the batch is for.
+        source: the file, for messages.
+
+    Raises:
+        DamagedFileError: tensors are missing or left over, don't fit each other, or have values
+            that the model can't take.
+    """
+    if not _is_batch(tensors, config):
+        raise DamagedFileError(
+            f"{source} doesn't hold the tensors of a pre-training batch for this model"
+        )
+    return PreTrainingBatch(
+        packed=PackedBatch(
+            input_ids=tensors["input_ids"],
+            token_type_ids=tensors["token_type_ids"],
+            position_ids=tensors["position_ids"],
+            lengths=tuple(tensors["lengths"].tolist()),
+        ),
+        positions=tensors["positions"],
+        labels=tensors["labels"],
+        next_sentence_labels=tensors["next_sentence_labels"],
+        keys=tuple(ExampleKey(*key) for key in tensors["keys"].tolist()),
+    )
+
+
+def _is_batch(tensors: dict[str, Tensor], config: BertConfig) -> bool:
+    """Whether names, shapes and values are those of a batch."""
+    if not {"lengths", "labels"} <= tensors.keys():
+        return False
+    num_sequences, num_masked = tensors["lengths"].numel(), tensors["labels"].numel()
+    num_tokens = int(tensors["lengths"].sum())
+    shapes = {
+        "input_ids": (num_tokens,),
+        "token_type_ids": (num_tokens,),
+        "position_ids": (num_tokens,),
+        "lengths": (num_sequences,),
+        "positions": (num_masked,),
+        "labels": (num_masked,),
+        "next_sentence_labels": (num_sequences,),
+        "keys": (num_sequences, len(fields(ExampleKey))),
+    }
+    limits = {
+        "input_ids": config.vocab_size,
+        "token_type_ids": config.type_vocab_size,
+        "position_ids": config.max_position_embeddings,
+        "positions": num_tokens,
+        "labels": config.vocab_size,
+        "next_sentence_labels": 2,
+    }
+    return (
+        {name: tuple(tensor.shape) for name, tensor in tensors.items()} == shapes
+        and all(tensor.dtype == torch.int64 for tensor in tensors.values())
+        and all(bool((tensor >= 0).all()) for tensor in tensors.values())
+        and bool((tensors["lengths"] > 0).all())
+        and all(bool((tensors[name] < limit).all()) for name, limit in limits.items())
+    )

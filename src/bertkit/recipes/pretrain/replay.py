@@ -1,0 +1,203 @@
+"""Show a dumped step again: the same batch, weights and dropout, there and back."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from bertkit.base.errors import CheckpointError
+from bertkit.base.settings import parse_settings
+from bertkit.checkpoints.huggingface import read_config
+from bertkit.models.bert.config import BertConfig
+from bertkit.models.bert.heads import BertForPreTraining
+from bertkit.objectives.batch_tensors import batch_from_tensors
+from bertkit.objectives.bert import PreTrainingBatch, score
+from bertkit.recipes.pretrain.settings import PretrainSettings
+from bertkit.tokenization.engine import MASK, SEP
+from bertkit.tokenization.tokenizer import Tokenizer
+from bertkit.training.dump import BATCHES_FILE, RECORD_FILE, WEIGHTS_FILE, Dump, read_dump
+from bertkit.training.job import Machine
+from bertkit.training.step import add_gradients, is_finite
+from bertkit.training.versions import describe_versions
+
+
+@dataclass(frozen=True)
+class ReplayedExample:
+    """One example of the step.
+
+    Attributes:
+        name: epoch, shard and index, as in the run's messages.
+        text: its tokens as the model saw them, masked.
+    """
+
+    name: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Replay:
+    """What the step came to.
+
+    Attributes:
+        step: as the log counts.
+        metrics: mean losses and accuracies, and the gradient's norm.
+        recorded: the same as the run had them.
+        is_same: whether they are equal, bit for bit.
+        is_finite: whether loss and gradient are.
+        first_module: the first module whose output wasn't finite, and in which micro-batch.
+        broken_weights: parameters that weren't finite before the step.
+        broken_gradients: parameters whose gradient isn't finite.
+        differences: between the run's programs and machine and these.
+        examples: of all micro-batches.
+    """
+
+    step: int
+    metrics: dict[str, float]
+    recorded: dict[str, float]
+    is_same: bool
+    is_finite: bool
+    first_module: tuple[str, int] | None
+    broken_weights: list[str]
+    broken_gradients: list[str]
+    differences: list[str]
+    examples: list[ReplayedExample]
+
+
+def replay(path: Path, *, fp64: bool = False) -> Replay:
+    """Compute a dumped step again, without applying it.
+
+    It runs where the run did, or on the CPU where there is no such device, and gives the same bits
+    with the same programs, machine and number of threads.
+
+    Args:
+        path: the dump's folder.
+        fp64: compute in 64 bits; what is finite then was too large for the run's precision.
+
+    Raises:
+        MissingFileError: there is no dump.
+        DamagedFileError: a file of it isn't what was written.
+        CheckpointError: the weights aren't those of the config.
+    """
+    dump = read_dump(path)
+    record = dump.record
+    settings = parse_settings(PretrainSettings, record.settings, str(path / RECORD_FILE))
+    has_device = record.device == "cuda" and torch.cuda.is_available()
+    device = torch.device("cuda" if has_device else "cpu")
+    model = load_weights(path, dump).to(device)
+    batches = [
+        batch_from_tensors(tensors, model.config, path / BATCHES_FILE) for tensors in dump.batches
+    ]
+    if fp64:
+        model = model.double()
+    machine = Machine(device, "fp32" if fp64 else record.precision, peak_operations=1.0)
+    with _watching(model) as broken_modules:
+        metrics = add_gradients(model, batches, score, settings.seed, record.step - 1, machine)
+    gradients = {name: value.grad for name, value in model.named_parameters()}
+    present = [gradient for gradient in gradients.values() if gradient is not None]
+    metrics["gradient_norm"] = float(nn.utils.get_total_norm(present))
+    recorded = {name: float(value) for name, value in record.metrics.items()}
+    return Replay(
+        step=record.step,
+        metrics=metrics,
+        recorded=recorded,
+        is_same={name: repr(value) for name, value in metrics.items()} == record.metrics,
+        is_finite=is_finite(metrics),
+        first_module=next(iter(broken_modules), None),
+        broken_weights=_list_broken(dict(model.named_parameters())),
+        broken_gradients=_list_broken(gradients),
+        differences=_list_differences(dump, device),
+        examples=_describe_examples(batches, Tokenizer.load(path)),
+    )
+
+
+def load_weights(path: Path, dump: Dump) -> BertForPreTraining:
+    """The model of a dump, whatever the values of its weights.
+
+    Raises:
+        CheckpointError: the weights aren't those of the config.
+    """
+    with torch.device("meta"):
+        model = BertForPreTraining(BertConfig.from_dict(read_config(path), path))
+    expected = {name: value.shape for name, value in model.state_dict().items()}
+    found = {name: value.shape for name, value in dump.weights.items()}
+    if odd := sorted(name for name, _ in expected.items() ^ found.items()):
+        raise CheckpointError(
+            f"{path / WEIGHTS_FILE} doesn't hold the weights of the config beside it:"
+            f" {', '.join(sorted(set(odd))[:4])}"
+        )
+    model.load_state_dict(dump.weights, assign=True)
+    return model.requires_grad_()
+
+
+@contextmanager
+def _watching(model: nn.Module) -> Iterator[list[tuple[str, int]]]:
+    """Note each module whose output isn't finite, in the order of the outputs.
+
+    The second of a pair is the number of the micro-batch: how often the module was called before.
+    """
+    found: list[tuple[str, int]] = []
+    num_calls: dict[str, int] = {}
+
+    def look(name: str, output: Any) -> None:
+        if isinstance(output, Tensor) and not bool(torch.isfinite(output).all()):
+            found.append((name, num_calls.get(name, 0)))
+        num_calls[name] = num_calls.get(name, 0) + 1
+
+    handles = [
+        module.register_forward_hook(lambda _, __, output, name=name: look(name, output))
+        for name, module in model.named_modules()
+    ]
+    try:
+        yield found
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def _list_broken(tensors: dict[str, Any]) -> list[str]:
+    return [
+        name
+        for name, tensor in tensors.items()
+        if tensor is not None and not bool(torch.isfinite(tensor).all())
+    ]
+
+
+def _list_differences(dump: Dump, device: torch.device) -> list[str]:
+    """What keeps the numbers from being the run's, as `name: there → here`."""
+    there = {**dump.record.versions, "device": dump.record.device}
+    here = {**describe_versions(), "device": device.type}
+    return [
+        f"{name}: {there.get(name)} → {here.get(name)}"
+        for name in sorted(there.keys() | here.keys())
+        if there.get(name) != here.get(name)
+    ]
+
+
+def _describe_examples(
+    batches: Sequence[PreTrainingBatch], tokenizer: Tokenizer
+) -> list[ReplayedExample]:
+    examples = []
+    for batch in batches:
+        rows = torch.split(batch.packed.input_ids, list(batch.packed.lengths))
+        names = batch.describe().split(", ")
+        examples += [
+            ReplayedExample(name, decode_with_marks(ids.tolist(), tokenizer))
+            for name, ids in zip(names, rows, strict=True)
+        ]
+    return examples
+
+
+def decode_with_marks(ids: Sequence[int], tokenizer: Tokenizer) -> str:
+    """Readable text in which [MASK] and [SEP] stay."""
+    marks = {tokenizer.mask_id: MASK, tokenizer.sep_id: SEP}
+    parts: list[str] = []
+    start = 0
+    for place, id_ in enumerate(ids):
+        if id_ in marks:
+            parts += [tokenizer.decode(ids[start:place]), marks[id_]]
+            start = place + 1
+    return " ".join(part for part in (*parts, tokenizer.decode(ids[start:])) if part)

@@ -1,0 +1,150 @@
+"""A step whose loss or gradient wasn't finite, with all that it takes to show it again.
+
+`run/dumps/step-00001234/` holds the weights as they were before the step, under the model's own
+names and whatever their values are, the model's config and tokenizer, the tensors of the step's
+micro-batches, and `dump.json`. It is as large as a checkpoint without the optimiser's state.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from torch import Tensor
+
+from bertkit.base.errors import DamagedFileError, MissingFileError
+from bertkit.base.files import durable_folder, make_folder, read_json, write_json
+from bertkit.base.settings import describe_validation
+from bertkit.checkpoints.huggingface import read_safetensors, write_safetensors
+from bertkit.checkpoints.run_folder import STEP_PREFIX, seal_checkpoint, verify_checkpoint
+from bertkit.training.job import AnyBatch, Job
+
+DUMPS = "dumps"
+MOST_DUMPS = 3  # of a run, so that one that goes wrong doesn't fill the disk
+RECORD_FILE = "dump.json"
+WEIGHTS_FILE = "weights.safetensors"
+BATCHES_FILE = "batches.safetensors"
+
+
+class DumpRecord(BaseModel):
+    """What a dump says of its step.
+
+    Attributes:
+        format_version: of the dump.
+        step: as the log counts, from 1.
+        num_micro_batches: parts in which it went through the model.
+        metrics: what came out, each number as Python writes it, `nan` and `inf` among them.
+        device: where it was computed.
+        precision: of matrix products.
+        settings: of the run.
+        versions: of the programs and the machine.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    format_version: Literal[1] = 1
+    step: int = Field(ge=1)
+    num_micro_batches: int = Field(ge=1)
+    metrics: dict[str, str]
+    device: str
+    precision: Literal["fp32", "bf16"]
+    settings: dict[str, Any]
+    versions: dict[str, str]
+
+
+@dataclass(frozen=True)
+class Dump:
+    """A dump that was read.
+
+    Attributes:
+        record: what it says of its step.
+        weights: the model's tensors before the step, by its own names.
+        batches: the named tensors of each micro-batch.
+    """
+
+    record: DumpRecord
+    weights: dict[str, Tensor]
+    batches: list[dict[str, Tensor]]
+
+
+def dump_path(run: Path, step: int) -> Path:
+    """Where the dump of a step is, counted from 1."""
+    return run / DUMPS / f"{STEP_PREFIX}{step:08d}"
+
+
+def has_room(run: Path, step: int) -> bool:
+    """Whether a step is to be dumped: one that was already, or one of the first few of its run.
+
+    A resumed run so comes to the same dumps as one that was never stopped.
+    """
+    return dump_path(run, step) in (dumps := list_dumps(run)) or len(dumps) < MOST_DUMPS
+
+
+def list_dumps(run: Path) -> list[Path]:
+    """Dumps of a run, oldest step first."""
+    names = (run / DUMPS).glob(f"{STEP_PREFIX}*")
+    return sorted(path for path in names if path.name.removeprefix(STEP_PREFIX).isdigit())
+
+
+def write_dump(
+    run: Path, record: DumpRecord, job: Job[AnyBatch], batches: Sequence[AnyBatch]
+) -> Path:
+    """Write a dump, whole or not at all.
+
+    Args:
+        run: the run's folder.
+        record: what to say of the step.
+        job: its model has the weights from before the step.
+        batches: the step's micro-batches.
+
+    Raises:
+        StorageError: the disk refused.
+    """
+    path = dump_path(run, record.step)
+    weights = {name: tensor.detach().cpu() for name, tensor in job.model.state_dict().items()}
+    tensors = {
+        f"{number}.{name}": tensor.cpu()
+        for number, batch in enumerate(batches)
+        for name, tensor in job.batch_tensors(batch).items()
+    }
+    make_folder(path.parent)
+    with durable_folder(path) as folder:
+        job.save_architecture(folder)
+        write_safetensors(folder / WEIGHTS_FILE, weights)
+        write_safetensors(folder / BATCHES_FILE, tensors)
+        write_json(folder / RECORD_FILE, record.model_dump(mode="json"))
+        seal_checkpoint(folder, record.step)
+    return path
+
+
+def read_dump(path: Path) -> Dump:
+    """Read a dump, each file verified.
+
+    Raises:
+        MissingFileError: there is no dump, or a file of it is gone.
+        DamagedFileError: a file isn't what was written.
+    """
+    if not (path / RECORD_FILE).is_file():
+        found = ", ".join(str(dump) for dump in list_dumps(path))
+        raise MissingFileError(
+            f"{path} is no dump: expected a folder with {RECORD_FILE}, such as"
+            f" {found or 'run/dumps/step-00001234'}"
+        )
+    verify_checkpoint(path)
+    try:
+        record = DumpRecord.model_validate(read_json(path / RECORD_FILE))
+    except ValidationError as error:
+        raise DamagedFileError(
+            f"{path / RECORD_FILE} isn't the record of a dump: {describe_validation(error)}"
+        ) from None
+    batches: list[dict[str, Tensor]] = [{} for _ in range(record.num_micro_batches)]
+    for name, tensor in read_safetensors(path / BATCHES_FILE).items():
+        number, _, rest = name.partition(".")
+        if not number.isdecimal() or int(number) >= len(batches):
+            raise DamagedFileError(
+                f"{path / BATCHES_FILE} holds {name!r}, which is of none of the"
+                f" {len(batches)} micro-batches"
+            )
+        batches[int(number)][rest] = tensor
+    return Dump(record, read_safetensors(path / WEIGHTS_FILE), batches)

@@ -1,0 +1,141 @@
+"""One step: a pure function of (seed, step), the weights and the optimiser's state.
+
+Before each micro-batch torch's default generator is seeded from (seed, step, micro-batch), and
+nothing below it seeds, so that dropout follows from them; a resumed run therefore needs no
+generator's state to go on bit for bit, and a single step can be shown again.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from bertkit.training.device import mixed_precision
+from bertkit.training.job import AnyBatch, Job, Machine, Score, Scores
+from bertkit.training.settings import TrainingSettings
+
+
+@dataclass(frozen=True)
+class StepResult:
+    """What one step did.
+
+    Attributes:
+        metrics: mean losses, accuracies and the gradient's norm.
+        num_tokens: real tokens.
+        num_operations: floating-point operations of its matrix products.
+        is_applied: False where loss or gradient was not finite, and the weights stayed.
+        examples: names of the examples.
+    """
+
+    metrics: dict[str, float]
+    num_tokens: int
+    num_operations: float
+    is_applied: bool
+    examples: str
+
+
+def take_step(
+    job: Job[AnyBatch],
+    settings: TrainingSettings,
+    optimizer: torch.optim.Optimizer,
+    step: int,
+    learning_rate: float,
+    machine: Machine,
+) -> StepResult:
+    """One optimiser step, which is applied where loss and gradient are finite."""
+    batches = job.batches_at(step)
+    optimizer.zero_grad(set_to_none=True)
+    metrics = add_gradients(job.model, batches, job.score, settings.seed, step, machine)
+    norm = nn.utils.clip_grad_norm_(job.model.parameters(), settings.clip_norm)
+    metrics["gradient_norm"] = float(norm)
+    if is_finite(metrics):
+        for group in optimizer.param_groups:
+            group["lr"] = learning_rate
+        optimizer.step()
+    return StepResult(
+        metrics=metrics,
+        num_tokens=sum(batch.num_tokens for batch in batches),
+        num_operations=sum(job.count_operations(batch) for batch in batches),
+        is_applied=is_finite(metrics),
+        examples=", ".join(batch.describe() for batch in batches),
+    )
+
+
+def add_gradients(
+    model: nn.Module,
+    batches: Sequence[AnyBatch],
+    score: Score[AnyBatch],
+    seed: int,
+    step: int,
+    machine: Machine,
+) -> dict[str, float]:
+    """Run a step's micro-batches there and back, and return mean losses and accuracies.
+
+    The loss is the sum of each loss's mean over all targets of the step, so that cutting the step
+    into micro-batches changes nothing but rounding.
+    """
+    model.train()
+    totals = {
+        name: max(1, sum(batch.target_counts[name] for batch in batches))
+        for name in batches[0].target_counts
+    }
+    sums: dict[str, Tensor] = {}
+    for number, batch in enumerate(batches):
+        torch.manual_seed(derive_seed(seed, step, number))
+        with mixed_precision(machine.device, machine.precision):
+            scores = score(model, batch.to(machine.device))
+        loss = torch.stack([total / totals[name] for name, total in scores.losses.items()]).sum()
+        loss.backward()  # type: ignore[no-untyped-call]
+        for name, total in _rows(scores, loss).items():
+            sums[name] = sums.get(name, 0) + total.detach()
+    return _mean_metrics({name: float(value) for name, value in sums.items()}, totals)
+
+
+def is_finite(metrics: dict[str, float]) -> bool:
+    """Whether a step's loss and gradient are."""
+    return bool(np.isfinite([metrics["loss"], metrics["gradient_norm"]]).all())
+
+
+def derive_seed(seed: int, step: int, micro_batch: int) -> int:
+    """The seed of torch's generator for one micro-batch."""
+    return int(np.random.SeedSequence((seed, step, micro_batch)).generate_state(1, np.uint64)[0])
+
+
+@torch.no_grad()
+def evaluate_batches(
+    model: nn.Module,
+    batches: Sequence[AnyBatch],
+    score: Score[AnyBatch],
+    device: torch.device,
+) -> dict[str, float]:
+    """Mean losses and accuracies over batches, without dropout."""
+    model.eval()
+    sums: dict[str, float] = {"loss": 0.0}
+    totals: dict[str, int] = {}
+    for batch in batches:
+        scores = score(model, batch.to(device))
+        for name, count in batch.target_counts.items():
+            totals[name] = totals.get(name, 0) + count
+        for name, total in _rows(scores, torch.zeros(())).items():
+            sums[name] = sums.get(name, 0.0) + float(total)
+    metrics = _mean_metrics(sums, totals)
+    return {**metrics, "loss": sum(metrics[f"{name}_loss"] for name in totals)}
+
+
+def _rows(scores: Scores, loss: Tensor) -> dict[str, Tensor]:
+    """All sums of a batch under flat names."""
+    return {
+        "loss": loss,
+        **{f"{name}_loss": total for name, total in scores.losses.items()},
+        **{f"{name}_accuracy": total for name, total in scores.hits.items()},
+    }
+
+
+def _mean_metrics(sums: dict[str, float], totals: dict[str, int]) -> dict[str, float]:
+    """Divide each sum by its number of targets; the whole loss is a sum of means already."""
+    return {
+        name: value / totals[name.rpartition("_")[0]] if name != "loss" else value
+        for name, value in sums.items()
+    }

@@ -1,0 +1,75 @@
+"""A batch goes into named tensors and comes back, and what isn't one is refused."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from bertkit.base.errors import DamagedFileError
+from bertkit.data.order import ExampleKey
+from bertkit.models.bert.config import BertConfig
+from bertkit.nn.packing import PackedBatch
+from bertkit.objectives.batch_tensors import batch_from_tensors, batch_tensors
+from bertkit.objectives.bert import PreTrainingBatch
+
+CONFIG = BertConfig.preset("tiny", vocab_size=50)
+SOURCE = Path("batches.safetensors")
+
+
+def build_batch() -> PreTrainingBatch:
+    return PreTrainingBatch(
+        packed=PackedBatch.from_sequences([[2, 7, 9], [2, 8]], [[0, 0, 1], [0, 1]]),
+        positions=torch.tensor([1, 4]),
+        labels=torch.tensor([30, 31]),
+        next_sentence_labels=torch.tensor([0, 1]),
+        keys=(ExampleKey(0, 1, 2), ExampleKey(3, 4, 5)),
+    )
+
+
+def test_a_batch_comes_back_as_it_was():
+    tensors = batch_tensors(build_batch())
+    again = batch_from_tensors(tensors, CONFIG, SOURCE)
+    assert again.keys == build_batch().keys
+    assert again.packed.lengths == (3, 2)
+    for name, tensor in batch_tensors(again).items():
+        assert torch.equal(tensor, tensors[name]), name
+
+
+def test_a_batch_in_which_nothing_is_masked_comes_back_too():
+    tensors = batch_tensors(build_batch())
+    empty = torch.zeros(0, dtype=torch.int64)
+    tensors |= {"positions": empty, "labels": empty}
+    assert batch_from_tensors(tensors, CONFIG, SOURCE).target_counts == {"mlm": 0, "nsp": 2}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"strange": torch.tensor([1])},
+        {"lengths": torch.tensor([3, 3])},
+        {"lengths": torch.tensor([5, 0])},
+        {"lengths": torch.tensor([6, -1])},
+        {"lengths": torch.tensor(5)},
+        {"lengths": torch.tensor([2.5, 2.5])},
+        {"input_ids": torch.tensor([2, 7, 50, 2, 8])},
+        {"input_ids": torch.tensor([2, 7, -1, 2, 8])},
+        {"token_type_ids": torch.tensor([0, 0, 2, 0, 1])},
+        {"position_ids": torch.tensor([0, 1, 512, 0, 1])},
+        {"positions": torch.tensor([1, 5])},
+        {"positions": torch.tensor([1])},
+        {"labels": torch.tensor([30, 50])},
+        {"next_sentence_labels": torch.tensor([0, 2])},
+        {"keys": torch.tensor([[0, 1], [3, 4]])},
+    ],
+)
+def test_what_is_no_batch_is_refused(change):
+    with pytest.raises(DamagedFileError, match=r"batches\.safetensors doesn't hold the tensors"):
+        batch_from_tensors({**batch_tensors(build_batch()), **change}, CONFIG, SOURCE)
+
+
+@pytest.mark.parametrize("name", list(batch_tensors(build_batch())))
+def test_a_missing_tensor_is_noticed(name):
+    tensors = batch_tensors(build_batch())
+    del tensors[name]
+    with pytest.raises(DamagedFileError):
+        batch_from_tensors(tensors, CONFIG, SOURCE)

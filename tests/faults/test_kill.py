@@ -1,0 +1,146 @@
+"""Runs that are killed at places drawn at random, taken up, and held against one that was not.
+
+`BERTKIT_FAULT_SEED` chooses other places, `BERTKIT_NUM_KILLS` how many.
+"""
+
+import os
+import random
+import shutil
+import signal
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from tests.faults.children import (
+    ACCUMULATE,
+    CHECKPOINT_EVERY,
+    NUM_STEPS,
+    Ending,
+    Workshop,
+    list_differences,
+    send,
+)
+from tests.faults.watch import Place
+
+SEED = int(os.environ.get("BERTKIT_FAULT_SEED", "0"))
+NUM_KILLS = int(os.environ.get("BERTKIT_NUM_KILLS", "40"))
+NUM_AT_ONCE = 2
+SAVED = "rename run/checkpoints/step.partial"
+MIDDLE_OF_A_SAVE = Place(
+    4 * CHECKPOINT_EVERY, "half-way in write run/checkpoints/step.partial/file.partial", 3
+)
+
+Kill = tuple[Place, ...]  # where the first process is killed, where the one after it, …
+
+
+def kill(workshop: Workshop, run: Path, place: Place) -> Ending:
+    """Begin or take up a run, and kill it."""
+    ending = send(workshop.words(run), run, {place: [signal.SIGKILL]})
+    assert ending.code == -signal.SIGKILL, f"{place}: {ending.code}: {ending.messages}"
+    assert ending.places[-1] == place
+    return ending
+
+
+def saved_step(ending: Ending) -> int:
+    """The step of the last checkpoint that a process was done with; 0 where there is none."""
+    return max((place.step for place in ending.places[:-1] if place.point == SAVED), default=0)
+
+
+def find_problems(workshop: Workshop, reference: Path, run: Path, places: Kill) -> list[str]:
+    """Kill at each place, let the run end, and say what is not as it must be."""
+    saved, problems = 0, []
+    for place in places:
+        ending = kill(workshop, run, place)
+        problems += find_late_start(ending, saved)
+        saved = max(saved, saved_step(ending))
+    ending = send(workshop.words(run), run)
+    problems += find_late_start(ending, saved)
+    lost = places[-1].step - saved
+    if lost > CHECKPOINT_EVERY:
+        problems.append(f"{lost} steps lost")
+    if ending.code:
+        return [*problems, ending.messages]
+    return problems + list_differences(reference, run)
+
+
+def find_late_start(ending: Ending, saved: int) -> list[str]:
+    """Whether a process began with another step than the one after the last checkpoint."""
+    steps = [place.step for place in ending.places if place.point == "before a step"]
+    if steps and steps[0] != saved + 1:
+        return [f"step {saved} was saved, and the next process began with {steps[0]}"]
+    return []
+
+
+def draw_kills(whole: Sequence[Place], taken_up: Sequence[Place], count: int) -> list[Kill]:
+    """Every point of training, saving and rotating once, then others of four kinds.
+
+    A place of a point is chosen among those after the first checkpoint, where it has one there.
+
+    Args:
+        whole: what an undisturbed run passes.
+        taken_up: what one passes that was killed at `MIDDLE_OF_A_SAVE`.
+        count: how many.
+    """
+    choose = random.Random(SEED)
+    first = next(index for index, place in enumerate(whole) if place.point == SAVED)
+    early, late = whole[: first + 1], whole[first + 1 :]
+    kills: list[Kill] = [
+        (choose.choice(list_places(late, point) or list_places(early, point)),)
+        for point in dict.fromkeys(place.point for place in whole if place.step)
+    ]
+    setting_up = [place for place in taken_up if place.step == 0]
+    while len(kills) < count:
+        one, other = choose.choice(late), choose.choice(late)
+        kinds: list[Kill] = [
+            (choose.choice(early),),
+            (MIDDLE_OF_A_SAVE, choose.choice(setting_up)),
+            (one,),
+            (one, other) if one.step < other.step else (one,),
+        ]
+        kills.append(kinds[len(kills) % len(kinds)])
+    return kills
+
+
+def list_places(places: Sequence[Place], point: str) -> list[Place]:
+    return [place for place in places if place.point == point]
+
+
+def test_the_run_has_all_that_could_go_wrong(undisturbed):
+    places = undisturbed[1].places
+    steps = {place.step for place in places if place.point == "first examples of another epoch"}
+    assert steps
+    assert CHECKPOINT_EVERY < min(steps) < NUM_STEPS
+    parts = {place.visit for place in places if place.point == "before a micro-batch"}
+    assert parts == set(range(ACCUMULATE))
+    assert len({place.step for place in places if place.point == "before an evaluation"}) > 5
+    assert {place.step for place in places if place.point.startswith("remove run/checkpoints")}
+
+
+def test_killed_anywhere_nothing_changes(workshop, undisturbed, tmp_path):
+    reference, ending = undisturbed
+    kill(workshop, tmp_path / "run", MIDDLE_OF_A_SAVE)
+    kills = draw_kills(
+        ending.places, send(workshop.words(tmp_path / "run"), tmp_path / "run").places, NUM_KILLS
+    )
+
+    def try_out(number: int) -> str:
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        problems = find_problems(workshop, reference, folder / "run", kills[number])
+        shutil.rmtree(folder)
+        return f"{kills[number]}: {'; '.join(problems)}" if problems else ""
+
+    with ThreadPoolExecutor(NUM_AT_ONCE) as pool:
+        problems = list(filter(None, pool.map(try_out, range(len(kills)))))
+    assert not problems, f"seed {SEED}, {len(problems)} of {len(kills)}:\n" + "\n".join(problems)
+    assert sum(places[-1].step > CHECKPOINT_EVERY for places in kills) >= 0.75 * NUM_KILLS
+
+
+@pytest.mark.parametrize("bug", ["optimizer state dropped", "seeds reused"])
+def test_a_planted_bug_is_found(workshop, undisturbed, tmp_path, bug):
+    kill(workshop, tmp_path / "run", MIDDLE_OF_A_SAVE)
+    ending = send(workshop.words(tmp_path / "run"), tmp_path / "run", bugs=[bug])
+    assert ending.code == 0, ending.messages
+    found = set(list_differences(undisturbed[0], tmp_path / "run"))
+    assert found == {"log", "state", "model.safetensors", "optimizer.safetensors"}

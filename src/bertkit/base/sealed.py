@@ -16,7 +16,6 @@ from bertkit.base.errors import DamagedFileError
 from bertkit.base.files import FileRecord, read_text, write_file
 
 DOCUMENT_SEAL = re.compile(r',\n  "sha256": "[0-9a-f]{64}"\n}\n')
-ROW_SEAL = re.compile(r', "crc32": "[0-9a-f]{8}"}')
 
 
 def write_sealed_json(path: Path, content: dict[str, Any]) -> FileRecord:
@@ -71,13 +70,17 @@ def open_row(line: bytes) -> dict[str, Any]:
     Raises:
         ValueError: the line isn't as it was written.
     """
-    text = line.decode()
-    found = ROW_SEAL.fullmatch(text, max(0, len(text) - len(_row_seal(b""))))
-    if found is None or found.group() != _row_seal(text[: found.start()].encode()):
+    if not is_whole_row(line):
         raise ValueError("it was altered, or written by an older bertkit")
-    row = json.loads(text)
+    row = json.loads(line)
     del row["crc32"]
     return dict(row)
+
+
+def is_whole_row(line: bytes) -> bool:
+    """Whether a line is as `seal_row` made it."""
+    body = line[: -len(_row_seal(b""))]
+    return bool(body) and line == body + _row_seal(body).encode()
 
 
 def _document_seal(body: bytes) -> str:

@@ -1,10 +1,9 @@
 """The run's log: one JSON object a line, and TensorBoard where it is installed.
 
 Rows hold nothing that a resumed run would compute otherwise, but for the fields named in
-`CLOCK_FIELDS`.
+`CLOCK_FIELDS`, and end with a checksum of their own, so that an altered one is never read.
 """
 
-import json
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any, Self
 from bertkit.base import storage
 from bertkit.base.errors import DamagedFileError
 from bertkit.base.files import storage_errors, write_all, write_file
+from bertkit.base.sealed import is_whole_row, open_row, seal_row
 
 CLOCK_FIELDS = ("tokens_per_second", "share_of_peak", "elapsed_seconds")
 
@@ -34,7 +34,7 @@ class RunLog:
         self.path = path
         rows = read_log(path, synced_step=step)
         kept = [row for row in rows if 0 < step >= row["step"]]
-        write_file(path, "".join(json.dumps(row) + "\n" for row in kept).encode())
+        write_file(path, "".join(seal_row(row) + "\n" for row in kept).encode())
         with storage_errors(path, "written"):
             self._descriptor = storage.open_end(path)
         self._tensorboard = _open_tensorboard(path.parent / "tensorboard", step)
@@ -45,7 +45,7 @@ class RunLog:
         Raises:
             StorageError: the disk refused.
         """
-        row = json.dumps({"event": event, "step": step, **values}, allow_nan=False)
+        row = seal_row({"event": event, "step": step, **values})
         with storage_errors(self.path, "written"):
             write_all(self._descriptor, memoryview(f"{row}\n".encode()))
         if self._tensorboard is not None:
@@ -95,12 +95,15 @@ def read_log(path: Path, *, synced_step: int | None = None) -> list[dict[str, An
         if not path.exists():
             return []
         content = path.read_bytes()
+    lines = content.split(b"\n")
+    if not is_whole_row(lines[-1][:-1]):  # else its line's end was altered
+        lines.pop()
     rows: list[dict[str, Any]] = []
     newest_step = 0
-    for number, line in enumerate(content.split(b"\n")[:-1], 1):
+    for number, line in enumerate(lines, 1):
         try:
             row = _parse_row(line)
-        except (ValueError, RecursionError) as error:
+        except ValueError as error:
             if synced_step is not None and newest_step >= synced_step:
                 break
             raise DamagedFileError(
@@ -115,13 +118,12 @@ def _parse_row(line: bytes) -> dict[str, Any]:
     """One line of the log.
 
     Raises:
-        ValueError: it isn't a JSON object with event and step.
+        ValueError: it was altered, or has no event and step.
     """
-    row = json.loads(line)
-    is_row = isinstance(row, dict) and isinstance(row.get("event"), str)
-    if not is_row or type(row.get("step")) is not int:
+    row = open_row(line)
+    if not isinstance(row.get("event"), str) or type(row.get("step")) is not int:
         raise ValueError("it needs an event and a step")
-    return dict(row)
+    return row
 
 
 def _open_tensorboard(folder: Path, step: int) -> Any:

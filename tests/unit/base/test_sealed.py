@@ -52,7 +52,7 @@ def test_a_row_comes_back_and_every_flipped_bit_in_it_is_found() -> None:
         for bit in range(8):
             content = bytearray(line)
             content[place] ^= 1 << bit
-            with pytest.raises(ValueError, match=r"altered|utf-8"):
+            with pytest.raises(ValueError, match="altered"):
                 open_row(bytes(content))
     with pytest.raises(ValueError, match="older bertkit"):
         open_row(b'{"event": "step", "step": 3}')

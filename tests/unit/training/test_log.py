@@ -9,6 +9,7 @@ import pytest
 
 from bertkit.base import storage
 from bertkit.base.errors import DamagedFileError, StorageError
+from bertkit.base.sealed import seal_row
 from bertkit.training import log as log_module
 from bertkit.training.log import RunLog, read_log
 
@@ -28,7 +29,8 @@ def write_rows(path, *steps: int) -> None:
 def test_each_row_is_one_line_that_is_there_at_once(path):
     with RunLog(path, 0) as log:
         log.write("train", 1, loss=0.5)
-        assert path.read_bytes() == b'{"event": "train", "step": 1, "loss": 0.5}\n'
+        row = {"event": "train", "step": 1, "loss": 0.5}
+        assert path.read_text() == seal_row(row) + "\n"
         log.write("eval", 1, loss=0.25)
     assert [row["event"] for row in read_log(path)] == ["train", "eval"]
 
@@ -57,17 +59,26 @@ def test_what_a_power_cut_left_behind_the_synced_rows_is_passed_over(path):
     "content",
     [
         b"{}\n",
-        b"not json\n",
         b"\xff\n",
-        b"[1]\n",
-        b'{"event": "eval", "step": "1"}\n',
+        b'{"event": "eval", "step": 1}\n',
+        seal_row({"event": "eval", "step": "1"}).encode() + b"\n",
+        seal_row({"step": 1}).encode() + b"\n",
+        seal_row({"event": "eval", "step": 1}).encode() + b"\x0b",
         b"[" * 9000 + b"\n",
     ],
 )
 def test_a_damaged_log_is_named_with_its_line(path, content):
-    path.write_bytes(b'{"event": "train", "step": 1}\n' + content)
+    path.write_bytes(seal_row({"event": "train", "step": 1}).encode() + b"\n" + content)
     with pytest.raises(DamagedFileError, match=r"log\.jsonl:2 isn't a row of a run's log"):
         read_log(path)
+
+
+def test_a_row_that_a_crash_cut_short_is_none(path):
+    write_rows(path, 1, 2)
+    content = path.read_bytes()
+    for size in range(len(content) // 2, len(content)):
+        path.write_bytes(content[:size])
+        assert [row["step"] for row in read_log(path)] == [1]
 
 
 def test_a_row_of_which_the_system_takes_few_bytes_at_a_time_is_whole(path, monkeypatch):
@@ -81,7 +92,7 @@ def test_a_full_disk_is_told_as_such_and_cuts_one_row_at_most(path, monkeypatch)
     write = storage.write
 
     def fill(descriptor: int, data: memoryview) -> int:
-        if len(data) < 20:
+        if len(data) < 40:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         return write(descriptor, data[:25])
 

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from bertkit.base import storage
+from bertkit.base.files import DurableFile
 
 PAGE_BYTES = 4096
 OPERATIONS = (
@@ -271,3 +272,16 @@ def read_tree(folder: Path) -> Tree:
         path.name: read_tree(path) if path.is_dir() else path.read_bytes()
         for path in folder.iterdir()
     }
+
+
+def rename_before_syncing(patches: pytest.MonkeyPatch) -> None:
+    """Plant the bug that the model is there to find: a name goes to content that isn't safe."""
+
+    def finish(file: DurableFile) -> None:
+        file._flush()
+        storage.rename(file._temporary, file.path)
+        storage.sync(file._opened())
+        file._close()
+        storage.sync_folder(file.path.parent)
+
+    patches.setattr(DurableFile, "finish", finish)

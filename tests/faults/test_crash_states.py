@@ -7,12 +7,19 @@ from pathlib import Path
 
 import pytest
 import torch
-from tests.faults.disk import KilledError, Recorder, Tree, list_outcomes, read_tree, write_tree
+from tests.faults.disk import (
+    KilledError,
+    Recorder,
+    Tree,
+    list_outcomes,
+    read_tree,
+    rename_before_syncing,
+    write_tree,
+)
 from tests.unit.training import jobs
 
 from bertkit.base import files, storage
 from bertkit.base.errors import BertkitError
-from bertkit.base.files import DurableFile
 from bertkit.checkpoints import run_folder
 from bertkit.checkpoints.run_folder import CHECKPOINTS, list_checkpoints
 from bertkit.training import log as log_module
@@ -215,17 +222,6 @@ def test_from_what_a_power_cut_left_training_goes_on_to_the_same_bits(tmp_path, 
             assert last[name] == story.checkpoints[NUM_STEPS][name]
         assert rows_without_clock(run / LOG_FILE) == story.rows
         assert len(list_checkpoints(run)) == SETTINGS.keep
-
-
-def rename_before_syncing(patches: pytest.MonkeyPatch) -> None:
-    def finish(file: DurableFile) -> None:
-        file._flush()
-        storage.rename(file._temporary, file.path)
-        storage.sync(file._opened())
-        file._close()
-        storage.sync_folder(file.path.parent)
-
-    patches.setattr(DurableFile, "finish", finish)
 
 
 def sync_no_content(patches: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,168 @@
+"""What reaches the disk goes through `base/storage.py`, and nothing in the library goes past it."""
+
+import ast
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+import bertkit
+from bertkit.base import storage
+
+SOURCE = Path(bertkit.__file__).parent
+WRITERS = {"base/files.py", "training/log.py"}
+# What isn't meant to last: the copy of a stream for a reader that has to go back in it, and the
+# end of a pipeline that went away. TensorBoard's and the lock's files are written by others.
+EXCEPTIONS = {
+    ("data/readers/parquet.py", "tempfile.TemporaryFile"),
+    ("data/readers/parquet.py", "shutil.copyfileobj"),
+    ("cli/main.py", "os.open"),
+}
+MODULES = {"shutil", "tempfile", "mmap"}
+OS_FUNCTIONS = {
+    *("open", "write", "pwrite", "writev", "fsync", "fdatasync", "sync", "truncate", "ftruncate"),
+    *("rename", "renames", "replace", "remove", "unlink", "rmdir", "removedirs", "mkdir"),
+    *("makedirs", "link", "symlink", "mkfifo", "mknod", "fdopen", "copy_file_range", "sendfile"),
+}
+METHODS = {
+    *("unlink", "rename", "rmdir", "mkdir", "touch", "write_bytes", "write_text"),
+    *("symlink_to", "hardlink_to", "tofile", "save_file", "open_memmap", "memmap"),
+}
+WRITING_MODE = set("wax+")
+
+
+def list_writes(tree: ast.AST) -> list[tuple[int, str]]:
+    """Line and name of each call that may change what is on the disk."""
+    return [
+        (node.lineno, name)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and (name := name_write(node))
+    ]
+
+
+def name_write(call: ast.Call) -> str | None:
+    name = ast.unparse(call.func)
+    module, _, function = name.rpartition(".")
+    if module in {"storage", "files"}:
+        return None
+    modes = [
+        node.value
+        for node in [*call.args, *(each.value for each in call.keywords)][:2]
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    ]
+    is_writing = (
+        (module == "os" and function in OS_FUNCTIONS)
+        or module in MODULES
+        or function in METHODS
+        or (
+            module in {"np", "numpy"}
+            and function in {"save", "savez", "savetxt"}
+            and ast.unparse(call.args[0]) != "buffer"
+        )
+        or name == "torch.save"
+        or (function == "open" and any(set(mode) & WRITING_MODE for mode in modes if len(mode) < 4))
+        or (function == "replace" and len(call.args) == 1 and not call.keywords)
+    )
+    return name if is_writing else None
+
+
+def test_nothing_else_in_the_library_writes():
+    found = {
+        (path.relative_to(SOURCE).as_posix(), name)
+        for path in SOURCE.rglob("*.py")
+        if path != Path(storage.__file__)
+        for _, name in list_writes(ast.parse(path.read_text(encoding="utf-8")))
+    }
+    assert found == EXCEPTIONS
+
+
+def test_its_functions_are_called_through_the_module_by_those_that_write_durably():
+    users = {
+        path.relative_to(SOURCE).as_posix()
+        for path in SOURCE.rglob("*.py")
+        if "storage" in imported_names(ast.parse(path.read_text(encoding="utf-8")), "bertkit.base")
+    }
+    assert users == WRITERS
+    for path in SOURCE.rglob("*.py"):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        assert not imported_names(tree, "bertkit.base.storage"), path
+
+
+def imported_names(tree: ast.AST, module: str) -> set[str]:
+    return {
+        alias.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.module == module
+        for alias in node.names
+    }
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "open(path, 'w')",
+        "path.open('ab')",
+        "path.open(mode='r+b')",
+        "os.replace(old, new)",
+        "old.replace(new)",
+        "shutil.rmtree(path)",
+        "path.write_text('')",
+        "os.fsync(3)",
+        "np.save(path, array)",
+        "torch.save(x, path)",
+        "tempfile.mkdtemp()",
+    ],
+)
+def test_a_planted_write_is_seen(call):
+    assert list_writes(ast.parse(call))
+
+
+@pytest.mark.parametrize("call", ["path.open('rb')", "text.replace('a', 'b')", "source.open(r)"])
+def test_reading_and_text_are_no_writes(call):
+    assert not list_writes(ast.parse(call))
+
+
+def test_modes_are_those_that_the_user_wants(tmp_path):
+    before = os.umask(0o027)
+    try:
+        for name, opening in (("new", storage.open_new), ("end", storage.open_end)):
+            storage.close(opening(tmp_path / name))
+        storage.make_folder(tmp_path / "folder")
+    finally:
+        os.umask(before)
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()}
+    assert modes == {"new": 0o640, "end": 0o640, "folder": 0o750}
+
+
+def test_opening_empties_or_goes_on_behind_what_is_there(tmp_path):
+    path = tmp_path / "a"
+    for opening, expected in (
+        (storage.open_end, b"x"),
+        (storage.open_end, b"xx"),
+        (storage.open_new, b"x"),
+    ):
+        descriptor = opening(path)
+        assert storage.write(descriptor, b"x") == 1
+        storage.sync(descriptor)
+        storage.close(descriptor)
+        assert path.read_bytes() == expected
+
+
+def test_renaming_replaces_and_removing_removes(tmp_path):
+    old, new = tmp_path / "old", tmp_path / "new"
+    old.write_bytes(b"1")
+    new.write_bytes(b"2")
+    storage.rename(old, new)
+    assert [path.name for path in tmp_path.iterdir()] == ["new"]
+    assert new.read_bytes() == b"1"
+    storage.remove(new)
+    storage.make_folder(old)
+    storage.remove_empty_folder(old)
+    storage.sync_folder(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_syncing_a_folder_is_nothing_where_the_system_has_no_such_notion(monkeypatch):
+    monkeypatch.setattr(os, "name", "nt")
+    storage.sync_folder("no-such-folder")

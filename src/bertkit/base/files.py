@@ -256,9 +256,15 @@ def _remove_tree(path: Path) -> None:
 def remove_litter(folder: Path) -> None:
     """Remove what a crash left unfinished in a folder that only this module writes into.
 
+    A folder that was about to be replaced is put back, unless its replacement is there.
+
     Raises:
         StorageError: it can't be removed.
     """
+    for replaced in sorted(folder.glob(f"*{REPLACED_SUFFIX}")):
+        with storage_errors(replaced, "put back"):
+            _put_back(replaced, replaced.with_suffix(""))
+        remove_folder(replaced)
     litter = sorted(folder.glob(f"*{TEMPORARY_SUFFIX}"))
     if litter:  # a process may have been killed before it synced the rename that made it litter
         with storage_errors(folder, "read"):

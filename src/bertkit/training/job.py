@@ -51,7 +51,7 @@ class Job(Generic[AnyBatch]):
         model: what is trained; on its device.
         batches_at: step → its micro-batches; a pure function.
         score: model and micro-batch → sums of losses; differentiable.
-        evaluate: held-out metrics; `loss` among them.
+        evaluate: held-out metrics; `loss` among them. It changes nothing, and a signal may end it.
         count_operations: floating-point operations of a training step on a micro-batch.
         save_model: writes the model's files into a folder.
         save_architecture: writes all of the model's files but its weights.

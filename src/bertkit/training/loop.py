@@ -80,26 +80,37 @@ class _Loop(Generic[AnyBatch]):
     spikes: SpikeFinder
 
     def go(self, state: RunState, log: RunLog, display: Display, stop: StopRequest) -> RunState:
-        """Step, log, evaluate, save."""
-        eval_every = evaluation_interval(self.settings, self.num_steps)
+        """Evaluate, save, step, until the last step is done and evaluated.
+
+        A signal may come between any two lines. An evaluation that it ends is made when the run
+        is taken up.
+        """
         saved_step, saved_at = state.step, time.monotonic()
-        if state.step == 0:
-            state = self._evaluate(state, log, display)
-        while state.step < self.num_steps:
-            state = self._step(state, log, display)
-            is_last = state.step == self.num_steps
-            if state.step % eval_every == 0 or is_last:
-                state = self._evaluate(state, log, display)
-            is_stopping = stop.is_set  # read once: a signal may come between any two lines
-            if is_last or is_stopping or self._is_checkpoint_due(state.step, saved_at):
+        while True:
+            if self._is_evaluation_due(state):
+                state = self._evaluate(state, log, display, stop)
+            is_done = state.evaluated_step == self.num_steps
+            is_wanted = stop.is_set or self._is_checkpoint_due(state.step, saved_at)
+            if is_done or (is_wanted and state.step > saved_step):
                 self._save(state, log)
                 saved_step, saved_at = state.step, time.monotonic()
-            if is_stopping and not is_last:
-                raise StoppedError(
-                    f"stopped after step {saved_step:,} of {self.num_steps:,} with a checkpoint;"
-                    " the same command goes on from there"
-                )
-        return state
+            if is_done:
+                return state
+            if stop.is_set and state.step == saved_step:
+                raise StoppedError(self._describe_stop(saved_step))
+            state = self._step(state, log, display)
+
+    def _describe_stop(self, step: int) -> str:
+        if step == 0:
+            return "stopped before the first step; the same command begins again"
+        return (
+            f"stopped after step {step:,} of {self.num_steps:,} with a checkpoint;"
+            " the same command goes on from there"
+        )
+
+    def _is_evaluation_due(self, state: RunState) -> bool:
+        is_time = state.step % evaluation_interval(self.settings, self.num_steps) == 0
+        return (is_time or state.step == self.num_steps) and state.evaluated_step != state.step
 
     def _is_checkpoint_due(self, step: int, saved_at: float) -> bool:
         if self.settings.checkpoint_every is not None:
@@ -184,10 +195,15 @@ class _Loop(Generic[AnyBatch]):
         )
         return write_dump(self.run.folder, record, self.job, batches)
 
-    def _evaluate(self, state: RunState, log: RunLog, display: Display) -> RunState:
+    def _evaluate(
+        self, state: RunState, log: RunLog, display: Display, stop: StopRequest
+    ) -> RunState:
+        """Measure on held-out data and log it; the state stays where a stop comes first."""
         started = time.monotonic()
         with mixed_precision(self.machine.device, self.machine.precision):
-            metrics = self.job.evaluate()
+            metrics = stop.run(self.job.evaluate)
+        if metrics is None:
+            return state
         if not math.isfinite(metrics["loss"]):
             raise NonFiniteError(
                 f"after step {state.step:,} the held-out loss is {metrics['loss']};"
@@ -198,6 +214,7 @@ class _Loop(Generic[AnyBatch]):
         best = metrics["loss"] if state.best_loss is None else state.best_loss
         return state.model_copy(
             update={
+                "evaluated_step": state.step,
                 "best_loss": min(best, metrics["loss"]),
                 "elapsed_seconds": state.elapsed_seconds + time.monotonic() - started,
             }

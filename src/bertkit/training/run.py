@@ -47,6 +47,7 @@ class RunState(BaseModel):
     Attributes:
         step: steps done.
         tokens: real tokens seen.
+        evaluated_step: the step after which the last evaluation was; None before the first.
         best_loss: the lowest held-out loss so far.
         num_skipped: steps in a row whose gradient was not finite, up to now.
         elapsed_seconds: time spent training, over all its parts.
@@ -56,6 +57,7 @@ class RunState(BaseModel):
 
     step: int = 0
     tokens: int = 0
+    evaluated_step: int | None = None
     best_loss: float | None = None
     num_skipped: int = 0
     elapsed_seconds: float = 0.0

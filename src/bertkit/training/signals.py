@@ -1,13 +1,26 @@
-"""SIGTERM and Ctrl-C ask training to stop after the step; a second one stops it at once."""
+"""SIGTERM and Ctrl-C: work that can be taken up again stops in order, and says how to go on.
+
+A first signal asks training to stop after the step, a second one stops it at once. Work that has
+nothing to save stops where the first one finds it.
+"""
 
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
+from typing import TypeVar
+
+from bertkit.base.errors import StoppedError
 
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+Result = TypeVar("Result")
+
+
+class _Interruption(BaseException):
+    """Leaves work that a stop request ends; nothing but its beginning catches it."""
 
 
 @dataclass
@@ -15,11 +28,28 @@ class StopRequest:
     """Set by a signal, read between steps."""
 
     is_set: bool = False
+    interrupts: bool = False
+
+    def run(self, work: Callable[[], Result]) -> Result | None:
+        """Do work that changes nothing; None where a stop is asked for before it is done."""
+        self.interrupts = True
+        try:
+            return None if self.is_set else work()
+        except _Interruption:
+            return None
+        finally:
+            self.interrupts = False
+
+    def ask(self) -> None:
+        """Ask for a stop."""
+        self.is_set = True
+        if self.interrupts:
+            raise _Interruption
 
 
 @contextmanager
 def catch_stop_signals() -> Iterator[StopRequest]:
-    """Turn the first signal into a request, and let the second one end the process.
+    """Turn the first signal into a request, and leave the second one to who was there before.
 
     In a thread other than the main one signals can't be caught, and nothing is.
     """
@@ -29,9 +59,9 @@ def catch_stop_signals() -> Iterator[StopRequest]:
         return
 
     def ask(number: int, frame: FrameType | None) -> None:
-        request.is_set = True
         for each in STOP_SIGNALS:
             signal.signal(each, before[each])
+        request.ask()
 
     before = {each: signal.signal(each, ask) for each in STOP_SIGNALS}
     try:
@@ -39,3 +69,27 @@ def catch_stop_signals() -> Iterator[StopRequest]:
     finally:
         for each, handler in before.items():
             signal.signal(each, handler)
+
+
+@contextmanager
+def stop_at_once(describe: Callable[[], str]) -> Iterator[None]:
+    """Take SIGTERM as Ctrl-C, and let either end the block where it is.
+
+    In a thread other than the main one neither arrives.
+
+    Args:
+        describe: says what was reached and how to go on.
+
+    Raises:
+        StoppedError: a signal came.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise StoppedError(describe()) from None
+    finally:
+        signal.signal(signal.SIGTERM, before)

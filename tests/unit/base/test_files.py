@@ -20,6 +20,7 @@ from bertkit.base.files import (
     durable_folder,
     read_json,
     read_text,
+    remove_litter,
     verify_file,
     write_file,
     write_json,
@@ -303,3 +304,14 @@ def test_a_folder_does_not_replace_a_file(old):
     with pytest.raises(StorageError, match="is a file where a folder"), durable_folder(old):
         pytest.fail("the block must not begin")
     assert old.read_bytes() == b"old"
+
+
+@pytest.mark.parametrize("is_replaced", [False, True])
+def test_what_was_about_to_be_replaced_is_put_back_unless_the_new_is_there(tmp_path, is_replaced):
+    names = ["step-3.partial", "step-9.replaced", *["step-9"] * is_replaced]
+    for name in names:
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "file").write_text(name)
+    remove_litter(tmp_path)
+    assert list_names(tmp_path) == ["step-9"]
+    assert (tmp_path / "step-9" / "file").read_text() == names[-1]

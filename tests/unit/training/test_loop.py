@@ -192,19 +192,57 @@ def test_a_signal_ends_with_a_checkpoint_after_the_step(run, machine, number):
     assert state.step == 20
 
 
-def test_a_signal_between_any_two_lines_does_not_lose_the_checkpoint(run, machine, monkeypatch):
+@pytest.mark.parametrize("num_reads", range(14))
+def test_a_signal_between_any_two_lines_loses_nothing(
+    tmp_path, run, machine, monkeypatch, num_reads
+):
     class LateRequest:
-        num_reads = 0
+        reads_left = num_reads
 
         @property
         def is_set(self) -> bool:
-            self.num_reads += 1
-            return self.num_reads > 1
+            self.reads_left -= 1
+            return self.reads_left < 0
 
-    monkeypatch.setattr(loop, "catch_stop_signals", lambda: nullcontext(LateRequest()))
-    with pytest.raises(StoppedError, match="after step 2 of 20"):
-        train(run, machine, 20)
-    assert run.newest_state().step == 2
+        def run(self, work):
+            return None if self.is_set else work()
+
+    with monkeypatch.context() as patch:
+        patch.setattr(loop, "catch_stop_signals", lambda: nullcontext(LateRequest()))
+        with pytest.raises(StoppedError) as caught:
+            train(run, machine, 8)
+    step = run.newest_state().step
+    assert f"after step {step} of 8" in str(caught.value) or step == 0
+    train(run, machine, 8)
+    other = Run(tmp_path / "other")
+    other.write_record(run.read_record())
+    train(other, machine, 8)
+    assert rows_without_clock(run) == rows_without_clock(other)
+
+
+def test_a_signal_ends_an_evaluation_and_it_is_made_when_the_run_is_taken_up(run, machine):
+    job = build_job(SETTINGS)
+    steps = iter(range(0, 20, 4))
+
+    def evaluate():
+        if next(steps) == 8:
+            os.kill(os.getpid(), signal.SIGTERM)
+            pytest.fail("the evaluation went on")
+        return {"loss": 1.0}
+
+    with pytest.raises(StoppedError, match="after step 8 of 20"):
+        fit(
+            replace(job, evaluate=evaluate),
+            SETTINGS,
+            run=run,
+            state=RunState(),
+            num_steps=20,
+            machine=machine,
+        )
+    assert run.newest_state().evaluated_step == 4
+    train(run, machine, 20)
+    steps = [row["step"] for row in read_log(run.log_path) if row["event"] == "eval"]
+    assert steps == [0, 4, 8, 12, 16, 20]
 
 
 def test_a_held_out_loss_that_is_not_finite_ends_the_run(run, machine):

@@ -7,7 +7,7 @@ import torch
 
 from bertkit.base.errors import ResumeError
 from bertkit.base.progress import announce
-from bertkit.checkpoints.run_folder import checkpoint_path
+from bertkit.checkpoints.run_folder import checkpoint_path, list_checkpoints
 from bertkit.models.bert.heads import BertForPreTraining
 from bertkit.objectives.bert import PreTrainingBatch
 from bertkit.recipes.pretrain.job import Materials, build_job, build_model, gather
@@ -23,6 +23,7 @@ from bertkit.training.run import (
     describe_other_machine,
     has_same_budget,
 )
+from bertkit.training.signals import stop_at_once
 from bertkit.training.versions import describe_versions
 
 
@@ -85,9 +86,18 @@ def pretrain(data: Path, output: Path, settings: PretrainSettings) -> PretrainRe
     run = Run(output)
     if run.is_foreign:
         raise ResumeError(f"{output} holds something that isn't a run; choose another --output")
-    materials = gather(data, settings)
-    with run.locked():
-        return _pretrain(run, materials, settings)
+    with stop_at_once(lambda: _describe_stop(run)):
+        materials = gather(data, settings)
+        with run.locked():
+            return _pretrain(run, materials, settings)
+
+
+def _describe_stop(run: Run) -> str:
+    """What a signal leaves that came before the loop or a second time."""
+    checkpoints = list_checkpoints(run.folder)
+    if not checkpoints:
+        return "stopped before the first checkpoint; the same command begins again"
+    return f"stopped at once; the same command goes on from {checkpoints[-1]}"
 
 
 def _pretrain(run: Run, materials: Materials, settings: PretrainSettings) -> PretrainResult:
@@ -102,7 +112,7 @@ def _pretrain(run: Run, materials: Materials, settings: PretrainSettings) -> Pre
     record = decide_record(record, wanted, job, settings, materials.machine)
     run.write_record(record)
     num_steps = record.num_steps
-    if state.step < num_steps:
+    if state.evaluated_step != num_steps:
         state = fit(
             job, settings, run=run, state=state, num_steps=num_steps, machine=materials.machine
         )

@@ -1,0 +1,73 @@
+"""What SIGTERM and Ctrl-C do to work; the loop's tests have what they do to a run."""
+
+import os
+import signal
+import threading
+
+import pytest
+
+from bertkit.base.errors import StoppedError
+from bertkit.training.signals import STOP_SIGNALS, catch_stop_signals, stop_at_once
+
+
+@pytest.fixture(autouse=True)
+def _handlers_are_put_back():
+    before = [signal.getsignal(each) for each in STOP_SIGNALS]
+    yield
+    assert [signal.getsignal(each) for each in STOP_SIGNALS] == before
+
+
+def stop_twice(number: int) -> None:
+    """The first signal is a request, the second one ends the outer block."""
+    with stop_at_once(lambda: "at once"), catch_stop_signals() as stop:
+        os.kill(os.getpid(), number)
+        assert stop.is_set
+        os.kill(os.getpid(), number)
+        pytest.fail("the second one was not heard")
+
+
+@pytest.mark.parametrize("number", STOP_SIGNALS)
+def test_a_signal_ends_the_block_with_the_description(number):
+    def work():
+        with stop_at_once(lambda: "one thing done"):
+            os.kill(os.getpid(), number)
+            pytest.fail("it went on")
+
+    with pytest.raises(StoppedError, match="one thing done"):
+        work()
+
+
+@pytest.mark.parametrize("number", STOP_SIGNALS)
+def test_a_second_signal_ends_the_outer_block(number):
+    with pytest.raises(StoppedError, match="at once"):
+        stop_twice(number)
+
+
+def test_work_that_is_done_before_a_stop_has_its_result():
+    with catch_stop_signals() as stop:
+        assert stop.run(lambda: 5) == 5
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert stop.run(lambda: pytest.fail("it began")) is None
+
+
+def test_a_stop_ends_work_that_changes_nothing():
+    def work():
+        os.kill(os.getpid(), signal.SIGTERM)
+        pytest.fail("it went on")
+
+    with catch_stop_signals() as stop:
+        assert stop.run(work) is None
+        assert stop.is_set
+
+
+def test_in_another_thread_nothing_is_caught():
+    seen = []
+
+    def work():
+        with stop_at_once(str), catch_stop_signals() as stop:
+            seen.extend([stop.is_set, signal.getsignal(signal.SIGTERM)])
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert seen == [False, signal.getsignal(signal.SIGTERM)]

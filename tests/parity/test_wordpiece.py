@@ -84,6 +84,7 @@ def test_ids_equal_googles_in_fifteen_scripts(
         text = sentence if strip_accents else compose(sentence)
         assert ours.encode(text).ids[1:-1] == legacy_ids(reference, text), script
         assert ours.piece_ids([text]) == [legacy_ids(reference, text)], script
+        assert ours.piece_arrays([text]).to_lists() == [legacy_ids(reference, text)], script
 
 
 def compose(text: str) -> str:
@@ -141,15 +142,16 @@ def test_ids_equal_googles_on_random_strings(is_cased: bool, tmp_path: Path) -> 
     ours = train(TokenizerSettings(lowercase=not is_cased, strip_accents=not is_cased))
     reference = legacy_tokenizer(ours, tmp_path)
     generator = random.Random(7)
-    num_compared = 0
+    compared: dict[str, list[int]] = {}
     for text in random_strings(generator, NUM_RANDOM_STRINGS // 2):
         if is_cased and not is_composed(text):
             continue
-        num_compared += 1
         expected = legacy_ids(reference, text)
         assert ours.encode(text).ids[1:-1] == expected, ascii(text)
         assert ours.piece_ids([text]) == [expected], ascii(text)
-    assert num_compared > 0.4 * NUM_RANDOM_STRINGS
+        compared[text] = expected
+    assert ours.piece_arrays(list(compared)).to_lists() == list(compared.values())
+    assert len(compared) > 0.4 * NUM_RANDOM_STRINGS
 
 
 def random_strings(generator: random.Random, count: int) -> Iterator[str]:
@@ -176,7 +178,9 @@ def test_ids_equal_googles_on_the_corpus(is_cased: bool, tmp_path: Path) -> None
         num_chars += len(line)
         if is_cased:
             line = compose(line)
-        assert ours.piece_ids([line]) == [legacy_ids(reference, line)], line
+        expected = [legacy_ids(reference, line)]
+        assert ours.piece_ids([line]) == expected, line
+        assert ours.piece_arrays([line]).to_lists() == expected, line
     assert num_chars > (60_000_000 if is_full else 1_000_000)
 
 

@@ -3,6 +3,7 @@
 from itertools import pairwise
 from pathlib import Path
 
+import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -38,7 +39,8 @@ def test_shards_hold_what_was_written(tmp_path_factory, corpus, shard_tokens) ->
     (folder / "parts").mkdir()
     writer = ShardWriter(folder, "train", 0, vocab_size, shard_tokens)
     for document in documents:
-        writer.add(document)
+        ids = np.array([token for sentence in document for token in sentence], dtype=np.uint32)
+        writer.add(ids, np.array([len(sentence) for sentence in document], dtype=np.int64))
     writer.flush()
     shards = [Shard.open(folder, record) for record in writer.records]
     assert [document for shard in shards for document in read(shard)] == documents

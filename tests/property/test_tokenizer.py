@@ -9,7 +9,7 @@ from bertkit.tokenization.tokenizer import Tokenizer
 from bertkit.tokenization.training import train_vocabulary
 from bertkit.tokenization.word_counts import WordSplitter
 
-LETTERS = "abcdeéèÉßİΣςжक्षิกا한中文\u0301\u0323\u200b.,—’[]_ \t\x0b\x0c\x1c\x85\xa0\u2028\u3000"
+LETTERS = "abcdeéèÉßİΣςжक्षิกا한中文\u0301\u0323\u200b.,—’[]_ \t\x0b\x0c\x1c\x85\xa0\u2028\u3000\n"
 VOCABULARY = (
     *SPECIAL_TOKENS,
     *(letter for letter in LETTERS if letter.isprintable() and letter != " "),
@@ -29,13 +29,17 @@ texts = st.one_of(plain_texts, any_texts)
 
 
 @given(tokenizers, st.lists(texts, max_size=4))
-def test_the_fast_path_equals_the_engine(tokenizer: Tokenizer, many: list[str]) -> None:
-    assert tokenizer.piece_ids(many) == [tokenizer.encode(text).ids[1:-1] for text in many]
+def test_the_fast_paths_equal_the_engine(tokenizer: Tokenizer, many: list[str]) -> None:
+    expected = [tokenizer.encode(text).ids[1:-1] for text in many]
+    assert tokenizer.piece_ids(many) == expected
+    assert tokenizer.piece_arrays(many).to_lists() == expected
 
 
 @given(tokenizers, st.text(st.characters(categories=["Cs", "Ll", "Zs"]), max_size=20))
 def test_no_text_is_refused(tokenizer: Tokenizer, text: str) -> None:
-    assert tokenizer.piece_ids([text]) == [tokenizer.encode(text).ids[1:-1]]
+    expected = [tokenizer.encode(text).ids[1:-1]]
+    assert tokenizer.piece_ids([text]) == expected
+    assert tokenizer.piece_arrays([text]).to_lists() == expected
 
 
 @given(tokenizers, texts)

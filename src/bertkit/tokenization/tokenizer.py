@@ -32,6 +32,7 @@ from bertkit.tokenization.engine import (
     run_engine,
 )
 from bertkit.tokenization.folder import check_vocabulary, read_folder, write_folder
+from bertkit.tokenization.segments import Pieces, cut_segments, find_segments
 from bertkit.tokenization.settings import UNCASED, TokenizerSettings
 
 
@@ -180,9 +181,16 @@ class Tokenizer:
         return stack_padded(rows, length, self.pad_id)
 
     def piece_ids(self, texts: Iterable[str]) -> list[list[int]]:
-        """Token ids of each text without special tokens: the fast path for a corpus."""
+        """Token ids of each text without special tokens."""
         known_ids = self._known_chunks.__getitem__
         return [list(chain.from_iterable(map(known_ids, text.split(" ")))) for text in texts]
+
+    def piece_arrays(self, texts: Sequence[str]) -> Pieces:
+        """What `piece_ids` gives, as arrays: the fast path for a corpus.
+
+        It pays from some thousand characters in all; a mebibyte is best.
+        """
+        return cut_segments(find_segments(texts), self._known_chunks)
 
     def decode(self, ids: Iterable[int]) -> str:
         """Join pieces into readable text; special tokens are left out.

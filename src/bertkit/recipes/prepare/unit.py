@@ -2,11 +2,13 @@
 
 import hashlib
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from bertkit.base.errors import DamagedFileError
@@ -31,6 +33,7 @@ from bertkit.tokenization.tokenizer import Tokenizer
 UNITS_FOLDER = "units"
 # A unit's shard is written when it has this many tokens, so that memory stays bounded.
 SHARD_TOKENS = 1 << 24
+BATCH_CHARACTERS = 1 << 20
 SPLITS: tuple[Split, ...] = ("train", "held-out")
 
 
@@ -73,11 +76,11 @@ class ShardWriter:
         self._tokens = array(self._dtype.char)
         self._sentences, self._documents = array("Q", [0]), array("Q", [0])
 
-    def add(self, sentences: list[list[int]]) -> None:
-        """Take one document, as the token ids of its sentences."""
-        for sentence in sentences:
-            self._tokens.extend(sentence)
-            self._sentences.append(len(self._tokens))
+    def add(self, ids: NDArray[np.uint32], lengths: NDArray[np.int64]) -> None:
+        """Take one document: the token ids of all its sentences, and how many each has."""
+        ends = len(self._tokens) + np.cumsum(lengths)
+        self._tokens.frombytes(ids.astype(self._dtype).tobytes())
+        self._sentences.frombytes(ends.astype(np.uint64).tobytes())
         self._documents.append(len(self._sentences) - 1)
         if len(self._tokens) >= self._shard_tokens:
             self.flush()
@@ -135,14 +138,18 @@ def prepare_unit(
         for split in SPLITS
     }
     raw_bytes = 0
-    for source in sources:
-        for document in read_source(source, settings, report, advance):
+    documents = (
+        document
+        for source in sources
+        for document in read_source(source, settings, report, advance)
+    )
+    for batch in gather(documents):
+        for document, ids, lengths in cut(batch, settings, tokenizer):
             raw_bytes += sum(map(_count_bytes, document.lines))
-            sentences = [ids for ids in tokenizer.piece_ids(cut(document, settings)) if ids]
-            if sentences:
-                writers[choose_split(document.group, settings)].add(sentences)
-            if len(sentences) <= 1:
-                report.add("one-sentence" if sentences else "empty-document", document.group)
+            if len(lengths):
+                writers[choose_split(document.group, settings)].add(ids, lengths)
+            if len(lengths) <= 1:
+                report.add("one-sentence" if len(lengths) else "empty-document", document.group)
     for writer in writers.values():
         writer.flush()
     result = UnitResult(
@@ -183,7 +190,36 @@ def unit_path(folder: Path, number: int, suffix: str) -> Path:
     return folder / UNITS_FOLDER / f"{number:05d}.{suffix}"
 
 
-def cut(document: Document, settings: PrepareSettings) -> list[str]:
+def gather(documents: Iterable[Document]) -> Iterator[list[Document]]:
+    """Documents in lots of about a mebibyte of text, at which cutting is fastest."""
+    batch: list[Document] = []
+    num_characters = 0
+    for document in documents:
+        batch.append(document)
+        num_characters += sum(map(len, document.lines))
+        if num_characters >= BATCH_CHARACTERS:
+            yield batch
+            batch, num_characters = [], 0
+    if batch:
+        yield batch
+
+
+def cut(
+    documents: Sequence[Document], settings: PrepareSettings, tokenizer: Tokenizer
+) -> Iterator[tuple[Document, NDArray[np.uint32], NDArray[np.int64]]]:
+    """Each document with its token ids, and how many each sentence has that has any."""
+    sentences = [find_sentences(document, settings) for document in documents]
+    pieces = tokenizer.piece_arrays(list(chain.from_iterable(sentences)))
+    ends = np.append(0, pieces.ends)
+    first = 0
+    for document, own in zip(documents, sentences, strict=True):
+        own_ends = ends[first : first + len(own) + 1]
+        lengths = np.diff(own_ends)
+        yield document, pieces.ids[own_ends[0] : own_ends[-1]], lengths[lengths > 0]
+        first += len(own)
+
+
+def find_sentences(document: Document, settings: PrepareSettings) -> list[str]:
     """The sentences of a document."""
     if settings.sentences == "lines":
         return list(document.lines)

@@ -118,9 +118,8 @@ def test_losses_and_gradients_agree_packed(theirs, ours, lengths):
     batch = PackedBatch.from_padded(ids, segments, mask.bool())
     positions = torch.nonzero(chosen[mask.bool()])[:, 0]
     ours.zero_grad()
-    words, next_scores = ours.scores(batch, positions)
-    loss = torch.nn.functional.cross_entropy(words, labels[chosen])
-    loss = loss + torch.nn.functional.cross_entropy(next_scores, relations)
+    masked_loss, _, next_scores = ours.masked_loss(batch, positions, labels[chosen])
+    loss = masked_loss / len(positions) + torch.nn.functional.cross_entropy(next_scores, relations)
     loss.backward()
     assert_close(loss, expected.loss)
 

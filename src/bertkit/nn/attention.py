@@ -19,7 +19,8 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from bertkit.nn.dropout import drop
-from bertkit.nn.packing import PackedBatch, length_mask, pad
+from bertkit.nn.packing import PackedBatch, length_mask
+from bertkit.nn.placement import place_heads
 
 
 class SelfAttention(nn.Module):
@@ -43,44 +44,34 @@ class SelfAttention(nn.Module):
     ) -> Float[Tensor, "tokens hidden"]:
         """Attend, and mix the heads."""
         heads: Tensor = self.query_key_value(tokens)
-        query, key, value = heads.view(len(tokens), 3, self.num_heads, -1).unbind(dim=1)
         rate = self.dropout_rate if self.training else 0.0
-        context = attend(query, key, value, batch, rate)
+        context = attend(heads.view(len(tokens), 3, self.num_heads, -1), batch, rate)
         mixed: Tensor = self.output(context.flatten(start_dim=1))
         return mixed
 
 
 def attend(
-    query: Float[Tensor, "tokens heads features"],
-    key: Float[Tensor, "tokens heads features"],
-    value: Float[Tensor, "tokens heads features"],
+    query_key_value: Float[Tensor, "tokens 3 heads features"],
     batch: PackedBatch,
     dropout_rate: float,
 ) -> Float[Tensor, "tokens heads features"]:
     """Attention within each sequence of a packed batch, by the kernel that fits."""
-    if query.is_cuda and query.dtype in (torch.float16, torch.bfloat16):
+    if query_key_value.is_cuda and query_key_value.dtype in (torch.float16, torch.bfloat16):
+        query, key, value = query_key_value.unbind(dim=1)
         return drop(attend_flash(query, key, value, batch), dropout_rate)
+    num_tokens, _, num_heads, num_features = query_key_value.shape
+    lengths, device = batch.lengths, query_key_value.device
     mask = None
-    if len(set(batch.lengths)) > 1:
-        mask = length_mask(batch.lengths, query.device)
-    query, key, value = (to_rows(part, batch, mask) for part in (query, key, value))
+    if len(set(lengths)) > 1:
+        mask = length_mask(lengths, device)
+    rows = place_heads(lengths, 3, num_heads, device).spread(query_key_value.flatten(0, 2))
+    query, key, value = rows.view(3, len(lengths), num_heads, -1, num_features)
     if dropout_rate > 0.0:
         context = attend_spelled_out(query, key, value, mask, dropout_rate)
     else:
         context = attend_fused(query, key, value, mask)
-    rows = context.transpose(1, 2)
-    return rows.flatten(0, 1) if mask is None else rows[mask]
-
-
-def to_rows(
-    tokens: Float[Tensor, "tokens heads features"],
-    batch: PackedBatch,
-    mask: Bool[Tensor, "sequences longest"] | None,
-) -> Float[Tensor, "sequences heads longest features"]:
-    """Lay a packed batch out with a sequence in each row; without `mask` all are equally long."""
-    if mask is not None:
-        return pad(tokens, mask).transpose(1, 2)
-    return tokens.view(len(batch.lengths), -1, *tokens.shape[1:]).transpose(1, 2)
+    tokens = place_heads(lengths, 1, num_heads, device).gather(context.flatten(0, 2))
+    return tokens.view(num_tokens, num_heads, num_features)
 
 
 def attend_flash(
@@ -119,6 +110,6 @@ def attend_spelled_out(
     """Equation 1 of the paper, line by line, with dropout on the weights."""
     scores = (query / math.sqrt(query.shape[-1])) @ key.transpose(-2, -1)
     if mask is not None:
-        scores = scores.masked_fill(~mask[:, None, None, :], -math.inf)
+        scores.masked_fill_(~mask[:, None, None, :], -math.inf)
     weights = drop(scores.softmax(dim=-1), dropout_rate)
     return weights @ value

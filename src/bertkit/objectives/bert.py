@@ -173,17 +173,14 @@ class PreTrainingLosses:
 
 def score(model: BertForPreTraining, batch: PreTrainingBatch) -> PreTrainingLosses:
     """Both losses of a batch, in float32 whatever the model computes in."""
-    words, relations = model.scores(batch.packed, batch.positions)
-    parts = {"mlm": (words, batch.labels), "nsp": (relations, batch.next_sentence_labels)}
+    loss, num_hits, relations = model.masked_loss(batch.packed, batch.positions, batch.labels)
+    is_next = batch.next_sentence_labels
     return PreTrainingLosses(
         losses={
-            name: F.cross_entropy(logits.float(), labels, reduction="sum")
-            for name, (logits, labels) in parts.items()
+            "mlm": loss,
+            "nsp": F.cross_entropy(relations.float(), is_next, reduction="sum"),
         },
-        hits={
-            name: (logits.detach().argmax(dim=-1) == labels).sum()
-            for name, (logits, labels) in parts.items()
-        },
+        hits={"mlm": num_hits, "nsp": (relations.detach().argmax(dim=-1) == is_next).sum()},
     )
 
 

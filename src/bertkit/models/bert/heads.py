@@ -16,6 +16,7 @@ from bertkit.models.bert.encoder import BertEncoder, Pooler, pack_padded
 from bertkit.models.bert.weights import initialise, load_model, save_model
 from bertkit.nn.block import ACTIVATIONS
 from bertkit.nn.packing import PackedBatch, pad
+from bertkit.nn.vocabulary_loss import vocabulary_loss
 
 IS_NEXT, NOT_NEXT = 0, 1
 
@@ -36,8 +37,21 @@ class MaskedLMHead(nn.Module):
         word_embeddings: Float[Tensor, "vocabulary hidden"],
     ) -> Float[Tensor, "tokens vocabulary"]:
         """Scores of all words, for each of the given tokens."""
-        features = self.norm(self.activation(self.dense(tokens)))
-        return F.linear(features, word_embeddings, self.bias)
+        return F.linear(self.features(tokens), word_embeddings, self.bias)
+
+    def features(self, tokens: Float[Tensor, "tokens hidden"]) -> Float[Tensor, "tokens hidden"]:
+        """What is held against each word's embedding."""
+        normalised: Tensor = self.norm(self.activation(self.dense(tokens)))
+        return normalised
+
+    def loss(
+        self,
+        tokens: Float[Tensor, "tokens hidden"],
+        word_embeddings: Float[Tensor, "vocabulary hidden"],
+        labels: Int[Tensor, " tokens"],
+    ) -> tuple[Float[Tensor, ""], Int[Tensor, ""]]:
+        """The sum of the cross-entropies, and how often the right word scored highest."""
+        return vocabulary_loss(self.features(tokens), word_embeddings, self.bias, labels)
 
 
 @dataclass(frozen=True)
@@ -82,6 +96,23 @@ class BertForPreTraining(nn.Module):
         tokens = self.encoder(batch)
         words = self.masked_lm(tokens[positions], self.encoder.embeddings.word.weight)
         return words, self.next_sentence(self.pooler(tokens, batch))
+
+    def masked_loss(
+        self,
+        batch: PackedBatch,
+        positions: Int[Tensor, " masked"],
+        labels: Int[Tensor, " masked"],
+    ) -> tuple[Float[Tensor, ""], Int[Tensor, ""], Float[Tensor, "sequences 2"]]:
+        """As `scores`, but with the words' scores held against the right ones.
+
+        Returns:
+            The sum of the cross-entropies, how often the right word scored highest, and the scores
+            of next sentence.
+        """
+        tokens = self.encoder(batch)
+        masked = tokens.index_select(0, positions)
+        loss, num_hits = self.masked_lm.loss(masked, self.encoder.embeddings.word.weight, labels)
+        return loss, num_hits, self.next_sentence(self.pooler(tokens, batch))
 
     def forward(
         self,

@@ -20,6 +20,7 @@ from bertkit.objectives.bert import BertObjective, PreTrainingBatch, count_opera
 from bertkit.objectives.masking import Masker
 from bertkit.recipes.pretrain.settings import PretrainSettings
 from bertkit.tokenization.tokenizer import Tokenizer
+from bertkit.training.allocator import keep_freed_memory
 from bertkit.training.device import choose_device, choose_precision, measure_peak
 from bertkit.training.job import Job, Machine
 from bertkit.training.run import Run, RunState
@@ -53,6 +54,8 @@ def gather(data: Path, settings: PretrainSettings) -> Materials:
         raise InputError(f"{data} has no training text; prepare a larger corpus")
     device = choose_device(settings.device)
     precision = choose_precision(settings.precision, device)
+    if device.type == "cpu":
+        keep_freed_memory()
     machine = Machine(device, precision, measure_peak(device, precision))
     return Materials(shards, tokenizer, build_config(settings, tokenizer), machine)
 

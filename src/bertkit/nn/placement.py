@@ -1,0 +1,84 @@
+"""Moving rows to other places and back, where both ways are copies of whole rows.
+
+PyTorch's own indexing scatters on the way back, element by element; here the way back of one
+direction is the other direction.
+"""
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from bertkit.nn.packing import length_mask
+
+
+@dataclass(frozen=True, eq=False)
+class Placement:
+    """A place for each row; some places may stay empty.
+
+    Attributes:
+        place_of_row: where each row goes.
+        row_of_place: which row comes to each place; 0 at the empty ones.
+        empty_places: the places that no row comes to.
+    """
+
+    place_of_row: Int[Tensor, " rows"]
+    row_of_place: Int[Tensor, " places"]
+    empty_places: Int[Tensor, " empty"]
+
+    @classmethod
+    def of(cls, place_of_row: Int[Tensor, " rows"], num_places: int) -> "Placement":
+        """The placement that takes each row to its place."""
+        row_of_place = place_of_row.new_full((num_places,), -1)
+        row_of_place[place_of_row] = torch.arange(len(place_of_row), device=place_of_row.device)
+        empty_places = (row_of_place < 0).nonzero().flatten()
+        return cls(place_of_row, row_of_place.clamp_min_(0), empty_places)
+
+    def spread(self, rows: Float[Tensor, "rows features"]) -> Float[Tensor, "places features"]:
+        """Rows at their places, zeros at the empty ones."""
+        moved: Tensor = _Move.apply(rows, self, True)  # type: ignore[no-untyped-call]
+        return moved
+
+    def gather(self, places: Float[Tensor, "places features"]) -> Float[Tensor, "rows features"]:
+        """Rows back from their places; what is at the empty ones is left out."""
+        moved: Tensor = _Move.apply(places, self, False)  # type: ignore[no-untyped-call]
+        return moved
+
+
+class _Move(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, values: Tensor, placement: Placement, is_spreading: bool) -> Tensor:
+        ctx.placement, ctx.is_spreading = placement, is_spreading
+        return _copy_rows(values, placement, is_spreading)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
+        return _copy_rows(gradient, ctx.placement, not ctx.is_spreading), None, None
+
+
+def _copy_rows(values: Tensor, placement: Placement, is_spreading: bool) -> Tensor:
+    if not is_spreading:
+        return values.index_select(0, placement.place_of_row)
+    return values.index_select(0, placement.row_of_place).index_fill_(0, placement.empty_places, 0)
+
+
+@lru_cache(maxsize=4)
+def place_heads(
+    lengths: tuple[int, ...], num_parts: int, num_heads: int, device: torch.device
+) -> Placement:
+    """From `[tokens, parts, heads]` to `[parts, sequences, heads, longest]`.
+
+    The parts are query, key and value, or the one context. All layers share a batch's placement.
+    """
+    mask = length_mask(lengths, device)
+    sequence, column = mask.nonzero().unbind(dim=1)
+    part = torch.arange(num_parts, device=device)[:, None]
+    head = torch.arange(num_heads, device=device)
+    row = (part * len(lengths) + sequence[:, None, None]) * num_heads + head
+    place = row * mask.shape[1] + column[:, None, None]
+    return Placement.of(place.flatten(), num_parts * num_heads * mask.numel())

@@ -1,0 +1,75 @@
+"""Cross-entropy over a large vocabulary, a few positions at a time.
+
+The scores of all words at all masked positions are the largest tensor of a step. On a CPU they are
+made, turned into their own gradient, multiplied back and dropped, some positions at a time, while
+they are in the cache.
+
+Source: the idea is that of Wijmans et al. 2024, "Cut Your Losses in Large-Vocabulary Language
+Models" (2411.09009).
+"""
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+POSITIONS_AT_A_TIME = 128
+
+
+def vocabulary_loss(
+    features: Float[Tensor, "positions hidden"],
+    weight: Float[Tensor, "vocabulary hidden"],
+    bias: Float[Tensor, " vocabulary"],
+    labels: Int[Tensor, " positions"],
+) -> tuple[Float[Tensor, ""], Int[Tensor, ""]]:
+    """Score all words at each position, and hold the scores against the right word.
+
+    Returns:
+        The sum of the cross-entropies, and how often no word had a higher score than the right one.
+    """
+    if features.device.type == "cpu" and torch.is_grad_enabled():
+        loss, num_hits = _VocabularyLoss.apply(  # type: ignore[no-untyped-call]
+            features, weight, bias, labels
+        )
+        return loss, num_hits
+    scores = F.linear(features, weight, bias)
+    scores = scores.float() if scores.dtype.itemsize < 4 else scores
+    chosen = scores.gather(1, labels[:, None])
+    num_hits = (chosen >= scores.amax(dim=1, keepdim=True)).sum()
+    return F.cross_entropy(scores, labels, reduction="sum"), num_hits
+
+
+class _VocabularyLoss(torch.autograd.Function):
+    """Takes the gradients on the way forth, where the scores are at hand."""
+
+    @staticmethod
+    @torch.amp.custom_fwd(device_type="cpu", cast_inputs=torch.float32)  # type: ignore[untyped-decorator]
+    def forward(
+        ctx: Any, features: Tensor, weight: Tensor, bias: Tensor, labels: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        gradients = tuple(torch.zeros_like(each) for each in (features, weight, bias))
+        loss, num_hits = features.new_zeros(()), labels.new_zeros(())
+        for start in range(0, len(labels), POSITIONS_AT_A_TIME):
+            part = slice(start, start + POSITIONS_AT_A_TIME)
+            right = labels[part, None]
+            logarithms = torch.addmm(bias, features[part], weight.t()).log_softmax(dim=1)
+            chosen = logarithms.gather(1, right)
+            loss -= chosen.sum()
+            num_hits += (chosen >= logarithms.amax(dim=1, keepdim=True)).sum()
+            errors = logarithms.exp_()  # probabilities less one at the right word: the gradient
+            errors.scatter_add_(1, right, errors.new_full((1, 1), -1.0).expand_as(right))
+            gradients[0][part] = errors @ weight
+            gradients[1].addmm_(errors.t(), features[part])
+            gradients[2].add_(errors.sum(dim=0))
+        ctx.mark_non_differentiable(num_hits)
+        ctx.save_for_backward(*gradients)
+        return loss, num_hits
+
+    @staticmethod
+    @once_differentiable  # type: ignore[untyped-decorator]
+    @torch.amp.custom_bwd(device_type="cpu")  # type: ignore[untyped-decorator]
+    def backward(ctx: Any, gradient: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
+        return *(each.mul_(gradient) for each in ctx.saved_tensors), None

@@ -1,0 +1,57 @@
+import pytest
+import torch
+import torch.nn.functional as F
+
+from bertkit.nn import vocabulary_loss as module
+from bertkit.nn.vocabulary_loss import vocabulary_loss
+
+
+@pytest.fixture
+def parts():
+    generator = torch.Generator().manual_seed(0)
+    shapes = ((7, 5), (11, 5), (11,))
+    features, weight, bias = (
+        torch.randn(shape, generator=generator, dtype=torch.float64, requires_grad=True)
+        for shape in shapes
+    )
+    return features, weight, bias, torch.tensor([0, 10, 3, 3, 7, 1, 2])
+
+
+@pytest.mark.parametrize("positions_at_a_time", [1, 3, 7, 128])
+def test_loss_hits_and_gradients_are_those_of_all_scores_at_once(
+    parts, positions_at_a_time, monkeypatch
+):
+    monkeypatch.setattr(module, "POSITIONS_AT_A_TIME", positions_at_a_time)
+    features, weight, bias, labels = parts
+    scores = F.linear(features, weight, bias)
+    expected = F.cross_entropy(scores, labels, reduction="sum")
+    loss, num_hits = vocabulary_loss(*parts)
+    torch.testing.assert_close(loss, expected, rtol=1e-12, atol=0.0)
+    assert num_hits == (scores.argmax(dim=1) == labels).sum()
+    wanted = torch.autograd.grad(expected / 3, (features, weight, bias))
+    found = torch.autograd.grad(loss / 3, (features, weight, bias))
+    torch.testing.assert_close(found, wanted, rtol=1e-9, atol=1e-12)
+
+
+def test_without_gradients_it_is_the_same(parts):
+    expected, expected_hits = vocabulary_loss(*parts)
+    with torch.no_grad():
+        loss, num_hits = vocabulary_loss(*parts)
+    torch.testing.assert_close(loss, expected.detach(), rtol=1e-12, atol=0.0)
+    assert num_hits == expected_hits
+
+
+def test_no_position_has_no_loss(parts):
+    features, weight, bias, labels = parts
+    loss, num_hits = vocabulary_loss(features[:0], weight, bias, labels[:0])
+    assert (loss.item(), num_hits.item()) == (0.0, 0)
+
+
+def test_half_precision_is_scored_in_float32():
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        parts = torch.randn(3, 4).bfloat16(), torch.randn(6, 4), torch.zeros(6)
+        loss, _ = vocabulary_loss(parts[0].requires_grad_(), *parts[1:], torch.tensor([0, 1, 2]))
+        loss.backward()
+    assert loss.dtype == torch.float32
+    expected = F.cross_entropy(parts[0].float() @ parts[1].T, torch.tensor([0, 1, 2]))
+    torch.testing.assert_close(loss / 3, expected)

@@ -13,10 +13,10 @@ export OMP_WAIT_POLICY := PASSIVE
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test check format bench docs reference clean
+.PHONY: help demo test test-faults check format bench docs reference clean
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo "  PYTHON=python3.12 chooses the interpreter that .venv is made with."
 
 demo: $(VENV)/.installed ## train a small BERT from nothing and fill blanks (MINUTES=N)
@@ -24,6 +24,11 @@ demo: $(VENV)/.installed ## train a small BERT from nothing and fill blanks (MIN
 
 test: $(VENV)/.installed $(VENV)/.dev ## run the tests on the installed package (PYTEST_FLAGS=...)
 	$(BIN)/python -m pytest $(PYTEST_FLAGS)
+
+test-faults: SEED ?= $(shell date +%s)
+test-faults: $(VENV)/.installed $(VENV)/.dev ## kill a run at 200 places, and other faults (SEED=N)
+	BERTKIT_NUM_KILLS=200 BERTKIT_FAULT_SEED=$(SEED) $(BIN)/python -m pytest tests/faults \
+	  $(PYTEST_FLAGS)
 
 check: $(VENV)/.installed $(VENV)/.dev ## style, types, floors, documentation
 	$(BIN)/ruff format --check .

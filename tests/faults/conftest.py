@@ -15,12 +15,10 @@ def workshop(tmp_path_factory: pytest.TempPathFactory) -> Workshop:
     folder = tmp_path_factory.mktemp("faults")
     (folder / "books").mkdir()  # what is held out follows from this name too
     write_corpus(folder / "books" / "corpus.txt", 60)
-    for words in (
-        f"train-tokenizer {folder}/books --vocab-size 200 --output {folder}/tokenizer",
-        f"prepare {folder}/books --tokenizer {folder}/tokenizer --output {folder}/shards"
-        " --held-out 0.1 --workers 1",
-    ):
-        assert main(words.split()) == 0
+    tokenizer = f"train-tokenizer {folder}/books --vocab-size 200 --output {folder}/tokenizer"
+    assert main(tokenizer.split()) == 0
+    shards = f"prepare {folder}/books --tokenizer {folder}/tokenizer --output {folder}/shards"
+    assert main(f"{shards} --held-out 0.1 --workers 1".split()) == 0
     (folder / "nano.json").write_text(
         '{"model_type": "bert", "hidden_size": 32, "num_hidden_layers": 2,'
         ' "num_attention_heads": 2, "intermediate_size": 64, "max_position_embeddings": 64}'

@@ -24,16 +24,18 @@ class RunLog:
     Args:
         path: the JSONL file.
         step: rows of later steps are removed; they will be written again.
+        is_evaluated: False removes the evaluation after `step` too, which is still to be made.
 
     Raises:
         DamagedFileError: the old rows can't be read.
         StorageError: the disk refused.
     """
 
-    def __init__(self, path: Path, step: int) -> None:
+    def __init__(self, path: Path, step: int, *, is_evaluated: bool = True) -> None:
         self.path = path
+        steps = {"eval": step if is_evaluated else step - 1}
         rows = read_log(path, synced_step=step)
-        kept = [row for row in rows if 0 < step >= row["step"]]
+        kept = [row for row in rows if step > 0 and row["step"] <= steps.get(row["event"], step)]
         write_file(path, "".join(seal_row(row) + "\n" for row in kept).encode())
         with storage_errors(path, "written"):
             self._descriptor = storage.open_end(path)

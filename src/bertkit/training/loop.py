@@ -60,7 +60,7 @@ def fit(
     if state.step:
         run.load(state, job.model, optimizer)
     with (
-        RunLog(run.log_path, state.step) as log,
+        RunLog(run.log_path, state.step, is_evaluated=state.evaluated_step == state.step) as log,
         show_training(num_steps, state.step, job.shares) as display,
         catch_stop_signals() as stop,
     ):

@@ -224,6 +224,9 @@ def test_a_signal_ends_an_evaluation_and_it_is_made_when_the_run_is_taken_up(run
     job = build_job(SETTINGS)
     steps = iter(range(0, 20, 4))
 
+    def interrupt(step: int) -> bool:
+        raise KeyboardInterrupt
+
     def evaluate():
         if next(steps) == 8:
             os.kill(os.getpid(), signal.SIGTERM)
@@ -240,6 +243,8 @@ def test_a_signal_ends_an_evaluation_and_it_is_made_when_the_run_is_taken_up(run
             machine=machine,
         )
     assert run.newest_state().evaluated_step == 4
+    with pytest.raises(KeyboardInterrupt):  # after it was made, and before the next checkpoint
+        train(run, machine, 20, poison=interrupt)
     train(run, machine, 20)
     steps = [row["step"] for row in read_log(run.log_path) if row["event"] == "eval"]
     assert steps == [0, 4, 8, 12, 16, 20]

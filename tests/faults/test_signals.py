@@ -1,0 +1,185 @@
+"""SIGTERM and Ctrl-C to the real command, at places of every kind, and how it goes on after."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from tests.faults.children import (
+    EVAL_EVERY,
+    NUM_STEPS,
+    Ending,
+    list_differences,
+    newest,
+    rows_without_clock,
+    send,
+)
+from tests.faults.test_kill import NUM_AT_ONCE, NUM_KILLS, SEED
+from tests.faults.watch import Place
+
+STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+STOPPED = 75
+NUM_STOPS = max(12, NUM_KILLS // 8)
+FILE = "run/checkpoints/step.partial/file.partial"
+
+
+@pytest.fixture
+def run(tmp_path):
+    return tmp_path / "run"
+
+
+def stop(workshop, run: Path, place: Place, signals: Sequence[signal.Signals]) -> Ending:
+    """Begin or take up a run, and send it signals."""
+    ending = send(workshop.words(run), run, {place: signals})
+    assert place in ending.places
+    return ending
+
+
+def find_problems(workshop, reference: Path, run: Path, place: Place, number: int) -> list[str]:
+    """Stop at a place, take the run up, and say what is not as it must be."""
+    ending = stop(workshop, run, place, [STOP_SIGNALS[number % 2]])
+    is_done = any(row["step"] == NUM_STEPS for row in evaluations(run))
+    found = [
+        (ending.code == STOPPED or (is_done and ending.code == 0), f"exit code {ending.code}"),
+        (ending.code == 0 or "the same command" in ending.messages, "no word on going on"),
+        (max(each.step for each in ending.places) == place.step, "it took another step"),
+        (not place.step or newest(run).name == f"step-{place.step:08}", "the step isn't saved"),
+        (not list(run.rglob("*.partial")), "litter"),
+    ]
+    ending = send(workshop.words(run), run)
+    problems = [problem for is_well, problem in found if not is_well]
+    return problems + (list_differences(reference, run) if ending.code == 0 else [ending.messages])
+
+
+def evaluations(run: Path) -> list[dict]:
+    return [row for row in rows_without_clock(run) if row["event"] == "eval"]
+
+
+def test_a_signal_anywhere_ends_within_a_step_and_changes_nothing(workshop, undisturbed, tmp_path):
+    reference, ending = undisturbed
+    choose = random.Random(SEED)
+    points = sorted({place.point for place in ending.places})
+    kinds = [
+        [place for place in ending.places if place.point == point]
+        for point in choose.choices(points, k=NUM_STOPS)
+    ]
+    places = [choose.choice(kind) for kind in kinds]
+
+    def try_out(number: int) -> str:
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        problems = find_problems(workshop, reference, folder / "run", places[number], number)
+        return f"{places[number]}: {'; '.join(problems)}" if problems else ""
+
+    with ThreadPoolExecutor(NUM_AT_ONCE) as pool:
+        problems = list(filter(None, pool.map(try_out, range(len(places)))))
+    assert not problems, f"seed {SEED}:\n" + "\n".join(problems)
+
+
+@pytest.mark.parametrize("step", [2 * EVAL_EVERY, NUM_STEPS])
+def test_an_evaluation_is_left_and_made_when_the_run_is_taken_up(workshop, undisturbed, run, step):
+    place = Place(step, "before an evaluation", 0)
+    ending = stop(workshop, run, place, [signal.SIGTERM])
+    assert ending.code == STOPPED
+    assert f"after step {step} of {NUM_STEPS}" in ending.messages
+    assert evaluations(run)[-1]["step"] == step - EVAL_EVERY
+    again = stop(workshop, run, Place(0, "before an evaluation", 0), [signal.SIGINT])
+    assert again.code == STOPPED
+    assert newest(run).name == f"step-{step:08}"
+    assert send(workshop.words(run), run).code == 0
+    assert list_differences(undisturbed[0], run) == []
+
+
+@pytest.mark.parametrize(
+    ("point", "visit"),
+    [
+        ("rename run/checkpoints/step", 0),
+        ("rename run/checkpoints/step.partial", 0),
+        ("sync_folder run/checkpoints", 0),
+        ("rename run/checkpoints/step.replaced", 0),
+    ],
+)
+def test_killed_while_the_last_checkpoint_is_made_anew(workshop, undisturbed, run, point, visit):
+    """After a stop in the last evaluation its checkpoint is replaced by one that knows of it."""
+    stop(workshop, run, Place(NUM_STEPS, "before an evaluation", 0), [signal.SIGTERM])
+    assert stop(workshop, run, Place(0, point, visit), [signal.SIGKILL]).code == -signal.SIGKILL
+    assert send(workshop.words(run), run).code == 0
+    assert list_differences(undisturbed[0], run) == []
+
+
+def test_a_second_signal_ends_a_save_at_once_and_the_checkpoint_before_stays(
+    workshop, undisturbed, run
+):
+    place = Place(12, f"half-way in write {FILE}", 4)
+    ending = stop(workshop, run, place, [signal.SIGINT, signal.SIGTERM])
+    assert ending.code == STOPPED
+    assert "stopped at once; the same command goes on from" in ending.messages
+    assert newest(run).name == "step-00000008"
+    assert not list(run.rglob("*.partial"))
+    after = ending.places[ending.places.index(place) + 1 :]
+    assert {each.point.split()[0] for each in after} <= {
+        "close", "remove", "remove_empty_folder", "sync_folder", "rename"
+    }  # fmt: skip
+    assert send(workshop.words(run), run).code == 0
+    assert list_differences(undisturbed[0], run) == []
+
+
+@pytest.mark.parametrize(
+    ("place", "budget"),
+    [
+        (Place(0, "measuring the machine", 0), "--steps 30"),
+        (Place(1, "before a step", 0), "--minutes 0.05"),
+        (Place(3, "before a micro-batch", 1), "--minutes 0.05"),
+        (Place(0, "sync run/settings.json.partial", 0), "--steps 30"),
+    ],
+)
+@pytest.mark.parametrize("number", STOP_SIGNALS)
+def test_before_the_first_step_it_ends_where_it_is(workshop, run, place, budget, number):
+    ending = send([*workshop.words(run, budget), "--json"], run, {place: [number]})
+    assert ending.code == STOPPED
+    assert ending.places[-1].step == place.step
+    assert ending.messages.splitlines()[-1] == (
+        "bertkit: stopped before the first checkpoint; the same command begins again"
+    )
+    names = {path.name for path in run.iterdir()} if run.exists() else set()
+    assert names <= {".lock", "settings.json"}
+
+
+def test_a_run_that_is_being_taken_up_ends_where_it_is(workshop, undisturbed, run):
+    stop(workshop, run, Place(10, "before the update", 0), [signal.SIGTERM])
+    ending = stop(workshop, run, Place(0, "rename run/log.jsonl.partial", 0), [signal.SIGTERM])
+    assert ending.code == STOPPED
+    assert f"goes on from {newest(run)}" in " ".join(ending.messages.split())
+    assert newest(run).name == "step-00000010"
+    assert send(workshop.words(run), run).code == 0
+    assert list_differences(undisturbed[0], run) == []
+
+
+def test_a_terminal_that_interrupts_a_process_of_its_own(workshop, run):
+    """Without fork server and watch: what a user's Ctrl-C does."""
+    words = workshop.words(run, "--steps 1000000")
+    with subprocess.Popen(
+        [sys.executable, "-m", "bertkit", *words, "--json"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as process:
+        deadline = time.monotonic() + 60
+        while process.poll() is None and not run.joinpath("checkpoints").exists():
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        os.killpg(process.pid, signal.SIGINT)
+        shown, errors = process.communicate(timeout=60)
+    assert process.returncode == STOPPED, errors
+    assert shown == ""
+    last = errors.splitlines()[-1]
+    assert last.startswith("bertkit: stopped after step ")
+    assert last.endswith(" of 1,000,000 with a checkpoint; the same command goes on from there")
+    assert newest(run).name == f"step-{int(last.split()[4].replace(',', '')):08}"

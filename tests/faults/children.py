@@ -15,7 +15,8 @@ from bertkit.training.log import CLOCK_FIELDS, read_log
 
 TIMEOUT_SECONDS = 120
 PROCESSES = multiprocessing.get_context("forkserver")
-# torch._dynamo: the first optimiser that is built imports it, and that takes seconds.
+# torch._dynamo: the first optimiser that is built imports it, and that takes seconds; pandas, which
+# needn't be there: pyarrow's first array does.
 PROCESSES.set_forkserver_preload(
     [
         "pytest",
@@ -23,6 +24,11 @@ PROCESSES.set_forkserver_preload(
         "torch.utils.tensorboard",
         "bertkit.recipes.pretrain.run",
         "bertkit.cli.pretrain",
+        "bertkit.cli.main",
+        "bertkit.cli.prepare",
+        "bertkit.recipes.prepare.run",
+        "pyarrow.parquet",
+        "pandas",
     ]
 )
 

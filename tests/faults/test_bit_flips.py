@@ -27,6 +27,8 @@ from bertkit.checkpoints.run_folder import list_checkpoints, verify_checkpoint
 from bertkit.data import shards as shards_module
 from bertkit.data.mapped_array import MappedArray
 from bertkit.data.shards import MANIFEST, PLAN, SHARDS_FOLDER, TOKEN_COUNTS, ShardSet
+from bertkit.inference.description import describe
+from bertkit.inference.loading import TOKENIZER_FILES, LoadedModel
 from bertkit.recipes.prepare import run as prepare_module
 from bertkit.recipes.prepare.plan import check_output, make_plan
 from bertkit.recipes.prepare.run import prepare
@@ -41,6 +43,8 @@ SEED = int(os.environ.get("BERTKIT_FAULT_SEED", "0"))
 NUM_FLIPS = int(os.environ.get("BERTKIT_NUM_FLIPS", "10000"))
 HEADER_BYTES = 512
 SETTINGS = PrepareSettings(held_out=0.1)
+DESCRIBED = ("config.json", "run_state.json", "model.safetensors")
+LOADED = ("config.json", "model.safetensors", *TOKENIZER_FILES)
 
 
 @dataclass(frozen=True)
@@ -111,6 +115,8 @@ def find_in_run(folder: Path) -> list[Target]:
         Target(folder / "settings.json", Run(folder).read_record),
         Target(folder / "log.jsonl", partial(read_log, folder / "log.jsonl")),
         *(Target(path, Run(folder).newest_state) for path in sorted(newest.iterdir())),
+        *(Target(newest / name, partial(describe, folder)) for name in DESCRIBED),
+        *(Target(newest / name, partial(LoadedModel.load, folder, "cpu")) for name in LOADED),
         *(Target(path, partial(verify_checkpoint, older)) for path in sorted(older.iterdir())),
     ]
 

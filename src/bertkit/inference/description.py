@@ -58,7 +58,7 @@ def describe(path: str | Path) -> ModelDescription:
         CheckpointError: its config isn't one of a BERT.
         DamagedFileError: a file was cut short or altered.
     """
-    folder = find_model_folder(Path(path), reading=(CONFIG_FILE, STATE_FILE))
+    folder = find_model_folder(Path(path), reading=(CONFIG_FILE, STATE_FILE, WEIGHTS_FILE))
     values = read_config(folder)
     config = BertConfig.from_dict(values, folder)
     architecture = _read_architecture(values, folder)

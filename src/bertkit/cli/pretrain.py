@@ -9,6 +9,7 @@ from cyclopts import Parameter
 
 from bertkit.base.errors import SettingsError
 from bertkit.recipes.pretrain.settings import PretrainSettings
+from bertkit.training.signals import stop_at_once
 
 
 def pretrain(
@@ -42,7 +43,8 @@ def pretrain(
         return
     if output is None:
         raise SettingsError("--output is missing: name the folder for the run")
-    from bertkit.recipes.pretrain.run import pretrain as run
+    with stop_at_once(lambda: "stopped while it was loading; the same command begins again"):
+        from bertkit.recipes.pretrain.run import pretrain as run
 
     result = run(data, output, settings)
     if json:

@@ -6,13 +6,17 @@ The differences are those that docs/guide/tokenizer.md lists, and this test read
 import re
 import sys
 import unicodedata
+from importlib.util import find_spec
 from itertools import product
 from pathlib import Path
 
 import pytest
 from transformers.models.bert.tokenization_bert_legacy import BasicTokenizer
 
+from bertkit.tokenization.engine import SPECIAL_TOKENS
+from bertkit.tokenization.fast import find_fast_encoder
 from bertkit.tokenization.settings import TokenizerSettings
+from bertkit.tokenization.tokenizer import Tokenizer
 from bertkit.tokenization.word_counts import WordSplitter
 
 GUIDE = Path(__file__).resolve().parents[2] / "docs" / "guide" / "tokenizer.md"
@@ -89,6 +93,25 @@ def test_every_code_point_but_those_listed_is_split_as_google_does(
     expected = expected_differences(lowercase=lowercase, strip_accents=strip_accents)
     assert show(found - expected) == []
     assert show(expected - found) == []
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(find_spec("nanotoken") is None, reason="nanotoken isn't installed")
+@pytest.mark.parametrize("is_cased", [False, True])
+def test_every_code_point_is_cut_by_nanotoken_as_by_the_engine(is_cased: bool) -> None:
+    settings = TokenizerSettings(lowercase=not is_cased, strip_accents=not is_cased)
+    entries = [x for x in CHARACTERS if x.isprintable() and x != " "]
+    vocabulary = [*SPECIAL_TOKENS, *entries, *(f"##{x}" for x in entries)]
+    tokenizer = Tokenizer(vocabulary, settings)
+    encode = find_fast_encoder(tokenizer._engine)
+    assert encode is not None
+    for form in (ALONE, WITHIN_WORD):
+        texts = [
+            " ".join(form.format(x) for x in CHARACTERS[start : start + BLOCK_SIZE])
+            for start in range(0, len(CHARACTERS), BLOCK_SIZE)
+        ]
+        encodings = tokenizer._engine.encode_batch_fast(texts, add_special_tokens=False)
+        assert encode(texts).to_lists() == [encoding.ids for encoding in encodings]
 
 
 @pytest.mark.slow

@@ -1,7 +1,7 @@
 """The tokenizer: text to token ids and back."""
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
@@ -31,6 +31,7 @@ from bertkit.tokenization.engine import (
     build_engine,
     run_engine,
 )
+from bertkit.tokenization.fast import find_fast_encoder
 from bertkit.tokenization.folder import check_vocabulary, read_folder, write_folder
 from bertkit.tokenization.segments import Pieces, cut_segments, find_segments
 from bertkit.tokenization.settings import UNCASED, TokenizerSettings
@@ -102,6 +103,10 @@ class Tokenizer:
         """For each id, whether it continues a word; shape [vocab_size]."""
         marks = [token.startswith(CONTINUATION) and len(token) > 2 for token in self.vocabulary]
         return np.array(marks, dtype=np.bool_)
+
+    @cached_property
+    def _fast_encoder(self) -> Callable[[Sequence[str]], Pieces] | None:
+        return find_fast_encoder(self._engine)
 
     @cached_property
     def _mask_engine(self) -> Engine:
@@ -190,6 +195,8 @@ class Tokenizer:
 
         It pays from some thousand characters in all; a mebibyte is best.
         """
+        if self._fast_encoder is not None:
+            return self._fast_encoder(texts)
         return cut_segments(find_segments(texts), self._known_chunks)
 
     def decode(self, ids: Iterable[int]) -> str:

@@ -9,6 +9,7 @@ Source: Sennrich et al. 2016, "Neural Machine Translation of Rare Words with Sub
 """
 
 import heapq
+from array import array
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from itertools import pairwise
@@ -114,7 +115,8 @@ class Merges:
         self._words: list[list[str]] = []
         self._word_counts: list[int] = []
         self._pair_counts: defaultdict[Pair, int] = defaultdict(int)
-        self._words_of_pair: defaultdict[Pair, set[int]] = defaultdict(set)
+        # A word may be noted twice, or hold the pair no longer; arrays are a fraction of sets.
+        self._words_of_pair: defaultdict[Pair, array[int]] = defaultdict(lambda: array("I"))
         for word, count in counts.items():
             if len(word) > 1 and letters.issuperset(word):
                 self._add_word([word[0], *(CONTINUATION + letter for letter in word[1:])], count)
@@ -136,14 +138,14 @@ class Merges:
     def _add_word(self, pieces: list[str], count: int) -> None:
         for pair in pairwise(pieces):
             self._pair_counts[pair] += count
-            self._words_of_pair[pair].add(len(self._words))
+            self._words_of_pair[pair].append(len(self._words))
         self._words.append(pieces)
         self._word_counts.append(count)
 
     def _merge(self, pair: Pair) -> str:
         piece = pair[0] + pair[1].removeprefix(CONTINUATION)
         changes: defaultdict[Pair, int] = defaultdict(int)
-        for index in self._words_of_pair.pop(pair):
+        for index in dict.fromkeys(self._words_of_pair.pop(pair)):
             before, count = self._words[index], self._word_counts[index]
             after = merge_pieces(before, pair, piece)
             self._words[index] = after
@@ -151,7 +153,8 @@ class Merges:
                 changes[old] -= count
             for new in pairwise(after):
                 changes[new] += count
-                self._words_of_pair[new].add(index)
+                if piece in new:
+                    self._words_of_pair[new].append(index)
         for changed, change in changes.items():
             self._pair_counts[changed] += change
             if change > 0:

@@ -1,0 +1,104 @@
+import os
+import tracemalloc
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+
+from bertkit.tokenization import fast
+from bertkit.tokenization.engine import SPECIAL_TOKENS
+from bertkit.tokenization.segments import Pieces, cut_segments, find_segments
+from bertkit.tokenization.settings import VocabularySettings
+from bertkit.tokenization.tokenizer import Tokenizer
+from bertkit.tokenization.training import train_vocabulary
+
+TEXTS = [
+    "The cat, the “dog”.",
+    "",
+    "  a\nb  ",
+    "\n",
+    "end",
+    "naïve—cafe\u0301 中文",
+    "a\ud800b the",
+]
+HOSTILE = [
+    "a",
+    "\u0301",
+    ".",
+    "中",
+    " ",
+    "a ",
+    "\0",
+    "\x0b",
+    "\n",
+    "\ud800",
+    "[SEP]",
+    "\ufdfa",
+    "“",
+]
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> Tokenizer:
+    return Tokenizer(train_vocabulary([*TEXTS, "[SEP]"], VocabularySettings(min_frequency=1)))
+
+
+@pytest.fixture(params=["table", "nanotoken"])
+def cut(request: Any, tokenizer: Tokenizer) -> Callable[[Sequence[str]], Pieces]:
+    if request.param == "table":
+        return lambda texts: cut_segments(find_segments(texts), tokenizer._known_chunks)
+    encoder = fast.find_fast_encoder(tokenizer._engine)
+    if encoder is None:
+        pytest.skip("nanotoken isn't installed")
+    return encoder
+
+
+def test_each_distinct_stretch_is_found_with_its_place() -> None:
+    found = find_segments(["the cat, the", "", "dog "])
+    assert [found.distinct[number] for number in found.numbers] == [
+        *("the", "cat", ",", "the", "\n", "\n", "dog"),
+    ]
+    assert found.ends.tolist() == [4, 5, 7]
+
+
+@pytest.mark.parametrize("texts", [[], [""], ["", ""], TEXTS, TEXTS[::-1], [" ".join(TEXTS)]])
+def test_arrays_are_what_the_engine_gives(tokenizer, cut, texts) -> None:
+    pieces = cut(texts)
+    assert pieces.to_lists() == [tokenizer.encode(text).ids[1:-1] for text in texts]
+    assert pieces.ids.dtype == "uint32"
+    assert len(pieces.ends) == len(texts)
+
+
+@pytest.mark.parametrize("unit", HOSTILE, ids=ascii)
+def test_hostile_text_is_cut_as_any_other(tokenizer, cut, unit) -> None:
+    text = unit * (100_000 // len(unit))
+    assert cut([text, "the", text]).to_lists() == tokenizer.piece_ids([text, "the", text])
+
+
+def test_random_bytes_are_cut_as_any_other(tokenizer, cut) -> None:
+    texts = [os.urandom(50_000).decode(code, "replace") for code in ("utf-8", "latin-1", "utf-16")]
+    assert cut(texts).to_lists() == [tokenizer.encode(text).ids[1:-1] for text in texts]
+
+
+def test_another_version_of_the_fast_encoder_isnt_used(tokenizer, monkeypatch) -> None:
+    monkeypatch.setattr(fast, "version", lambda _: "0.1.1")
+    assert fast.find_fast_encoder(tokenizer._engine) is None
+    monkeypatch.undo()
+    monkeypatch.setattr(fast, "version", missing)
+    assert fast.find_fast_encoder(tokenizer._engine) is None
+    assert Tokenizer(SPECIAL_TOKENS).piece_arrays(["a"]).to_lists() == [[1]]
+
+
+def missing(name: str) -> str:
+    raise fast.PackageNotFoundError(name)
+
+
+def test_memory_is_a_small_multiple_of_the_text() -> None:
+    text = "word, and another " * 100_000
+    tracemalloc.start()
+    try:
+        find_segments([text])
+        _, peak_bytes = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak_bytes < 12 * len(text)

@@ -45,7 +45,7 @@ class VocabularySettings(TokenizerSettings):
     max_distinct_words: int = Field(
         1_000_000,
         ge=2,
-        description="Distinct words to count at a time, 1 to 2 kB each; beyond, the rarest are"
+        description="Distinct words to count at a time, up to 1 kB each; beyond, the rarest are"
         " forgotten.",
     )
 

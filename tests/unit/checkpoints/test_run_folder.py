@@ -1,0 +1,81 @@
+"""A checkpoint is what its manifest says, or isn't read."""
+
+from pathlib import Path
+
+import pytest
+
+from bertkit.base.errors import DamagedFileError, MissingFileError
+from bertkit.base.sealed import read_sealed_json, write_sealed_json
+from bertkit.checkpoints.run_folder import (
+    checkpoint_path,
+    find_model_folder,
+    seal_checkpoint,
+    verify_checkpoint,
+)
+
+
+@pytest.fixture
+def checkpoint(tmp_path: Path) -> Path:
+    folder = checkpoint_path(tmp_path, 7)
+    folder.mkdir(parents=True)
+    (folder / "config.json").write_text("{}")
+    (folder / "weights").write_bytes(b"many" * 1000)
+    seal_checkpoint(folder, 7)
+    return folder
+
+
+def test_what_was_sealed_is_verified(checkpoint: Path) -> None:
+    manifest = verify_checkpoint(checkpoint)
+    assert (manifest.step, sorted(manifest.files)) == (7, ["config.json", "weights"])
+
+
+def test_damage_is_found_where_it_is_read(checkpoint: Path) -> None:
+    (checkpoint / "weights").write_bytes(b"some" + b"many" * 999)
+    with pytest.raises(DamagedFileError, match="weights is damaged between bytes 0 and 1,048,576"):
+        verify_checkpoint(checkpoint)
+    assert find_model_folder(checkpoint, reading=["config.json"]) == checkpoint
+    with pytest.raises(DamagedFileError, match="weights is damaged"):
+        find_model_folder(checkpoint.parents[1], reading=["weights"])
+
+
+def test_a_runs_checkpoint_without_its_manifest_isnt_read(checkpoint: Path, tmp_path: Path) -> None:
+    (checkpoint / "manifest.json").unlink()
+    with pytest.raises(MissingFileError, match=r"manifest\.json doesn't exist"):
+        find_model_folder(checkpoint, reading=[])
+    copy = checkpoint.rename(tmp_path / "exported")
+    assert find_model_folder(copy, reading=["config.json"]) == copy
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("format_version", 1, r"format_version: Input should be 2 \(got 1\)"),
+        ("step", "7", "step: Input should be a valid integer"),
+        ("files", {"../weights": None}, r"files\.\.\./weights"),
+    ],
+)
+def test_a_manifest_of_another_kind_is_refused(
+    checkpoint: Path, key: str, value: object, message: str
+) -> None:
+    path = checkpoint / "manifest.json"
+    write_sealed_json(path, {**read_sealed_json(path), key: value})
+    with pytest.raises(
+        DamagedFileError, match=rf"isn't a checkpoint's manifest: {message}"
+    ) as caught:
+        verify_checkpoint(checkpoint)
+    assert len(str(caught.value).splitlines()) == 1
+
+
+def test_a_manifest_never_leads_out_of_its_folder(checkpoint: Path) -> None:
+    path = checkpoint / "manifest.json"
+    content = read_sealed_json(path)
+    content["files"]["../weights"] = content["files"]["weights"]
+    write_sealed_json(path, content)
+    with pytest.raises(DamagedFileError, match="names a file outside its folder"):
+        verify_checkpoint(checkpoint)
+
+
+def test_a_manifest_of_an_older_version_is_said_to_be_one(checkpoint: Path) -> None:
+    (checkpoint / "manifest.json").write_text('{"format_version": 1, "step": 7, "files": {}}\n')
+    with pytest.raises(DamagedFileError, match=r"manifest\.json.*written by an older bertkit"):
+        verify_checkpoint(checkpoint)

@@ -73,7 +73,7 @@ def catch_stop_signals() -> Iterator[StopRequest]:
 
 @contextmanager
 def stop_at_once(describe: Callable[[], str]) -> Iterator[None]:
-    """Take SIGTERM as Ctrl-C, and let either end the block where it is.
+    """Let SIGTERM or Ctrl-C end the block where it is.
 
     In a thread other than the main one neither arrives.
 
@@ -86,10 +86,11 @@ def stop_at_once(describe: Callable[[], str]) -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    before = {each: signal.signal(each, signal.default_int_handler) for each in STOP_SIGNALS}
     try:
         yield
     except KeyboardInterrupt:
         raise StoppedError(describe()) from None
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for each, handler in before.items():
+            signal.signal(each, handler)

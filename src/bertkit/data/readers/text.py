@@ -21,18 +21,17 @@ def read_documents(
     lines: list[str] = []
     size, number, is_cut = 0, 0, False
     for line in read_lines(source, report):
-        group = f"{source.name}#{number}"
         if line.text:
             lines.append(line.text)
             size += len(line.text)
             if size > DOCUMENT_LIMIT_CHARACTERS:
                 if not is_cut:
                     report.add("long-document", line.place)
-                yield Document(tuple(lines), group)
+                yield Document(tuple(lines), f"{source.name}#{number}")
                 lines, size, is_cut = [], 0, True
         elif lines or is_cut:
             if lines:
-                yield Document(tuple(lines), group)
+                yield Document(tuple(lines), f"{source.name}#{number}")
             lines, size, number, is_cut = [], 0, number + 1, False
     if lines:
         yield Document(tuple(lines), f"{source.name}#{number}")

@@ -1,8 +1,11 @@
 """A power cut after any operation, whatever of it reached the disk: the next start goes on."""
 
+import os
 import shutil
+import signal
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -19,7 +22,7 @@ from tests.faults.disk import (
 from tests.unit.training import jobs
 
 from bertkit.base import files, storage
-from bertkit.base.errors import BertkitError
+from bertkit.base.errors import BertkitError, StoppedError
 from bertkit.checkpoints import run_folder
 from bertkit.checkpoints.run_folder import CHECKPOINTS, list_checkpoints
 from bertkit.training import log as log_module
@@ -53,43 +56,59 @@ class Story:
     Attributes:
         root: the folder that stands for the disk.
         recorder: what was done.
-        finished: number of operations done and step, each time a checkpoint was finished.
-        checkpoints: step → the files of its checkpoint.
+        checkpoints: steps and files, in the order in which they were made.
+        finished: number of operations and of checkpoints done, each time one was finished.
         rows: the finished log.
     """
 
     root: Path
     recorder: Recorder
+    checkpoints: list[tuple[int, Tree]] = field(default_factory=list)
     finished: list[tuple[int, int]] = field(default_factory=list)
-    checkpoints: dict[int, Tree] = field(default_factory=dict)
     rows: list[dict] = field(default_factory=list)
 
     def note_checkpoints(self) -> None:
         """Remember all that there are now."""
         for path in list_checkpoints(self.root / "run"):
-            self.checkpoints.setdefault(step_of(path), read_tree(path))
+            checkpoint = (step_of(path), read_tree(path))
+            if checkpoint not in self.checkpoints:
+                self.checkpoints.append(checkpoint)
 
-    def promised_step(self, num_done: int) -> int:
-        """The newest checkpoint that was finished by then; 0 for none."""
-        return max((step for count, step in self.finished if count <= num_done), default=0)
+    def promise(self, num_done: int) -> int:
+        """How many of the checkpoints were finished by then."""
+        return max((number for count, number in self.finished if count <= num_done), default=0)
 
 
 def step_of(checkpoint: Path) -> int:
     return int(checkpoint.name.removeprefix("step-"))
 
 
-def train(folder: Path) -> None:
-    """Begin or go on, as the recipe does."""
+def train(folder: Path, *, stop_at_evaluation: int | None = None) -> None:
+    """Begin or go on, as the recipe does; SIGTERM may come in an evaluation."""
     run = Run(folder)
     with run.locked():
         run.read_record()
         state = run.newest_state()
         job = jobs.build_job(SETTINGS, dropout=0.3)
+        if stop_at_evaluation is not None:
+            job = replace(job, evaluate=stopping(job.evaluate, stop_at_evaluation))
         if state.step:
             jobs.load_weights(job, run, state)
         run.write_record(RECORD)
-        if state.step < NUM_STEPS:
+        if state.evaluated_step != NUM_STEPS:
             fit(job, SETTINGS, run=run, state=state, num_steps=NUM_STEPS, machine=MACHINE)
+
+
+def stopping(evaluate: Callable[[], dict], stop_at: int) -> Callable[[], dict]:
+    """An evaluation that asks its process to stop when it is called for the so-manieth time."""
+    numbers = count(1)
+
+    def evaluate_or_stop() -> dict:
+        if next(numbers) == stop_at:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return evaluate()
+
+    return evaluate_or_stop
 
 
 def tell(
@@ -97,6 +116,7 @@ def tell(
     monkeypatch: pytest.MonkeyPatch,
     *,
     killed_after: Sequence[tuple[str, str]] = (),
+    stop_at_evaluation: int | None = None,
     bug: Bug | None = None,
 ) -> Story:
     """Train on a recorded disk; the process is killed after some operations, and started anew."""
@@ -108,8 +128,8 @@ def tell(
 
         def save_and_note(run: Run, state: RunState, *rest: object) -> Path:
             path = save(run, state, *rest)
-            story.finished.append((len(story.recorder.operations), state.step))
             story.note_checkpoints()
+            story.finished.append((len(story.recorder.operations), len(story.checkpoints)))
             return path
 
         patches.setattr(Run, "save", save_and_note)
@@ -121,6 +141,9 @@ def tell(
                 train(root / "run")
             story.recorder.restart()
             story.note_checkpoints()
+        if stop_at_evaluation is not None:
+            with pytest.raises(StoppedError):
+                train(root / "run", stop_at_evaluation=stop_at_evaluation)
         train(root / "run")
     story.rows = rows_without_clock(root / "run" / LOG_FILE)
     return story
@@ -141,21 +164,23 @@ def check_state(story: Story, num_done: int, tree: Tree, folder: Path) -> int:
     with run.locked():
         record, state = run.read_record(), run.newest_state()
         assert record in (RECORD, None)
-        assert state.step >= story.promised_step(num_done)
-        if state.step:
-            assert record is not None
-            newest = list_checkpoints(run.folder)[-1]
-            assert read_tree(newest) == story.checkpoints[state.step]
+        found = [(step_of(path), read_tree(path)) for path in list_checkpoints(run.folder)]
+        number = story.checkpoints.index(found[-1]) + 1 if found else 0
+        assert number >= story.promise(num_done)
+        assert state.step == (found[-1][0] if found else 0)
+        assert record is not None or not found
         run.write_record(RECORD)
-        with log_module.RunLog(run.log_path, state.step):
+        is_evaluated = state.evaluated_step == state.step
+        with log_module.RunLog(run.log_path, state.step, is_evaluated=is_evaluated):
             pass
-    expected = [row for row in story.rows if 0 < state.step >= row["step"]]
-    assert rows_without_clock(run.log_path) == expected
+    steps = {"eval": state.step if is_evaluated else state.step - 1}
+    expected = [row for row in story.rows if row["step"] <= steps.get(row["event"], state.step)]
+    assert rows_without_clock(run.log_path) == (expected if state.step else [])
     check_litter(run.folder, story.checkpoints)
     return state.step
 
 
-def check_litter(run: Path, checkpoints: dict[int, Tree]) -> None:
+def check_litter(run: Path, checkpoints: list[tuple[int, Tree]]) -> None:
     """Nothing is there that a run without a crash doesn't have."""
     own = {RECORD_FILE, LOG_FILE, LOCK_FILE, CHECKPOINTS}
     assert {path.name for path in run.iterdir()} <= own
@@ -164,13 +189,16 @@ def check_litter(run: Path, checkpoints: dict[int, Tree]) -> None:
     if (run / CHECKPOINTS).exists():
         assert set((run / CHECKPOINTS).iterdir()) == set(kept)
     for path in kept:
-        assert read_tree(path) == checkpoints[step_of(path)]
+        assert (step_of(path), read_tree(path)) in checkpoints
 
 
-def enumerate_states(story: Story, tmp_path: Path) -> Iterator[int]:
+def enumerate_states(story: Story, tmp_path: Path, *, since: int = 0) -> Iterator[int]:
+    """Check all states after at least so many operations."""
     folder = tmp_path / "found"
     operations = story.recorder.operations
-    for num_done, tree in list_outcomes(operations, story.root, promise=story.promised_step):
+    for num_done, tree in list_outcomes(operations, story.root, promise=story.promise):
+        if num_done < since:
+            continue
         try:
             yield check_state(story, num_done, tree, folder)
         except (AssertionError, BertkitError) as error:
@@ -183,7 +211,8 @@ def enumerate_states(story: Story, tmp_path: Path) -> Iterator[int]:
 def test_after_any_power_cut_the_newest_whole_checkpoint_loads(tmp_path, monkeypatch):
     story = tell(tmp_path, monkeypatch)
     steps = list(enumerate_states(story, tmp_path))
-    assert [step for _, step in story.finished] == [3, 6, 9, 12, 14]
+    assert [step for step, _ in story.checkpoints] == [3, 6, 9, 12, 14]
+    assert [number for _, number in story.finished] == [1, 2, 3, 4, 5]
     assert set(steps) == {0, 3, 6, 9, 12, 14}
     assert len(steps) > 200
 
@@ -203,23 +232,29 @@ KILLS = [
 def test_nor_does_a_power_cut_after_processes_that_were_killed_lose_one(tmp_path, monkeypatch):
     story = tell(tmp_path, monkeypatch, killed_after=KILLS)
     steps = list(enumerate_states(story, tmp_path))
-    assert [step for _, step in story.finished] == [3, 9, 12, 14]
+    assert [step for step, _ in story.checkpoints] == [3, 6, 9, 12, 14]
+    assert [number for _, number in story.finished] == [1, 3, 4, 5]
     assert set(steps) == {0, 3, 6, 9, 12, 14}
     assert len(steps) > 200
 
 
+def test_nor_does_one_while_the_last_checkpoint_is_saved_again(tmp_path, monkeypatch):
+    """A run that is stopped in its last evaluation saves that step twice, without and with it."""
+    story = tell(tmp_path, monkeypatch, stop_at_evaluation=5)
+    assert [step for step, _ in story.checkpoints] == [3, 6, 9, 12, 14, 14]
+    assert set(enumerate_states(story, tmp_path, since=story.finished[-2][0])) == {14}
+
+
 def test_from_what_a_power_cut_left_training_goes_on_to_the_same_bits(tmp_path, monkeypatch):
     story = tell(tmp_path, monkeypatch)
-    outcomes = list(
-        list_outcomes(story.recorder.operations, story.root, promise=story.promised_step)
-    )
+    outcomes = list(list_outcomes(story.recorder.operations, story.root, promise=story.promise))
     for number, (_, tree) in enumerate(outcomes[::20]):
         write_tree(tree, tmp_path / str(number))
         run = tmp_path / str(number) / "run"
         train(run)
         last = read_tree(list_checkpoints(run)[-1])
         for name in ("model.safetensors", "optimizer.safetensors"):
-            assert last[name] == story.checkpoints[NUM_STEPS][name]
+            assert last[name] == story.checkpoints[-1][1][name]
         assert rows_without_clock(run / LOG_FILE) == story.rows
         assert len(list_checkpoints(run)) == SETTINGS.keep
 

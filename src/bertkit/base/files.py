@@ -254,22 +254,22 @@ def _remove_tree(path: Path) -> None:
 
 
 def remove_litter(folder: Path) -> None:
-    """Remove what a crash left unfinished in a folder that only this module writes into.
+    """Clean a folder that only this module writes into of what a crash left.
 
-    A folder that was about to be replaced is put back, unless its replacement is there.
+    What was unfinished is removed; a folder that was about to be replaced is put back, or removed
+    where the new one is there.
 
     Raises:
-        StorageError: it can't be removed.
+        StorageError: the disk refused.
     """
-    for replaced in sorted(folder.glob(f"*{REPLACED_SUFFIX}")):
-        with storage_errors(replaced, "put back"):
-            _put_back(replaced, replaced.with_suffix(""))
-        remove_folder(replaced)
-    litter = sorted(folder.glob(f"*{TEMPORARY_SUFFIX}"))
-    if litter:  # a process may have been killed before it synced the rename that made it litter
-        with storage_errors(folder, "read"):
+    replaced = sorted(folder.glob(f"*{REPLACED_SUFFIX}"))
+    with storage_errors(folder, "cleaned"):
+        for path in replaced:
+            _put_back(path, path.with_suffix(""))
+        litter = sorted(folder.glob(f"*{TEMPORARY_SUFFIX}"))
+        if litter:  # a process may have been killed before it synced the rename that made it so
             storage.sync_folder(folder)
-    for path in litter:
+    for path in [*litter, *replaced]:
         remove_folder(path)
 
 

@@ -18,8 +18,10 @@ from bertkit.base.files import (
     FileRecord,
     durable_file,
     durable_folder,
+    make_folder,
     read_json,
     read_text,
+    remove_folder,
     remove_litter,
     verify_file,
     write_file,
@@ -271,6 +273,73 @@ def test_a_folder_that_a_crash_left_aside_is_put_back(tmp_path):
         raise RuntimeError("a second failure")
     assert list_names(target) == ["a"]
     assert list_names(tmp_path) == ["checkpoint"]
+
+
+def test_cleaning_puts_back_what_no_new_folder_came_for_and_removes_the_rest(tmp_path):
+    for name in ("a.partial", "a.replaced", "b", "b.replaced", "b.replaced.partial", "c"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / name).write_bytes(b"1")
+    (tmp_path / "d.partial").write_bytes(b"1")
+    remove_litter(tmp_path)
+    assert {path.name: list_names(path) for path in tmp_path.iterdir()} == {
+        "a": ["a.replaced"],
+        "b": ["b"],
+        "c": ["c"],
+    }
+    remove_litter(tmp_path / "nowhere")
+
+
+def test_a_folder_loses_its_name_before_its_content(tmp_path, monkeypatch):
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (folder / "a").write_bytes(b"1")
+    (folder / "link").symlink_to(tmp_path / "elsewhere")
+    monkeypatch.setattr(storage, "remove_empty_folder", refuse)
+    with pytest.raises(StorageError, match=r"folder can't be removed: No space left"):
+        remove_folder(folder)
+    assert list_names(tmp_path) == ["folder.partial"]
+    monkeypatch.undo()
+    folder.write_bytes(b"a file by now")
+    remove_folder(folder)
+    remove_folder(folder)
+    assert list_names(tmp_path) == []
+
+
+def test_a_folder_is_made_with_those_above_it_and_each_is_synced(tmp_path, monkeypatch):
+    synced = []
+    monkeypatch.setattr(storage, "sync_folder", synced.append)
+    make_folder(tmp_path / "a" / "b")
+    make_folder(tmp_path / "a" / "b")
+    assert synced == [tmp_path, tmp_path / "a"]
+    (tmp_path / "file").write_bytes(b"")
+    for path in (tmp_path / "file", tmp_path / "file" / "below"):
+        with pytest.raises(StorageError, match=r"can't be made: (File exists|Not a directory)"):
+            make_folder(path)
+
+
+def test_a_folder_that_another_process_makes_meanwhile_is_taken(tmp_path, monkeypatch):
+    def make_twice(path: Path) -> None:
+        path.mkdir()
+        path.mkdir()
+
+    monkeypatch.setattr(storage, "make_folder", make_twice)
+    make_folder(tmp_path / "a")
+    assert list_names(tmp_path) == ["a"]
+
+
+def test_small_pieces_are_gathered_and_large_ones_written_at_once(tmp_path, monkeypatch):
+    sizes = []
+    write = storage.write
+    monkeypatch.setattr(
+        storage, "write", lambda opened, data: (sizes.append(len(data)), write(opened, data))[1]
+    )
+    pieces = [b"a" * 10, b"b" * 20, b"c" * (3 * CHUNK_BYTES), b"d"]
+    with durable_file(tmp_path / "a") as file:
+        for piece in pieces:
+            file.write(piece)
+    assert sizes == [30, 3 * CHUNK_BYTES, 1]
+    assert (tmp_path / "a").read_bytes() == b"".join(pieces)
+    verify_file(tmp_path / "a", file.record())
 
 
 def test_a_folder_that_a_link_leads_to_is_replaced_and_the_link_stays(tmp_path):

@@ -45,10 +45,10 @@ def test_each_file_that_is_read_is_verified_once(tmp_path, verified, load, files
     assert verified == Counter(files)
 
 
-def test_describing_a_run_verifies_no_weights(tmp_path, verified):
+def test_describing_a_run_verifies_the_weights_whose_header_it_reads(tmp_path, verified):
     save_run(tmp_path)
     assert describe(tmp_path).training["steps"] == 3
-    assert verified == Counter(["config.json", "run_state.json"])
+    assert verified == Counter(["config.json", "run_state.json", "model.safetensors"])
 
 
 @pytest.mark.parametrize("name", sorted(MODEL_FILES | TOKENIZER_FILES))

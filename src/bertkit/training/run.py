@@ -32,6 +32,7 @@ from bertkit.checkpoints.run_folder import (
     seal_checkpoint,
     verify_checkpoint,
 )
+from bertkit.training.dump import DUMPS
 from bertkit.training.optimizer import load_optimizer_tensors, optimizer_tensors
 from bertkit.training.settings import BUDGET_FIELDS, MAY_CHANGE
 
@@ -116,7 +117,8 @@ class Run:
             StorageError: the disk refused.
         """
         with hold_folder(self.folder, "training in"):
-            remove_litter(self.folder / CHECKPOINTS)
+            for name in (CHECKPOINTS, DUMPS):
+                remove_litter(self.folder / name)
             yield
 
     def read_record(self) -> RunRecord | None:

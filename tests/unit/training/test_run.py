@@ -39,6 +39,15 @@ def test_a_run_belongs_to_one_process_at_a_time(tmp_path):
         pass
 
 
+def test_what_a_crash_left_unfinished_goes_when_the_run_is_taken_up(tmp_path):
+    for name in ("checkpoints", "dumps"):
+        (tmp_path / name / "step-00000003.partial").mkdir(parents=True)
+        (tmp_path / name / "step-00000002").mkdir()
+    with Run(tmp_path).locked():
+        for name in ("checkpoints", "dumps"):
+            assert [path.name for path in (tmp_path / name).iterdir()] == ["step-00000002"]
+
+
 def test_a_file_is_not_a_run(tmp_path):
     (tmp_path / "run").write_text("mine")
     assert Run(tmp_path / "run").is_foreign

@@ -46,8 +46,8 @@ from bertkit.tokenization import fast
 from bertkit.tokenization.tokenizer import Tokenizer
 
 SETTINGS = PrepareSettings(held_out=0)
-BATCH_SIZES = (100, 1_000, 10_000)
-NUM_CALIBRATION_SENTENCES = 10_000
+BATCH_SIZES = (100, 1_000, 5_000)
+NUM_CALIBRATION_SENTENCES = 5_000
 Encode = Callable[[list[str]], list[list[int]]]
 
 

@@ -1,46 +1,52 @@
-"""Time of a pre-training step beside transformers, on the batches that `pretrain` builds.
+"""Time of a pre-training step beside transformers.
 
-    python benchmarks/bench_step.py --data shards/ --models tiny mini
+    python benchmarks/bench_step.py --data shards/ --models tiny mini base --cases 128 natural 512
 
-Forward, backward and AdamW in float32 with dropout 0.1, the same token ids and targets on both
-sides, interleaved, medians. transformers gets its padded batch, SDPA attention and fused AdamW, and
-projects every position on the vocabulary, as its `BertForPreTraining` does. Before timing, both
-losses are compared without dropout on one batch for the same weights. Without `--data` the text
-is Python's own documentation.
+Forward, backward and AdamW in float32 with dropout 0.1; the same weights, token ids and targets on
+each side; each side in a process of its own, a step in turns; medians. transformers gets its padded
+batch, SDPA attention and fused AdamW, projects every position on the vocabulary, as its
+`BertForPreTraining` does, and runs once as it is and once under `torch.compile`. Before timing, the
+losses without dropout are compared on a batch. The cases:
+
+- `128`, `512`: the batches that `pretrain` builds at that length, 32 or 8 sequences of it;
+- `natural`: pairs of neighbouring sentences as long as they are, sorted by length, 32 a batch.
+
+Without `--data` the text is Python's own documentation.
 """
 
 import argparse
 import json
+import os
 import platform
 import statistics
+import subprocess
+import sys
 import tempfile
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
-from torch import Tensor, nn
-from transformers import BertForPreTraining as TheirModel
-from transformers import logging as their_logging
+from safetensors.torch import save_file
+from torch import Tensor
 
-from bertkit.data.order import ExampleOrder
+from bertkit.data.order import ExampleKey, ExampleOrder, PlannedExample
 from bertkit.data.shards import ShardSet
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.heads import BertForPreTraining
 from bertkit.nn.packing import length_mask
-from bertkit.objectives.bert import PreTrainingBatch, count_operations, score
+from bertkit.objectives.batch_tensors import batch_tensors
+from bertkit.objectives.bert import PreTrainingBatch, count_operations
 from bertkit.recipes.prepare.run import prepare
 from bertkit.recipes.prepare.settings import PrepareSettings
 from bertkit.recipes.pretrain.job import build_objective
 from bertkit.recipes.pretrain.settings import PretrainSettings
 from bertkit.recipes.train_tokenizer.run import train_tokenizer
 from bertkit.recipes.train_tokenizer.settings import TrainTokenizerSettings
-from bertkit.tokenization.tokenizer import Tokenizer
-from bertkit.training.device import measure_peak
 
-BATCH_SIZE = 32
-CPU = torch.device("cpu")
+BATCH_SIZES = {"128": 32, "512": 8, "natural": 32}
+MAX_NATURAL_LENGTH = 128
+SIDES = ("bertkit", "transformers", "compiled")
 
 
 def main() -> None:
@@ -48,35 +54,29 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--data", type=Path)
     parser.add_argument("--models", nargs="+", default=["tiny", "mini"])
+    parser.add_argument("--cases", nargs="+", default=["128", "natural"], choices=BATCH_SIZES)
+    parser.add_argument("--sides", nargs="+", default=["bertkit", "transformers"], choices=SIDES)
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--output", type=Path, default=Path("benchmarks/results/step.json"))
     arguments = parser.parse_args()
-    their_logging.set_verbosity_error()
+    results = []
     with tempfile.TemporaryDirectory() as folder:
         data = arguments.data or prepare_documentation(Path(folder))
-        batches = read_batches(data, arguments.rounds)
-    results = [compare(name, batches) for name in arguments.models]
-    machine = {"torch": torch.__version__, "threads": torch.get_num_threads()}
-    machine |= {"python": platform.python_version(), "peak_gflops": measure_peak(CPU, "fp32") / 1e9}
+        for case in arguments.cases:
+            batches = build_batches(data, case, arguments.rounds + 1)
+            for model in arguments.models:
+                results.append(compare(model, case, batches, arguments.sides))
+                print(describe(results[-1]), flush=True)
+    machine = {
+        "processor": platform.processor() or platform.machine(),
+        "cores": os.cpu_count(),
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+    }
     arguments.output.parent.mkdir(parents=True, exist_ok=True)
-    arguments.output.write_text(json.dumps({"machine": machine, "results": results}, indent=1))
-    for row in results:
-        print(
-            f"{row['model']:>6}: bertkit {row['ours']:,.0f} tokens/s, transformers"
-            f" {row['theirs']:,.0f}: {row['ratio']:.2f} × ({row['ratio_low']:.2f}"
-            f"–{row['ratio_high']:.2f}); padding {row['padding']:.0%},"
-            f" {row['operations'] / machine['peak_gflops'] / 1e9:.0%} of the matrix-product peak"
-        )
-
-
-def read_batches(data: Path, count: int) -> list[PreTrainingBatch]:
-    """The first batches of a run on shards."""
-    shards, tokenizer = ShardSet.open(data), Tokenizer.load(data / "tokenizer")
-    objective = build_objective(shards.train, shards, tokenizer, PretrainSettings())
-    order = ExampleOrder([shard.num_tokens for shard in shards.train], objective.plan, seed=0)
-    return [
-        objective.batch(order.examples(number * BATCH_SIZE, BATCH_SIZE)) for number in range(count)
-    ]
+    arguments.output.write_text(
+        json.dumps({"machine": machine, "results": results}, indent=1) + "\n"
+    )
 
 
 def prepare_documentation(folder: Path) -> Path:
@@ -87,49 +87,101 @@ def prepare_documentation(folder: Path) -> Path:
     return folder / "shards"
 
 
-def compare(name: str, batches: list[PreTrainingBatch]) -> dict[str, Any]:
-    """Time both, a batch each in turn, after one batch that doesn't count."""
+def build_batches(data: Path, case: str, count: int) -> list[PreTrainingBatch]:
+    """As many batches of a case, from the training text."""
+    shards, size = ShardSet.open(data), BATCH_SIZES[case]
+    length = MAX_NATURAL_LENGTH if case == "natural" else int(case)
+    settings = PretrainSettings(max_length=length)
+    objective = build_objective(shards.train, shards, shards.load_tokenizer(), settings)
+    if case == "natural":
+        examples = natural_pairs(shards, count * size)
+    else:
+        order = ExampleOrder([part.num_tokens for part in shards.train], objective.plan, seed=0)
+        examples = order.examples(0, count * size)
+    batches = [
+        objective.batch(examples[start : start + size]) for start in range(0, len(examples), size)
+    ]
+    np.random.default_rng(0).shuffle(batches)
+    return batches
+
+
+def natural_pairs(shards: ShardSet, count: int) -> list[PlannedExample]:
+    """Pairs of neighbouring sentences drawn from the first shard, sorted by length."""
+    shard = shards.train[0]
+    offsets = shard.sentence_offsets.astype(np.int64)
+    first = np.arange(len(offsets) - 2)
+    first = first[~np.isin(first + 1, shard.document_offsets)]
+    lengths = offsets[first + 2] - offsets[first] + 3
+    first = first[lengths <= MAX_NATURAL_LENGTH]
+    first = np.random.default_rng(0).choice(first, count, replace=False)
+    first = first[np.argsort(offsets[first + 2] - offsets[first])]
+    rows = np.stack([offsets[first + shift] for shift in (0, 1, 1, 2)] + [first * 0], axis=1)
+    return [PlannedExample(ExampleKey(0, 0, index), row) for index, row in enumerate(rows)]
+
+
+def compare(
+    model: str, case: str, batches: list[PreTrainingBatch], names: list[str]
+) -> dict[str, Any]:
+    """Take a step on each batch with each side in turn; the first batch doesn't count."""
     torch.manual_seed(0)
-    ours = BertForPreTraining(BertConfig.preset(name))
+    config = BertConfig.preset(model)
+    seconds: dict[str, list[float]] = {name: [] for name in names}
+    peaks = []
     with tempfile.TemporaryDirectory() as folder:
-        ours.save_pretrained(folder)
-        theirs = TheirModel.from_pretrained(folder, attn_implementation="sdpa")
-    padded = [pad_batch(batch) for batch in batches]
-    torch.testing.assert_close(
-        our_loss_of(ours.eval(), batches[0]), theirs.eval()(**padded[0]).loss, rtol=1e-4, atol=1e-4
+        write_sides(Path(folder), config, batches)
+        sides = {name: start_side(name, folder) for name in names}
+        losses = {name: ask(side)["loss"] for name, side in sides.items()}
+        for number in range(len(batches)):
+            for name, side in sides.items():
+                answer = ask(side, number)
+                seconds[name].append(answer["seconds"])
+                if answer["peak"]:
+                    peaks.append(answer["peak"])
+        for side in sides.values():
+            side.communicate()
+    spread = max(losses.values()) - min(losses.values())
+    if spread > 1e-4 * max(losses.values()):
+        raise SystemExit(f"{model}, {case}: the losses differ: {losses}")
+    return {"model": model, "case": case, **summarise(config, batches[1:], seconds, peaks[1:])}
+
+
+def write_sides(folder: Path, config: BertConfig, batches: list[PreTrainingBatch]) -> None:
+    """Write what all sides read: weights, packed batches and padded batches."""
+    (folder / "model").mkdir()
+    BertForPreTraining(config).save_pretrained(folder / "model")
+    for number, batch in enumerate(batches):
+        save_file(batch_tensors(batch), folder / f"bertkit-{number:03d}.safetensors")
+        save_file(pad_batch(batch), folder / f"transformers-{number:03d}.safetensors")
+
+
+def start_side(name: str, folder: str) -> subprocess.Popen[str]:
+    """Begin the process of a side."""
+    return subprocess.Popen(
+        [sys.executable, Path(__file__).with_name("step_side.py"), name, folder],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={"OMP_WAIT_POLICY": "PASSIVE", **os.environ},
     )
-    steps: dict[str, Callable[[int], Tensor]] = {
-        "ours": lambda number: our_loss_of(ours, batches[number]),
-        "theirs": lambda number: theirs(**padded[number]).loss,
-    }
-    models: dict[str, nn.Module] = {"ours": ours.train(), "theirs": theirs.train()}
-    optimizers = {
-        side: torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
-        for side, model in models.items()
-    }
-    seconds: dict[str, list[float]] = {"ours": [], "theirs": []}
-    for number in range(len(batches)):
-        for side, step in steps.items():
-            started = time.perf_counter()
-            optimizers[side].zero_grad()
-            step(number).backward()  # type: ignore[no-untyped-call]
-            nn.utils.clip_grad_norm_(models[side].parameters(), 1.0)
-            optimizers[side].step()
-            seconds[side].append(time.perf_counter() - started)
-    return summarise(name, batches, seconds)
 
 
-def our_loss_of(model: BertForPreTraining, batch: PreTrainingBatch) -> Tensor:
-    """The loss of a training step."""
-    scores = score(model, batch)
-    return torch.stack(
-        [scores.losses[name] / count for name, count in batch.target_counts.items()]
-    ).sum()
+def ask(side: subprocess.Popen[str], number: int | None = None) -> dict[str, Any]:
+    """Have a side take a step, and read its answer."""
+    assert side.stdin is not None
+    assert side.stdout is not None
+    if number is not None:
+        side.stdin.write(f"{number}\n")
+        side.stdin.flush()
+    line = side.stdout.readline()
+    if not line:
+        raise SystemExit("a side ended, for the reason above")
+    answer: dict[str, Any] = json.loads(line)
+    return answer
 
 
 def pad_batch(batch: PreTrainingBatch) -> dict[str, Tensor]:
     """The same batch as transformers takes it."""
-    mask = length_mask(batch.packed.lengths, CPU)
+    mask = length_mask(batch.packed.lengths, torch.device("cpu"))
     labels = torch.full((batch.num_tokens,), -100)
     labels[batch.positions] = batch.labels
     flat = {
@@ -149,31 +201,51 @@ def pad_batch(batch: PreTrainingBatch) -> dict[str, Tensor]:
 
 
 def summarise(
-    name: str, batches: list[PreTrainingBatch], seconds: dict[str, list[float]]
+    config: BertConfig,
+    batches: list[PreTrainingBatch],
+    seconds: dict[str, list[float]],
+    peaks: list[float],
 ) -> dict[str, Any]:
-    """Medians over all batches but the first."""
-    timed = batches[1:]
+    """Medians of speeds, and of ratios step by step with the least and the greatest."""
     speeds = {
-        side: [batch.num_tokens / s for batch, s in zip(timed, values[1:], strict=True)]
-        for side, values in seconds.items()
+        name: [batch.num_tokens / each for batch, each in zip(batches, values[1:], strict=True)]
+        for name, values in seconds.items()
     }
-    ratios = [ours / theirs for ours, theirs in zip(speeds["ours"], speeds["theirs"], strict=True)]
-    config = BertConfig.preset(name)
-    operations = [
-        count_operations(config, batch) / s
-        for batch, s in zip(timed, seconds["ours"][1:], strict=True)
+    ours = speeds.pop("bertkit")
+    shares = [
+        count_operations(config, batch) / each / peak
+        for batch, each, peak in zip(batches, seconds["bertkit"][1:], peaks, strict=True)
     ]
-    longest = [max(batch.packed.lengths) * len(batch.packed.lengths) for batch in timed]
+    num_places = sum(max(batch.packed.lengths) * len(batch.packed.lengths) for batch in batches)
+    peers = {}
+    for name, values in speeds.items():
+        ratios = [mine / theirs for mine, theirs in zip(ours, values, strict=True)]
+        peers[name] = {
+            "tokens_per_second": statistics.median(values),
+            "ratio": statistics.median(ratios),
+            "ratio_low": min(ratios),
+            "ratio_high": max(ratios),
+        }
     return {
-        "model": name,
-        "ours": statistics.median(speeds["ours"]),
-        "theirs": statistics.median(speeds["theirs"]),
-        "ratio": statistics.median(ratios),
-        "ratio_low": min(ratios),
-        "ratio_high": max(ratios),
-        "operations": statistics.median(operations),
-        "padding": 1 - sum(batch.num_tokens for batch in timed) / sum(longest),
+        "tokens_per_second": statistics.median(ours),
+        "peers": peers,
+        "padding": 1 - sum(batch.num_tokens for batch in batches) / num_places,
+        "share_of_peak": statistics.median(shares),
+        "peak_gflops": statistics.median(peaks) / 1e9,
+        "rounds": len(batches),
     }
+
+
+def describe(row: dict[str, Any]) -> str:
+    """A result as a line of a Markdown table."""
+    cells = [row["model"], row["case"], f"{row['tokens_per_second']:,.0f}"]
+    for peer in row["peers"].values():
+        cells += [
+            f"{peer['tokens_per_second']:,.0f}",
+            f"{peer['ratio']:.2f} × ({peer['ratio_low']:.2f}–{peer['ratio_high']:.2f})",
+        ]
+    cells += [f"{row['padding']:.0%}", f"{row['share_of_peak']:.0%}"]
+    return f"| {' | '.join(cells)} |"
 
 
 if __name__ == "__main__":

@@ -69,7 +69,6 @@ class _VocabularyLoss(torch.autograd.Function):
         return loss, num_hits
 
     @staticmethod
-    @once_differentiable  # type: ignore[untyped-decorator]
-    @torch.amp.custom_bwd(device_type="cpu")  # type: ignore[untyped-decorator]
-    def backward(ctx: Any, gradient: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
-        return *(each.mul_(gradient) for each in ctx.saved_tensors), None
+    @once_differentiable
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        return *(each.mul_(gradients[0]) for each in ctx.saved_tensors), None

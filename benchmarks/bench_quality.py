@@ -1,0 +1,131 @@
+"""Pre-training for an equal time beside transformers: held-out loss and accuracies over time.
+
+    python benchmarks/bench_quality.py --data shards/ --foreign foreign-shards/ --minutes 30
+
+Both sides begin with the same weights and see the same examples in the same order with the same
+masks, optimiser, batch size and peak learning rate; the rate rises and falls with the share of the
+time that is spent. Each side is a process with a clock of its own, and they take turns of a minute
+or two, so that what else the machine does meets both. Evaluations aren't counted.
+
+Without `--data` the text is Python's own documentation, and the foreign text its held-out part.
+"""
+
+import argparse
+import json
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from bench_step import prepare_documentation
+from bertkit.data.shards import ShardSet
+from bertkit.models.bert.heads import BertForPreTraining
+from bertkit.recipes.pretrain.job import build_config
+from bertkit.recipes.pretrain.settings import PretrainSettings
+
+SIDES = ("bertkit", "transformers")
+
+
+def main() -> None:
+    """Print two tables, and write the curves as JSON."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("--data", type=Path)
+    parser.add_argument("--foreign", type=Path)
+    parser.add_argument("--model", default="mini")
+    parser.add_argument("--minutes", type=float, default=2.0, help="of each side")
+    parser.add_argument("--turns", type=int, default=15)
+    parser.add_argument("--output", type=Path, default=Path("benchmarks/results/quality.json"))
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        data = arguments.data or prepare_documentation(folder)
+        foreign = arguments.foreign or data
+        write_initial_weights(data, arguments.model, folder / "model")
+        command = [str(arguments.minutes), str(folder / "model"), str(data), str(foreign)]
+        curves = run_sides(arguments, command)
+    result = {"model": arguments.model, "minutes": arguments.minutes, "curves": curves}
+    result |= {"sooner": sooner(curves), "machine": describe_machine()}
+    arguments.output.parent.mkdir(parents=True, exist_ok=True)
+    arguments.output.write_text(json.dumps(result, indent=1) + "\n")
+    print(
+        f"bertkit has the other's final held-out loss after {result['sooner']['seconds']:,.0f} s,"
+        f" {result['sooner']['ratio']:.2f} times as soon"
+    )
+
+
+def write_initial_weights(data: Path, model: str, folder: Path) -> None:
+    """The weights that both sides begin with."""
+    settings = PretrainSettings.model_validate({"model": model})
+    torch.manual_seed(settings.seed)
+    config = build_config(settings, ShardSet.open(data).load_tokenizer())
+    BertForPreTraining(config).save_pretrained(folder)
+
+
+def run_sides(arguments: argparse.Namespace, command: list[str]) -> dict[str, list[dict[str, Any]]]:
+    """Let the sides take turns, and gather what they answer."""
+    script = Path(__file__).with_name("quality_side.py")
+    sides = {
+        name: subprocess.Popen(
+            [sys.executable, script, name, arguments.model, *command],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env={"OMP_WAIT_POLICY": "PASSIVE", **os.environ},
+        )
+        for name in SIDES
+    }
+    curves: dict[str, list[dict[str, Any]]] = {name: [] for name in SIDES}
+    seconds = 60.0 * arguments.minutes / arguments.turns
+    for turn in range(arguments.turns + 1):
+        for name, side in sides.items():
+            assert side.stdin is not None
+            assert side.stdout is not None
+            side.stdin.write(f"{seconds if turn else 0.0}\n")
+            side.stdin.flush()
+            curves[name].append(json.loads(side.stdout.readline()))
+            print(describe(name, curves[name][-1]), flush=True)
+    for side in sides.values():
+        side.communicate()
+    return curves
+
+
+def describe(name: str, row: dict[str, Any]) -> str:
+    """A line of a Markdown table."""
+    cells = [name, f"{row['seconds']:,.0f} s", f"{row['steps']:,}", f"{row['tokens']:,}"]
+    for test in ("held_out", "foreign"):
+        values = row[test]
+        cells += [f"{values['mlm_loss']:.3f}", f"{values['mlm_accuracy']:.1%}"]
+        cells += [f"{values['nsp_accuracy']:.1%}"]
+    return f"| {' | '.join(cells)} |"
+
+
+def sooner(curves: dict[str, list[dict[str, Any]]]) -> dict[str, float]:
+    """When our held-out loss is first as low as the peer's last, between two evaluations."""
+    last = curves["transformers"][-1]
+    goal = last["held_out"]["loss"]
+    points = [(row["seconds"], row["held_out"]["loss"]) for row in curves["bertkit"]]
+    for (start, above), (stop, below) in pairwise(points):
+        if below <= goal < above:
+            seconds = start + (stop - start) * (above - goal) / (above - below)
+            return {"seconds": seconds, "ratio": last["seconds"] / seconds}
+    return {"seconds": float("inf"), "ratio": 0.0}
+
+
+def describe_machine() -> dict[str, Any]:
+    """What it ran on."""
+    return {
+        "processor": platform.processor() or platform.machine(),
+        "cores": os.cpu_count(),
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+    }
+
+
+if __name__ == "__main__":
+    main()

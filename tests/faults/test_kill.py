@@ -137,6 +137,12 @@ def test_killed_anywhere_nothing_changes(workshop, undisturbed, tmp_path):
     assert sum(places[-1].step > CHECKPOINT_EVERY for places in kills) >= 0.75 * NUM_KILLS
 
 
+def test_killed_before_the_last_rotation_it_is_made_up_for(workshop, undisturbed, tmp_path):
+    """The run is done then, and nothing else would remove the oldest checkpoint."""
+    place = Place(NUM_STEPS, "sync_folder run/checkpoints", 0)
+    assert find_problems(workshop, undisturbed[0], tmp_path / "run", (place,)) == []
+
+
 @pytest.mark.parametrize("bug", ["optimizer state dropped", "seeds reused"])
 def test_a_planted_bug_is_found(workshop, undisturbed, tmp_path, bug):
     kill(workshop, tmp_path / "run", MIDDLE_OF_A_SAVE)

@@ -106,6 +106,7 @@ def _pretrain(run: Run, materials: Materials, settings: PretrainSettings) -> Pre
     wanted = describe_run(materials, settings)
     if record is not None:
         check_resume(record, wanted)
+    run.rotate(settings.keep)  # a process may have been killed before it did
     if state.step:
         announce(f"going on after step {state.step:,} of {run.folder}")
     job = build_job(materials, settings, build_model(materials, settings, run, state))

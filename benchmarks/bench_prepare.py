@@ -32,7 +32,7 @@ import datasets
 import numpy as np
 from transformers import AutoTokenizer
 
-from bertkit.base.files import Checksums
+from bertkit.base.checksums import Checksums
 from bertkit.data.readers import open_corpus, read_source
 from bertkit.data.readers.document import ReadReport
 from bertkit.data.sentences import split_sentences

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bertkit.base.files import FileRecord, verify_file
+from bertkit.base.checksums import FileRecord, verify_file
 from bertkit.cli.main import main
 from bertkit.tokenization.tokenizer import Tokenizer
 

@@ -19,8 +19,9 @@ from tests.e2e.small import write_corpus
 from tests.faults.children import Ending, Workshop
 
 from bertkit.base import sealed
+from bertkit.base.checksums import verify_file
 from bertkit.base.errors import DamagedFileError, StoppedError
-from bertkit.base.files import read_json, verify_file
+from bertkit.base.files import read_json
 from bertkit.base.sealed import read_sealed_json
 from bertkit.checkpoints import run_folder
 from bertkit.checkpoints.run_folder import list_checkpoints, verify_checkpoint

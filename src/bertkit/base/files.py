@@ -16,37 +16,11 @@ from typing import Any
 
 from bertkit.base import storage
 from bertkit.base.checksums import (
-    CHUNK_BYTES,
     Checksums,
     FileRecord,
-    damaged_chunk,
-    verify_file,
-    verify_size,
     view_bytes,
 )
 from bertkit.base.errors import DamagedFileError, StorageError, storage_errors
-
-__all__ = [
-    "CHUNK_BYTES",
-    "TEMPORARY_SUFFIX",
-    "Checksums",
-    "DurableFile",
-    "FileRecord",
-    "damaged_chunk",
-    "durable_file",
-    "durable_folder",
-    "make_folder",
-    "read_json",
-    "read_text",
-    "remove_folder",
-    "remove_litter",
-    "storage_errors",
-    "verify_file",
-    "verify_size",
-    "write_all",
-    "write_file",
-    "write_json",
-]
 
 TEMPORARY_SUFFIX = ".partial"
 REPLACED_SUFFIX = ".replaced"

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from bertkit.base.errors import ResumeError
-from bertkit.base.files import make_folder, storage_errors
+from bertkit.base.errors import ResumeError, storage_errors
+from bertkit.base.files import make_folder
 
 LOCK_FILE = ".lock"
 

@@ -12,8 +12,9 @@ import zlib
 from pathlib import Path
 from typing import Any
 
+from bertkit.base.checksums import FileRecord
 from bertkit.base.errors import DamagedFileError
-from bertkit.base.files import FileRecord, read_text, write_file
+from bertkit.base.files import read_text, write_file
 
 DOCUMENT_SEAL = re.compile(r',\n  "sha256": "[0-9a-f]{64}"\n}\n')
 

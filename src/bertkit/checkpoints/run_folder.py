@@ -11,14 +11,9 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from bertkit.base.checksums import CHUNK_BYTES, Checksums, FileRecord, verify_file
 from bertkit.base.errors import DamagedFileError, MissingFileError
-from bertkit.base.files import (
-    CHUNK_BYTES,
-    Checksums,
-    FileRecord,
-    remove_folder,
-    verify_file,
-)
+from bertkit.base.files import remove_folder
 from bertkit.base.sealed import read_sealed_json, write_sealed_json
 from bertkit.base.settings import describe_validation
 

@@ -8,8 +8,7 @@ from typing import Annotated, Any, BinaryIO
 
 from cyclopts import Parameter
 
-from bertkit.base.errors import InputError, SettingsError
-from bertkit.base.files import storage_errors
+from bertkit.base.errors import InputError, SettingsError, storage_errors
 
 LIMIT_BYTES = 64 << 20
 OPTION = re.compile(r"--[a-z][a-z0-9_-]*(=.*)?", re.DOTALL | re.IGNORECASE)

@@ -8,15 +8,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from bertkit.base.errors import DamagedFileError
-from bertkit.base.files import (
-    CHUNK_BYTES,
-    FileRecord,
-    damaged_chunk,
-    storage_errors,
-    verify_size,
-    write_file,
-)
+from bertkit.base.checksums import CHUNK_BYTES, FileRecord, damaged_chunk, verify_size
+from bertkit.base.errors import DamagedFileError, storage_errors
+from bertkit.base.files import write_file
 
 MAX_MAPPED_FILES = 256
 

@@ -24,8 +24,8 @@ from pydantic import (
     model_validator,
 )
 
-from bertkit.base.errors import DamagedFileError, MissingFileError
-from bertkit.base.files import FileRecord, storage_errors, verify_file
+from bertkit.base.checksums import FileRecord, verify_file
+from bertkit.base.errors import DamagedFileError, MissingFileError, storage_errors
 from bertkit.base.sealed import read_sealed_json
 from bertkit.base.settings import describe_validation
 from bertkit.data.mapped_array import MappedArray

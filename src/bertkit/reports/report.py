@@ -13,7 +13,8 @@ from typing import ClassVar
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
-from bertkit.base.files import FileRecord, write_file
+from bertkit.base.checksums import FileRecord
+from bertkit.base.files import write_file
 from bertkit.reports.line_chart import LineChart, draw_line_chart
 
 Cell = str | int | float

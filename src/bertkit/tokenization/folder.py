@@ -13,17 +13,9 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, ValidationError
 from tokenizers import AddedToken, processors
 
-from bertkit.base.errors import DamagedFileError, InputError, MissingFileError
-from bertkit.base.files import (
-    FileRecord,
-    make_folder,
-    read_json,
-    read_text,
-    storage_errors,
-    verify_file,
-    write_file,
-    write_json,
-)
+from bertkit.base.checksums import FileRecord, verify_file
+from bertkit.base.errors import DamagedFileError, InputError, MissingFileError, storage_errors
+from bertkit.base.files import make_folder, read_json, read_text, write_file, write_json
 from bertkit.base.sealed import read_sealed_json, write_sealed_json
 from bertkit.base.settings import describe_validation
 from bertkit.tokenization.engine import (

@@ -11,8 +11,8 @@ import numpy.typing as npt
 from tokenizers import AddedToken
 from tokenizers import Tokenizer as Engine
 
+from bertkit.base.checksums import FileRecord
 from bertkit.base.errors import InputError, SettingsError
-from bertkit.base.files import FileRecord
 from bertkit.tokenization.encoding import (
     BatchEncoding,
     Encoding,

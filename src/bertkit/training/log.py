@@ -11,8 +11,8 @@ from types import TracebackType
 from typing import Any, Self
 
 from bertkit.base import storage
-from bertkit.base.errors import DamagedFileError
-from bertkit.base.files import storage_errors, write_all, write_file
+from bertkit.base.errors import DamagedFileError, storage_errors
+from bertkit.base.files import write_all, write_file
 from bertkit.base.sealed import is_whole_row, open_row, seal_row
 
 CLOCK_FIELDS = ("tokens_per_second", "share_of_peak", "elapsed_seconds")

@@ -10,14 +10,13 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError
 from torch import nn, optim
 
-from bertkit.base.errors import DamagedFileError, ResumeError
+from bertkit.base.errors import DamagedFileError, ResumeError, storage_errors
 from bertkit.base.files import (
     TEMPORARY_SUFFIX,
     durable_folder,
     make_folder,
     read_json,
     remove_litter,
-    storage_errors,
     write_json,
 )
 from bertkit.base.lock import LOCK_FILE, hold_folder

@@ -11,11 +11,9 @@ import numpy as np
 import pytest
 
 from bertkit.base import storage
+from bertkit.base.checksums import CHUNK_BYTES, Checksums, FileRecord, verify_file
 from bertkit.base.errors import DamagedFileError, MissingFileError, StorageError
 from bertkit.base.files import (
-    CHUNK_BYTES,
-    Checksums,
-    FileRecord,
     durable_file,
     durable_folder,
     make_folder,
@@ -23,7 +21,6 @@ from bertkit.base.files import (
     read_text,
     remove_folder,
     remove_litter,
-    verify_file,
     write_file,
     write_json,
 )

@@ -13,8 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
-from bertkit.base.errors import InputError, MissingFileError, StorageError
-from bertkit.base.files import storage_errors
+from bertkit.base.errors import InputError, MissingFileError, StorageError, storage_errors
 from bertkit.data.decompression import BUFFER_BYTES, COMPRESSIONS, classify, unpack
 from bertkit.data.readers.document import ReadReport
 from bertkit.data.readers.settings import ReaderSettings

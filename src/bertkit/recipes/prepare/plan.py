@@ -5,8 +5,14 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from bertkit.base.errors import DamagedFileError, InputError, MissingFileError, ResumeError
-from bertkit.base.files import TEMPORARY_SUFFIX, storage_errors
+from bertkit.base.errors import (
+    DamagedFileError,
+    InputError,
+    MissingFileError,
+    ResumeError,
+    storage_errors,
+)
+from bertkit.base.files import TEMPORARY_SUFFIX
 from bertkit.base.lock import LOCK_FILE
 from bertkit.base.progress import announce
 from bertkit.base.sealed import read_sealed_json

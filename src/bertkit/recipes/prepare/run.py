@@ -16,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
+from bertkit.base.checksums import FileRecord, verify_file, verify_size
 from bertkit.base.errors import (
     DamagedFileError,
     InputError,
@@ -23,14 +24,7 @@ from bertkit.base.errors import (
     SettingsError,
     StoppedError,
 )
-from bertkit.base.files import (
-    FileRecord,
-    make_folder,
-    remove_folder,
-    remove_litter,
-    verify_file,
-    verify_size,
-)
+from bertkit.base.files import make_folder, remove_folder, remove_litter
 from bertkit.base.lock import hold_folder
 from bertkit.base.progress import show_progress
 from bertkit.base.sealed import write_sealed_json

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bertkit.base.errors import SettingsError
-from bertkit.base.files import durable_folder, storage_errors
+from bertkit.base.errors import SettingsError, storage_errors
+from bertkit.base.files import durable_folder
 from bertkit.base.progress import show_progress
 from bertkit.base.sealed import write_sealed_json
 from bertkit.data.readers import Corpus, open_corpus

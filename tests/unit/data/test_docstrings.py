@@ -66,9 +66,9 @@ def test_source_that_does_not_parse_is_read_as_far_as_it_goes():
 
 @pytest.mark.parametrize("unit", ['"', "'''", "def f(", "\n", "(", "#", "\\", "def f():\n"])
 def test_hostile_source_takes_linear_time(unit):
-    started = time.perf_counter()
+    started = time.process_time()
     list(find_docstrings(unit * 20_000))
-    assert time.perf_counter() - started < 2.0
+    assert time.process_time() - started < 2.0
 
 
 def paragraphs(docstring: str) -> list[str]:

@@ -40,9 +40,9 @@ def test_sentences(text, expected):
     ids=["words", "stops", "quotes", "brackets", "both", "letters", "shouts", "one word"],
 )
 def test_two_hundred_kilobytes_of_anything_takes_little_time_and_loses_nothing(text):
-    started = time.perf_counter()
+    started = time.process_time()
     sentences = split_sentences(text)
-    assert time.perf_counter() - started < 5
+    assert time.process_time() - started < 5
     assert "".join(sentences).replace(" ", "") == text.replace(" ", "")
 
 

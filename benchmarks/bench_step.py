@@ -34,7 +34,7 @@ from bertkit.data.order import ExampleKey, ExampleOrder, PlannedExample
 from bertkit.data.shards import ShardSet
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.heads import BertForPreTraining
-from bertkit.nn.packing import length_mask
+from bertkit.nn.placement import length_mask
 from bertkit.objectives.batch_tensors import batch_tensors
 from bertkit.objectives.bert import PreTrainingBatch, count_operations
 from bertkit.recipes.prepare.run import prepare

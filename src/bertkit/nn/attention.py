@@ -19,8 +19,8 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from bertkit.nn.dropout import drop
-from bertkit.nn.packing import PackedBatch, length_mask
-from bertkit.nn.placement import place_heads
+from bertkit.nn.packing import PackedBatch
+from bertkit.nn.placement import length_mask
 
 
 class SelfAttention(nn.Module):
@@ -60,17 +60,16 @@ def attend(
         query, key, value = query_key_value.unbind(dim=1)
         return drop(attend_flash(query, key, value, batch), dropout_rate)
     num_tokens, _, num_heads, num_features = query_key_value.shape
-    lengths, device = batch.lengths, query_key_value.device
     mask = None
-    if len(set(lengths)) > 1:
-        mask = length_mask(lengths, device)
-    rows = place_heads(lengths, 3, num_heads, device).spread(query_key_value.flatten(0, 2))
-    query, key, value = rows.view(3, len(lengths), num_heads, -1, num_features)
+    if len(set(batch.lengths)) > 1:
+        mask = length_mask(batch.lengths, query_key_value.device)
+    rows = batch.place_heads(3, num_heads).spread(query_key_value.flatten(0, 2))
+    query, key, value = rows.view(3, len(batch.lengths), num_heads, -1, num_features)
     if dropout_rate > 0.0:
         context = attend_spelled_out(query, key, value, mask, dropout_rate)
     else:
         context = attend_fused(query, key, value, mask)
-    tokens = place_heads(lengths, 1, num_heads, device).gather(context.flatten(0, 2))
+    tokens = batch.place_heads(1, num_heads).gather(context.flatten(0, 2))
     return tokens.view(num_tokens, num_heads, num_features)
 
 

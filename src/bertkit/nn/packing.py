@@ -14,6 +14,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from bertkit.base.errors import InputError
+from bertkit.nn.placement import Placement, place_heads
 
 
 @dataclass(frozen=True)
@@ -83,6 +84,18 @@ class PackedBatch:
         """The place of each sequence's first token, [CLS]."""
         return self.offsets[:-1]
 
+    @cached_property
+    def _placements(self) -> dict[tuple[int, int], Placement]:
+        return {}
+
+    def place_heads(self, num_parts: int, num_heads: int) -> Placement:
+        """As `placement.place_heads`; found once, for all layers."""
+        key = (num_parts, num_heads)
+        if key not in self._placements:
+            device = self.input_ids.device
+            self._placements[key] = place_heads(self.lengths, num_parts, num_heads, device)
+        return self._placements[key]
+
     @property
     def num_tokens(self) -> int:
         """Tokens of all sequences together."""
@@ -96,12 +109,6 @@ class PackedBatch:
             token_type_ids=self.token_type_ids.to(device, non_blocking=True),
             position_ids=self.position_ids.to(device, non_blocking=True),
         )
-
-
-def length_mask(lengths: Sequence[int], device: torch.device) -> Bool[Tensor, "sequences longest"]:
-    """True where a sequence, laid out in a row of its own, has a token."""
-    columns = torch.arange(max(lengths), device=device)
-    return columns < torch.tensor(lengths, device=device)[:, None]
 
 
 def pad(

@@ -4,16 +4,14 @@ PyTorch's own indexing scatters on the way back, element by element; here the wa
 direction is the other direction.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.autograd.function import once_differentiable
-
-from bertkit.nn.packing import length_mask
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,13 +65,18 @@ def _copy_rows(values: Tensor, placement: Placement, is_spreading: bool) -> Tens
     return values.index_select(0, placement.row_of_place).index_fill_(0, placement.empty_places, 0)
 
 
-@lru_cache(maxsize=4)
+def length_mask(lengths: Sequence[int], device: torch.device) -> Bool[Tensor, "sequences longest"]:
+    """True where a sequence, laid out in a row of its own, has a token."""
+    columns = torch.arange(max(lengths), device=device)
+    return columns < torch.tensor(lengths, device=device)[:, None]
+
+
 def place_heads(
     lengths: tuple[int, ...], num_parts: int, num_heads: int, device: torch.device
 ) -> Placement:
     """From `[tokens, parts, heads]` to `[parts, sequences, heads, longest]`.
 
-    The parts are query, key and value, or the one context. All layers share a batch's placement.
+    The parts are query, key and value, or the one context.
     """
     mask = length_mask(lengths, device)
     sequence, column = mask.nonzero().unbind(dim=1)

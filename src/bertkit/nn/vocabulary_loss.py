@@ -28,18 +28,22 @@ def vocabulary_loss(
     """Score all words at each position, and hold the scores against the right word.
 
     Returns:
-        The sum of the cross-entropies, and how often no word had a higher score than the right one.
+        The sum of the cross-entropies, at least in float32, and how often the right word scored
+        highest.
     """
-    if features.device.type == "cpu" and torch.is_grad_enabled():
-        loss, num_hits = _VocabularyLoss.apply(  # type: ignore[no-untyped-call]
-            features, weight, bias, labels
-        )
+    needs_gradient = any(each.requires_grad for each in (features, weight, bias))
+    if features.device.type == "cpu" and torch.is_grad_enabled() and needs_gradient:
+        parts = map(at_least_float32, (features, weight, bias))
+        loss, num_hits = _VocabularyLoss.apply(*parts, labels)  # type: ignore[no-untyped-call]
         return loss, num_hits
-    scores = F.linear(features, weight, bias)
-    scores = scores.float() if scores.dtype.itemsize < 4 else scores
-    chosen = scores.gather(1, labels[:, None])
-    num_hits = (chosen >= scores.amax(dim=1, keepdim=True)).sum()
+    scores = at_least_float32(F.linear(features, weight, bias))
+    num_hits = (scores.argmax(dim=1) == labels).sum()
     return F.cross_entropy(scores, labels, reduction="sum"), num_hits
+
+
+def at_least_float32(values: Float[Tensor, " *shape"]) -> Float[Tensor, " *shape"]:
+    """Half precision made float32; anything else as it is."""
+    return values.float() if values.dtype.itemsize < 4 else values
 
 
 class _VocabularyLoss(torch.autograd.Function):
@@ -71,4 +75,4 @@ class _VocabularyLoss(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        return *(each.mul_(gradients[0]) for each in ctx.saved_tensors), None
+        return *(each * gradients[0] for each in ctx.saved_tensors), None

@@ -41,6 +41,32 @@ def test_without_gradients_it_is_the_same(parts):
     assert num_hits == expected_hits
 
 
+def test_the_way_back_can_be_walked_twice(parts):
+    features = parts[0]
+    loss, _ = vocabulary_loss(*parts)
+    (first,) = torch.autograd.grad(loss, features, retain_graph=True)
+    (second,) = torch.autograd.grad(loss, features)
+    assert torch.equal(first, second)
+
+
+def test_scores_that_are_all_the_same_hit_no_more_than_one_word(parts):
+    features, weight, bias, _ = (each.detach() for each in parts)
+    labels = torch.arange(7)
+    _, num_hits = vocabulary_loss(features, weight * 0, bias * 0, labels)
+    assert num_hits == 1
+
+
+def test_half_precision_weights_are_scored_in_float32_with_gradients_and_without(parts):
+    features, weight, bias, labels = parts
+    halves = [each.detach().bfloat16().requires_grad_() for each in (features, weight, bias)]
+    loss, _ = vocabulary_loss(*halves, labels)
+    expected, _ = vocabulary_loss(*(each.detach().float() for each in halves), labels)
+    assert loss.dtype == torch.float32
+    torch.testing.assert_close(loss.detach(), expected)
+    loss.backward()
+    assert halves[1].grad.dtype == torch.bfloat16
+
+
 def test_no_position_has_no_loss(parts):
     features, weight, bias, labels = parts
     loss, num_hits = vocabulary_loss(features[:0], weight, bias, labels[:0])

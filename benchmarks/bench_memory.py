@@ -18,6 +18,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -37,13 +38,16 @@ def main() -> None:
     parser.add_argument("--models", nargs="*", default=["tiny", "mini", "small"])
     parser.add_argument("--output", type=Path, default=Path("benchmarks/results/memory.json"))
     arguments = parser.parse_args()
+    if not Path("/proc/self/status").exists():
+        raise SystemExit("peaks are read from /proc, which only Linux has")
     with tempfile.TemporaryDirectory() as folder:
         corpus = arguments.corpus or Path(folder) / "corpus"
         if not arguments.corpus:
             write_generated_corpus(corpus, int(arguments.gigabytes * 1e9))
         commands = list(measure_commands(corpus, Path(folder), arguments.workers))
         steps = list(measure_steps(arguments.models, Path(folder)))
-    machine = {"system": platform.platform(), "python": platform.python_version()}
+    machine: dict[str, Any] = {"system": platform.platform(), "arguments": sys.argv[1:]}
+    machine |= {name: version(name) for name in ("torch", "transformers")}
     arguments.output.parent.mkdir(parents=True, exist_ok=True)
     result = {"machine": machine, "commands": commands, "steps": steps}
     arguments.output.write_text(json.dumps(result, indent=1) + "\n")
@@ -54,14 +58,15 @@ def measure_commands(
 ) -> Iterator[dict[str, Any]]:
     """Train a tokenizer on the corpus, and prepare it with each number of workers."""
     size_bytes = sum(path.stat().st_size for path in corpus.iterdir())
-    calls = {"train-tokenizer": f"train-tokenizer {corpus} --output {folder}/tokenizer"}
+    tokenizer = ["--tokenizer", f"{folder}/tokenizer"]
+    calls = {"train-tokenizer": ["--output", f"{folder}/tokenizer"]}
     for number in workers:
-        calls[f"prepare --workers {number}"] = (
-            f"prepare {corpus} --tokenizer {folder}/tokenizer --output {folder}/shards-{number}"
-            f" --workers {number}"
-        )
-    for name, words in calls.items():
-        row = {"command": name, "corpus_bytes": size_bytes, **watch("bertkit", words.split())}
+        output = ["--output", f"{folder}/shards-{number}"]
+        calls[f"prepare --workers {number}"] = [*tokenizer, *output]
+    for name, flags in calls.items():
+        verb, *given = name.split()
+        words = [verb, str(corpus), *given, *flags]
+        row = {"command": name, "corpus_bytes": size_bytes, **watch("bertkit", words)}
         print(
             f"{name:>20}: {row['peak_bytes'] / 1e9:.2f} GB at most, in up to"
             f" {row['num_processes']} processes; {size_bytes / 1e9:.2f} GB of text"

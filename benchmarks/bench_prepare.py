@@ -17,6 +17,7 @@ import json
 import os
 import platform
 import statistics
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -66,9 +67,11 @@ def main() -> None:
         files = choose_files(arguments.data or write_documentation(place), arguments.megabytes)
         tokenizer = arguments.tokenizer or train(files, place / "tokenizer")
         results = compare(files, tokenizer, arguments.rounds, place)
-    machine = {"python": platform.python_version(), "processors": os.cpu_count()}
+    machine: dict[str, Any] = {"python": platform.python_version(), "processors": os.cpu_count()}
     machine |= {name: version(name) for name in ("datasets", "pyarrow", "sentencex", "tokenizers")}
-    machine["transformers"] = version("transformers")
+    machine |= {"transformers": version("transformers"), "arguments": sys.argv[1:]}
+    if is_fast_installed():
+        machine["nanotoken"] = version("nanotoken")
     arguments.output.parent.mkdir(parents=True, exist_ok=True)
     arguments.output.write_text(json.dumps({"machine": machine, "results": results}, indent=1))
     show(results)

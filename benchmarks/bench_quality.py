@@ -17,6 +17,7 @@ import platform
 import subprocess
 import sys
 import tempfile
+from importlib.metadata import version
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -53,10 +54,7 @@ def main() -> None:
     result |= {"sooner": sooner(curves), "machine": describe_machine()}
     arguments.output.parent.mkdir(parents=True, exist_ok=True)
     arguments.output.write_text(json.dumps(result, indent=1) + "\n")
-    print(
-        f"bertkit has the other's final held-out loss after {result['sooner']['seconds']:,.0f} s,"
-        f" {result['sooner']['ratio']:.2f} times as soon"
-    )
+    print(describe_sooner(result["sooner"]))
 
 
 def write_initial_weights(data: Path, model: str, folder: Path) -> None:
@@ -83,7 +81,7 @@ def run_sides(arguments: argparse.Namespace, command: list[str]) -> dict[str, li
     curves: dict[str, list[dict[str, Any]]] = {name: [] for name in SIDES}
     seconds = 60.0 * arguments.minutes / arguments.turns
     for turn in range(arguments.turns + 1):
-        for name, side in sides.items():
+        for name, side in list(sides.items())[:: -1 if turn % 2 else 1]:  # each begins in turn
             assert side.stdin is not None
             assert side.stdout is not None
             side.stdin.write(f"{seconds if turn else 0.0}\n")
@@ -105,7 +103,7 @@ def describe(name: str, row: dict[str, Any]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def sooner(curves: dict[str, list[dict[str, Any]]]) -> dict[str, float]:
+def sooner(curves: dict[str, list[dict[str, Any]]]) -> dict[str, float] | None:
     """When our held-out loss is first as low as the peer's last, between two evaluations."""
     last = curves["transformers"][-1]
     goal = last["held_out"]["loss"]
@@ -114,7 +112,17 @@ def sooner(curves: dict[str, list[dict[str, Any]]]) -> dict[str, float]:
         if below <= goal < above:
             seconds = start + (stop - start) * (above - goal) / (above - below)
             return {"seconds": seconds, "ratio": last["seconds"] / seconds}
-    return {"seconds": float("inf"), "ratio": 0.0}
+    return None
+
+
+def describe_sooner(found: dict[str, float] | None) -> str:
+    """The same in words."""
+    if found is None:
+        return "bertkit doesn't come down to the other's final held-out loss"
+    return (
+        f"bertkit has the other's final held-out loss after {found['seconds']:,.0f} s,"
+        f" {found['ratio']:.2f} times as soon"
+    )
 
 
 def describe_machine() -> dict[str, Any]:
@@ -124,6 +132,8 @@ def describe_machine() -> dict[str, Any]:
         "cores": os.cpu_count(),
         "python": platform.python_version(),
         "torch": torch.__version__,
+        "transformers": version("transformers"),
+        "arguments": sys.argv[1:],
     }
 
 

@@ -5,8 +5,9 @@
 Forward, backward and AdamW in float32 with dropout 0.1; the same weights, token ids and targets on
 each side; each side in a process of its own, a step in turns; medians. transformers gets its padded
 batch, SDPA attention and fused AdamW, projects every position on the vocabulary, as its
-`BertForPreTraining` does, and runs once as it is and once under `torch.compile`. Before timing, the
-losses without dropout are compared on a batch. The cases:
+`BertForPreTraining` does, and runs as it is and, with `--sides`, under `torch.compile`. All sides
+keep freed memory as `bertkit pretrain` does. Before timing, the losses without dropout are compared
+on a batch. The cases:
 
 - `128`, `512`: the batches that `pretrain` builds at that length, 32 or 8 sequences of it;
 - `natural`: pairs of neighbouring sentences as long as they are, sorted by length, 32 a batch.
@@ -22,6 +23,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +45,7 @@ from bertkit.recipes.pretrain.job import build_objective
 from bertkit.recipes.pretrain.settings import PretrainSettings
 from bertkit.recipes.train_tokenizer.run import train_tokenizer
 from bertkit.recipes.train_tokenizer.settings import TrainTokenizerSettings
+from bertkit.training.device import measure_peak
 
 BATCH_SIZES = {"128": 32, "512": 8, "natural": 32}
 MAX_NATURAL_LENGTH = 128
@@ -72,6 +75,8 @@ def main() -> None:
         "cores": os.cpu_count(),
         "python": platform.python_version(),
         "torch": torch.__version__,
+        "transformers": version("transformers"),
+        "arguments": sys.argv[1:],
     }
     arguments.output.parent.mkdir(parents=True, exist_ok=True)
     arguments.output.write_text(
@@ -122,7 +127,11 @@ def natural_pairs(shards: ShardSet, count: int) -> list[PlannedExample]:
 def compare(
     model: str, case: str, batches: list[PreTrainingBatch], names: list[str]
 ) -> dict[str, Any]:
-    """Take a step on each batch with each side in turn; the first batch doesn't count."""
+    """Take a step on each batch with each side in turn; the first batch doesn't count.
+
+    Each round begins with another side. A compiled side first sees each length once, since a new
+    one is compiled anew.
+    """
     torch.manual_seed(0)
     config = BertConfig.preset(model)
     seconds: dict[str, list[float]] = {name: [] for name in names}
@@ -131,18 +140,26 @@ def compare(
         write_sides(Path(folder), config, batches)
         sides = {name: start_side(name, folder) for name in names}
         losses = {name: ask(side)["loss"] for name, side in sides.items()}
+        if "compiled" in sides:
+            for number in first_of_each_length(batches):
+                ask(sides["compiled"], number)
         for number in range(len(batches)):
-            for name, side in sides.items():
-                answer = ask(side, number)
-                seconds[name].append(answer["seconds"])
-                if answer["peak"]:
-                    peaks.append(answer["peak"])
+            peaks.append(measure_peak(torch.device("cpu"), "fp32"))
+            first = number % len(names)
+            for name in names[first:] + names[:first]:
+                seconds[name].append(ask(sides[name], number)["seconds"])
         for side in sides.values():
             side.communicate()
     spread = max(losses.values()) - min(losses.values())
     if spread > 1e-4 * max(losses.values()):
         raise SystemExit(f"{model}, {case}: the losses differ: {losses}")
     return {"model": model, "case": case, **summarise(config, batches[1:], seconds, peaks[1:])}
+
+
+def first_of_each_length(batches: list[PreTrainingBatch]) -> list[int]:
+    """Numbers of batches whose longest sequence is as long as none before."""
+    longest = [max(batch.packed.lengths) for batch in batches]
+    return [number for number, length in enumerate(longest) if longest.index(length) == number]
 
 
 def write_sides(folder: Path, config: BertConfig, batches: list[PreTrainingBatch]) -> None:

@@ -3,7 +3,7 @@
     python benchmarks/quality_side.py {bertkit,transformers} MODEL MINUTES FOLDER DATA FOREIGN
 
 Each line of standard input is a number of seconds; it trains for that long by a clock of its own,
-which stands still otherwise, evaluates, and answers with a line of JSON.
+which runs during steps only, evaluates, and answers with a line of JSON.
 """
 
 import json
@@ -30,14 +30,15 @@ from bertkit.training.step import derive_seed, evaluate_batches
 
 CPU = torch.device("cpu")
 SCHEDULE_STEPS = 100_000  # the schedule follows the share of the time that is spent
-LossOf = Callable[[Any, PreTrainingBatch], Tensor]
+LossOf = Callable[[Any, Any], Tensor]
 
 
 @dataclass(frozen=True)
 class Side:
-    """How one side's model is loaded, and its loss on a batch."""
+    """How one side's model is loaded, what it is given of a batch, and its loss on that."""
 
     load: Callable[[Path], nn.Module]
+    give: Callable[[PreTrainingBatch], Any]
     loss_of: LossOf
 
 
@@ -61,7 +62,6 @@ def main() -> None:
         until = min(budget, spent + float(line))
         model.train()
         while spent < until:
-            started = time.perf_counter()
             rate = learning_rate_at(
                 min(SCHEDULE_STEPS - 1, int(spent / budget * SCHEDULE_STEPS)),
                 num_steps=SCHEDULE_STEPS,
@@ -69,12 +69,14 @@ def main() -> None:
                 warmup=settings.warmup,
                 schedule=settings.schedule,
             )
-            for batch in batches_at(step):
-                torch.manual_seed(derive_seed(settings.seed, step, 0))
-                take_step(model, side.loss_of, batch, optimizer, rate, settings.clip_norm)
-                num_tokens += batch.num_tokens
-            step += 1
+            (batch,) = batches_at(step)
+            given = side.give(batch)
+            torch.manual_seed(derive_seed(settings.seed, step, 0))
+            started = time.perf_counter()
+            take_step(model, side.loss_of, given, optimizer, rate, settings.clip_norm)
             spent += time.perf_counter() - started
+            num_tokens += batch.num_tokens
+            step += 1
         row = {"seconds": spent, "steps": step, "tokens": num_tokens}
         print(json.dumps({**row, **evaluate(model, tests)}), flush=True)
 
@@ -82,14 +84,14 @@ def main() -> None:
 def take_step(
     model: nn.Module,
     loss_of: LossOf,
-    batch: PreTrainingBatch,
+    given: Any,
     optimizer: torch.optim.Optimizer,
     rate: float,
     clip_norm: float,
 ) -> None:
     """Forward, backward and AdamW, the same for both sides."""
     optimizer.zero_grad()
-    loss_of(model, batch).backward()  # type: ignore[no-untyped-call]
+    loss_of(model, given).backward()  # type: ignore[no-untyped-call]
     nn.utils.clip_grad_norm_(model.parameters(), clip_norm)
     for group in optimizer.param_groups:
         group["lr"] = rate
@@ -124,15 +126,15 @@ def their_model(folder: Path) -> nn.Module:
     return model
 
 
-def their_loss(model: Any, batch: PreTrainingBatch) -> Tensor:
+def their_loss(model: Any, padded: dict[str, Tensor]) -> Tensor:
     """The loss of a training step, on the padded batch."""
-    loss: Tensor = model(**pad_batch(batch)).loss
+    loss: Tensor = model(**padded).loss
     return loss
 
 
 SIDES = {
-    "bertkit": Side(BertForPreTraining.from_pretrained, our_loss),
-    "transformers": Side(their_model, their_loss),
+    "bertkit": Side(BertForPreTraining.from_pretrained, lambda batch: batch, our_loss),
+    "transformers": Side(their_model, pad_batch, their_loss),
 }
 
 if __name__ == "__main__":

@@ -20,7 +20,6 @@ from bertkit.models.bert.heads import BertForPreTraining
 from bertkit.objectives.batch_tensors import batch_from_tensors
 from bertkit.objectives.bert import score
 from bertkit.training.allocator import keep_freed_memory
-from bertkit.training.device import measure_peak
 
 Losses = list[Callable[[], Tensor]]
 
@@ -28,6 +27,7 @@ Losses = list[Callable[[], Tensor]]
 def main() -> None:
     """Build the side, tell the loss of batch 0 without dropout, then obey."""
     side, folder = sys.argv[1], Path(sys.argv[2])
+    keep_freed_memory()  # as `bertkit pretrain` does; the peer gets it too
     paths = sorted(folder.glob(f"{'bertkit' if side == 'bertkit' else 'transformers'}-*"))
     model, losses = SIDES[side](folder / "model", paths)
     with torch.no_grad():
@@ -36,19 +36,16 @@ def main() -> None:
     model.train()
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
     for line in sys.stdin:
-        peak = measure_peak(torch.device("cpu"), "fp32") if side == "bertkit" else None
         started = time.perf_counter()
         optimizer.zero_grad()
         losses[int(line)]().backward()  # type: ignore[no-untyped-call]
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
-        seconds = time.perf_counter() - started
-        print(json.dumps({"seconds": seconds, "peak": peak}), flush=True)
+        print(json.dumps({"seconds": time.perf_counter() - started}), flush=True)
 
 
 def build_bertkit(folder: Path, paths: list[Path]) -> tuple[nn.Module, Losses]:
-    """Ours, set up as `bertkit pretrain` does it."""
-    keep_freed_memory()
+    """Ours."""
     model = BertForPreTraining.from_pretrained(folder)
     batches = [batch_from_tensors(load_file(path), model.config, path) for path in paths]
 

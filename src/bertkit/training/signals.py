@@ -6,16 +6,17 @@ nothing to save stops where the first one finds it.
 
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from bertkit.base.errors import StoppedError
 
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
+Handlers = Mapping[signal.Signals, Any]
 Result = TypeVar("Result")
 
 
@@ -59,16 +60,12 @@ def catch_stop_signals() -> Iterator[StopRequest]:
         return
 
     def ask(number: int, frame: FrameType | None) -> None:
-        for each in STOP_SIGNALS:
-            signal.signal(each, before[each])
+        _put_back(before)
         request.ask()
 
-    before = {each: signal.signal(each, ask) for each in STOP_SIGNALS}
-    try:
+    before = _find_handlers()
+    with _handled_by(ask, before):
         yield request
-    finally:
-        for each, handler in before.items():
-            signal.signal(each, handler)
 
 
 @contextmanager
@@ -86,11 +83,33 @@ def stop_at_once(describe: Callable[[], str]) -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = {each: signal.signal(each, signal.default_int_handler) for each in STOP_SIGNALS}
     try:
-        yield
+        with _handled_by(signal.default_int_handler, _find_handlers()):
+            yield
     except KeyboardInterrupt:
         raise StoppedError(describe()) from None
-    finally:
-        for each, handler in before.items():
+
+
+def _find_handlers() -> Handlers:
+    """Who hears the signals now.
+
+    A handler that a host program set, not Python, couldn't be put back; its signal stays with it.
+    """
+    handlers = {each: signal.getsignal(each) for each in STOP_SIGNALS}
+    return {each: handler for each, handler in handlers.items() if handler is not None}
+
+
+@contextmanager
+def _handled_by(handler: Callable[..., Any], before: Handlers) -> Iterator[None]:
+    """Another handler for the block; a signal may come between any two lines of this."""
+    try:
+        for each in before:
             signal.signal(each, handler)
+        yield
+    finally:
+        _put_back(before)
+
+
+def _put_back(handlers: Handlers) -> None:
+    for each, handler in handlers.items():
+        signal.signal(each, handler)

@@ -60,6 +60,45 @@ def test_a_stop_ends_work_that_changes_nothing():
         assert stop.is_set
 
 
+@pytest.fixture
+def signal_while_installing(monkeypatch):
+    """The first handler that is set hears its signal before the next one is set."""
+    install, sent = signal.signal, []
+
+    def install_and_signal(number, handler):
+        before = install(number, handler)
+        if not sent:
+            sent.append(number)
+            os.kill(os.getpid(), number)
+        return before
+
+    monkeypatch.setattr(signal, "signal", install_and_signal)
+
+
+@pytest.mark.usefixtures("signal_while_installing")
+def test_a_signal_before_all_handlers_are_set_is_a_request():
+    with catch_stop_signals() as stop:
+        assert stop.is_set
+
+
+@pytest.mark.usefixtures("signal_while_installing")
+def test_a_signal_before_all_handlers_are_set_ends_the_block():
+    with pytest.raises(StoppedError, match="at once"), stop_at_once(lambda: "at once"):
+        pytest.fail("it went on")
+
+
+@pytest.mark.parametrize("block", [catch_stop_signals, lambda: stop_at_once(str)])
+def test_a_signal_that_a_host_program_handles_stays_with_it(monkeypatch, block):
+    taken = []
+    with monkeypatch.context() as patches:
+        patches.setattr(signal, "getsignal", {signal.SIGINT: signal.SIG_IGN}.get)
+        patches.setattr(signal, "signal", lambda *arguments: taken.append(arguments))
+        with block():
+            pass
+    assert [number for number, _ in taken] == [signal.SIGINT, signal.SIGINT]
+    assert taken[-1] == (signal.SIGINT, signal.SIG_IGN)
+
+
 def test_in_another_thread_nothing_is_caught():
     seen = []
 

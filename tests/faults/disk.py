@@ -199,6 +199,8 @@ class Disk:
         self._change(path, None)
 
     def _sync_folder(self, path: Path, _: None) -> None:
+        if not path.is_relative_to(self.root):
+            return
         folder = self._folder(path)
         folder.safe, folder.changes = folder.names(), []
 

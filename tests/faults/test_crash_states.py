@@ -219,6 +219,7 @@ def test_after_any_power_cut_the_newest_whole_checkpoint_loads(tmp_path, monkeyp
 
 # Each time a start finds what the one before it left, and is killed itself.
 KILLS = [
+    ("make_folder", "disk/run"),
     ("make_folder", "run/checkpoints"),
     ("open_new", "step-00000003.partial/optimizer.safetensors.partial"),
     ("remove", "step-00000003.partial/model.safetensors"),

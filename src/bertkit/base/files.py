@@ -182,13 +182,16 @@ def _put_back(replaced: Path, path: Path) -> None:
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder and those above it, unless they exist.
+    """Make a folder and those above it, unless they exist, and make their names safe.
 
     Raises:
         StorageError: it can't be made.
     """
     with storage_errors(path, "made"):
         missing = [folder for folder in (path, *path.parents) if not folder.is_dir()]
+        above = missing[-1].parent if missing else path
+        with suppress(PermissionError):  # /home is often one that users may not open
+            storage.sync_folder(above.resolve().parent)  # a killed process may have made `above`
         for folder in reversed(missing):
             try:
                 storage.make_folder(folder)

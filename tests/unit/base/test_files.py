@@ -307,11 +307,33 @@ def test_a_folder_is_made_with_those_above_it_and_each_is_synced(tmp_path, monke
     monkeypatch.setattr(storage, "sync_folder", synced.append)
     make_folder(tmp_path / "a" / "b")
     make_folder(tmp_path / "a" / "b")
-    assert synced == [tmp_path, tmp_path / "a"]
+    above = [tmp_path.parent, tmp_path, tmp_path / "a"]
+    assert synced == [*above, tmp_path / "a"]
     (tmp_path / "file").write_bytes(b"")
     for path in (tmp_path / "file", tmp_path / "file" / "below"):
         with pytest.raises(StorageError, match=r"can't be made: (File exists|Not a directory)"):
             make_folder(path)
+
+
+def test_a_folder_is_made_below_one_that_may_not_be_read(tmp_path, monkeypatch):
+    def refuse_above(path: Path) -> None:
+        if path == tmp_path.parent:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+    monkeypatch.setattr(storage, "sync_folder", refuse_above)
+    make_folder(tmp_path / "a")
+    assert list_names(tmp_path) == ["a"]
+
+
+@pytest.mark.parametrize("names", [["a"], ["a", "b"]])
+def test_a_folder_that_was_made_and_not_synced_is_synced_by_the_next_process(
+    tmp_path, monkeypatch, names
+):
+    (tmp_path / "a").mkdir()
+    synced = []
+    monkeypatch.setattr(storage, "sync_folder", synced.append)
+    make_folder(tmp_path.joinpath(*names))
+    assert tmp_path in synced
 
 
 def test_a_folder_that_another_process_makes_meanwhile_is_taken(tmp_path, monkeypatch):

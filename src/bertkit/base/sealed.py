@@ -52,7 +52,10 @@ def read_sealed_json(path: Path, *, limit_bytes: int = 64 << 20) -> dict[str, An
         raise DamagedFileError(
             f"{path} was altered: its SHA-256 isn't the one at its end; restore it or make it again"
         )
-    content = json.loads(text)
+    try:
+        content = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise DamagedFileError(f"{path} isn't JSON ({error}); make it again") from None
     del content["sha256"]
     return dict(content)
 
@@ -69,11 +72,14 @@ def open_row(line: bytes) -> dict[str, Any]:
     """What `seal_row` was given.
 
     Raises:
-        ValueError: the line isn't as it was written.
+        ValueError: the line isn't as it was written, or isn't JSON.
     """
     if not is_whole_row(line):
         raise ValueError("it was altered, or written by an older bertkit")
-    row = json.loads(line)
+    try:
+        row = json.loads(line)
+    except RecursionError as error:
+        raise ValueError(f"it isn't JSON ({error})") from None
     del row["crc32"]
     return dict(row)
 

@@ -1,6 +1,8 @@
 """Sealed JSON gives back what was written, or says that it was altered."""
 
+import hashlib
 import json
+import zlib
 from pathlib import Path
 
 import pytest
@@ -41,6 +43,16 @@ def test_a_document_without_a_seal_is_said_to_be_older(tmp_path: Path) -> None:
     (tmp_path / "old.json").write_text('{"format_version": 1}\n')
     with pytest.raises(DamagedFileError, match=r"old\.json.*written by an older bertkit"):
         read_sealed_json(tmp_path / "old.json")
+
+
+@pytest.mark.parametrize("body", ["{not json", '{"a": ' + "[" * 100_000, '{"a": ' + "9" * 10_000])
+def test_what_is_sealed_and_no_json_is_refused(tmp_path: Path, body: str) -> None:
+    path = tmp_path / "document.json"
+    path.write_text(body + f',\n  "sha256": "{hashlib.sha256(body.encode()).hexdigest()}"\n}}\n')
+    with pytest.raises(DamagedFileError, match=r"document\.json isn't JSON"):
+        read_sealed_json(path)
+    with pytest.raises(ValueError, match=r"JSON|property name|Exceeds the limit"):
+        open_row(f'{body}, "crc32": "{zlib.crc32(body.encode()):08x}"}}'.encode())
 
 
 def test_a_row_comes_back_and_every_flipped_bit_in_it_is_found() -> None:

@@ -153,9 +153,9 @@ class Run:
         try:
             verify_checkpoint(checkpoints[-1])
         except (DamagedFileError, FileNotFoundError) as error:
-            raise DamagedFileError(
-                f"{error}; remove {checkpoints[-1]} to go on from the checkpoint before it"
-            ) from None
+            is_only = len(checkpoints) == 1
+            way = "begin again, for there is no other" if is_only else "go on from the one before"
+            raise DamagedFileError(f"{error}; remove {checkpoints[-1]} to {way}") from None
         return RunState.model_validate(read_json(checkpoints[-1] / STATE_FILE))
 
     def load(self, state: RunState, model: nn.Module, optimizer: optim.Optimizer) -> None:

@@ -76,6 +76,15 @@ def test_an_empty_folder_is_a_run_that_has_not_begun(tmp_path):
     assert Run(tmp_path).newest_state().step == 0
 
 
+def test_what_to_do_about_a_damaged_checkpoint_follows_from_the_others(tmp_path):
+    for step, way in (3, "begin again, for there is no other"), (6, "go on from the one before"):
+        newest = tmp_path / "checkpoints" / f"step-0000000{step}"
+        newest.mkdir(parents=True)
+        with pytest.raises(DamagedFileError) as caught:
+            Run(tmp_path).newest_state()
+        assert str(caught.value).endswith(f"; remove {newest} to {way}")
+
+
 def test_what_a_crash_left_before_the_first_record_is_no_obstacle(tmp_path):
     (tmp_path / "settings.json.partial").write_text("{")
     assert not Run(tmp_path).is_foreign

@@ -18,7 +18,7 @@ from bertkit.base.progress import announce
 from bertkit.base.sealed import read_sealed_json
 from bertkit.base.settings import describe_validation, list_differences
 from bertkit.data.readers.sources import STANDARD_INPUT_NAME, Source
-from bertkit.data.shards import MANIFEST, PLAN, SHARDS_FOLDER, TOKENIZER_FOLDER, ShardSet
+from bertkit.data.shards import MANIFEST, PLAN, SHARDS_FOLDER, ShardSet
 from bertkit.recipes.prepare.settings import PrepareSettings
 from bertkit.recipes.prepare.unit import UNITS_FOLDER
 
@@ -136,9 +136,12 @@ def reads_standard_input(sources: Sequence[PlannedSource | Source]) -> bool:
 
 
 def _is_beginning(output: Path) -> bool:
-    """Whether a folder has nothing but what a run writes before its plan."""
-    own = {SHARDS_FOLDER, UNITS_FOLDER, TOKENIZER_FOLDER, PLAN + TEMPORARY_SUFFIX, LOCK_FILE}
-    return {path.name for path in output.iterdir()} <= own
+    """Whether a folder has nothing but what a run writes before its plan: its folders are empty."""
+    folders = {SHARDS_FOLDER, UNITS_FOLDER}
+    found = {path.name for path in output.iterdir()}
+    return found <= folders | {PLAN + TEMPORARY_SUFFIX, LOCK_FILE} and not any(
+        any((output / name).iterdir()) for name in found & folders
+    )
 
 
 def list_changes(before: Plan, now: Plan) -> list[str]:

@@ -62,8 +62,6 @@ from bertkit.recipes.prepare.unit import (
 from bertkit.tokenization.folder import MANIFEST_FILE as TOKENIZER_MANIFEST
 from bertkit.tokenization.tokenizer import Tokenizer
 
-FOLDERS = (SHARDS_FOLDER, UNITS_FOLDER, TOKENIZER_FOLDER)
-
 
 @dataclass(frozen=True)
 class PrepareResult:
@@ -146,16 +144,17 @@ def prepare(
 
 
 def write_beginning(output: Path, plan: Plan, tokenizer: Tokenizer) -> FileRecord:
-    """Make the folders, and write the tokenizer and then the plan.
+    """Make the folders, and write the plan and then the tokenizer.
+
+    What is there under the tokenizer's name before there is a plan is not ours.
 
     Returns:
         What the tokenizer's manifest is.
     """
-    for folder in FOLDERS:
+    for folder in (SHARDS_FOLDER, UNITS_FOLDER):
         make_folder(output / folder)
-    records = tokenizer.save(output / TOKENIZER_FOLDER)
     write_sealed_json(output / PLAN, plan.model_dump(mode="json"))
-    return records[TOKENIZER_MANIFEST]
+    return tokenizer.save(output / TOKENIZER_FOLDER)[TOKENIZER_MANIFEST]
 
 
 def write_shards(

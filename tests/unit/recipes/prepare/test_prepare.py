@@ -222,6 +222,18 @@ def test_a_folder_of_something_else_is_refused(corpus, tokenizer, tmp_path):
             prepare([str(corpus)], tokenizer, output, SETTINGS, workers=1)
 
 
+@pytest.mark.parametrize("name", ["tokenizer", "parts", "units"])
+def test_what_the_user_has_under_a_name_of_ours_is_kept(corpus, tokenizer, tmp_path, name):
+    output = tmp_path / "run"
+    output.mkdir()
+    tokenizer.rename(output / name)
+    (output / name / "training.json").write_text("{}")
+    before = contents(output)
+    with pytest.raises(ResumeError, match=r"run holds something else; choose another --output"):
+        prepare([str(corpus)], output / name, output, SETTINGS, workers=1)
+    assert contents(output) == before
+
+
 def test_an_output_that_the_system_refuses_is_an_error(corpus, tokenizer, tmp_path):
     with pytest.raises(StorageError, match="can't be read: File name too long"):
         prepare([str(corpus)], tokenizer, tmp_path / ("a" * 300), SETTINGS, workers=1)

@@ -2,10 +2,13 @@
 
 Only the version that our tests hold against the engine is used: on every code point, on random
 strings, on fifteen scripts and on the corpus.
+
+Its tables have one size for the whole process, read whenever they grow, so it can't be set for ours
+alone: it is lowered to ours, and a smaller one is left as it is.
 """
 
 from collections.abc import Callable, Sequence
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 
 from tokenizers import Tokenizer as Engine
 
@@ -16,16 +19,21 @@ TESTED_VERSION = "0.1.0"
 
 
 def find_fast_encoder(engine: Engine) -> Callable[[Sequence[str]], Pieces] | None:
-    """What cuts texts as an engine does, and faster; None where nanotoken isn't installed."""
+    """What cuts texts as an engine does, and faster; None where nanotoken can't be used.
+
+    It may be missing, not be made for this system, or not know the engine's kind of tokenizer.
+    """
     try:
         if version("nanotoken") != TESTED_VERSION:
             return None
-    except PackageNotFoundError:
+        import nanotoken
+    except ImportError:  # what `version` raises is one too
         return None
-    import nanotoken
-
-    nanotoken.set_cache_entries(MAX_KNOWN_CHUNKS)
-    encoder = nanotoken.Tokenizer.from_json(engine.to_str())
+    try:
+        encoder = nanotoken.Tokenizer.from_json(engine.to_str())
+    except nanotoken.UnsupportedTokenizerError:
+        return None
+    nanotoken.set_cache_entries(min(nanotoken.get_cache_entries(), MAX_KNOWN_CHUNKS))
 
     def encode(texts: Sequence[str]) -> Pieces:
         try:

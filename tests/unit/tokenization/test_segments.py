@@ -1,12 +1,15 @@
 import os
+import sys
 import tracemalloc
 from collections.abc import Callable, Sequence
+from importlib.metadata import PackageNotFoundError
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from bertkit.tokenization import fast
-from bertkit.tokenization.engine import SPECIAL_TOKENS
+from bertkit.tokenization.engine import MAX_KNOWN_CHUNKS, SPECIAL_TOKENS
 from bertkit.tokenization.segments import Pieces, cut_segments, find_segments
 from bertkit.tokenization.settings import VocabularySettings
 from bertkit.tokenization.tokenizer import Tokenizer
@@ -90,7 +93,40 @@ def test_another_version_of_the_fast_encoder_isnt_used(tokenizer, monkeypatch) -
 
 
 def missing(name: str) -> str:
-    raise fast.PackageNotFoundError(name)
+    raise PackageNotFoundError(name)
+
+
+def stub(refusal: Exception | None = None, cache_entries: int = 0) -> SimpleNamespace:
+    """A module in nanotoken's place."""
+
+    def from_json(content: str) -> None:
+        if refusal is not None:
+            raise refusal
+
+    module = SimpleNamespace(
+        UnsupportedTokenizerError=UnicodeError,
+        Tokenizer=SimpleNamespace(from_json=from_json),
+        cache_entries=cache_entries,
+        get_cache_entries=lambda: module.cache_entries,
+        set_cache_entries=lambda entries: setattr(module, "cache_entries", entries),
+    )
+    return module
+
+
+@pytest.mark.parametrize("module", [None, stub(UnicodeError("unsupported"))])
+def test_a_fast_encoder_that_cant_be_used_is_left_aside(monkeypatch, module) -> None:
+    monkeypatch.setattr(fast, "version", lambda _: fast.TESTED_VERSION)
+    monkeypatch.setitem(sys.modules, "nanotoken", module)  # None: importing it fails
+    assert Tokenizer(SPECIAL_TOKENS).piece_arrays(["a"]).to_lists() == [[1]]
+
+
+@pytest.mark.parametrize(("before", "after"), [(1 << 20, MAX_KNOWN_CHUNKS), (1000, 1000)])
+def test_the_fast_encoders_table_is_made_no_larger(monkeypatch, tokenizer, before, after) -> None:
+    module = stub(cache_entries=before)
+    monkeypatch.setattr(fast, "version", lambda _: fast.TESTED_VERSION)
+    monkeypatch.setitem(sys.modules, "nanotoken", module)
+    assert fast.find_fast_encoder(tokenizer._engine) is not None
+    assert module.cache_entries == after
 
 
 def test_memory_is_a_small_multiple_of_the_text() -> None:

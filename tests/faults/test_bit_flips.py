@@ -199,6 +199,7 @@ def read_unsealed(path: Path, **_: Any) -> Any:
         (shards_module, "read_sealed_json", read_unsealed, "shards/manifest.json"),
         (run_folder, "read_sealed_json", read_unsealed, "/manifest.json"),
         (MappedArray, "verify", lambda *_: None, ".tokens.npy"),
+        (MappedArray, "verify_head", lambda *_: None, ".sentences.npy"),
         (run_folder, "verify_file", lambda *_: None, "model.safetensors"),
         (tokenizer_folder, "verify_files", lambda *_: None, "tokenizer_config.json"),
         (sealed, "is_whole_row", lambda _: True, "log.jsonl"),

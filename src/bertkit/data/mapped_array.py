@@ -8,7 +8,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from bertkit.base.checksums import CHUNK_BYTES, FileRecord, damaged_chunk, verify_size
+from bertkit.base.checksums import (
+    CHUNK_BYTES,
+    FileRecord,
+    damaged_part,
+    verify_head,
+    verify_size,
+)
 from bertkit.base.errors import DamagedFileError, storage_errors
 from bertkit.base.files import write_file
 
@@ -53,13 +59,13 @@ class MappedArray:
         self.verify(data_start + start * width, data_start + stop * width)
         return mapped[start:stop]
 
-    def verify_beginning(self) -> None:
-        """Check the first mebibyte, by which another file of the same size is known.
+    def verify_head(self) -> None:
+        """Check the first 4 KiB, by which another file of the same size is known.
 
         Raises:
-            DamagedFileError: it isn't what was written.
+            DamagedFileError: they aren't what was written.
         """
-        self.verify(0, min(1, self._record.size_bytes))
+        verify_head(self.path, self._record)
 
     def verify(self, start_byte: int, stop_byte: int) -> None:
         """Check the mebibytes between two places of the file, unless that was done.
@@ -74,7 +80,7 @@ class MappedArray:
             stream.seek(first * CHUNK_BYTES)
             for index in range(first, last):
                 if zlib.crc32(stream.read(CHUNK_BYTES)) != self._record.chunk_crc32[index]:
-                    raise damaged_chunk(self.path, index)
+                    raise damaged_part(self.path, index * CHUNK_BYTES, CHUNK_BYTES)
                 self._is_verified[index] = True
 
 
@@ -84,7 +90,7 @@ def _map_array(file: MappedArray) -> tuple[NDArray[np.unsignedinteger], int]:
 
     A map holds a file descriptor, and there are usually no more than a thousand.
     """
-    file.verify_beginning()
+    file.verify_head()
     try:
         mapped = np.load(file.path, mmap_mode="r", allow_pickle=False)
     except (ValueError, EOFError) as error:

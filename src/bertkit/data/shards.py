@@ -132,7 +132,7 @@ class Shard:
 
     @classmethod
     def open(cls, folder: Path, record: ShardRecord) -> Self:
-        """Find a shard's files, each by size and first mebibyte; reading maps them.
+        """Find a shard's files, each by size and first 4 KiB; reading maps them.
 
         Raises:
             MissingFileError: one is gone.
@@ -145,7 +145,7 @@ class Shard:
             for part, length in zip(PARTS, lengths, strict=True)
         }
         for file in files.values():
-            file.verify_beginning()
+            file.verify_head()
         return cls(record, files)
 
     @property
@@ -219,7 +219,7 @@ class ShardSet:
 
         Args:
             folder: what `prepare` wrote.
-            verify: "touched" checks the beginning of each file now and each mebibyte when it is
+            verify: "touched" checks the first 4 KiB of each file now and each mebibyte when it is
                 first read, "all" everything now, the copy of the tokenizer too.
 
         Raises:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from bertkit.base import storage
-from bertkit.base.checksums import CHUNK_BYTES, Checksums, FileRecord, verify_file
+from bertkit.base.checksums import CHUNK_BYTES, HEAD_BYTES, Checksums, FileRecord, verify_file
 from bertkit.base.errors import DamagedFileError, MissingFileError, StorageError
 from bertkit.base.files import (
     durable_file,
@@ -114,7 +114,7 @@ def test_a_missing_folder_is_named(tmp_path):
 @pytest.mark.parametrize(
     "size_bytes", [0, 1, CHUNK_BYTES - 1, CHUNK_BYTES, CHUNK_BYTES + 1, 2 * CHUNK_BYTES]
 )
-@pytest.mark.parametrize("piece_bytes", [CHUNK_BYTES // 3, 5 * CHUNK_BYTES])
+@pytest.mark.parametrize("piece_bytes", [HEAD_BYTES - 1, CHUNK_BYTES // 3, 5 * CHUNK_BYTES])
 def test_checksums_at_the_borders_of_a_mebibyte(size_bytes, piece_bytes):
     data = np.random.default_rng(0).bytes(size_bytes)
     checksums = Checksums()
@@ -124,7 +124,10 @@ def test_checksums_at_the_borders_of_a_mebibyte(size_bytes, piece_bytes):
         zlib.crc32(data[start : start + CHUNK_BYTES]) for start in range(0, size_bytes, CHUNK_BYTES)
     ]
     assert checksums.record() == FileRecord(
-        size_bytes=size_bytes, sha256=hashlib.sha256(data).hexdigest(), chunk_crc32=expected
+        size_bytes=size_bytes,
+        sha256=hashlib.sha256(data).hexdigest(),
+        head_crc32=zlib.crc32(data[:HEAD_BYTES]),
+        chunk_crc32=expected,
     )
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bertkit.base.checksums import CHUNK_BYTES
+from bertkit.base.checksums import CHUNK_BYTES, HEAD_BYTES
 from bertkit.base.errors import DamagedFileError, MissingFileError, StorageError
 from bertkit.base.sealed import read_sealed_json, write_sealed_json
 from bertkit.data.mapped_array import write_array
@@ -120,6 +120,18 @@ def test_only_what_is_touched_is_verified(folder):
     for _ in range(2):  # damage isn't forgotten once it was met
         with pytest.raises(DamagedFileError, match=message):
             shard.tokens(in_first, in_first + 200)
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_opening_reads_the_first_4_kib_and_no_more(folder, part):
+    path = shard_path(folder, "train-00001-000", part)
+    flip(path, HEAD_BYTES)
+    shards = ShardSet.open(folder)
+    with pytest.raises(DamagedFileError, match=r"damaged between bytes 0 and 1,048,576"):
+        touch(shards)
+    flip(path, HEAD_BYTES - 1)
+    with pytest.raises(DamagedFileError, match=r"damaged between bytes 0 and 4,096"):
+        ShardSet.open(folder)
 
 
 def test_missing_short_long_and_swapped_files_are_named(folder):

@@ -2,13 +2,16 @@
 
 import json
 import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 from tests.e2e.small import pretrain_words
+from tests.unit.training.jobs import seal_again
 
-from bertkit.checkpoints.run_folder import seal_checkpoint
 from bertkit.cli.main import main
 from bertkit.objectives.bert import score
 from bertkit.recipes.pretrain import job
@@ -16,6 +19,7 @@ from bertkit.training import step
 from bertkit.training.dump import dump_path, list_dumps
 
 BROKEN = "encoder.layers.1.feed_forward.up"
+HEAD_BIAS = "masked_lm.bias"
 STEP, PARTS = 4, 2
 
 
@@ -41,6 +45,21 @@ def dumped(workshop: Path) -> Path:
     return output
 
 
+@contextmanager
+def opened_copy(dumped: Path, folder: Path) -> Iterator[Path]:
+    """A copy of the first dump, to be changed, and then sealed as if it had been written so."""
+    path = folder / "dump"
+    shutil.copytree(list_dumps(dumped)[0], path)
+    yield path
+    seal_again(path, STEP)
+
+
+def change_weights(path: Path, change: Callable[[dict[str, torch.Tensor]], None]) -> None:
+    weights = load_file(path / "weights.safetensors")
+    change(weights)
+    save_file(weights, path / "weights.safetensors")
+
+
 def replay(path: Path, capsys, *words: str) -> dict:
     assert main(["replay", str(path), "--json", *words]) == 0
     return json.loads(capsys.readouterr().out)
@@ -51,7 +70,7 @@ def test_the_run_says_how_it_can_be_shown_again(workshop, capfd):
     words[words.index("--learning-rate") + 1] = "1e30"
     assert main(words) == 2
     error = capfd.readouterr().err
-    assert f"`bertkit replay {dump_path(workshop / 'told', 2)}` shows it again" in error
+    assert f"`bertkit replay {dump_path(workshop / 'told', 2)}` shows step 2 again" in error
     assert "lower --learning-rate" in error
 
 
@@ -124,19 +143,18 @@ def test_a_step_with_finite_numbers_gives_the_same_bits_and_other_dropout_does_n
     ("change", "message"),
     [
         (lambda record: record.update(step=0), "isn't the record of a dump: step"),
-        (lambda record: record.update(num_micro_batches=1), "of none of the 1 micro-batches"),
-        (lambda record: record.update(num_micro_batches=3), "doesn't hold the tensors of a pre-"),
+        (lambda record: record.update(num_micro_batches=1), "doesn't hold the 1 micro-batches"),
+        (lambda record: record.update(num_micro_batches=3), "doesn't hold the 3 micro-batches"),
+        (lambda record: record.update(num_micro_batches=10**12), "the 1,000,000,000,000 micro-"),
+        (lambda record: record["metrics"].update(loss="abc"), "metrics.loss: could not convert"),
         (lambda record: record["settings"].update(strange=1), "dump.json: strange"),
     ],
 )
 def test_a_foreign_dump_is_refused_in_one_line(dumped, tmp_path, capsys, change, message):
-    path = tmp_path / "dump"
-    shutil.copytree(list_dumps(dumped)[0], path)
-    record = json.loads((path / "dump.json").read_text())
-    change(record)
-    (path / "dump.json").write_text(json.dumps(record))
-    (path / "manifest.json").unlink()
-    seal_checkpoint(path, STEP)
+    with opened_copy(dumped, tmp_path) as path:
+        record = json.loads((path / "dump.json").read_text())
+        change(record)
+        (path / "dump.json").write_text(json.dumps(record))
     assert main(["replay", str(path)]) == 2
     error = capsys.readouterr().err
     assert message in error
@@ -144,14 +162,49 @@ def test_a_foreign_dump_is_refused_in_one_line(dumped, tmp_path, capsys, change,
 
 
 def test_weights_of_another_model_are_refused(dumped, tmp_path, capsys):
-    path = tmp_path / "dump"
-    shutil.copytree(list_dumps(dumped)[0], path)
-    config = json.loads((path / "config.json").read_text())
-    (path / "config.json").write_text(json.dumps(config | {"intermediate_size": 32}))
-    (path / "manifest.json").unlink()
-    seal_checkpoint(path, STEP)
+    with opened_copy(dumped, tmp_path) as path:
+        config = json.loads((path / "config.json").read_text())
+        (path / "config.json").write_text(json.dumps(config | {"intermediate_size": 32}))
     assert main(["replay", str(path)]) == 2
     assert "doesn't hold the weights of the config beside it" in capsys.readouterr().err
+
+
+def test_weights_of_another_type_are_refused(dumped, tmp_path, capsys):
+    def widen(weights):
+        weights[HEAD_BIAS] = weights[HEAD_BIAS].double()
+
+    with opened_copy(dumped, tmp_path) as path:
+        change_weights(path, widen)
+    assert main(["replay", str(path)]) == 2
+    assert f"the weights of the config beside it: {HEAD_BIAS}" in capsys.readouterr().err
+
+
+def test_a_loss_that_overflows_outside_of_all_modules_is_named(dumped, tmp_path, capsys):
+    def spoil(weights):
+        weights[f"{BROKEN}.weight"].zero_()
+        weights[HEAD_BIAS][0] = torch.inf
+
+    with opened_copy(dumped, tmp_path) as path:
+        change_weights(path, spoil)
+    assert main(["replay", str(path)]) == 0
+    text = capsys.readouterr().out
+    assert "every module is finite; what isn't: loss, mlm_loss, gradient_norm\n" in text
+    assert f"weights that aren't finite: {HEAD_BIAS}\n" in text
+    assert "In the run it was loss nan, " in text
+    assert "though programs and machine look the same." in text
+
+
+def test_another_machine_and_precision_are_named(dumped, tmp_path, capsys):
+    with opened_copy(dumped, tmp_path) as path:
+        record = json.loads((path / "dump.json").read_text())
+        record["versions"] |= {"device": "cuda", "gpu": "A100", "instructions": "SVE256"}
+        (path / "dump.json").write_text(json.dumps(record))
+    assert replay(path, capsys, "--fp64")["differences"] == [
+        "device: cuda → cpu",
+        "gpu: A100 → None",
+        f"instructions: SVE256 → {torch.backends.cpu.get_cpu_capability()}",
+        "precision: fp32 → fp64",
+    ]
 
 
 def test_a_run_without_dumps_is_told(trained, capsys):

@@ -54,7 +54,8 @@ def describe_replay(result: "Replay", *, fp64: bool) -> list[str]:
             f"first module with an output that isn't finite: {name} (micro-batch {micro_batch})"
         )
     elif not result.is_finite:
-        lines.append("the output of every module is finite")
+        broken = [name for name, value in result.metrics.items() if not math.isfinite(value)]
+        lines.append(f"the output of every module is finite; what isn't: {', '.join(broken)}")
     for what, names in (("weights", result.broken_weights), ("gradients", result.broken_gradients)):
         more = f", and {len(names) - MOST_NAMES} more" * (len(names) > MOST_NAMES)
         lines.append(f"{what} that aren't finite: {', '.join(names[:MOST_NAMES]) or 'none'}{more}")
@@ -66,8 +67,9 @@ def _compare(result: "Replay") -> str:
     if result.is_same:
         return "The same bits as in the run."
     recorded = ", ".join(f"{name} {value:g}" for name, value in result.recorded.items())
-    why = "; ".join(result.differences) or "the same programs and machine"
-    return f"In the run it was {recorded}. What differs: {why}."
+    if not result.differences:
+        return f"In the run it was {recorded}, though programs and machine look the same."
+    return f"In the run it was {recorded}. What differs: {'; '.join(result.differences)}."
 
 
 def _shorten(text: str) -> str:

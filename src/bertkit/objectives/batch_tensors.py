@@ -60,8 +60,9 @@ def batch_from_tensors(
 
 
 def _is_batch(tensors: dict[str, Tensor], config: BertConfig) -> bool:
-    """Whether names, shapes and values are those of a batch."""
-    if not {"lengths", "labels"} <= tensors.keys():
+    """Whether names, types, shapes and values are those of a batch."""
+    has_names = {"lengths", "labels"} <= tensors.keys()
+    if not has_names or any(tensor.dtype != torch.int64 for tensor in tensors.values()):
         return False
     num_sequences, num_masked = tensors["lengths"].numel(), tensors["labels"].numel()
     num_tokens = int(tensors["lengths"].sum())
@@ -79,13 +80,14 @@ def _is_batch(tensors: dict[str, Tensor], config: BertConfig) -> bool:
         "input_ids": config.vocab_size,
         "token_type_ids": config.type_vocab_size,
         "position_ids": config.max_position_embeddings,
+        "lengths": config.max_position_embeddings + 1,
         "positions": num_tokens,
         "labels": config.vocab_size,
         "next_sentence_labels": 2,
     }
     return (
-        {name: tuple(tensor.shape) for name, tensor in tensors.items()} == shapes
-        and all(tensor.dtype == torch.int64 for tensor in tensors.values())
+        num_sequences > 0
+        and {name: tuple(tensor.shape) for name, tensor in tensors.items()} == shapes
         and all(bool((tensor >= 0).all()) for tensor in tensors.values())
         and bool((tensors["lengths"] > 0).all())
         and all(bool((tensors[name] < limit).all()) for name, limit in limits.items())

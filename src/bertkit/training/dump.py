@@ -8,9 +8,9 @@ micro-batches, and `dump.json`. It is as large as a checkpoint without the optim
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 from torch import Tensor
 
 from bertkit.base.errors import DamagedFileError, MissingFileError
@@ -25,6 +25,11 @@ MOST_DUMPS = 3  # of a run, so that one that goes wrong doesn't fill the disk
 RECORD_FILE = "dump.json"
 WEIGHTS_FILE = "weights.safetensors"
 BATCHES_FILE = "batches.safetensors"
+
+
+def _check_number(text: str) -> str:
+    float(text)
+    return text
 
 
 class DumpRecord(BaseModel):
@@ -46,7 +51,7 @@ class DumpRecord(BaseModel):
     format_version: Literal[1] = 1
     step: int = Field(ge=1)
     num_micro_batches: int = Field(ge=1)
-    metrics: dict[str, str]
+    metrics: dict[str, Annotated[str, AfterValidator(_check_number)]]
     device: str
     precision: Literal["fp32", "bf16"]
     settings: dict[str, Any]
@@ -110,11 +115,13 @@ def write_dump(
     }
     make_folder(path.parent)
     with durable_folder(path) as folder:
-        job.save_architecture(folder)
-        write_safetensors(folder / WEIGHTS_FILE, weights)
-        write_safetensors(folder / BATCHES_FILE, tensors)
-        write_json(folder / RECORD_FILE, record.model_dump(mode="json"))
-        seal_checkpoint(folder, record.step)
+        files = {
+            **job.save_architecture(folder),
+            WEIGHTS_FILE: write_safetensors(folder / WEIGHTS_FILE, weights),
+            BATCHES_FILE: write_safetensors(folder / BATCHES_FILE, tensors),
+            RECORD_FILE: write_json(folder / RECORD_FILE, record.model_dump(mode="json")),
+        }
+        seal_checkpoint(folder, record.step, files)
     return path
 
 
@@ -138,13 +145,15 @@ def read_dump(path: Path) -> Dump:
         raise DamagedFileError(
             f"{path / RECORD_FILE} isn't the record of a dump: {describe_validation(error)}"
         ) from None
-    batches: list[dict[str, Tensor]] = [{} for _ in range(record.num_micro_batches)]
+    batches: dict[str, dict[str, Tensor]] = {}
     for name, tensor in read_safetensors(path / BATCHES_FILE).items():
         number, _, rest = name.partition(".")
-        if not number.isdecimal() or int(number) >= len(batches):
-            raise DamagedFileError(
-                f"{path / BATCHES_FILE} holds {name!r}, which is of none of the"
-                f" {len(batches)} micro-batches"
-            )
-        batches[int(number)][rest] = tensor
-    return Dump(record, read_safetensors(path / WEIGHTS_FILE), batches)
+        batches.setdefault(number, {})[rest] = tensor
+    numbers = [str(number) for number in range(len(batches))]
+    if len(batches) != record.num_micro_batches or batches.keys() != set(numbers):
+        raise DamagedFileError(
+            f"{path / BATCHES_FILE} doesn't hold the {record.num_micro_batches:,} micro-batches"
+            " of its record, numbered from 0"
+        )
+    weights = read_safetensors(path / WEIGHTS_FILE)
+    return Dump(record, weights, [batches[number] for number in numbers])

@@ -6,12 +6,11 @@ It is handed everything that knows a model or a task, in a `Job`.
 import math
 import time
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Generic
 
 import torch
 
-from bertkit.base.errors import NonFiniteError, StoppedError
+from bertkit.base.errors import NonFiniteError, StoppedError, StorageError
 from bertkit.training.device import mixed_precision
 from bertkit.training.display import Display, show_training
 from bertkit.training.dump import DumpRecord, has_room, write_dump
@@ -168,21 +167,21 @@ class _Loop(Generic[AnyBatch]):
         self, state: RunState, result: StepResult, log: RunLog, display: Display
     ) -> None:
         """Say that a step was not applied, dump it, and end the run when that goes on."""
-        log.write("not-finite", state.step, examples=result.examples)
         text = (
             f"step {state.step:,}: loss or gradient is not finite and was not applied"
             f" (examples epoch/shard/index: {result.examples})"
         )
+        display.say(text)  # before the disk may refuse
+        log.write("not-finite", state.step, examples=result.examples)
         if has_room(self.run.folder, state.step):
-            text += f"; `bertkit replay {self._dump(state.step, result)}` shows it again"
-        display.say(text)
+            display.say(self._dump(state.step, result))
         if state.num_skipped >= self.settings.max_skipped_steps:
             raise NonFiniteError(
                 f"{text}; that was {state.num_skipped} steps in a row: {AFTER_DIVERGENCE}"
             )
 
-    def _dump(self, step: int, result: StepResult) -> Path:
-        """Write the step and what it was made of; the weights are still those before it."""
+    def _dump(self, step: int, result: StepResult) -> str:
+        """Write the step and what it was made of, and say where; the weights are from before it."""
         batches = self.job.batches_at(step - 1)
         record = DumpRecord(
             step=step,
@@ -191,9 +190,13 @@ class _Loop(Generic[AnyBatch]):
             device=self.machine.device.type,
             precision=self.machine.precision,
             settings=self.settings.model_dump(mode="json"),
-            versions=describe_versions(),
+            versions=describe_versions(self.machine.device, self.machine.precision),
         )
-        return write_dump(self.run.folder, record, self.job, batches)
+        try:
+            path = write_dump(self.run.folder, record, self.job, batches)
+        except StorageError as error:
+            return f"step {step:,} can't be shown again, as its dump wasn't written: {error}"
+        return f"`bertkit replay {path}` shows step {step:,} again"
 
     def _evaluate(
         self, state: RunState, log: RunLog, display: Display, stop: StopRequest

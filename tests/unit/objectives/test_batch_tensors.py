@@ -14,6 +14,17 @@ from bertkit.objectives.bert import PreTrainingBatch
 
 CONFIG = BertConfig.preset("tiny", vocab_size=50)
 SOURCE = Path("batches.safetensors")
+THREE_SEQUENCES = {
+    "next_sentence_labels": torch.tensor([0, 1, 0]),
+    "keys": torch.zeros(3, 3, dtype=torch.int64),
+}
+NO_SEQUENCES = {
+    name: torch.zeros((0, 3) if name == "keys" else 0, dtype=torch.int64)
+    for name in (
+        *("input_ids", "token_type_ids", "position_ids", "lengths", "positions", "labels"),
+        *("next_sentence_labels", "keys"),
+    )
+}
 
 
 def build_batch() -> PreTrainingBatch:
@@ -51,6 +62,11 @@ def test_a_batch_in_which_nothing_is_masked_comes_back_too():
         {"lengths": torch.tensor([6, -1])},
         {"lengths": torch.tensor(5)},
         {"lengths": torch.tensor([2.5, 2.5])},
+        {"lengths": torch.tensor([torch.nan, 5.0])},
+        {"lengths": torch.tensor([3.0, 2.0], dtype=torch.complex64)},
+        {"lengths": torch.tensor([3.0, 2.0]).to(torch.float8_e4m3fn)},
+        {"lengths": torch.tensor([2**63 - 1, 2**63 - 1, 7])} | THREE_SEQUENCES,  # 5 in 64 bits
+        NO_SEQUENCES,
         {"input_ids": torch.tensor([2, 7, 50, 2, 8])},
         {"input_ids": torch.tensor([2, 7, -1, 2, 8])},
         {"token_type_ids": torch.tensor([0, 0, 2, 0, 1])},

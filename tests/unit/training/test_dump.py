@@ -1,5 +1,6 @@
 """A step that isn't finite is kept with all that shows it again, and the run ends in time."""
 
+import errno
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -8,10 +9,11 @@ import pytest
 import torch
 from tests.unit.training.jobs import Points, Sums, build_job, load_weights, score
 
-from bertkit.base.errors import DamagedFileError, MissingFileError, NonFiniteError
+from bertkit.base import storage
+from bertkit.base.errors import DamagedFileError, MissingFileError, NonFiniteError, StorageError
 from bertkit.training.dump import MOST_DUMPS, dump_path, list_dumps, read_dump
 from bertkit.training.job import Job, Machine
-from bertkit.training.log import read_log
+from bertkit.training.log import RunLog, read_log
 from bertkit.training.loop import fit
 from bertkit.training.optimizer import build_optimizer
 from bertkit.training.run import Run, RunState
@@ -57,6 +59,42 @@ def test_a_dump_has_batch_weights_and_settings_from_before_the_step(run, machine
     assert dump.record.settings == SETTINGS.model_dump(mode="json")
     assert dump.record.versions["torch"] == torch.__version__
     assert f"`bertkit replay {dump_path(run.folder, 8)}`" in capfd.readouterr().err
+
+
+def test_a_disk_that_refuses_a_dump_ends_nothing_and_hides_nothing(
+    run, machine, monkeypatch, capfd
+):
+    open_new = storage.open_new
+
+    def refuse(path: Path) -> int:
+        if path.name.startswith("batches"):
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return open_new(path)
+
+    monkeypatch.setattr(storage, "open_new", refuse)
+    _, state = train(run, machine, 9, poison=lambda step: step == 7)
+    assert state.step == 9
+    cause, refusal = [line for line in capfd.readouterr().err.splitlines() if "step 8" in line]
+    assert cause.startswith("step 8: loss or gradient is not finite and was not applied")
+    assert refusal.startswith("step 8 can't be shown again, as its dump wasn't written: ")
+    assert refusal.endswith("can't be written: No space left on device")
+    assert not list((run.folder / "dumps").iterdir())
+
+
+def test_a_step_that_is_not_finite_is_told_before_the_log_may_refuse(
+    run, machine, monkeypatch, capfd
+):
+    write = RunLog.write
+
+    def refuse(log: RunLog, event: str, step: int, **values: object) -> None:
+        if event == "not-finite":
+            raise StorageError("the log can't be written")
+        write(log, event, step, **values)
+
+    monkeypatch.setattr(RunLog, "write", refuse)
+    with pytest.raises(StorageError):
+        train(run, machine, 9, poison=lambda step: step == 7)
+    assert "step 8: loss or gradient is not finite" in capfd.readouterr().err
 
 
 def step_rate(run: Run, step: int) -> float:

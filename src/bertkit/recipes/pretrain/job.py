@@ -8,6 +8,7 @@ from pathlib import Path
 
 import torch
 
+from bertkit.base.checksums import FileRecord
 from bertkit.base.errors import InputError
 from bertkit.base.files import read_json, write_json
 from bertkit.checkpoints.run_folder import CONFIG_FILE, checkpoint_path
@@ -125,13 +126,12 @@ def build_job(
         metrics = evaluate_batches(model, held_out, score, machine.device)
         return {**metrics, "mlm_perplexity": math.exp(min(metrics["mlm_loss"], 100.0))}
 
-    def save_model(folder: Path) -> None:
-        model.save_pretrained(folder)
-        tokenizer.save(folder)
+    def save_model(folder: Path) -> dict[str, FileRecord]:
+        return {**model.save_pretrained(folder), **tokenizer.save(folder)}
 
-    def save_architecture(folder: Path) -> None:
-        write_json(folder / CONFIG_FILE, model.config.to_dict())
-        tokenizer.save(folder)
+    def save_architecture(folder: Path) -> dict[str, FileRecord]:
+        config = write_json(folder / CONFIG_FILE, model.config.to_dict())
+        return {CONFIG_FILE: config, **tokenizer.save(folder)}
 
     return Job(
         model=model,

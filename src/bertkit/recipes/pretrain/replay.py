@@ -19,7 +19,14 @@ from bertkit.objectives.bert import PreTrainingBatch, score
 from bertkit.recipes.pretrain.settings import PretrainSettings
 from bertkit.tokenization.engine import MASK, SEP
 from bertkit.tokenization.tokenizer import Tokenizer
-from bertkit.training.dump import BATCHES_FILE, RECORD_FILE, WEIGHTS_FILE, Dump, read_dump
+from bertkit.training.dump import (
+    BATCHES_FILE,
+    RECORD_FILE,
+    WEIGHTS_FILE,
+    Dump,
+    DumpRecord,
+    read_dump,
+)
 from bertkit.training.job import Machine
 from bertkit.training.step import add_gradients, is_finite
 from bertkit.training.versions import describe_versions
@@ -109,7 +116,7 @@ def replay(path: Path, *, fp64: bool = False) -> Replay:
         first_module=next(iter(broken_modules), None),
         broken_weights=_list_broken(dict(model.named_parameters())),
         broken_gradients=_list_broken(gradients),
-        differences=_list_differences(dump, device),
+        differences=_list_differences(record, device, "fp64" if fp64 else record.precision),
         examples=_describe_examples(batches, Tokenizer.load(path)),
     )
 
@@ -122,8 +129,8 @@ def load_weights(path: Path, dump: Dump) -> BertForPreTraining:
     """
     with torch.device("meta"):
         model = BertForPreTraining(BertConfig.from_dict(read_config(path), path))
-    expected = {name: value.shape for name, value in model.state_dict().items()}
-    found = {name: value.shape for name, value in dump.weights.items()}
+    expected = {name: (value.shape, value.dtype) for name, value in model.state_dict().items()}
+    found = {name: (value.shape, value.dtype) for name, value in dump.weights.items()}
     if odd := sorted(name for name, _ in expected.items() ^ found.items()):
         raise CheckpointError(
             f"{path / WEIGHTS_FILE} doesn't hold the weights of the config beside it:"
@@ -166,10 +173,9 @@ def _list_broken(tensors: dict[str, Any]) -> list[str]:
     ]
 
 
-def _list_differences(dump: Dump, device: torch.device) -> list[str]:
+def _list_differences(record: DumpRecord, device: torch.device, precision: str) -> list[str]:
     """What keeps the numbers from being the run's, as `name: there → here`."""
-    there = {**dump.record.versions, "device": dump.record.device}
-    here = {**describe_versions(), "device": device.type}
+    there, here = record.versions, describe_versions(device, precision)
     return [
         f"{name}: {there.get(name)} → {here.get(name)}"
         for name in sorted(there.keys() | here.keys())

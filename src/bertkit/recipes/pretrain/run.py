@@ -72,6 +72,9 @@ class DryRun:
 def pretrain(data: Path, output: Path, settings: PretrainSettings) -> PretrainResult:
     """Pre-train, or go on with the run in `output`.
 
+    On a CPU under Linux, the memory that this process frees stays with it from then on: training
+    asks for the same blocks again and again.
+
     Args:
         data: what `prepare` wrote.
         output: the run's folder.
@@ -133,7 +136,7 @@ def describe_run(materials: Materials, settings: PretrainSettings) -> RunRecord:
         data_fingerprint=materials.shards.fingerprint,
         model=materials.config.to_dict(),
         num_steps=0,
-        versions=describe_versions(),
+        versions=describe_versions(materials.machine.device, materials.machine.precision),
     )
 
 

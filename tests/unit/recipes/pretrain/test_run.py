@@ -1,10 +1,16 @@
 """What a run that is taken up keeps, and what is refused."""
 
+from types import SimpleNamespace
+
 import pytest
+import torch
 
 from bertkit.base.errors import ResumeError
-from bertkit.recipes.pretrain.run import decide_record
+from bertkit.models.bert.config import BertConfig
+from bertkit.recipes.pretrain.job import Materials
+from bertkit.recipes.pretrain.run import decide_record, describe_run
 from bertkit.recipes.pretrain.settings import PretrainSettings
+from bertkit.training.job import Machine
 from bertkit.training.run import RunRecord
 
 
@@ -36,6 +42,17 @@ def test_an_unfinished_run_may_grow_and_not_shrink():
 
 def test_the_same_budget_in_minutes_is_not_measured_again():
     assert decide(record(77, minutes=2.0), minutes=2.0).num_steps == 77
+
+
+def test_another_device_and_precision_are_told_where_the_setting_is_auto(capsys):
+    def describe(device: str, precision: str) -> RunRecord:
+        shards, config = SimpleNamespace(fingerprint="a"), BertConfig.preset("tiny")
+        machine = Machine(torch.device(device), precision, peak_operations=1.0)
+        return describe_run(Materials(shards, None, config, machine), PretrainSettings(steps=40))
+
+    before = describe("meta", "bf16").model_copy(update={"num_steps": 40})
+    decide_record(before, describe("cpu", "fp32"), None, PretrainSettings(steps=40), None)
+    assert "device: 'meta' → 'cpu', precision: 'bf16' → 'fp32'\n" in capsys.readouterr().err
 
 
 def test_another_machine_is_told_and_the_first_one_stays_on_record(capsys):

@@ -1,10 +1,14 @@
-"""Token ids against google's algorithm (`BertTokenizerLegacy`) and against `AutoTokenizer`."""
+"""Token ids against google's algorithm (`BertTokenizerLegacy`) and against `AutoTokenizer`.
+
+Google's ids are found once, since that is slow, and held against every way of ours.
+"""
 
 import gzip
 import os
 import random
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from importlib.util import find_spec
 from itertools import pairwise, product
 from pathlib import Path
 
@@ -12,6 +16,8 @@ import pytest
 from transformers import AutoTokenizer
 from transformers.models.bert.tokenization_bert_legacy import BasicTokenizer, BertTokenizerLegacy
 
+from bertkit.recipes.prepare.unit import BATCH_CHARACTERS
+from bertkit.tokenization import tokenizer as tokenizer_module
 from bertkit.tokenization.settings import TokenizerSettings, VocabularySettings
 from bertkit.tokenization.tokenizer import Tokenizer
 from bertkit.tokenization.training import train_vocabulary
@@ -80,11 +86,34 @@ def test_ids_equal_googles_in_fifteen_scripts(
         TokenizerSettings(lowercase=lowercase, strip_accents=strip_accents, split_cjk=split_cjk)
     )
     reference = legacy_tokenizer(ours, tmp_path)
-    for script, sentence in SENTENCES.items():
-        text = sentence if strip_accents else compose(sentence)
-        assert ours.encode(text).ids[1:-1] == legacy_ids(reference, text), script
-        assert ours.piece_ids([text]) == [legacy_ids(reference, text)], script
-        assert ours.piece_arrays([text]).to_lists() == [legacy_ids(reference, text)], script
+    texts = [text if strip_accents else compose(text) for text in SENTENCES.values()]
+    check_all_ways(ours, texts, [legacy_ids(reference, text) for text in texts])
+
+
+def check_all_ways(
+    ours: Tokenizer, texts: Sequence[str], expected: Sequence[Sequence[int]]
+) -> None:
+    """Cut texts in all ways there are, and name the first that differ from what is expected."""
+    ways = {
+        "encode": [ours.encode(text).ids[1:-1] for text in texts],
+        "piece_ids": ours.piece_ids(texts),
+        "piece_arrays": ours.piece_arrays(texts).to_lists(),
+        "piece_arrays without nanotoken": without_nanotoken(ours).piece_arrays(texts).to_lists(),
+    }
+    assert (ours._fast_encoder is None) == (find_spec("nanotoken") is None)
+    for way, found in ways.items():
+        pairs = zip(texts, found, expected, strict=True)
+        differing = [ascii(text) for text, one, other in pairs if one != other]
+        assert not differing, f"{way}: {len(differing)} texts, {differing[:3]}"
+
+
+def without_nanotoken(ours: Tokenizer) -> Tokenizer:
+    """The same tokenizer as users have it without the extra `fast`."""
+    plain = Tokenizer(ours.vocabulary, ours.settings)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tokenizer_module, "find_fast_encoder", lambda engine: None)
+        plain.piece_arrays([""])  # it chooses now
+    return plain
 
 
 def compose(text: str) -> str:
@@ -146,11 +175,8 @@ def test_ids_equal_googles_on_random_strings(is_cased: bool, tmp_path: Path) -> 
     for text in random_strings(generator, NUM_RANDOM_STRINGS // 2):
         if is_cased and not is_composed(text):
             continue
-        expected = legacy_ids(reference, text)
-        assert ours.encode(text).ids[1:-1] == expected, ascii(text)
-        assert ours.piece_ids([text]) == [expected], ascii(text)
-        compared[text] = expected
-    assert ours.piece_arrays(list(compared)).to_lists() == list(compared.values())
+        compared[text] = legacy_ids(reference, text)
+    check_all_ways(ours, list(compared), list(compared.values()))
     assert len(compared) > 0.4 * NUM_RANDOM_STRINGS
 
 
@@ -174,13 +200,10 @@ def test_ids_equal_googles_on_the_corpus(is_cased: bool, tmp_path: Path) -> None
     ours = Tokenizer(vocabulary, wanted.tokenizer_settings())
     reference = legacy_tokenizer(ours, tmp_path)
     num_chars = 0
-    for line in corpus_lines(None if is_full else SAMPLE_CHARS_PER_FILE):
-        num_chars += len(line)
-        if is_cased:
-            line = compose(line)
-        expected = [legacy_ids(reference, line)]
-        assert ours.piece_ids([line]) == expected, line
-        assert ours.piece_arrays([line]).to_lists() == expected, line
+    for lot in gather(corpus_lines(None if is_full else SAMPLE_CHARS_PER_FILE)):
+        num_chars += sum(map(len, lot))
+        lines = [compose(line) for line in lot] if is_cased else lot
+        check_all_ways(ours, lines, [legacy_ids(reference, line) for line in lines])
     assert num_chars > (60_000_000 if is_full else 1_000_000)
 
 
@@ -188,3 +211,16 @@ def corpus_lines(chars_per_file: int | None) -> Iterator[str]:
     for path in sorted(SHARED_CORPUS.rglob("*.gz")):
         with gzip.open(path, "rt", encoding="utf-8") as stream:
             yield from stream.read(chars_per_file).split("\n")
+
+
+def gather(lines: Iterable[str]) -> Iterator[list[str]]:
+    """Lots of the size in which `prepare` hands its sentences over."""
+    lot: list[str] = []
+    num_chars = 0
+    for line in lines:
+        lot.append(line)
+        num_chars += len(line)
+        if num_chars >= BATCH_CHARACTERS:
+            yield lot
+            lot, num_chars = [], 0
+    yield lot

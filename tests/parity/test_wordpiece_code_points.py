@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 from transformers.models.bert.tokenization_bert_legacy import BasicTokenizer
 
-from bertkit.tokenization.engine import SPECIAL_TOKENS
+from bertkit.tokenization.engine import SPECIAL_TOKENS, KnownChunks
 from bertkit.tokenization.fast import find_fast_encoder
+from bertkit.tokenization.segments import cut_segments, find_segments
 from bertkit.tokenization.settings import TokenizerSettings
 from bertkit.tokenization.tokenizer import Tokenizer
 from bertkit.tokenization.word_counts import WordSplitter
@@ -26,6 +27,8 @@ UNASSIGNED = [x for x in CHARACTERS if unicodedata.category(x) == "Cn"]
 ASSIGNED = sorted(set(CHARACTERS) - set(UNASSIGNED))
 BLOCK_SIZE = 256
 ALONE, WITHIN_WORD = "{}", "a{}b"
+# Lower-casing, accent stripping, Chinese characters alone: any two meet in all their four ways.
+SWITCHES = [(True, True, True), (False, False, True), (True, False, False), (False, True, False)]
 
 
 def listed_characters(name: str) -> set[str]:
@@ -95,23 +98,54 @@ def test_every_code_point_but_those_listed_is_split_as_google_does(
     assert show(expected - found) == []
 
 
+@pytest.fixture(scope="module", params=SWITCHES, ids=str)
+def tokenizer(request: pytest.FixtureRequest) -> Tokenizer:
+    """One that knows each character, alone and within a word."""
+    lowercase, strip_accents, split_cjk = request.param
+    entries = [x for x in CHARACTERS if x.isprintable() and x != " "]
+    return Tokenizer(
+        [*SPECIAL_TOKENS, *entries, *(f"##{x}" for x in entries)],
+        TokenizerSettings(lowercase=lowercase, strip_accents=strip_accents, split_cjk=split_cjk),
+    )
+
+
+def engine_ids(tokenizer: Tokenizer, texts: list[str]) -> list[list[int]]:
+    encodings = tokenizer._engine.encode_batch_fast(texts, add_special_tokens=False)
+    return [encoding.ids for encoding in encodings]
+
+
+def write_blocks(characters: list[str], form: str) -> list[str]:
+    return [
+        " ".join(form.format(x) for x in characters[start : start + BLOCK_SIZE])
+        for start in range(0, len(characters), BLOCK_SIZE)
+    ]
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(find_spec("nanotoken") is None, reason="nanotoken isn't installed")
-@pytest.mark.parametrize("is_cased", [False, True])
-def test_every_code_point_is_cut_by_nanotoken_as_by_the_engine(is_cased: bool) -> None:
-    settings = TokenizerSettings(lowercase=not is_cased, strip_accents=not is_cased)
-    entries = [x for x in CHARACTERS if x.isprintable() and x != " "]
-    vocabulary = [*SPECIAL_TOKENS, *entries, *(f"##{x}" for x in entries)]
-    tokenizer = Tokenizer(vocabulary, settings)
+@pytest.mark.parametrize("form", [ALONE, WITHIN_WORD])
+def test_every_code_point_is_cut_by_nanotoken_as_by_the_engine(
+    tokenizer: Tokenizer, form: str
+) -> None:
     encode = find_fast_encoder(tokenizer._engine)
     assert encode is not None
-    for form in (ALONE, WITHIN_WORD):
-        texts = [
-            " ".join(form.format(x) for x in CHARACTERS[start : start + BLOCK_SIZE])
-            for start in range(0, len(CHARACTERS), BLOCK_SIZE)
-        ]
-        encodings = tokenizer._engine.encode_batch_fast(texts, add_special_tokens=False)
-        assert encode(texts).to_lists() == [encoding.ids for encoding in encodings]
+    # two of the four have all: the other two are there for how the switches meet
+    texts = write_blocks(CHARACTERS if tokenizer.settings.split_cjk else ASSIGNED, form)
+    assert encode(texts).to_lists() == engine_ids(tokenizer, texts)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("form", [ALONE, WITHIN_WORD])
+def test_every_assigned_code_point_is_cut_in_segments_as_by_the_engine(
+    tokenizer: Tokenizer, form: str
+) -> None:
+    texts = write_blocks(ASSIGNED, form)
+    segments = find_segments(texts)
+    known = KnownChunks(tokenizer._engine)  # filled at once, which is sooner
+    known |= zip(
+        segments.distinct, map(tuple, engine_ids(tokenizer, segments.distinct)), strict=True
+    )
+    assert cut_segments(segments, known).to_lists() == engine_ids(tokenizer, texts)
 
 
 @pytest.mark.slow

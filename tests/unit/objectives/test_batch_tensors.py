@@ -63,7 +63,7 @@ def test_a_batch_in_which_nothing_is_masked_comes_back_too():
         {"lengths": torch.tensor(5)},
         {"lengths": torch.tensor([2.5, 2.5])},
         {"lengths": torch.tensor([torch.nan, 5.0])},
-        {"lengths": torch.tensor([3.0, 2.0], dtype=torch.complex64)},
+        {"lengths": torch.tensor([3 + 1j, 2 + 0j])},
         {"lengths": torch.tensor([3.0, 2.0]).to(torch.float8_e4m3fn)},
         {"lengths": torch.tensor([2**63 - 1, 2**63 - 1, 7])} | THREE_SEQUENCES,  # 5 in 64 bits
         NO_SEQUENCES,

@@ -77,6 +77,20 @@ def view_bytes(data: bytes | memoryview) -> memoryview:
     return view.cast("B") if view.nbytes else memoryview(b"")  # an empty one may have no cast
 
 
+def record_file(path: Path) -> FileRecord:
+    """Read a whole file; the record of what it is now.
+
+    Raises:
+        MissingFileError: there is none.
+        StorageError: it can't be read.
+    """
+    checksums = Checksums()
+    with storage_errors(path, "read"), path.open("rb") as stream:
+        while data := stream.read(CHUNK_BYTES):
+            checksums.update(data)
+    return checksums.record()
+
+
 def verify_file(path: Path, record: FileRecord) -> None:
     """Read a whole file and hold it against the record of its writing.
 
@@ -86,11 +100,7 @@ def verify_file(path: Path, record: FileRecord) -> None:
         StorageError: it can't be read.
     """
     verify_size(path, record)
-    checksums = Checksums()
-    with storage_errors(path, "read"), path.open("rb") as stream:
-        while data := stream.read(CHUNK_BYTES):
-            checksums.update(data)
-    seen = checksums.record()
+    seen = record_file(path)
     pairs = zip(record.chunk_crc32, seen.chunk_crc32, strict=False)
     for index, (expected, found) in enumerate(pairs):
         if expected != found:

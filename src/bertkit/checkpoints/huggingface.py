@@ -16,6 +16,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
+from bertkit.base.checksums import FileRecord
 from bertkit.base.errors import CheckpointError, DamagedFileError, MissingFileError
 from bertkit.base.files import make_folder, read_json, write_file, write_json
 from bertkit.checkpoints.run_folder import CONFIG_FILE, find_model_folder
@@ -149,8 +150,10 @@ def count_parameters(shapes: Mapping[str, tuple[int, ...]]) -> dict[str, int]:
     return dict(parts)
 
 
-def write_folder(folder: Path, config: dict[str, Any], tensors: dict[str, Tensor]) -> None:
-    """Write config and tensors under their foreign names.
+def write_folder(
+    folder: Path, config: dict[str, Any], tensors: dict[str, Tensor]
+) -> dict[str, FileRecord]:
+    """Write config and tensors under their foreign names, and return the record of each file.
 
     Raises:
         StorageError: the disk refused.
@@ -158,8 +161,10 @@ def write_folder(folder: Path, config: dict[str, Any], tensors: dict[str, Tensor
     make_folder(folder)
     if not any(name.startswith(HEADS_PREFIX) for name in tensors):
         tensors = {name.removeprefix("bert."): tensor for name, tensor in tensors.items()}
-    write_json(folder / CONFIG_FILE, config)
-    write_safetensors(folder / WEIGHTS_FILE, tensors)
+    return {
+        CONFIG_FILE: write_json(folder / CONFIG_FILE, config),
+        WEIGHTS_FILE: write_safetensors(folder / WEIGHTS_FILE, tensors),
+    }
 
 
 def import_tensors(
@@ -242,13 +247,13 @@ def _open_safetensors(path: Path) -> Iterator[Any]:
         raise DamagedFileError(f"{path} isn't a whole safetensors file: {error}") from None
 
 
-def write_safetensors(path: Path, tensors: dict[str, Tensor]) -> None:
+def write_safetensors(path: Path, tensors: dict[str, Tensor]) -> FileRecord:
     """Write tensors durably.
 
     Raises:
         StorageError: the disk refused.
     """
-    write_file(path, save(tensors, metadata={"format": "pt"}))
+    return write_file(path, save(tensors, metadata={"format": "pt"}))
 
 
 def _their_names(name: str) -> tuple[str, ...]:

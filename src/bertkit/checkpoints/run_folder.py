@@ -5,13 +5,13 @@
 beside the model, and a `manifest.json` with size and checksums of each file and of itself.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from bertkit.base.checksums import CHUNK_BYTES, Checksums, FileRecord, verify_file
+from bertkit.base.checksums import FileRecord, verify_file
 from bertkit.base.errors import DamagedFileError, MissingFileError
 from bertkit.base.files import remove_folder
 from bertkit.base.sealed import read_sealed_json, write_sealed_json
@@ -44,10 +44,18 @@ def list_checkpoints(run: Path) -> list[Path]:
     return sorted(path for path in names if path.name.removeprefix(STEP_PREFIX).isdigit())
 
 
-def seal_checkpoint(folder: Path, step: int) -> None:
-    """Write the manifest over all files in a checkpoint that is otherwise complete."""
-    files = {path.name: _record(path) for path in sorted(folder.iterdir())}
-    manifest = CheckpointManifest(step=step, files=files)
+def seal_checkpoint(folder: Path, step: int, files: Mapping[str, FileRecord]) -> None:
+    """Write the manifest of a checkpoint that is otherwise complete.
+
+    Args:
+        folder: the checkpoint's.
+        step: after which it is.
+        files: what was written, by file name; all that is in the folder.
+
+    Raises:
+        StorageError: the disk refused.
+    """
+    manifest = CheckpointManifest(step=step, files=dict(files))
     write_sealed_json(folder / MANIFEST, manifest.model_dump(mode="json"))
 
 
@@ -107,11 +115,3 @@ def find_model_folder(path: Path, *, reading: Collection[str]) -> Path:
         f"{path} {what}: expected a run of `bertkit pretrain`, or a folder with"
         " config.json, model.safetensors and vocab.txt"
     )
-
-
-def _record(path: Path) -> FileRecord:
-    checksums = Checksums()
-    with path.open("rb") as stream:
-        while data := stream.read(CHUNK_BYTES):
-            checksums.update(data)
-    return checksums.record()

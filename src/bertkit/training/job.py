@@ -8,6 +8,8 @@ from typing import Any, Generic, Literal, Protocol, Self, TypeVar
 import torch
 from torch import Tensor, nn
 
+from bertkit.base.checksums import FileRecord
+
 
 class Batch(Protocol):
     """What the loop has to know of a batch."""
@@ -41,6 +43,7 @@ class Scores(Protocol):
 
 AnyBatch = TypeVar("AnyBatch", bound=Batch)
 Score = Callable[[Any, AnyBatch], Scores]
+SaveFiles = Callable[[Path], dict[str, FileRecord]]
 
 
 @dataclass(frozen=True)
@@ -53,8 +56,8 @@ class Job(Generic[AnyBatch]):
         score: model and micro-batch → sums of losses; differentiable.
         evaluate: held-out metrics; `loss` among them. It changes nothing, and a signal may end it.
         count_operations: floating-point operations of a training step on a micro-batch.
-        save_model: writes the model's files into a folder.
-        save_architecture: writes all of the model's files but its weights.
+        save_model: writes the model's files into a folder; what was written, by file name.
+        save_architecture: the same for all of the model's files but its weights.
         batch_tensors: a micro-batch as named tensors, from which it can be made again.
         shares: metrics from 0 to 1 that are worth watching, and what to call each.
     """
@@ -64,8 +67,8 @@ class Job(Generic[AnyBatch]):
     score: Score[AnyBatch]
     evaluate: Callable[[], dict[str, float]]
     count_operations: Callable[[AnyBatch], float]
-    save_model: Callable[[Path], None]
-    save_architecture: Callable[[Path], None]
+    save_model: SaveFiles
+    save_architecture: SaveFiles
     batch_tensors: Callable[[AnyBatch], dict[str, Tensor]]
     shares: Mapping[str, str]
 

@@ -32,6 +32,7 @@ from bertkit.checkpoints.run_folder import (
     verify_checkpoint,
 )
 from bertkit.training.dump import DUMPS
+from bertkit.training.job import SaveFiles
 from bertkit.training.optimizer import load_optimizer_tensors, optimizer_tensors
 from bertkit.training.settings import BUDGET_FIELDS, MAY_CHANGE
 
@@ -51,6 +52,7 @@ class RunState(BaseModel):
         best_loss: the lowest held-out loss so far.
         num_skipped: steps in a row whose gradient was not finite, up to now.
         elapsed_seconds: time spent training, over all its parts.
+        num_log_rows: rows that the log had when it was synced for this checkpoint.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -61,6 +63,7 @@ class RunState(BaseModel):
     best_loss: float | None = None
     num_skipped: int = 0
     elapsed_seconds: float = 0.0
+    num_log_rows: int = 0
 
 
 class RunRecord(BaseModel):
@@ -164,7 +167,7 @@ class Run:
         load_optimizer_tensors(optimizer, model, read_safetensors(folder / OPTIMIZER_FILE))
 
     def save(
-        self, state: RunState, model: nn.Module, optimizer: optim.Optimizer, save_model: Any
+        self, state: RunState, model: nn.Module, optimizer: optim.Optimizer, save_model: SaveFiles
     ) -> Path:
         """Write a checkpoint, whole or not at all.
 
@@ -172,17 +175,20 @@ class Run:
             state: where the run stands.
             model: its parameters name the optimiser's tensors.
             optimizer: its state goes beside the weights.
-            save_model: writes the model's own files into a folder.
+            save_model: writes the model's own files into a folder, as in `Job`.
 
         Raises:
             StorageError: the disk refused; older checkpoints are untouched.
         """
         path = checkpoint_path(self.folder, state.step)
         with durable_folder(path) as folder:
-            save_model(folder)
-            write_safetensors(folder / OPTIMIZER_FILE, optimizer_tensors(optimizer, model))
-            write_json(folder / STATE_FILE, state.model_dump(mode="json"))
-            seal_checkpoint(folder, state.step)
+            moments = optimizer_tensors(optimizer, model)
+            files = {
+                **save_model(folder),
+                OPTIMIZER_FILE: write_safetensors(folder / OPTIMIZER_FILE, moments),
+                STATE_FILE: write_json(folder / STATE_FILE, state.model_dump(mode="json")),
+            }
+            seal_checkpoint(folder, state.step, files)
         return path
 
     def rotate(self, keep: int) -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from bertkit.base.errors import DamagedFileError, MissingFileError
+from bertkit.base.files import write_file, write_json
 from bertkit.base.sealed import read_sealed_json, write_sealed_json
 from bertkit.checkpoints.run_folder import (
     checkpoint_path,
@@ -18,15 +19,25 @@ from bertkit.checkpoints.run_folder import (
 def checkpoint(tmp_path: Path) -> Path:
     folder = checkpoint_path(tmp_path, 7)
     folder.mkdir(parents=True)
-    (folder / "config.json").write_text("{}")
-    (folder / "weights").write_bytes(b"many" * 1000)
-    seal_checkpoint(folder, 7)
+    config = write_json(folder / "config.json", {})
+    weights = write_file(folder / "weights", b"many" * 1000)
+    seal_checkpoint(folder, 7, {"config.json": config, "weights": weights})
     return folder
 
 
 def test_what_was_sealed_is_verified(checkpoint: Path) -> None:
     manifest = verify_checkpoint(checkpoint)
     assert (manifest.step, sorted(manifest.files)) == (7, ["config.json", "weights"])
+
+
+def test_what_changes_between_writing_and_sealing_is_not_taken_for_what_was_written(
+    tmp_path: Path,
+) -> None:
+    record = write_file(tmp_path / "weights", b"many")
+    (tmp_path / "weights").write_bytes(b"some")
+    seal_checkpoint(tmp_path, 7, {"weights": record})
+    with pytest.raises(DamagedFileError, match="weights is damaged between bytes"):
+        verify_checkpoint(tmp_path)
 
 
 def test_damage_is_found_where_it_is_read(checkpoint: Path) -> None:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import torch
 
+from bertkit.base.checksums import FileRecord
 from bertkit.checkpoints.run_folder import checkpoint_path
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.heads import BertForPreTraining
@@ -33,10 +34,10 @@ def build_model(**changes: object) -> BertForPreTraining:
     return BertForPreTraining(config)
 
 
-def save_small(folder: Path, **changes: object) -> None:
+def save_small(folder: Path, **changes: object) -> dict[str, FileRecord]:
     """A Hugging Face folder."""
-    build_model(**changes).save_pretrained(folder)
-    Tokenizer([*SPECIAL_TOKENS, *WORDS]).save(folder)
+    tokenizer = Tokenizer([*SPECIAL_TOKENS, *WORDS])
+    return {**build_model(**changes).save_pretrained(folder), **tokenizer.save(folder)}
 
 
 def save_run(folder: Path, step: int = 3) -> Path:

@@ -10,8 +10,9 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
+from bertkit.base.checksums import FileRecord, record_file
 from bertkit.checkpoints.huggingface import write_safetensors
-from bertkit.checkpoints.run_folder import checkpoint_path
+from bertkit.checkpoints.run_folder import checkpoint_path, seal_checkpoint
 from bertkit.nn.dropout import Dropout
 from bertkit.training.job import Job
 from bertkit.training.run import Run, RunState
@@ -93,8 +94,9 @@ def build_job(
         with torch.no_grad():
             return {"loss": float(score(model, draw(-1, 50)).losses["fit"]) / 50}
 
-    def save_model(folder: Path) -> None:
-        write_safetensors(folder / "model.safetensors", model.state_dict())
+    def save_model(folder: Path) -> dict[str, FileRecord]:
+        name = "model.safetensors"
+        return {name: write_safetensors(folder / name, model.state_dict())}
 
     return Job(
         model=model,
@@ -103,7 +105,7 @@ def build_job(
         evaluate=evaluate,
         count_operations=lambda batch: 2.0 * batch.num_tokens,
         save_model=save_model,
-        save_architecture=lambda folder: None,
+        save_architecture=lambda folder: {},
         batch_tensors=lambda batch: {"inputs": batch.inputs, "targets": batch.targets},
         shares={"fit_accuracy": "close"},
     )
@@ -112,3 +114,10 @@ def build_job(
 def load_weights(job: Job[Points], run: Run, state: RunState) -> None:
     path = checkpoint_path(run.folder, state.step) / "model.safetensors"
     job.model.load_state_dict(load_file(path))
+
+
+def seal_again(checkpoint: Path, step: int) -> None:
+    """Seal a checkpoint or a dump that was changed, as if it had been written so."""
+    (checkpoint / "manifest.json").unlink()
+    files = {path.name: record_file(path) for path in checkpoint.iterdir()}
+    seal_checkpoint(checkpoint, step, files)

@@ -12,6 +12,7 @@ import torch
 from jaxtyping import Float, Int, Shaped
 from torch import Tensor, nn
 
+from bertkit.base.checksums import FileRecord
 from bertkit.base.errors import InputError
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.weights import initialise, load_model, save_model
@@ -130,9 +131,9 @@ class BertModel(nn.Module):
         """
         return load_model(cls, Path(path))
 
-    def save_pretrained(self, folder: str | Path) -> None:
-        """Write `config.json` and `model.safetensors` as a Hugging Face folder."""
-        save_model(self, Path(folder))
+    def save_pretrained(self, folder: str | Path) -> dict[str, FileRecord]:
+        """Write `config.json` and `model.safetensors`; returns what was written, by file name."""
+        return save_model(self, Path(folder))
 
 
 def pack_padded(

@@ -11,6 +11,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int, Shaped
 from torch import Tensor, nn
 
+from bertkit.base.checksums import FileRecord
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.encoder import BertEncoder, Pooler, pack_padded
 from bertkit.models.bert.weights import initialise, load_model, save_model
@@ -131,6 +132,6 @@ class BertForPreTraining(nn.Module):
         """Load a run of `bertkit pretrain`, or a Hugging Face folder; errors as in `BertModel`."""
         return load_model(cls, Path(path))
 
-    def save_pretrained(self, folder: str | Path) -> None:
-        """Write `config.json` and `model.safetensors` as a Hugging Face folder."""
-        save_model(self, Path(folder))
+    def save_pretrained(self, folder: str | Path) -> dict[str, FileRecord]:
+        """Write `config.json` and `model.safetensors`; returns what was written, by file name."""
+        return save_model(self, Path(folder))

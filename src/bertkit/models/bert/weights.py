@@ -6,6 +6,7 @@ from typing import Any, Protocol, TypeVar
 import torch
 from torch import nn
 
+from bertkit.base.checksums import FileRecord
 from bertkit.base.errors import CheckpointError
 from bertkit.checkpoints import huggingface
 from bertkit.models.bert.config import BertConfig
@@ -59,8 +60,11 @@ def load_model(kind: type[Model], path: Path) -> Model:
     return model.eval()
 
 
-def save_model(model: nn.Module, folder: Path) -> None:
+def save_model(model: nn.Module, folder: Path) -> dict[str, FileRecord]:
     """Write a model as a Hugging Face folder; files of the same names are replaced.
+
+    Returns:
+        What was written, by file name.
 
     Raises:
         CheckpointError: a weight isn't finite.
@@ -74,4 +78,4 @@ def save_model(model: nn.Module, folder: Path) -> None:
     values.pop("torch_dtype", None)  # the old name of dtype
     values["architectures"] = [type(model).__name__]
     values["dtype"] = str(next(iter(tensors.values())).dtype).removeprefix("torch.")
-    huggingface.write_folder(folder, values, huggingface.export_tensors(tensors))
+    return huggingface.write_folder(folder, values, huggingface.export_tensors(tensors))

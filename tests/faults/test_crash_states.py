@@ -170,10 +170,9 @@ def check_state(story: Story, num_done: int, tree: Tree, folder: Path) -> int:
         assert state.step == (found[-1][0] if found else 0)
         assert record is not None or not found
         run.write_record(RECORD)
-        is_evaluated = state.evaluated_step == state.step
-        with log_module.RunLog(run.log_path, state.step, is_evaluated=is_evaluated):
+        with log_module.RunLog(run.log_path, state.step, state.num_log_rows):
             pass
-    steps = {"eval": state.step if is_evaluated else state.step - 1}
+    steps = {"eval": state.step if state.evaluated_step == state.step else state.step - 1}
     expected = [row for row in story.rows if row["step"] <= steps.get(row["event"], state.step)]
     assert rows_without_clock(run.log_path) == (expected if state.step else [])
     check_litter(run.folder, story.checkpoints)

@@ -8,13 +8,14 @@ import string
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pytest
 import torch
 from tests.faults.disk import OPERATIONS, Tree, read_tree
 
 from bertkit.base import storage
+from bertkit.base.checksums import FileRecord
 from bertkit.base.errors import StoppedError, StorageError
 from bertkit.base.lock import LOCK_FILE
 from bertkit.checkpoints.huggingface import write_safetensors
@@ -126,12 +127,13 @@ class Trained:
             run.read_record()
             state = run.newest_state()
             run.write_record(RECORD)
-            with RunLog(run.log_path, state.step) as log:
+            with RunLog(run.log_path, state.step, state.num_log_rows) as log:
                 for step in range(state.step + 1, num_steps + 1):
                     log.write("train", step, loss=1.0 / step)
                     log.sync()
                     self._put(step)
-                    run.save(RunState(step=step), self.model, self.optimizer, self._save_model)
+                    state = RunState(step=step, num_log_rows=log.num_rows)
+                    run.save(state, self.model, self.optimizer, self._save_model)
                     run.rotate(KEEP)
 
     def _put(self, step: int) -> None:
@@ -141,8 +143,9 @@ class Trained:
             moments = {name: torch.full_like(parameter, step) for name in ("exp_avg", "exp_avg_sq")}
             self.optimizer.state[parameter] = state | moments
 
-    def _save_model(self, folder: Path) -> None:
-        write_safetensors(folder / "model.safetensors", dict(self.model.state_dict()))
+    def _save_model(self, folder: Path) -> dict[str, FileRecord]:
+        name = "model.safetensors"
+        return {name: write_safetensors(folder / name, dict(self.model.state_dict()))}
 
 
 @pytest.fixture(scope="module")
@@ -208,6 +211,46 @@ def test_a_fault_at_any_operation_of_a_run_keeps_the_last_checkpoint(
         assert read_run(run) == expected
         check_modes(run)
         shutil.rmtree(run)
+
+
+class FullBoard:
+    """A TensorBoard writer of which one method finds the disk full."""
+
+    def __init__(self, refused: str) -> None:
+        self.refused, self.calls = refused, list[str]()
+
+    def open(self, folder: Path, step: int) -> Self:
+        self._call("open")
+        return self
+
+    def add_scalar(self, *_: object) -> None:
+        self._call("add_scalar")
+
+    def close(self) -> None:
+        self._call("close")
+
+    def _call(self, name: str) -> None:
+        self.calls.append(name)
+        if name == self.refused:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+@pytest.mark.parametrize("refused", ["open", "add_scalar", "close"])
+def test_a_disk_that_refuses_tensorboard_is_told_as_such(tmp_path, monkeypatch, refused):
+    board = FullBoard(refused)
+    monkeypatch.setattr(log_module, "_open_tensorboard", board.open)
+    opened = set(Path("/proc/self/fd").iterdir())
+
+    def stop_after_one_row() -> None:
+        with RunLog(tmp_path / "log.jsonl", 0, 0) as log:
+            log.write("train", 1, loss=0.5)
+            raise StoppedError("stopped after step 1")
+
+    told = "stopped after" if refused == "close" else "tensorboard can't be written: No space left"
+    with pytest.raises((StorageError, StoppedError), match=told):
+        stop_after_one_row()
+    assert board.calls == ["open", "add_scalar", "close"][: 1 if refused == "open" else 3]
+    assert set(Path("/proc/self/fd").iterdir()) == opened
 
 
 @pytest.fixture

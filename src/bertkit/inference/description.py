@@ -102,9 +102,7 @@ def _describe_training(path: Path, folder: Path) -> dict[str, Any] | None:
         return None
     state = RunState.model_validate(read_json(folder / STATE_FILE))
     evaluations = [
-        row
-        for row in read_log(path / LOG_FILE)
-        if row["event"] == "eval" and row["step"] <= state.step
+        row for row in read_log(path / LOG_FILE, state.num_log_rows) if row["event"] == "eval"
     ]
     return {
         "steps": state.step,

@@ -59,7 +59,7 @@ def fit(
     if state.step:
         run.load(state, job.model, optimizer)
     with (
-        RunLog(run.log_path, state.step, is_evaluated=state.evaluated_step == state.step) as log,
+        RunLog(run.log_path, state.step, state.num_log_rows) as log,
         show_training(num_steps, state.step, job.shares) as display,
         catch_stop_signals() as stop,
     ):
@@ -225,6 +225,7 @@ class _Loop(Generic[AnyBatch]):
 
     def _save(self, state: RunState, log: RunLog) -> None:
         log.sync()
+        state = state.model_copy(update={"num_log_rows": log.num_rows})
         self.run.save(state, self.job.model, self.optimizer, self.job.save_model)
         self.run.rotate(self.settings.keep)
 

@@ -5,7 +5,7 @@ reports the same.
 """
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from statistics import median
 from typing import Any, Self
@@ -41,7 +41,7 @@ class SpikeFinder:
         self._quiet_until = 0
 
     @classmethod
-    def from_log(cls, rows: Sequence[dict[str, Any]]) -> Self:
+    def from_log(cls, rows: Iterable[dict[str, Any]]) -> Self:
         """Take up the course where a log ends."""
         finder = cls()
         for row in rows:

@@ -4,6 +4,7 @@ import errno
 import json
 import os
 import stat
+import tracemalloc
 
 import pytest
 
@@ -21,13 +22,13 @@ def path(tmp_path, monkeypatch):
 
 
 def write_rows(path, *steps: int) -> None:
-    with RunLog(path, 0) as log:
+    with RunLog(path, 0, 0) as log:
         for step in steps:
             log.write("train", step, loss=0.5)
 
 
 def test_each_row_is_one_line_that_is_there_at_once(path):
-    with RunLog(path, 0) as log:
+    with RunLog(path, 0, 0) as log:
         log.write("train", 1, loss=0.5)
         row = {"event": "train", "step": 1, "loss": 0.5}
         assert path.read_text() == seal_row(row) + "\n"
@@ -37,22 +38,54 @@ def test_each_row_is_one_line_that_is_there_at_once(path):
 
 def test_rows_behind_the_step_at_which_a_run_is_taken_up_are_cut_off(path):
     write_rows(path, 1, 2, 3)
-    with RunLog(path, 2) as log:
+    with RunLog(path, 2, 2) as log:
         log.write("train", 3, loss=0.1)
+        assert log.num_rows == 3
     assert [(row["step"], row["loss"]) for row in read_log(path)] == [(1, 0.5), (2, 0.5), (3, 0.1)]
-    RunLog(path, 0).__exit__(None, None, None)
-    assert read_log(path) == []
+    RunLog(path, 0, 0).__exit__(None, None, None)
+    assert list(read_log(path)) == []
 
 
 def test_what_a_power_cut_left_behind_the_synced_rows_is_passed_over(path):
     write_rows(path, 1, 2)
     with path.open("ab") as stream:
         stream.write(b"\0" * 100 + b'.5}\n{"event": "train", "step": 4}\n{"ev')
-    assert [row["step"] for row in read_log(path, synced_step=2)] == [1, 2]
-    with pytest.raises(DamagedFileError, match=r"log\.jsonl:3 isn't a row"):
-        read_log(path, synced_step=3)
-    with pytest.raises(DamagedFileError, match=r"log\.jsonl:3 isn't a row"):
-        read_log(path)
+    assert [row["step"] for row in read_log(path, 2)] == [1, 2]
+    for num_rows in (3, None):
+        with pytest.raises(DamagedFileError, match=r"log\.jsonl:3 isn't a row"):
+            list(read_log(path, num_rows))
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        (lambda content: content[: content.index(b"\n") + 1], r" has 1 rows and was saved with 2"),
+        (
+            lambda content: content[:-1],
+            ":2 isn't a row of a run's log: it was altered or cut short",
+        ),
+        (lambda content: content[:-1] + b"\x0b", ":2 isn't a row"),
+        (lambda content: content.replace(b": 2", b": 3"), ":2 isn't a row"),
+    ],
+)
+def test_rows_that_were_synced_must_be_there_whole(path, change, problem):
+    write_rows(path, 1, 2)
+    path.write_bytes(changed := change(path.read_bytes()))
+    with pytest.raises(DamagedFileError, match=r"log\.jsonl" + problem):
+        RunLog(path, 2, 2)
+    assert path.read_bytes() == changed
+
+
+def test_reading_takes_less_memory_than_the_log(path):
+    row = seal_row({"event": "train", "step": 1, "loss": 0.5, "examples": "e" * 200}) + "\n"
+    path.write_text(row * 4000)
+    tracemalloc.start()
+    try:
+        RunLog(path, 1, 4000).__exit__(None, None, None)
+        assert sum(1 for _ in read_log(path)) == 4000
+        assert tracemalloc.get_traced_memory()[1] < path.stat().st_size / 2
+    finally:
+        tracemalloc.stop()
 
 
 @pytest.mark.parametrize(
@@ -70,7 +103,7 @@ def test_what_a_power_cut_left_behind_the_synced_rows_is_passed_over(path):
 def test_a_damaged_log_is_named_with_its_line(path, content):
     path.write_bytes(seal_row({"event": "train", "step": 1}).encode() + b"\n" + content)
     with pytest.raises(DamagedFileError, match=r"log\.jsonl:2 isn't a row of a run's log"):
-        read_log(path)
+        list(read_log(path))
 
 
 def test_a_row_that_a_crash_cut_short_is_none(path):
@@ -96,7 +129,7 @@ def test_a_full_disk_is_told_as_such_and_cuts_one_row_at_most(path, monkeypatch)
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         return write(descriptor, data[:25])
 
-    log = RunLog(path, 0)
+    log = RunLog(path, 0, 0)
     log.write("train", 1, loss=0.5)
     monkeypatch.setattr(storage, "write", fill)
     with pytest.raises(StorageError, match=r"log\.jsonl can't be written: No space left"), log:
@@ -107,7 +140,7 @@ def test_a_full_disk_is_told_as_such_and_cuts_one_row_at_most(path, monkeypatch)
 
 def test_syncing_reaches_the_file_that_rows_go_to(path, monkeypatch):
     synced = []
-    with RunLog(path, 0) as log:
+    with RunLog(path, 0, 0) as log:
         monkeypatch.setattr(storage, "sync", lambda descriptor: synced.append(os.fstat(descriptor)))
         log.sync()
     assert [status.st_ino for status in synced] == [path.stat().st_ino]

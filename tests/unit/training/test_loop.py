@@ -1,4 +1,3 @@
-import json
 import math
 import os
 import signal
@@ -8,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from tests.unit.training.jobs import build_job, load_weights
+from tests.unit.training.jobs import build_job, load_weights, seal_again
 
 from bertkit.base.errors import (
     CheckpointError,
@@ -17,8 +16,9 @@ from bertkit.base.errors import (
     StoppedError,
     StorageError,
 )
+from bertkit.base.sealed import seal_row
 from bertkit.checkpoints.huggingface import read_safetensors, write_safetensors
-from bertkit.checkpoints.run_folder import checkpoint_path, list_checkpoints, seal_checkpoint
+from bertkit.checkpoints.run_folder import checkpoint_path, list_checkpoints
 from bertkit.training import loop
 from bertkit.training.job import Job, Machine
 from bertkit.training.log import CLOCK_FIELDS, read_log
@@ -52,7 +52,7 @@ def rows_without_clock(run: Run) -> list[dict]:
 
 def test_it_learns_and_logs_every_step(run, machine):
     _, state = train(run, machine, 60)
-    rows = read_log(run.log_path)
+    rows = list(read_log(run.log_path))
     steps = [row["step"] for row in rows if row["event"] == "train"]
     evaluations = [row for row in rows if row["event"] == "eval"]
     assert steps == list(range(1, 61))
@@ -96,8 +96,7 @@ def test_without_the_optimizer_state_a_resumed_run_would_differ(tmp_path, machin
     train(other, machine, 10)
     path = checkpoint_path(other.folder, 10)
     write_safetensors(path / "optimizer.safetensors", {})
-    (path / "manifest.json").unlink()
-    seal_checkpoint(path, 10)
+    seal_again(path, 10)
     resumed, _ = train(other, machine, 14)
     assert not torch.equal(resumed.model.outer.weight, whole.model.outer.weight)
 
@@ -147,7 +146,7 @@ def test_a_non_finite_step_is_not_applied_and_is_reported_with_step_and_examples
     run, machine, capfd
 ):
     job, state = train(run, machine, 6, poison=lambda step: step == 3)
-    rows = read_log(run.log_path)
+    rows = list(read_log(run.log_path))
     (report,) = [row for row in rows if row["event"] == "not-finite"]
     assert report["step"] == 4
     assert "step 3" in report["examples"]
@@ -317,8 +316,7 @@ def test_an_optimizer_state_of_another_model_is_refused(run, machine):
     tensors = read_safetensors(path / "optimizer.safetensors")
     tensors["strange.exp_avg"] = tensors.pop("outer.weight.exp_avg")
     write_safetensors(path / "optimizer.safetensors", tensors)
-    (path / "manifest.json").unlink()
-    seal_checkpoint(path, 5)
+    seal_again(path, 5)
     with pytest.raises(CheckpointError, match="isn't that of this model"):
         train(run, machine, 6)
 
@@ -326,8 +324,33 @@ def test_an_optimizer_state_of_another_model_is_refused(run, machine):
 def test_the_log_is_cut_where_a_run_is_taken_up(run, machine):
     train(run, machine, 5)
     with run.log_path.open("a") as stream:
-        stream.write(json.dumps({"event": "train", "step": 6, "loss": 9.0}) + "\n")
+        stream.write(seal_row({"event": "train", "step": 6, "loss": 9.0}) + "\n")
         stream.write('{"event": "train", "st')
     train(run, machine, 7)
     steps = [row["step"] for row in read_log(run.log_path) if row["event"] == "train"]
     assert steps == [1, 2, 3, 4, 5, 6, 7]
+
+
+@pytest.mark.parametrize("event", ["train", "eval"])
+@pytest.mark.parametrize("is_lost", [False, True])
+def test_a_row_that_was_synced_is_never_dropped_in_silence(run, machine, event, is_lost):
+    """Not even the last ones, of the very step at which the run is taken up."""
+    train(run, machine, 8)
+    lines = run.log_path.read_bytes().splitlines(keepends=True)
+    assert b'"eval", "step": 8' in lines[-1]
+    place = -1 if event == "eval" else -2
+    lines[place:] = [] if is_lost else [lines[place].replace(b"loss", b"lost"), *lines[place:][1:]]
+    run.log_path.write_bytes(b"".join(lines))
+    problem = r"log\.jsonl has \d+ rows and was saved" if is_lost else r"log\.jsonl:1\d isn't a row"
+    with pytest.raises(DamagedFileError, match=problem):
+        train(run, machine, 12)
+
+
+def test_a_log_that_is_gone_begins_anew_and_that_is_said(run, machine, capfd):
+    train(run, machine, 5)
+    run.log_path.unlink()
+    train(run, machine, 10)
+    assert "log.jsonl is gone; a new log begins" in capfd.readouterr().err
+    train(run, machine, 12)
+    steps = [row["step"] for row in read_log(run.log_path) if row["event"] == "train"]
+    assert steps == [6, 7, 8, 9, 10, 11, 12]

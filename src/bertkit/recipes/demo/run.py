@@ -91,7 +91,7 @@ def run_demo(
     facts = Facts(
         accuracies=measure_accuracies(shards, tokenizer, batches, trained.metrics["mlm_accuracy"]),
         examples=fill_examples(untrained_model(tokenizer, pretrain_settings), FillMask.load(run)),
-        log=read_log(run / "log.jsonl"),
+        log=list(read_log(run / "log.jsonl")),
         settings={"Pre-training": pretrain_settings.model_dump(mode="json")},
         corpus=describe_corpus(shards),
         run=run,

@@ -9,7 +9,7 @@ import random
 import re
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,8 @@ from typing import Any
 import pytest
 from tests.e2e.small import write_corpus
 from tests.faults.children import Ending, Workshop
+from tests.unit.inference.small import save_small
+from tests.unit.training.jobs import build_job
 
 from bertkit.base import sealed
 from bertkit.base.checksums import verify_file
@@ -37,8 +39,10 @@ from bertkit.recipes.prepare.settings import PrepareSettings
 from bertkit.recipes.prepare.unit import UNITS_FOLDER, read_unit
 from bertkit.tokenization import folder as tokenizer_folder
 from bertkit.tokenization.tokenizer import Tokenizer
+from bertkit.training.dump import DumpRecord, read_dump, write_dump
 from bertkit.training.log import read_log
 from bertkit.training.run import Run
+from bertkit.training.settings import TrainingSettings
 
 SEED = int(os.environ.get("BERTKIT_FAULT_SEED", "0"))
 NUM_FLIPS = int(os.environ.get("BERTKIT_NUM_FLIPS", "10000"))
@@ -76,6 +80,7 @@ def targets(
         *find_in_shards(folder / "shards"),
         *find_in_unit(folder / "unfinished"),
         *find_in_run(folder / "run"),
+        *find_in_dump(folder / "run"),
         *find_in_tokenizer(folder / "tokenizer"),
     ]
 
@@ -112,14 +117,35 @@ def find_in_unit(folder: Path) -> list[Target]:
 
 def find_in_run(folder: Path) -> list[Target]:
     older, newest = list_checkpoints(folder)
+    num_rows = Run(folder).newest_state().num_log_rows
+
+    def read_rows() -> None:
+        assert len(list(read_log(folder / "log.jsonl", num_rows))) == num_rows > 0
+
     return [
         Target(folder / "settings.json", Run(folder).read_record),
-        Target(folder / "log.jsonl", partial(read_log, folder / "log.jsonl")),
+        Target(folder / "log.jsonl", read_rows),
         *(Target(path, Run(folder).newest_state) for path in sorted(newest.iterdir())),
         *(Target(newest / name, partial(describe, folder)) for name in DESCRIBED),
         *(Target(newest / name, partial(LoadedModel.load, folder, "cpu")) for name in LOADED),
         *(Target(path, partial(verify_checkpoint, older)) for path in sorted(older.iterdir())),
     ]
+
+
+def find_in_dump(folder: Path) -> list[Target]:
+    settings = TrainingSettings(batch_size=6, accumulate=2)
+    job = replace(build_job(settings), save_architecture=save_small)
+    record = DumpRecord(
+        step=1,
+        num_micro_batches=2,
+        metrics={"loss": "nan"},
+        device="cpu",
+        precision="fp32",
+        settings=settings.model_dump(mode="json"),
+        versions={},
+    )
+    dump = write_dump(folder, record, job, job.batches_at(0))
+    return [Target(path, partial(read_dump, dump)) for path in sorted(dump.iterdir())]
 
 
 def find_in_tokenizer(folder: Path) -> list[Target]:
@@ -201,6 +227,7 @@ def read_unsealed(path: Path, **_: Any) -> Any:
         (MappedArray, "verify", lambda *_: None, ".tokens.npy"),
         (MappedArray, "verify_head", lambda *_: None, ".sentences.npy"),
         (run_folder, "verify_file", lambda *_: None, "model.safetensors"),
+        (run_folder, "verify_file", lambda *_: None, "batches.safetensors"),
         (tokenizer_folder, "verify_files", lambda *_: None, "tokenizer_config.json"),
         (sealed, "is_whole_row", lambda _: True, "log.jsonl"),
     ],

@@ -13,24 +13,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tests.faults.disk import OPERATIONS
+
 from bertkit.base import files, storage
 from bertkit.cli.main import main
 from bertkit.recipes.prepare import plan, unit
 
 UNIT_BYTES = 3000  # two files of the tests' corpus
 SHARD_TOKENS = 600
-OPERATIONS = (
-    "open_new",
-    "write",
-    "half-way in write",
-    "sync",
-    "close",
-    "rename",
-    "remove",
-    "make_folder",
-    "remove_empty_folder",
-    "sync_folder",
-)
 
 
 class Place(NamedTuple):
@@ -98,7 +88,7 @@ def watch_storage(errand: Errand) -> None:
             if name in {"sync", "sync_folder"}:
                 return None
             result = original(subject, *rest)
-            if name == "open_new":
+            if name in {"open_new", "open_end"}:
                 paths[result] = subject
             return result
 
@@ -113,7 +103,7 @@ def watch_storage(errand: Errand) -> None:
         return taken + write(descriptor, data[taken:])
 
     for name in OPERATIONS:
-        if name not in {"write", "half-way in write"}:
+        if name != "write":
             setattr(storage, name, watched(name))
     storage.write = write_in_halves
 

@@ -1,19 +1,29 @@
-"""Child processes from one fork server that has torch loaded, and what their runs came to."""
+"""Child processes from one fork server that has torch loaded, and what their runs came to.
+
+`BERTKIT_FAULT_SEED` chooses other places and bits, `BERTKIT_NUM_KILLS` at how many places a run is
+killed.
+"""
 
 import multiprocessing
+import os
 import signal
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pytest
 from tests.faults.watch import Errand, Place, carry_out
 
 from bertkit.base.files import read_json
 from bertkit.checkpoints.run_folder import list_checkpoints
 from bertkit.training.log import CLOCK_FIELDS, read_log
+from bertkit.training.run import LOG_FILE
 
-TIMEOUT_SECONDS = 120
+SEED = int(os.environ.get("BERTKIT_FAULT_SEED", "0"))
+NUM_KILLS = int(os.environ.get("BERTKIT_NUM_KILLS", "40"))
+NUM_AT_ONCE = 2
+TIMEOUT_SECONDS = 300  # a child needs two, and more where something else runs beside the tests
 PROCESSES = multiprocessing.get_context("forkserver")
 # torch._dynamo: the first optimiser that is built imports it, and that takes seconds; pandas, which
 # needn't be there: pyarrow's first array does.
@@ -74,15 +84,22 @@ def send(
 ) -> Ending:
     """Run a command in a child and wait for its end."""
     trace, messages = (run.with_name(run.name + suffix) for suffix in (".trace", ".messages"))
-    child = PROCESSES.Process(
-        target=carry_out, args=(Errand(words, run, trace, messages, signals or {}, bugs),)
-    )
+    code = run_child(carry_out, Errand(words, run, trace, messages, signals or {}, bugs))
+    return Ending(code, read_trace(trace), messages.read_text(encoding="utf-8"))
+
+
+def run_child(work: Callable[[Any], Any], errand: Any) -> int:
+    """Do work in a child, and end it where it doesn't end; its exit code, as `Ending` has it."""
+    child = PROCESSES.Process(target=work, args=(errand,))
     child.start()
     child.join(TIMEOUT_SECONDS)
-    assert child.exitcode is not None, f"the child is still there after {TIMEOUT_SECONDS} s"
+    if child.exitcode is None:
+        child.kill()
+        child.join()
+        pytest.fail(f"a child was still there after {TIMEOUT_SECONDS} s")
     code = child.exitcode
     child.close()
-    return Ending(code, read_trace(trace), messages.read_text(encoding="utf-8"))
+    return code
 
 
 def read_trace(path: Path) -> list[Place]:
@@ -91,12 +108,17 @@ def read_trace(path: Path) -> list[Place]:
     return [Place(int(step), point, int(visit)) for step, point, visit in rows]
 
 
+def list_places(places: Sequence[Place], point: str) -> list[Place]:
+    """Those of a point."""
+    return [place for place in places if place.point == point]
+
+
 def list_differences(expected: Path, found: Path) -> list[str]:
     """In what two finished runs differ that may not; clocks may."""
     pairs = {
         "names": (list_names(expected), list_names(found)),
         "record": tuple((run / "settings.json").read_bytes() for run in (expected, found)),
-        "log": (rows_without_clock(expected), rows_without_clock(found)),
+        "log": tuple(rows_without_clock(run / LOG_FILE) for run in (expected, found)),
         "state": (state_without_clock(expected), state_without_clock(found)),
     }
     for name in ("model.safetensors", "optimizer.safetensors"):
@@ -115,11 +137,11 @@ def list_names(run: Path) -> set[Path]:
     return {name for name in names if name.parts[0] != "tensorboard"}
 
 
-def rows_without_clock(run: Path) -> list[dict[str, Any]]:
-    """The log, without what no two runs share."""
+def rows_without_clock(log: Path) -> list[dict[str, Any]]:
+    """A run's log, without what no two runs share."""
     return [
         {name: value for name, value in row.items() if name not in CLOCK_FIELDS}
-        for row in read_log(run / "log.jsonl")
+        for row in read_log(log)
     ]
 
 

@@ -4,9 +4,14 @@ from pathlib import Path
 
 import pytest
 from tests.e2e.small import write_corpus
-from tests.faults.children import Ending, Workshop, send
+from tests.faults.children import SEED, Ending, Workshop, send
 
 from bertkit.cli.main import main
+
+
+def pytest_report_collectionfinish() -> str:
+    """Show in every run what would repeat it."""
+    return f"faults: BERTKIT_FAULT_SEED={SEED}"
 
 
 @pytest.fixture(scope="session")

@@ -1,9 +1,5 @@
-"""Runs that are killed at places drawn at random, taken up, and held against one that was not.
+"""Runs that are killed at places drawn at random, taken up, and held against one that was not."""
 
-`BERTKIT_FAULT_SEED` chooses other places, `BERTKIT_NUM_KILLS` how many.
-"""
-
-import os
 import random
 import shutil
 import signal
@@ -15,17 +11,18 @@ import pytest
 from tests.faults.children import (
     ACCUMULATE,
     CHECKPOINT_EVERY,
+    NUM_AT_ONCE,
+    NUM_KILLS,
     NUM_STEPS,
+    SEED,
     Ending,
     Workshop,
     list_differences,
+    list_places,
     send,
 )
 from tests.faults.watch import Place
 
-SEED = int(os.environ.get("BERTKIT_FAULT_SEED", "0"))
-NUM_KILLS = int(os.environ.get("BERTKIT_NUM_KILLS", "40"))
-NUM_AT_ONCE = 2
 SAVED = "rename run/checkpoints/step.partial"
 MIDDLE_OF_A_SAVE = Place(
     4 * CHECKPOINT_EVERY, "half-way in write run/checkpoints/step.partial/file.partial", 3
@@ -73,7 +70,7 @@ def find_late_start(ending: Ending, saved: int) -> list[str]:
 
 
 def draw_kills(whole: Sequence[Place], taken_up: Sequence[Place], count: int) -> list[Kill]:
-    """Every point of training, saving and rotating once, then others of four kinds.
+    """Every point of training, saving and rotating once, then most after the first checkpoint.
 
     A place of a point is chosen among those after the first checkpoint, where it has one there.
 
@@ -92,18 +89,11 @@ def draw_kills(whole: Sequence[Place], taken_up: Sequence[Place], count: int) ->
     setting_up = [place for place in taken_up if place.step == 0]
     while len(kills) < count:
         one, other = choose.choice(late), choose.choice(late)
-        kinds: list[Kill] = [
-            (choose.choice(early),),
-            (MIDDLE_OF_A_SAVE, choose.choice(setting_up)),
-            (one,),
-            (one, other) if one.step < other.step else (one,),
-        ]
+        rare: list[Kill] = [(choose.choice(early),), (MIDDLE_OF_A_SAVE, choose.choice(setting_up))]
+        often: list[Kill] = [(one,), (one, other) if one.step < other.step else (one,)]
+        kinds = rare + 3 * often
         kills.append(kinds[len(kills) % len(kinds)])
     return kills
-
-
-def list_places(places: Sequence[Place], point: str) -> list[Place]:
-    return [place for place in places if place.point == point]
 
 
 def test_the_run_has_all_that_could_go_wrong(undisturbed):
@@ -115,6 +105,15 @@ def test_the_run_has_all_that_could_go_wrong(undisturbed):
     assert parts == set(range(ACCUMULATE))
     assert len({place.step for place in places if place.point == "before an evaluation"}) > 5
     assert {place.step for place in places if place.point.startswith("remove run/checkpoints")}
+
+
+@pytest.mark.parametrize("count", [40, 200])
+def test_every_point_is_drawn_and_most_places_are_after_the_first_checkpoint(undisturbed, count):
+    places = undisturbed[1].places
+    last = [kill[-1] for kill in draw_kills(places, places, count)]
+    assert len(last) == count
+    assert {place.point for place in places if place.step} <= {place.point for place in last}
+    assert sum(place.step > CHECKPOINT_EVERY for place in last) >= 0.75 * count
 
 
 def test_killed_anywhere_nothing_changes(workshop, undisturbed, tmp_path):
@@ -134,7 +133,6 @@ def test_killed_anywhere_nothing_changes(workshop, undisturbed, tmp_path):
     with ThreadPoolExecutor(NUM_AT_ONCE) as pool:
         problems = list(filter(None, pool.map(try_out, range(len(kills)))))
     assert not problems, f"seed {SEED}, {len(problems)} of {len(kills)}:\n" + "\n".join(problems)
-    assert sum(places[-1].step > CHECKPOINT_EVERY for places in kills) >= 0.75 * NUM_KILLS
 
 
 def test_killed_before_the_last_rotation_it_is_made_up_for(workshop, undisturbed, tmp_path):

@@ -8,24 +8,30 @@ import sys
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import zip_longest
 from pathlib import Path
 
 import pytest
 from tests.faults.children import (
     EVAL_EVERY,
+    NUM_AT_ONCE,
+    NUM_KILLS,
     NUM_STEPS,
+    SEED,
+    TIMEOUT_SECONDS,
     Ending,
     list_differences,
+    list_places,
     newest,
     rows_without_clock,
     send,
 )
-from tests.faults.test_kill import NUM_AT_ONCE, NUM_KILLS, SEED
 from tests.faults.watch import Place
+
+from bertkit.training.run import LOG_FILE
 
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 STOPPED = 75
-NUM_STOPS = max(12, NUM_KILLS // 8)
 FILE = "run/checkpoints/step.partial/file.partial"
 
 
@@ -58,18 +64,24 @@ def find_problems(workshop, reference: Path, run: Path, place: Place, number: in
 
 
 def evaluations(run: Path) -> list[dict]:
-    return [row for row in rows_without_clock(run) if row["event"] == "eval"]
+    return [row for row in rows_without_clock(run / LOG_FILE) if row["event"] == "eval"]
+
+
+def draw_stops(whole: Sequence[Place]) -> list[Place]:
+    """A place of each kind of operation, then others where more are asked for; no point twice."""
+    choose = random.Random(SEED)
+    points = sorted({place.point for place in whole})
+    kinds: dict[str, list[str]] = {}
+    for point in choose.sample(points, len(points)):
+        kinds.setdefault(point.split(" run")[0], []).append(point)
+    in_turn = [point for turn in zip_longest(*kinds.values()) for point in turn if point]
+    num_stops = max(len(kinds), NUM_KILLS // 8)
+    return [choose.choice(list_places(whole, point)) for point in in_turn[:num_stops]]
 
 
 def test_a_signal_anywhere_ends_within_a_step_and_changes_nothing(workshop, undisturbed, tmp_path):
     reference, ending = undisturbed
-    choose = random.Random(SEED)
-    points = sorted({place.point for place in ending.places})
-    kinds = [
-        [place for place in ending.places if place.point == point]
-        for point in choose.choices(points, k=NUM_STOPS)
-    ]
-    places = [choose.choice(kind) for kind in kinds]
+    places = draw_stops(ending.places)
 
     def try_out(number: int) -> str:
         folder = tmp_path / str(number)
@@ -171,12 +183,15 @@ def test_a_terminal_that_interrupts_a_process_of_its_own(workshop, run):
         text=True,
         start_new_session=True,
     ) as process:
-        deadline = time.monotonic() + 60
-        while process.poll() is None and not run.joinpath("checkpoints").exists():
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
-        os.killpg(process.pid, signal.SIGINT)
-        shown, errors = process.communicate(timeout=60)
+        try:
+            deadline = time.monotonic() + TIMEOUT_SECONDS
+            while process.poll() is None and not run.joinpath("checkpoints").exists():
+                assert time.monotonic() < deadline
+                time.sleep(0.05)
+            os.killpg(process.pid, signal.SIGINT)
+            shown, errors = process.communicate(timeout=TIMEOUT_SECONDS)
+        finally:
+            process.kill()
     assert process.returncode == STOPPED, errors
     assert shown == ""
     last = errors.splitlines()[-1]

@@ -1,21 +1,21 @@
 """`prepare` is stopped at fifty places and run again, and with more workers: the same bytes.
 
-`BERTKIT_FAULT_SEED` chooses other places, `BERTKIT_NUM_STOPS` how many.
+`BERTKIT_NUM_STOPS` says how many.
 """
 
 import multiprocessing
 import os
 import random
 import signal
-import string
 from concurrent.futures import wait
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from tests.faults.children import PROCESSES, TIMEOUT_SECONDS
+from tests.faults.children import SEED, run_child
 from tests.faults.prepare_child import SHARD_TOKENS, UNIT_BYTES, Errand, Place, carry_out
+from tests.letters import letters_tokenizer, write_letters
 
 from bertkit.base import storage
 from bertkit.base.errors import MissingFileError, StoppedError
@@ -24,13 +24,10 @@ from bertkit.data.shards import MANIFEST, ShardSet
 from bertkit.recipes.prepare import plan, pool, unit
 from bertkit.recipes.prepare.run import prepare
 from bertkit.recipes.prepare.settings import PrepareSettings
-from bertkit.tokenization.engine import SPECIAL_TOKENS
-from bertkit.tokenization.tokenizer import Tokenizer
 
-SEED = int(os.environ.get("BERTKIT_FAULT_SEED", "0"))
 NUM_STOPS = int(os.environ.get("BERTKIT_NUM_STOPS", "50"))
 EXIT_STOPPED = 75
-NUM_FILES = 8
+FILES = "abcdefgh"
 
 
 class Stop(NamedTuple):
@@ -42,19 +39,10 @@ class Stop(NamedTuple):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Eight files, two a unit, and a tokenizer of letters."""
+    """Files, two a unit, and a tokenizer of letters."""
     folder = tmp_path_factory.mktemp("prepare")
-    (folder / "corpus").mkdir()
-    for file in string.ascii_lowercase[:NUM_FILES]:
-        documents = [
-            f"file {file} has document {number}. it goes on.\nand it ends here.\n"
-            for number in range(20)
-        ]
-        (folder / "corpus" / f"{file}.txt").write_text("\n".join(documents))
-    letters = [*string.ascii_lowercase, *string.digits, "."]
-    Tokenizer([*SPECIAL_TOKENS, *letters, *(f"##{letter}" for letter in letters)]).save(
-        folder / "tokenizer"
-    )
+    write_letters(folder / "corpus", FILES, 20)
+    letters_tokenizer().save(folder / "tokenizer")
     return folder
 
 
@@ -62,7 +50,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def whole(folder: Path) -> tuple[dict[str, bytes], list[Place]]:
     """What an undisturbed call writes, and all places that it passes."""
     errand = make_errand(folder, folder / "whole")
-    assert send(errand) == 0
+    assert run_child(carry_out, errand) == 0
     return contents(errand.output), read_trace(errand.trace)
 
 
@@ -73,17 +61,6 @@ def make_errand(folder: Path, output: Path) -> Errand:
         output=output,
         trace=output.with_suffix(".trace"),
     )
-
-
-def send(errand: Errand) -> int:
-    """Run a command in a child; its exit code, minus the number of the signal that killed it."""
-    child = PROCESSES.Process(target=carry_out, args=(errand,))
-    child.start()
-    child.join(TIMEOUT_SECONDS)
-    code = child.exitcode
-    assert code is not None, f"the child is still there after {TIMEOUT_SECONDS} s"
-    child.close()
-    return code
 
 
 def read_trace(path: Path) -> list[Place]:
@@ -120,7 +97,7 @@ def choose_stops(places: list[Place], num_stops: int) -> list[Stop]:
 
 def find_problem(errand: Errand, stop: Stop, expected: dict[str, bytes]) -> str | None:
     """Stop a call, look at what it left, and call again; what is wrong, or None."""
-    code = send(replace(errand, number=stop.place.number, sent=stop.sent))
+    code = run_child(carry_out, replace(errand, number=stop.place.number, sent=stop.sent))
     if code != (EXIT_STOPPED if stop.sent == signal.SIGTERM else -stop.sent):
         return f"ended with {code}"
     try:
@@ -148,7 +125,7 @@ def call_again(errand: Errand) -> int:
 
 def test_work_that_is_stopped_anywhere_goes_on_to_the_same_bytes(folder, whole, tmp_path):
     expected, places = whole
-    assert sum(name.endswith(".tokens.npy") for name in expected) > NUM_FILES  # several a unit
+    assert sum(name.endswith(".tokens.npy") for name in expected) > len(FILES)  # several a unit
     problems = []
     for number, stop in enumerate(choose_stops(places, NUM_STOPS)):
         errand = make_errand(folder, tmp_path / str(number))

@@ -1,14 +1,11 @@
 """A small corpus and a tokenizer of letters."""
 
-import string
 from pathlib import Path
 
 import pytest
+from tests.letters import letters_tokenizer, write_letters
 
 from bertkit.recipes.prepare import plan
-from bertkit.tokenization.tokenizer import Tokenizer
-
-SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 
 
 @pytest.fixture(autouse=True)
@@ -18,22 +15,12 @@ def small_units(monkeypatch):
 
 @pytest.fixture
 def tokenizer(tmp_path: Path) -> Path:
-    letters = [*string.ascii_lowercase, *string.digits, "."]
-    folder = tmp_path / "tokenizer"
-    folder.mkdir()
-    Tokenizer([*SPECIAL, *letters, *(f"##{letter}" for letter in letters)]).save(folder)
-    return folder
+    letters_tokenizer().save(tmp_path / "tokenizer")
+    return tmp_path / "tokenizer"
 
 
 @pytest.fixture
 def corpus(tmp_path: Path) -> Path:
     """Six files of twenty documents of three sentences."""
-    folder = tmp_path / "corpus"
-    folder.mkdir()
-    for file in "abcdef":
-        documents = [
-            f"file {file} has document {number}. it goes on.\nand it ends here.\n"
-            for number in range(20)
-        ]
-        (folder / f"{file}.txt").write_text("\n".join(documents))
-    return folder
+    write_letters(tmp_path / "corpus", "abcdef", 20)
+    return tmp_path / "corpus"

@@ -5,9 +5,9 @@
 Forward, backward and AdamW in float32 with dropout 0.1; the same weights, token ids and targets on
 each side; each side in a process of its own, a step in turns; medians. transformers gets its padded
 batch, SDPA attention and fused AdamW, projects every position on the vocabulary, as its
-`BertForPreTraining` does, and runs as it is and, with `--sides`, under `torch.compile`. All sides
-keep freed memory as `bertkit pretrain` does. Before timing, the losses without dropout are compared
-on a batch. The cases:
+`BertForPreTraining` does, and runs as it is, `kept`: with freed memory kept as `bertkit pretrain`
+keeps it (`training/allocator.py`), and `compiled`: under `torch.compile`. Before timing, the losses
+without dropout are compared on a batch. The cases:
 
 - `128`, `512`: the batches that `pretrain` builds at that length, 32 or 8 sequences of it;
 - `natural`: pairs of neighbouring sentences as long as they are, sorted by length, 32 a batch.
@@ -49,7 +49,7 @@ from bertkit.training.device import measure_peak
 
 BATCH_SIZES = {"128": 32, "512": 8, "natural": 32}
 MAX_NATURAL_LENGTH = 128
-SIDES = ("bertkit", "transformers", "compiled")
+SIDES = ("bertkit", "transformers", "kept", "compiled")
 
 
 def main() -> None:
@@ -58,7 +58,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path)
     parser.add_argument("--models", nargs="+", default=["tiny", "mini"])
     parser.add_argument("--cases", nargs="+", default=["128", "natural"], choices=BATCH_SIZES)
-    parser.add_argument("--sides", nargs="+", default=["bertkit", "transformers"], choices=SIDES)
+    parser.add_argument("--sides", nargs="+", default=SIDES[:3], choices=SIDES)
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--output", type=Path, default=Path("benchmarks/results/step.json"))
     arguments = parser.parse_args()
@@ -68,7 +68,7 @@ def main() -> None:
         for case in arguments.cases:
             batches = build_batches(data, case, arguments.rounds + 1)
             for model in arguments.models:
-                results.append(compare(model, case, batches, arguments.sides))
+                results.append(compare(model, case, batches, list(arguments.sides)))
                 print(describe(results[-1]), flush=True)
     machine = {
         "processor": platform.processor() or platform.machine(),

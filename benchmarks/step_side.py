@@ -1,6 +1,6 @@
 """One side of `bench_step.py`: a model in a process of its own, which takes a step when told to.
 
-    python benchmarks/step_side.py {bertkit,transformers,compiled} FOLDER
+    python benchmarks/step_side.py {bertkit,transformers,kept,compiled} FOLDER
 
 It reads numbers of batches from standard input, a line each, and answers with a line of JSON each.
 """
@@ -27,7 +27,8 @@ Losses = list[Callable[[], Tensor]]
 def main() -> None:
     """Build the side, tell the loss of batch 0 without dropout, then obey."""
     side, folder = sys.argv[1], Path(sys.argv[2])
-    keep_freed_memory()  # as `bertkit pretrain` does; the peer gets it too
+    if side in ("bertkit", "kept"):
+        keep_freed_memory()  # as `bertkit pretrain` does
     paths = sorted(folder.glob(f"{'bertkit' if side == 'bertkit' else 'transformers'}-*"))
     model, losses = SIDES[side](folder / "model", paths)
     with torch.no_grad():
@@ -81,6 +82,7 @@ def build_compiled(folder: Path, paths: list[Path]) -> tuple[nn.Module, Losses]:
 SIDES = {
     "bertkit": build_bertkit,
     "transformers": build_transformers,
+    "kept": build_transformers,
     "compiled": build_compiled,
 }
 

@@ -1,7 +1,7 @@
 """Ten thousand flipped bits, one at a time: each is found before what it is in is used, and named.
 
-`BERTKIT_FAULT_SEED` chooses other bits, `BERTKIT_NUM_FLIPS` how many. Every file is as likely as
-every other, so that small ones get many, and half of the bits are in a file's first 512 bytes.
+`BERTKIT_NUM_FLIPS` says how many. Every file is as likely as every other, so that small ones get
+many, and half of the bits are in a file's first 512 bytes.
 """
 
 import os
@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 from tests.e2e.small import write_corpus
-from tests.faults.children import Ending, Workshop
+from tests.faults.children import SEED, Ending, Workshop
 from tests.unit.inference.small import save_small
 from tests.unit.training.jobs import build_job
 
@@ -44,7 +44,6 @@ from bertkit.training.log import read_log
 from bertkit.training.run import Run
 from bertkit.training.settings import TrainingSettings
 
-SEED = int(os.environ.get("BERTKIT_FAULT_SEED", "0"))
 NUM_FLIPS = int(os.environ.get("BERTKIT_NUM_FLIPS", "10000"))
 HEADER_BYTES = 512
 SETTINGS = PrepareSettings(held_out=0.1)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from tests.faults.children import rows_without_clock
 from tests.faults.disk import (
     KilledError,
     Recorder,
@@ -26,7 +27,6 @@ from bertkit.base.errors import BertkitError, StoppedError
 from bertkit.checkpoints import run_folder
 from bertkit.checkpoints.run_folder import CHECKPOINTS, list_checkpoints
 from bertkit.training import log as log_module
-from bertkit.training.log import read_log
 from bertkit.training.loop import Machine, fit
 from bertkit.training.run import LOCK_FILE, LOG_FILE, RECORD_FILE, Run, RunRecord, RunState
 from bertkit.training.settings import TrainingSettings
@@ -147,13 +147,6 @@ def tell(
         train(root / "run")
     story.rows = rows_without_clock(root / "run" / LOG_FILE)
     return story
-
-
-def rows_without_clock(path: Path) -> list[dict]:
-    return [
-        {name: value for name, value in row.items() if name not in log_module.CLOCK_FIELDS}
-        for row in read_log(path)
-    ]
 
 
 def check_state(story: Story, num_done: int, tree: Tree, folder: Path) -> int:

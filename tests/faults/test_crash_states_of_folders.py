@@ -1,7 +1,6 @@
 """A power cut while a folder is replaced, and while shards are prepared."""
 
 import shutil
-import string
 from pathlib import Path
 
 import pytest
@@ -14,6 +13,7 @@ from tests.faults.disk import (
     rename_before_syncing,
     write_tree,
 )
+from tests.letters import letters_tokenizer, write_letters
 
 from bertkit.base.errors import BertkitError
 from bertkit.base.files import durable_folder, write_file
@@ -22,8 +22,6 @@ from bertkit.data.shards import MANIFEST, ShardSet
 from bertkit.recipes.prepare import plan
 from bertkit.recipes.prepare.run import prepare
 from bertkit.recipes.prepare.settings import PrepareSettings
-from bertkit.tokenization.engine import SPECIAL_TOKENS
-from bertkit.tokenization.tokenizer import Tokenizer
 
 OLD, NEW = ({"a": content * PAGE_BYTES, "b": content} for content in (b"old", b"new"))
 
@@ -98,19 +96,9 @@ def aside(tree: dict) -> dict:
 @pytest.fixture
 def corpus(tmp_path, monkeypatch):
     monkeypatch.setattr(plan, "UNIT_BYTES", 3000)
-    folder = tmp_path / "corpus"
-    folder.mkdir()
-    for file in "ab":
-        documents = [
-            f"file {file} has document {number}. it goes on and on.\nand it ends here.\n"
-            for number in range(40)
-        ]
-        (folder / f"{file}.txt").write_text("\n".join(documents))
-    letters = [*string.ascii_lowercase, *string.digits, "."]
-    Tokenizer([*SPECIAL_TOKENS, *letters, *(f"##{letter}" for letter in letters)]).save(
-        tmp_path / "tokenizer"
-    )
-    return folder
+    write_letters(tmp_path / "corpus", "ab", 40)
+    letters_tokenizer().save(tmp_path / "tokenizer")
+    return tmp_path / "corpus"
 
 
 def prepare_again(corpus: Path, output: Path) -> dict:

@@ -4,7 +4,6 @@ import errno
 import os
 import shutil
 import stat
-import string
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any, Self
 import pytest
 import torch
 from tests.faults.disk import OPERATIONS, Tree, read_tree
+from tests.letters import letters_tokenizer, write_letters
 
 from bertkit.base import storage
 from bertkit.base.checksums import FileRecord
@@ -22,8 +22,6 @@ from bertkit.checkpoints.huggingface import write_safetensors
 from bertkit.data.shards import MANIFEST, ShardSet
 from bertkit.recipes.prepare.run import prepare
 from bertkit.recipes.prepare.settings import PrepareSettings
-from bertkit.tokenization.engine import SPECIAL_TOKENS
-from bertkit.tokenization.tokenizer import Tokenizer
 from bertkit.training import log as log_module
 from bertkit.training.log import RunLog, read_log
 from bertkit.training.run import LOG_FILE, Run, RunRecord, RunState
@@ -256,15 +254,9 @@ def test_a_disk_that_refuses_tensorboard_is_told_as_such(tmp_path, monkeypatch, 
 @pytest.fixture
 def corpus(tmp_path):
     """One unit, with both splits."""
-    folder = tmp_path / "corpus"
-    folder.mkdir()
-    documents = [f"here is document {number}.\nand it ends.\n" for number in range(25)]
-    (folder / "a.txt").write_text("\n".join(documents))
-    letters = [*string.ascii_lowercase, *string.digits, "."]
-    Tokenizer([*SPECIAL_TOKENS, *letters, *(f"##{letter}" for letter in letters)]).save(
-        tmp_path / "tokenizer"
-    )
-    return folder
+    write_letters(tmp_path / "corpus", "a", 25)
+    letters_tokenizer().save(tmp_path / "tokenizer")
+    return tmp_path / "corpus"
 
 
 def test_short_writes_change_nothing(tmp_path, monkeypatch, trained, corpus):

@@ -132,7 +132,7 @@ def test_an_output_that_cant_be_written_is_refused_before_the_work(
     for output, message in [
         (".", "is the current folder or a mount; name a folder in it"),
         (tmp_path / "file", "is a file where a folder is to be written"),
-        (tmp_path / "file" / "tokenizer", "can't be written: Not a directory"),
+        (tmp_path / "file" / "tokenizer", "file is a file where a folder is to be made"),
         (tmp_path / ("a" * 300), "can't be read: File name too long"),
     ]:
         assert run(corpus, "--output", output) == 2

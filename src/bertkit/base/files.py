@@ -197,7 +197,9 @@ def make_folder(path: Path) -> None:
                 storage.make_folder(folder)
             except FileExistsError:  # another process was quicker, or it is a file
                 if not folder.is_dir():
-                    raise
+                    raise StorageError(
+                        f"{folder} is a file where a folder is to be made; name another"
+                    ) from None
             storage.sync_folder(folder.parent)
 
 

@@ -46,7 +46,10 @@ def main() -> None:
             write_generated_corpus(corpus, int(arguments.gigabytes * 1e9))
         commands = list(measure_commands(corpus, Path(folder), arguments.workers))
         steps = list(measure_steps(arguments.models, Path(folder)))
-    machine: dict[str, Any] = {"system": platform.platform(), "arguments": sys.argv[1:]}
+    machine: dict[str, Any] = {
+        "system": platform.platform(),
+        "arguments": [Path(word).name for word in sys.argv[1:]],
+    }
     machine |= {name: version(name) for name in ("torch", "transformers")}
     arguments.output.parent.mkdir(parents=True, exist_ok=True)
     result = {"machine": machine, "commands": commands, "steps": steps}

@@ -69,7 +69,10 @@ def main() -> None:
         results = compare(files, tokenizer, arguments.rounds, place)
     machine: dict[str, Any] = {"python": platform.python_version(), "processors": os.cpu_count()}
     machine |= {name: version(name) for name in ("datasets", "pyarrow", "sentencex", "tokenizers")}
-    machine |= {"transformers": version("transformers"), "arguments": sys.argv[1:]}
+    machine |= {
+        "transformers": version("transformers"),
+        "arguments": [Path(word).name for word in sys.argv[1:]],
+    }
     if is_fast_installed():
         machine["nanotoken"] = version("nanotoken")
     arguments.output.parent.mkdir(parents=True, exist_ok=True)

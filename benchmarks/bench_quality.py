@@ -133,7 +133,7 @@ def describe_machine() -> dict[str, Any]:
         "python": platform.python_version(),
         "torch": torch.__version__,
         "transformers": version("transformers"),
-        "arguments": sys.argv[1:],
+        "arguments": [Path(word).name for word in sys.argv[1:]],
     }
 
 

@@ -76,7 +76,7 @@ def main() -> None:
         "python": platform.python_version(),
         "torch": torch.__version__,
         "transformers": version("transformers"),
-        "arguments": sys.argv[1:],
+        "arguments": [Path(word).name for word in sys.argv[1:]],
     }
     arguments.output.parent.mkdir(parents=True, exist_ok=True)
     arguments.output.write_text(

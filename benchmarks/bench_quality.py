@@ -13,18 +13,16 @@ Without `--data` the text is Python's own documentation, and the foreign text it
 import argparse
 import json
 import os
-import platform
 import subprocess
 import sys
 import tempfile
-from importlib.metadata import version
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from bench_step import prepare_documentation
+from bench_step import describe_machine, prepare_documentation
 from bertkit.data.shards import ShardSet
 from bertkit.models.bert.heads import BertForPreTraining
 from bertkit.recipes.pretrain.job import build_config
@@ -123,18 +121,6 @@ def describe_sooner(found: dict[str, float] | None) -> str:
         f"bertkit has the other's final held-out loss after {found['seconds']:,.0f} s,"
         f" {found['ratio']:.2f} times as soon"
     )
-
-
-def describe_machine() -> dict[str, Any]:
-    """What it ran on."""
-    return {
-        "processor": platform.processor() or platform.machine(),
-        "cores": os.cpu_count(),
-        "python": platform.python_version(),
-        "torch": torch.__version__,
-        "transformers": version("transformers"),
-        "arguments": [Path(word).name for word in sys.argv[1:]],
-    }
 
 
 if __name__ == "__main__":

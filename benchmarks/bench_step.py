@@ -70,7 +70,14 @@ def main() -> None:
             for model in arguments.models:
                 results.append(compare(model, case, batches, list(arguments.sides)))
                 print(describe(results[-1]), flush=True)
-    machine = {
+    arguments.output.parent.mkdir(parents=True, exist_ok=True)
+    content = {"machine": describe_machine(), "results": results}
+    arguments.output.write_text(json.dumps(content, indent=1) + "\n")
+
+
+def describe_machine() -> dict[str, Any]:
+    """What it ran on, and the arguments, without the folders that paths lead through."""
+    return {
         "processor": platform.processor() or platform.machine(),
         "cores": os.cpu_count(),
         "python": platform.python_version(),
@@ -78,10 +85,6 @@ def main() -> None:
         "transformers": version("transformers"),
         "arguments": [Path(word).name for word in sys.argv[1:]],
     }
-    arguments.output.parent.mkdir(parents=True, exist_ok=True)
-    arguments.output.write_text(
-        json.dumps({"machine": machine, "results": results}, indent=1) + "\n"
-    )
 
 
 def prepare_documentation(folder: Path) -> Path:

@@ -164,5 +164,8 @@ def test_renaming_replaces_and_removing_removes(tmp_path):
 
 
 def test_syncing_a_folder_is_nothing_where_the_system_has_no_such_notion(monkeypatch):
+    opened = []
     monkeypatch.setattr(os, "name", "nt")
+    monkeypatch.setattr(os, "open", lambda *arguments: opened.append(arguments))
     storage.sync_folder("no-such-folder")
+    assert opened == []

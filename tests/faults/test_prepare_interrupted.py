@@ -145,8 +145,8 @@ def test_files_that_are_written_in_place_are_noticed(folder, whole, tmp_path):
     assert find_problem(errand, Stop(half_plan, signal.SIGKILL), expected)
 
 
-def test_any_number_of_workers_and_a_killed_one_give_the_same_bytes(folder, tmp_path, monkeypatch):
-    monkeypatch.setattr(plan, "UNIT_BYTES", UNIT_BYTES)
+def test_any_number_of_workers_and_killed_ones_give_the_same_bytes(folder, tmp_path, monkeypatch):
+    monkeypatch.setattr(plan, "UNIT_BYTES", 1)  # a file each: some wait for a worker
 
     def call(name: str, workers: int) -> dict[str, bytes]:
         settings = PrepareSettings(held_out=0.2)
@@ -158,15 +158,17 @@ def test_any_number_of_workers_and_a_killed_one_give_the_same_bytes(folder, tmp_
     assert call("two", 2) == expected
     assert call("four", 4) == expected
     with monkeypatch.context() as patch:
-        patch.setattr(pool, "wait", kill_a_worker)
+        patch.setattr(pool, "wait", kill_workers)
         with pytest.raises(StoppedError, match="a worker process was killed"):
             call("killed", 2)
     assert call("killed", 1) == expected
 
 
-def kill_a_worker(*arguments: Any, **options: Any) -> Any:
-    """Wait for the first unit, then kill one of the workers that do the next."""
+def kill_workers(*arguments: Any, **options: Any) -> Any:
+    """Wait for the first unit, then kill the workers: none can finish the rest unnoticed."""
     done, pending = wait(*arguments, **options)
-    if done and (workers := multiprocessing.active_children()):
-        os.kill(workers[0].pid, signal.SIGKILL)
+    if done:
+        pool.wait = wait  # killed once: a process that was waited for has no number any more
+        for worker in multiprocessing.active_children():
+            os.kill(worker.pid, signal.SIGKILL)
     return done, pending

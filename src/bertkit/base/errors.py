@@ -36,6 +36,14 @@ class CheckpointError(BertkitError, ValueError):
     """A model's config or tensors mean something that the model can't take."""
 
 
+class UnsafeFileError(BertkitError, ValueError):
+    """A foreign file asks for what none may: to run code, to leave its folder, or endless memory."""
+
+
+class HubError(BertkitError, OSError):
+    """The Hub can't be reached, refuses, or sent something else than it promised."""
+
+
 class ResumeError(BertkitError, ValueError):
     """Unfinished work can't be taken up, because what it was begun with has changed."""
 

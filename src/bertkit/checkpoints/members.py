@@ -1,0 +1,57 @@
+"""The files of a foreign folder, none of which may lead out of it.
+
+A name in an index or in `modules.json` is somebody's word. Symbolic links are followed only to what
+lies in the folder itself, or in the store of blobs beside it where the folder is a snapshot in the
+Hub's cache, which is made of such links.
+"""
+
+from pathlib import Path, PurePosixPath
+
+from bertkit.base.errors import MissingFileError, UnsafeFileError
+
+MAX_NAME_CHARS = 255
+
+
+def find_member(folder: Path, name: str) -> Path:
+    """The path of a file or folder inside a foreign folder.
+
+    Args:
+        folder: that of the model.
+        name: relative to it, with `/` between its parts.
+
+    Raises:
+        UnsafeFileError: it leads out of the folder, by its name or through a link.
+        MissingFileError: it isn't there.
+    """
+    parts = PurePosixPath(name).parts
+    is_plain = 0 < len(name) <= MAX_NAME_CHARS and name.isprintable() and "\\" not in name
+    if not is_plain or ".." in parts or PurePosixPath(name).is_absolute() or ":" in name:
+        raise UnsafeFileError(
+            f"{folder} names {name[:80]!r} as one of its files; expected a name inside the folder"
+        )
+    path = folder / name
+    try:
+        target = path.resolve(strict=True)
+    except (OSError, RuntimeError):
+        raise MissingFileError(f"{path} doesn't exist; fetch the whole model again") from None
+    if not any(target.is_relative_to(home) for home in _homes(folder)):
+        raise UnsafeFileError(
+            f"{path} is a link that leads out of its folder, to {target}; copy the file into the"
+            " folder if you trust it"
+        )
+    return path
+
+
+def has_member(folder: Path, name: str) -> bool:
+    """Whether a file of this name is there; where it leads is for `find_member` to say."""
+    return (folder / name).is_file()
+
+
+def _homes(folder: Path) -> list[Path]:
+    """Where the files of a folder may lie."""
+    home = folder.resolve()
+    homes = [home]
+    for parent in home.parents:
+        if parent.name == "snapshots" and parent.parent.name.startswith("models--"):
+            homes.append(parent.parent / "blobs")
+    return homes

@@ -1,8 +1,8 @@
 """The files of a foreign folder, none of which may lead out of it.
 
 A name in an index or in `modules.json` is somebody's word. Symbolic links are followed only to what
-lies in the folder itself, or in the store of blobs beside it where the folder is a snapshot in the
-Hub's cache, which is made of such links.
+lies in the folder itself, or in the stores of blobs, the model's and the one that models share,
+where the folder is a snapshot in the Hub's cache, which is made of such links.
 """
 
 from pathlib import Path, PurePosixPath
@@ -10,6 +10,24 @@ from pathlib import Path, PurePosixPath
 from bertkit.base.errors import MissingFileError, UnsafeFileError
 
 MAX_NAME_CHARS = 255
+
+
+def check_name(source: str | Path, name: str) -> None:
+    """Refuse a name that isn't plainly one of a file or folder inside another folder.
+
+    Args:
+        source: whose word the name is, for the message.
+        name: with `/` between its parts.
+
+    Raises:
+        UnsafeFileError: it leads out of the folder, or would on some system.
+    """
+    parts = PurePosixPath(name).parts
+    is_plain = 0 < len(name) <= MAX_NAME_CHARS and name.isprintable() and "\\" not in name
+    if not is_plain or ".." in parts or PurePosixPath(name).is_absolute() or ":" in name:
+        raise UnsafeFileError(
+            f"{source} names {name[:80]!r} as one of its files; expected a name inside the folder"
+        )
 
 
 def find_member(folder: Path, name: str) -> Path:
@@ -23,12 +41,7 @@ def find_member(folder: Path, name: str) -> Path:
         UnsafeFileError: it leads out of the folder, by its name or through a link.
         MissingFileError: it isn't there.
     """
-    parts = PurePosixPath(name).parts
-    is_plain = 0 < len(name) <= MAX_NAME_CHARS and name.isprintable() and "\\" not in name
-    if not is_plain or ".." in parts or PurePosixPath(name).is_absolute() or ":" in name:
-        raise UnsafeFileError(
-            f"{folder} names {name[:80]!r} as one of its files; expected a name inside the folder"
-        )
+    check_name(folder, name)
     path = folder / name
     try:
         target = path.resolve(strict=True)
@@ -53,5 +66,5 @@ def _homes(folder: Path) -> list[Path]:
     homes = [home]
     for parent in home.parents:
         if parent.name == "snapshots" and parent.parent.name.startswith("models--"):
-            homes.append(parent.parent / "blobs")
+            homes += [parent.parent / "blobs", parent.parent.parent / "blobs"]
     return homes

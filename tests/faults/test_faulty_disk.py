@@ -18,7 +18,7 @@ from bertkit.base import storage
 from bertkit.base.checksums import FileRecord
 from bertkit.base.errors import StoppedError, StorageError
 from bertkit.base.lock import LOCK_FILE
-from bertkit.checkpoints.huggingface import write_safetensors
+from bertkit.checkpoints.safetensors_file import write_safetensors
 from bertkit.data.shards import MANIFEST, ShardSet
 from bertkit.recipes.prepare.run import prepare
 from bertkit.recipes.prepare.settings import PrepareSettings

@@ -37,7 +37,7 @@ class CheckpointError(BertkitError, ValueError):
 
 
 class UnsafeFileError(BertkitError, ValueError):
-    """A foreign file asks for what none may: to run code, to leave its folder, or endless memory."""
+    """A foreign file asks for running code, for a way out of its folder, or for endless memory."""
 
 
 class HubError(BertkitError, OSError):

@@ -9,6 +9,7 @@ whole older folder that a new one was about to replace.
 
 import json
 import os
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -25,6 +26,7 @@ from bertkit.base.errors import DamagedFileError, StorageError, storage_errors
 TEMPORARY_SUFFIX = ".partial"
 REPLACED_SUFFIX = ".replaced"
 BUFFER_BYTES = 1 << 17
+MAX_JSON_VALUES = 1 << 20  # a tokenizer.json of the largest vocabulary has half as many
 
 
 class DurableFile:
@@ -259,11 +261,33 @@ def read_json(path: Path, *, limit_bytes: int = 64 << 20) -> Any:
         MissingFileError: there is no such file.
         DamagedFileError: it is larger than `limit_bytes`, not UTF-8, or not JSON.
     """
-    text = read_text(path, limit_bytes=limit_bytes)
+    return parse_json(read_text(path, limit_bytes=limit_bytes), str(path))
+
+
+def parse_json(text: str | bytes, source: str) -> Any:
+    """Parse JSON that may come from anyone; `source` names it in messages.
+
+    Raises:
+        DamagedFileError: it isn't UTF-8 or JSON, has a key twice, or more values than
+            `MAX_JSON_VALUES`, each of which takes far more memory than its text.
+    """
     try:
-        return json.loads(text)
+        if isinstance(text, bytes):
+            text = text.decode("utf-8")
+        num_values = text.count(",") + text.count("[") + text.count("{")
+        if num_values > MAX_JSON_VALUES:
+            raise ValueError(f"it has over {num_values:,} values; at most {MAX_JSON_VALUES:,}")
+        return json.loads(text, object_pairs_hook=_unique_keys)
     except (ValueError, RecursionError) as error:
-        raise DamagedFileError(f"{path} isn't JSON ({error}); write or fetch it again") from None
+        raise DamagedFileError(f"{source} isn't JSON ({error}); write or fetch it again") from None
+
+
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    content = dict(pairs)
+    if len(content) < len(pairs):
+        twice, _ = Counter(key for key, _ in pairs).most_common(1)[0]
+        raise ValueError(f"the key {twice[:80]!r} is there twice")
+    return content
 
 
 def read_text(path: Path, *, limit_bytes: int = 64 << 20) -> str:

@@ -6,6 +6,7 @@ beside the model, and a `manifest.json` with size and checksums of each file and
 """
 
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -16,8 +17,9 @@ from bertkit.base.errors import DamagedFileError, MissingFileError
 from bertkit.base.files import remove_folder
 from bertkit.base.sealed import read_sealed_json, write_sealed_json
 from bertkit.base.settings import describe_validation
+from bertkit.checkpoints.checkpoint import Checkpoint
+from bertkit.checkpoints.huggingface import CONFIG_FILE, WEIGHTS_FILE, open_huggingface
 
-CONFIG_FILE = "config.json"
 CHECKPOINTS = "checkpoints"
 MANIFEST = "manifest.json"
 STEP_PREFIX = "step-"
@@ -87,31 +89,50 @@ def rotate_checkpoints(run: Path, keep: int) -> None:
         remove_folder(path)
 
 
-def find_model_folder(path: Path, *, reading: Collection[str]) -> Path:
-    """The folder that holds `config.json`: `path` itself, or a run's newest checkpoint.
+def is_run(path: Path) -> bool:
+    """Whether a folder is a run, or one of its checkpoints."""
+    return (
+        (path / CHECKPOINTS).is_dir() or (path / "settings.json").is_file() or _is_checkpoint(path)
+    )
+
+
+def open_run(path: Path) -> Checkpoint:
+    """Open a run's newest checkpoint, or the checkpoint that is named.
+
+    Raises:
+        MissingFileError: the run has no checkpoint yet.
+        DamagedFileError: a file isn't what was written.
+    """
+    folder = find_checkpoint(path, reading=(CONFIG_FILE, WEIGHTS_FILE))
+    return replace(open_huggingface(folder), format="run_folder")
+
+
+def find_checkpoint(path: Path, *, reading: Collection[str]) -> Path:
+    """The folder of a run's newest checkpoint, or `path` itself where it is a model's.
 
     Args:
-        path: a model folder or a run.
+        path: a run, one of its checkpoints, or any model folder.
         reading: the files that will be read; they are verified where there is a manifest.
 
     Raises:
-        MissingFileError: there is neither.
+        MissingFileError: the run has no checkpoint yet.
         DamagedFileError: a file to be read isn't what was written.
     """
-    if (path / CONFIG_FILE).is_file():
-        if (path / MANIFEST).is_file() or path.parent.name == CHECKPOINTS:
-            verify_checkpoint(path, reading)
+    if not is_run(path):
+        return path
+    if _is_checkpoint(path):
+        verify_checkpoint(path, reading)
         return path
     checkpoints = list_checkpoints(path)
-    if checkpoints:
-        verify_checkpoint(checkpoints[-1], reading)
-        return checkpoints[-1]
-    if (path / CHECKPOINTS).is_dir() or (path / "settings.json").is_file():
+    if not checkpoints:
         raise MissingFileError(
             f"the run {path} has no checkpoint yet; let `bertkit pretrain` go on"
         )
-    what = "is no model folder" if path.is_dir() else "doesn't exist"
-    raise MissingFileError(
-        f"{path} {what}: expected a run of `bertkit pretrain`, or a folder with"
-        " config.json, model.safetensors and vocab.txt"
-    )
+    verify_checkpoint(checkpoints[-1], reading)
+    return checkpoints[-1]
+
+
+def _is_checkpoint(path: Path) -> bool:
+    """Whether a folder is one that `seal_checkpoint` sealed, or should be."""
+    is_model = (path / CONFIG_FILE).is_file()
+    return is_model and ((path / MANIFEST).is_file() or path.parent.name == CHECKPOINTS)

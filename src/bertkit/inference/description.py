@@ -8,15 +8,11 @@ import torch
 
 from bertkit.base.errors import CheckpointError, MissingFileError
 from bertkit.base.files import read_json
-from bertkit.checkpoints.huggingface import (
-    WEIGHTS_FILE,
-    count_parameters,
-    export_tensors,
-    read_config,
-    read_shapes,
-    rename_tensors,
-)
-from bertkit.checkpoints.run_folder import CONFIG_FILE, find_model_folder
+from bertkit.checkpoints.formats import open_checkpoint
+from bertkit.checkpoints.huggingface import WEIGHTS_FILE, has_weights, read_config
+from bertkit.checkpoints.names import count_parameters
+from bertkit.checkpoints.run_folder import find_checkpoint
+from bertkit.checkpoints.transfer import export_tensors
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.encoder import BertModel
 from bertkit.models.bert.heads import BertForPreTraining
@@ -58,13 +54,14 @@ def describe(path: str | Path) -> ModelDescription:
         CheckpointError: its config isn't one of a BERT.
         DamagedFileError: a file was cut short or altered.
     """
-    folder = find_model_folder(Path(path), reading=(CONFIG_FILE, STATE_FILE, WEIGHTS_FILE))
+    folder = find_checkpoint(Path(path), reading=(STATE_FILE,))
     values = read_config(folder)
+    if has_weights(folder):
+        checkpoint = open_checkpoint(Path(path))
+        shapes = {name: tensor.shape for name, tensor in checkpoint.tensors.items()}
     config = BertConfig.from_dict(values, folder)
     architecture = _read_architecture(values, folder)
-    if (folder / WEIGHTS_FILE).is_file():
-        shapes = rename_tensors(read_shapes(folder / WEIGHTS_FILE))
-    else:
+    if not has_weights(folder):
         shapes = _plan_shapes(architecture, config, folder)
     return ModelDescription(
         folder=folder,

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Self
 
 from bertkit.base.errors import CheckpointError, InputError
-from bertkit.checkpoints.run_folder import find_model_folder
+from bertkit.checkpoints.run_folder import find_checkpoint
 from bertkit.models.bert.heads import BertForPreTraining
 from bertkit.nn.packing import PackedBatch
 from bertkit.tokenization.encoding import Encoding
@@ -34,7 +34,7 @@ class LoadedModel:
             CheckpointError: config, tensors or vocabulary don't fit each other.
             DamagedFileError: a file was cut short or altered.
         """
-        folder = find_model_folder(Path(path), reading=TOKENIZER_FILES)
+        folder = find_checkpoint(Path(path), reading=TOKENIZER_FILES)
         tokenizer = Tokenizer.load(folder)
         model = BertForPreTraining.from_pretrained(folder).to(choose_device(device))
         if tokenizer.vocab_size > model.config.vocab_size:

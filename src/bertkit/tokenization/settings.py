@@ -21,7 +21,7 @@ class TokenizerSettings(Settings):
     )
 
 
-MAX_ENTRIES = 2_000_000  # that any vocabulary may have
+MAX_ENTRIES = 1_000_000  # that any vocabulary may have
 UNCASED = TokenizerSettings()
 
 

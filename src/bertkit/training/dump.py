@@ -16,8 +16,8 @@ from torch import Tensor
 from bertkit.base.errors import DamagedFileError, MissingFileError
 from bertkit.base.files import durable_folder, make_folder, read_json, write_json
 from bertkit.base.settings import describe_validation
-from bertkit.checkpoints.huggingface import read_safetensors, write_safetensors
 from bertkit.checkpoints.run_folder import STEP_PREFIX, seal_checkpoint, verify_checkpoint
+from bertkit.checkpoints.safetensors_file import read_safetensors, write_safetensors
 from bertkit.training.job import AnyBatch, Job
 
 DUMPS = "dumps"

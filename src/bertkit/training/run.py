@@ -22,7 +22,6 @@ from bertkit.base.files import (
 from bertkit.base.lock import LOCK_FILE, hold_folder
 from bertkit.base.sealed import read_sealed_json, write_sealed_json
 from bertkit.base.settings import describe_validation
-from bertkit.checkpoints.huggingface import read_safetensors, write_safetensors
 from bertkit.checkpoints.run_folder import (
     CHECKPOINTS,
     checkpoint_path,
@@ -31,6 +30,7 @@ from bertkit.checkpoints.run_folder import (
     seal_checkpoint,
     verify_checkpoint,
 )
+from bertkit.checkpoints.safetensors_file import read_safetensors, write_safetensors
 from bertkit.training.dump import DUMPS
 from bertkit.training.job import SaveFiles
 from bertkit.training.optimizer import load_optimizer_tensors, optimizer_tensors

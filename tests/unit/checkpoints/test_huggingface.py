@@ -8,7 +8,9 @@ import torch
 from safetensors.torch import save_file
 
 from bertkit.base.errors import CheckpointError, DamagedFileError, MissingFileError
-from bertkit.checkpoints import huggingface
+from bertkit.checkpoints.huggingface import open_huggingface
+from bertkit.checkpoints.safetensors_file import read_safetensors
+from bertkit.checkpoints.transfer import export_tensors, import_tensors
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.encoder import BertModel
 from bertkit.models.bert.heads import BertForPreTraining
@@ -25,7 +27,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def rewrite(folder: Path, **changes: torch.Tensor | None) -> None:
-    tensors = huggingface.read_safetensors(folder / "model.safetensors")
+    tensors = read_safetensors(folder / "model.safetensors")
     for name, tensor in changes.items():
         tensors.pop(name, None)
         if tensor is not None:
@@ -34,13 +36,13 @@ def rewrite(folder: Path, **changes: torch.Tensor | None) -> None:
 
 
 def test_export_undoes_import(folder):
-    _, foreign = huggingface.read_folder(folder)
+    foreign = open_huggingface(folder).tensors
     expected = {n: tuple(t.shape) for n, t in BertForPreTraining(CONFIG).state_dict().items()}
-    ours = huggingface.import_tensors(foreign, expected, folder)
+    ours = import_tensors(foreign, expected, folder)
     assert ours.keys() == expected.keys()
-    again = huggingface.export_tensors(ours)
+    again = export_tensors(ours)
     assert again.keys() == foreign.keys()
-    assert all(torch.equal(again[name], foreign[name]) for name in foreign)
+    assert all(torch.equal(again[name], foreign[name].read()) for name in foreign)
 
 
 def test_one_message_lists_what_is_missing_left_over_and_misshapen(folder):
@@ -72,7 +74,6 @@ KEY = QUERY.replace("query", "key")
             rf"{QUERY} is \[6, 4\].* \[4, 4\]; {KEY}",
         ),
         ({QUERY: None}, f"missing {QUERY}$"),
-        ({QUERY: torch.zeros(4, 4, dtype=torch.complex64)}, f"{QUERY} holds torch.complex64"),
         ({QUERY: torch.zeros(4, 4, dtype=torch.int8)}, f"{QUERY} holds torch.int8"),
         ({QUERY: torch.full((4, 4), math.nan)}, f"{QUERY} has NaN or infinity"),
         ({QUERY: torch.full((4, 4), 1e300, dtype=torch.float64)}, f"{QUERY} has NaN or infinity"),
@@ -91,7 +92,7 @@ def test_old_names_of_norms_are_read_and_new_ones_written(tmp_path, kind):
         torch.nn.init.normal_(parameter)
     model.save_pretrained(tmp_path)
     path = tmp_path / "model.safetensors"
-    tensors = huggingface.read_safetensors(path)
+    tensors = read_safetensors(path)
     old_ends = {"Norm.weight": "Norm.gamma", "Norm.bias": "Norm.beta"}
     save_file(
         {
@@ -100,9 +101,9 @@ def test_old_names_of_norms_are_read_and_new_ones_written(tmp_path, kind):
         },
         path,
     )
-    assert any(name.endswith("LayerNorm.gamma") for name in huggingface.read_safetensors(path))
+    assert any(name.endswith("LayerNorm.gamma") for name in read_safetensors(path))
     kind.from_pretrained(tmp_path).save_pretrained(tmp_path)
-    again = huggingface.read_safetensors(path)
+    again = read_safetensors(path)
     assert again.keys() == tensors.keys()
     assert all(torch.equal(again[name], tensors[name]) for name in tensors)
 
@@ -116,7 +117,7 @@ def test_a_norm_under_both_names_is_refused(folder):
 
 
 def test_a_tied_copy_is_accepted_when_it_is_one(folder):
-    word = huggingface.read_folder(folder)[1]["bert.embeddings.word_embeddings.weight"]
+    word = open_huggingface(folder).tensors["bert.embeddings.word_embeddings.weight"].read()
     rewrite(folder, **{"cls.predictions.decoder.weight": word})
     BertForPreTraining.from_pretrained(folder)
     rewrite(folder, **{"cls.predictions.decoder.weight": word + 1})
@@ -125,7 +126,7 @@ def test_a_tied_copy_is_accepted_when_it_is_one(folder):
 
 
 def test_half_precision_becomes_float32(folder):
-    tensors = huggingface.read_safetensors(folder / "model.safetensors")
+    tensors = read_safetensors(folder / "model.safetensors")
     save_file({n: t.to(torch.bfloat16) for n, t in tensors.items()}, folder / "model.safetensors")
     model = BertForPreTraining.from_pretrained(folder)
     assert {parameter.dtype for parameter in model.parameters()} == {torch.float32}
@@ -134,10 +135,10 @@ def test_half_precision_becomes_float32(folder):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "header"),
+        (b"", "is empty"),
         (b"\xff" * 8, "header"),
         ((100 << 20).to_bytes(8, "little") + b"{}", "header"),
-        ((16).to_bytes(8, "little") + b"not json at all!", "isn't a whole safetensors file"),
+        ((16).to_bytes(8, "little") + b"not json at all!", "isn't JSON"),
     ],
 )
 def test_a_file_that_is_not_safetensors(folder, content, message):

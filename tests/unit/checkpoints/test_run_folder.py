@@ -9,7 +9,7 @@ from bertkit.base.files import write_file, write_json
 from bertkit.base.sealed import read_sealed_json, write_sealed_json
 from bertkit.checkpoints.run_folder import (
     checkpoint_path,
-    find_model_folder,
+    find_checkpoint,
     seal_checkpoint,
     verify_checkpoint,
 )
@@ -44,17 +44,17 @@ def test_damage_is_found_where_it_is_read(checkpoint: Path) -> None:
     (checkpoint / "weights").write_bytes(b"some" + b"many" * 999)
     with pytest.raises(DamagedFileError, match="weights is damaged between bytes 0 and 1,048,576"):
         verify_checkpoint(checkpoint)
-    assert find_model_folder(checkpoint, reading=["config.json"]) == checkpoint
+    assert find_checkpoint(checkpoint, reading=["config.json"]) == checkpoint
     with pytest.raises(DamagedFileError, match="weights is damaged"):
-        find_model_folder(checkpoint.parents[1], reading=["weights"])
+        find_checkpoint(checkpoint.parents[1], reading=["weights"])
 
 
 def test_a_runs_checkpoint_without_its_manifest_isnt_read(checkpoint: Path, tmp_path: Path) -> None:
     (checkpoint / "manifest.json").unlink()
     with pytest.raises(MissingFileError, match=r"manifest\.json doesn't exist"):
-        find_model_folder(checkpoint, reading=[])
+        find_checkpoint(checkpoint, reading=[])
     copy = checkpoint.rename(tmp_path / "exported")
-    assert find_model_folder(copy, reading=["config.json"]) == copy
+    assert find_checkpoint(copy, reading=["config.json"]) == copy
 
 
 @pytest.mark.parametrize(

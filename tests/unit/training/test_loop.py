@@ -17,8 +17,8 @@ from bertkit.base.errors import (
     StorageError,
 )
 from bertkit.base.sealed import seal_row
-from bertkit.checkpoints.huggingface import read_safetensors, write_safetensors
 from bertkit.checkpoints.run_folder import checkpoint_path, list_checkpoints
+from bertkit.checkpoints.safetensors_file import read_safetensors, write_safetensors
 from bertkit.training import loop
 from bertkit.training.job import Job, Machine
 from bertkit.training.log import CLOCK_FIELDS, read_log

@@ -4,18 +4,18 @@
 interface that people know.
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Self
 
 import torch
 from jaxtyping import Float, Int, Shaped
 from torch import Tensor, nn
 
-from bertkit.base.checksums import FileRecord
 from bertkit.base.errors import InputError
 from bertkit.models.bert.config import BertConfig
-from bertkit.models.bert.weights import initialise, load_model, save_model
+from bertkit.models.bert.pretrained import PretrainedBert
+from bertkit.models.bert.weights import initialise
 from bertkit.nn.attention import SelfAttention
 from bertkit.nn.block import EncoderBlock, FeedForward
 from bertkit.nn.embeddings import Embeddings
@@ -79,25 +79,25 @@ class BertOutput:
 
     Attributes:
         last_hidden_state: T_i; zeros at padding.
-        pooler_output: C.
+        pooler_output: C; None where the model has no pooler.
     """
 
     last_hidden_state: Float[Tensor, "batch length hidden"]
-    pooler_output: Float[Tensor, "batch hidden"]
+    pooler_output: Float[Tensor, "batch hidden"] | None
 
 
-class BertModel(nn.Module):
+class BertModel(PretrainedBert):
     """Encoder and pooler, with the padded interface.
 
     Args:
         config: the sizes.
+        has_pooler: a checkpoint without pooler is loaded as a model without one.
     """
 
-    def __init__(self, config: BertConfig) -> None:
-        super().__init__()
-        self.config = config
+    def __init__(self, config: BertConfig, *, has_pooler: bool = True) -> None:
+        super().__init__(config)
         self.encoder = BertEncoder(config)
-        self.pooler = Pooler(config)
+        self.pooler = Pooler(config) if has_pooler else None
         initialise(self, config.initializer_range)
 
     def forward(
@@ -118,22 +118,12 @@ class BertModel(nn.Module):
         """
         batch, mask = pack_padded(self.config, input_ids, token_type_ids, attention_mask)
         tokens = self.encoder(batch)
-        return BertOutput(pad(tokens, mask), self.pooler(tokens, batch))
+        pooled = None if self.pooler is None else self.pooler(tokens, batch)
+        return BertOutput(pad(tokens, mask), pooled)
 
     @classmethod
-    def from_pretrained(cls, path: str | Path) -> Self:
-        """Load a run of `bertkit pretrain`, or a Hugging Face folder; ready for evaluation.
-
-        Raises:
-            MissingFileError: no model is there.
-            CheckpointError: the config or tensors don't fit.
-            DamagedFileError: a file was cut short or altered.
-        """
-        return load_model(cls, Path(path))
-
-    def save_pretrained(self, folder: str | Path) -> dict[str, FileRecord]:
-        """Write `config.json` and `model.safetensors`; returns what was written, by file name."""
-        return save_model(self, Path(folder))
+    def _for_heads(cls, config: BertConfig, heads: Collection[str]) -> Self:
+        return cls(config, has_pooler="pooler" in heads)
 
 
 def pack_padded(

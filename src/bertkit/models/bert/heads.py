@@ -4,17 +4,15 @@ Source: Devlin et al. 2018, section 3.1 and appendix A.
 """
 
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Self
 
 import torch.nn.functional as F
 from jaxtyping import Float, Int, Shaped
 from torch import Tensor, nn
 
-from bertkit.base.checksums import FileRecord
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.encoder import BertEncoder, Pooler, pack_padded
-from bertkit.models.bert.weights import initialise, load_model, save_model
+from bertkit.models.bert.pretrained import PretrainedBert
+from bertkit.models.bert.weights import initialise
 from bertkit.nn.block import ACTIVATIONS
 from bertkit.nn.packing import PackedBatch, pad
 from bertkit.nn.vocabulary_loss import vocabulary_loss
@@ -68,7 +66,7 @@ class PreTrainingOutput:
     seq_relationship_logits: Float[Tensor, "batch 2"]
 
 
-class BertForPreTraining(nn.Module):
+class BertForPreTraining(PretrainedBert):
     """The encoder with both heads of pre-training: masked words and next sentence.
 
     Args:
@@ -76,8 +74,7 @@ class BertForPreTraining(nn.Module):
     """
 
     def __init__(self, config: BertConfig) -> None:
-        super().__init__()
-        self.config = config
+        super().__init__(config)
         self.encoder = BertEncoder(config)
         self.pooler = Pooler(config)
         self.masked_lm = MaskedLMHead(config)
@@ -126,12 +123,3 @@ class BertForPreTraining(nn.Module):
         tokens = self.encoder(batch)
         words = self.masked_lm(tokens, self.encoder.embeddings.word.weight)
         return PreTrainingOutput(pad(words, mask), self.next_sentence(self.pooler(tokens, batch)))
-
-    @classmethod
-    def from_pretrained(cls, path: str | Path) -> Self:
-        """Load a run of `bertkit pretrain`, or a Hugging Face folder; errors as in `BertModel`."""
-        return load_model(cls, Path(path))
-
-    def save_pretrained(self, folder: str | Path) -> dict[str, FileRecord]:
-        """Write `config.json` and `model.safetensors`; returns what was written, by file name."""
-        return save_model(self, Path(folder))

@@ -1,24 +1,18 @@
-"""Weights: how they begin, and how they come from and go to a Hugging Face folder."""
+"""Weights: how they begin, and how they come from and go to a checkpoint."""
 
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import torch
 from torch import nn
 
 from bertkit.base.checksums import FileRecord
 from bertkit.base.errors import CheckpointError
-from bertkit.checkpoints import huggingface
+from bertkit.checkpoints.checkpoint import Checkpoint
+from bertkit.checkpoints.huggingface import write_huggingface
+from bertkit.checkpoints.names import HEADS, list_heads, their_names
+from bertkit.checkpoints.transfer import export_tensors, import_tensors, is_finite
 from bertkit.models.bert.config import BertConfig
-
-
-class ConfiguredModel(Protocol):
-    """A model class that is built from a config alone."""
-
-    config: BertConfig
-
-    def __init__(self, config: BertConfig) -> None: ...
-
 
 Model = TypeVar("Model", bound=nn.Module)
 
@@ -28,39 +22,62 @@ def initialise(model: nn.Module, standard_deviation: float) -> None:
 
     Source: google-research/bert, which cuts the normal at two standard deviations.
     """
+    limit = 2 * standard_deviation
     for module in model.modules():
-        if isinstance(module, nn.Linear | nn.Embedding):
-            nn.init.trunc_normal_(
-                module.weight,
-                std=standard_deviation,
-                a=-2 * standard_deviation,
-                b=2 * standard_deviation,
-            )
-        if isinstance(module, nn.Linear):
-            nn.init.zeros_(module.bias)
+        for name, parameter in module.named_parameters(recurse=False):
+            if name == "bias":
+                nn.init.zeros_(parameter)
+            elif isinstance(module, nn.LayerNorm):
+                nn.init.ones_(parameter)
+            else:
+                nn.init.trunc_normal_(parameter, std=standard_deviation, a=-limit, b=limit)
 
 
-def load_model(kind: type[Model], path: Path) -> Model:
-    """Build a model of a class from a folder, every weight of it, ready for evaluation.
+def fill_model(
+    model: Model, checkpoint: Checkpoint, *, standard_deviation: float, new_heads: bool = False
+) -> Model:
+    """Give a model that was built without memory (on "meta") the weights of a checkpoint.
+
+    Args:
+        model: its shapes are those that the checkpoint must have.
+        checkpoint: heads that the model has no use for are left behind.
+        standard_deviation: of the weights of new heads.
+        new_heads: draw initial weights for heads that the checkpoint lacks, from the default
+            generator, instead of refusing it.
 
     Raises:
-        MissingFileError: no model is there.
-        CheckpointError: the config or tensors don't fit.
-        DamagedFileError: a file was cut short or altered.
+        CheckpointError: a tensor is missing, unknown, of the wrong shape or not finite.
     """
-    config_values, foreign = huggingface.read_folder(path)
-    config = BertConfig.from_dict(config_values, path)
-    with torch.device("meta"):
-        model = kind(config)
     expected = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
-    tensors = huggingface.import_tensors(foreign, expected, path)
-    model.load_state_dict(tensors, assign=True)
+    heads = list_heads(their for name in expected for their in their_names(name))
+    missing = set(heads) - set(list_heads(checkpoint.tensors))
+    if missing and not new_heads:
+        raise CheckpointError(
+            f"{checkpoint.folder} has no {' and no '.join(sorted(missing))} head, which"
+            f" {type(model).__name__} needs; ask for new heads (new_heads=True, --new-heads) where"
+            " they are to be trained"
+        )
+    from_file = {
+        name: shape
+        for name, shape in expected.items()
+        if not missing.intersection(list_heads(their_names(name)))
+    }
+    tensors = import_tensors(
+        checkpoint.tensors,
+        from_file,
+        checkpoint.folder,
+        unused_parts=[head for head in HEADS if head not in heads],
+    )
+    model.load_state_dict(tensors, strict=False, assign=True)
+    for head in missing:
+        module = model.get_submodule(head)
+        initialise(module.to_empty(device="cpu"), standard_deviation)
     for parameter in model.parameters():
         parameter.requires_grad_(True)
     return model.eval()
 
 
-def save_model(model: nn.Module, folder: Path) -> dict[str, FileRecord]:
+def save_weights(model: nn.Module, config: BertConfig, folder: Path) -> dict[str, FileRecord]:
     """Write a model as a Hugging Face folder; files of the same names are replaced.
 
     Returns:
@@ -71,11 +88,18 @@ def save_model(model: nn.Module, folder: Path) -> dict[str, FileRecord]:
         StorageError: the disk refused.
     """
     tensors = {name: tensor.detach().cpu() for name, tensor in model.state_dict().items()}
-    broken = [name for name, tensor in tensors.items() if not torch.isfinite(tensor).all()]
+    broken = [name for name, tensor in tensors.items() if not is_finite(tensor)]
     if broken:
         raise CheckpointError(f"not saved: weights with NaN or infinity in {', '.join(broken)}")
-    values: dict[str, Any] = model.config.to_dict()  # type: ignore[union-attr, operator]
-    values.pop("torch_dtype", None)  # the old name of dtype
-    values["architectures"] = [type(model).__name__]
-    values["dtype"] = str(next(iter(tensors.values())).dtype).removeprefix("torch.")
-    return huggingface.write_folder(folder, values, huggingface.export_tensors(tensors))
+    dtype = next(iter(tensors.values())).dtype
+    content = describe_config(config, type(model).__name__, dtype)
+    return write_huggingface(folder, content, export_tensors(tensors))
+
+
+def describe_config(config: BertConfig, architecture: str, dtype: torch.dtype) -> dict[str, Any]:
+    """The content of `config.json` for weights of a type."""
+    content = config.to_dict()
+    content.pop("torch_dtype", None)  # the old name of dtype
+    content["architectures"] = [architecture]
+    content["dtype"] = str(dtype).removeprefix("torch.")
+    return content

@@ -1,0 +1,45 @@
+"""All formats, in the order in which a folder is tried, and the door to any of them."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from bertkit.base.errors import MissingFileError
+from bertkit.checkpoints.checkpoint import Checkpoint
+from bertkit.checkpoints.huggingface import is_huggingface, open_huggingface
+from bertkit.checkpoints.run_folder import is_run, open_run
+
+
+class Format(NamedTuple):
+    """How a format is known and opened."""
+
+    is_here: Callable[[Path], bool]
+    open: Callable[[Path], Checkpoint]
+
+
+FORMATS = {
+    "run_folder": Format(is_run, open_run),
+    "huggingface": Format(is_huggingface, open_huggingface),
+}
+
+
+def open_checkpoint(path: Path) -> Checkpoint:
+    """Read a checkpoint's config and the headers of its weights, whatever wrote them.
+
+    Args:
+        path: a folder, or where a format allows it the common beginning of its files.
+
+    Raises:
+        MissingFileError: no model is there, or a file of it is missing.
+        CheckpointError: its names contradict each other.
+        DamagedFileError: a file was cut short, altered, or isn't of its format.
+        UnsafeFileError: a file asks for what none may.
+    """
+    for format_ in FORMATS.values():
+        if format_.is_here(path):
+            return format_.open(path)
+    what = "is no model folder" if path.is_dir() else "doesn't exist"
+    raise MissingFileError(
+        f"{path} {what}: expected a run of `bertkit pretrain`, a folder with config.json and"
+        " model.safetensors or pytorch_model.bin, or a TensorFlow checkpoint with bert_config.json"
+    )

@@ -1,0 +1,88 @@
+"""A file of weights as memory: pages are read when they are used, and belong to this process.
+
+A tensor over it is written to like any other; the file never changes by that. What another program
+does to the file's bytes meanwhile is seen: bertkit's own writers replace files and leave the old
+bytes alone.
+"""
+
+import math
+import mmap
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from bertkit.base.errors import DamagedFileError, MissingFileError, storage_errors
+from bertkit.checkpoints.checkpoint import LazyTensor
+
+# What people have in place of weights, by how it begins.
+STRANGERS = {
+    b"version https://git-lfs": "it is a pointer of git-lfs; `git lfs pull` fetches the file",
+    b"<!DOCTYPE": "it is a web page",
+    b"<!doctype": "it is a web page",
+    b"{": "it is JSON",
+    b"<html": "it is a web page",
+    b"PK\x03\x04": "it begins like a zip archive, as pytorch_model.bin does",
+    b"\x80": "it begins like a pickle, as an old pytorch_model.bin does",
+    b"\x89HDF": "it is an HDF5 file, of Keras",
+}
+
+
+@dataclass(frozen=True)
+class MappedFile:
+    """A file of known size.
+
+    Attributes:
+        path: for messages.
+        size_bytes: of the file when it was opened.
+        memory: its bytes, copied on writing.
+    """
+
+    path: Path
+    size_bytes: int
+    memory: mmap.mmap
+
+    @classmethod
+    def open(cls, path: Path) -> "MappedFile":
+        """Map a file.
+
+        Raises:
+            MissingFileError: there is no such file.
+            DamagedFileError: it is empty.
+            StorageError: it can't be read.
+        """
+        if not path.is_file():
+            raise MissingFileError(f"{path} doesn't exist; a model folder has one")
+        with storage_errors(path, "read"), path.open("rb") as stream:
+            size = stream.seek(0, 2)
+            if not size:
+                raise DamagedFileError(f"{path} is empty; fetch it again")
+            return cls(path, size, mmap.mmap(stream.fileno(), size, access=mmap.ACCESS_COPY))
+
+    def read(self, start: int, num_bytes: int) -> bytes:
+        """A piece of the file, copied; the caller has checked that it lies in it."""
+        return bytes(self.memory[start : start + num_bytes])
+
+    def tensor(self, start: int, shape: tuple[int, ...], dtype: torch.dtype) -> LazyTensor:
+        """A tensor whose elements lie in the file from `start` on; nothing is read yet."""
+        return LazyTensor(shape, dtype, partial(self._view, start, shape, dtype))
+
+    def describe_start(self) -> str:
+        """What the file seems to be, by its first bytes."""
+        start = self.read(0, min(32, self.size_bytes))
+        for beginning, meaning in STRANGERS.items():
+            if start.startswith(beginning):
+                return meaning
+        return f"it begins with {start[:8]!r}"
+
+    def _view(self, start: int, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
+        num_elements = math.prod(shape)
+        if not num_elements:
+            return torch.empty(shape, dtype=dtype)
+        if start % dtype.itemsize:  # an address that the processor may refuse
+            piece = bytearray(self.memory[start : start + num_elements * dtype.itemsize])
+            return torch.frombuffer(piece, dtype=dtype).reshape(shape)
+        flat = torch.frombuffer(self.memory, dtype=dtype, count=num_elements, offset=start)
+        return flat.reshape(shape)

@@ -1,0 +1,136 @@
+"""The names of BERT's tensors: ours, and those that Hugging Face's files give them.
+
+The table says for each of our tensors which foreign ones it is made of; several are joined along
+their first dimension. Read from right to left it writes the same file back; `transfer.py` does
+both.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import TypeVar
+
+from bertkit.base.errors import CheckpointError
+
+EMBEDDINGS = "encoder.embeddings"
+LAYER = "encoder.layers.{layer}"
+THEIR_LAYER = "bert.encoder.layer.{layer}"
+
+# Ours: theirs. `{layer}` counts from 0.
+BERT_NAMES: dict[str, tuple[str, ...]] = {
+    f"{EMBEDDINGS}.word.weight": ("bert.embeddings.word_embeddings.weight",),
+    f"{EMBEDDINGS}.position.weight": ("bert.embeddings.position_embeddings.weight",),
+    f"{EMBEDDINGS}.token_type.weight": ("bert.embeddings.token_type_embeddings.weight",),
+    f"{EMBEDDINGS}.norm.weight": ("bert.embeddings.LayerNorm.weight",),
+    f"{EMBEDDINGS}.norm.bias": ("bert.embeddings.LayerNorm.bias",),
+    f"{LAYER}.attention.query_key_value.weight": (
+        f"{THEIR_LAYER}.attention.self.query.weight",
+        f"{THEIR_LAYER}.attention.self.key.weight",
+        f"{THEIR_LAYER}.attention.self.value.weight",
+    ),
+    f"{LAYER}.attention.query_key_value.bias": (
+        f"{THEIR_LAYER}.attention.self.query.bias",
+        f"{THEIR_LAYER}.attention.self.key.bias",
+        f"{THEIR_LAYER}.attention.self.value.bias",
+    ),
+    f"{LAYER}.attention.output.weight": (f"{THEIR_LAYER}.attention.output.dense.weight",),
+    f"{LAYER}.attention.output.bias": (f"{THEIR_LAYER}.attention.output.dense.bias",),
+    f"{LAYER}.attention_norm.weight": (f"{THEIR_LAYER}.attention.output.LayerNorm.weight",),
+    f"{LAYER}.attention_norm.bias": (f"{THEIR_LAYER}.attention.output.LayerNorm.bias",),
+    f"{LAYER}.feed_forward.up.weight": (f"{THEIR_LAYER}.intermediate.dense.weight",),
+    f"{LAYER}.feed_forward.up.bias": (f"{THEIR_LAYER}.intermediate.dense.bias",),
+    f"{LAYER}.feed_forward.down.weight": (f"{THEIR_LAYER}.output.dense.weight",),
+    f"{LAYER}.feed_forward.down.bias": (f"{THEIR_LAYER}.output.dense.bias",),
+    f"{LAYER}.feed_forward_norm.weight": (f"{THEIR_LAYER}.output.LayerNorm.weight",),
+    f"{LAYER}.feed_forward_norm.bias": (f"{THEIR_LAYER}.output.LayerNorm.bias",),
+    "pooler.dense.weight": ("bert.pooler.dense.weight",),
+    "pooler.dense.bias": ("bert.pooler.dense.bias",),
+    "masked_lm.dense.weight": ("cls.predictions.transform.dense.weight",),
+    "masked_lm.dense.bias": ("cls.predictions.transform.dense.bias",),
+    "masked_lm.norm.weight": ("cls.predictions.transform.LayerNorm.weight",),
+    "masked_lm.norm.bias": ("cls.predictions.transform.LayerNorm.bias",),
+    "masked_lm.bias": ("cls.predictions.bias",),
+    "next_sentence.weight": ("cls.seq_relationship.weight",),
+    "next_sentence.bias": ("cls.seq_relationship.bias",),
+    "classifier.weight": ("classifier.weight",),
+    "classifier.bias": ("classifier.bias",),
+    "qa_outputs.weight": ("qa_outputs.weight",),
+    "qa_outputs.bias": ("qa_outputs.bias",),
+}
+
+# Copies that some files hold of a tensor that they also hold under its own name.
+COPIES = {
+    "cls.predictions.decoder.weight": "bert.embeddings.word_embeddings.weight",
+    "cls.predictions.decoder.bias": "cls.predictions.bias",
+}
+# What isn't a weight: 0, 1, 2 … as a buffer of older files.
+DROPPED = ("bert.embeddings.position_ids",)
+# Where a foreign name begins: the part of the model, as people count it.
+PARTS = {
+    "bert.embeddings": "encoder.embeddings",
+    "bert.encoder": "encoder.layers",
+    "bert.pooler": "pooler",
+    "cls.predictions": "masked_lm",
+    "cls.seq_relationship": "next_sentence",
+    "classifier": "classifier",
+    "qa_outputs": "qa_outputs",
+}
+# Parts that a model which has no use for them leaves behind.
+HEADS = ("pooler", "masked_lm", "next_sentence", "classifier", "qa_outputs")
+
+# How files of the first years, `bert-base-uncased` among them, name their norms.
+OLD_NORMS = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
+BACKBONE = ("embeddings", "encoder", "pooler")  # what a bare encoder writes without `bert.`
+
+Named = TypeVar("Named")
+
+
+def rename_tensors(tensors: Mapping[str, Named]) -> dict[str, Named]:
+    """Put foreign names as the table has them: the `bert.` prefix present, norms by today's names.
+
+    Raises:
+        CheckpointError: two tensors come to have one name.
+    """
+    renamed: dict[str, Named] = {}
+    for name, tensor in tensors.items():
+        for old, new in OLD_NORMS.items():
+            name = name.replace(old, new)
+        if name.partition(".")[0] in BACKBONE:
+            name = f"bert.{name}"
+        if name in renamed:
+            raise CheckpointError(f"two tensors mean {name}; the file must have one of them")
+        renamed[name] = tensor
+    return renamed
+
+
+def their_names(name: str) -> tuple[str, ...]:
+    """Look one of our names up in the table."""
+    if not name.startswith("encoder.layers."):
+        return BERT_NAMES[name]
+    layer, _, rest = name.removeprefix("encoder.layers.").partition(".")
+    return tuple(their.format(layer=layer) for their in BERT_NAMES[f"{LAYER}.{rest}"])
+
+
+def find_part(name: str) -> str:
+    """The part of the model that a foreign tensor belongs to, or the first word of its name."""
+    words = name.split(".")
+    return PARTS.get(".".join(words[:2]), PARTS.get(words[0], words[0]))
+
+
+def list_heads(names: Iterable[str]) -> tuple[str, ...]:
+    """The heads and the pooler that foreign names show, in the table's order."""
+    parts = {find_part(name) for name in names}
+    return tuple(head for head in HEADS if head in parts)
+
+
+def count_parameters(shapes: Mapping[str, tuple[int, ...]]) -> dict[str, int]:
+    """Number of parameters by part; tied copies aren't counted.
+
+    Args:
+        shapes: foreign names, `bert.` prefix present, and shapes.
+    """
+    parts: Counter[str] = Counter()
+    for name, shape in shapes.items():
+        if name not in DROPPED and COPIES.get(name) not in shapes:
+            parts[find_part(name)] += math.prod(shape)
+    return dict(parts)

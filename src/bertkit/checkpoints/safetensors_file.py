@@ -1,0 +1,163 @@
+"""The safetensors file: an 8-byte length, a JSON header, and the tensors' bytes end to end.
+
+The header is read here, since its length, its entries and their places are somebody's word; the
+tensors are views of the file, mapped privately, so that a page is read when it is first used.
+
+Source: https://github.com/huggingface/safetensors, README, "Format".
+"""
+
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from bertkit.base.checksums import FileRecord
+from bertkit.base.errors import DamagedFileError, UnsafeFileError
+from bertkit.base.files import durable_file, parse_json
+from bertkit.checkpoints.checkpoint import LazyTensor
+from bertkit.checkpoints.mapped_file import MappedFile
+
+HEADER_LIMIT_BYTES = 8 << 20  # BERT-Large needs 50 kB
+MAX_TENSORS = 100_000
+MAX_DIMENSIONS = 8
+LENGTH_BYTES = 8
+ALIGNMENT_BYTES = 8
+
+DTYPES = {
+    "F64": torch.float64,
+    "F32": torch.float32,
+    "F16": torch.float16,
+    "BF16": torch.bfloat16,
+    "I64": torch.int64,
+    "I32": torch.int32,
+    "I16": torch.int16,
+    "I8": torch.int8,
+    "U8": torch.uint8,
+    "BOOL": torch.bool,
+}
+DTYPE_NAMES = {dtype: name for name, dtype in DTYPES.items()}
+
+
+def open_safetensors(path: Path) -> dict[str, LazyTensor]:
+    """Read the header of a file that may come from anyone.
+
+    Returns:
+        Its tensors, under the file's own names.
+
+    Raises:
+        MissingFileError: there is no such file.
+        DamagedFileError: it isn't a whole safetensors file.
+        UnsafeFileError: its header is larger than any model needs.
+        StorageError: it can't be read.
+    """
+    file = MappedFile.open(path)
+    header, data_start = _read_header(file)
+    entries = {name: entry for name, entry in header.items() if name != "__metadata__"}
+    if len(entries) > MAX_TENSORS:
+        raise UnsafeFileError(f"{path} names {len(entries):,} tensors; at most {MAX_TENSORS:,}")
+    tensors = {}
+    spans = []
+    for name, entry in entries.items():
+        dtype, shape, span = _read_entry(f"{path}: {name[:80]!r}", entry)
+        spans.append(span)
+        tensors[name] = file.tensor(data_start + span[0], shape, dtype)
+    _check_spans(path, spans, file.size_bytes - data_start)
+    return tensors
+
+
+def read_safetensors(path: Path) -> dict[str, Tensor]:
+    """All tensors of a file; errors as in `open_safetensors`."""
+    return {name: tensor.read() for name, tensor in open_safetensors(path).items()}
+
+
+def write_safetensors(path: Path, tensors: Mapping[str, Tensor]) -> FileRecord:
+    """Write tensors durably, one after the other.
+
+    Raises:
+        StorageError: the disk refused.
+    """
+    header: dict[str, Any] = {"__metadata__": {"format": "pt"}}
+    end = 0
+    # Large elements first: then each tensor begins at a multiple of its element's size.
+    ordered = sorted(tensors, key=lambda name: (-tensors[name].element_size(), name))
+    for name in ordered:
+        tensor = tensors[name]
+        begin, end = end, end + tensor.nbytes
+        header[name] = {
+            "dtype": DTYPE_NAMES[tensor.dtype],
+            "shape": list(tensor.shape),
+            "data_offsets": [begin, end],
+        }
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % ALIGNMENT_BYTES)
+    with durable_file(path) as file:
+        file.write(len(text).to_bytes(LENGTH_BYTES, "little") + text)
+        for name in ordered:
+            if tensors[name].nbytes:
+                elements = tensors[name].contiguous().reshape(-1).view(torch.uint8)
+                file.write(elements.numpy().data)
+    return file.record()
+
+
+def _read_header(file: MappedFile) -> tuple[dict[str, Any], int]:
+    """The header's JSON, and where the data begins."""
+    start = file.read(0, min(LENGTH_BYTES, file.size_bytes))
+    length = int.from_bytes(start, "little")
+    if len(start) < LENGTH_BYTES or length > file.size_bytes - LENGTH_BYTES:
+        raise DamagedFileError(
+            f"{file.path} isn't a whole safetensors file: {file.describe_start()}; its header"
+            f" would have {length:,} bytes, and the file has {file.size_bytes:,}; fetch it again"
+        )
+    if length > HEADER_LIMIT_BYTES:
+        raise UnsafeFileError(
+            f"{file.path}: the header has {length:,} bytes, and none needs more than"
+            f" {HEADER_LIMIT_BYTES:,}"
+        )
+    header = parse_json(file.read(LENGTH_BYTES, length), f"the header of {file.path}")
+    if not isinstance(header, dict):
+        raise DamagedFileError(f"the header of {file.path} must be one JSON object")
+    return header, LENGTH_BYTES + length
+
+
+def _read_entry(name: str, entry: object) -> tuple[torch.dtype, tuple[int, ...], tuple[int, int]]:
+    """Type, shape, and the place in the data of one tensor."""
+    if not isinstance(entry, dict) or entry.keys() != {"dtype", "shape", "data_offsets"}:
+        raise DamagedFileError(f"{name} must have dtype, shape and data_offsets, and no more")
+    dtype = DTYPES.get(entry["dtype"]) if isinstance(entry["dtype"], str) else None
+    if dtype is None:
+        raise DamagedFileError(
+            f"{name} is of type {entry['dtype']!r}; known are {', '.join(DTYPES)}"
+        )
+    shape, offsets = entry["shape"], entry["data_offsets"]
+    if not _are_sizes(shape) or len(shape) > MAX_DIMENSIONS:
+        raise DamagedFileError(f"{name} has the shape {str(shape)[:80]}; expected sizes")
+    if not _are_sizes(offsets) or len(offsets) != 2:
+        raise DamagedFileError(f"{name} lies at {str(offsets)[:80]}; expected begin and end")
+    num_bytes = math.prod(shape) * dtype.itemsize
+    if offsets[1] - offsets[0] != num_bytes:
+        raise DamagedFileError(
+            f"{name} has {offsets[1] - offsets[0]:,} bytes, and {entry['dtype']} of the shape"
+            f" {shape} takes {num_bytes:,}"
+        )
+    return dtype, tuple(shape), (offsets[0], offsets[1])
+
+
+def _are_sizes(values: object) -> bool:
+    return isinstance(values, list) and all(type(value) is int and value >= 0 for value in values)
+
+
+def _check_spans(path: Path, spans: list[tuple[int, int]], num_bytes: int) -> None:
+    """The tensors must fill the data without a gap, and none may share a byte with another."""
+    ordered = sorted(spans)
+    ends = [0, *(end for _, end in ordered)]
+    begins = [*(begin for begin, _ in ordered), num_bytes]
+    for end, begin in zip(ends, begins, strict=True):
+        if end != begin:
+            raise DamagedFileError(
+                f"{path} isn't a whole safetensors file: a tensor ends at byte {end:,} of the data"
+                f" and the next begins, or the file ends, at {begin:,}; fetch it again"
+            )

@@ -1,0 +1,124 @@
+"""Foreign tensors become ours and back: each exactly once, or an error that lists both sides."""
+
+from collections.abc import Collection, Mapping
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from bertkit.base.errors import CheckpointError
+from bertkit.checkpoints.checkpoint import LazyTensor
+from bertkit.checkpoints.names import COPIES, DROPPED, find_part, their_names
+
+SHOWN_PROBLEMS = 8
+
+
+def import_tensors(
+    foreign: Mapping[str, LazyTensor],
+    expected: Mapping[str, tuple[int, ...]],
+    source: Path,
+    *,
+    unused_parts: Collection[str] = (),
+) -> dict[str, Tensor]:
+    """Turn foreign tensors into ours, each exactly once, as float32.
+
+    Shapes and names are compared before anything is read.
+
+    Args:
+        foreign: tensors under foreign names, `bert.` prefix present.
+        expected: our names and shapes.
+        source: where they came from, for messages.
+        unused_parts: heads that the model has no use for; their tensors are left behind.
+
+    Raises:
+        CheckpointError: one message lists what is missing, left over, of the wrong shape, or not
+            made of finite floating-point numbers.
+    """
+    problems = list_problems(foreign, expected, unused_parts)
+    report(problems, source)
+    tensors = {}
+    for name in expected:
+        parts = [foreign[their].read().float() for their in their_names(name)]
+        problems += [
+            f"{their} has NaN or infinity"
+            for their, part in zip(their_names(name), parts, strict=True)
+            if not is_finite(part)
+        ]
+        tensors[name] = torch.cat(parts) if len(parts) > 1 else parts[0]
+    report(problems + list_unequal_copies(foreign), source)
+    return tensors
+
+
+def list_problems(
+    foreign: Mapping[str, LazyTensor],
+    expected: Mapping[str, tuple[int, ...]],
+    unused_parts: Collection[str] = (),
+) -> list[str]:
+    """In what the foreign names and shapes differ from those that a model has."""
+    problems = []
+    used = set()
+    for name, shape in expected.items():
+        names = their_names(name)
+        part_shape = (shape[0] // len(names), *shape[1:])
+        for their in names:
+            used.add(their)
+            if problem := _find_problem(their, foreign.get(their), part_shape):
+                problems.append(problem)
+    for name in sorted(foreign.keys() - used):
+        is_copy = COPIES.get(name) in foreign
+        if not is_copy and name not in DROPPED and find_part(name) not in unused_parts:
+            problems.append(f"unknown {name}")
+    return problems
+
+
+def list_unequal_copies(foreign: Mapping[str, LazyTensor]) -> list[str]:
+    """Tied tensors that the source holds twice, and not equal."""
+    return [
+        f"{copy} must equal {original}, and doesn't"
+        for copy, original in COPIES.items()
+        if copy in foreign
+        and original in foreign
+        and not torch.equal(foreign[copy].read(), foreign[original].read())
+    ]
+
+
+def report(problems: list[str], source: Path) -> None:
+    """Raise what was found, if anything was.
+
+    Raises:
+        CheckpointError: there are problems.
+    """
+    if problems:
+        shown = "; ".join(problems[:SHOWN_PROBLEMS])
+        more = len(problems) - SHOWN_PROBLEMS
+        raise CheckpointError(
+            f"{source} doesn't hold the weights of its config: {shown}"
+            + (f"; and {more} more" if more > 0 else "")
+        )
+
+
+def is_finite(tensor: Tensor) -> bool:
+    """Whether no element is NaN or infinite."""
+    # A sum is several times as fast, and shows either; it may also overflow by itself.
+    return bool(torch.isfinite(tensor.sum())) or bool(torch.isfinite(tensor).all())
+
+
+def export_tensors(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Our tensors under their foreign names, split where several were joined."""
+    foreign = {}
+    for name, tensor in tensors.items():
+        names = their_names(name)
+        parts = tensor.chunk(len(names))
+        foreign.update({their: part.contiguous() for their, part in zip(names, parts, strict=True)})
+    return foreign
+
+
+def _find_problem(name: str, tensor: LazyTensor | None, shape: tuple[int, ...]) -> str | None:
+    """Say why a foreign tensor can't be taken; None where it can."""
+    if tensor is None:
+        return f"missing {name}"
+    if tensor.shape != shape:
+        return f"{name} is {list(tensor.shape)} and must be {list(shape)}"
+    if not tensor.dtype.is_floating_point:
+        return f"{name} holds {tensor.dtype} and must hold floating-point numbers"
+    return None

@@ -8,6 +8,7 @@ from bertkit.base.errors import MissingFileError
 from bertkit.checkpoints.checkpoint import Checkpoint
 from bertkit.checkpoints.huggingface import is_huggingface, open_huggingface
 from bertkit.checkpoints.run_folder import is_run, open_run
+from bertkit.checkpoints.tensorflow import is_tensorflow, open_tensorflow
 
 
 class Format(NamedTuple):
@@ -20,6 +21,7 @@ class Format(NamedTuple):
 FORMATS = {
     "run_folder": Format(is_run, open_run),
     "huggingface": Format(is_huggingface, open_huggingface),
+    "tensorflow": Format(is_tensorflow, open_tensorflow),
 }
 
 

@@ -29,7 +29,7 @@ from bertkit.tokenization.engine import (
     UNK,
     build_engine,
 )
-from bertkit.tokenization.settings import MAX_ENTRIES, UNCASED, TokenizerSettings
+from bertkit.tokenization.settings import CASED, MAX_ENTRIES, UNCASED, TokenizerSettings
 
 VOCABULARY_FILE = "vocab.txt"
 CONFIG_FILE = "tokenizer_config.json"
@@ -52,6 +52,9 @@ ALGORITHM: dict[str, dict[str, str | int | bool]] = {
     },
 }
 LEFT_OPEN = {("model", "type"): "WordPiece"}  # files of 2020 tell it by the other keys
+# Of a cased vocabulary a quarter of the entries has capitals. People have added a few to uncased
+# ones: google's Chinese vocabulary goes around with the letters A to Z.
+CASED_SHARE = 0.01
 
 
 class TokenizerManifest(BaseModel):
@@ -98,7 +101,7 @@ def read_folder(path: Path) -> tuple[list[str], TokenizerSettings]:
     """Read a vocabulary and its switches from a folder, or from a `vocab.txt` alone.
 
     The vocabulary comes from `vocab.txt` or `tokenizer.json`, which must agree; each switch from
-    `tokenizer_config.json`, or else from `tokenizer.json`, or else it is on.
+    `tokenizer_config.json`, or else from `tokenizer.json`, or else from what the entries show.
 
     Raises:
         MissingFileError: there is no vocabulary, or a file that the manifest names is gone.
@@ -110,7 +113,8 @@ def read_folder(path: Path) -> tuple[list[str], TokenizerSettings]:
     with storage_errors(path, "read"):
         if path.is_file():
             verify_files(path.parent, [path.name])
-            return read_vocabulary(path), UNCASED
+            vocabulary = read_vocabulary(path)
+            return vocabulary, guess_switches(vocabulary)
         verify_files(path, [VOCABULARY_FILE, ENGINE_FILE, CONFIG_FILE])
         vocabulary = read_vocabulary(vocabulary_path) if vocabulary_path.is_file() else None
         engine = read_object(engine_path, MAX_FILE_BYTES) if engine_path.is_file() else None
@@ -124,7 +128,8 @@ def read_folder(path: Path) -> tuple[list[str], TokenizerSettings]:
         vocabulary = entries
     if vocabulary is None:
         raise MissingFileError(f"{path} has neither {VOCABULARY_FILE} nor {ENGINE_FILE}")
-    return vocabulary, read_switches(path / CONFIG_FILE, engine or {}, engine_path)
+    guessed = guess_switches(vocabulary)
+    return vocabulary, read_switches(path / CONFIG_FILE, engine or {}, engine_path, guessed)
 
 
 def verify_files(folder: Path, names: Sequence[str]) -> None:
@@ -204,10 +209,26 @@ def engine_vocabulary(engine: Mapping[str, Any], path: Path) -> list[str]:
     return vocabulary
 
 
+def guess_switches(vocabulary: Sequence[str]) -> TokenizerSettings:
+    """The switches of a vocabulary that comes without any, as google's do: cased or uncased.
+
+    It is cased where a hundredth of its entries are words or pieces, of two letters at least, with
+    capitals. Marks such as `[CLS]`, `[unused1]` and `<S>` aren't words.
+    """
+    words = [token.removeprefix(CONTINUATION) for token in vocabulary]
+    num_capitalised = sum(
+        len(word) > 1 and word.isalpha() and word != word.lower() for word in words
+    )
+    return CASED if num_capitalised >= CASED_SHARE * len(words) else UNCASED
+
+
 def read_switches(
-    config_path: Path, engine: Mapping[str, Any], engine_path: Path
+    config_path: Path,
+    engine: Mapping[str, Any],
+    engine_path: Path,
+    otherwise: TokenizerSettings,
 ) -> TokenizerSettings:
-    """The three switches from `tokenizer_config.json`, else from `tokenizer.json`, else on.
+    """The three switches from `tokenizer_config.json`, else from `tokenizer.json`, else `otherwise`.
 
     Accent stripping that is left open follows lower-casing, as in the original.
 
@@ -228,11 +249,11 @@ def read_switches(
             raise InputError(f"{source}: {config_key} must be true or false, got {value!r}")
         return value
 
-    lowercase = read("do_lower_case", "lowercase", True)
+    lowercase = read("do_lower_case", "lowercase", otherwise.lowercase)
     return TokenizerSettings(
         lowercase=lowercase,
         strip_accents=read("strip_accents", "strip_accents", lowercase),
-        split_cjk=read("tokenize_chinese_chars", "handle_chinese_chars", True),
+        split_cjk=read("tokenize_chinese_chars", "handle_chinese_chars", otherwise.split_cjk),
     )
 
 

@@ -23,6 +23,7 @@ class TokenizerSettings(Settings):
 
 MAX_ENTRIES = 1_000_000  # that any vocabulary may have
 UNCASED = TokenizerSettings()
+CASED = TokenizerSettings(lowercase=False, strip_accents=False)
 
 
 class VocabularySettings(TokenizerSettings):

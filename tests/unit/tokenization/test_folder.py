@@ -231,3 +231,31 @@ def test_an_early_tokenizer_json_names_no_model_type(tmp_path: Path) -> None:
 def test_a_path_that_the_system_refuses_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(StorageError, match="can't be read: File name too long"):
         Tokenizer.load(tmp_path / ("a" * 300))
+
+
+@pytest.mark.parametrize(
+    ("entries", "is_cased"),
+    [
+        (("the", "##s", "The"), True),
+        (("the", "##S", "##ING"), True),
+        (("the", "A", "B", "##C", "<S>", "[TIME]", "[unused1]", "ℝℝ", "ß"), False),
+        (("the", "Überall"), True),
+        ((*(f"word{chr(97 + n % 26)}{n}" for n in range(200)), "Added"), False),
+    ],
+)
+def test_a_vocabulary_without_switches_is_cased_where_its_words_have_capitals(
+    tmp_path: Path, entries: tuple[str, ...], is_cased: bool
+) -> None:
+    path = write_vocabulary(tmp_path / "vocab.txt", (*SPECIAL_TOKENS, *entries))
+    for source in (tmp_path, path):
+        settings = Tokenizer.load(source).settings
+        assert (settings.lowercase, settings.strip_accents) == (not is_cased, not is_cased)
+        assert settings.split_cjk
+
+
+def test_what_is_written_about_the_switches_wins_over_what_the_vocabulary_shows(
+    tmp_path: Path,
+) -> None:
+    write_vocabulary(tmp_path / "vocab.txt", (*SPECIAL_TOKENS, "The"))
+    (tmp_path / "tokenizer_config.json").write_text('{"do_lower_case": true}')
+    assert Tokenizer.load(tmp_path).settings == TokenizerSettings()

@@ -4,6 +4,7 @@ The names of the tensors are those of Hugging Face's `BertForPreTraining` and it
 (`bert.encoder.layer.0.…`); each format says by a table of its own how its names become these.
 """
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +27,11 @@ class LazyTensor:
     shape: tuple[int, ...]
     dtype: torch.dtype
     read: Callable[[], Tensor]
+
+    @property
+    def nbytes(self) -> int:
+        """Size of its elements."""
+        return math.prod(self.shape) * self.dtype.itemsize
 
 
 @dataclass(frozen=True)

@@ -134,7 +134,7 @@ def _open_shards(folder: Path, form: WeightsForm) -> tuple[dict[str, LazyTensor]
 def write_huggingface(
     folder: Path,
     config: Mapping[str, Any],
-    tensors: Mapping[str, Tensor],
+    tensors: Mapping[str, Tensor | LazyTensor],
     *,
     shard_bytes: int = SHARD_BYTES,
 ) -> dict[str, FileRecord]:
@@ -165,7 +165,7 @@ def write_huggingface(
     return records | {WEIGHTS[0].index_file: write_json(folder / WEIGHTS[0].index_file, index)}
 
 
-def _cut_shards(tensors: Mapping[str, Tensor], shard_bytes: int) -> list[list[str]]:
+def _cut_shards(tensors: Mapping[str, Tensor | LazyTensor], shard_bytes: int) -> list[list[str]]:
     """Names of tensors, in runs of at most `shard_bytes`; a larger tensor stands alone."""
     shards: list[list[str]] = [[]]
     size = 0

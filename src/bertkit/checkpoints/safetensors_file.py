@@ -74,8 +74,8 @@ def read_safetensors(path: Path) -> dict[str, Tensor]:
     return {name: tensor.read() for name, tensor in open_safetensors(path).items()}
 
 
-def write_safetensors(path: Path, tensors: Mapping[str, Tensor]) -> FileRecord:
-    """Write tensors durably, one after the other.
+def write_safetensors(path: Path, tensors: Mapping[str, Tensor | LazyTensor]) -> FileRecord:
+    """Write tensors durably, one after the other; one that is still on a disk is read in its turn.
 
     Raises:
         StorageError: the disk refused.
@@ -83,7 +83,7 @@ def write_safetensors(path: Path, tensors: Mapping[str, Tensor]) -> FileRecord:
     header: dict[str, Any] = {"__metadata__": {"format": "pt"}}
     end = 0
     # Large elements first: then each tensor begins at a multiple of its element's size.
-    ordered = sorted(tensors, key=lambda name: (-tensors[name].element_size(), name))
+    ordered = sorted(tensors, key=lambda name: (-tensors[name].dtype.itemsize, name))
     for name in ordered:
         tensor = tensors[name]
         begin, end = end, end + tensor.nbytes
@@ -97,9 +97,11 @@ def write_safetensors(path: Path, tensors: Mapping[str, Tensor]) -> FileRecord:
     with durable_file(path) as file:
         file.write(len(text).to_bytes(LENGTH_BYTES, "little") + text)
         for name in ordered:
-            if tensors[name].nbytes:
-                elements = tensors[name].contiguous().reshape(-1).view(torch.uint8)
-                file.write(elements.numpy().data)
+            tensor = tensors[name]
+            if isinstance(tensor, LazyTensor):
+                tensor = tensor.read()
+            if tensor.nbytes:
+                file.write(tensor.contiguous().reshape(-1).view(torch.uint8).numpy().data)
     return file.record()
 
 

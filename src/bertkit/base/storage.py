@@ -51,6 +51,11 @@ def remove(path: Path) -> None:
     path.unlink()
 
 
+def link(path: Path, target: str) -> None:
+    """Make a name that leads to another file."""
+    path.symlink_to(target)
+
+
 def make_folder(path: Path) -> None:
     """Make one folder in an existing one."""
     path.mkdir()

@@ -1,0 +1,100 @@
+"""Which files of a model are needed: descriptions, and one form of the weights.
+
+The same rules read a list of the Hub's and a folder in the cache. A folder of sentence-transformers
+has modules, each a folder with a config and maybe weights of its own.
+"""
+
+from collections.abc import Collection
+from pathlib import Path, PurePosixPath
+
+from bertkit.base.errors import DamagedFileError
+from bertkit.base.files import read_json
+from bertkit.checkpoints.members import check_name, find_member
+
+CONFIG_FILE = "config.json"
+MODULES_FILE = "modules.json"
+DESCRIPTIONS = (
+    CONFIG_FILE,
+    *("vocab.txt", "tokenizer.json", "tokenizer_config.json"),
+    *("special_tokens_map.json", "added_tokens.json"),
+    *(MODULES_FILE, "sentence_bert_config.json", "config_sentence_transformers.json"),
+)
+INDEX_SUFFIX = ".index.json"
+# The first of these that a folder has is the form that is taken; the others stay where they are.
+WEIGHTS = (
+    "model.safetensors",
+    f"model.safetensors{INDEX_SUFFIX}",
+    "pytorch_model.bin",
+    f"pytorch_model.bin{INDEX_SUFFIX}",
+)
+MODULES_LIMIT_BYTES = 1 << 20
+INDEX_LIMIT_BYTES = 8 << 20  # as of a safetensors header, which says as much
+
+
+def choose_descriptions(names: Collection[str], prefix: str, *, for_weights: bool) -> list[str]:
+    """The small files of a folder that are there: config, tokenizer, index of the weights.
+
+    Args:
+        names: all that the model has.
+        prefix: of the folder's files, "" for the model's own folder.
+        for_weights: whether the weights are wanted.
+    """
+    chosen = [prefix + name for name in DESCRIPTIONS if prefix + name in names]
+    weights = _choose_form(names, prefix)
+    if for_weights and weights and weights.endswith(INDEX_SUFFIX):
+        chosen.append(weights)
+    return chosen
+
+
+def choose_weights(names: Collection[str], prefix: str, snapshot: Path) -> list[str]:
+    """The files of a folder's weights; empty where it has none.
+
+    Args:
+        names: all that the model has.
+        prefix: of the folder's files.
+        snapshot: where its descriptions lie by now.
+
+    Raises:
+        DamagedFileError: an index isn't one.
+        UnsafeFileError: an index names a file outside the folder.
+    """
+    weights = _choose_form(names, prefix)
+    if weights is None:
+        return []
+    if not weights.endswith(INDEX_SUFFIX):
+        return [weights]
+    path = find_member(snapshot, weights)
+    index = read_json(path, limit_bytes=INDEX_LIMIT_BYTES)
+    files = index.get("weight_map") if isinstance(index, dict) else None
+    if not isinstance(files, dict) or not all(isinstance(name, str) for name in files.values()):
+        raise DamagedFileError(f"{path} must say under weight_map which file has which tensor")
+    shards = sorted(set(files.values()))
+    for shard in shards:
+        check_name(path, shard)
+    return [prefix + shard for shard in shards]
+
+
+def list_modules(names: Collection[str], snapshot: Path) -> list[str]:
+    """The prefixes of the module folders of a sentence-transformers folder, if it is one.
+
+    Raises:
+        DamagedFileError: `modules.json` isn't a list of modules.
+        UnsafeFileError: it names a folder outside the model's.
+    """
+    if MODULES_FILE not in names:
+        return []
+    path = find_member(snapshot, MODULES_FILE)
+    modules = read_json(path, limit_bytes=MODULES_LIMIT_BYTES)
+    prefixes = []
+    for module in modules if isinstance(modules, list) else [None]:
+        folder = module.get("path") if isinstance(module, dict) else None
+        if not isinstance(folder, str):
+            raise DamagedFileError(f"{path} must be a list of modules, each with its path")
+        if PurePosixPath(folder).parts:  # an empty one is the model's own folder
+            check_name(path, folder)
+            prefixes.append(f"{PurePosixPath(folder)}/")
+    return prefixes
+
+
+def _choose_form(names: Collection[str], prefix: str) -> str | None:
+    return next((prefix + name for name in WEIGHTS if prefix + name in names), None)

@@ -37,12 +37,17 @@ TAR_SIGN = slice(257, 262)
 SAFETENSORS_SIGN = slice(8, 10)  # its header begins behind eight bytes of length
 
 
-def open_pytorch(path: Path) -> dict[str, LazyTensor]:
+def open_pytorch(path: Path, *, verify: bool = False) -> dict[str, LazyTensor]:
     """Read the header of a file that may come from anyone; tensors are read when asked for.
 
+    Args:
+        path: the file.
+        verify: hold the tensors of an archive against its CRC-32 when they are first read, which
+            takes half as long again. The pickle is always held against it; the older form has no
+            checksums.
+
     Returns:
-        Tensors under the names in the file, in its order. Those of an archive are held against
-        its CRC-32 when they are read; the older form has no checksums.
+        Tensors under the names in the file, in its order.
 
     Raises:
         MissingFileError: there is no such file.
@@ -53,7 +58,7 @@ def open_pytorch(path: Path) -> dict[str, LazyTensor]:
     file = MappedFile.open(path)
     with _naming(path):
         value, places = _read_form(file)
-        storages = _Storages(file, places)
+        storages = _Storages(file, places, verify=verify)
         return {
             name: LazyTensor(tensor.size, tensor.storage.dtype, partial(storages.read, tensor))
             for name, tensor in check_state_dict(value).items()
@@ -61,12 +66,12 @@ def open_pytorch(path: Path) -> dict[str, LazyTensor]:
 
 
 class _Storages:
-    """A mapped file, and where each storage lies in it; each is verified when it is first read."""
+    """A mapped file, and where each storage lies in it."""
 
-    def __init__(self, file: MappedFile, places: dict[str, ZipEntry]) -> None:
+    def __init__(self, file: MappedFile, places: dict[str, ZipEntry], *, verify: bool) -> None:
         self._file = file
         self._places = places
-        self._verified: set[str] = set()
+        self._unverified = {key for key, place in places.items() if verify and place.crc32}
 
     def read(self, tensor: TensorRecord) -> Tensor:
         """Fetch a tensor: a view of the mapped file, where it lies there as it should.
@@ -77,7 +82,8 @@ class _Storages:
         dtype = tensor.storage.dtype
         if not tensor.num_elements:
             return torch.empty(tensor.size, dtype=dtype)
-        self._verify(tensor.storage.key)
+        if tensor.storage.key in self._unverified:
+            self._verify(tensor.storage.key)
         start = self._places[tensor.storage.key].start + tensor.offset * dtype.itemsize
         num_bytes = tensor.num_spanned * dtype.itemsize
         spanned = torch.frombuffer(
@@ -91,15 +97,14 @@ class _Storages:
 
     def _verify(self, key: str) -> None:
         place = self._places[key]
-        if place.crc32 and key not in self._verified:
-            with memoryview(self._file.memory)[place.start : place.start + place.num_bytes] as view:
-                crc32 = zlib.crc32(view)
-            if crc32 != place.crc32:
-                raise DamagedFileError(
-                    f"{self._file.path} was altered in data/{key[:80]} (its CRC-32 differs);"
-                    " fetch it again"
-                )
-            self._verified.add(key)
+        with memoryview(self._file.memory)[place.start : place.start + place.num_bytes] as view:
+            crc32 = zlib.crc32(view)
+        if crc32 != place.crc32:
+            raise DamagedFileError(
+                f"{self._file.path} was altered in data/{key[:80]} (its CRC-32 differs);"
+                " fetch it again"
+            )
+        self._unverified.remove(key)
 
 
 @contextmanager

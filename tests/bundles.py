@@ -3,7 +3,7 @@
 The golden test holds it against TensorFlow's own files.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import google_crc32c
@@ -86,7 +86,7 @@ def block_entry(shared: int, rest: bytes, value: bytes) -> bytes:
 
 def block(pairs: Sequence[tuple[bytes, bytes]], interval: int = RESTART_INTERVAL) -> bytes:
     """The content of a block; every `interval`-th key is written whole."""
-    content = b""
+    content = bytearray()
     restarts = [] if pairs else [0]
     last = b""
     for number, (key, value) in enumerate(pairs):
@@ -96,7 +96,7 @@ def block(pairs: Sequence[tuple[bytes, bytes]], interval: int = RESTART_INTERVAL
         shared = num_shared(last, key)
         content += block_entry(shared, key[shared:], value)
         last = key
-    return content + restart_array(restarts)
+    return bytes(content) + restart_array(restarts)
 
 
 def num_shared(first: bytes, second: bytes) -> int:
@@ -223,3 +223,14 @@ def deal(names: Sequence[str], num_shards: int) -> list[tuple[str, ...]]:
 def tensor_bytes(tensor: Tensor) -> bytes:
     """The raw content of a tensor."""
     return bytes(tensor.contiguous().reshape(-1).view(torch.uint8).numpy())
+
+
+def flip_in_turn(path: Path) -> Iterator[int]:
+    """Flip a bit of each byte of a file in turn, and put it back; yields the byte's place."""
+    with path.open("r+b", buffering=0) as stream:
+        for place, byte in enumerate(stream.read()):
+            for value in (byte ^ 1 << place % 8, byte):
+                stream.seek(place)
+                stream.write(bytes([value]))
+                if value != byte:
+                    yield place

@@ -1,0 +1,52 @@
+"""A checkpoint that TensorFlow wrote computes here, and in transformers, what it computed there."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+from transformers import BertConfig, BertModel
+from transformers import BertForPreTraining as TheirModel
+
+from bertkit.checkpoints.tensorflow import open_tensorflow
+from bertkit.models.bert.heads import BertForPreTraining
+
+GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "tensorflow"
+OUTPUTS = ("prediction_logits", "seq_relationship_logits")
+
+
+@pytest.fixture(scope="module")
+def arrays() -> dict[str, Tensor]:
+    with np.load(GOLDEN / "expected.npz", allow_pickle=False) as file:
+        return {name: torch.from_numpy(file[name]) for name in file.files}
+
+
+def assert_close(found: Tensor, expected: Tensor) -> None:
+    scale = max(1.0, float(expected.abs().max()))
+    assert float((found.detach() - expected).abs().max()) <= 1e-5 * scale
+
+
+def test_our_outputs_are_tensorflows(arrays: dict[str, Tensor]) -> None:
+    model = BertForPreTraining.from_pretrained(GOLDEN)
+    ids, segments = arrays["inputs/input_ids"].long(), arrays["inputs/token_type_ids"].long()
+    output = model(ids, token_type_ids=segments)
+    for name in OUTPUTS:
+        assert_close(getattr(output, name), arrays[f"outputs/{name}"])
+
+
+def test_transformers_with_our_tensors_computes_the_same(arrays: dict[str, Tensor]) -> None:
+    checkpoint = open_tensorflow(GOLDEN)
+    model = TheirModel(BertConfig(**checkpoint.config)).eval()
+    tensors = {name: tensor.read() for name, tensor in checkpoint.tensors.items()}
+    missing, unexpected = model.load_state_dict(tensors, strict=False)
+    assert unexpected == []
+    assert {name.rpartition(".")[0] for name in missing} <= {"cls.predictions.decoder"}
+    ids, segments = arrays["inputs/input_ids"].long(), arrays["inputs/token_type_ids"].long()
+    with torch.no_grad():
+        output = model(ids, token_type_ids=segments)
+        backbone: BertModel = model.bert
+        hidden = backbone(ids, token_type_ids=segments).last_hidden_state
+    for name in OUTPUTS:
+        assert_close(output[name], arrays[f"outputs/{name}"])
+    assert_close(hidden, arrays["outputs/last_hidden_state"])

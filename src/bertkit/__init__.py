@@ -15,12 +15,30 @@ if TYPE_CHECKING:
     from bertkit.inference.next_sentence import NextSentence as NextSentence
     from bertkit.models.bert.config import BertConfig as BertConfig
     from bertkit.models.bert.encoder import BertModel as BertModel
+    from bertkit.models.bert.fine_tuning import BertForMultipleChoice as BertForMultipleChoice
+    from bertkit.models.bert.fine_tuning import BertForQuestionAnswering as BertForQuestionAnswering
+    from bertkit.models.bert.fine_tuning import (
+        BertForSequenceClassification as BertForSequenceClassification,
+    )
+    from bertkit.models.bert.fine_tuning import (
+        BertForTokenClassification as BertForTokenClassification,
+    )
+    from bertkit.models.bert.heads import BertForMaskedLM as BertForMaskedLM
+    from bertkit.models.bert.heads import (
+        BertForNextSentencePrediction as BertForNextSentencePrediction,
+    )
     from bertkit.models.bert.heads import BertForPreTraining as BertForPreTraining
     from bertkit.tokenization.tokenizer import Tokenizer as Tokenizer
 
 _HOMES = {
     "BertConfig": "bertkit.models.bert.config",
     "BertForPreTraining": "bertkit.models.bert.heads",
+    "BertForMaskedLM": "bertkit.models.bert.heads",
+    "BertForMultipleChoice": "bertkit.models.bert.fine_tuning",
+    "BertForNextSentencePrediction": "bertkit.models.bert.heads",
+    "BertForQuestionAnswering": "bertkit.models.bert.fine_tuning",
+    "BertForSequenceClassification": "bertkit.models.bert.fine_tuning",
+    "BertForTokenClassification": "bertkit.models.bert.fine_tuning",
     "BertModel": "bertkit.models.bert.encoder",
     "BertkitError": "bertkit.base.errors",
     "FillMask": "bertkit.inference.fill_mask",

@@ -14,7 +14,13 @@ from bertkit.data.readers import READERS
 
 PUBLIC_NAMES = [
     "BertConfig",
+    "BertForMaskedLM",
+    "BertForMultipleChoice",
+    "BertForNextSentencePrediction",
     "BertForPreTraining",
+    "BertForQuestionAnswering",
+    "BertForSequenceClassification",
+    "BertForTokenClassification",
     "BertModel",
     "BertkitError",
     "FillMask",

@@ -5,6 +5,7 @@ Source: Vaswani et al. 2017, section 3.1; Devlin et al. 2018, section 3.
 
 from collections.abc import Callable
 
+import torch
 import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -22,11 +23,17 @@ def gelu_tanh(values: Float[Tensor, " *shape"]) -> Float[Tensor, " *shape"]:
     return F.gelu(values, approximate="tanh")
 
 
+# Names as transformers reads them; of google-research/bert's, "linear" alone is missing.
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "gelu": F.gelu,
     "gelu_new": gelu_tanh,
+    "gelu_python": F.gelu,
     "gelu_pytorch_tanh": gelu_tanh,
+    "mish": F.mish,
     "relu": F.relu,
+    "silu": F.silu,
+    "swish": F.silu,
+    "tanh": torch.tanh,
 }
 
 

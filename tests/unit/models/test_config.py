@@ -14,7 +14,8 @@ def test_the_defaults_are_base():
 def test_unknown_keys_are_kept_and_written_back():
     values = {
         **BertConfig.preset("tiny").to_dict(),
-        "id2label": {"0": "no"},
+        "chunk_size_feed_forward": 64,
+        "pruned_heads": {},
         "torch_dtype": "float32",
     }
     assert BertConfig.from_dict(values, "here").to_dict() == values
@@ -33,15 +34,20 @@ def test_the_message_names_the_sizes_that_do_not_fit():
         ("is_decoder", True),
         ("add_cross_attention", True),
         ("tie_word_embeddings", False),
+        ("is_encoder_decoder", True),
+        ("embedding_size", 128),
+        ("auto_map", {"AutoModel": "modeling.Model"}),
         ("pruned_heads", {"1": [0]}),
         ("quantization_config", {"bits": 4}),
         ("model_type", "roberta"),
-        ("hidden_act", "swish"),
+        ("hidden_act", "quick_gelu"),
         ("hidden_size", -1),
         ("hidden_size", 10**12),
         ("hidden_dropout_prob", 1.0),
         ("layer_norm_eps", float("nan")),
         ("pad_token_id", 1),
+        ("classifier_dropout", 1.0),
+        ("problem_type", "ranking"),
     ],
 )
 def test_what_we_do_not_do_is_refused_by_name(key, value):
@@ -49,11 +55,82 @@ def test_what_we_do_not_do_is_refused_by_name(key, value):
         BertConfig.from_dict({key: value}, "config.json")
 
 
+def test_what_it_is_instead_is_said():
+    with pytest.raises(CheckpointError, match="model_type: expected 'bert', and this is a 'bart'"):
+        BertConfig.from_dict({"model_type": "bart"}, "config.json")
+    with pytest.raises(CheckpointError, match=r"='relative_key' isn't .* absolute positions only"):
+        BertConfig.from_dict({"position_embedding_type": "relative_key"}, "config.json")
+
+
+@pytest.mark.parametrize(
+    ("values", "labels"),
+    [
+        ({"id2label": {"1": "yes", "0": "no"}}, ["no", "yes"]),
+        ({"id2label": {0: "no", 1: "yes"}, "num_labels": 2}, ["no", "yes"]),
+        ({"id2label": {"0": "no"}, "label2id": {"no": 0}}, ["no"]),
+        ({"id2label": {"0": "no", "1": "yes"}, "label2id": {"no": "0", "yes": "1"}}, ["no", "yes"]),
+        ({"num_labels": 3}, ["LABEL_0", "LABEL_1", "LABEL_2"]),
+        ({"num_labels": 1, "id2label": None, "problem_type": "regression"}, ["LABEL_0"]),
+    ],
+)
+def test_labels_are_kept_in_both_directions(values, labels):
+    config = BertConfig.from_dict(values, "config.json")
+    assert config.id2label == dict(enumerate(labels))
+    assert config.num_labels == len(labels)
+    content = json.loads(json.dumps(config.to_dict()))
+    assert content["id2label"] == {str(id_): label for id_, label in enumerate(labels)}
+    assert content["label2id"] == {label: id_ for id_, label in enumerate(labels)}
+    assert BertConfig.from_dict(content, "config.json") == config
+
+
+def test_a_config_that_says_nothing_of_labels_has_two_and_writes_none():
+    config = BertConfig(id2label=None, label2id=None, problem_type=None, classifier_dropout=None)
+    assert config.num_labels == 2
+    names = {"id2label", "label2id", "num_labels", "problem_type", "classifier_dropout"}
+    assert not names & config.to_dict().keys()
+
+
+TWO = {"0": "no", "1": "yes"}
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"id2label": {"0": "no", "2": "yes"}}, "id2label has 2 ids, and 1 isn't among them"),
+        ({"id2label": {"00": "no"}}, "id2label has 1 ids, and 0 isn't"),
+        ({"id2label": {"0": "no", 0: "yes"}}, "id2label has 2 ids, and 1 isn't"),
+        ({"id2label": {"0": ""}}, "id2label must have texts"),
+        ({"id2label": {"0": ["no"], "1": ["yes"]}}, "id2label must have texts"),
+        ({"id2label": {"0": "no", "1": "no"}}, "id2label must give each id a label of its own"),
+        ({"id2label": {}}, "id2label must give 1 to 100,000 ids"),
+        ({"id2label": ["no", "yes"]}, "id2label must give 1 to 100,000 ids"),
+        ({"id2label": dict.fromkeys(range(100_001), "x")}, "id2label must give 1 to 100,000 ids"),
+        ({"id2label": TWO, "label2id": {"no": 1, "yes": 0}}, "label2id contradicts id2label"),
+        ({"id2label": TWO, "label2id": {"no": 0}}, "label2id contradicts id2label"),
+        ({"id2label": TWO, "label2id": [0, 1]}, "label2id contradicts id2label"),
+        ({"label2id": {"no": 0}}, "label2id needs id2label"),
+        ({"id2label": TWO, "num_labels": 3}, "num_labels is 3, and id2label has 2"),
+        ({"num_labels": 10**12}, "num_labels must be from 1 to 100,000, and is 1000000000000"),
+        ({"num_labels": 0}, "num_labels must be from 1"),
+        ({"num_labels": True}, "num_labels must be from 1"),
+        (
+            {"num_labels": 1, "problem_type": "single_label_classification"},
+            "problem_type='single_label_classification' needs at least two labels",
+        ),
+    ],
+)
+def test_labels_that_contradict_each_other_are_refused(values, message):
+    with pytest.raises(CheckpointError, match=message):
+        BertConfig.from_dict(values, "config.json")
+
+
 def test_every_activation_can_be_chosen_and_the_message_lists_them():
     for name in ACTIVATIONS:
         assert BertConfig(hidden_act=name).hidden_act == name
-    with pytest.raises(SettingsError, match=f"no activation 'swish'.* {', '.join(ACTIVATIONS)}"):
-        BertConfig(hidden_act="swish")
+    with pytest.raises(
+        SettingsError, match=f"no activation 'quick_gelu'.* {', '.join(ACTIVATIONS)}"
+    ):
+        BertConfig(hidden_act="quick_gelu")
 
 
 def test_a_preset_that_is_not_there_lists_those_that_are():

@@ -1,7 +1,7 @@
 """The sizes of a BERT, under the names of `config.json`."""
 
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, NamedTuple, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
@@ -10,19 +10,42 @@ from bertkit.base.settings import describe_validation
 
 Rate = Annotated[float, Field(ge=0.0, lt=1.0)]
 Size = Annotated[int, Field(ge=1, le=1 << 24)]
+ProblemType = Literal["single_label_classification", "multi_label_classification", "regression"]
 
-# Keys of foreign configs that change what the model computes in a way that this one doesn't do,
-# and the values under which they change nothing.
-UNSUPPORTED: dict[str, tuple[Any, ...]] = {
-    "position_embedding_type": ("absolute", None),
-    "is_decoder": (False, None),
-    "add_cross_attention": (False, None),
-    "is_encoder_decoder": (False, None),
-    "tie_word_embeddings": (True, None),
-    "pruned_heads": ({}, None),
-    "quantization_config": (None,),
-    "embedding_size": (None,),
+MAX_LABELS = 100_000  # a classifier of Base has 77 million weights then
+LABEL_KEYS = ("id2label", "label2id", "num_labels")
+SHOWN_CHARS = 80
+
+
+class Unsupported(NamedTuple):
+    """A key of foreign configs that changes what the model computes.
+
+    Attributes:
+        harmless: the values under which it changes nothing.
+        reason: what bertkit's BERT does, to follow "bertkit's BERT".
+    """
+
+    harmless: tuple[Any, ...]
+    reason: str
+
+
+UNSUPPORTED = {
+    "position_embedding_type": Unsupported(("absolute", None), "has absolute positions only"),
+    "is_decoder": Unsupported((False, None), "is an encoder"),
+    "add_cross_attention": Unsupported((False, None), "attends to its own tokens only"),
+    "is_encoder_decoder": Unsupported((False, None), "is an encoder"),
+    "tie_word_embeddings": Unsupported(
+        (True, None), "scores words by the embeddings that it reads them with"
+    ),
+    "pruned_heads": Unsupported(({}, None), "has as many heads in each layer"),
+    "quantization_config": Unsupported((None,), "computes with plain weights"),
+    "embedding_size": Unsupported((None,), "has embeddings of hidden_size features"),
+    "auto_map": Unsupported(({}, None), "is defined by its config, and runs no model's own code"),
 }
+
+
+def _is_none(value: object) -> bool:
+    return value is None
 
 
 class BertConfig(BaseModel):
@@ -45,16 +68,21 @@ class BertConfig(BaseModel):
         initializer_range: standard deviation of initial weights.
         layer_norm_eps: added to the variance in layer normalisation.
         pad_token_id: the id of [PAD].
+        classifier_dropout: dropout before a classifier; None is `hidden_dropout_prob`.
+        id2label: names of a classifier's labels, by id from 0. `num_labels=3` makes LABEL_0 to
+            LABEL_2.
+        label2id: the same from right to left; follows from `id2label`.
+        problem_type: what the labels are; None where nothing says it.
 
     Raises:
-        SettingsError: sizes that don't fit each other.
+        SettingsError: sizes that don't fit each other, or labels that contradict each other.
 
     Source: Devlin et al. 2018, section 3.
     """
 
     model_config = ConfigDict(frozen=True, extra="allow", allow_inf_nan=False)
 
-    model_type: Literal["bert"] = "bert"
+    model_type: str = "bert"
     vocab_size: Size = 30522
     hidden_size: Size = 768
     num_hidden_layers: Annotated[int, Field(ge=1, le=1024)] = 12
@@ -68,6 +96,28 @@ class BertConfig(BaseModel):
     initializer_range: Annotated[float, Field(gt=0.0)] = 0.02
     layer_norm_eps: Annotated[float, Field(gt=0.0)] = 1e-12
     pad_token_id: Literal[0] = 0
+    classifier_dropout: Rate | None = Field(default=None, exclude_if=_is_none)
+    id2label: dict[int, str] | None = Field(default=None, exclude_if=_is_none)
+    label2id: dict[str, int] | None = Field(default=None, exclude_if=_is_none)
+    problem_type: ProblemType | None = Field(default=None, exclude_if=_is_none)
+
+    @property
+    def num_labels(self) -> int:
+        """Labels that a classifier tells apart; 2 where no name and number is given."""
+        return 2 if self.id2label is None else len(self.id2label)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _labels_agree(cls, values: dict[str, Any]) -> dict[str, Any]:
+        rest = {name: value for name, value in values.items() if name not in LABEL_KEYS}
+        return {**rest, **_read_labels(values)}
+
+    @field_validator("model_type")
+    @classmethod
+    def _model_is_bert(cls, name: str) -> str:
+        if name != "bert":
+            raise ValueError(f"expected 'bert', and this is a {name!r}, which bertkit doesn't do")
+        return name
 
     @field_validator("hidden_act")
     @classmethod
@@ -85,10 +135,20 @@ class BertConfig(BaseModel):
                 f"hidden_size ({self.hidden_size}) must be a multiple of"
                 f" num_attention_heads ({self.num_attention_heads})"
             )
-        for name, harmless in UNSUPPORTED.items():
+        if self.problem_type == "single_label_classification" and self.num_labels == 1:
+            raise ValueError(
+                "problem_type='single_label_classification' needs at least two labels, and"
+                " num_labels is 1; a single number is a 'regression'"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _means_what_we_do(self) -> Self:
+        for name, (harmless, reason) in UNSUPPORTED.items():
             value = (self.model_extra or {}).get(name)
             if value not in harmless:
-                raise ValueError(f"{name}={value!r} isn't something that bertkit's BERT does")
+                shown = repr(value)[:SHOWN_CHARS]
+                raise ValueError(f"{name}={shown} isn't supported: bertkit's BERT {reason}")
         return self
 
     def __init__(self, **values: Any) -> None:
@@ -123,6 +183,63 @@ class BertConfig(BaseModel):
     def to_dict(self) -> dict[str, Any]:
         """All keys for `config.json`, foreign ones included."""
         return self.model_dump(mode="json")
+
+
+def without_replaced_labels(values: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
+    """A foreign config without what it says of labels, where changes say something else."""
+    if not changes.keys() & set(LABEL_KEYS):
+        return values
+    return {name: value for name, value in values.items() if name not in LABEL_KEYS}
+
+
+def _read_labels(values: dict[str, Any]) -> dict[str, Any]:
+    """What the three keys say together: `id2label` and `label2id`, or nothing.
+
+    Source: transformers, where labels without names are LABEL_0, LABEL_1 …
+    """
+    names, ids, number = map(values.get, LABEL_KEYS)
+    if names is None and ids is not None:
+        raise ValueError("label2id needs id2label beside it, which says the same the other way")
+    if number is not None and not (type(number) is int and 1 <= number <= MAX_LABELS):
+        raise ValueError(f"num_labels must be from 1 to {MAX_LABELS:,}, and is {number!r:.40}")
+    if names is None:
+        if number is None:
+            return {}
+        names = {id_: f"LABEL_{id_}" for id_ in range(number)}
+    labels = _list_labels(names)
+    if number not in (None, len(labels)):
+        raise ValueError(f"num_labels is {number}, and id2label has {len(labels)} labels")
+    label2id = {label: id_ for id_, label in enumerate(labels)}
+    if ids is not None and not _is_same(ids, label2id):
+        raise ValueError("label2id contradicts id2label; it must be the same the other way")
+    return {"id2label": dict(enumerate(labels)), "label2id": label2id}
+
+
+def _list_labels(names: Any) -> list[str]:
+    """The labels in the order of their ids, which are texts where they come from a file."""
+    if not isinstance(names, dict) or not 1 <= len(names) <= MAX_LABELS:
+        raise ValueError(f"id2label must give 1 to {MAX_LABELS:,} ids their labels")
+    by_id = {str(id_): label for id_, label in names.items()}
+    wanted = [str(id_) for id_ in range(len(names))]
+    if gaps := [id_ for id_ in wanted if id_ not in by_id]:
+        raise ValueError(
+            f"id2label has {len(names)} ids, and {gaps[0]} isn't among them; they must be 0, 1, 2 …"
+        )
+    labels = [by_id[id_] for id_ in wanted]
+    if not all(isinstance(label, str) and label for label in labels):
+        raise ValueError("id2label must have texts as labels, none of them empty")
+    if len(set(labels)) < len(labels):
+        raise ValueError("id2label must give each id a label of its own")
+    return labels
+
+
+def _is_same(found: Any, expected: dict[str, int]) -> bool:
+    """Whether a foreign label2id, whose ids may be texts, says what it must."""
+    if not isinstance(found, dict):
+        return False
+    return {label: str(id_) for label, id_ in found.items()} == {
+        label: str(id_) for label, id_ in expected.items()
+    }
 
 
 def _sizes(num_layers: int, hidden_size: int) -> dict[str, int]:

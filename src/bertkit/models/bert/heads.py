@@ -1,10 +1,11 @@
-"""The heads that pre-training puts on the encoder, and the model that carries them.
+"""The heads that pre-training puts on the encoder, and the models that carry them.
 
 Source: Devlin et al. 2018, section 3.1 and appendix A.
 """
 
 from dataclasses import dataclass
 
+import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int, Shaped
 from torch import Tensor, nn
@@ -53,6 +54,69 @@ class MaskedLMHead(nn.Module):
         return vocabulary_loss(self.features(tokens), word_embeddings, self.bias, labels)
 
 
+class BertForMaskedLM(PretrainedBert):
+    """The encoder with the head for masked words.
+
+    Args:
+        config: the sizes.
+    """
+
+    def __init__(self, config: BertConfig) -> None:
+        super().__init__(config)
+        self.encoder = BertEncoder(config)
+        self.masked_lm = MaskedLMHead(config)
+        initialise(self, config.initializer_range)
+
+    def word_scores(
+        self, batch: PackedBatch, positions: Int[Tensor, " chosen"]
+    ) -> Float[Tensor, "chosen vocabulary"]:
+        """Scores of all words at the chosen places of the packed batch only."""
+        tokens = self.encoder(batch)[positions]
+        words: Tensor = self.masked_lm(tokens, self.encoder.embeddings.word.weight)
+        return words
+
+    def forward(
+        self,
+        input_ids: Int[Tensor, "batch length"],
+        token_type_ids: Int[Tensor, "batch length"] | None = None,
+        attention_mask: Shaped[Tensor, "batch length"] | None = None,
+    ) -> Float[Tensor, "batch length vocabulary"]:
+        """Scores at every position, zeros at padding; arguments and errors as in `BertModel`."""
+        batch, mask = pack_padded(self.config, input_ids, token_type_ids, attention_mask)
+        everywhere = torch.arange(batch.num_tokens, device=input_ids.device)
+        return pad(self.word_scores(batch, everywhere), mask)
+
+
+class BertForNextSentencePrediction(PretrainedBert):
+    """The encoder with the head for next sentence.
+
+    Args:
+        config: the sizes.
+    """
+
+    def __init__(self, config: BertConfig) -> None:
+        super().__init__(config)
+        self.encoder = BertEncoder(config)
+        self.pooler = Pooler(config)
+        self.next_sentence = nn.Linear(config.hidden_size, 2)
+        initialise(self, config.initializer_range)
+
+    def pair_scores(self, batch: PackedBatch) -> Float[Tensor, "sequences 2"]:
+        """Scores of "B follows A" (0) and "it doesn't" (1)."""
+        relations: Tensor = self.next_sentence(self.pooler(self.encoder(batch), batch))
+        return relations
+
+    def forward(
+        self,
+        input_ids: Int[Tensor, "batch length"],
+        token_type_ids: Int[Tensor, "batch length"] | None = None,
+        attention_mask: Shaped[Tensor, "batch length"] | None = None,
+    ) -> Float[Tensor, "batch 2"]:
+        """As `pair_scores`; arguments and errors as in `BertModel`."""
+        batch, _ = pack_padded(self.config, input_ids, token_type_ids, attention_mask)
+        return self.pair_scores(batch)
+
+
 @dataclass(frozen=True)
 class PreTrainingOutput:
     """What `BertForPreTraining` returns, padded as its input was.
@@ -94,6 +158,17 @@ class BertForPreTraining(PretrainedBert):
         tokens = self.encoder(batch)
         words = self.masked_lm(tokens[positions], self.encoder.embeddings.word.weight)
         return words, self.next_sentence(self.pooler(tokens, batch))
+
+    def word_scores(
+        self, batch: PackedBatch, positions: Int[Tensor, " chosen"]
+    ) -> Float[Tensor, "chosen vocabulary"]:
+        """The first part of `scores`, as `BertForMaskedLM` has it."""
+        return self.scores(batch, positions)[0]
+
+    def pair_scores(self, batch: PackedBatch) -> Float[Tensor, "sequences 2"]:
+        """The second part of `scores`, as `BertForNextSentencePrediction` has it."""
+        relations: Tensor = self.next_sentence(self.pooler(self.encoder(batch), batch))
+        return relations
 
     def masked_loss(
         self,

@@ -9,8 +9,9 @@ from torch import nn
 
 from bertkit.base.checksums import FileRecord
 from bertkit.checkpoints.formats import open_checkpoint
+from bertkit.checkpoints.hub import resolve_model
 from bertkit.checkpoints.names import list_heads
-from bertkit.models.bert.config import BertConfig
+from bertkit.models.bert.config import BertConfig, without_replaced_labels
 from bertkit.models.bert.weights import fill_model, save_weights
 
 
@@ -19,39 +20,59 @@ class PretrainedBert(nn.Module):
 
     Args:
         config: the sizes.
+
+    Attributes:
+        new_heads: of a loaded model, what the checkpoint lacked: pooler or heads whose weights
+            were drawn and still mean nothing.
     """
 
     def __init__(self, config: BertConfig) -> None:
         super().__init__()
         self.config = config
+        self.new_heads: tuple[str, ...] = ()
 
     @classmethod
-    def from_pretrained(cls, path: str | Path, *, new_heads: bool = False, **changes: Any) -> Self:
+    def from_pretrained(
+        cls,
+        path: str | Path,
+        *,
+        revision: str | None = None,
+        new_heads: bool = False,
+        **changes: Any,
+    ) -> Self:
         """Load a checkpoint; ready for evaluation, in float32.
 
         Args:
-            path: a folder: a run of `bertkit pretrain`, or a checkpoint in any format of
-                `bertkit.checkpoints.formats`.
+            path: a run of `bertkit pretrain`, a checkpoint in any format of
+                `bertkit.checkpoints.formats`, or the id of a model of the Hub.
+            revision: a branch, tag or commit of a model of the Hub.
             new_heads: draw initial weights for heads that the checkpoint lacks, from torch's
-                default generator; without it they are an error.
-            changes: keys of the config to be had otherwise, such as `hidden_dropout_prob`.
+                default generator, and list them in the model's `new_heads`; without it they are
+                an error.
+            changes: keys of the config to be had otherwise, such as `hidden_dropout_prob`;
+                `id2label` or `num_labels` take the place of all that the checkpoint says of
+                labels.
 
         Raises:
             MissingFileError: no model is there.
+            HubError: the Hub doesn't give it.
             CheckpointError: the config or tensors don't fit.
             DamagedFileError: a file was cut short or altered.
             UnsafeFileError: a file asks for what none may.
         """
-        checkpoint = open_checkpoint(Path(path))
-        config = BertConfig.from_dict({**checkpoint.config, **changes}, checkpoint.folder)
+        checkpoint = open_checkpoint(resolve_model(path, revision=revision))
+        config = BertConfig.from_dict(
+            {**without_replaced_labels(checkpoint.config, changes), **changes}, checkpoint.folder
+        )
         with torch.device("meta"):
             model = cls._for_heads(config, list_heads(checkpoint.tensors))
-        return fill_model(
+        model.new_heads = fill_model(
             model,
             checkpoint,
             standard_deviation=config.initializer_range,
             new_heads=new_heads,
         )
+        return model.eval()
 
     def save_pretrained(self, folder: str | Path) -> dict[str, FileRecord]:
         """Write `config.json` and `model.safetensors`; returns what was written, by file name.

@@ -1,7 +1,8 @@
 """Weights: how they begin, and how they come from and go to a checkpoint."""
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 from torch import nn
@@ -13,8 +14,6 @@ from bertkit.checkpoints.huggingface import write_huggingface
 from bertkit.checkpoints.names import HEADS, list_heads, their_names
 from bertkit.checkpoints.transfer import export_tensors, import_tensors, is_finite
 from bertkit.models.bert.config import BertConfig
-
-Model = TypeVar("Model", bound=nn.Module)
 
 
 def initialise(model: nn.Module, standard_deviation: float) -> None:
@@ -34,8 +33,8 @@ def initialise(model: nn.Module, standard_deviation: float) -> None:
 
 
 def fill_model(
-    model: Model, checkpoint: Checkpoint, *, standard_deviation: float, new_heads: bool = False
-) -> Model:
+    model: nn.Module, checkpoint: Checkpoint, *, standard_deviation: float, new_heads: bool = False
+) -> tuple[str, ...]:
     """Give a model that was built without memory (on "meta") the weights of a checkpoint.
 
     Args:
@@ -45,22 +44,28 @@ def fill_model(
         new_heads: draw initial weights for heads that the checkpoint lacks, from the default
             generator, instead of refusing it.
 
+    Returns:
+        The new heads, pooler included, in the order in which they were drawn.
+
     Raises:
-        CheckpointError: a tensor is missing, unknown, of the wrong shape or not finite.
+        CheckpointError: a tensor is missing, unknown, of the wrong shape or not finite, or a head
+            has another number of labels.
     """
     expected = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
     heads = list_heads(their for name in expected for their in their_names(name))
-    missing = set(heads) - set(list_heads(checkpoint.tensors))
+    theirs = list_heads(checkpoint.tensors)
+    missing = tuple(head for head in heads if head not in theirs)
     if missing and not new_heads:
         raise CheckpointError(
-            f"{checkpoint.folder} has no {' and no '.join(sorted(missing))} head, which"
+            f"{checkpoint.folder} has no {' and no '.join(missing)} head, which"
             f" {type(model).__name__} needs; ask for new heads (new_heads=True, --new-heads) where"
             " they are to be trained"
         )
+    _check_labels(model, checkpoint, expected)
     from_file = {
         name: shape
         for name, shape in expected.items()
-        if not missing.intersection(list_heads(their_names(name)))
+        if not set(missing).intersection(list_heads(their_names(name)))
     }
     tensors = import_tensors(
         checkpoint.tensors,
@@ -74,7 +79,24 @@ def fill_model(
         initialise(module.to_empty(device="cpu"), standard_deviation)
     for parameter in model.parameters():
         parameter.requires_grad_(True)
-    return model.eval()
+    return missing
+
+
+def _check_labels(
+    model: nn.Module, checkpoint: Checkpoint, expected: Mapping[str, tuple[int, ...]]
+) -> None:
+    """See that a trained head tells as many labels apart as the config says."""
+    for head in ("classifier", "qa_outputs"):
+        name = f"{head}.weight"
+        if name not in expected or name not in checkpoint.tensors:
+            continue
+        (wanted, _), shape = expected[name], checkpoint.tensors[name].shape
+        if len(shape) == 2 and shape[0] != wanted:
+            raise CheckpointError(
+                f"{checkpoint.folder} has a {head} for {shape[0]:,} labels, and"
+                f" {type(model).__name__} with this config has {wanted:,}; leave num_labels and"
+                " id2label as the checkpoint has them, or take one without this head"
+            )
 
 
 def save_weights(model: nn.Module, config: BertConfig, folder: Path) -> dict[str, FileRecord]:

@@ -1,0 +1,244 @@
+"""All heads: packed as padded, saved and loaded, drawn anew only when they are asked for."""
+
+import json
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+import bertkit
+from bertkit.base.errors import CheckpointError, InputError, SettingsError
+from bertkit.models.bert.config import BertConfig
+from bertkit.models.bert.encoder import BertModel
+from bertkit.models.bert.fine_tuning import (
+    BertForMultipleChoice,
+    BertForQuestionAnswering,
+    BertForSequenceClassification,
+    BertForTokenClassification,
+)
+from bertkit.models.bert.heads import (
+    BertForMaskedLM,
+    BertForNextSentencePrediction,
+    BertForPreTraining,
+)
+from bertkit.models.bert.pretrained import PretrainedBert
+from bertkit.nn.packing import PackedBatch
+
+SIZES = {
+    "vocab_size": 30,
+    "hidden_size": 8,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 2,
+    "intermediate_size": 16,
+    "max_position_embeddings": 12,
+    "initializer_range": 0.5,
+}
+LABELS = {0: "no", 1: "yes", 2: "perhaps"}
+NUM_LABELS = {BertForSequenceClassification: 3, BertForTokenClassification: 3}
+IDS = torch.tensor([[5, 6, 7, 8, 9], [10, 11, 12, 0, 0]])
+MASK = torch.tensor([[1, 1, 1, 1, 1], [1, 1, 1, 0, 0]])
+
+
+def build(kind: type[PretrainedBert], **changes: object) -> PretrainedBert:
+    torch.manual_seed(0)
+    labels = {"num_labels": NUM_LABELS[kind]} if kind in NUM_LABELS else {}
+    return kind(BertConfig(**{**SIZES, **labels, **changes})).eval()
+
+
+def packed() -> PackedBatch:
+    return PackedBatch.from_padded(IDS, torch.zeros_like(IDS), MASK.bool())
+
+
+@pytest.mark.parametrize("kind", [BertForSequenceClassification, BertForTokenClassification])
+def test_the_packed_scores_are_those_of_the_padded_door(kind):
+    model = build(kind)
+    found = model(IDS, attention_mask=MASK)
+    assert found.shape[-1] == 3
+    if kind is BertForTokenClassification:
+        assert not found[~MASK.bool()].any()
+        found = found[MASK.bool()]
+    torch.testing.assert_close(model.scores(packed()), found)
+
+
+def test_an_answers_ends_are_scored_apart():
+    model = build(BertForQuestionAnswering)
+    found = model(IDS, attention_mask=MASK)
+    both = torch.stack([found.start_logits, found.end_logits], dim=-1)
+    torch.testing.assert_close(model.scores(packed()), both[MASK.bool()])
+    assert not both[~MASK.bool()].any()
+
+
+@pytest.mark.parametrize("kind", [BertForMaskedLM, BertForPreTraining])
+def test_words_are_scored_at_chosen_places_only(kind):
+    model = build(kind)
+    logits = model(IDS, attention_mask=MASK)
+    logits = logits if kind is BertForMaskedLM else logits.prediction_logits
+    scores = model.word_scores(packed(), torch.tensor([6, 1]))
+    torch.testing.assert_close(scores, torch.stack([logits[1, 1], logits[0, 1]]))
+    assert not logits[~MASK.bool()].any()
+
+
+@pytest.mark.parametrize("kind", [BertForNextSentencePrediction, BertForPreTraining])
+def test_pairs_are_scored_once_each(kind):
+    model = build(kind)
+    logits = model(IDS, attention_mask=MASK)
+    logits = logits if kind is BertForNextSentencePrediction else logits.seq_relationship_logits
+    torch.testing.assert_close(model.pair_scores(packed()), logits)
+
+
+def test_each_choice_is_scored_as_it_is_alone():
+    model = build(BertForMultipleChoice)
+    segments = torch.zeros_like(IDS)
+    found = model(IDS[None], segments[None], MASK[None])
+    assert found.shape == (1, 2)
+    torch.testing.assert_close(model(IDS[:1, None])[0, 0], found[0, 0])
+    torch.testing.assert_close(model.scores(packed()), found[0])
+
+
+@pytest.mark.usefixtures("unchecked_shapes")
+def test_choices_of_other_shapes_are_refused():
+    model = build(BertForMultipleChoice)
+    with pytest.raises(InputError, match=r"\[batch, choices, length\], and is \[2, 5\]"):
+        model(IDS)
+    with pytest.raises(InputError, match=r"attention_mask is \[1, 5\]"):
+        model(IDS[None], attention_mask=MASK[None, 0])
+
+
+def test_a_question_answering_model_has_two_outputs():
+    with pytest.raises(SettingsError, match=r"num_labels \(3\) must be 2"):
+        build(BertForQuestionAnswering, num_labels=3)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [BertForSequenceClassification, BertForTokenClassification, BertForMultipleChoice],
+)
+@pytest.mark.parametrize(
+    ("rates", "expected"),
+    [
+        ({"hidden_dropout_prob": 0.25}, 0.25),
+        ({"hidden_dropout_prob": 0.25, "classifier_dropout": 0.0}, 0.0),
+        ({"hidden_dropout_prob": 0.0, "classifier_dropout": 0.5}, 0.5),
+    ],
+)
+def test_a_classifier_has_its_own_dropout(kind, rates, expected):
+    model = build(kind, attention_probs_dropout_prob=0.0, **rates)
+    assert model.dropout.rate == expected
+    model.encoder.eval()
+    model.dropout.train()
+    ids = IDS[None, :1] if kind is BertForMultipleChoice else IDS[:1]
+    torch.manual_seed(0)
+    same = torch.stack([model(ids) for _ in range(8)])
+    assert bool((same == same[0]).all()) == (expected == 0.0)
+
+
+HEADS = [name for name in bertkit.__all__ if name.startswith("BertFor")]
+
+
+def test_all_published_heads_are_public():
+    assert len(HEADS) == 7
+
+
+@pytest.mark.parametrize("name", HEADS)
+def test_weights_labels_and_architecture_come_back(tmp_path, name):
+    kind = getattr(bertkit, name)
+    model = build(kind, problem_type="multi_label_classification", classifier_dropout=0.3)
+    model.save_pretrained(tmp_path)
+    content = json.loads((tmp_path / "config.json").read_text())
+    assert content["architectures"] == [name]
+    again = kind.from_pretrained(tmp_path)
+    assert again.new_heads == ()
+    assert again.config.to_dict().items() >= model.config.to_dict().items()
+    assert again.state_dict().keys() == model.state_dict().keys()
+    for key, tensor in again.state_dict().items():
+        assert torch.equal(tensor, model.state_dict()[key]), key
+
+
+@pytest.mark.parametrize(
+    ("kind", "heads"),
+    [
+        (BertForSequenceClassification, ("classifier",)),
+        (BertForTokenClassification, ("classifier",)),
+        (BertForQuestionAnswering, ("qa_outputs",)),
+        (BertForMultipleChoice, ("classifier",)),
+        (BertForMaskedLM, ()),
+        (BertForNextSentencePrediction, ()),
+    ],
+)
+def test_heads_are_drawn_only_when_they_are_asked_for(tmp_path, kind, heads):
+    whole = build(BertForPreTraining)
+    whole.save_pretrained(tmp_path)
+    if heads:
+        with pytest.raises(CheckpointError, match=rf"no {heads[0]} head, which {kind.__name__}"):
+            kind.from_pretrained(tmp_path)
+    torch.manual_seed(1)
+    model = kind.from_pretrained(tmp_path, new_heads=True)
+    assert model.new_heads == heads
+    assert not model.training
+    for name, tensor in model.state_dict().items():
+        if name.partition(".")[0] not in heads:
+            assert torch.equal(tensor, whole.state_dict()[name]), name
+    for head in heads:
+        layer = model.get_submodule(head)
+        assert not layer.bias.any()
+        assert 0.2 < float(layer.weight.detach().std()) < 0.8
+        assert layer.weight.requires_grad
+    torch.manual_seed(1)
+    again = kind.from_pretrained(tmp_path, new_heads=True).state_dict()
+    assert all(torch.equal(tensor, again[name]) for name, tensor in model.state_dict().items())
+
+
+def test_a_new_pooler_is_a_new_head_too(tmp_path):
+    BertModel(BertConfig(**SIZES), has_pooler=False).save_pretrained(tmp_path)
+    with pytest.raises(CheckpointError, match="no pooler and no classifier head"):
+        BertForSequenceClassification.from_pretrained(tmp_path)
+    model = BertForSequenceClassification.from_pretrained(tmp_path, new_heads=True, id2label=LABELS)
+    assert model.new_heads == ("pooler", "classifier")
+    model(IDS)
+
+
+@pytest.mark.parametrize("changes", [{"id2label": LABELS}, {"num_labels": 3}])
+def test_new_labels_take_the_place_of_the_old(tmp_path, changes):
+    old = {"id2label": {0: "a", 1: "b"}, "label2id": {"a": 0, "b": 1}, "num_labels": 2}
+    build(BertForPreTraining, **old).save_pretrained(tmp_path)
+    model = BertForSequenceClassification.from_pretrained(tmp_path, new_heads=True, **changes)
+    assert model.classifier.weight.shape == (3, 8)
+    assert model.config.id2label == changes.get("id2label", {n: f"LABEL_{n}" for n in range(3)})
+    model.save_pretrained(tmp_path / "again")
+    again = BertForSequenceClassification.from_pretrained(tmp_path / "again")
+    assert again.config.label2id == model.config.label2id
+    assert again.config.num_labels == 3
+
+
+@pytest.mark.parametrize("new_heads", [False, True])
+def test_a_trained_head_of_other_labels_is_never_replaced(tmp_path, new_heads):
+    build(BertForSequenceClassification).save_pretrained(tmp_path)
+    with pytest.raises(
+        CheckpointError, match=r"a classifier for 3 labels, and .* has 2; leave num"
+    ):
+        BertForSequenceClassification.from_pretrained(tmp_path, new_heads=new_heads, num_labels=2)
+
+
+def test_a_config_that_contradicts_its_classifier_is_refused(tmp_path):
+    build(BertForTokenClassification).save_pretrained(tmp_path)
+    path = tmp_path / "config.json"
+    content = json.loads(path.read_text())
+    del content["id2label"], content["label2id"]
+    path.write_text(json.dumps(content))
+    with pytest.raises(CheckpointError, match=r"a classifier for 3 labels, and .* has 2"):
+        BertForTokenClassification.from_pretrained(tmp_path)
+
+
+def test_other_heads_are_left_behind_and_not_written(tmp_path):
+    build(BertForSequenceClassification).save_pretrained(tmp_path / "whole")
+    tagger = BertForTokenClassification.from_pretrained(tmp_path / "whole")
+    tagger.save_pretrained(tmp_path / "tagger")
+    names = load_file(tmp_path / "tagger" / "model.safetensors").keys()
+    assert not any("pooler" in name for name in names)
+    assert {"classifier.weight", "bert.embeddings.LayerNorm.weight"} <= names
+
+
+def test_a_revision_is_for_models_of_the_hub(tmp_path):
+    build(BertForMaskedLM).save_pretrained(tmp_path)
+    with pytest.raises(SettingsError, match="revision"):
+        BertForMaskedLM.from_pretrained(tmp_path, revision="main")

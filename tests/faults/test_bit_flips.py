@@ -31,7 +31,8 @@ from bertkit.data import shards as shards_module
 from bertkit.data.mapped_array import MappedArray
 from bertkit.data.shards import MANIFEST, PLAN, SHARDS_FOLDER, TOKEN_COUNTS, ShardSet
 from bertkit.inference.description import describe
-from bertkit.inference.loading import TOKENIZER_FILES, LoadedModel
+from bertkit.inference.fill_mask import FillMask
+from bertkit.inference.loading import TOKENIZER_FILES
 from bertkit.recipes.prepare import run as prepare_module
 from bertkit.recipes.prepare.plan import check_output, make_plan
 from bertkit.recipes.prepare.run import prepare
@@ -126,7 +127,7 @@ def find_in_run(folder: Path) -> list[Target]:
         Target(folder / "log.jsonl", read_rows),
         *(Target(path, Run(folder).newest_state) for path in sorted(newest.iterdir())),
         *(Target(newest / name, partial(describe, folder)) for name in DESCRIBED),
-        *(Target(newest / name, partial(LoadedModel.load, folder, "cpu")) for name in LOADED),
+        *(Target(newest / name, partial(FillMask.load, folder, "cpu")) for name in LOADED),
         *(Target(path, partial(verify_checkpoint, older)) for path in sorted(older.iterdir())),
     ]
 

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from bertkit.base.errors import InputError
 from bertkit.inference.loading import LoadedModel
+from bertkit.models.bert.heads import BertForMaskedLM, BertForPreTraining
 from bertkit.tokenization.encoding import Encoding
 
 MASK = "[MASK]"
@@ -56,18 +57,15 @@ class FillMask:
         'door'
     """
 
-    loaded: LoadedModel
+    loaded: LoadedModel[BertForMaskedLM | BertForPreTraining]
 
     @classmethod
-    def load(cls, path: str | Path, device: str = "auto") -> Self:
-        """Load a run of `bertkit pretrain`, or a Hugging Face folder with both heads.
+    def load(cls, path: str | Path, device: str = "auto", *, revision: str | None = None) -> Self:
+        """Load any checkpoint with a masked-LM head.
 
-        Raises:
-            MissingFileError: no model is there.
-            CheckpointError: config, tensors or vocabulary don't fit each other.
-            DamagedFileError: a file was cut short or altered.
+        Arguments and errors are those of `LoadedModel.load`.
         """
-        return cls(LoadedModel.load(path, device))
+        return cls(LoadedModel.load(BertForMaskedLM, path, device, revision=revision))
 
     @overload
     def __call__(
@@ -126,7 +124,7 @@ class FillMask:
         for indices, batch in self.loaded.batches(encodings):
             positions = torch.nonzero(batch.input_ids == self.loaded.tokenizer.mask_id)[:, 0]
             with torch.inference_mode():
-                scores, _ = self.loaded.model.scores(batch, positions)
+                scores = self.loaded.model.word_scores(batch, positions)
             rows = list(scores.float().softmax(dim=-1).cpu())
             for index in indices:
                 num_blanks = encodings[index].ids.count(self.loaded.tokenizer.mask_id)

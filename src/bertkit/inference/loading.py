@@ -1,13 +1,14 @@
-"""A model for both pre-training tasks with its tokenizer, and text packed for it."""
+"""A model with its tokenizer, and text packed for it."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
+from typing import Generic, Self, TypeVar
 
 from bertkit.base.errors import CheckpointError, InputError
+from bertkit.checkpoints.hub import resolve_model
 from bertkit.checkpoints.run_folder import find_checkpoint
-from bertkit.models.bert.heads import BertForPreTraining
+from bertkit.models.bert.pretrained import PretrainedBert
 from bertkit.nn.packing import PackedBatch
 from bertkit.tokenization.encoding import Encoding
 from bertkit.tokenization.folder import CONFIG_FILE, ENGINE_FILE, VOCABULARY_FILE
@@ -18,25 +19,44 @@ TOKENS_PER_BATCH = 4096
 TOKENIZER_FILES = (VOCABULARY_FILE, ENGINE_FILE, CONFIG_FILE)
 
 
+Model = TypeVar("Model", bound=PretrainedBert)
+
+
 @dataclass(frozen=True)
-class LoadedModel:
+class LoadedModel(Generic[Model]):
     """A pre-trained model, in evaluation, and the tokenizer that belongs to it."""
 
-    model: BertForPreTraining
+    model: Model
     tokenizer: Tokenizer
 
     @classmethod
-    def load(cls, path: str | Path, device: str = "auto") -> Self:
-        """Load a run of `bertkit pretrain`, or a Hugging Face folder with both heads.
+    def load(
+        cls,
+        kind: type[Model],
+        path: str | Path,
+        device: str = "auto",
+        *,
+        revision: str | None = None,
+    ) -> Self:
+        """Load a run of `bertkit pretrain`, a model folder, or a model of the Hub.
+
+        Args:
+            kind: the model's class; the checkpoint must have its heads, and may have others.
+            path: as in `PretrainedBert.from_pretrained`.
+            device: auto, cpu, cuda or cuda:N.
+            revision: a branch, tag or commit of a model of the Hub.
 
         Raises:
             MissingFileError: no model is there.
-            CheckpointError: config, tensors or vocabulary don't fit each other.
+            HubError: the Hub doesn't give it.
+            CheckpointError: config, tensors or vocabulary don't fit each other, or a head is
+                missing.
             DamagedFileError: a file was cut short or altered.
+            UnsafeFileError: a file asks for what none may.
         """
-        folder = find_checkpoint(Path(path), reading=TOKENIZER_FILES)
+        folder = find_checkpoint(resolve_model(path, revision=revision), reading=TOKENIZER_FILES)
         tokenizer = Tokenizer.load(folder)
-        model = BertForPreTraining.from_pretrained(folder).to(choose_device(device))
+        model = kind.from_pretrained(folder).to(choose_device(device))
         if tokenizer.vocab_size > model.config.vocab_size:
             raise CheckpointError(
                 f"{folder}: the vocabulary has {tokenizer.vocab_size:,} entries and the model"
@@ -81,7 +101,7 @@ class LoadedModel:
             yield chosen, self._pack([encodings[number] for number in chosen])
 
     def _pack(self, encodings: Sequence[Encoding]) -> PackedBatch:
-        device = self.model.next_sentence.weight.device
+        device = next(self.model.parameters()).device
         return PackedBatch.from_sequences(
             [encoding.ids for encoding in encodings],
             [encoding.token_type_ids for encoding in encodings],

@@ -8,25 +8,26 @@ from typing import Self
 import torch
 
 from bertkit.inference.loading import LoadedModel
-from bertkit.models.bert.heads import IS_NEXT
+from bertkit.models.bert.heads import (
+    IS_NEXT,
+    BertForNextSentencePrediction,
+    BertForPreTraining,
+)
 
 
 @dataclass(frozen=True)
 class NextSentence:
     """Judges pairs of texts."""
 
-    loaded: LoadedModel
+    loaded: LoadedModel[BertForNextSentencePrediction | BertForPreTraining]
 
     @classmethod
-    def load(cls, path: str | Path, device: str = "auto") -> Self:
-        """Load a run of `bertkit pretrain`, or a Hugging Face folder with both heads.
+    def load(cls, path: str | Path, device: str = "auto", *, revision: str | None = None) -> Self:
+        """Load any checkpoint with a next-sentence head.
 
-        Raises:
-            MissingFileError: no model is there.
-            CheckpointError: config, tensors or vocabulary don't fit each other.
-            DamagedFileError: a file was cut short or altered.
+        Arguments and errors are those of `LoadedModel.load`.
         """
-        return cls(LoadedModel.load(path, device))
+        return cls(LoadedModel.load(BertForNextSentencePrediction, path, device, revision=revision))
 
     def __call__(self, first: str, second: str) -> float:
         """The probability, from 0 to 1, that `second` follows `first`.
@@ -47,10 +48,9 @@ class NextSentence:
             for number, (first, second) in enumerate(pairs, start=1)
         ]
         results: dict[int, float] = {}
-        nowhere = torch.empty(0, dtype=torch.int64, device=self.loaded.model.masked_lm.bias.device)
         for indices, batch in self.loaded.batches(encodings):
             with torch.inference_mode():
-                _, scores = self.loaded.model.scores(batch, nowhere)
+                scores = self.loaded.model.pair_scores(batch)
             probabilities = scores.float().softmax(dim=-1)[:, IS_NEXT].tolist()
             results.update(zip(indices, probabilities, strict=True))
         return [results[index] for index in range(len(pairs))]

@@ -11,6 +11,7 @@ from bertkit.inference import loading
 from bertkit.inference.fill_mask import FillMask
 from bertkit.inference.loading import LoadedModel
 from bertkit.inference.next_sentence import NextSentence
+from bertkit.models.bert.heads import BertForPreTraining
 
 TEXTS = ["the cat saw the [MASK] .", "a [MASK]", "[MASK] lost the [MASK]", "the dog saw a [MASK] ."]
 PAIRS = [("the cat saw a dog .", "the hat"), ("a", "dog"), ("the cat lost", "a cat saw the hat .")]
@@ -20,19 +21,19 @@ PAIRS = [("the cat saw a dog .", "the hat"), ("a", "dog"), ("the cat lost", "a c
 def loaded(tmp_path_factory: pytest.TempPathFactory) -> LoadedModel:
     folder: Path = tmp_path_factory.mktemp("small")
     save_small(folder)
-    return LoadedModel.load(folder, "cpu")
+    return LoadedModel.load(BertForPreTraining, folder, "cpu")
 
 
 def count_batches(loaded: LoadedModel, monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
     """The lengths of each batch that the model sees from now on."""
     seen: list[tuple[int, ...]] = []
-    real = loaded.model.scores
+    real = loaded.model.encoder.forward
 
-    def scores(batch, positions):
+    def forward(batch):
         seen.append(batch.lengths)
-        return real(batch, positions)
+        return real(batch)
 
-    monkeypatch.setattr(loaded.model, "scores", scores)
+    monkeypatch.setattr(loaded.model.encoder, "forward", forward)
     return seen
 
 

@@ -8,6 +8,10 @@ from bertkit.base.errors import MissingFileError
 from bertkit.checkpoints.checkpoint import Checkpoint
 from bertkit.checkpoints.huggingface import is_huggingface, open_huggingface
 from bertkit.checkpoints.run_folder import is_run, open_run
+from bertkit.checkpoints.sentence_transformers import (
+    is_sentence_transformers,
+    open_sentence_transformers,
+)
 from bertkit.checkpoints.tensorflow import is_tensorflow, open_tensorflow
 
 
@@ -20,6 +24,7 @@ class Format(NamedTuple):
 
 FORMATS = {
     "run_folder": Format(is_run, open_run),
+    "sentence_transformers": Format(is_sentence_transformers, open_sentence_transformers),
     "huggingface": Format(is_huggingface, open_huggingface),
     "tensorflow": Format(is_tensorflow, open_tensorflow),
 }

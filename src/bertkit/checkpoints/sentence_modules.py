@@ -1,0 +1,293 @@
+"""What stands behind the encoder in a sentence-transformers folder: pooling, scaling, dense layers.
+
+Each module has a folder with a `config.json`. Their classes are known by literal tables of names;
+nothing that a file names is imported or called, and a key or value that means what isn't done here
+is refused by name.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeAlias, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from bertkit.base.checksums import FileRecord
+from bertkit.base.errors import CheckpointError, MissingFileError, UnsafeFileError
+from bertkit.base.files import make_folder, write_json
+from bertkit.base.settings import describe_validation
+from bertkit.checkpoints.checkpoint import LazyTensor
+from bertkit.checkpoints.huggingface import CONFIG_FILE, WEIGHTS, WEIGHTS_FILE, read_config
+from bertkit.checkpoints.members import find_member, has_member
+from bertkit.checkpoints.safetensors_file import write_safetensors
+from bertkit.checkpoints.transfer import is_finite
+
+MAX_MESSAGE_CHARS = 1000  # a foreign file chooses how many of its keys are wrong
+
+# The keys of all versions before 5.4, in the order in which their results are joined, and the
+# names since then.
+POOLING_FLAGS = {
+    "pooling_mode_cls_token": "cls",
+    "pooling_mode_max_tokens": "max",
+    "pooling_mode_mean_tokens": "mean",
+    "pooling_mode_mean_sqrt_len_tokens": "mean_sqrt_len_tokens",
+    "pooling_mode_weightedmean_tokens": "weightedmean",
+    "pooling_mode_lasttoken": "lasttoken",
+}
+# Those that every version writes, and text-embeddings-inference demands.
+FIRST_FLAGS = tuple(POOLING_FLAGS)[:4]
+
+# Ours: the class that a Dense module names.
+ACTIVATIONS = {
+    "identity": "torch.nn.modules.linear.Identity",
+    "tanh": "torch.nn.modules.activation.Tanh",
+    "relu": "torch.nn.modules.activation.ReLU",
+    "gelu": "torch.nn.modules.activation.GELU",
+    "sigmoid": "torch.nn.modules.activation.Sigmoid",
+    "silu": "torch.nn.modules.activation.SiLU",
+}
+
+Size = Annotated[int, Field(ge=1, le=1 << 24)]
+Mode = Literal["cls", "max", "mean", "mean_sqrt_len_tokens", "weightedmean", "lasttoken"]
+
+
+@dataclass(frozen=True)
+class Pooling:
+    """The vectors of a text's tokens become one vector.
+
+    Attributes:
+        dimension: features of a token.
+        modes: ways of pooling, values of `POOLING_FLAGS`; their results are joined in this order.
+        include_prompt: whether the tokens of a prompt count.
+    """
+
+    dimension: int
+    modes: tuple[str, ...]
+    include_prompt: bool = True
+
+
+@dataclass(frozen=True)
+class Normalize:
+    """The vector is divided by its Euclidean length."""
+
+
+@dataclass(frozen=True)
+class Dense:
+    """A linear layer on the vector, and an activation.
+
+    Attributes:
+        weight: `[out_features, in_features]`.
+        bias: `[out_features]`, or None.
+        activation: a key of `ACTIVATIONS`.
+    """
+
+    weight: LazyTensor
+    bias: LazyTensor | None
+    activation: str
+
+    @property
+    def in_features(self) -> int:
+        """Features of the vector before it."""
+        return self.weight.shape[1]
+
+    @property
+    def out_features(self) -> int:
+        """Features of the vector behind it."""
+        return self.weight.shape[0]
+
+
+Module: TypeAlias = Pooling | Normalize | Dense
+
+
+class ForeignConfig(BaseModel):
+    """Base of what a foreign file may say; what it doesn't know is an error."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+Config = TypeVar("Config", bound=ForeignConfig)
+
+
+def parse_config(kind: type[Config], content: Any, path: Path) -> Config:
+    """Take a foreign file's content as what it must be.
+
+    Raises:
+        CheckpointError: it says something else; `path` is named.
+    """
+    try:
+        return kind.model_validate(content)
+    except ValidationError as error:
+        wrong = describe_validation(error)[:MAX_MESSAGE_CHARS]
+        raise CheckpointError(f"{path} says what bertkit doesn't read: {wrong}") from None
+
+
+class _Ends(ForeignConfig):
+    """Which vector a module takes and gives; another than the sentence's isn't ours to touch."""
+
+    module_input_name: Literal["sentence_embedding"] = "sentence_embedding"
+    module_output_name: Literal["sentence_embedding"] | None = None
+
+
+class _PoolingConfig(ForeignConfig):
+    word_embedding_dimension: Size | None = None
+    embedding_dimension: Size | None = None
+    pooling_mode: Mode | list[Mode] | None = None
+    pooling_mode_cls_token: bool | None = None
+    pooling_mode_max_tokens: bool | None = None
+    pooling_mode_mean_tokens: bool | None = None
+    pooling_mode_mean_sqrt_len_tokens: bool | None = None
+    pooling_mode_weightedmean_tokens: bool | None = None
+    pooling_mode_lasttoken: bool | None = None
+    include_prompt: bool = True
+
+
+class _DenseConfig(_Ends):
+    in_features: Size
+    out_features: Size
+    bias: bool = True
+    activation_function: str = ACTIVATIONS["tanh"]  # sentence-transformers' own default
+    use_residual: Literal[False] = False
+
+
+def read_pooling(folder: Path, name: str) -> Pooling:
+    """Read a Pooling module.
+
+    Args:
+        folder: the model's.
+        name: the module's folder in it.
+
+    Raises:
+        MissingFileError: it has no config.
+        CheckpointError: the config contradicts itself, or names no way of pooling.
+    """
+    path = folder / name / CONFIG_FILE
+    content = read_config(folder, f"{name}/{CONFIG_FILE}")
+    config = parse_config(_PoolingConfig, content, path)
+    dimensions = {config.word_embedding_dimension, config.embedding_dimension} - {None}
+    if len(dimensions) != 1:
+        raise CheckpointError(
+            f"{path} must have one size under word_embedding_dimension or embedding_dimension"
+        )
+    flags = {flag: getattr(config, flag) for flag in POOLING_FLAGS}
+    flagged = tuple(mode for flag, mode in POOLING_FLAGS.items() if flags[flag])
+    modes: tuple[str, ...]
+    if config.pooling_mode is None:
+        if missing := [flag for flag in FIRST_FLAGS if flags[flag] is None]:
+            raise CheckpointError(f"{path} must say {missing[0]}: true or false")
+        modes = flagged
+    else:
+        named = config.pooling_mode
+        modes = (named,) if isinstance(named, str) else tuple(named)
+    if any(flag is not None for flag in flags.values()) and set(modes) != set(flagged):
+        raise CheckpointError(f"{path}: pooling_mode and the keys that begin with it disagree")
+    if not modes or len(set(modes)) < len(modes):
+        raise CheckpointError(f"{path} must name at least one way of pooling, and none twice")
+    (dimension,) = dimensions
+    assert dimension is not None  # it was taken out of the set
+    return Pooling(dimension, modes, config.include_prompt)
+
+
+def read_normalize(folder: Path, name: str) -> Normalize:
+    """Read a Normalize module, which has no folder at all in most models.
+
+    Raises:
+        CheckpointError: it scales something else than the sentence's vector.
+    """
+    if has_member(folder, f"{name}/{CONFIG_FILE}"):
+        parse_config(_Ends, read_config(folder, f"{name}/{CONFIG_FILE}"), folder / name)
+    return Normalize()
+
+
+def read_dense(folder: Path, name: str) -> Dense:
+    """Read a Dense module; its weights stay on the disk.
+
+    Raises:
+        MissingFileError: it has no config or no weights.
+        CheckpointError: config and weights don't fit, or it has an activation that isn't known.
+        UnsafeFileError: its activation is code.
+    """
+    path = folder / name / CONFIG_FILE
+    config = parse_config(_DenseConfig, read_config(folder, f"{name}/{CONFIG_FILE}"), path)
+    tensors, file = _open_weights(find_member(folder, name))
+    expected: dict[str, tuple[int, ...]] = {}
+    expected["linear.weight"] = (config.out_features, config.in_features)
+    if config.bias:
+        expected["linear.bias"] = (config.out_features,)
+    shapes = {tensor: lazy.shape for tensor, lazy in tensors.items()}
+    if shapes != expected:
+        shown = str(shapes)[:MAX_MESSAGE_CHARS]
+        raise CheckpointError(f"{file} has the tensors {shown}; {path} means {expected}")
+    for tensor, lazy in tensors.items():
+        if not lazy.dtype.is_floating_point or not is_finite(lazy.read()):
+            raise CheckpointError(f"{file}: {tensor} must hold finite floating-point numbers")
+    activation = _find_activation(config.activation_function, path)
+    return Dense(tensors["linear.weight"], tensors.get("linear.bias"), activation)
+
+
+def _open_weights(folder: Path) -> tuple[dict[str, LazyTensor], Path]:
+    for form in WEIGHTS:
+        if has_member(folder, form.file):
+            path = find_member(folder, form.file)
+            return form.open(path), path
+    names = " or ".join(form.file for form in WEIGHTS)
+    raise MissingFileError(f"{folder} has no {names}; a Dense module has one of them")
+
+
+def _find_activation(name: str, path: Path) -> str:
+    for ours, theirs in ACTIVATIONS.items():
+        if name == theirs:
+            return ours
+    known = ", ".join(ACTIVATIONS.values())
+    if name.startswith("torch.nn."):
+        raise CheckpointError(f"{path}: activation_function is {name[:80]!r}; known are {known}")
+    raise UnsafeFileError(
+        f"{path}: activation_function is {name[:80]!r}, code that bertkit doesn't run; known are"
+        f" {known}"
+    )
+
+
+def write_module(folder: Path, name: str, module: Module) -> dict[str, FileRecord]:
+    """Write a module's folder; Normalize has none.
+
+    Returns:
+        What was written, by name in the model's folder.
+
+    Raises:
+        StorageError: the disk refused.
+    """
+    if isinstance(module, Normalize):
+        return {}
+    make_folder(folder / name)
+    content = _describe_pooling(module) if isinstance(module, Pooling) else _describe_dense(module)
+    config_name, weights_name = f"{name}/{CONFIG_FILE}", f"{name}/{WEIGHTS_FILE}"
+    records = {config_name: write_json(folder / config_name, content)}
+    if isinstance(module, Dense):
+        tensors = {"linear.weight": module.weight.read()}
+        if module.bias is not None:
+            tensors["linear.bias"] = module.bias.read()
+        records[weights_name] = write_safetensors(folder / weights_name, tensors)
+    return records
+
+
+def _describe_pooling(pooling: Pooling) -> dict[str, Any]:
+    """The keys of the first versions, unless they can't say it; newer ones where they are needed.
+
+    Source: `PoolConfig` in router/src/lib.rs of text-embeddings-inference demands the first four.
+    """
+    flags = {flag: mode in pooling.modes for flag, mode in POOLING_FLAGS.items()}
+    in_order = tuple(mode for flag, mode in POOLING_FLAGS.items() if flags[flag])
+    content: dict[str, Any]
+    if pooling.modes == in_order:
+        used = {flag: is_on for flag, is_on in flags.items() if is_on or flag in FIRST_FLAGS}
+        content = {"word_embedding_dimension": pooling.dimension, **used}
+    else:
+        content = {"embedding_dimension": pooling.dimension, "pooling_mode": list(pooling.modes)}
+    return content if pooling.include_prompt else {**content, "include_prompt": False}
+
+
+def _describe_dense(dense: Dense) -> dict[str, Any]:
+    return {
+        "in_features": dense.in_features,
+        "out_features": dense.out_features,
+        "bias": dense.bias is not None,
+        "activation_function": ACTIVATIONS[dense.activation],
+    }

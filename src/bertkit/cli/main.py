@@ -25,6 +25,7 @@ COMMANDS = {
     "fill-mask": "bertkit.cli.fill_mask:fill_mask",
     "next-sentence": "bertkit.cli.next_sentence:next_sentence",
     "inspect": "bertkit.cli.inspect:inspect",
+    "convert": "bertkit.cli.convert:convert",
 }
 
 HELP = "BERT, whole: from raw text to a filled blank."

@@ -20,7 +20,7 @@ def pretrain(
     dry_run: bool = False,
     json: bool = False,
 ) -> None:
-    """Pre-train a BERT on the shards that `bertkit prepare` wrote.
+    """Pre-train a BERT on the shards that `bertkit prepare` wrote, from nothing or from another.
 
     Ctrl-C and SIGTERM end with a checkpoint; the same command again goes on from there, bit for
     bit. Training with other settings in the same folder is refused; the budget may grow.
@@ -30,6 +30,8 @@ def pretrain(
         bertkit pretrain --data shards/ --model mini --minutes 30 --output run/
 
         bertkit pretrain --data shards/ --model base --steps 100000 --dry-run
+
+        bertkit pretrain --from google-bert/bert-base-uncased --data my-domain/ --output run/
 
     Args:
         data: Folder that `bertkit prepare` wrote.
@@ -68,9 +70,9 @@ def _show_dry_run(data: Path, settings: PretrainSettings, *, json: bool) -> None
     if json:
         print(json_module.dumps(asdict(plan)))
         return
-    pace = plan.pace
+    pace, name = plan.pace, settings.model or settings.start_from
     print(
-        f"{settings.model}: {plan.num_parameters:,} parameters on {plan.device}, {plan.precision}\n"
+        f"{name}: {plan.num_parameters:,} parameters on {plan.device}, {plan.precision}\n"
         f"a step: {pace.step_seconds:.3f} s, {pace.tokens_per_step:,.0f} tokens"
         f" ({pace.tokens_per_step / pace.step_seconds:,.0f} tokens/s,"
         f" {plan.share_of_peak:.0%} of the matrix-product peak)\n"

@@ -35,6 +35,7 @@ VOCABULARY_FILE = "vocab.txt"
 CONFIG_FILE = "tokenizer_config.json"
 ENGINE_FILE = "tokenizer.json"
 MANIFEST_FILE = "tokenizer_manifest.json"
+MAX_LENGTH_KEY = "model_max_length"
 
 MAX_FILE_BYTES = 64 << 20
 MAX_CONFIG_BYTES = 1 << 20
@@ -113,8 +114,8 @@ def read_folder(path: Path) -> tuple[list[str], TokenizerSettings]:
     with storage_errors(path, "read"):
         if path.is_file():
             verify_files(path.parent, [path.name])
-            vocabulary = read_vocabulary(path)
-            return vocabulary, guess_switches(vocabulary)
+            entries = read_vocabulary(path)
+            return entries, guess_switches(entries)
         verify_files(path, [VOCABULARY_FILE, ENGINE_FILE, CONFIG_FILE])
         vocabulary = read_vocabulary(vocabulary_path) if vocabulary_path.is_file() else None
         engine = read_object(engine_path, MAX_FILE_BYTES) if engine_path.is_file() else None
@@ -228,7 +229,7 @@ def read_switches(
     engine_path: Path,
     otherwise: TokenizerSettings,
 ) -> TokenizerSettings:
-    """The three switches from `tokenizer_config.json`, else from `tokenizer.json`, else `otherwise`.
+    """The switches from `tokenizer_config.json`, else from `tokenizer.json`, else `otherwise`.
 
     Accent stripping that is left open follows lower-casing, as in the original.
 
@@ -258,21 +259,34 @@ def read_switches(
 
 
 def write_folder(
-    folder: Path, vocabulary: Sequence[str], settings: TokenizerSettings
+    folder: Path,
+    vocabulary: Sequence[str],
+    settings: TokenizerSettings,
+    *,
+    max_length: int | None = None,
 ) -> dict[str, FileRecord]:
     """Write the three files and their manifest, and return the record of each.
 
     The manifest comes last: a folder of which only some files were replaced is refused.
+
+    Args:
+        folder: where to.
+        vocabulary: the entries.
+        settings: the switches.
+        max_length: tokens at which other tools cut a text, where it is known.
 
     Raises:
         StorageError: the disk refused.
     """
     make_folder(folder)
     lines = "".join(f"{token}\n" for token in vocabulary)
+    config = config_content(settings)
+    if max_length is not None:
+        config[MAX_LENGTH_KEY] = max_length
     files = {
         VOCABULARY_FILE: write_file(folder / VOCABULARY_FILE, lines.encode()),
         ENGINE_FILE: write_file(folder / ENGINE_FILE, engine_json(vocabulary, settings).encode()),
-        CONFIG_FILE: write_json(folder / CONFIG_FILE, config_content(settings)),
+        CONFIG_FILE: write_json(folder / CONFIG_FILE, config),
     }
     manifest = TokenizerManifest(files=files).model_dump(mode="json")
     return {**files, MANIFEST_FILE: write_sealed_json(folder / MANIFEST_FILE, manifest)}

@@ -75,6 +75,7 @@ class RunRecord(BaseModel):
         model: the model's sizes, as its config has them.
         num_steps: steps of the whole run.
         versions: of the programs that matter to the bits.
+        source: the checkpoint that its first weights come from; empty where they were drawn.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -84,6 +85,7 @@ class RunRecord(BaseModel):
     model: dict[str, Any]
     num_steps: int
     versions: dict[str, str]
+    source: dict[str, Any] = {}
 
 
 @dataclass(frozen=True)
@@ -198,7 +200,7 @@ class Run:
 
 
 def check_resume(old: RunRecord, new: RunRecord) -> None:
-    """Refuse to take up a run with other settings or data.
+    """Refuse to take up a run with other settings or data, or another source where one was read.
 
     Raises:
         ResumeError: lists each difference.
@@ -207,6 +209,8 @@ def check_resume(old: RunRecord, new: RunRecord) -> None:
     differences += [f"model's {change}" for change in _list_changes(old.model, new.model)]
     if old.data_fingerprint != new.data_fingerprint:
         differences.append("data: the shards are not those it was begun with")
+    if new.source and old.source != new.source:
+        differences.append("source: its files or its commit are not those it was begun from")
     if differences:
         raise ResumeError(
             f"this run was begun with other settings ({'; '.join(differences)});"

@@ -12,7 +12,7 @@ from bertkit.base.checksums import FileRecord
 from bertkit.base.errors import InputError
 from bertkit.base.files import read_json, write_json
 from bertkit.checkpoints.huggingface import CONFIG_FILE
-from bertkit.checkpoints.run_folder import checkpoint_path
+from bertkit.checkpoints.run_folder import checkpoint_path, list_checkpoints
 from bertkit.data.order import ExampleOrder
 from bertkit.data.shards import Shard, ShardSet
 from bertkit.models.bert.config import PRESETS, BertConfig
@@ -21,6 +21,7 @@ from bertkit.objectives.batch_tensors import batch_tensors
 from bertkit.objectives.bert import BertObjective, PreTrainingBatch, count_operations, score
 from bertkit.objectives.masking import Masker
 from bertkit.recipes.pretrain.settings import PretrainSettings
+from bertkit.recipes.pretrain.source import Source, load_source, open_source
 from bertkit.tokenization.tokenizer import Tokenizer
 from bertkit.training.allocator import keep_freed_memory
 from bertkit.training.device import choose_device, choose_precision, measure_peak
@@ -36,19 +37,34 @@ NUM_SEGMENTS = 2
 
 @dataclass(frozen=True)
 class Materials:
-    """Everything a run is made of, before it begins."""
+    """Everything a run is made of, before it begins.
+
+    Attributes:
+        shards: the data.
+        tokenizer: that of the data.
+        config: the sizes.
+        machine: where it computes.
+        source: where the first weights come from; None where they are drawn, or not needed.
+    """
 
     shards: ShardSet
     tokenizer: Tokenizer
     config: BertConfig
     machine: Machine
+    source: Source | None = None
 
 
-def gather(data: Path, settings: PretrainSettings) -> Materials:
+def gather(data: Path, settings: PretrainSettings, run: Run | None = None) -> Materials:
     """Open the data, and decide sizes and machine.
 
+    Args:
+        data: the shards.
+        settings: what can be chosen.
+        run: one that may have a checkpoint; then no source is needed any more.
+
     Raises:
-        InputError: the shards are too small to train on.
+        InputError: the shards are too small to train on, or of another tokenizer than the source.
+        BertkitError: the source can't be opened.
     """
     shards = ShardSet.open(data)
     tokenizer = shards.load_tokenizer()
@@ -59,31 +75,44 @@ def gather(data: Path, settings: PretrainSettings) -> Materials:
     if device.type == "cpu":
         keep_freed_memory()
     machine = Machine(device, precision, measure_peak(device, precision))
-    return Materials(shards, tokenizer, build_config(settings, tokenizer), machine)
+    source = None
+    if settings.start_from is None:
+        config = build_config(settings, tokenizer)
+    elif run is not None and (record := run.read_record()) and list_checkpoints(run.folder):
+        config = BertConfig.from_dict(record.model, run.folder)
+    else:
+        source = open_source(settings.start_from, settings, tokenizer)
+        config = check_config(source.config, settings, source.checkpoint.folder)
+    return Materials(shards, tokenizer, config, machine, source)
 
 
 def build_config(settings: PretrainSettings, tokenizer: Tokenizer) -> BertConfig:
-    """The model's sizes: a preset or a file, with the tokenizer's vocabulary.
+    """The sizes of a new model: a preset or a file, with the tokenizer's vocabulary.
 
     Raises:
         SettingsError: the model's name is neither.
         InputError: the file's model can't take pairs of this length.
     """
-    changes = {
-        "vocab_size": tokenizer.vocab_size,
-        "hidden_dropout_prob": settings.dropout,
-        "attention_probs_dropout_prob": settings.dropout,
-    }
+    assert settings.model is not None, "the settings have a model or a source"
+    changes = {"vocab_size": tokenizer.vocab_size, **settings.dropout_rates}
     if settings.model in PRESETS or not settings.model.endswith(".json"):
         return BertConfig.preset(settings.model, **changes)
     path = Path(settings.model)
     content = read_json(path, limit_bytes=1 << 20)
     if not isinstance(content, dict):
         raise InputError(f"{path} holds a {type(content).__name__}; expected a config's object")
-    config = BertConfig.from_dict({**content, **changes}, path)
+    return check_config(BertConfig.from_dict({**content, **changes}, path), settings, path)
+
+
+def check_config(config: BertConfig, settings: PretrainSettings, source: Path) -> BertConfig:
+    """Refuse a model that can't take pairs of sentences of the wanted length.
+
+    Raises:
+        InputError: it has one segment, or too few positions.
+    """
     if config.type_vocab_size < NUM_SEGMENTS:
         raise InputError(
-            f"{path}: type_vocab_size must be at least {NUM_SEGMENTS}, for sentences A and B,"
+            f"{source}: type_vocab_size must be at least {NUM_SEGMENTS}, for sentences A and B,"
             f" and is {config.type_vocab_size}"
         )
     if config.max_position_embeddings < settings.max_length:
@@ -97,12 +126,24 @@ def build_config(settings: PretrainSettings, tokenizer: Tokenizer) -> BertConfig
 def build_model(
     materials: Materials, settings: PretrainSettings, run: Run, state: RunState
 ) -> BertForPreTraining:
-    """New weights from the seed, or those of the checkpoint."""
-    if state.step:
-        model = BertForPreTraining.from_pretrained(checkpoint_path(run.folder, state.step))
-    else:
-        torch.manual_seed(settings.seed)
+    """The weights of the run's checkpoint, or those to begin with."""
+    if not state.step:
+        return begin_model(materials, settings)
+    model = BertForPreTraining.from_pretrained(checkpoint_path(run.folder, state.step))
+    return model.to(materials.machine.device)
+
+
+def begin_model(materials: Materials, settings: PretrainSettings) -> BertForPreTraining:
+    """The weights of the source, or new ones from the seed.
+
+    Raises:
+        CheckpointError: the source's don't fit.
+    """
+    torch.manual_seed(settings.seed)
+    if materials.source is None:
         model = BertForPreTraining(materials.config)
+    else:
+        model = load_source(materials.source, settings)
     return model.to(materials.machine.device)
 
 

@@ -3,14 +3,11 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-import torch
-
 from bertkit.base.errors import ResumeError
 from bertkit.base.progress import announce
 from bertkit.checkpoints.run_folder import checkpoint_path, list_checkpoints
-from bertkit.models.bert.heads import BertForPreTraining
 from bertkit.objectives.bert import PreTrainingBatch
-from bertkit.recipes.pretrain.job import Materials, build_job, build_model, gather
+from bertkit.recipes.pretrain.job import Materials, begin_model, build_job, build_model, gather
 from bertkit.recipes.pretrain.settings import PretrainSettings
 from bertkit.training.budget import Pace, count_steps, measure_pace, seconds_of_run
 from bertkit.training.job import Job, Machine
@@ -81,8 +78,9 @@ def pretrain(data: Path, output: Path, settings: PretrainSettings) -> PretrainRe
         settings: what can be chosen.
 
     Raises:
-        ResumeError: `output` holds a run with other settings or data, or something else.
-        InputError: the shards are too small to train on.
+        ResumeError: `output` holds a run with other settings, data or source, or something else.
+        InputError: the shards are too small to train on, or not of the source's tokenizer.
+        CheckpointError: the source's config or tensors don't fit.
         StoppedError: a signal came; the same call goes on.
         NonFiniteError: the loss went to infinity and stayed there.
     """
@@ -90,7 +88,7 @@ def pretrain(data: Path, output: Path, settings: PretrainSettings) -> PretrainRe
     if run.is_foreign:
         raise ResumeError(f"{output} holds something that isn't a run; choose another --output")
     with stop_at_once(lambda: _describe_stop(run)):
-        materials = gather(data, settings)
+        materials = gather(data, settings, run)
         with run.locked():
             return _pretrain(run, materials, settings)
 
@@ -132,11 +130,12 @@ def _pretrain(run: Run, materials: Materials, settings: PretrainSettings) -> Pre
 def describe_run(materials: Materials, settings: PretrainSettings) -> RunRecord:
     """All that decides a run, but for its number of steps."""
     return RunRecord(
-        settings=settings.model_dump(mode="json"),
+        settings=settings.model_dump(mode="json", exclude={"new_heads"}),  # it decides no weight
         data_fingerprint=materials.shards.fingerprint,
         model=materials.config.to_dict(),
         num_steps=0,
         versions=describe_versions(materials.machine.device, materials.machine.precision),
+        source={} if materials.source is None else materials.source.facts,
     )
 
 
@@ -155,7 +154,7 @@ def decide_record(
     if before is not None:
         if differences := describe_other_machine(before, wanted):
             announce(f"from here on not bit for bit what one run would be: {differences}")
-        wanted = wanted.model_copy(update={"versions": before.versions})
+        wanted = wanted.model_copy(update={"versions": before.versions, "source": before.source})
         if has_same_budget(before, wanted):
             return wanted.model_copy(update={"num_steps": before.num_steps})
     if settings.steps is None and settings.tokens is None:
@@ -187,8 +186,7 @@ def dry_run(data: Path, settings: PretrainSettings) -> DryRun:
         InputError: the shards are too small to train on.
     """
     materials = gather(data, settings)
-    torch.manual_seed(settings.seed)
-    model = BertForPreTraining(materials.config).to(materials.machine.device)
+    model = begin_model(materials, settings)
     job = build_job(materials, settings, model)
     pace = measure_pace(job, settings, materials.machine)
     num_steps = count_steps(job, settings, materials.machine, pace)

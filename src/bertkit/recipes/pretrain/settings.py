@@ -1,7 +1,8 @@
 """What can be chosen about pre-training."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
+from cyclopts import Parameter
 from pydantic import Field, model_validator
 from pydantic.config import JsonDict
 
@@ -15,6 +16,7 @@ TUNED: dict[str, dict[str, Any]] = {
 }
 
 
+DEFAULT_MODEL = "mini"
 BY_MODEL: JsonDict = {"depends_on": "model"}  # told to the reference: the default isn't one value
 
 
@@ -27,9 +29,20 @@ def _describe_tuned(name: str, otherwise: float) -> str:
 class PretrainSettings(MaskingSettings, TrainingSettings):
     """Settings of `bertkit pretrain`."""
 
-    model: str = Field(
-        "mini",
+    model: str | None = Field(
+        DEFAULT_MODEL,
         description="tiny, mini, small, medium, base, large, or a config.json with other sizes.",
+    )
+    start_from: Annotated[str | None, Parameter(name="from")] = Field(
+        None,
+        description="Go on from these weights, in place of new ones of --model: a folder of any"
+        " format, a run, or the id of a model of the Hub.",
+    )
+    from_revision: str | None = Field(
+        None, description="Branch, tag or commit, where --from is a model of the Hub."
+    )
+    new_heads: bool = Field(
+        False, description="Draw new weights for heads that --from lacks, which is refused else."
     )
     batch_size: Count = Field(
         32,
@@ -56,7 +69,24 @@ class PretrainSettings(MaskingSettings, TrainingSettings):
 
     @model_validator(mode="before")
     @classmethod
-    def _fill_in_tuned(cls, values: Any) -> Any:
+    def _fill_in(cls, values: Any) -> Any:
         if not isinstance(values, dict):
             return values
-        return {**TUNED.get(values.get("model", "mini"), {}), **values}
+        model = values.get("model", DEFAULT_MODEL if values.get("start_from") is None else None)
+        return {**TUNED.get(str(model), {}), **values, "model": model}
+
+    @model_validator(mode="after")
+    def _one_beginning(self) -> Self:
+        if (self.model is None) == (self.start_from is None):
+            raise ValueError("give a model or what to start from (--from), one of the two")
+        if self.start_from is None and (self.from_revision is not None or self.new_heads):
+            raise ValueError("from_revision and new_heads say something about --from; give it too")
+        return self
+
+    @property
+    def dropout_rates(self) -> dict[str, float]:
+        """`dropout` under the names that a config has for it."""
+        return {
+            "hidden_dropout_prob": self.dropout,
+            "attention_probs_dropout_prob": self.dropout,
+        }

@@ -1,0 +1,76 @@
+"""`bertkit convert`: a checkpoint of any format → a Hugging Face folder."""
+
+import json as json_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from bertkit.recipes.convert.settings import ConvertSettings
+
+if TYPE_CHECKING:
+    from bertkit.recipes.convert.run import ConvertResult
+
+
+def convert(
+    source: str,
+    output: Path,
+    /,
+    *,
+    settings: Annotated[ConvertSettings, Parameter(name="*")] = ConvertSettings(),  # noqa: B008
+    revision: str | None = None,
+    json: bool = False,
+) -> None:
+    """Convert a checkpoint of any format into a Hugging Face folder, with all its heads.
+
+    Reads Hugging Face folders (safetensors or .bin, whole or in parts), google's TensorFlow
+    checkpoints, sentence-transformers folders, runs of `bertkit pretrain`, and models of the Hub.
+
+    **Examples**
+
+        bertkit convert uncased_L-12_H-768_A-12/ bert-base/
+
+        bertkit convert old-model/ new-model/ --dtype bfloat16
+
+        bertkit convert google-bert/bert-base-uncased bert-base/ --revision main
+
+    Args:
+        source: A folder of any format, a run, or the id of a model of the Hub.
+        output: A new folder to write.
+        settings: What can be chosen.
+        revision: Branch, tag or commit of a model of the Hub.
+        json: Print the result as one JSON object.
+    """
+    from bertkit.recipes.convert.run import convert as run
+
+    result = run(source, output, settings, revision=revision)
+    if json:
+        print(json_module.dumps(_list_facts(result)))
+        return
+    heads = ", ".join(result.heads) or "no heads"
+    dtypes = " and ".join(result.dtypes)
+    print(
+        f"{result.folder}: {result.architecture} ({heads}), {result.num_parameters:,} parameters"
+        f" as {dtypes}, {len(result.files)} files, {result.size_bytes / 1e6:,.1f} MB"
+    )
+    if result.dropped:
+        print(f"dropped, being copies or no weights: {', '.join(result.dropped)}")
+    for note in result.notes:
+        print(f"note: {note}")
+
+
+def _list_facts(result: "ConvertResult") -> dict[str, object]:
+    return {
+        "folder": str(result.folder),
+        "format": result.format,
+        "architecture": result.architecture,
+        "heads": result.heads,
+        "num_parameters": result.num_parameters,
+        "dtypes": result.dtypes,
+        "dropped": result.dropped,
+        "notes": result.notes,
+        "files": {
+            name: {"size_bytes": record.size_bytes, "sha256": record.sha256}
+            for name, record in result.files.items()
+        },
+    }

@@ -1,0 +1,73 @@
+"""Which of the published models a set of heads is, and the shapes that its tensors have."""
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import torch
+from torch import nn
+
+from bertkit.base.errors import CheckpointError
+from bertkit.models.bert.config import BertConfig
+from bertkit.models.bert.encoder import BertEncoder, Pooler
+from bertkit.models.bert.heads import MaskedLMHead
+
+# The heads that each needs, the largest first: of several that fit, a config without a name is
+# taken for the first.
+ARCHITECTURES: dict[str, frozenset[str]] = {
+    "BertForPreTraining": frozenset({"pooler", "masked_lm", "next_sentence"}),
+    "BertForNextSentencePrediction": frozenset({"pooler", "next_sentence"}),
+    "BertForMaskedLM": frozenset({"masked_lm"}),
+    "BertForSequenceClassification": frozenset({"pooler", "classifier"}),
+    "BertForMultipleChoice": frozenset({"pooler", "classifier"}),
+    "BertForTokenClassification": frozenset({"classifier"}),
+    "BertForQuestionAnswering": frozenset({"qa_outputs"}),
+    "BertModel": frozenset(),
+}
+
+
+def find_architecture(config: Mapping[str, Any], heads: Collection[str], source: object) -> str:
+    """The model that a config names, where the heads fit it, or else the one that they show.
+
+    Args:
+        config: the content of `config.json`.
+        heads: as `bertkit.checkpoints.names.list_heads` finds them.
+        source: where both came from, for messages.
+
+    Raises:
+        CheckpointError: `architectures` isn't a list of names.
+    """
+    names = config.get("architectures") or []
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise CheckpointError(f"{source}: architectures must be a list of names, and is {names!r}")
+    found = set(heads)
+    for name in names[:1]:
+        if name in ARCHITECTURES and ARCHITECTURES[name] <= found:
+            return str(name)
+    return next(name for name, needed in ARCHITECTURES.items() if needed <= found)
+
+
+def expected_shapes(
+    config: BertConfig, architecture: str, heads: Collection[str]
+) -> dict[str, tuple[int, ...]]:
+    """Our names and shapes of an encoder with some heads, built without memory.
+
+    Args:
+        config: the sizes.
+        architecture: tells one logit a choice from one a label.
+        heads: those that there are, also such as the architecture has no use for.
+    """
+    size = config.hidden_size
+    num_logits = 1 if architecture == "BertForMultipleChoice" else config.num_labels
+    model = nn.Module()
+    with torch.device("meta"):
+        model.encoder = BertEncoder(config)
+        parts = {
+            "pooler": Pooler(config),
+            "masked_lm": MaskedLMHead(config),
+            "next_sentence": nn.Linear(size, 2),
+            "classifier": nn.Linear(size, num_logits),
+            "qa_outputs": nn.Linear(size, 2),
+        }
+    for name in heads:
+        model.add_module(name, parts[name])
+    return {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}

@@ -1,0 +1,1 @@
+"""Any checkpoint → a Hugging Face folder."""

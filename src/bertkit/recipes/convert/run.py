@@ -1,0 +1,138 @@
+"""Convert a checkpoint of any format into a Hugging Face folder, whole or not at all."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from bertkit.base.checksums import FileRecord
+from bertkit.base.errors import SettingsError, storage_errors
+from bertkit.base.files import durable_folder
+from bertkit.base.progress import show_progress
+from bertkit.checkpoints.checkpoint import Checkpoint
+from bertkit.checkpoints.formats import open_checkpoint
+from bertkit.checkpoints.hub import resolve_model
+from bertkit.checkpoints.huggingface import write_huggingface
+from bertkit.checkpoints.names import count_parameters
+from bertkit.recipes.convert.settings import ConvertSettings
+from bertkit.recipes.convert.tokenizer import OTHER_FILES, copy_files, write_tokenizer
+from bertkit.recipes.convert.weights import ConvertedWeights, convert_weights
+
+
+@dataclass(frozen=True)
+class ConvertResult:
+    """What was converted.
+
+    Attributes:
+        folder: what was written.
+        format: what it was read from, a key of `FORMATS`.
+        architecture: the model's class.
+        heads: those that were found and kept.
+        num_parameters: of all parts; tied ones count once.
+        dtypes: of the weights written, and how many tensors are of each.
+        dropped: tensors of the source that are copies or no weights.
+        notes: what else a user should know.
+        files: what was written, by file name.
+    """
+
+    folder: Path
+    format: str
+    architecture: str
+    heads: tuple[str, ...]
+    num_parameters: int
+    dtypes: dict[str, int]
+    dropped: tuple[str, ...]
+    notes: tuple[str, ...]
+    files: dict[str, FileRecord]
+
+    @property
+    def size_bytes(self) -> int:
+        """Of all files together."""
+        return sum(record.size_bytes for record in self.files.values())
+
+
+def convert(
+    source: str | Path,
+    output: Path,
+    settings: ConvertSettings = ConvertSettings(),  # noqa: B008
+    *,
+    revision: str | None = None,
+) -> ConvertResult:
+    """Convert a checkpoint; weights go through memory a tensor at a time.
+
+    Args:
+        source: a folder of any format, a run, or the id of a model of the Hub.
+        output: a new folder; it appears whole, or not at all.
+        settings: what can be chosen.
+        revision: a branch, tag or commit of a model of the Hub.
+
+    Raises:
+        SettingsError: `output` holds something, or `revision` is given for a folder.
+        MissingFileError: there is no such model, or a file of it is missing.
+        CheckpointError: config and tensors don't fit, mean what bertkit's BERT doesn't do, aren't
+            finite, or too large for the type.
+        DamagedFileError: a file was cut short, altered, or isn't of its format.
+        UnsafeFileError: a file asks for what none may.
+        HubError: the Hub doesn't give it.
+        StorageError: the disk refused.
+    """
+    check_output(output)
+    checkpoint = open_checkpoint(resolve_model(source, revision=revision))
+    dtype = None if settings.dtype is None else getattr(torch, settings.dtype)
+    total = sum(tensor.nbytes for tensor in checkpoint.tensors.values())
+    with show_progress("Converting", total, is_bytes=True) as progress:
+        weights = convert_weights(checkpoint, dtype, progress)
+        with durable_folder(output) as folder:
+            files, notes = write_model(folder, checkpoint, weights, settings.shard_bytes)
+    return describe(output, checkpoint, weights, files, notes)
+
+
+def check_output(output: Path) -> None:
+    """Refuse an output folder in which something would be lost.
+
+    Raises:
+        SettingsError: it holds something.
+        StorageError: it can't be read.
+    """
+    with storage_errors(output, "read"):
+        if output.is_dir() and (first := next(output.iterdir(), None)):
+            raise SettingsError(f"{output} isn't empty ({first.name} is there); name a new folder")
+
+
+def write_model(
+    folder: Path, checkpoint: Checkpoint, weights: ConvertedWeights, shard_bytes: int
+) -> tuple[dict[str, FileRecord], list[str]]:
+    """Write all files of the model; what was written, by file name, and what should be known."""
+    source, config = checkpoint.folder, weights.config
+    files = write_huggingface(folder, weights.describe(), weights.tensors, shard_bytes=shard_bytes)
+    tokenizer = write_tokenizer(
+        source,
+        folder,
+        vocab_size=config.vocab_size,
+        max_length=config.max_position_embeddings,
+    )
+    files |= tokenizer.files | copy_files(source, folder, OTHER_FILES)
+    return files, [] if tokenizer.note is None else [tokenizer.note]
+
+
+def describe(
+    output: Path,
+    checkpoint: Checkpoint,
+    weights: ConvertedWeights,
+    files: dict[str, FileRecord],
+    notes: list[str],
+) -> ConvertResult:
+    """What was converted, for people and for programs."""
+    shapes = {name: tensor.shape for name, tensor in weights.tensors.items()}
+    dtypes = [str(tensor.dtype).removeprefix("torch.") for tensor in weights.tensors.values()]
+    return ConvertResult(
+        folder=output,
+        format=checkpoint.format,
+        architecture=weights.architecture,
+        heads=weights.heads,
+        num_parameters=sum(count_parameters(shapes).values()),
+        dtypes={name: dtypes.count(name) for name in sorted(set(dtypes))},
+        dropped=weights.dropped,
+        notes=tuple(notes),
+        files=files,
+    )

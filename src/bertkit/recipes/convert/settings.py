@@ -1,0 +1,58 @@
+"""What can be chosen about converting a checkpoint."""
+
+import re
+from typing import Literal
+
+from pydantic import Field, field_validator
+
+from bertkit.base.settings import Settings
+
+KILOBYTE, KIBIBYTE = 1000, 1024
+UNITS = {
+    "": 1,
+    "kb": KILOBYTE,
+    "mb": KILOBYTE**2,
+    "gb": KILOBYTE**3,
+    "kib": KIBIBYTE,
+    "mib": KIBIBYTE**2,
+    "gib": KIBIBYTE**3,
+}
+SIZE = re.compile(r"([0-9]{1,12})\s*([a-zA-Z]*)")
+LEAST_SHARD_BYTES = 1000  # a file for each tensor of a small model; nobody needs less
+
+
+class ConvertSettings(Settings):
+    """Settings of `bertkit convert`."""
+
+    dtype: Literal["float32", "float16", "bfloat16"] | None = Field(
+        None, description="Type of the weights; by default what the source has, bit for bit."
+    )
+    max_shard_size: str = Field(
+        "5GB",
+        description="Largest file of weights, in bytes or with kB, MB, GB, KiB, MiB or GiB; larger"
+        " models are cut into several with an index.",
+    )
+
+    @field_validator("max_shard_size")
+    @classmethod
+    def _size_can_be_read(cls, text: str) -> str:
+        if parse_size(text) < LEAST_SHARD_BYTES:
+            raise ValueError(f"must be at least {LEAST_SHARD_BYTES} bytes")
+        return text
+
+    @property
+    def shard_bytes(self) -> int:
+        """`max_shard_size` as a number."""
+        return parse_size(self.max_shard_size)
+
+
+def parse_size(text: str) -> int:
+    """Bytes of a size such as 5GB.
+
+    Raises:
+        ValueError: it isn't a whole number and a unit.
+    """
+    match = SIZE.fullmatch(text.strip())
+    if match is None or match[2].lower() not in UNITS:
+        raise ValueError("must be a whole number with kB, MB, GB, KiB, MiB or GiB, such as 5GB")
+    return int(match[1]) * UNITS[match[2].lower()]

@@ -1,0 +1,103 @@
+"""The tokenizer's files and the other small ones that a converted folder gets."""
+
+from pathlib import Path
+from typing import NamedTuple
+
+from bertkit.base.checksums import FileRecord
+from bertkit.base.errors import CheckpointError, InputError, UnsafeFileError, storage_errors
+from bertkit.base.files import write_file
+from bertkit.checkpoints.members import find_member, has_member
+from bertkit.tokenization.folder import (
+    CONFIG_FILE,
+    ENGINE_FILE,
+    MAX_CONFIG_BYTES,
+    MAX_LENGTH_KEY,
+    VOCABULARY_FILE,
+    read_folder,
+    read_object,
+    write_folder,
+)
+
+# What a tokenizer that isn't BERT's consists of; it is copied as it is.
+FOREIGN_FILES = (VOCABULARY_FILE, ENGINE_FILE, CONFIG_FILE, "added_tokens.json")
+# What is copied besides: words for people, and the names of the special tokens.
+OTHER_FILES = ("README.md", "LICENSE", "LICENSE.txt", "special_tokens_map.json")
+MAX_COPIED_BYTES = 64 << 20
+
+
+class WrittenTokenizer(NamedTuple):
+    """What became of the tokenizer.
+
+    Attributes:
+        files: what was written, by file name.
+        note: what a user should know; None where all is as expected.
+    """
+
+    files: dict[str, FileRecord]
+    note: str | None
+
+
+def write_tokenizer(
+    source: Path, folder: Path, *, vocab_size: int, max_length: int
+) -> WrittenTokenizer:
+    """Write the tokenizer of a model's folder anew, or copy one that isn't BERT's.
+
+    Args:
+        source: the model's folder.
+        folder: where to.
+        vocab_size: words that the model has embeddings for.
+        max_length: tokens that the model takes.
+
+    Raises:
+        CheckpointError: the vocabulary has more entries than the model.
+        DamagedFileError: a file of it was cut short or altered.
+        UnsafeFileError: a file is too large, or a link that leads out of the folder.
+    """
+    if not any(has_member(source, name) for name in (VOCABULARY_FILE, ENGINE_FILE)):
+        return WrittenTokenizer({}, f"there is no tokenizer: {source} has no {VOCABULARY_FILE}")
+    for name in FOREIGN_FILES:
+        if has_member(source, name):
+            find_member(source, name)
+    try:
+        vocabulary, settings = read_folder(source)
+    except InputError as error:
+        note = f"the tokenizer isn't one of bertkit's and was copied as it is ({error})"
+        return WrittenTokenizer(copy_files(source, folder, FOREIGN_FILES), note)
+    if len(vocabulary) > vocab_size:
+        raise CheckpointError(
+            f"{source}: the vocabulary has {len(vocabulary):,} entries and the model"
+            f" {vocab_size:,}; they don't belong together"
+        )
+    limit = _read_max_length(source) or max_length
+    return WrittenTokenizer(write_folder(folder, vocabulary, settings, max_length=limit), None)
+
+
+def copy_files(source: Path, folder: Path, names: tuple[str, ...]) -> dict[str, FileRecord]:
+    """Copy those of some small files that are there.
+
+    Raises:
+        UnsafeFileError: one is too large, or a link that leads out of the folder.
+        StorageError: the disk refused.
+    """
+    records = {}
+    for name in names:
+        if has_member(source, name):
+            path = find_member(source, name)
+            with storage_errors(path, "read"), path.open("rb") as stream:
+                content = stream.read(MAX_COPIED_BYTES + 1)
+            if len(content) > MAX_COPIED_BYTES:
+                raise UnsafeFileError(
+                    f"{path} has more than {MAX_COPIED_BYTES:,} bytes, and no such file needs as"
+                    " many; move it away"
+                )
+            records[name] = write_file(folder / name, content)
+    return records
+
+
+def _read_max_length(source: Path) -> int | None:
+    """Tokens at which other tools cut a text, where the source says it."""
+    path = source / CONFIG_FILE
+    if not path.is_file():
+        return None
+    length = read_object(path, MAX_CONFIG_BYTES).get(MAX_LENGTH_KEY)
+    return length if type(length) is int and length > 0 else None

@@ -1,0 +1,103 @@
+"""The checkpoint that a run goes on from, told by what it holds."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bertkit.base.checksums import record_file
+from bertkit.base.errors import CheckpointError, InputError
+from bertkit.base.progress import announce
+from bertkit.checkpoints.checkpoint import Checkpoint
+from bertkit.checkpoints.formats import open_checkpoint
+from bertkit.checkpoints.hub import resolve_model
+from bertkit.models.bert.config import BertConfig
+from bertkit.models.bert.heads import BertForPreTraining
+from bertkit.recipes.pretrain.settings import PretrainSettings
+from bertkit.tokenization.tokenizer import Tokenizer
+
+SNAPSHOTS = "snapshots"  # in the Hub's cache, the folder of a commit lies in one of this name
+
+
+@dataclass(frozen=True)
+class Source:
+    """An opened checkpoint to go on from.
+
+    Attributes:
+        path: what was opened.
+        checkpoint: its config and the headers of its weights.
+        config: its sizes, with the run's dropout.
+        facts: what it is, for the run's record: revision, commit, and the SHA-256 of each file.
+    """
+
+    path: Path
+    checkpoint: Checkpoint
+    config: BertConfig
+    facts: dict[str, Any]
+
+
+def open_source(name: str, settings: PretrainSettings, tokenizer: Tokenizer) -> Source:
+    """Open a checkpoint, and see that shards and config fit it.
+
+    Args:
+        name: a path, or the id of a model of the Hub.
+        settings: what can be chosen.
+        tokenizer: that of the shards.
+
+    Raises:
+        InputError: the shards were prepared with another tokenizer.
+        CheckpointError: its config means what bertkit's BERT doesn't do, or has fewer words than
+            its vocabulary.
+        BertkitError: as `resolve_model` and `open_checkpoint` raise.
+    """
+    path = resolve_model(name, revision=settings.from_revision)
+    checkpoint = open_checkpoint(path)
+    check_tokenizer(checkpoint, tokenizer, settings)
+    values = {**checkpoint.config, **settings.dropout_rates}
+    config = BertConfig.from_dict(values, checkpoint.folder)
+    if config.vocab_size < tokenizer.vocab_size:
+        raise CheckpointError(
+            f"{checkpoint.folder}: the vocabulary has {tokenizer.vocab_size:,} entries and the"
+            f" model {config.vocab_size:,}; they don't belong together"
+        )
+    facts = {
+        "revision": settings.from_revision,
+        "commit": path.name if path.parent.name == SNAPSHOTS else None,
+        "sha256": {file.name: record_file(file).sha256 for file in checkpoint.files},
+    }
+    return Source(path, checkpoint, config, facts)
+
+
+def check_tokenizer(
+    checkpoint: Checkpoint, tokenizer: Tokenizer, settings: PretrainSettings
+) -> None:
+    """Refuse shards whose ids mean other words than the checkpoint's.
+
+    Raises:
+        InputError: the fingerprints differ.
+    """
+    if Tokenizer.load(checkpoint.folder).fingerprint == tokenizer.fingerprint:
+        return
+    is_fetched = checkpoint.folder.parent.name == SNAPSHOTS
+    named = settings.start_from if is_fetched else checkpoint.folder
+    revision = f" --revision {settings.from_revision}" if settings.from_revision else ""
+    raise InputError(
+        f"the shards were prepared with another tokenizer than that of {settings.start_from};"
+        f" prepare them with its own: bertkit prepare … --tokenizer {named}{revision}"
+    )
+
+
+def load_source(source: Source, settings: PretrainSettings) -> BertForPreTraining:
+    """The model with the weights of a checkpoint; those of new heads are drawn.
+
+    Raises:
+        CheckpointError: the tensors don't fit, or a head is missing and `new_heads` isn't set.
+    """
+    model = BertForPreTraining.from_pretrained(
+        source.path,
+        new_heads=settings.new_heads,
+        hidden_dropout_prob=settings.dropout,
+        attention_probs_dropout_prob=settings.dropout,
+    )
+    if model.new_heads:
+        announce(f"new weights for {', '.join(model.new_heads)}, which {source.path} doesn't have")
+    return model

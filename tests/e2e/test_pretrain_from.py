@@ -1,0 +1,182 @@
+"""Going on with pre-training from somebody's checkpoint, through the command line."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+from tests.e2e.small import pretrain_words
+
+from bertkit import BertForMaskedLM, BertForPreTraining, Tokenizer
+from bertkit.base.sealed import read_sealed_json
+from bertkit.checkpoints.run_folder import list_checkpoints
+from bertkit.cli.main import main
+from bertkit.training.log import read_log
+
+
+def from_words(workshop: Path, source: Path | str, output: Path, *more: str) -> list[str]:
+    """The command line of a small run that goes on from a checkpoint."""
+    words = pretrain_words(workshop, output, *more, steps=4)
+    place = words.index("--model")
+    return [*words[:place], "--from", str(source), *words[place + 2 :]]
+
+
+def read_errors(words: list[str], capsys: pytest.CaptureFixture[str]) -> str:
+    capsys.readouterr()
+    assert main(words) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    return error
+
+
+@pytest.fixture(scope="module")
+def begun(workshop: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run that has hardly begun."""
+    folder = tmp_path_factory.mktemp("begun")
+    assert main(pretrain_words(workshop, folder, steps=2)) == 0
+    return folder
+
+
+@pytest.fixture(scope="module")
+def model(begun: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Its model as a folder of its own."""
+    folder = tmp_path_factory.mktemp("model")
+    assert main(["convert", str(begun), str(folder)]) == 0
+    return folder
+
+
+@pytest.fixture
+def words_only(model: Path, tmp_path: Path) -> Path:
+    """The same with the head for masked words alone."""
+    folder = tmp_path / "words-only"
+    BertForMaskedLM.from_pretrained(model).save_pretrained(folder)
+    Tokenizer.load(model).save(folder)
+    return folder
+
+
+def test_it_begins_where_the_checkpoint_ended(workshop, begun, model, tmp_path):
+    run = tmp_path / "run"
+    assert main(from_words(workshop, model, run)) == 0
+    *_, ended = (row for row in read_log(begun / "log.jsonl") if row["event"] == "eval")
+    first, *_, last = (row for row in read_log(run / "log.jsonl") if row["event"] == "eval")
+    assert first["step"] == 0
+    assert first["loss"] == pytest.approx(ended["loss"], rel=1e-6)
+    assert last["loss"] != first["loss"]
+    record = read_sealed_json(run / "settings.json")
+    assert record["settings"]["start_from"] == str(model)
+    assert record["settings"]["model"] is None
+    assert len(record["source"]["sha256"]["model.safetensors"]) == 64
+
+
+def test_resuming_needs_no_source_and_grows(workshop, model, tmp_path, capsys):
+    copy, run = tmp_path / "copy", tmp_path / "run"
+    shutil.copytree(model, copy)
+    assert main(from_words(workshop, copy, run)) == 0
+    shutil.rmtree(copy)
+    words = from_words(workshop, copy, run)
+    words[words.index("--steps") + 1] = "6"
+    assert main(words) == 0
+    assert list_checkpoints(run)[-1].name.endswith("06")
+    assert read_sealed_json(run / "settings.json")["source"]["sha256"]
+    error = read_errors(from_words(workshop, model, run), capsys)
+    assert f"start_from: '{copy}' → '{model}'" in error
+    error = read_errors(pretrain_words(workshop, run, steps=4), capsys)
+    assert f"start_from: '{copy}' → None" in error
+
+
+def test_a_resumed_run_equals_one_that_was_never_stopped(workshop, model, tmp_path):
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    every = ("--checkpoint-every", "2", "--schedule", "constant", "--warmup", "0")
+    assert main(from_words(workshop, model, whole, *every)) == 0
+    assert main(from_words(workshop, model, parts, *every)) == 0
+    shutil.rmtree(list_checkpoints(parts)[-1])
+    assert main(from_words(workshop, model, parts, *every)) == 0
+    first, second = (list_checkpoints(run)[-1] / "model.safetensors" for run in (whole, parts))
+    assert first.read_bytes() == second.read_bytes()
+
+
+def test_another_content_under_the_same_name_is_refused_before_the_first_checkpoint(
+    workshop, model, tmp_path, capsys
+):
+    copy, run = tmp_path / "copy", tmp_path / "run"
+    shutil.copytree(model, copy)
+    assert main(from_words(workshop, copy, run)) == 0
+    shutil.rmtree(run / "checkpoints")
+    changed = BertForPreTraining.from_pretrained(copy)
+    with torch.no_grad():
+        changed.next_sentence.bias += 1
+    changed.save_pretrained(copy)
+    error = read_errors(from_words(workshop, copy, run), capsys)
+    assert "source: its files or its commit are not those it was begun from" in error
+
+
+def test_a_missing_head_is_drawn_only_where_it_is_asked_for(
+    workshop, words_only, tmp_path, capsys
+):
+    run = tmp_path / "run"
+    error = read_errors(from_words(workshop, words_only, run), capsys)
+    assert "--new-heads" in error
+    assert "next_sentence" in error
+    assert main(from_words(workshop, words_only, run, "--new-heads")) == 0
+    line = "new weights for pooler, next_sentence, which"
+    assert line in capsys.readouterr().err
+    assert main(from_words(workshop, words_only, run)) == 0  # it decided nothing but that
+
+
+def test_the_tokenizer_must_be_that_of_the_source(workshop, model, tmp_path, capsys):
+    other = tmp_path / "other"
+    shutil.copytree(model, other)
+    for name in ("tokenizer_manifest.json", "tokenizer.json"):
+        (other / name).unlink()
+    (other / "tokenizer_config.json").write_text('{"do_lower_case": false}')
+    error = read_errors(from_words(workshop, other, tmp_path / "run"), capsys)
+    assert f"bertkit prepare … --tokenizer {other}" in error
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (["--model", "mini"], "give a model or what to start from (--from), one of the two"),
+        (["--max-length", "128"], "max_length (128) is more than the model's"),
+        (["--from-revision", "main"], "leave it out"),
+    ],
+)
+def test_what_contradicts_the_source(workshop, model, tmp_path, capsys, more, message):
+    words = from_words(workshop, model, tmp_path / "run")
+    if more[0] in words:
+        words[words.index(more[0]) + 1] = more[1]
+    else:
+        words += more
+    assert message in read_errors(words, capsys)
+
+
+def test_new_heads_without_a_source_mean_nothing(workshop, tmp_path, capsys):
+    error = read_errors(pretrain_words(workshop, tmp_path / "run", "--new-heads"), capsys)
+    assert "say something about --from" in error
+
+
+def test_a_config_with_fewer_words_than_its_vocabulary(workshop, model, tmp_path, capsys):
+    broken = tmp_path / "broken"
+    shutil.copytree(model, broken)
+    config = json.loads((broken / "config.json").read_text())
+    (broken / "config.json").write_text(json.dumps({**config, "vocab_size": 50}))
+    error = read_errors(from_words(workshop, broken, tmp_path / "run"), capsys)
+    assert "they don't belong together" in error
+
+
+def test_a_dry_run_names_the_source(workshop, model, tmp_path, capsys):
+    assert main(from_words(workshop, model, tmp_path / "run", "--dry-run")) == 0
+    assert capsys.readouterr().out.startswith(f"{model}: ")
+    assert not (tmp_path / "run").exists()
+
+
+def test_the_settings_file_has_the_flags_too(workshop, model, tmp_path):
+    path = tmp_path / "settings.toml"
+    path.write_text(f'[pretrain]\nfrom = "{model}"\nsteps = 2\n')
+    words = from_words(workshop, model, tmp_path / "run", "--config", str(path))
+    for flag in ("--from", "--steps"):
+        del words[words.index(flag) : words.index(flag) + 2]
+    assert main(words) == 0
+    assert read_sealed_json(tmp_path / "run" / "settings.json")["num_steps"] == 2

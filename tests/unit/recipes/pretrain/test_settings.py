@@ -1,0 +1,37 @@
+"""What follows from what of a pre-training run's settings."""
+
+import pytest
+from pydantic import ValidationError
+
+from bertkit.base.settings import parse_settings
+from bertkit.recipes.pretrain.settings import PretrainSettings
+
+
+def test_a_model_has_its_tuned_values_and_a_source_those_of_any_other_model():
+    tuned, other = PretrainSettings(), PretrainSettings(start_from="model")
+    assert (tuned.model, tuned.learning_rate, tuned.batch_size) == ("mini", 1e-3, 32)
+    assert (other.model, other.learning_rate, other.batch_size) == (None, 1e-4, 32)
+    assert PretrainSettings(model="tiny").batch_size == 16
+    assert PretrainSettings(start_from="model", learning_rate=5e-5).learning_rate == 5e-5
+
+
+@pytest.mark.parametrize(
+    "settings", [PretrainSettings(), PretrainSettings(start_from="a", from_revision="b", steps=3)]
+)
+def test_what_was_stored_can_be_read_again(settings):
+    stored = settings.model_dump(mode="json")
+    assert parse_settings(PretrainSettings, stored, "a dump") == settings
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"model": "mini", "start_from": "model"}, "one of the two"),
+        ({"model": None}, "one of the two"),
+        ({"from_revision": "main"}, "say something about --from"),
+        ({"new_heads": True}, "say something about --from"),
+    ],
+)
+def test_what_contradicts_itself_is_refused(values, message):
+    with pytest.raises(ValidationError, match=message):
+        PretrainSettings(**values)

@@ -5,6 +5,7 @@ It speaks what huggingface_hub itself asks for, too: `HEAD`, ETags, redirects of
 
 import hashlib
 import json
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -182,12 +183,21 @@ class Handler(BaseHTTPRequestHandler):
         self.send_bytes(b"", headers, status)
 
 
+class Server(ThreadingHTTPServer):
+    """Says nothing when a client leaves in the middle of an answer."""
+
+    daemon_threads = True
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
+
+
 @contextmanager
 def serve(hub: HubLookalike) -> Iterator[HubLookalike]:
     """Let it answer, on a port of its own, until the block ends."""
     handler = type("HubHandler", (Handler,), {"hub": hub})
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        server.daemon_threads = True
+    with Server(("127.0.0.1", 0), handler) as server:
         hub.endpoint = f"http://127.0.0.1:{server.server_port}"
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()

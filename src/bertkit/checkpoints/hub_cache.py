@@ -78,6 +78,8 @@ class ModelCache:
         """
         pointer, blob = self.snapshot(commit) / file.name, self._blob(file)
         with self._hold(file):
+            if self.has(commit, file):  # another process was quicker
+                return
             if _size(blob) != file.size_bytes:
                 make_folder(blob.parent)
                 self._download(file, url, bar)

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -195,6 +196,14 @@ def test_an_interrupted_file_goes_on_where_it_stopped(hub: HubLookalike) -> None
     assert (snapshot / "model.safetensors").read_bytes() == WEIGHTS
     ranges = [request.headers.get("range") for request in hub.asked("model.safetensors")]
     assert ranges == [None, None, *["bytes=50000-"] * 2, *["bytes=80000-"] * 2]
+
+
+def test_two_that_want_the_same_fetch_it_once(hub: HubLookalike) -> None:
+    with ThreadPoolExecutor(2) as pool:
+        first, second = pool.map(fetch_model, [MODEL, MODEL])
+    assert first == second
+    assert list_files(first) == WANTED
+    assert [len(hub.asked(f"{COMMIT}/{name}")) for name in ("config.json", "vocab.txt")] == [1, 1]
 
 
 def test_another_run_goes_on_where_the_last_one_stopped(hub: HubLookalike, folder: Path) -> None:

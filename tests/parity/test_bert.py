@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from torch import Tensor
+from tests.parity.agreement import SIZES, assert_close, random_batch, randomise
 from transformers import BertConfig as TheirConfig
 from transformers import BertForPreTraining as TheirModel
 from transformers import BertModel as TheirBackbone
@@ -13,25 +13,14 @@ from bertkit.models.bert.heads import BertForPreTraining
 from bertkit.nn.block import ACTIVATIONS
 from bertkit.nn.packing import PackedBatch
 
-SIZES = {
-    "vocab_size": 97,
-    "hidden_size": 48,
-    "num_hidden_layers": 3,
-    "num_attention_heads": 4,
-    "intermediate_size": 80,
-    "hidden_dropout_prob": 0.0,
-    "attention_probs_dropout_prob": 0.0,
-}
 LENGTHS = [1, 2, 3, 5, 17, 64, 128, 511, 512]
 
 
 @pytest.fixture(scope="module")
 def theirs() -> TheirModel:
     """A model whose every weight, biases and norms included, is random and not zero."""
-    torch.manual_seed(0)
     model = TheirModel(TheirConfig(**SIZES, attn_implementation="eager")).eval()
-    for parameter in model.parameters():
-        torch.nn.init.normal_(parameter, std=0.2)
+    randomise(model)
     return model
 
 
@@ -40,22 +29,6 @@ def ours(theirs: TheirModel, tmp_path_factory: pytest.TempPathFactory) -> BertFo
     folder = tmp_path_factory.mktemp("theirs")
     theirs.save_pretrained(folder)
     return BertForPreTraining.from_pretrained(folder)
-
-
-def random_batch(lengths: list[int], seed: int = 0) -> tuple[Tensor, Tensor, Tensor]:
-    generator = torch.Generator().manual_seed(seed)
-    shape = (len(lengths), max(lengths))
-    ids = torch.randint(5, SIZES["vocab_size"], shape, generator=generator)
-    mask = (torch.arange(max(lengths)) < torch.tensor(lengths)[:, None]).long()
-    cut = torch.tensor(lengths)[:, None] // 2
-    segments = (torch.arange(max(lengths)) > cut).long() * mask
-    return ids * mask, segments, mask
-
-
-def assert_close(ours: Tensor, theirs: Tensor) -> None:
-    scale = max(1.0, float(theirs.detach().abs().max()))
-    limit = 1e-9 if theirs.dtype == torch.float64 else 1e-5
-    assert float((ours - theirs).detach().abs().max()) <= limit * scale
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])

@@ -1,0 +1,40 @@
+"""Random models and batches for both sides, and how near the outputs must be."""
+
+import torch
+from torch import Tensor, nn
+
+SIZES = {
+    "vocab_size": 97,
+    "hidden_size": 48,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 4,
+    "intermediate_size": 80,
+    "hidden_dropout_prob": 0.0,
+    "attention_probs_dropout_prob": 0.0,
+}
+
+
+def randomise(model: nn.Module, standard_deviation: float = 0.2) -> None:
+    """Draw every weight, biases and norms included, so that none is zero."""
+    torch.manual_seed(0)
+    for parameter in model.parameters():
+        nn.init.normal_(parameter, std=standard_deviation)
+
+
+def random_batch(lengths: list[int], seed: int = 0) -> tuple[Tensor, Tensor, Tensor]:
+    """Ids, segments and mask of padded sequences, half of each in the second segment."""
+    generator = torch.Generator().manual_seed(seed)
+    shape = (len(lengths), max(lengths))
+    ids = torch.randint(5, SIZES["vocab_size"], shape, generator=generator)
+    mask = (torch.arange(max(lengths)) < torch.tensor(lengths)[:, None]).long()
+    cut = torch.tensor(lengths)[:, None] // 2
+    segments = (torch.arange(max(lengths)) > cut).long() * mask
+    return ids * mask, segments, mask
+
+
+def assert_close(ours: Tensor, theirs: Tensor) -> None:
+    """1e-9 of the largest value in float64, 1e-5 in float32."""
+    assert ours.shape == theirs.shape
+    scale = max(1.0, float(theirs.detach().abs().max()))
+    limit = 1e-9 if theirs.dtype == torch.float64 else 1e-5
+    assert float((ours - theirs).detach().abs().max()) <= limit * scale

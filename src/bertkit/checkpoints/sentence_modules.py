@@ -14,10 +14,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from bertkit.base.checksums import FileRecord
 from bertkit.base.errors import CheckpointError, MissingFileError, UnsafeFileError
 from bertkit.base.files import make_folder, write_json
+from bertkit.base.members import find_member, has_member
 from bertkit.base.settings import describe_validation
 from bertkit.checkpoints.checkpoint import LazyTensor
 from bertkit.checkpoints.huggingface import CONFIG_FILE, WEIGHTS, WEIGHTS_FILE, read_config
-from bertkit.checkpoints.members import find_member, has_member
 from bertkit.checkpoints.safetensors_file import write_safetensors
 from bertkit.checkpoints.transfer import is_finite
 
@@ -117,7 +117,9 @@ def parse_config(kind: type[Config], content: Any, path: Path) -> Config:
         return kind.model_validate(content)
     except ValidationError as error:
         wrong = describe_validation(error)[:MAX_MESSAGE_CHARS]
-        raise CheckpointError(f"{path} says what bertkit doesn't read: {wrong}") from None
+        # Keys are the file's own words, and may hold what steers a terminal.
+        shown = "".join(char if char.isprintable() else ascii(char)[1:-1] for char in wrong)
+        raise CheckpointError(f"{path} says what bertkit doesn't read: {shown}") from None
 
 
 class _Ends(ForeignConfig):

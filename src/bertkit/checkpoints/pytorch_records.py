@@ -14,6 +14,7 @@ import torch
 from bertkit.base.errors import CheckpointError, DamagedFileError, UnsafeFileError
 from bertkit.checkpoints.pickle_machine import Builder, Name, set_items
 
+MAX_TENSORS = 10_000  # BERT-Large has 400
 MAX_DIMENSIONS = 8  # BERT's tensors have at most two
 MAX_EMPTY_ELEMENTS = 1 << 40  # of a tensor with a size of 0, were that a 1
 
@@ -190,6 +191,8 @@ def check_state_dict(value: Any) -> dict[str, TensorRecord]:
             f"holds a {type(value).__name__}; expected a dict of tensors, as"
             " torch.save(model.state_dict(), …) writes"
         )
+    if len(value) > MAX_TENSORS:
+        raise UnsafeFileError(f"has {len(value):,} tensors; no model needs over {MAX_TENSORS:,}")
     for name, tensor in value.items():
         if type(tensor) is not TensorRecord:
             raise CheckpointError(

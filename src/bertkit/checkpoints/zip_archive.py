@@ -28,8 +28,8 @@ EXTRA = struct.Struct("<2H")
 ZIP64_EXTRA = 1
 IN_ZIP64 = (0xFFFF, 0xFFFFFFFF)  # the real number stands in a wider field
 
-MAX_ENTRIES = 100_000  # the largest published checkpoints have a few thousand tensors
-MAX_DIRECTORY_BYTES = 16 << 20  # 100,000 names of 120 characters
+MAX_ENTRIES = 10_000  # BERT-Large has 400 tensors
+MAX_DIRECTORY_BYTES = 4 << 20  # as many names of 350 characters
 
 ENCRYPTED = 1
 STORED = 0

@@ -35,7 +35,7 @@ from bertkit.base.errors import (
     MissingFileError,
     UnsafeFileError,
 )
-from bertkit.checkpoints import pytorch_file
+from bertkit.checkpoints import pytorch_file, pytorch_records
 from bertkit.checkpoints.pytorch_file import open_pytorch
 from bertkit.checkpoints.pytorch_records import DTYPES
 
@@ -293,6 +293,13 @@ def test_tensors_together_take_no_more_than_their_storages(path):
         read(path, archive(state(halves | {"d": tensor(offset=3, size=[1])})))
 
 
+def test_tensors_are_no_more_than_a_model_has(path, monkeypatch):
+    monkeypatch.setattr(pytorch_records, "MAX_TENSORS", 1)
+    assert len(read(path, archive(state({"a": tensor()})))) == 1
+    with pytest.raises(UnsafeFileError, match=r"has 2 tensors; no model needs over 1$"):
+        read(path, archive(state({"a": tensor(), "b": tensor()})))
+
+
 def test_a_storage_named_twice_is_the_same(path):
     other = {"a": tensor(), "b": tensor(storage(kind="torch.IntStorage"))}
     with pytest.raises(DamagedFileError, match="the storage '0' twice, and differently"):
@@ -336,7 +343,7 @@ SMALL = {
 
 
 @FORMS
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(data=st.data())
 def test_an_altered_file_is_refused_or_read(is_archive, data, tmp_path_factory):
     content = bytearray(SMALL[is_archive])

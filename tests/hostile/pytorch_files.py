@@ -1,0 +1,896 @@
+"""`pytorch_model.bin` that is broken or hostile, each in an otherwise whole folder."""
+
+import io
+import struct
+import tarfile
+import zipfile
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+from itertools import cycle
+
+import torch
+from tests.hostile.case import Case
+from tests.hostile.whole import WEIGHTS, WORDS, folder_with, tensors, weights_file
+from tests.pickles import (
+    PROTO,
+    STOP,
+    archive,
+    call,
+    group,
+    integer,
+    mapping,
+    name,
+    old_text,
+    pack,
+    state,
+    storage,
+    stream,
+    tensor,
+    text,
+)
+
+from bertkit.base.errors import BertkitError, CheckpointError, DamagedFileError, UnsafeFileError
+
+FILE = "pytorch_model.bin"
+BIAS = "bert.pooler.dense.bias"
+HUGE = 1 << 62
+
+
+def cases() -> Iterator[Case]:
+    """All of them."""
+    for part in (
+        _calls,
+        _hidden_calls,
+        _other_operations,
+        _misused_names,
+        _bombs,
+        _broken_pickles,
+        _places,
+        _types,
+        _storages,
+        _meanings,
+        _archives,
+        _directories,
+        _streams,
+        _strangers,
+        _alterations,
+        _accepted,
+    ):
+        yield from part()
+
+
+def _make(
+    defect: str, contents: Iterable[bytes], error: type[BertkitError] | None, match: str = ""
+) -> Iterator[Case]:
+    for number, content in enumerate(contents):
+        files = folder_with({WEIGHTS: None, FILE: content})
+        yield Case(f"PyTorch: {defect}", number, files, error, match)
+
+
+def _in_turn(pickles: Iterable[bytes]) -> Iterator[bytes]:
+    """Each pickle in one of the two forms of the file, in turn."""
+    for content, write in zip(pickles, cycle((archive, stream)), strict=False):
+        yield write(content)
+
+
+@cache
+def _items() -> Mapping[str, bytes]:
+    """The whole model as a pickle has it; the storages are `_data`."""
+    return {
+        key: tensor(
+            storage(str(number), num_elements=value.numel()),
+            size=value.shape,
+            stride=value.stride(),
+        )
+        for number, (key, value) in enumerate(tensors().items())
+    }
+
+
+@cache
+def _data() -> Mapping[str, bytes]:
+    return {str(number): value.numpy().tobytes() for number, value in enumerate(tensors().values())}
+
+
+def _streamed(content: bytes) -> bytes:
+    """A pickle of the whole model, in the older form."""
+    storages = [(key, len(data) // 4, data) for key, data in _data().items()]
+    return stream(content, storages)
+
+
+def _saved(content: object, **options: bool) -> bytes:
+    written = io.BytesIO()
+    torch.save(content, written, **options)
+    return written.getvalue()
+
+
+def _calls() -> Iterator[Case]:
+    wanted = [
+        ("os.system", "touch canary"),
+        ("posix.system", "touch canary"),
+        ("nt.system", "touch canary"),
+        ("subprocess.Popen", "touch canary"),
+        ("subprocess.check_output", "touch canary"),
+        ("builtins.eval", "open('canary', 'w')"),
+        ("builtins.exec", "open('canary', 'w')"),
+        ("__builtin__.eval", "open('canary', 'w')"),
+        ("builtins.open", "canary"),
+        ("builtins.__import__", "antigravity"),
+        ("importlib.import_module", "antigravity"),
+        ("pickle.loads", "cos\nsystem\n"),
+        ("torch.load", "pytorch_model.bin"),
+        ("torch.hub.load", "somebody/something"),
+        ("torch.jit.load", "pytorch_model.bin"),
+        ("torch._C._jit_pass_inline", "x"),
+        ("runpy.run_path", "canary.py"),
+        ("shutil.rmtree", "canary"),
+        ("webbrowser.open", "http://127.0.0.1/"),
+        ("pty.spawn", "touch canary"),
+    ]
+    plain = [PROTO + call(dotted, text(argument)) + STOP for dotted, argument in wanted]
+    yield from _make(
+        "a call", map(archive, plain), UnsafeFileError, r"asks to call [\w.]+, .*not called"
+    )
+    yield from _make(
+        "a call in the older form", map(stream, plain), UnsafeFileError, "asks to call"
+    )
+    stacked = [
+        b"\x80\x04"
+        + b"".join(b"\x8c" + bytes([len(part)]) + part.encode() for part in parts)
+        + b"\x93"
+        + group(text("touch canary"))
+        + b"R."
+        for parts in [dotted.rsplit(".", 1) for dotted, _ in wanted[:6]]
+        + [
+            ("torch", "_utils._rebuild_tensor_v2.__globals__"),
+            ("collections", "OrderedDict.__init__"),
+            ("collections.OrderedDict", "__reduce__"),
+            ("torch._utils", "os.system"),
+        ]
+    ]
+    yield from _make("a call by stacked names", _in_turn(stacked), UnsafeFileError, "asks to call")
+    attribute = call("builtins.getattr", name("os.path"), text("system"))
+    chains = [
+        PROTO + call("builtins.getattr", text(""), text("join")) + STOP,
+        PROTO + attribute + group(text("touch canary")) + b"R" + STOP,
+        PROTO + call("operator.attrgetter", text("__class__")) + group(text("")) + b"R" + STOP,
+        PROTO + call("functools.partial", name("os.system"), text("touch canary")) + b")R" + STOP,
+        PROTO + call("builtins.map", name("os.system"), b"]") + STOP,
+    ]
+    yield from _make("a chain of attributes", _in_turn(chains), UnsafeFileError, "asks to call")
+
+
+def _hidden_calls() -> Iterator[Case]:
+    evil = call("os.system", text("touch canary"))
+    whole = mapping(*((text(key), value) for key, value in _items().items()))
+    programs = [
+        whole + b"(" + text("zzz") + evil + b"u",
+        whole + evil + b"0",
+        whole + mapping((text("_metadata"), evil)) + b"b",
+        evil + b"0" + whole,
+        whole + evil + b"b",
+        b"(" + whole + evil + b"t",
+        whole + b"q\x00" + evil + b"h\x00",
+        whole + evil + text("value") + b"s",
+    ]
+    contents = [PROTO + program + STOP for program in programs]
+    yield from _make(
+        "a call behind a whole model",
+        [write(content) for content in contents for write in (_whole_archive, _streamed)],
+        UnsafeFileError,
+        r"asks to call os\.system",
+    )
+    places = [tensor(evil), tensor(storage().replace(text("cpu"), evil)), evil + b"Q"]
+    yield from _make(
+        "a call in place of a storage",
+        _in_turn(state({BIAS: value}) for value in places),
+        UnsafeFileError,
+        r"asks to call os\.system",
+    )
+    pickle = PROTO + evil + STOP
+    start = stream(b"", [])
+    first, second, third = (start.index(PROTO, place) for place in (0, 2, 18))
+    yield from _make(
+        "a call in another pickle of the stream",
+        [
+            pickle,
+            start[:second] + pickle,
+            start[:third] + pickle,
+            stream(state({}) + pickle, []),
+            start[:first] + pickle + start,
+        ],
+        UnsafeFileError,
+        r"asks to call os\.system",
+    )
+
+
+def _whole_archive(content: bytes) -> bytes:
+    return archive(content, _data())
+
+
+def _other_operations() -> Iterator[Case]:
+    programs = [
+        b"(ios\nsystem\n",  # INST
+        b"(" + text("touch canary") + b"o",  # OBJ
+        b"}" + group() + b"\x81",  # NEWOBJ
+        b"}" + group() + b"}\x92",  # NEWOBJ_EX
+        b"\x82\x01",  # EXT1
+        b"\x83\x01\x00",  # EXT2
+        b"\x84\x01\x00\x00\x00",  # EXT4
+        b"P1\n",  # PERSID
+        b"\x97",  # NEXT_BUFFER
+        b"\x98",  # READONLY_BUFFER
+        b"\x96" + struct.pack("<Q", HUGE),  # BYTEARRAY8
+        b"\x8e" + struct.pack("<Q", HUGE),  # BINBYTES8
+        b"\x8d" + struct.pack("<Q", HUGE),  # BINUNICODE8
+        b"B" + struct.pack("<I", 1 << 31),  # BINBYTES
+        b"\x8b" + struct.pack("<i", 1 << 30),  # LONG4
+        b"\x8f",  # EMPTY_SET
+        b"I1\n",  # INT
+        b"L1L\n",  # LONG
+        b"V1\n",  # UNICODE
+        b"\xff",
+    ]
+    yield from _make(
+        "an operation that no weights need",
+        (archive(PROTO + program + STOP) for program in programs),
+        UnsafeFileError,
+        "has the pickle operation",
+    )
+
+
+def _misused_names() -> Iterator[Case]:
+    rebuild = "torch._utils._rebuild_tensor_v2"
+    values = [
+        call("torch.FloatStorage", integer(1 << 40)),
+        call("collections.OrderedDict", integer(1 << 40)),
+        call("collections.OrderedDict", text("ab")),
+        call("collections.OrderedDict", b"](Ne"),
+        call(rebuild),
+        call(rebuild, text("0")),
+        call(rebuild, storage(), text("0"), group(), group(), b"\x89", b"}"),
+        call(rebuild, storage(), integer(0), b"]", b"]", b"\x89", b"}"),
+        call(rebuild, storage(), integer(0), group(text("4")), group(text("1")), b"\x89", b"}"),
+        call(rebuild, storage(), integer(0), group(), group(), b"\x89", b"N"),
+        call("torch._utils._rebuild_parameter", text("a"), b"\x88", b"}"),
+        name(rebuild) + b"]R",
+        b"})R",
+        name(rebuild) + b"}b",
+        b"}" + text("a") + b"b",
+        name("torch.FloatStorage") + text("a") + b"Ns",
+        b"]" + text("a") + b"Ns",
+        b"}Na",
+    ]
+    yield from _make(
+        "an allowed name used for something else",
+        (archive(state({BIAS: value})) for value in values),
+        UnsafeFileError,
+        r"asks to (call|set|append)",
+    )
+
+
+def _bombs() -> Iterator[Case]:
+    opened = b"}(" + text("a")
+    yield from _make(
+        "a bomb of memorised values",
+        _in_turn([PROTO + b"N" + b"\x94" * 50_001 + STOP, PROTO + b"]" + b"\x94" * 200_000]),
+        UnsafeFileError,
+        "keeps over 50,000 values",
+    )
+    yield from _make(
+        "deep nesting",
+        _in_turn(
+            [
+                PROTO + b"(" * 101,
+                PROTO + b"(" * 100_000,
+                PROTO + b"](" * 101,
+                PROTO + opened * 101,
+                PROTO + b"](" * 100 + b"(" + b"e" * 100 + STOP,
+            ]
+        ),
+        UnsafeFileError,
+        "nested over 100 deep",
+    )
+    yield from _make(
+        "deep nesting without marks",
+        _in_turn([PROTO + start + b"\x85" * 249_000 + STOP for start in (b"N", b"]", b"}")]),
+        CheckpointError,
+        "holds a tuple; expected a dict of tensors",
+    )
+    yield from _make(
+        "too many operations",
+        _in_turn([PROTO + b"N" + b"\x85" * 250_001, PROTO + b"}" + b"}b" * 200_000]),
+        UnsafeFileError,
+        "a pickle of over 250,000 operations",
+    )
+    yield from _make(
+        "too many values under way",
+        _in_turn(
+            [PROTO + b"N" * 10_001, PROTO + b"}" * 100_000, PROTO + b"Nq\x00" + b"h\x00" * 10_000]
+        ),
+        UnsafeFileError,
+        "over 10,000 values under way",
+    )
+    doubled = b")" + b"".join(b"q%ch%c\x86" % (index, index) for index in range(200))
+    yield from _make(
+        "references that double",
+        [
+            *_in_turn([PROTO + doubled + STOP, state({"a": doubled})]),
+            *_in_turn([PROTO + mapping((doubled, b"N")) + STOP]),
+        ],
+        CheckpointError,
+        "holds a (tuple|list)|key of type tuple",
+    )
+    yield from _make(
+        "long integers",
+        _in_turn([PROTO + b"\x8a" + bytes([size]) + b"\x7f" * size for size in (17, 100, 255)]),
+        UnsafeFileError,
+        "has an integer of .* bytes; no weights need over 16",
+    )
+    same = [text(f"t{number}") + b"h\x00" for number in range(10_000)]
+    groups = (b"(" + b"".join(same[start : start + 4000]) + b"u" for start in (0, 4000, 8000))
+    yield from _make(
+        "too many tensors",
+        _in_turn([state({"a": tensor() + b"q\x00"})[:-1] + b"".join(groups) + STOP]),
+        UnsafeFileError,
+        "has 10,001 tensors; no model needs over 10,000",
+    )
+
+
+def _broken_pickles() -> Iterator[Case]:
+    programs = [
+        b"",
+        b"N",
+        STOP,
+        b"(" + STOP,
+        b"h\x00" + STOP,
+        b"j\xff\xff\xff\x7f" + STOP,
+        b"t" + STOP,
+        b"}(" + text("a") + b"u" + STOP,
+        b"NN\x93" + STOP,
+        b"cos\nsystem",
+        b"c" + b"a" * 1000 + b"\nb\n" + STOP,
+        b"X" + struct.pack("<I", (1 << 32) - 1) + b"a" + STOP,
+        b"T" + struct.pack("<I", 1 << 31) + b"a" + STOP,
+        b"X\x01\x00\x00\x00\xff" + STOP,
+        b"U\x01\xff" + STOP,
+        b"\x95" + struct.pack("<Q", HUGE) + b"N" + STOP,
+        b"Q" + STOP,
+        b"R" + STOP,
+    ]
+    yield from _make(
+        "a pickle that isn't whole",
+        (archive(PROTO + program) for program in programs),
+        DamagedFileError,
+        "has a (pickle|string)|has no name",
+    )
+    yield from _make(
+        "a pickle of another protocol",
+        (
+            archive(start + b"N.")
+            for start in (b"", b"\x80\x00", b"\x80\x01", b"\x80\x05", b"\x80\xff")
+        ),
+        DamagedFileError,
+        "has no pickle of protocol 2 to 4",
+    )
+    twice = mapping((text(BIAS), tensor()), (text(BIAS), tensor()))
+    ordered = b"](](" + text("a\x1b[2J") + b"Ne](" + text("a\x1b[2J") + b"Nee"
+    yield from _make(
+        "a key twice in a dict",
+        _in_turn(
+            [
+                PROTO + twice + STOP,
+                PROTO + mapping((text(BIAS), tensor())) + text(BIAS) + tensor() + b"s" + STOP,
+                PROTO + call("collections.OrderedDict", ordered) + STOP,
+            ]
+        ),
+        DamagedFileError,
+        r"has the key '[\w.\\\[]+' twice",
+    )
+
+
+def _places() -> Iterator[Case]:
+    kinds: dict[str, tuple[str, list[bytes]]] = {
+        "a giant of stride 0": (
+            r"wants [\d,]+ elements for 'bert\.pooler\.dense\.bias'",
+            [
+                tensor(size=size, stride=[0] * len(size))
+                for size in (
+                    [1 << 28],
+                    [1 << 30],
+                    [1 << 40],
+                    [HUGE],
+                    [5],
+                    [1 << 15] * 2,
+                    [HUGE] * 8,
+                )
+            ],
+        ),
+        "a negative offset, size or stride": (
+            "has a negative offset, size or stride",
+            [
+                tensor(offset=-1),
+                tensor(offset=-HUGE),
+                tensor(offset=3, stride=[-1]),
+                tensor(size=[-1]),
+                tensor(size=[-2, -2], stride=[1, 1]),
+                tensor(size=[-HUGE]),
+                tensor(offset=1, size=[2], stride=[-1]),
+            ],
+        ),
+        "a tensor that reaches out of its storage": (
+            r"that reach to number [\d,]+ of a storage of 4",
+            [
+                tensor(offset=1),
+                tensor(size=[5]),
+                tensor(size=[2], stride=[4]),
+                tensor(size=[2, 2], stride=[3, 1]),
+                tensor(size=[2], stride=[HUGE]),
+                tensor(offset=HUGE, size=[1]),
+                tensor(offset=(1 << 64) - 1, size=[1]),
+                tensor(offset=5, size=[0]),
+            ],
+        ),
+        "sizes and strides that don't fit": (
+            r"has a tensor with \d+ sizes and \d+ strides|empty tensor with sizes beyond use",
+            [
+                tensor(size=[1], stride=[]),
+                tensor(size=[], stride=[1]),
+                tensor(size=[1] * 9, stride=[1] * 9),
+                tensor(size=[1] * 2000, stride=[1] * 2000),
+                tensor(size=[0, HUGE], stride=[1, 1]),
+                tensor(size=[0, 1 << 31, 1 << 31, 1 << 31], stride=[1] * 4),
+            ],
+        ),
+    }
+    for defect, (match, values) in kinds.items():
+        pickles = (state({BIAS: value}) for value in values)
+        yield from _make(defect, _in_turn(pickles), UnsafeFileError, match)
+    big = storage(num_elements=1000)
+    shared = [
+        state({str(number): tensor(big, offset=number, size=[900]) for number in range(count)})
+        for count in (2, 10, 50)
+    ]
+    square = [tensor(big, offset=number, size=[30, 30], stride=[1, 1]) for number in range(9)]
+    shared.append(state({str(number): value for number, value in enumerate(square)}))
+    yield from _make(
+        "views over what their storages have",
+        (archive(content, {"0": bytes(4000)}) for content in shared),
+        UnsafeFileError,
+        "bytes that view the same 4,000 bytes",
+    )
+
+
+def _types() -> Iterator[Case]:
+    kinds = [
+        "torch.ComplexFloatStorage",
+        "torch.QInt8Storage",
+        "torch.UntypedStorage",
+        "torch.storage.UntypedStorage",
+        "torch.storage.TypedStorage",
+        "torch.cuda.FloatStorage",
+        "torch.ObjectStorage",
+        "torch.float32",
+        "numpy.dtype",
+        "torch._utils._rebuild_qtensor",
+    ]
+    yield from _make(
+        "elements of an unknown type",
+        _in_turn(state({BIAS: tensor(storage(kind=kind))}) for kind in kinds),
+        UnsafeFileError,
+        "asks to call (torch|numpy)[\\w.]+, which no weights need",
+    )
+    yield from _make(
+        "a storage that is none",
+        _in_turn(
+            state({BIAS: tensor(value)})
+            for value in (
+                storage(kind="collections.OrderedDict"),
+                storage(num_elements=-1),
+                storage().replace(b"storage", b"modules"),
+                storage()[:-2] + group(text("1"), integer(0), integer(1)) + b"tQ",
+                text("0") + b"Q",
+                group() + b"Q",
+                b"NQ",
+                storage().replace(integer(4), text("4")),
+            )
+        ),
+        UnsafeFileError,
+        "asks for",
+    )
+    twice = [
+        {"a": tensor(), "b": tensor(storage(kind="torch.IntStorage"))},
+        {"a": tensor(), "b": tensor(storage(num_elements=5))},
+        {"a": tensor(storage(num_elements=HUGE)), "b": tensor()},
+    ]
+    yield from _make(
+        "a storage described twice", _in_turn(map(state, twice)), DamagedFileError, "differently"
+    )
+
+
+def _storages() -> Iterator[Case]:
+    content = state({BIAS: tensor()})
+    yield from _make(
+        "a storage of another length",
+        (archive(content, {"0": bytes(size)}) for size in (0, 1, 12, 15, 17, 20, 1 << 20)),
+        DamagedFileError,
+        "should have 16 bytes in 'data/0', which has",
+    )
+    yield from _make(
+        "a storage said to be larger than the file",
+        (
+            archive(state({BIAS: tensor(storage(num_elements=count), size=[count])}))
+            for count in (5, 1 << 28, 1 << 40, HUGE, (1 << 64) + 4)
+        ),
+        DamagedFileError,
+        r"should have [\d,]+ bytes in 'data/0', which has 16",
+    )
+    keys = ["1", "", "../0", "0/", "data.pkl", "\n", "a" * 100_000]
+    yield from _make(
+        "a storage that isn't there",
+        (archive(state({BIAS: tensor(storage(key))})) for key in keys),
+        DamagedFileError,
+        "which isn't there",
+    )
+
+
+def _meanings() -> Iterator[Case]:
+    one = tensor()
+    values: dict[str, tuple[str, list[bytes]]] = {
+        "keys that aren't strings": (
+            "a key of type",
+            [
+                mapping((key, one))
+                for key in (integer(1), b"N", b"\x88", group(), b"G" + bytes(8), one)
+            ],
+        ),
+        "values that aren't tensors": (
+            "holds a .* under .*; expected tensors only",
+            [
+                mapping((text("state_dict"), mapping((text(BIAS), one)))),
+                mapping((text("epoch"), integer(3)), (text(BIAS), one)),
+                mapping((text("rate"), b"G" + bytes(8))),
+                mapping((text("a"), b"N")),
+                mapping((text("a"), text("b"))),
+                mapping((text("a"), b"]")),
+                mapping((text("a\x1b[2J"), storage())),
+                mapping((text("a"), name("torch.FloatStorage"))),
+            ],
+        ),
+        "no dict at all": (
+            "expected a dict of tensors",
+            [one, storage(), b"]", group(one), b"N", text("weights"), name("torch.FloatStorage")],
+        ),
+    }
+    for defect, (match, contents) in values.items():
+        pickles = (PROTO + content + STOP for content in contents)
+        yield from _make(defect, _in_turn(pickles), CheckpointError, match)
+    yield from _make(
+        "a whole module",
+        (
+            _saved(torch.nn.Linear(2, 2), _use_new_zipfile_serialization=new)
+            for new in (True, False)
+        ),
+        UnsafeFileError,
+        r"asks to call torch\.nn\.modules\.linear\.Linear",
+    )
+
+
+def _archives() -> Iterator[Case]:
+    whole = state(_items())
+    members = {"model/data.pkl": whole, "model/version": b"3"}
+    members |= {f"model/data/{key}": data for key, data in _data().items()}
+    bomb = {"model/data.pkl": state({BIAS: tensor()}), "model/data/0": bytes(200 << 20)}
+    kinds = (zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA)
+    yield from _make(
+        "compressed entries",
+        [*(pack(members, kind) for kind in kinds), pack(bomb, zipfile.ZIP_DEFLATED)],
+        UnsafeFileError,
+        "has a compressed entry",
+    )
+    one = pack({"model/data.pkl": whole, "model/data/0": bytes(99), "model/data/1": bytes(99)})
+    yield from _make(
+        "two entries of one name",
+        [
+            one.replace(b"model/data/1", b"model/data/0"),
+            pack({**members, "model/data.pkk": b"x"}).replace(b"data.pkk", b"data.pkl"),
+        ],
+        UnsafeFileError,
+        "has two entries with the name 'model/data",
+    )
+    yield from _make(
+        "entries that overlap",
+        (_overlapping(count) for count in (2, 3, 100, 5000)),
+        UnsafeFileError,
+        "has entries that overlap",
+    )
+    yield from _make(
+        "versions and byte orders",
+        (
+            archive(whole, _data(), version=value)
+            for value in (b"", b"0", b"11", b"-1", b"3.0", b"x", b"9" * 16)
+        ),
+        DamagedFileError,
+        "is of version",
+    )
+    yield from _make(
+        "numbers of another byte order",
+        (archive(whole, _data(), byteorder=value) for value in (b"big", b"", b"LITTLE", b"\x00")),
+        CheckpointError,
+        "has numbers in byte order",
+    )
+    long = {key: bytes(size) for size in (17, 1 << 20) for key in ("version", "byteorder")}
+    yield from _make(
+        "more bytes than the member needs",
+        (archive(whole, _data(), **{key: value}) for key, value in long.items()),
+        UnsafeFileError,
+        "no weights need over",
+    )
+    yield from _make(
+        "an archive without one data.pkl",
+        [
+            pack({"data.pkl": whole}),
+            pack({"a/b/data.pkl": whole}),
+            pack({"a/data.pkl": whole, "b/data.pkl": whole}),
+            pack({"model/data.PKL": whole}),
+            pack({"word/document.xml": b"<xml/>"}),
+        ],
+        DamagedFileError,
+        r"is a zip archive without one data\.pkl",
+    )
+    yield from _make(
+        "a TorchScript program",
+        [
+            archive(whole, _data(), **{key: b"x"})
+            for key in ("constants.pkl", "code/__torch__.py", "code/a/b.py.debug_pkl")
+        ],
+        UnsafeFileError,
+        "is a TorchScript program",
+    )
+
+
+def _overlapping(count: int) -> bytes:
+    """Entries one in another: each holds the headers and bytes of all behind it."""
+    data = bytearray(pack({f"model/{number}": b"x" for number in range(count)}))
+    directory = data.index(b"PK\x01\x02")
+    place = directory
+    while data[place : place + 4] == b"PK\x01\x02":
+        name_bytes = struct.unpack_from("<H", data, place + 28)[0]
+        header = struct.unpack_from("<L", data, place + 42)[0]
+        size = directory - header - 30 - name_bytes
+        struct.pack_into("<2L", data, place + 20, size, size)
+        place += 46 + name_bytes
+    return bytes(data)
+
+
+def _directories() -> Iterator[Case]:
+    whole = archive(state(_items()), _data())
+    modern = _saved(dict(tensors()))
+    end, modern_end = len(whole) - 22, len(modern) - 22
+    directory = whole.index(b"PK\x01\x02")
+    patches = [
+        (whole, end + 8, "<2H", (9999, 9999)),
+        (whole, end + 8, "<2H", (1, 1)),
+        (whole, end + 8, "<2H", (0, 0)),
+        (whole, end + 12, "<L", (1 << 31,)),
+        (whole, end + 16, "<L", (0,)),
+        (whole, end + 4, "<H", (1,)),
+        (whole, end + 20, "<H", (100,)),
+        (whole, directory, "<H", (0,)),
+        (whole, directory + 28, "<H", (0xFFFF,)),
+        (whole, directory + 20, "<2L", (1 << 30, 1 << 30)),
+        (whole, directory + 20, "<2L", (0xFFFFFFFF, 0xFFFFFFFF)),
+        (whole, directory + 42, "<L", (1 << 30,)),
+        (whole, directory + 42, "<L", (7,)),
+        (whole, directory + 8, "<H", (1,)),
+        (whole, 30, "<H", (0,)),
+        (modern, modern_end - 20 + 8, "<Q", (HUGE,)),
+        (modern, modern_end - 76 + 4, "<Q", (HUGE,)),
+        (modern, modern_end - 76 + 24, "<2Q", (HUGE, HUGE)),
+        (modern, modern_end - 76 + 40, "<Q", (HUGE,)),
+        (modern, modern_end - 76 + 48, "<Q", (HUGE,)),
+    ]
+    contents = []
+    for data, place, form, values in patches:
+        changed = bytearray(data)
+        struct.pack_into(form, changed, place, *values)
+        contents.append(bytes(changed))
+    yield from _make(
+        "a directory that lies",
+        contents,
+        DamagedFileError,
+        "directory|entry|zip64|tells its size|part of a zip|entries, and more",
+    )
+    many = {f"model/data/{number}": b"" for number in range(10_001)}
+    yield from _make(
+        "more entries than any model",
+        [pack(many), pack({"model/data.pkl": state({}), **many})],
+        UnsafeFileError,
+        r"entries listed in [\d,]+ bytes; no weights need more",
+    )
+
+
+def _streams() -> Iterator[Case]:
+    content = state({BIAS: tensor()})
+    data = bytes(16)
+    yield from _make(
+        "a list of storages that lies",
+        [
+            stream(content, []),
+            stream(content, keys=["0", "0"]),
+            stream(content, keys=["1"]),
+            stream(content, keys=["0", "1"]),
+            stream(state({})),
+            stream(content, keys="0"),
+            stream(content, keys=[0]),
+            stream(content, keys={"0": "0"}),
+            stream(content, keys=[["0"]]),
+        ],
+        DamagedFileError,
+        "list",
+    )
+    yield from _make(
+        "a number of elements that lies",
+        [
+            stream(content, [("0", count, data)])
+            for count in (0, 3, 5, -4, 1 << 40, HUGE, -(1 << 63))
+        ],
+        DamagedFileError,
+        "should have 4 elements of storage '0'",
+    )
+    counts = (5, 1 << 28, 1 << 40, (1 << 63) - 1)
+    large = [
+        stream(
+            state({BIAS: tensor(storage(num_elements=count), size=[count])}), [("0", count, data)]
+        )
+        for count in counts
+    ]
+    yield from _make(
+        "a stream shorter than its storages", large, DamagedFileError, "should have .* elements"
+    )
+    yield from _make(
+        "bytes behind the end",
+        [stream(content) + more for more in (b"\x00", b"PK\x05\x06", bytes(1 << 20))],
+        DamagedFileError,
+        "bytes behind its last storage",
+    )
+    yield from _make(
+        "a stream of another protocol or magic number",
+        [
+            *(stream(content, protocol=value) for value in (0, 1000, 1002, "1001", [1001])),
+            *(stream(content, magic=value) for value in (0, "torch", [1], None, -1)),
+        ],
+        DamagedFileError,
+        "isn't of protocol 1001|torch.save didn't write it",
+    )
+    yield from _make(
+        "a stream of a big-endian machine",
+        [
+            stream(content, system=value)
+            for value in ({"little_endian": False}, {}, {"little_endian": 1}, [], "little")
+        ],
+        CheckpointError,
+        "wasn't written on a little-endian machine",
+    )
+
+
+def _strangers() -> Iterator[Case]:
+    written = io.BytesIO()
+    with tarfile.open(fileobj=written, mode="w:", format=tarfile.PAX_FORMAT) as file:
+        file.addfile(tarfile.TarInfo("storages"), io.BytesIO())
+    tar = written.getvalue()
+    yield from _make("the tar form", [tar], CheckpointError, "tar form of torch before")
+    yield from _make(
+        "another kind of file",
+        [
+            b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 440473133\n",
+            b"<!DOCTYPE html><html></html>",
+            b"<html>404</html>",
+            b'{"error": "Repository not found"}',
+            weights_file(),
+            b"\x89HDF\r\n\x1a\n" + bytes(100),
+            b"\x1f\x8b\x08" + bytes(100),
+            b"Entry not found",
+            bytes(1000),
+            b"\xff" * 1000,
+            b"P",
+        ],
+        DamagedFileError,
+        "isn't what torch.save writes|is a safetensors file",
+    )
+    yield from _make("an empty file", [b""], DamagedFileError, "is empty")
+
+
+def _alterations() -> Iterator[Case]:
+    modern = _saved(dict(tensors()))
+    old = _saved(dict(tensors()), _use_new_zipfile_serialization=False)
+    parts = [1, 3, 4, 100, *(len(modern) * part // 16 for part in range(1, 16)), len(modern) - 1]
+    yield from _make(
+        "an archive cut short",
+        (modern[:end] for end in parts),
+        DamagedFileError,
+        "no end of a zip archive|isn't what torch.save writes",
+    )
+    parts = [1, 2, 10, 16, 100, *(len(old) * part // 15 for part in range(1, 15)), len(old) - 1]
+    yield from _make(
+        "a stream cut short",
+        (old[:end] for end in parts),
+        DamagedFileError,
+        "wants .* bytes at byte|should have .* elements",
+    )
+    start = modern.index(b"\x80\x02")
+    places = [start + 7 * number for number in range(20)]
+    yield from _make(
+        "a bit of the pickle in an archive",
+        (_flip(modern, place, 1 << place % 8) for place in places),
+        DamagedFileError,
+        r"was altered in data\.pkl \(its CRC-32 differs\)",
+    )
+    yield from _make(
+        "a bit of the beginning of a stream",
+        (_flip(old, place, 0x40) for place in (0, 1, *range(4, 14), 15, 16, 18, 21)),
+        DamagedFileError,
+        "torch.save|protocol",
+    )
+
+
+def _flip(data: bytes, place: int, mask: int) -> bytes:
+    changed = bytearray(data)
+    changed[place] ^= mask
+    return bytes(changed)
+
+
+def _accepted() -> Iterator[Case]:
+    weights = dict(tensors())
+    whole = archive(state(_items()), _data())
+    first = next(iter(weights.values())).numpy().tobytes()
+    modern = _saved(weights)
+    places = [modern.index(first) + 4 * number for number in range(10)]
+    yield from _make(
+        "a bit of a tensor, whose checksum isn't looked at",
+        (_flip(modern, place, 1) for place in places),
+        None,
+    )
+    entries = {f"model/data/{key}": data for key, data in _data().items()}
+    entries |= {"model/data.pkl": state(_items()), "model/version": b"3"}
+    strange = ["../../canary", "/etc/passwd", "C:\\canary", "model/../canary", "canary", "model/"]
+    yield from _make(
+        "entries that would leave the folder, were they unpacked",
+        (pack({**entries, path: b"x"}) for path in strange),
+        None,
+    )
+    parts = [
+        b"r" + struct.pack("<I", (1 << 32) - 1),
+        b"\x94" * 40_000,
+        b"}b" * 100_000,
+        mapping((text("_metadata"), text("x" * 1_000_000))) + b"b",
+    ]
+    yield from _make(
+        "waste within the limits",
+        (archive(state(_items())[:-1] + part + STOP, _data()) for part in parts),
+        None,
+    )
+    tied = {**weights, "cls.predictions.decoder.weight": weights[WORDS]}
+    expanded = {**weights, "bert.embeddings.position_ids": torch.arange(16).expand(1, -1)}
+    aside = {
+        key: value.t().contiguous().t() if value.dim() == 2 else value
+        for key, value in weights.items()
+    }
+    torch.serialization.set_crc32_options(False)
+    without_checksums = _saved(weights)
+    torch.serialization.set_crc32_options(True)
+    forms = [_saved(weights, _use_new_zipfile_serialization=False), _streamed(state(_items()))]
+    ordered = b"](" + b"".join(
+        b"](" + old_text(key) + value + b"e" for key, value in _items().items()
+    )
+    yield from _make(
+        "what is unusual and whole",
+        [
+            whole,
+            *forms,
+            *(_saved(content) for content in (tied, expanded, aside)),
+            *(_saved(content, _use_new_zipfile_serialization=False) for content in (tied, aside)),
+            without_checksums,
+            archive(PROTO + call("collections.OrderedDict", ordered + b"e") + STOP, _data()),
+        ],
+        None,
+    )

@@ -16,6 +16,7 @@ from bertkit.base.errors import (
     SettingsError,
     UnsafeFileError,
 )
+from bertkit.base.members import check_name
 from bertkit.base.progress import show_progress
 from bertkit.checkpoints.hub_cache import ModelCache
 from bertkit.checkpoints.hub_choice import (
@@ -27,27 +28,32 @@ from bertkit.checkpoints.hub_choice import (
 )
 from bertkit.checkpoints.hub_client import file_url, load_constants
 from bertkit.checkpoints.hub_listing import COMMIT_PATTERN, HubFile, Listing, fetch_listing
-from bertkit.checkpoints.members import check_name
 
 DEFAULT_REVISION = "main"
+TENSORFLOW_SUFFIX = ".index"
 ID_PART = r"\w(?:[\w.-]{0,94}\w)?"
 MAX_MODEL_BYTES = 100 * 10**9  # a hundred times the largest BERT, optimiser state included
 MAX_DESCRIPTION_BYTES = 64 << 20  # as much as a vocabulary may have
 
 
-def resolve_model(text: str | Path, *, revision: str | None = None) -> Path:
+def resolve_model(
+    text: str | Path, *, revision: str | None = None, for_weights: bool = True
+) -> Path:
     """The folder or file that a user means: one on this disk, or else a model of the Hub.
 
     Args:
         text: a path, or the id of a model; what exists under that name is a path.
         revision: a branch, tag or commit of a model of the Hub.
+        for_weights: False leaves the weights on the Hub where they are.
 
     Raises:
         MissingFileError: it is neither.
         SettingsError: `revision` is given for a path, or can't be one.
         HubError, UnsafeFileError, StorageError: as in `fetch_model`.
     """
-    if os.path.exists(text):  # noqa: PTH110 – Path.exists raises where a name is too long
+    # A TensorFlow checkpoint is named by how its files begin, of which none has just that name.
+    names = (text, f"{text}{TENSORFLOW_SUFFIX}")
+    if any(map(os.path.exists, names)):  # Path.exists raises where a name is too long
         if revision is not None:
             raise SettingsError(
                 f"revision ({revision}) chooses a version of a model of the Hub, and {text} is on"
@@ -58,7 +64,7 @@ def resolve_model(text: str | Path, *, revision: str | None = None) -> Path:
         raise MissingFileError(
             f"{text} doesn't exist, and isn't the id of a model of the Hub (owner/name) either"
         )
-    return fetch_model(str(text), revision=revision)
+    return fetch_model(str(text), revision=revision, for_weights=for_weights)
 
 
 def is_hub_id(text: str) -> bool:

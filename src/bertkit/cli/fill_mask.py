@@ -8,13 +8,14 @@ from bertkit.cli.texts import Words, gather_texts
 
 
 def fill_mask(
-    model: Path,
+    model: str,
     /,
     *texts: Words,
     file: Path | None = None,
     top_k: int = 5,
     targets: list[str] | None = None,
     device: str = "auto",
+    revision: str | None = None,
     json: bool = False,
 ) -> None:
     """Fill the blanks of a text: the likeliest words for each [MASK].
@@ -27,19 +28,22 @@ def fill_mask(
 
         bertkit fill-mask run/ --file texts.txt --json
 
+        bertkit fill-mask google-bert/bert-base-uncased "Paris is the [MASK] of France."
+
     Args:
-        model: A run of `bertkit pretrain`, or a model folder.
+        model: A run of `bertkit pretrain`, a model folder, or the id of a model of the Hub.
         texts: Texts with at least one [MASK] each; - reads standard input, a text a line.
         file: File with a text a line.
         top_k: Candidates of each blank.
         targets: Only these words are candidates; give the flag once for each.
         device: auto, cpu, cuda or cuda:N.
+        revision: Branch, tag or commit of a model of the Hub.
         json: Print one JSON object a text.
     """
     names, lines = zip(*gather_texts(texts, file), strict=True)
     from bertkit.inference.fill_mask import FillMask
 
-    fill = FillMask.load(model, device)
+    fill = FillMask.load(model, device, revision=revision)
     results = fill(lines, top_k=top_k, targets=targets, names=names)
     for result in results:
         if json:

@@ -1,62 +1,133 @@
-"""`bertkit inspect`: what a model folder is."""
+"""`bertkit inspect`: what a checkpoint is."""
 
 import json as json_module
+from collections.abc import Iterator
 from dataclasses import asdict
-from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
-from rich.table import Table
+if TYPE_CHECKING:
+    from bertkit.inference.description import ModelDescription
+
+TITLE_WIDTH = 13  # columns
+SHOWN_PROBLEMS = 20
+SHOWN_LABELS = 12
 
 
-def inspect(path: Path, /, *, json: bool = False) -> None:
-    """Say what a model is: sizes, parameters by part, attention heads, training so far.
+def inspect(
+    source: str,
+    /,
+    *,
+    revision: str | None = None,
+    hashes: bool = True,
+    json: bool = False,
+) -> None:
+    """Say what a checkpoint is: format, sizes, heads, parameters, labels, training, files, hashes.
+
+    Takes what `bertkit convert` takes. A broken one is described as far as it can be read, and
+    what is wrong with it is listed.
 
     **Examples**
 
         bertkit inspect run/
 
+        bertkit inspect google-bert/bert-base-uncased --revision main --no-hashes
+
+        bertkit inspect uncased_L-12_H-768_A-12/ --json
+
     Args:
-        path: A run of `bertkit pretrain`, or a model folder.
+        source: A folder of any format, a run, or the id of a model of the Hub.
+        revision: Branch, tag or commit of a model of the Hub.
+        hashes: Compute the SHA-256 of each file.
         json: Print one JSON object.
     """
     from bertkit.inference.description import describe
 
-    description = describe(path)
-    config = description.config
+    description = describe(source, revision=revision, hashes=hashes)
     if json:
         values = asdict(description) | {
             "folder": str(description.folder),
-            "config": config.to_dict(),
             "num_parameters": description.num_parameters,
         }
         print(json_module.dumps(values))
         return
-    table = Table(box=None, show_header=False, pad_edge=False)
-    table.add_row("model", f"{description.architecture}, in {description.folder}")
-    table.add_row(
-        "sizes",
-        f"{config.num_hidden_layers} layers, hidden {config.hidden_size}, feed-forward"
-        f" {config.intermediate_size}, vocabulary {config.vocab_size:,},"
-        f" up to {config.max_position_embeddings} tokens",
-    )
-    table.add_row(
-        "attention",
-        f"{description.num_attention_heads} heads ({config.num_attention_heads} in each layer)",
-    )
+    for title, text in _list_rows(description):
+        print(f"{title:<{TITLE_WIDTH}}{_printable(text)}")
+
+
+def _list_rows(description: "ModelDescription") -> Iterator[tuple[str, str]]:
+    """The table, row by row."""
+    yield "model", f"{description.architecture}, in {description.folder}"
+    yield "format", description.format
+    yield from _list_sizes(description)
+    yield "heads", ", ".join(description.heads) or "none"
+    if labels := description.labels:
+        more = f" and {len(labels) - SHOWN_LABELS:,} more" if len(labels) > SHOWN_LABELS else ""
+        yield "labels", f"{len(labels):,}: {', '.join(labels[:SHOWN_LABELS])}{more}"
     for part, number in description.parameters.items():
-        table.add_row("", f"{number:>13,}  {part}")
-    table.add_row("parameters", f"{description.num_parameters:>13,}")
+        yield "", f"{number:>13,}  {part}"
+    yield "parameters", f"{description.num_parameters:>13,}"
+    if description.dtypes:
+        yield "tensors", ", ".join(f"{name} ({n:,})" for name, n in description.dtypes.items())
+    if (tokenizer := description.tokenizer) is not None:
+        case = "uncased" if tokenizer["lowercase"] else "cased"
+        yield "tokenizer", f"{tokenizer['entries']:,} entries, {case}"
+    if description.sentences is not None:
+        yield from _list_sentences(description.sentences)
     if description.training is not None:
-        training = description.training
-        table.add_row(
-            "training",
-            f"{training['steps']:,} of {training['of_steps']:,} steps, {training['tokens']:,}"
-            f" tokens, {training['elapsed_seconds'] / 60:.1f} minutes",
+        yield from _list_training(description.training)
+    for number, file in enumerate(description.files):
+        hashed = f"  {file.sha256}" if file.sha256 else ""
+        yield "" if number else "files", f"{file.size_bytes:>13,}{hashed}  {file.name}"
+    if description.dropped:
+        yield "not weights", f"{', '.join(description.dropped)}: copies or buffers, left behind"
+    problems = description.problems
+    for number, problem in enumerate(problems[:SHOWN_PROBLEMS]):
+        yield "" if number else "problems", problem
+    if len(problems) > SHOWN_PROBLEMS:
+        yield "", f"and {len(problems) - SHOWN_PROBLEMS:,} more; --json has all"
+
+
+def _list_sizes(description: "ModelDescription") -> Iterator[tuple[str, str]]:
+    if description.num_attention_heads is None:
+        return
+    config = description.config
+    sizes = (
+        f"{config['num_hidden_layers']} layers, hidden {config['hidden_size']}, feed-forward"
+        f" {config['intermediate_size']}, vocabulary {config['vocab_size']:,},"
+        f" up to {config['max_position_embeddings']} tokens"
+    )
+    yield "sizes", sizes
+    num_heads, num_in_layer = description.num_attention_heads, config["num_attention_heads"]
+    yield "attention", f"{num_heads} heads ({num_in_layer} in each layer)"
+
+
+def _list_sentences(sentences: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    modules, length = ", ".join(sentences["modules"]), sentences["max_seq_length"]
+    yield "sentences", f"{modules}; texts are cut at {length} tokens"
+    if sentences["prompts"]:
+        yield "prompts", ", ".join(f"{name}: {text}" for name, text in sentences["prompts"].items())
+    if sentences["similarity"]:
+        yield "similarity", sentences["similarity"]
+
+
+def _list_training(training: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    course = (
+        f"{training['steps']:,} of {training['of_steps']:,} steps, {training['tokens']:,}"
+        f" tokens, {training['elapsed_seconds'] / 60:.1f} minutes"
+    )
+    yield "training", course
+    if start := training["settings"].get("start_from"):
+        yield "begun from", start
+    if held_out := training["held_out"]:
+        metrics = (
+            f"loss {held_out['loss']:.3f}, masked accuracy {held_out['mlm_accuracy']:.1%},"
+            f" next-sentence accuracy {held_out['nsp_accuracy']:.1%}"
         )
-        if held_out := training["held_out"]:
-            table.add_row(
-                "held-out",
-                f"loss {held_out['loss']:.3f}, masked accuracy {held_out['mlm_accuracy']:.1%},"
-                f" next-sentence accuracy {held_out['nsp_accuracy']:.1%}",
-            )
-    Console(soft_wrap=True, highlight=False).print(table)
+        yield "held-out", metrics
+
+
+def _printable(text: str) -> str:
+    """A text from a foreign file without what would steer the terminal."""
+    return "".join(
+        letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text
+    )

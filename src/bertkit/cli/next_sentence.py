@@ -1,13 +1,19 @@
 """`bertkit next-sentence`: does the second text follow the first?"""
 
 import json as json_module
-from pathlib import Path
 
 from bertkit.cli.texts import Words
 
 
 def next_sentence(
-    model: Path, first: Words, second: Words, /, *, device: str = "auto", json: bool = False
+    model: str,
+    first: Words,
+    second: Words,
+    /,
+    *,
+    device: str = "auto",
+    revision: str | None = None,
+    json: bool = False,
 ) -> None:
     """Say how likely it is that the second text follows the first.
 
@@ -16,15 +22,16 @@ def next_sentence(
         bertkit next-sentence run/ "She opened the door." "The room was dark."
 
     Args:
-        model: A run of `bertkit pretrain`, or a model folder.
+        model: A run of `bertkit pretrain`, a model folder, or the id of a model of the Hub.
         first: What comes first.
         second: What may come next.
         device: auto, cpu, cuda or cuda:N.
+        revision: Branch, tag or commit of a model of the Hub.
         json: Print one JSON object.
     """
     from bertkit.inference.next_sentence import NextSentence
 
-    probability = NextSentence.load(model, device)(first, second)
+    probability = NextSentence.load(model, device, revision=revision)(first, second)
     if json:
         print(json_module.dumps({"first": first, "second": second, "is_next": probability}))
     else:

@@ -12,10 +12,11 @@ from bertkit.recipes.prepare.settings import PrepareSettings
 
 def prepare(
     *inputs: Words,
-    tokenizer: Path,
+    tokenizer: str,
     output: Path,
     settings: Annotated[PrepareSettings, Parameter(name="*")] = PrepareSettings(),  # noqa: B008
     workers: int | None = None,
+    revision: str | None = None,
     json: bool = False,
 ) -> None:
     """Turn raw text into token shards for pre-training.
@@ -28,19 +29,25 @@ def prepare(
 
         bertkit prepare books/ reviews/ more.jsonl --tokenizer tokenizer/ --output shards/
 
+        bertkit prepare my-texts/ --tokenizer google-bert/bert-base-uncased --output my-domain/
+
         zcat text.gz | bertkit prepare - --tokenizer tokenizer/ --output shards/
 
     Args:
         inputs: Files, folders, globs, - for standard input, or python-docs:.
-        tokenizer: Folder that `bertkit train-tokenizer` wrote, or a vocab.txt.
+        tokenizer: Folder that `bertkit train-tokenizer` wrote, a model's folder, a vocab.txt, or
+            the id of a model of the Hub.
         output: Folder for the shards.
         settings: What can be chosen.
         workers: Processes; by default one for each core.
+        revision: Branch, tag or commit, where --tokenizer is a model of the Hub.
         json: Print the result as one JSON object.
     """
+    from bertkit.checkpoints.hub import resolve_model
     from bertkit.recipes.prepare.run import prepare as run
 
-    result = run(inputs, tokenizer, output, settings, workers=workers)
+    tokenizer_path = resolve_model(tokenizer, revision=revision, for_weights=False)
+    result = run(inputs, tokenizer_path, output, settings, workers=workers)
     manifest = result.manifest
     if json:
         values = manifest.model_dump(mode="json", exclude={"shards", "token_counts"})

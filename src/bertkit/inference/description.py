@@ -1,44 +1,81 @@
-"""What a model folder is, told by its config and the header of its weights."""
+"""What a checkpoint is, told by its config and the headers of its weights.
 
-from dataclasses import dataclass
+A checkpoint that is broken is described as far as it can be read, and what is wrong is listed.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-import torch
-
-from bertkit.base.errors import CheckpointError, MissingFileError
+from bertkit.base.errors import BertkitError, CheckpointError
 from bertkit.base.files import read_json
-from bertkit.checkpoints.formats import open_checkpoint
-from bertkit.checkpoints.huggingface import WEIGHTS_FILE, has_weights, read_config
-from bertkit.checkpoints.names import count_parameters
+from bertkit.base.members import find_member, has_member
+from bertkit.checkpoints import huggingface, tensorflow
+from bertkit.checkpoints.checkpoint import Checkpoint
+from bertkit.checkpoints.formats import FORMATS, open_checkpoint
+from bertkit.checkpoints.hub import resolve_model
+from bertkit.checkpoints.hub_choice import DESCRIPTIONS, MODULES_FILE, WEIGHTS, list_modules
+from bertkit.checkpoints.names import COPIES, DROPPED, HEADS, count_parameters, list_heads
 from bertkit.checkpoints.run_folder import find_checkpoint
-from bertkit.checkpoints.transfer import export_tensors
+from bertkit.checkpoints.sentence_modules import Dense, Module, Normalize, Pooling
+from bertkit.checkpoints.sentence_transformers import read_sentence_model
+from bertkit.checkpoints.transfer import list_problems, list_unequal_copies
+from bertkit.inference.file_hashes import FileDescription, describe_files
+from bertkit.models.bert.architectures import (
+    ARCHITECTURES,
+    expected_shapes,
+    find_architecture,
+    name_labels,
+)
 from bertkit.models.bert.config import BertConfig
-from bertkit.models.bert.encoder import BertModel
-from bertkit.models.bert.heads import BertForPreTraining
+from bertkit.tokenization.folder import ENGINE_FILE, VOCABULARY_FILE, read_folder
 from bertkit.training.log import read_log
 from bertkit.training.run import LOG_FILE, STATE_FILE, Run, RunState
+
+Found = TypeVar("Found")
 
 
 @dataclass(frozen=True)
 class ModelDescription:
-    """Sizes, parameters, and the training so far.
+    """All that is known of a checkpoint without running it.
 
     Attributes:
         folder: where the files are.
-        architecture: the model's class, as `config.json` names it.
-        config: the sizes.
-        parameters: number of parameters by part.
-        num_attention_heads: heads of all layers together.
+        format: a key of `FORMATS`.
+        architecture: the model's class, as `config.json` names it or as its heads show.
+        config: the content of `config.json`, or what stands for it; where it is one of BERT, with
+            the defaults of what it leaves open.
+        heads: those that are there, and the pooler.
+        labels: names of a classifier's labels, by id.
+        num_attention_heads: heads of all layers together; None where the config isn't BERT's.
+        parameters: number of parameters by part; without weights, those that the config asks for.
+        dtypes: number of tensors by type.
+        tokenizer: entries and switches; None where there is none.
+        sentences: what makes one vector of the encoder's output; None for other models.
         training: steps, tokens and the last evaluation; None where it isn't a run.
+        files: config, weights and what belongs to them.
+        dropped: tensors that are copies of others or no weights.
+        problems: what is wrong with it; a model without any can be loaded.
     """
 
     folder: Path
+    format: str
     architecture: str
-    config: BertConfig
+    config: dict[str, Any]
+    heads: tuple[str, ...]
+    labels: tuple[str, ...]
+    num_attention_heads: int | None
     parameters: dict[str, int]
-    num_attention_heads: int
+    dtypes: dict[str, int]
+    tokenizer: dict[str, Any] | None
+    sentences: dict[str, Any] | None
     training: dict[str, Any] | None
+    files: tuple[FileDescription, ...]
+    dropped: tuple[str, ...]
+    problems: tuple[str, ...]
 
     @property
     def num_parameters(self) -> int:
@@ -46,57 +83,172 @@ class ModelDescription:
         return sum(self.parameters.values())
 
 
-def describe(path: str | Path) -> ModelDescription:
-    """Describe a run or a Hugging Face folder.
+@dataclass
+class _Problems:
+    """What is wrong, found on the way."""
+
+    found: list[str] = field(default_factory=list)
+
+    def attempt(self, read: Callable[[], Found], otherwise: Found) -> Found:
+        """What `read` returns; where it can't, `otherwise`, and the reason is noted."""
+        try:
+            return read()
+        except BertkitError as error:
+            self.found.append(str(error))
+            return otherwise
+
+
+def describe(
+    path: str | Path, *, revision: str | None = None, hashes: bool = True
+) -> ModelDescription:
+    """Describe a checkpoint of any format.
+
+    Args:
+        path: a folder, a run, a TensorFlow checkpoint, or the id of a model of the Hub.
+        revision: a branch, tag or commit of a model of the Hub.
+        hashes: compute the SHA-256 of each file, which reads all of it.
 
     Raises:
         MissingFileError: no model is there.
-        CheckpointError: its config isn't one of a BERT.
-        DamagedFileError: a file was cut short or altered.
+        HubError: the Hub doesn't give it.
+        BertkitError: not even its config can be read.
     """
-    folder = find_checkpoint(Path(path), reading=(STATE_FILE,))
-    values = read_config(folder)
-    if has_weights(folder):
-        checkpoint = open_checkpoint(Path(path))
-        shapes = {name: tensor.shape for name, tensor in checkpoint.tensors.items()}
-    config = BertConfig.from_dict(values, folder)
-    architecture = _read_architecture(values, folder)
-    if not has_weights(folder):
-        shapes = _plan_shapes(architecture, config, folder)
+    path = resolve_model(path, revision=revision)
+    problems = _Problems()
+    checkpoint = _open(path, problems)
+    folder, tensors = checkpoint.folder, checkpoint.tensors
+    values = name_labels(checkpoint)
+    config = problems.attempt(lambda: BertConfig.from_dict(values, folder), None)
+    heads = list_heads(tensors)
+    architecture = _find_architecture(checkpoint, heads, problems)
+    if config is not None and tensors:
+        problems.found += list_problems(tensors, expected_shapes(config, architecture, heads))
+        problems.found += problems.attempt(lambda: list_unequal_copies(tensors), [])
     return ModelDescription(
         folder=folder,
+        format=checkpoint.format,
         architecture=architecture,
-        config=config,
-        parameters=count_parameters(shapes),
-        num_attention_heads=config.num_hidden_layers * config.num_attention_heads,
-        training=_describe_training(Path(path), folder),
+        config=values if config is None else config.to_dict(),
+        heads=heads,
+        labels=_list_labels(config) if "classifier" in heads else (),
+        num_attention_heads=_count_attention_heads(config),
+        parameters=_count_parameters(checkpoint, config, architecture),
+        dtypes=dict(Counter(str(t.dtype).removeprefix("torch.") for t in tensors.values())),
+        tokenizer=problems.attempt(lambda: _describe_tokenizer(folder, config), None),
+        sentences=problems.attempt(lambda: _describe_sentences(path, checkpoint.format), None),
+        training=problems.attempt(lambda: _describe_training(path), None),
+        files=problems.attempt(lambda: _describe_files(path, checkpoint, hashes=hashes), ()),
+        dropped=tuple(sorted(name for name in tensors if name in DROPPED or name in COPIES)),
+        problems=tuple(problems.found),
     )
 
 
-def _read_architecture(values: dict[str, Any], folder: Path) -> str:
-    """The model's class; the backbone where the config names none."""
-    names = values.get("architectures") or [BertModel.__name__]
-    if not isinstance(names, list) or not isinstance(names[0], str):
-        raise CheckpointError(f"{folder}: architectures must be a list of names, and is {names!r}")
-    return names[0]
+def _open(path: Path, problems: _Problems) -> Checkpoint:
+    """Open a checkpoint, or where its weights can't be read its config alone.
+
+    Raises:
+        BertkitError: what opening raised; the config can't be read either.
+    """
+    try:
+        return open_checkpoint(path)
+    except BertkitError as error:
+        name = next((name for name, format_ in FORMATS.items() if format_.is_here(path)), None)
+        kind = tensorflow if name == "tensorflow" else huggingface
+        try:
+            folder = find_checkpoint(path if path.is_dir() else path.parent, reading=())
+            config = huggingface.read_config(folder, kind.CONFIG_FILE)
+        except BertkitError:
+            raise error from None
+        problems.found.append(str(error))
+        return Checkpoint(str(name), folder, config, {}, (folder / kind.CONFIG_FILE,))
 
 
-def _plan_shapes(architecture: str, config: BertConfig, folder: Path) -> dict[str, tuple[int, ...]]:
-    """The tensors that a model would have which has no weights yet."""
-    kinds = {kind.__name__: kind for kind in (BertModel, BertForPreTraining)}
-    if architecture not in kinds:
-        raise MissingFileError(
-            f"{folder} has no {WEIGHTS_FILE}, which alone tells how large a {architecture} is"
+def _find_architecture(checkpoint: Checkpoint, heads: tuple[str, ...], problems: _Problems) -> str:
+    """The model's class: of a folder without weights, the one that its config names."""
+    config, folder = checkpoint.config, checkpoint.folder
+    found = problems.attempt(
+        lambda: find_architecture(config, heads, folder), find_architecture({}, heads, folder)
+    )
+    names = config.get("architectures")
+    if isinstance(names, list) and names and not checkpoint.tensors:
+        return str(names[0])
+    return found
+
+
+def _list_labels(config: BertConfig | None) -> tuple[str, ...]:
+    return () if config is None else tuple((config.id2label or {}).values())
+
+
+def _count_attention_heads(config: BertConfig | None) -> int | None:
+    return None if config is None else config.num_hidden_layers * config.num_attention_heads
+
+
+def _count_parameters(
+    checkpoint: Checkpoint, config: BertConfig | None, architecture: str
+) -> dict[str, int]:
+    """By part: of the tensors that there are, or else of those that the config asks for."""
+    if checkpoint.tensors:
+        return count_parameters({name: t.shape for name, t in checkpoint.tensors.items()})
+    if config is None or architecture not in ARCHITECTURES:
+        return {}
+    heads = ARCHITECTURES[architecture] or {"pooler"}
+    shapes = expected_shapes(config, architecture, [head for head in HEADS if head in heads])
+    parts: Counter[str] = Counter()
+    for name, shape in shapes.items():
+        words = name.split(".")
+        parts[".".join(words[: 2 if words[0] == "encoder" else 1])] += math.prod(shape)
+    return dict(parts)
+
+
+def _describe_tokenizer(folder: Path, config: BertConfig | None) -> dict[str, Any] | None:
+    """Entries and switches.
+
+    Raises:
+        CheckpointError: there are more entries than the model has embeddings for.
+        BertkitError: it can't be read, or isn't BERT's.
+    """
+    if not any(has_member(folder, name) for name in (VOCABULARY_FILE, ENGINE_FILE)):
+        return None
+    vocabulary, settings = read_folder(folder)
+    if config is not None and len(vocabulary) > config.vocab_size:
+        raise CheckpointError(
+            f"{folder}: the vocabulary has {len(vocabulary):,} entries and the model"
+            f" {config.vocab_size:,}; they don't belong together"
         )
-    with torch.device("meta"):
-        tensors = export_tensors(kinds[architecture](config).state_dict())
-    return {name: tuple(tensor.shape) for name, tensor in tensors.items()}
+    return {"entries": len(vocabulary), **settings.model_dump()}
 
 
-def _describe_training(path: Path, folder: Path) -> dict[str, Any] | None:
+def _describe_sentences(path: Path, format_name: str) -> dict[str, Any] | None:
+    """What makes one vector of the encoder's output."""
+    if format_name != "sentence_transformers":
+        return None
+    model = read_sentence_model(path)
+    return {
+        "modules": [_describe_module(module) for module in model.modules],
+        "max_seq_length": model.max_seq_length,
+        "lowercase": model.lowercase,
+        "prompts": model.prompts,
+        "default_prompt": model.default_prompt,
+        "similarity": model.similarity,
+    }
+
+
+def _describe_module(module: Module) -> str:
+    match module:
+        case Pooling():
+            return f"pooling: {' + '.join(module.modes)}"
+        case Dense():
+            return f"dense: {module.in_features} → {module.out_features}, {module.activation}"
+        case Normalize():
+            return "normalise"
+
+
+def _describe_training(path: Path) -> dict[str, Any] | None:
+    """How far a run has come; None for other folders."""
     record = Run(path).read_record()
     if record is None:
         return None
+    folder = find_checkpoint(path, reading=(STATE_FILE,))
     state = RunState.model_validate(read_json(folder / STATE_FILE))
     evaluations = [
         row for row in read_log(path / LOG_FILE, state.num_log_rows) if row["event"] == "eval"
@@ -108,4 +260,22 @@ def _describe_training(path: Path, folder: Path) -> dict[str, Any] | None:
         "elapsed_seconds": state.elapsed_seconds,
         "held_out": evaluations[-1] if evaluations else None,
         "settings": record.settings,
+        "source": record.source or None,
     }
+
+
+def _describe_files(
+    path: Path, checkpoint: Checkpoint, *, hashes: bool
+) -> tuple[FileDescription, ...]:
+    """The files of the weights, and those that tell how to use them."""
+    home, prefixes = checkpoint.folder, [""]
+    if checkpoint.format == "sentence_transformers":
+        home, prefixes = path, ["", *list_modules([MODULES_FILE], path)]
+    others = [
+        find_member(home, prefix + name)
+        for prefix in prefixes
+        for name in (*DESCRIPTIONS, *WEIGHTS)
+        if has_member(home, prefix + name)
+        and (name in DESCRIPTIONS or prefix or not checkpoint.tensors)
+    ]
+    return describe_files(home, (*checkpoint.files, *others), hashes=hashes)

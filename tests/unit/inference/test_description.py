@@ -1,17 +1,23 @@
-"""A description counts what the weights' file holds, and says so where it can't."""
+"""A description tells what the files hold, and of broken ones what it can."""
 
+import hashlib
 import json
 from pathlib import Path
 
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from tests.unit.inference.small import build_model, save_small
+from tests.unit.inference.small import build_model, save_run, save_small
 
-from bertkit.base.errors import CheckpointError, MissingFileError
+from bertkit import BertForSequenceClassification
+from bertkit.base.errors import DamagedFileError, MissingFileError, SettingsError
+from bertkit.checkpoints.checkpoint import LazyTensor
+from bertkit.checkpoints.sentence_modules import Dense, Normalize, Pooling
+from bertkit.checkpoints.sentence_transformers import SentenceModel, write_sentence_model
 from bertkit.inference.description import describe
 from bertkit.models.bert.encoder import BertModel
 
+GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "tensorflow"
 BACKBONE = ["encoder.embeddings", "encoder.layers", "pooler"]
 
 
@@ -33,9 +39,112 @@ def count(model: torch.nn.Module) -> int:
 def test_all_parts_are_counted_with_and_without_weights(folder):
     description = describe(folder)
     assert [*description.parameters] == [*BACKBONE, "masked_lm", "next_sentence"]
+    assert description.heads == ("pooler", "masked_lm", "next_sentence")
     assert description.num_parameters == count(build_model())
+    assert description.dtypes == {"float32": 46}
+    assert description.problems == ()
     (folder / "model.safetensors").unlink()
-    assert describe(folder) == description
+    planned = describe(folder)
+    (problem,) = planned.problems
+    assert "has no model.safetensors or pytorch_model.bin" in problem
+    assert (planned.heads, planned.dtypes) == ((), {})
+    assert planned.architecture == description.architecture
+    assert {**planned.parameters} == {**description.parameters}
+
+
+def test_files_have_sizes_and_hashes(folder):
+    files = {file.name: file for file in describe(folder).files}
+    names = {"config.json", "model.safetensors", "vocab.txt", "tokenizer.json"}
+    assert files.keys() == names | {"tokenizer_config.json"}
+    for name, file in files.items():
+        content = (folder / name).read_bytes()
+        assert (file.size_bytes, file.sha256) == (len(content), hashlib.sha256(content).hexdigest())
+    assert {file.sha256 for file in describe(folder, hashes=False).files} == {None}
+
+
+def test_the_tokenizer_is_told_and_one_that_is_too_large_is_a_problem(folder):
+    tokenizer = {"entries": 15, "lowercase": True, "strip_accents": True, "split_cjk": True}
+    assert describe(folder).tokenizer == tokenizer
+    with (folder / "tokenizer_manifest.json").open("a") as stream:
+        stream.write("x")
+    description = describe(folder)
+    assert description.tokenizer is None
+    assert "tokenizer_manifest.json" in description.problems[0]
+
+
+def test_a_vocabulary_larger_than_the_model_is_a_problem(tmp_path):
+    save_small(tmp_path, vocab_size=9)
+    (problem,) = describe(tmp_path).problems
+    assert "they don't belong together" in problem
+
+
+def test_a_tensorflow_checkpoint_by_folder_and_by_prefix():
+    description = describe(GOLDEN)
+    assert (description.format, description.problems) == ("tensorflow", ())
+    assert description.num_parameters == 1951
+    assert {file.name for file in description.files} == {
+        "bert_config.json",
+        "bert_model.ckpt.index",
+        "bert_model.ckpt.data-00000-of-00001",
+        "vocab.txt",
+    }
+    assert describe(GOLDEN / "bert_model.ckpt") == description
+
+
+def test_a_classifier_has_its_labels(folder):
+    labels = {0: "no", 1: "perhaps", 2: "yes"}
+    model = BertForSequenceClassification.from_pretrained(folder, new_heads=True, id2label=labels)
+    model.save_pretrained(folder)
+    description = describe(folder)
+    assert description.labels == ("no", "perhaps", "yes")
+    assert description.architecture == "BertForSequenceClassification"
+    assert description.problems == ()
+
+
+def save_sentences(folder: Path) -> None:
+    linear = BertModel(build_model().config).pooler.dense
+    model = SentenceModel(
+        modules=(
+            Pooling(dimension=8, modes=("mean",)),
+            Dense(weight=as_lazy(linear.weight), bias=as_lazy(linear.bias), activation="tanh"),
+            Normalize(),
+        ),
+        max_seq_length=20,
+        prompts={"query": "seek: "},
+    )
+    write_sentence_model(folder, model)
+
+
+def as_lazy(tensor: torch.Tensor) -> LazyTensor:
+    return LazyTensor(tuple(tensor.shape), tensor.dtype, tensor.detach)
+
+
+def test_what_makes_a_vector_of_sentences_is_told(folder):
+    save_sentences(folder)
+    description = describe(folder)
+    assert description.format == "sentence_transformers"
+    assert description.sentences["modules"] == ["pooling: mean", "dense: 8 → 8, tanh", "normalise"]
+    assert description.sentences["prompts"] == {"query": "seek: "}
+    names = {file.name for file in description.files}
+    assert {"modules.json", "1_Pooling/config.json", "2_Dense/model.safetensors"} <= names
+    (folder / "1_Pooling" / "config.json").write_text("[")
+    (problem,) = set(describe(folder).problems)
+    assert "1_Pooling/config.json isn't JSON" in problem
+
+
+def test_a_damaged_run_is_described_by_its_config(tmp_path):
+    checkpoint = save_run(tmp_path)
+    content = (checkpoint / "model.safetensors").read_bytes()
+    (checkpoint / "model.safetensors").write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    description = describe(tmp_path)
+    assert description.format == "run_folder"
+    assert "model.safetensors is damaged" in description.problems[0]
+    assert description.training["steps"] == 3
+    assert "model.safetensors" in {file.name for file in description.files}
+    (checkpoint / "run_state.json").write_text("{}")
+    description = describe(tmp_path)
+    assert description.training is None
+    assert "run_state.json" in description.problems[-1]
 
 
 def test_a_bare_backbone(folder):
@@ -72,18 +181,62 @@ def test_a_foreign_head_is_counted_and_what_is_no_weight_of_its_own_is_not(folde
 def test_a_foreign_architecture_without_weights_is_not_guessed(folder):
     (folder / "model.safetensors").unlink()
     rewrite_config(folder, architectures=["BertForMaskedLM"])
-    with pytest.raises(MissingFileError, match=r"model\.safetensors.* BertForMaskedLM"):
-        describe(folder)
+    masked = describe(folder)
+    assert [*masked.parameters] == ["encoder.embeddings", "encoder.layers", "masked_lm"]
+    rewrite_config(folder, architectures=["BertForFun"])
+    unknown = describe(folder)
+    assert (unknown.architecture, unknown.parameters) == ("BertForFun", {})
 
 
 @pytest.mark.parametrize("value", [5, "BertForPreTraining", [5], {"a": 1}])
-def test_architectures_must_be_a_list_of_names(folder, value):
+def test_architectures_that_are_no_list_of_names_are_a_problem(folder, value):
     rewrite_config(folder, architectures=value)
-    with pytest.raises(CheckpointError, match="architectures must be a list of names"):
-        describe(folder)
+    description = describe(folder)
+    assert "architectures must be a list of names" in description.problems[0]
+    assert description.architecture == "BertForPreTraining"
 
 
 @pytest.mark.parametrize("value", [None, []])
-def test_without_a_name_it_is_a_backbone(folder, value):
+def test_without_a_name_the_heads_tell(folder, value):
     rewrite_config(folder, architectures=value)
+    assert describe(folder).architecture == "BertForPreTraining"
+    (folder / "model.safetensors").unlink()
     assert describe(folder).architecture == "BertModel"
+
+
+def test_a_config_that_means_something_else_is_a_problem_and_the_rest_is_told(folder):
+    rewrite_config(folder, is_decoder=True)
+    description = describe(folder)
+    assert "is_decoder" in description.problems[0]
+    assert description.num_attention_heads is None
+    assert description.num_parameters == count(build_model())
+    (folder / "model.safetensors").unlink()
+    assert describe(folder).parameters == {}
+
+
+def test_tensors_that_do_not_fit_are_named(folder):
+    path = folder / "model.safetensors"
+    tensors = load_file(path)
+    tensors.pop("bert.pooler.dense.bias")
+    tensors["bert.embeddings.position_embeddings.weight"] = torch.zeros(25, 8)
+    tensors["cls.predictions.decoder.weight"] = torch.zeros(15, 8)
+    save_file({**tensors, "extra.weight": torch.zeros(1)}, path)
+    description = describe(folder)
+    unequal = "cls.predictions.decoder.weight must equal bert.embeddings.word_embeddings.weight"
+    assert description.problems == (
+        "bert.embeddings.position_embeddings.weight is [25, 8] and must be [24, 8]",
+        "missing bert.pooler.dense.bias",
+        "unknown extra.weight",
+        f"{unequal}, and doesn't",
+    )
+    assert description.dropped == ("cls.predictions.decoder.weight",)
+
+
+def test_where_nothing_can_be_read_the_first_reason_is_told(folder, tmp_path_factory):
+    (folder / "config.json").write_text("[")
+    with pytest.raises(DamagedFileError, match=r"config\.json isn't JSON"):
+        describe(folder)
+    with pytest.raises(MissingFileError, match="is no model folder"):
+        describe(tmp_path_factory.mktemp("empty"))
+    with pytest.raises(SettingsError, match="leave it out"):
+        describe(folder, revision="main")

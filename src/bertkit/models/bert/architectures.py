@@ -3,13 +3,14 @@
 from collections.abc import Collection, Mapping
 from typing import Any
 
-import torch
 from torch import nn
 
 from bertkit.base.errors import CheckpointError
-from bertkit.models.bert.config import BertConfig
+from bertkit.checkpoints.checkpoint import Checkpoint
+from bertkit.models.bert.config import LABEL_KEYS, BertConfig
 from bertkit.models.bert.encoder import BertEncoder, Pooler
 from bertkit.models.bert.heads import MaskedLMHead
+from bertkit.models.bert.weights import without_memory
 
 # The heads that each needs, the largest first: of several that fit, a config without a name is
 # taken for the first.
@@ -38,7 +39,7 @@ def find_architecture(config: Mapping[str, Any], heads: Collection[str], source:
     """
     names = config.get("architectures") or []
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise CheckpointError(f"{source}: architectures must be a list of names, and is {names!r}")
+        raise CheckpointError(f"{source}: architectures must be a list of names, and is {names!r:.80}")
     found = set(heads)
     for name in names[:1]:
         if name in ARCHITECTURES and ARCHITECTURES[name] <= found:
@@ -59,7 +60,7 @@ def expected_shapes(
     size = config.hidden_size
     num_logits = 1 if architecture == "BertForMultipleChoice" else config.num_labels
     model = nn.Module()
-    with torch.device("meta"):
+    with without_memory():
         model.encoder = BertEncoder(config)
         parts = {
             "pooler": Pooler(config),
@@ -71,3 +72,12 @@ def expected_shapes(
     for name in heads:
         model.add_module(name, parts[name])
     return {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
+
+
+def name_labels(checkpoint: Checkpoint) -> dict[str, Any]:
+    """The config; of google's, with the number of labels, which only the classifier shows."""
+    config, classifier = checkpoint.config, checkpoint.tensors.get("classifier.weight")
+    is_told = any(config.get(key) is not None for key in LABEL_KEYS)
+    if checkpoint.format != "tensorflow" or classifier is None or is_told:
+        return config
+    return {**config, "num_labels": classifier.shape[0] if classifier.shape else 0}

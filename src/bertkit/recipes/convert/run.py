@@ -14,9 +14,10 @@ from bertkit.checkpoints.formats import open_checkpoint
 from bertkit.checkpoints.hub import resolve_model
 from bertkit.checkpoints.huggingface import write_huggingface
 from bertkit.checkpoints.names import count_parameters
+from bertkit.checkpoints.sentence_transformers import read_sentence_model, write_sentence_model
 from bertkit.recipes.convert.settings import ConvertSettings
-from bertkit.recipes.convert.tokenizer import OTHER_FILES, copy_files, write_tokenizer
-from bertkit.recipes.convert.weights import ConvertedWeights, convert_weights
+from bertkit.recipes.convert.tokenizer import copy_files, write_tokenizer
+from bertkit.recipes.convert.weights import ConvertedWeights, convert_weights, recast_modules
 
 
 @dataclass(frozen=True)
@@ -77,14 +78,24 @@ def convert(
         StorageError: the disk refused.
     """
     check_output(output)
-    checkpoint = open_checkpoint(resolve_model(source, revision=revision))
+    path = resolve_model(source, revision=revision)
+    checkpoint = open_checkpoint(path)
     dtype = None if settings.dtype is None else getattr(torch, settings.dtype)
     total = sum(tensor.nbytes for tensor in checkpoint.tensors.values())
     with show_progress("Converting", total, is_bytes=True) as progress:
         weights = convert_weights(checkpoint, dtype, progress)
+        modules = None
+        if checkpoint.format == "sentence_transformers":
+            modules = recast_modules(read_sentence_model(path), dtype, progress)
         with durable_folder(output) as folder:
-            files, notes = write_model(folder, checkpoint, weights, settings.shard_bytes)
-    return describe(output, checkpoint, weights, files, notes)
+            files = write_huggingface(
+                folder, weights.describe(), weights.tensors, shard_bytes=settings.shard_bytes
+            )
+            if modules is not None:
+                files |= write_sentence_model(folder, modules) | copy_files(path, folder)
+            tokenizer = write_tokenizer(checkpoint.folder, folder, weights.config)
+            files |= tokenizer.files | copy_files(checkpoint.folder, folder)
+    return describe(output, checkpoint, weights, files, tokenizer.notes)
 
 
 def check_output(output: Path) -> None:
@@ -99,28 +110,12 @@ def check_output(output: Path) -> None:
             raise SettingsError(f"{output} isn't empty ({first.name} is there); name a new folder")
 
 
-def write_model(
-    folder: Path, checkpoint: Checkpoint, weights: ConvertedWeights, shard_bytes: int
-) -> tuple[dict[str, FileRecord], list[str]]:
-    """Write all files of the model; what was written, by file name, and what should be known."""
-    source, config = checkpoint.folder, weights.config
-    files = write_huggingface(folder, weights.describe(), weights.tensors, shard_bytes=shard_bytes)
-    tokenizer = write_tokenizer(
-        source,
-        folder,
-        vocab_size=config.vocab_size,
-        max_length=config.max_position_embeddings,
-    )
-    files |= tokenizer.files | copy_files(source, folder, OTHER_FILES)
-    return files, [] if tokenizer.note is None else [tokenizer.note]
-
-
 def describe(
     output: Path,
     checkpoint: Checkpoint,
     weights: ConvertedWeights,
     files: dict[str, FileRecord],
-    notes: list[str],
+    notes: tuple[str, ...],
 ) -> ConvertResult:
     """What was converted, for people and for programs."""
     shapes = {name: tensor.shape for name, tensor in weights.tensors.items()}
@@ -133,6 +128,6 @@ def describe(
         num_parameters=sum(count_parameters(shapes).values()),
         dtypes={name: dtypes.count(name) for name in sorted(set(dtypes))},
         dropped=weights.dropped,
-        notes=tuple(notes),
+        notes=notes,
         files=files,
     )

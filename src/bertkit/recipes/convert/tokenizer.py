@@ -6,7 +6,8 @@ from typing import NamedTuple
 from bertkit.base.checksums import FileRecord
 from bertkit.base.errors import CheckpointError, InputError, UnsafeFileError, storage_errors
 from bertkit.base.files import write_file
-from bertkit.checkpoints.members import find_member, has_member
+from bertkit.base.members import find_member, has_member
+from bertkit.models.bert.config import BertConfig
 from bertkit.tokenization.folder import (
     CONFIG_FILE,
     ENGINE_FILE,
@@ -30,23 +31,20 @@ class WrittenTokenizer(NamedTuple):
 
     Attributes:
         files: what was written, by file name.
-        note: what a user should know; None where all is as expected.
+        notes: what a user should know; none where all is as expected.
     """
 
     files: dict[str, FileRecord]
-    note: str | None
+    notes: tuple[str, ...]
 
 
-def write_tokenizer(
-    source: Path, folder: Path, *, vocab_size: int, max_length: int
-) -> WrittenTokenizer:
+def write_tokenizer(source: Path, folder: Path, config: BertConfig) -> WrittenTokenizer:
     """Write the tokenizer of a model's folder anew, or copy one that isn't BERT's.
 
     Args:
         source: the model's folder.
         folder: where to.
-        vocab_size: words that the model has embeddings for.
-        max_length: tokens that the model takes.
+        config: of the model.
 
     Raises:
         CheckpointError: the vocabulary has more entries than the model.
@@ -54,7 +52,8 @@ def write_tokenizer(
         UnsafeFileError: a file is too large, or a link that leads out of the folder.
     """
     if not any(has_member(source, name) for name in (VOCABULARY_FILE, ENGINE_FILE)):
-        return WrittenTokenizer({}, f"there is no tokenizer: {source} has no {VOCABULARY_FILE}")
+        note = f"there is no tokenizer: {source} has neither {VOCABULARY_FILE} nor {ENGINE_FILE}"
+        return WrittenTokenizer({}, (note,))
     for name in FOREIGN_FILES:
         if has_member(source, name):
             find_member(source, name)
@@ -62,17 +61,19 @@ def write_tokenizer(
         vocabulary, settings = read_folder(source)
     except InputError as error:
         note = f"the tokenizer isn't one of bertkit's and was copied as it is ({error})"
-        return WrittenTokenizer(copy_files(source, folder, FOREIGN_FILES), note)
-    if len(vocabulary) > vocab_size:
+        return WrittenTokenizer(copy_files(source, folder, FOREIGN_FILES), (note,))
+    if len(vocabulary) > config.vocab_size:
         raise CheckpointError(
             f"{source}: the vocabulary has {len(vocabulary):,} entries and the model"
-            f" {vocab_size:,}; they don't belong together"
+            f" {config.vocab_size:,}; they don't belong together"
         )
-    limit = _read_max_length(source) or max_length
-    return WrittenTokenizer(write_folder(folder, vocabulary, settings, max_length=limit), None)
+    max_length = _read_max_length(source) or config.max_position_embeddings
+    return WrittenTokenizer(write_folder(folder, vocabulary, settings, max_length=max_length), ())
 
 
-def copy_files(source: Path, folder: Path, names: tuple[str, ...]) -> dict[str, FileRecord]:
+def copy_files(
+    source: Path, folder: Path, names: tuple[str, ...] = OTHER_FILES
+) -> dict[str, FileRecord]:
     """Copy those of some small files that are there.
 
     Raises:

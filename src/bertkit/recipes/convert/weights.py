@@ -13,12 +13,12 @@ from bertkit.base.errors import CheckpointError
 from bertkit.base.progress import ProgressBar
 from bertkit.checkpoints.checkpoint import Checkpoint, LazyTensor
 from bertkit.checkpoints.names import COPIES, DROPPED, list_heads
+from bertkit.checkpoints.sentence_modules import Dense, Module
+from bertkit.checkpoints.sentence_transformers import SentenceModel
 from bertkit.checkpoints.transfer import is_finite, list_problems, list_unequal_copies, report
-from bertkit.models.bert.architectures import expected_shapes, find_architecture
-from bertkit.models.bert.config import LABEL_KEYS, BertConfig
+from bertkit.models.bert.architectures import expected_shapes, find_architecture, name_labels
+from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.weights import describe_config
-
-CLASSIFIER = "classifier.weight"
 
 
 @dataclass(frozen=True)
@@ -73,22 +73,29 @@ def convert_weights(
         config=config,
         architecture=architecture,
         heads=heads,
-        tensors={name: _recast(name, t, dtype, progress) for name, t in kept.items()},
+        tensors={name: recast(name, t, dtype, progress) for name, t in kept.items()},
         dropped=tuple(sorted(dropped)),
     )
 
 
-def name_labels(checkpoint: Checkpoint) -> dict[str, Any]:
-    """The config, with the number of labels that only the classifier shows, as google's do."""
-    config, classifier = checkpoint.config, checkpoint.tensors.get(CLASSIFIER)
-    if classifier is None or any(config.get(key) is not None for key in LABEL_KEYS):
-        return config
-    return {**config, "num_labels": classifier.shape[0] if classifier.shape else 0}
+def recast_modules(
+    model: SentenceModel, dtype: torch.dtype | None, progress: ProgressBar
+) -> SentenceModel:
+    """What stands behind the encoder, its weights of the same type."""
+    modules: list[Module] = []
+    for number, module in enumerate(model.modules, start=1):
+        if isinstance(module, Dense):
+            weight = recast(f"weight of module {number}", module.weight, dtype, progress)
+            bias = module.bias and recast(f"bias of module {number}", module.bias, dtype, progress)
+            module = replace(module, weight=weight, bias=bias)
+        modules.append(module)
+    return replace(model, modules=tuple(modules))
 
 
-def _recast(
+def recast(
     name: str, tensor: LazyTensor, dtype: torch.dtype | None, progress: ProgressBar
 ) -> LazyTensor:
+    """A tensor that is read, checked and made one of another type when it is asked for."""
     return replace(
         tensor,
         dtype=dtype or tensor.dtype,

@@ -1,8 +1,12 @@
 """One foreign folder that is broken or hostile, and what bertkit must say to it."""
 
+import os
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from bertkit.base.errors import BertkitError
+
+OUTSIDE = "outside"  # a folder beside that of the case, with whole and harmless files
 
 
 @dataclass(frozen=True)
@@ -15,8 +19,11 @@ class Case:
         files: content by path inside the folder.
         error: exactly this class is raised; None where opening is the documented acceptance.
         match: a regular expression that the message holds; empty for an acceptance.
-        links: symbolic links by path inside the folder; `{folder}` in a target is the folder,
-            `{outside}` a folder beside it that holds whole and harmless files.
+        links: symbolic links by path inside the folder, and where they lead; `{outside}` in it
+            stands for a folder beside, with whole and harmless files.
+        pipes: named pipes by path inside the folder.
+        folders: empty folders by path inside the folder.
+        opened: the path inside the folder that is opened as a model.
     """
 
     defect: str
@@ -25,6 +32,29 @@ class Case:
     error: type[BertkitError] | None
     match: str
     links: dict[str, str] = field(default_factory=dict)
+    pipes: tuple[str, ...] = ()
+    folders: tuple[str, ...] = ()
+    opened: str = "."
 
     def __str__(self) -> str:
         return f"{self.defect} {self.number}"
+
+    @property
+    def size_bytes(self) -> int:
+        """Of all files together: what the folder declares."""
+        return sum(len(content) for content in self.files.values())
+
+    def write(self, folder: Path) -> Path:
+        """Make the folder; the path to be opened."""
+        for name in (*self.files, *self.links, *self.pipes):
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        for name in self.folders:
+            (folder / name).mkdir(parents=True)
+        for name, content in self.files.items():
+            (folder / name).write_bytes(content)
+        for name, target in self.links.items():
+            outside = os.fspath(folder.parent / OUTSIDE)
+            (folder / name).symlink_to(target.format(outside=outside))
+        for name in self.pipes:
+            os.mkfifo(folder / name)
+        return folder / self.opened

@@ -1,0 +1,721 @@
+"""Model folders whose config, index, vocabulary or links are broken or hostile."""
+
+import copy
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+from tests.hostile.case import Case
+from tests.hostile.whole import (
+    CONFIG,
+    INDEX,
+    VOCABULARY,
+    WEIGHTS,
+    folder_with,
+    tensors,
+    to_json,
+    tokenizer_json,
+    vocabulary_file,
+    weights_file,
+    whole_files,
+)
+
+from bertkit.base.errors import (
+    BertkitError,
+    CheckpointError,
+    DamagedFileError,
+    InputError,
+    MissingFileError,
+    UnsafeFileError,
+)
+
+HUGE = 1 << 24  # the largest size that a config may name
+SHARDS = ("a.safetensors", "b.safetensors")
+
+
+def cases() -> Iterator[Case]:
+    """All of them."""
+    for part in (_config_texts, _config_values, _index, _index_names, _vocabulary):
+        yield from part()
+    for part in (_tokenizer, _links, _hub_cache, _no_files, _runs):
+        yield from part()
+
+
+def _make(
+    defect: str,
+    changes: Iterable[Mapping[str, bytes | None]],
+    error: type[BertkitError] | None,
+    match: str,
+) -> Iterator[Case]:
+    for number, change in enumerate(changes):
+        yield Case(defect, number, folder_with(change), error, match)
+
+
+def _config(*changes: Mapping[str, Any]) -> Iterator[dict[str, bytes]]:
+    """Folders in whose config some keys were changed."""
+    return ({"config.json": to_json({**CONFIG, **change})} for change in changes)
+
+
+def _config_texts() -> Iterator[Case]:
+    good = to_json(CONFIG)
+    yield from _make(
+        "config not JSON",
+        (
+            {"config.json": text}
+            for text in (
+                b"",
+                b"{",
+                good[:-1],
+                good[: len(good) // 2],
+                good + good,
+                b"model_type: bert",
+                b"{'model_type': 'bert'}",
+                b'{"model_type": "bert",}',
+                b'{"vocab_size": ' + b"9" * 5000 + b"}",
+                b'{"x": "\n"}',
+            )
+        ),
+        DamagedFileError,
+        "config.json isn't JSON",
+    )
+    yield from _make(
+        "config in another encoding",
+        (
+            {"config.json": text}
+            for text in (
+                good.decode().encode("utf-16"),
+                good.decode().encode("utf-32"),
+                good + b"\xff",
+                b"\x80\x02}q\x00.",
+                b'{"x": "\xe9"}',
+            )
+        ),
+        DamagedFileError,
+        "config.json isn't UTF-8",
+    )
+    yield from _make(
+        "config with a byte order mark",
+        [{"config.json": b"\xef\xbb\xbf" + good}],
+        DamagedFileError,
+        "config.json isn't JSON",
+    )
+    yield from _make(
+        "config nested deep",
+        (
+            {"config.json": text}
+            for text in (
+                b"[" * 100_000 + b"]" * 100_000,
+                b'{"x":' * 100_000 + b"1" + b"}" * 100_000,
+                good[:-1] + b', "x": ' + b"[" * 100_000 + b"]" * 100_000 + b"}",
+            )
+        ),
+        DamagedFileError,
+        r"config.json isn't JSON \(maximum recursion",
+    )
+    yield from _make(
+        "config with a key twice",
+        (
+            {"config.json": good[:-1] + more + b"}"}
+            for more in (b', "model_type": "x"', b', "hidden_size": 16', b', "y": {"x":1,"x":2}')
+        ),
+        DamagedFileError,
+        "config.json isn't JSON .*is there twice",
+    )
+    yield from _make(
+        "config not an object",
+        ({"config.json": text} for text in (b"[]", b"null", b"1", b'"bert"', b"[{}]")),
+        DamagedFileError,
+        "config.json must hold one JSON object",
+    )
+    yield from _make(
+        "config larger than any",
+        ({"config.json": good.ljust(size)} for size in ((1 << 20) + 1, 8 << 20, 64 << 20)),
+        DamagedFileError,
+        "has more than 1,048,576 bytes",
+    )
+
+
+def _config_values() -> Iterator[Case]:
+    giant = {"hidden_size": HUGE, "intermediate_size": HUGE, "num_hidden_layers": 256}
+    yield from _make(
+        "config of huge sizes",
+        _config(
+            giant,
+            {"hidden_size": HUGE},
+            {"num_hidden_layers": 256},
+            {"vocab_size": HUGE},
+            {"intermediate_size": HUGE},
+            {"max_position_embeddings": HUGE},
+            {"type_vocab_size": HUGE},
+            {
+                **giant,
+                "vocab_size": HUGE,
+                "max_position_embeddings": HUGE,
+                "num_attention_heads": HUGE,
+            },
+            {**giant, "architectures": ["BertModel"]},
+        ),
+        CheckpointError,
+        "(and must be|missing)",
+    )
+    yield from _make(
+        "config of huge sizes without weights",
+        (
+            {"config.json": to_json({**CONFIG, **change}), WEIGHTS: None}
+            for change in (giant, {**giant, "architectures": ["BertModel"]})
+        ),
+        MissingFileError,
+        "has no model.safetensors",
+    )
+    sizes = ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads")
+    yield from _make(
+        "config with sizes out of range",
+        _config(
+            *({name: value} for name in sizes for value in (0, -1, HUGE + 1, 10**400)),
+        ),
+        CheckpointError,
+        "(greater|less) than or equal to|has 40",
+    )
+    wrong: tuple[object, ...] = (None, [8], {"x": 8}, "eight", 8.5, "", float("nan"), float("inf"))
+    yield from _make(
+        "config with sizes that are no numbers",
+        _config(*({"hidden_size": value} for value in wrong)),
+        CheckpointError,
+        "hidden_size",
+    )
+    rates = (1.0, -0.1, 5, "x", None, float("nan"), float("inf"), [])
+    yield from _make(
+        "config with rates out of range",
+        _config(*({"hidden_dropout_prob": value} for value in rates)),
+        CheckpointError,
+        "hidden_dropout_prob",
+    )
+    yield from _make(
+        "config whose heads don't divide it",
+        _config(*({"num_attention_heads": number} for number in (3, 5, 7, 9, 16))),
+        CheckpointError,
+        "must be a multiple of num_attention_heads",
+    )
+    activations = ("", "Gelu", "swish9", "__import__('os').system('true')", "eval", 5, None, [])
+    yield from _make(
+        "config with an unknown activation",
+        _config(*({"hidden_act": name} for name in activations)),
+        CheckpointError,
+        "(no activation|hidden_act)",
+    )
+    kinds = ("roberta", "gpt2", "", "BERT", None, 5, ["bert"])
+    yield from _make(
+        "config of another model type",
+        _config(*({"model_type": kind} for kind in kinds)),
+        CheckpointError,
+        "model_type",
+    )
+    meanings: tuple[dict[str, Any], ...] = (
+        {"position_embedding_type": "relative_key"},
+        {"position_embedding_type": "relative_key_query"},
+        {"is_decoder": True},
+        {"add_cross_attention": True},
+        {"is_encoder_decoder": True},
+        {"tie_word_embeddings": False},
+        {"pruned_heads": {"0": [1]}},
+        {"quantization_config": {"bits": 4}},
+        {"embedding_size": 4},
+        {"auto_map": {"AutoModel": "evil.Evil"}},
+        {"auto_map": {"AutoModel": "../evil.Evil"}, "trust_remote_code": True},
+        {"pruned_heads": {"0": list(range(100_000))}},
+    )
+    yield from _make(
+        "config that means what isn't done",
+        _config(*meanings),
+        CheckpointError,
+        "isn't supported: bertkit's BERT",
+    )
+    yield from _make(
+        "config with another padding id",
+        _config(*({"pad_token_id": value} for value in (1, -1, None, "0"))),
+        CheckpointError,
+        "pad_token_id",
+    )
+    yield from _make(
+        "config that asks for remote code",
+        _config(
+            {"trust_remote_code": True},
+            {"custom_pipelines": {"x": {"impl": "evil.Evil"}}},
+            {"_name_or_path": "/etc/passwd"},
+        ),
+        None,
+        "",
+    )
+
+
+def _shards(
+    places: Mapping[str, str] | None = None, **more: bytes | None
+) -> dict[str, bytes | None]:
+    """A folder with its weights in two files, and an index."""
+    weights = tensors()
+    names = list(weights)
+    halves = (names[: len(names) // 2], names[len(names) // 2 :])
+    files = {
+        file: weights_file({name: weights[name] for name in half})
+        for file, half in zip(SHARDS, halves, strict=True)
+    }
+    if places is None:
+        places = true_places()
+    index = to_json({"metadata": {}, "weight_map": places})
+    return {WEIGHTS: None, INDEX: index, **files, **more}
+
+
+def true_places() -> dict[str, str]:
+    """Which of the two files holds which tensor."""
+    names = list(tensors())
+    return {name: SHARDS[number >= len(names) // 2] for number, name in enumerate(names)}
+
+
+def _index() -> Iterator[Case]:
+    yield from _make("weights in two files", [_shards()], None, "")
+    texts = (b"", b"{", b"[" * 100_000, b'{"weight_map": {"a": "x", "a": "y"}}', b"\xef\xbb\xbf{}")
+    yield from _make(
+        "index not JSON",
+        ({**_shards(), INDEX: text} for text in texts),
+        DamagedFileError,
+        "isn't JSON",
+    )
+    wrong: tuple[object, ...] = ([], 5, {}, {"weight_map": []}, {"weight_map": {"a": 5}})
+    more: tuple[object, ...] = ({"weight_map": {"a": None}}, {"weight_map": {"a": ["x"]}}, None)
+    yield from _make(
+        "index without a map",
+        ({**_shards(), INDEX: to_json(content)} for content in (*wrong, *more)),
+        DamagedFileError,
+        "must have a weight_map from tensors to files",
+    )
+    yield from _make(
+        "index larger than any",
+        ({**_shards(), INDEX: b"{}".ljust((16 << 20) + more)} for more in (1, 1 << 20)),
+        DamagedFileError,
+        "has more than 16,777,216 bytes",
+    )
+    names = list(tensors())
+    changed = [{**true_places(), name: SHARDS[0]} for name in names[-3:]]
+    changed += [{name: file for name, file in true_places().items() if name != names[0]}]
+    changed += [{**true_places(), "bert.more": SHARDS[0]}, {**true_places(), "\x1b[2J": SHARDS[1]}]
+    yield from _make(
+        "index and files disagree",
+        (_shards(places) for places in changed),
+        DamagedFileError,
+        "and its files disagree on where",
+    )
+    whole = weights_file()
+    yield from _make(
+        "one tensor in two files",
+        (_shards(**{name: whole}) for name in SHARDS),
+        CheckpointError,
+        "both hold",
+    )
+    many = {f"t{number}": f"{number}.safetensors" for number in range(1001)}
+    yield from _make(
+        "index of too many files", [_shards(many)], UnsafeFileError, "1,001 files; at most 1,000"
+    )
+    yield from _make(
+        "index names a missing file",
+        (
+            _shards({**true_places(), "bert.more": name})
+            for name in ("c.safetensors", "a", "sub/c.safetensors", "a.safetensors/b", ".")
+        ),
+        MissingFileError,
+        "doesn't exist",
+    )
+    yield from _make(
+        "index names a file of another kind",
+        (
+            _shards({**true_places(), "bert.more": name})
+            for name in ("config.json", "vocab.txt", INDEX)
+        ),
+        DamagedFileError,
+        "isn't a whole safetensors file",
+    )
+    yield from _make(
+        "shard cut short",
+        (_shards(**{SHARDS[1]: weights_file()[:cut]}) for cut in (0, 4, 300, 2000, -1)),
+        DamagedFileError,
+        "(is empty|isn't a whole)",
+    )
+
+
+def _index_names() -> Iterator[Case]:
+    names = (
+        "../outside/model.safetensors",
+        "../model.safetensors",
+        "sub/../../outside/model.safetensors",
+        "..",
+        "/etc/passwd",
+        "/dev/zero",
+        "//server/share",
+        "C:\\weights",
+        "C:weights",
+        "..\\weights",
+        "a\0.safetensors",
+        "a\n.safetensors",
+        "\x1b[2J",
+        "",
+        "x" * 256,
+        "x/" * 500 + "x",
+        "file:///etc/passwd",
+        "https://example.org/x",
+    )
+    yield from _make(
+        "index names a path outside",
+        (_shards({**true_places(), "bert.more": name}) for name in names),
+        UnsafeFileError,
+        "as one of its files; expected a name inside the folder",
+    )
+    for number, target in enumerate(("{outside}", "/", "..", "/proc/self")):
+        files = folder_with(_shards({**true_places(), "bert.more": "sub/model.safetensors"}))
+        is_there = target == "{outside}"
+        error = UnsafeFileError if is_there else MissingFileError
+        match = "is a link that leads out" if is_there else "doesn't exist"
+        yield Case(
+            "index names a file behind a linked folder",
+            number,
+            files,
+            error,
+            match,
+            {"sub": target},
+        )
+
+
+def _vocabulary() -> Iterator[Case]:
+    def files(*vocabularies: tuple[str, ...] | bytes) -> Iterator[dict[str, bytes | None]]:
+        for entries in vocabularies:
+            text = entries if isinstance(entries, bytes) else vocabulary_file(entries)
+            yield {"vocab.txt": text, "tokenizer.json": None}
+
+    good = vocabulary_file()
+    yield from _make(
+        "vocabulary without a special token",
+        files(
+            *(tuple(e for e in VOCABULARY if e != token) for token in VOCABULARY[:5]), ("a", "b")
+        ),
+        InputError,
+        "lacks .*; is it a BERT vocabulary",
+    )
+    yield from _make(
+        "vocabulary with an entry twice",
+        files((*VOCABULARY, "a"), (*VOCABULARY, "[PAD]"), ("[PAD]", *VOCABULARY), good + b"b\r\n"),
+        InputError,
+        "has '.*' twice",
+    )
+    yield from _make(
+        "vocabulary that doesn't begin with [PAD]",
+        files(VOCABULARY[::-1], ("a", *VOCABULARY[:5]), VOCABULARY[1:] + VOCABULARY[:1]),
+        InputError,
+        r"\[PAD\] must be entry 0",
+    )
+    yield from _make(
+        "vocabulary with an empty entry",
+        files(good + b"\n", b"\n" + good, good + b"\n\n\n", b"\r\n" + good),
+        InputError,
+        "is empty",
+    )
+    yield from _make("vocabulary empty", files(b""), InputError, "is empty; expected one entry")
+    yield from _make(
+        "vocabulary of two million entries",
+        files(good + b"".join(b"x%d\n" % number for number in range(2_000_000)), b"\n" * 2_000_000),
+        InputError,
+        "entries; at most 1,000,000",
+    )
+    yield from _make(
+        "vocabulary with entries of megabytes",
+        files(
+            good + b"x" * (10 << 20), good + b"x" * 1001, good + b"\n".join([b"y" * (6 << 20)] * 9)
+        ),
+        InputError,
+        "characters long; at most 1,000",
+    )
+    yield from _make(
+        "vocabulary larger than any",
+        files(good + b"x" * (64 << 20)),
+        DamagedFileError,
+        "has more than 67,108,864 bytes",
+    )
+    yield from _make(
+        "vocabulary in another encoding",
+        files(*(good + more for more in (b"\xff\n", b"\xe9\n", b"\xed\xa0\x80\n", b"\xc0\xaf\n"))),
+        DamagedFileError,
+        "vocab.txt isn't UTF-8",
+    )
+    yield from _make(
+        "vocabulary with a byte order mark",
+        files(b"\xef\xbb\xbf" + good),
+        InputError,
+        r"lacks \[PAD\]",
+    )
+    yield from _make(
+        "vocabulary larger than the embedding",
+        files((*VOCABULARY, "more"), (*VOCABULARY, *map(str, range(1000)))),
+        CheckpointError,
+        "they don't belong together",
+    )
+    yield from _make(
+        "vocabulary smaller than the embedding", files(VOCABULARY[:-1], VOCABULARY[:5]), None, ""
+    )
+
+
+def _tokenizer() -> Iterator[Case]:
+    def edited(*edits: Callable[[dict[str, Any]], object]) -> Iterator[dict[str, bytes | None]]:
+        for edit in edits:
+            content = copy.deepcopy(tokenizer_json())
+            edit(content)
+            yield {"tokenizer.json": to_json(content), "vocab.txt": None}
+
+    def setting(*keys: str, value: object) -> Callable[[dict[str, Any]], object]:
+        def edit(content: dict[str, Any]) -> None:
+            for key in keys[:-1]:
+                content = content[key]
+            content[keys[-1]] = value
+
+        return edit
+
+    yield from _make("tokenizer.json alone", edited(lambda content: None), None, "")
+    yield from _make(
+        "tokenizer of another algorithm",
+        edited(
+            *(setting("model", "type", value=kind) for kind in ("BPE", "Unigram", "WordLevel", 5)),
+            setting("model", "continuing_subword_prefix", value="@@"),
+            setting("model", "unk_token", value="<unk>"),
+            setting("model", "max_input_chars_per_word", value=1 << 62),
+            setting("normalizer", "type", value="NFKC"),
+            setting("normalizer", "clean_text", value=False),
+            setting("pre_tokenizer", "type", value="ByteLevel"),
+        ),
+        InputError,
+        "tokenizer.json",
+    )
+    yield from _make(
+        "tokenizer without its parts",
+        edited(
+            *(setting(part, value=None) for part in ("model", "normalizer", "pre_tokenizer")),
+            *(setting(part, value=[]) for part in ("model", "normalizer", "pre_tokenizer")),
+            setting("model", "vocab", value=None),
+            setting("model", "vocab", value=[["a", 0]]),
+        ),
+        InputError,
+        "tokenizer.json",
+    )
+    vocabulary = tokenizer_json()["model"]["vocab"]
+    ids: tuple[dict[str, object], ...] = (
+        {**vocabulary, "z": -1},
+        {**vocabulary, "z": 1 << 62},
+        {**vocabulary, "z": 4},
+        {**vocabulary, "zz": 99},
+        {**vocabulary, "z": "5"},
+        {**vocabulary, "z": 5.5},
+        {**vocabulary, "z": None},
+        {},
+    )
+    yield from _make(
+        "tokenizer with ids that aren't 0, 1, 2",
+        edited(*(setting("model", "vocab", value=value) for value in ids)),
+        InputError,
+        "tokenizer.json",
+    )
+    added = {"id": 32, "content": "<evil>", "special": True}
+    wrong: tuple[object, ...] = ([added], [{**added, "id": 5}], {"x": 1}, [5], "x", [{}], [None])
+    yield from _make(
+        "tokenizer with added tokens",
+        edited(*(setting("added_tokens", value=value) for value in wrong)),
+        InputError,
+        "added",
+    )
+    yield from _make(
+        "tokenizer and vocabulary disagree",
+        [
+            {"vocab.txt": vocabulary_file(VOCABULARY[:-1])},
+            {"vocab.txt": vocabulary_file((*VOCABULARY, "xx"))},
+        ],
+        InputError,
+        "have different entries",
+    )
+    texts = (
+        b"",
+        b"{",
+        b"[" * 100_000,
+        b'{"model":' * 100_000,
+        b'{"a":1,"a":2}',
+        b"{" + b"," * (2 << 20),
+    )
+    yield from _make(
+        "tokenizer not JSON",
+        ({"tokenizer.json": text} for text in texts),
+        DamagedFileError,
+        "isn't JSON",
+    )
+    yield from _make(
+        "tokenizer larger than any",
+        [{"tokenizer.json": b"{}".ljust((64 << 20) + 1)}],
+        DamagedFileError,
+        "has more than 67,108,864 bytes",
+    )
+    yield from _make(
+        "tokenizer config with switches that aren't",
+        (
+            {"tokenizer_config.json": to_json({name: value})}
+            for name in ("do_lower_case", "strip_accents", "tokenize_chinese_chars")
+            for value in ("true", 1, [], {})
+        ),
+        InputError,
+        "must be true or false",
+    )
+    texts = (b"", b"{", b"[" * 100_000, b'{"do_lower_case": true, "do_lower_case": false}')
+    yield from _make(
+        "tokenizer config not JSON",
+        ({"tokenizer_config.json": text} for text in texts),
+        DamagedFileError,
+        "isn't JSON",
+    )
+    yield from _make(
+        "tokenizer config that asks for remote code",
+        [
+            {
+                "tokenizer_config.json": to_json(
+                    {"auto_map": {"AutoTokenizer": ["evil.Evil", None]}}
+                )
+            },
+            {"tokenizer_config.json": to_json({"tokenizer_class": "evil.Evil", "x": "$(true)"})},
+        ],
+        None,
+        "",
+    )
+
+
+def _links() -> Iterator[Case]:
+    names = ("config.json", WEIGHTS, "vocab.txt", "tokenizer.json", "tokenizer_config.json")
+    for number, name in enumerate(names):
+        yield Case(
+            "file that is a link out of the folder",
+            number,
+            folder_with({name: None}),
+            UnsafeFileError,
+            "is a link that leads out of its folder",
+            {name: f"{{outside}}/{name}"},
+        )
+    devices = (
+        "/dev/zero",
+        "/dev/urandom",
+        "/dev/stdin",
+        "/proc/self/mem",
+        "/proc/kmsg",
+        "/dev/tty",
+    )
+    for number, target in enumerate(devices):
+        yield Case(
+            "weights that are a link to a device",
+            number,
+            folder_with({WEIGHTS: None}),
+            (MissingFileError, UnsafeFileError)[target.startswith("/proc")],
+            "(has no model.safetensors|is a link that leads out)",
+            {WEIGHTS: target},
+        )
+    for number, target in enumerate((WEIGHTS, "x", "missing")):
+        links = {WEIGHTS: target, "x": WEIGHTS} if target == "x" else {WEIGHTS: target}
+        yield Case(
+            "link in a circle or to nothing",
+            number,
+            folder_with({WEIGHTS: None}),
+            MissingFileError,
+            "has no model.safetensors",
+            links,
+        )
+    yield Case(
+        "link inside the folder",
+        0,
+        {**folder_with({WEIGHTS: None}), "sub/real.safetensors": weights_file()},
+        None,
+        "",
+        {WEIGHTS: "sub/real.safetensors"},
+    )
+
+
+def _hub_cache() -> Iterator[Case]:
+    """A snapshot in the Hub's cache is made of links to blobs beside it."""
+    snapshot, blobs = "models--a--b/snapshots/0123", "models--a--b/blobs"
+    files = {f"{blobs}/{name}": content for name, content in whole_files().items()}
+    links = {f"{snapshot}/{name}": f"../../blobs/{name}" for name in whole_files()}
+    yield Case("snapshot in the Hub's cache", 0, files, None, "", links, opened=snapshot)
+    shared = {f"blobs/{name}": content for name, content in whole_files().items()}
+    upper = {name: f"../../../blobs/{name.rpartition('/')[2]}" for name in links}
+    yield Case("snapshot in the Hub's cache", 1, shared, None, "", upper, opened=snapshot)
+    names = ("secret", "models--c--d/blobs/x", "models--a--b/refs/x", "models--a--b/snapshots/4/x")
+    for number, name in enumerate(names):
+        stolen = {**links, f"{snapshot}/{WEIGHTS}": f"../../../{name}"}
+        yield Case(
+            "snapshot whose link leads elsewhere",
+            number,
+            {**files, name: weights_file()},
+            UnsafeFileError,
+            "is a link that leads out of its folder",
+            stolen,
+            opened=snapshot,
+        )
+    false = "snapshots/0123"  # not the cache's layout
+    yield Case(
+        "snapshot whose link leads elsewhere",
+        len(names),
+        {f"blobs/{name}": content for name, content in whole_files().items()},
+        UnsafeFileError,
+        "is a link that leads out of its folder",
+        {f"{false}/{name}": f"../../blobs/{name}" for name in whole_files()},
+        opened=false,
+    )
+
+
+def _no_files() -> Iterator[Case]:
+    missing = {"config.json": "is no model folder", WEIGHTS: "has no model.safetensors"}
+    for number, (name, match) in enumerate(missing.items()):
+        files = folder_with({name: None})
+        yield Case("file that isn't there", number, files, MissingFileError, match)
+        yield Case(
+            "named pipe in place of a file", number, files, MissingFileError, match, pipes=(name,)
+        )
+        yield Case(
+            "folder in place of a file", number, files, MissingFileError, match, folders=(name,)
+        )
+    for number, name in enumerate(("vocab.txt", "tokenizer.json"), start=2):
+        files = folder_with({"vocab.txt": None, "tokenizer.json": None})
+        match = "has neither vocab.txt nor tokenizer.json"
+        kind = "in place of a file"
+        yield Case(f"named pipe {kind}", number, files, MissingFileError, match, pipes=(name,))
+        yield Case(f"folder {kind}", number, files, MissingFileError, match, folders=(name,))
+    files = folder_with({**_shards(), SHARDS[0]: None})
+    yield Case(
+        "named pipe in place of a file", 4, files, MissingFileError, "exist", pipes=SHARDS[:1]
+    )
+    yield Case("folder in place of a file", 4, files, MissingFileError, "exist", folders=SHARDS[:1])
+    yield Case("folder without anything", 0, {}, MissingFileError, "is no model", folders=("x",))
+
+
+def _runs() -> Iterator[Case]:
+    """What looks like a run of bertkit's own, and isn't."""
+    yield Case(
+        "run without checkpoint",
+        0,
+        folder_with({"settings.json": b"{}"}),
+        MissingFileError,
+        "has no checkpoint yet",
+    )
+    yield Case(
+        "run without checkpoint",
+        1,
+        folder_with({}),
+        MissingFileError,
+        "has no checkpoint yet",
+        folders=("checkpoints",),
+    )
+    seals = (b"", b"{}", b"{" * 100_000, json.dumps({"format_version": 2, "files": {}}).encode())
+    for number, text in enumerate(seals):
+        yield Case(
+            "checkpoint whose manifest has no seal",
+            number,
+            folder_with({"manifest.json": text}),
+            DamagedFileError,
+            "doesn't end with its SHA-256",
+        )

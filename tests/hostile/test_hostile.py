@@ -1,0 +1,105 @@
+"""Every folder of the hostile suite is refused by its own error, or accepted as documented.
+
+Nothing in it runs, leaves its folder, takes over 300 MB beside the files, or computes for over 5 s.
+"""
+
+import json
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+MAX_SECONDS = 5.0
+MAX_EXTRA_BYTES = 300_000_000
+MAX_CASES_OF_A_DEFECT = 20
+MIN_DEFECTS, MIN_CASES = 40, 500
+MODULES = tuple(sorted(path.stem for path in Path(__file__).parent.glob("*_files.py")))
+ROOT = Path(__file__).parents[2]
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(sys.platform != "linux", reason="memory is measured through /proc"),
+]
+
+
+def run_modules(folder: Path, modules: str, *bug: str) -> list[dict[str, Any]]:
+    """What came of each case, in a process that is begun again where one case ended it."""
+    outcomes: list[dict[str, Any]] = []
+    while True:
+        words = [sys.executable, "-m", "tests.hostile.child", folder, modules, len(outcomes), *bug]
+        child = subprocess.run(list(map(str, words)), cwd=ROOT, capture_output=True, text=True)
+        outcomes += [json.loads(line) for line in child.stdout.splitlines()]
+        if child.returncode >= 0:
+            assert child.returncode == 0, child.stderr
+            return outcomes
+        problem = f"ended the process with signal {-child.returncode}"
+        outcomes.append(
+            {"name": f"case {len(outcomes)} of {modules}", "defect": "", "problem": problem}
+            | {"seconds": 0.0, "extra_bytes": 0}
+        )
+
+
+@pytest.fixture(scope="module")
+def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[dict[str, Any]]]:
+    """By module, what came of each case."""
+    return {module: run_modules(tmp_path_factory.mktemp(module), module) for module in MODULES}
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_each_case_comes_to_its_own_error_or_is_accepted(
+    module: str, outcomes: dict[str, list[dict[str, Any]]]
+) -> None:
+    problems = [f"{row['name']}: {row['problem']}" for row in outcomes[module] if row["problem"]]
+    assert not problems, "\n".join(problems)
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_no_case_takes_much_time_or_memory(
+    module: str, outcomes: dict[str, list[dict[str, Any]]]
+) -> None:
+    slow = [row for row in outcomes[module] if row["seconds"] > MAX_SECONDS]
+    large = [row for row in outcomes[module] if row["extra_bytes"] > MAX_EXTRA_BYTES]
+    assert not slow
+    assert not large
+
+
+def test_there_are_many_defects_and_not_many_cases_of_each(
+    outcomes: dict[str, list[dict[str, Any]]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [row for module in MODULES for row in outcomes[module]]
+    counts = Counter(row["defect"] for row in rows)
+    slowest = max(rows, key=lambda row: row["seconds"])
+    largest = max(rows, key=lambda row: row["extra_bytes"])
+    with capsys.disabled():
+        print(
+            f"\nhostile: {len(rows)} folders of {len(counts)} defects; the slowest"
+            f" {slowest['seconds']:.1f} s ({slowest['name']}), the largest"
+            f" {largest['extra_bytes'] / 1e6:,.0f} MB beside its files ({largest['name']})"
+        )
+    assert len(counts) >= MIN_DEFECTS
+    assert len(rows) >= MIN_CASES
+    assert max(counts.values()) <= MAX_CASES_OF_A_DEFECT
+
+
+@pytest.mark.parametrize(
+    ("bug", "module", "defect", "problem"),
+    [
+        ("no header limit", "safetensors_files", "header larger", "should be UnsafeFileError"),
+        ("header is run", "safetensors_files", "metadata", "brought about os.system"),
+        ("names lead anywhere", "folder_files", "out of the folder", "was accepted"),
+    ],
+)
+def test_a_planted_bug_shows(
+    bug: str, module: str, defect: str, problem: str, tmp_path: Path
+) -> None:
+    found = run_modules(tmp_path, module, bug, defect)
+    assert found
+    assert any(problem in row["problem"] for row in found)
+
+
+def test_memory_that_is_taken_shows(tmp_path: Path) -> None:
+    found = run_modules(tmp_path, "safetensors_files", "takes memory", "metadata")
+    assert min(row["extra_bytes"] for row in found) > MAX_EXTRA_BYTES

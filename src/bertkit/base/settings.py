@@ -8,6 +8,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from bertkit.base.errors import SettingsError
 
+MAX_NAME_CHARS = 80
+
 _SHORT = reprlib.Repr()
 _SHORT.maxstring = _SHORT.maxother = 80  # characters
 
@@ -51,6 +53,8 @@ def describe_validation(error: ValidationError) -> str:
     problems = []
     for detail in error.errors(include_url=False):
         name = ".".join(str(part) for part in detail["loc"])
+        if not name.isprintable() or len(name) > MAX_NAME_CHARS:
+            name = ascii(name[:MAX_NAME_CHARS])  # a key may be a foreign file's own word
         message = detail["msg"].removeprefix("Value error, ")
         has_input = detail["type"] not in {"missing", "value_error"}
         shown = f" (got {_SHORT.repr(detail['input'])})" if has_input else ""

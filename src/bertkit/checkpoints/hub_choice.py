@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 
 from bertkit.base.errors import DamagedFileError
 from bertkit.base.files import read_json
-from bertkit.checkpoints.members import check_name, find_member
+from bertkit.base.members import check_name, find_member
 
 CONFIG_FILE = "config.json"
 MODULES_FILE = "modules.json"

@@ -13,9 +13,9 @@ from torch import Tensor
 from bertkit.base.checksums import FileRecord
 from bertkit.base.errors import CheckpointError, DamagedFileError, MissingFileError, UnsafeFileError
 from bertkit.base.files import make_folder, read_json, write_json
+from bertkit.base.members import find_member, has_member
 from bertkit.checkpoints.checkpoint import Checkpoint, LazyTensor
-from bertkit.checkpoints.members import find_member, has_member
-from bertkit.checkpoints.names import rename_tensors
+from bertkit.checkpoints.names import rename_tensors, show
 from bertkit.checkpoints.pytorch_file import open_pytorch
 from bertkit.checkpoints.safetensors_file import open_safetensors, write_safetensors
 
@@ -115,7 +115,7 @@ def _open_shards(folder: Path, form: WeightsForm) -> tuple[dict[str, LazyTensor]
     for name, file in zip(names, files, strict=True):
         shard = form.open(file)
         if again := sorted(shard.keys() & tensors.keys()):
-            raise CheckpointError(f"{file} and {found[again[0]]} both hold {again[0]}")
+            raise CheckpointError(f"{file} and {found[again[0]]} both hold {show(again[0])}")
         tensors |= shard
         found |= dict.fromkeys(shard, name)
     if found != places:
@@ -125,8 +125,8 @@ def _open_shards(folder: Path, form: WeightsForm) -> tuple[dict[str, LazyTensor]
             if found.get(tensor) != places.get(tensor)
         )
         raise DamagedFileError(
-            f"{path} and its files disagree on where {len(wrong)} tensors are, {wrong[0]} among"
-            " them; fetch all of them again"
+            f"{path} and its files disagree on where {len(wrong)} tensors are, {show(wrong[0])}"
+            " among them; fetch all of them again"
         )
     return tensors, [path, *files]
 

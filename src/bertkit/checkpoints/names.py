@@ -82,6 +82,8 @@ HEADS = ("pooler", "masked_lm", "next_sentence", "classifier", "qa_outputs")
 OLD_NORMS = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
 BACKBONE = ("embeddings", "encoder", "pooler")  # what a bare encoder writes without `bert.`
 
+MAX_SHOWN_CHARS = 120
+
 Named = TypeVar("Named")
 
 
@@ -98,9 +100,14 @@ def rename_tensors(tensors: Mapping[str, Named]) -> dict[str, Named]:
         if name.partition(".")[0] in BACKBONE:
             name = f"bert.{name}"
         if name in renamed:
-            raise CheckpointError(f"two tensors mean {name}; the file must have one of them")
+            raise CheckpointError(f"two tensors mean {show(name)}; the file must have one of them")
         renamed[name] = tensor
     return renamed
+
+
+def show(name: str) -> str:
+    """A foreign name as a message may hold it: not longer than it helps, nothing that steers."""
+    return name if name.isprintable() and len(name) <= MAX_SHOWN_CHARS else ascii(name[:80])
 
 
 def their_names(name: str) -> tuple[str, ...]:

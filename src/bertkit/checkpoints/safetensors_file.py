@@ -21,9 +21,10 @@ from bertkit.base.files import durable_file, parse_json
 from bertkit.checkpoints.checkpoint import LazyTensor
 from bertkit.checkpoints.mapped_file import MappedFile
 
-HEADER_LIMIT_BYTES = 8 << 20  # BERT-Large needs 50 kB
-MAX_TENSORS = 100_000
+HEADER_LIMIT_BYTES = 4 << 20  # BERT-Large needs 50 kB
+MAX_TENSORS = 20_000  # BERT-Large has 400
 MAX_DIMENSIONS = 8
+MAX_SIZE = 1 << 63  # what torch and the system count with
 LENGTH_BYTES = 8
 ALIGNMENT_BYTES = 8
 
@@ -132,13 +133,13 @@ def _read_entry(name: str, entry: object) -> tuple[torch.dtype, tuple[int, ...],
     dtype = DTYPES.get(entry["dtype"]) if isinstance(entry["dtype"], str) else None
     if dtype is None:
         raise DamagedFileError(
-            f"{name} is of type {entry['dtype']!r}; known are {', '.join(DTYPES)}"
+            f"{name} is of type {entry['dtype']!r:.80}; known are {', '.join(DTYPES)}"
         )
     shape, offsets = entry["shape"], entry["data_offsets"]
     if not _are_sizes(shape) or len(shape) > MAX_DIMENSIONS:
-        raise DamagedFileError(f"{name} has the shape {str(shape)[:80]}; expected sizes")
+        raise DamagedFileError(f"{name} has the shape {shape!r:.80}; expected sizes")
     if not _are_sizes(offsets) or len(offsets) != 2:
-        raise DamagedFileError(f"{name} lies at {str(offsets)[:80]}; expected begin and end")
+        raise DamagedFileError(f"{name} lies at {offsets!r:.80}; expected begin and end")
     num_bytes = math.prod(shape) * dtype.itemsize
     if offsets[1] - offsets[0] != num_bytes:
         raise DamagedFileError(
@@ -149,7 +150,9 @@ def _read_entry(name: str, entry: object) -> tuple[torch.dtype, tuple[int, ...],
 
 
 def _are_sizes(values: object) -> bool:
-    return isinstance(values, list) and all(type(value) is int and value >= 0 for value in values)
+    return isinstance(values, list) and all(
+        type(value) is int and 0 <= value < MAX_SIZE for value in values
+    )
 
 
 def _check_spans(path: Path, spans: list[tuple[int, int]], num_bytes: int) -> None:

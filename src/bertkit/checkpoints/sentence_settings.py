@@ -12,8 +12,8 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Field
 
 from bertkit.base.errors import CheckpointError, DamagedFileError, UnsafeFileError
+from bertkit.base.members import has_member
 from bertkit.checkpoints.huggingface import read_config
-from bertkit.checkpoints.members import has_member
 from bertkit.checkpoints.sentence_modules import ForeignConfig, Size, parse_config
 
 ENCODER_FILE = "sentence_bert_config.json"

@@ -15,9 +15,9 @@ from pydantic import Field
 from bertkit.base.checksums import FileRecord
 from bertkit.base.errors import CheckpointError, DamagedFileError, UnsafeFileError
 from bertkit.base.files import make_folder, read_json, write_json
+from bertkit.base.members import check_name, find_member, has_member
 from bertkit.checkpoints.checkpoint import Checkpoint
 from bertkit.checkpoints.huggingface import CONFIG_LIMIT_BYTES, open_huggingface, read_config
-from bertkit.checkpoints.members import check_name, find_member, has_member
 from bertkit.checkpoints.sentence_modules import (
     Dense,
     ForeignConfig,

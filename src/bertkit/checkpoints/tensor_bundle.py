@@ -9,17 +9,19 @@ Source: tensorflow/core/protobuf/tensor_bundle.proto and tensorflow/core/framewo
 import math
 from collections.abc import Mapping
 from functools import partial
+from mmap import ACCESS_COPY, mmap
 from pathlib import Path
 from typing import NamedTuple
 
 import google_crc32c
+import numpy as np
 import torch
 from torch import Tensor
 
 from bertkit.base.errors import CheckpointError, DamagedFileError, UnsafeFileError, storage_errors
+from bertkit.base.members import find_member
 from bertkit.checkpoints.checkpoint import LazyTensor
 from bertkit.checkpoints.leveldb_table import mask_crc32c, read_table
-from bertkit.checkpoints.members import find_member
 from bertkit.checkpoints.protobuf_wire import Message
 
 INDEX_SUFFIX = ".index"
@@ -200,14 +202,15 @@ def _read(path: Path, name: str, entry: Entry) -> Tensor:
         DamagedFileError: its bytes aren't those that were written.
         StorageError: they can't be read.
     """
-    tensor = torch.empty(entry.shape, dtype=entry.dtype)
-    memory = tensor.reshape(-1).view(torch.uint8).numpy()
+    # A map of its own: most tensors are copied and dropped, and holes in the heap would stay.
+    memory = mmap(-1, entry.num_bytes, access=ACCESS_COPY)
     with storage_errors(path, "read"), path.open("rb") as stream:
         stream.seek(entry.offset)
         num_read = stream.readinto(memory)
-    if num_read < entry.num_bytes or mask_crc32c(google_crc32c.value(memory)) != entry.checksum:
+    checksum = mask_crc32c(google_crc32c.value(np.frombuffer(memory, np.uint8)))
+    if num_read < entry.num_bytes or checksum != entry.checksum:
         raise DamagedFileError(
             f"{path} is damaged in {name[:NAME_SHOWN]!r}, between bytes {entry.offset:,} and"
             f" {entry.offset + entry.num_bytes:,} (checksum differs); fetch it again"
         )
-    return tensor
+    return torch.frombuffer(memory, dtype=entry.dtype).reshape(entry.shape)

@@ -15,10 +15,10 @@ from pathlib import Path
 from torch import Tensor
 
 from bertkit.base.errors import CheckpointError, MissingFileError
+from bertkit.base.members import find_member, has_member
 from bertkit.checkpoints.checkpoint import Checkpoint, LazyTensor
 from bertkit.checkpoints.huggingface import read_config
 from bertkit.checkpoints.leveldb_table import is_table
-from bertkit.checkpoints.members import find_member, has_member
 from bertkit.checkpoints.tensor_bundle import INDEX_SUFFIX, open_bundle
 
 CONFIG_FILE = "bert_config.json"

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from bertkit.base.errors import CheckpointError
 from bertkit.checkpoints.checkpoint import LazyTensor
-from bertkit.checkpoints.names import COPIES, DROPPED, find_part, their_names
+from bertkit.checkpoints.names import COPIES, DROPPED, find_part, show, their_names
 
 SHOWN_PROBLEMS = 8
 
@@ -67,7 +67,7 @@ def list_problems(
     for name in sorted(foreign.keys() - used):
         is_copy = COPIES.get(name) in foreign
         if not is_copy and name not in DROPPED and find_part(name) not in unused_parts:
-            problems.append(f"unknown {name}")
+            problems.append(f"unknown {show(name)}")
     return problems
 
 
@@ -78,8 +78,13 @@ def list_unequal_copies(foreign: Mapping[str, LazyTensor]) -> list[str]:
         for copy, original in COPIES.items()
         if copy in foreign
         and original in foreign
-        and not torch.equal(foreign[copy].read(), foreign[original].read())
+        and not _are_equal(foreign[copy], foreign[original])
     ]
+
+
+def _are_equal(one: LazyTensor, other: LazyTensor) -> bool:
+    """Compared as they stand; a copy's shape is nobody's but the file's word until here."""
+    return one.shape == other.shape and torch.equal(one.read(), other.read())
 
 
 def report(problems: list[str], source: Path) -> None:

@@ -16,6 +16,7 @@ from tokenizers import AddedToken, processors
 from bertkit.base.checksums import FileRecord, verify_file
 from bertkit.base.errors import DamagedFileError, InputError, MissingFileError, storage_errors
 from bertkit.base.files import make_folder, read_json, read_text, write_file, write_json
+from bertkit.base.members import find_member, has_member
 from bertkit.base.sealed import read_sealed_json, write_sealed_json
 from bertkit.base.settings import describe_validation
 from bertkit.tokenization.engine import (
@@ -75,10 +76,7 @@ def check_vocabulary(vocabulary: Sequence[str], source: str) -> None:
     """
     if not vocabulary:
         raise InputError(f"{source} is empty; expected one entry a line, [PAD] first")
-    if len(vocabulary) > MAX_ENTRIES:
-        raise InputError(
-            f"{source} has {len(vocabulary):,} entries; at most {MAX_ENTRIES:,} may be"
-        )
+    check_size(len(vocabulary), source)
     seen: dict[str, int] = {}
     for index, token in enumerate(vocabulary):
         if problem := _entry_problem(token):
@@ -98,6 +96,16 @@ def check_vocabulary(vocabulary: Sequence[str], source: str) -> None:
         )
 
 
+def check_size(num_entries: int, source: str) -> None:
+    """Refuse more entries than any vocabulary has, before they take memory.
+
+    Raises:
+        InputError: there are too many.
+    """
+    if num_entries > MAX_ENTRIES:
+        raise InputError(f"{source} has {num_entries:,} entries; at most {MAX_ENTRIES:,} may be")
+
+
 def read_folder(path: Path) -> tuple[list[str], TokenizerSettings]:
     """Read a vocabulary and its switches from a folder, or from a `vocab.txt` alone.
 
@@ -108,6 +116,7 @@ def read_folder(path: Path) -> tuple[list[str], TokenizerSettings]:
         MissingFileError: there is no vocabulary, or a file that the manifest names is gone.
         DamagedFileError: a file is too large, not UTF-8, not JSON, or not what was written.
         InputError: the files ask for something that isn't BERT's algorithm, or disagree.
+        UnsafeFileError: one of them is a link that leads out of the folder.
         StorageError: the disk refused.
     """
     vocabulary_path, engine_path = path / VOCABULARY_FILE, path / ENGINE_FILE
@@ -116,6 +125,9 @@ def read_folder(path: Path) -> tuple[list[str], TokenizerSettings]:
             verify_files(path.parent, [path.name])
             entries = read_vocabulary(path)
             return entries, guess_switches(entries)
+        for name in (VOCABULARY_FILE, ENGINE_FILE, CONFIG_FILE, MANIFEST_FILE):
+            if has_member(path, name):
+                find_member(path, name)
         verify_files(path, [VOCABULARY_FILE, ENGINE_FILE, CONFIG_FILE])
         vocabulary = read_vocabulary(vocabulary_path) if vocabulary_path.is_file() else None
         engine = read_object(engine_path, MAX_FILE_BYTES) if engine_path.is_file() else None
@@ -166,7 +178,9 @@ def read_vocabulary(path: Path) -> list[str]:
         InputError: it isn't a BERT vocabulary.
     """
     # not splitlines: entries may be characters that it takes for line ends
-    lines = read_text(path, limit_bytes=MAX_FILE_BYTES).split("\n")
+    text = read_text(path, limit_bytes=MAX_FILE_BYTES)
+    check_size(text.count("\n"), str(path))
+    lines = text.split("\n")
     if lines[-1] == "":
         lines.pop()
     vocabulary = [line.removesuffix("\r") for line in lines]
@@ -197,7 +211,7 @@ def engine_vocabulary(engine: Mapping[str, Any], path: Path) -> list[str]:
         part = _part(engine, name, path)
         for key, value in expected.items():
             if part.get(key, LEFT_OPEN.get((name, key))) != value:
-                raise InputError(f"{path}: {name}.{key} must be {value!r}, got {part.get(key)!r}")
+                raise InputError(f"{path}: {name}.{key} must be {value!r}, got {part.get(key)!r:.80}")
     entries = engine["model"].get("vocab")
     if not isinstance(entries, dict) or not all(type(index) is int for index in entries.values()):
         raise InputError(f"{path}: model.vocab must map each entry to its id")
@@ -247,7 +261,7 @@ def read_switches(
         if value is None:
             return default
         if not isinstance(value, bool):
-            raise InputError(f"{source}: {config_key} must be true or false, got {value!r}")
+            raise InputError(f"{source}: {config_key} must be true or false, got {value!r:.80}")
         return value
 
     lowercase = read("do_lower_case", "lowercase", otherwise.lowercase)
@@ -328,7 +342,7 @@ def _check_added_tokens(engine: Mapping[str, Any], ids: Mapping[str, int], path:
         content, index = str(token.get("content")), token.get("id")
         if ids.get(content, -1) != index:
             raise InputError(
-                f"{path}: the added token {content!r} isn't entry {index} of the vocabulary;"
+                f"{path}: the added token {content!r:.80} isn't entry {index!r:.80} of the vocabulary;"
                 " bertkit knows no tokens beside it"
             )
 

@@ -28,10 +28,10 @@ from bertkit.base.errors import (
     StorageError,
     UnsafeFileError,
 )
+from bertkit.base.members import find_member
 from bertkit.checkpoints import hub as hub_module
 from bertkit.checkpoints import hub_cache, hub_listing
 from bertkit.checkpoints.hub import fetch_model, is_hub_id, resolve_model
-from bertkit.checkpoints.members import find_member
 
 MODEL = "someone/tiny-bert"
 WEIGHTS = bytes(range(256)) * 512

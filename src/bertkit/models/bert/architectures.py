@@ -39,7 +39,9 @@ def find_architecture(config: Mapping[str, Any], heads: Collection[str], source:
     """
     names = config.get("architectures") or []
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise CheckpointError(f"{source}: architectures must be a list of names, and is {names!r:.80}")
+        raise CheckpointError(
+            f"{source}: architectures must be a list of names, and is {names!r:.80}"
+        )
     found = set(heads)
     for name in names[:1]:
         if name in ARCHITECTURES and ARCHITECTURES[name] <= found:

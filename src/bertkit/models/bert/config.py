@@ -85,7 +85,7 @@ class BertConfig(BaseModel):
     model_type: str = "bert"
     vocab_size: Size = 30522
     hidden_size: Size = 768
-    num_hidden_layers: Annotated[int, Field(ge=1, le=1024)] = 12
+    num_hidden_layers: Annotated[int, Field(ge=1, le=256)] = 12
     num_attention_heads: Size = 12
     intermediate_size: Size = 3072
     hidden_act: str = "gelu"
@@ -116,7 +116,9 @@ class BertConfig(BaseModel):
     @classmethod
     def _model_is_bert(cls, name: str) -> str:
         if name != "bert":
-            raise ValueError(f"expected 'bert', and this is a {name!r}, which bertkit doesn't do")
+            raise ValueError(
+                f"expected 'bert', and this is a {name!r:.80}, which bertkit doesn't do"
+            )
         return name
 
     @field_validator("hidden_act")
@@ -125,7 +127,9 @@ class BertConfig(BaseModel):
         from bertkit.nn.block import ACTIVATIONS  # it loads torch, which --help must not
 
         if name not in ACTIVATIONS:
-            raise ValueError(f"there is no activation {name!r}; there are {', '.join(ACTIVATIONS)}")
+            raise ValueError(
+                f"there is no activation {name!r:.80}; there are {', '.join(ACTIVATIONS)}"
+            )
         return name
 
     @model_validator(mode="after")

@@ -29,7 +29,7 @@ class MaskedLMHead(nn.Module):
         self.dense = nn.Linear(config.hidden_size, config.hidden_size)
         self.activation = ACTIVATIONS[config.hidden_act]
         self.norm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps)
-        self.bias = nn.Parameter(Tensor(config.vocab_size).zero_())
+        self.bias = nn.Parameter(torch.zeros(config.vocab_size))
 
     def forward(
         self,

@@ -4,7 +4,6 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any, Self
 
-import torch
 from torch import nn
 
 from bertkit.base.checksums import FileRecord
@@ -12,7 +11,7 @@ from bertkit.checkpoints.formats import open_checkpoint
 from bertkit.checkpoints.hub import resolve_model
 from bertkit.checkpoints.names import list_heads
 from bertkit.models.bert.config import BertConfig, without_replaced_labels
-from bertkit.models.bert.weights import fill_model, save_weights
+from bertkit.models.bert.weights import fill_model, save_weights, without_memory
 
 
 class PretrainedBert(nn.Module):
@@ -64,7 +63,7 @@ class PretrainedBert(nn.Module):
         config = BertConfig.from_dict(
             {**without_replaced_labels(checkpoint.config, changes), **changes}, checkpoint.folder
         )
-        with torch.device("meta"):
+        with without_memory():
             model = cls._for_heads(config, list_heads(checkpoint.tensors))
         model.new_heads = fill_model(
             model,

@@ -1,11 +1,13 @@
 """Weights: how they begin, and how they come from and go to a checkpoint."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import nn
+from torch.overrides import TorchFunctionMode
 
 from bertkit.base.checksums import FileRecord
 from bertkit.base.errors import CheckpointError
@@ -21,6 +23,8 @@ def initialise(model: nn.Module, standard_deviation: float) -> None:
 
     Source: google-research/bert, which cuts the normal at two standard deviations.
     """
+    if next(model.parameters()).is_meta:
+        return  # without memory there are no values
     limit = 2 * standard_deviation
     for module in model.modules():
         for name, parameter in module.named_parameters(recurse=False):
@@ -30,6 +34,32 @@ def initialise(model: nn.Module, standard_deviation: float) -> None:
                 nn.init.ones_(parameter)
             else:
                 nn.init.trunc_normal_(parameter, std=standard_deviation, a=-limit, b=limit)
+
+
+class _WithoutValues(TorchFunctionMode):
+    """Leaves out what torch's own modules would draw."""
+
+    def __torch_function__(
+        self,
+        function: Callable[..., Any],
+        types: Any,
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        kwargs = kwargs or {}
+        if function in (nn.init.normal_, nn.init.uniform_, nn.init.kaiming_uniform_):
+            return kwargs["tensor"]
+        return function(*args, **kwargs)
+
+
+@contextmanager
+def without_memory() -> Iterator[None]:
+    """Build modules that have shapes only, on "meta", however large they say that they are.
+
+    Nothing is drawn for them: torch would load its compiler to do that, which takes seconds.
+    """
+    with torch.device("meta"), _WithoutValues():
+        yield
 
 
 def fill_model(

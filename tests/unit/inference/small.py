@@ -8,6 +8,7 @@ from bertkit.base.checksums import FileRecord
 from bertkit.checkpoints.run_folder import checkpoint_path
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.heads import BertForPreTraining
+from bertkit.models.bert.pretrained import PretrainedBert
 from bertkit.tokenization.engine import SPECIAL_TOKENS
 from bertkit.tokenization.tokenizer import Tokenizer
 from bertkit.training.optimizer import build_optimizer
@@ -48,3 +49,11 @@ def save_run(folder: Path, step: int = 3) -> Path:
     optimizer = build_optimizer(model, TrainingSettings())
     run.save(RunState(step=step, tokens=70), model, optimizer, save_small)
     return checkpoint_path(folder, step)
+
+
+def save_kind(folder: Path, kind: type[PretrainedBert]) -> None:
+    """A Hugging Face folder of the small model's encoder under other heads, its own ones kept."""
+    save_small(folder / "whole")
+    model = kind.from_pretrained(folder / "whole", new_heads=True)
+    model.save_pretrained(folder)
+    Tokenizer.load(folder / "whole").save(folder)

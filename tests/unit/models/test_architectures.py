@@ -1,0 +1,89 @@
+"""The table of architectures tells what the model classes are."""
+
+from pathlib import Path
+
+import pytest
+
+import bertkit
+from bertkit.base.errors import CheckpointError
+from bertkit.checkpoints.checkpoint import Checkpoint, LazyTensor
+from bertkit.checkpoints.names import HEADS
+from bertkit.models.bert.architectures import (
+    ARCHITECTURES,
+    expected_shapes,
+    find_architecture,
+    name_labels,
+)
+from bertkit.models.bert.config import BertConfig
+
+CONFIG = BertConfig(
+    hidden_size=8, num_hidden_layers=1, num_attention_heads=2, intermediate_size=4, vocab_size=9
+)
+PUBLIC = [name for name in bertkit.__all__ if name.startswith("BertFor") or name == "BertModel"]
+
+
+def find(name: str | None, *heads: str) -> str:
+    return find_architecture({} if name is None else {"architectures": [name]}, heads, "here")
+
+
+def test_the_table_has_the_models_that_there_are():
+    assert sorted(ARCHITECTURES) == sorted(PUBLIC)
+
+
+@pytest.mark.parametrize("name", ARCHITECTURES)
+def test_shapes_are_those_of_the_model(name):
+    num_labels = 2 if name == "BertForQuestionAnswering" else 3
+    config = CONFIG.model_validate({**CONFIG.to_dict(), "num_labels": num_labels})
+    model = getattr(bertkit, name)(config)
+    heads = [head for head in HEADS if head in ARCHITECTURES[name] or hasattr(model, head)]
+    assert ARCHITECTURES[name] <= set(heads)
+    assert expected_shapes(config, name, heads) == {
+        key: tuple(tensor.shape) for key, tensor in model.state_dict().items()
+    }
+    assert find(name, *heads) == name
+
+
+@pytest.mark.parametrize(
+    ("name", "heads", "found"),
+    [
+        (None, (), "BertModel"),
+        (None, ("pooler",), "BertModel"),
+        (None, ("pooler", "masked_lm", "next_sentence"), "BertForPreTraining"),
+        (None, ("pooler", "masked_lm"), "BertForMaskedLM"),
+        (None, ("pooler", "classifier"), "BertForSequenceClassification"),
+        (None, ("classifier",), "BertForTokenClassification"),
+        (None, ("qa_outputs",), "BertForQuestionAnswering"),
+        ("BertForMultipleChoice", ("pooler", "classifier"), "BertForMultipleChoice"),
+        ("BertForMaskedLM", ("pooler", "masked_lm", "next_sentence"), "BertForMaskedLM"),
+        ("BertForMaskedLM", ("pooler",), "BertModel"),
+        ("BertModel", ("masked_lm",), "BertModel"),
+        ("SomethingElse", ("masked_lm",), "BertForMaskedLM"),
+    ],
+)
+def test_a_name_is_kept_where_the_heads_fit_it(name, heads, found):
+    assert find(name, *heads) == found
+
+
+@pytest.mark.parametrize("names", ["BertModel", [5], {"a": "b"}])
+def test_names_that_are_no_list_are_refused(names):
+    with pytest.raises(CheckpointError, match="must be a list of names"):
+        find_architecture({"architectures": names}, (), "here")
+
+
+@pytest.mark.parametrize(
+    ("format_name", "config", "shape", "expected"),
+    [
+        ("tensorflow", {}, (3, 8), {"num_labels": 3}),
+        ("tensorflow", {}, (), {"num_labels": 0}),
+        ("tensorflow", {"num_labels": 2}, (3, 8), {"num_labels": 2}),
+        ("huggingface", {}, (3, 8), {}),
+        ("tensorflow", {}, None, {}),
+    ],
+)
+def test_only_googles_classifiers_tell_their_labels_themselves(
+    format_name, config, shape, expected
+):
+    lazy = LazyTensor(shape or (), None, None)
+    tensors = {} if shape is None else {"classifier.weight": lazy}
+    checkpoint = Checkpoint(format_name, Path(), config, tensors, ())
+    assert name_labels(checkpoint) == expected

@@ -30,6 +30,7 @@ from tests.hostile.whole import whole_files
 import bertkit
 from bertkit.base.errors import BertkitError
 from bertkit.checkpoints import huggingface, safetensors_file
+from bertkit.checkpoints.sentence_transformers import read_sentence_model
 from bertkit.inference.description import describe
 from bertkit.inference.loading import LoadedModel
 
@@ -131,6 +132,8 @@ def find_doors(case: Case) -> list[Callable[[Path], object]]:
             doors.append(
                 lambda path: LoadedModel.load(bertkit.BertForPreTraining, path, device="cpu")
             )
+    if "modules.json" in (*case.files, *case.links):
+        doors.append(read_sentence_model)
     return [*doors, describe]
 
 

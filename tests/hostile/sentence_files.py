@@ -143,7 +143,7 @@ def _module_entries() -> Iterator[Case]:
         "entries of modules.json of a wrong form",
         ({MODULES_FILE: to_json(entries)} for entries in lists),
         CheckpointError,
-        "says what bertkit doesn't read: modules",
+        "says what bertkit doesn't read: '?modules",
     )
     yield from _make(
         "modules that take arguments",
@@ -184,7 +184,7 @@ def _paths() -> Iterator[Case]:
         CheckpointError,
         "must have a folder of its own",
     )
-    links = (POOLING_FILE, DENSE_FILE, ENCODER_FILE, SETTINGS_FILE, MODULES_FILE)
+    links = (POOLING_FILE, DENSE_FILE, DENSE_WEIGHTS, ENCODER_FILE, SETTINGS_FILE, MODULES_FILE)
     for number, name in enumerate(links):
         files = sentence_folder({name: None})
         target = {name: "{outside}/config.json"}

@@ -117,9 +117,7 @@ def parse_config(kind: type[Config], content: Any, path: Path) -> Config:
         return kind.model_validate(content)
     except ValidationError as error:
         wrong = describe_validation(error)[:MAX_MESSAGE_CHARS]
-        # Keys are the file's own words, and may hold what steers a terminal.
-        shown = "".join(char if char.isprintable() else ascii(char)[1:-1] for char in wrong)
-        raise CheckpointError(f"{path} says what bertkit doesn't read: {shown}") from None
+        raise CheckpointError(f"{path} says what bertkit doesn't read: {wrong}") from None
 
 
 class _Ends(ForeignConfig):

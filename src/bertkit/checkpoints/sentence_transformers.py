@@ -2,7 +2,9 @@
 
 `modules.json` lists them. What the encoder takes stands in `sentence_bert_config.json` beside its
 `config.json`, what the whole is for in `config_sentence_transformers.json`. What versions 2 to 6
-write is read, and what is written is read by all of them and by text-embeddings-inference.
+write is read. What is written is read by text-embeddings-inference and by all versions from 2.2,
+dense layers from 3.0, since older ones know no safetensors there, and poolings that are joined in
+an order of their own from 5.4.
 """
 
 from collections.abc import Callable

@@ -8,11 +8,18 @@ import torch
 from huggingface_hub import close_session
 from safetensors.torch import load_file
 from tests.hub_lookalike import COMMIT, HubLookalike, serve
-from tests.unit.inference.small import save_small
+from tests.unit.inference.small import build_sentence_model, save_small
 
-from bertkit import BertForMaskedLM, BertForPreTraining, BertModel, Tokenizer
+from bertkit import (
+    BertForMaskedLM,
+    BertForPreTraining,
+    BertForSequenceClassification,
+    BertModel,
+    Tokenizer,
+)
 from bertkit.base.sealed import read_sealed_json
 from bertkit.checkpoints.hub_client import load_constants
+from bertkit.checkpoints.sentence_transformers import write_sentence_model
 from bertkit.cli.main import main
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "tensorflow"
@@ -87,6 +94,29 @@ def test_inspect_tells_people_everything(model, tmp_path, capsys):
     assert problems[-1].endswith("more; --json has all")
     facts = run_json(["inspect", str(model)], capsys)
     assert len(facts["problems"]) > 20
+
+
+def test_inspect_tells_people_labels_and_what_makes_a_vector(model, tmp_path, capsys):
+    labels = {number: f"kind {number}" for number in range(13)}
+    classifier = BertForSequenceClassification.from_pretrained(
+        model, new_heads=True, id2label=labels
+    )
+    classifier.save_pretrained(model)
+    linear = classifier.pooler.dense
+    write_sentence_model(model, build_sentence_model(linear))
+    (model / "vocab.txt").unlink()
+    (model / "tokenizer.json").unlink()
+    assert main(["inspect", str(model), "--no-hashes"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    rows = {line[:13].strip(): line[13:] for line in lines}
+    assert rows["labels"].startswith("13: kind 0, kind 1, ")
+    assert rows["labels"].endswith("kind 11 and 1 more")
+    assert rows["sentences"] == (
+        "pooling: mean, dense: 8 → 8, tanh, normalise; texts are cut at 20 tokens"
+    )
+    assert (rows["prompts"], rows["similarity"]) == ("query: seek: ", "cosine")
+    assert "tokenizer" not in rows
+    assert len(rows["files"].split()) == 2
 
 
 def test_what_steers_a_terminal_is_not_printed(model, capsys):

@@ -111,9 +111,7 @@ def test_another_content_under_the_same_name_is_refused_before_the_first_checkpo
     assert "source: its files or its commit are not those it was begun from" in error
 
 
-def test_a_missing_head_is_drawn_only_where_it_is_asked_for(
-    workshop, words_only, tmp_path, capsys
-):
+def test_a_missing_head_is_drawn_only_where_it_is_asked_for(workshop, words_only, tmp_path, capsys):
     run = tmp_path / "run"
     error = read_errors(from_words(workshop, words_only, run), capsys)
     assert "--new-heads" in error

@@ -3,9 +3,13 @@
 from pathlib import Path
 
 import torch
+from torch import Tensor, nn
 
 from bertkit.base.checksums import FileRecord
+from bertkit.checkpoints.checkpoint import LazyTensor
 from bertkit.checkpoints.run_folder import checkpoint_path
+from bertkit.checkpoints.sentence_modules import Dense, Normalize, Pooling
+from bertkit.checkpoints.sentence_transformers import SentenceModel
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.heads import BertForPreTraining
 from bertkit.models.bert.pretrained import PretrainedBert
@@ -57,3 +61,23 @@ def save_kind(folder: Path, kind: type[PretrainedBert]) -> None:
     model = kind.from_pretrained(folder / "whole", new_heads=True)
     model.save_pretrained(folder)
     Tokenizer.load(folder / "whole").save(folder)
+
+
+def build_sentence_model(linear: nn.Linear, *, has_bias: bool = True) -> SentenceModel:
+    """What stands behind an encoder of sentences: mean, a linear layer, and normalising."""
+    dense = Dense(
+        weight=as_lazy(linear.weight),
+        bias=as_lazy(linear.bias) if has_bias else None,
+        activation="tanh",
+    )
+    return SentenceModel(
+        modules=(Pooling(dimension=8, modes=("mean",)), dense, Normalize()),
+        max_seq_length=20,
+        prompts={"query": "seek: "},
+        similarity="cosine",
+    )
+
+
+def as_lazy(tensor: Tensor) -> LazyTensor:
+    """A tensor as if it lay in a file."""
+    return LazyTensor(tuple(tensor.shape), tensor.dtype, tensor.detach)

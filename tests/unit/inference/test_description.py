@@ -7,13 +7,11 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from tests.unit.inference.small import build_model, save_run, save_small
+from tests.unit.inference.small import build_model, build_sentence_model, save_run, save_small
 
 from bertkit import BertForSequenceClassification
 from bertkit.base.errors import DamagedFileError, MissingFileError, SettingsError
-from bertkit.checkpoints.checkpoint import LazyTensor
-from bertkit.checkpoints.sentence_modules import Dense, Normalize, Pooling
-from bertkit.checkpoints.sentence_transformers import SentenceModel, write_sentence_model
+from bertkit.checkpoints.sentence_transformers import write_sentence_model
 from bertkit.inference.description import describe
 from bertkit.models.bert.encoder import BertModel
 
@@ -72,6 +70,13 @@ def test_the_tokenizer_is_told_and_one_that_is_too_large_is_a_problem(folder):
     assert "tokenizer_manifest.json" in description.problems[0]
 
 
+def test_a_model_without_tokenizer_has_none_to_tell(folder):
+    for name in ("vocab.txt", "tokenizer.json"):
+        (folder / name).unlink()
+    description = describe(folder)
+    assert (description.tokenizer, description.problems) == (None, ())
+
+
 def test_a_vocabulary_larger_than_the_model_is_a_problem(tmp_path):
     save_small(tmp_path, vocab_size=9)
     (problem,) = describe(tmp_path).problems
@@ -101,26 +106,9 @@ def test_a_classifier_has_its_labels(folder):
     assert description.problems == ()
 
 
-def save_sentences(folder: Path) -> None:
-    linear = BertModel(build_model().config).pooler.dense
-    model = SentenceModel(
-        modules=(
-            Pooling(dimension=8, modes=("mean",)),
-            Dense(weight=as_lazy(linear.weight), bias=as_lazy(linear.bias), activation="tanh"),
-            Normalize(),
-        ),
-        max_seq_length=20,
-        prompts={"query": "seek: "},
-    )
-    write_sentence_model(folder, model)
-
-
-def as_lazy(tensor: torch.Tensor) -> LazyTensor:
-    return LazyTensor(tuple(tensor.shape), tensor.dtype, tensor.detach)
-
-
 def test_what_makes_a_vector_of_sentences_is_told(folder):
-    save_sentences(folder)
+    linear = BertModel(build_model().config).pooler.dense
+    write_sentence_model(folder, build_sentence_model(linear))
     description = describe(folder)
     assert description.format == "sentence_transformers"
     assert description.sentences["modules"] == ["pooling: mean", "dense: 8 → 8, tanh", "normalise"]

@@ -7,16 +7,14 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from tests.unit.inference.small import build_model, save_run, save_small
+from tests.unit.inference.small import build_model, build_sentence_model, save_run, save_small
 from torch import Tensor
 
 from bertkit import BertForSequenceClassification, Tokenizer
 from bertkit.base.errors import BertkitError, CheckpointError, SettingsError, UnsafeFileError
-from bertkit.checkpoints.checkpoint import LazyTensor
 from bertkit.checkpoints.formats import open_checkpoint
-from bertkit.checkpoints.sentence_modules import Dense, Normalize, Pooling
+from bertkit.checkpoints.sentence_modules import Dense
 from bertkit.checkpoints.sentence_transformers import (
-    SentenceModel,
     read_sentence_model,
     write_sentence_model,
 )
@@ -269,23 +267,6 @@ def test_what_stands_behind_an_encoder_of_sentences_is_recast_with_it(source, ou
     assert torch.equal(dense.weight.read(), linear.weight.detach().half())
     assert (dense.bias is not None) == has_bias
     assert (output / "README.md").read_text() == "Sentences."
-
-
-def build_sentence_model(linear: torch.nn.Linear, *, has_bias: bool) -> SentenceModel:
-    dense = Dense(
-        weight=as_lazy(linear.weight),
-        bias=as_lazy(linear.bias) if has_bias else None,
-        activation="tanh",
-    )
-    return SentenceModel(
-        modules=(Pooling(dimension=8, modes=("mean",)), dense, Normalize()),
-        max_seq_length=20,
-        prompts={"query": "seek: "},
-    )
-
-
-def as_lazy(tensor: Tensor) -> LazyTensor:
-    return LazyTensor(tuple(tensor.shape), tensor.dtype, tensor.detach)
 
 
 def test_a_config_that_means_something_else_is_refused(source, output):

@@ -13,7 +13,7 @@ export OMP_WAIT_POLICY := PASSIVE
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test test-faults check format bench docs reference clean
+.PHONY: help demo test test-faults fuzz check format bench docs reference clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -29,6 +29,11 @@ test-faults: SEED ?= $(shell date +%s)
 test-faults: $(VENV)/.installed $(VENV)/.dev ## kill a run at 200 places, and other faults (SEED=N)
 	BERTKIT_NUM_KILLS=200 BERTKIT_FAULT_SEED=$(SEED) $(BIN)/python -m pytest tests/faults \
 	  $(PYTEST_FLAGS)
+
+fuzz: SECONDS ?= 600
+fuzz: $(VENV)/.installed $(VENV)/.dev ## feed every parser with broken files, 10 minutes each (SECONDS=N)
+	BERTKIT_FUZZ_SECONDS=$(SECONDS) BERTKIT_FUZZ_FOLDER=.cache/fuzz $(BIN)/python -m pytest \
+	  tests/fuzz $(PYTEST_FLAGS)
 
 check: $(VENV)/.installed $(VENV)/.dev ## style, types, floors, documentation
 	$(BIN)/ruff format --check .

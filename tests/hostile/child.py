@@ -191,7 +191,7 @@ def run_case(case: Case, scratch: Path, watch: Watch) -> Outcome:
         with watch.on():
             errors = open_all(doors, opened)
         problem = judge(case, errors)
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - whatever it is, it is a failure
         problem = f"came to {type(error).__name__}: {error!s:.300}"
     seconds = time.process_time() - start
     signal.alarm(0)
@@ -199,7 +199,7 @@ def run_case(case: Case, scratch: Path, watch: Watch) -> Outcome:
     extra_bytes = read_status("VmHWM") - start_bytes - case.size_bytes
     if watch.seen:
         problem = f"brought about {watch.seen[0]}"
-    elif os.listdir(canary) or sorted(folder.rglob("*")) != before:
+    elif any(canary.iterdir()) or sorted(folder.rglob("*")) != before:
         problem = "left files behind"
     shutil.rmtree(folder)
     return Outcome(str(case), case.defect, problem, seconds, max(0, extra_bytes))
@@ -249,7 +249,8 @@ def main(scratch: Path, modules: str, first: int, bug: str = "", only: str = "")
     for case in islice(all_cases(modules.split(",")), first, None):
         if only in case.defect:
             shutil.rmtree(scratch / "model", ignore_errors=True)  # of a process that was ended
-            print(json.dumps(asdict(run_case(case, scratch, watch))), flush=True)
+            sys.stdout.write(f"{json.dumps(asdict(run_case(case, scratch, watch)))}\n")
+            sys.stdout.flush()
 
 
 def all_cases(modules: list[str]) -> Iterator[Case]:

@@ -74,10 +74,10 @@ def test_there_are_many_defects_and_not_many_cases_of_each(
     slowest = max(rows, key=lambda row: row["seconds"])
     largest = max(rows, key=lambda row: row["extra_bytes"])
     with capsys.disabled():
-        print(
+        sys.stdout.write(
             f"\nhostile: {len(rows)} folders of {len(counts)} defects; the slowest"
             f" {slowest['seconds']:.1f} s ({slowest['name']}), the largest"
-            f" {largest['extra_bytes'] / 1e6:,.0f} MB beside its files ({largest['name']})"
+            f" {largest['extra_bytes'] / 1e6:,.0f} MB beside its files ({largest['name']})\n"
         )
     assert len(counts) >= MIN_DEFECTS
     assert len(rows) >= MIN_CASES

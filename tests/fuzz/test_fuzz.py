@@ -1,0 +1,56 @@
+"""Each parser of foreign files, fed with mutated ones for `BERTKIT_FUZZ_SECONDS`.
+
+`BERTKIT_FUZZ_SEED` repeats a run, which its output names; inputs that fail are kept in
+`BERTKIT_FUZZ_FOLDER`.
+"""
+
+import os
+import subprocess
+import sys
+import time
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+SECONDS = float(os.environ.get("BERTKIT_FUZZ_SECONDS", "20"))
+SEED = int(os.environ.get("BERTKIT_FUZZ_SEED", str(time.time_ns() % (1 << 32))))
+NUM_AT_ONCE = 2
+ROOT = Path(__file__).parents[2]
+TARGETS = sorted(
+    path.stem.removesuffix("_target") for path in Path(__file__).parent.glob("*_target.py")
+)
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(sys.platform != "linux", reason="memory is limited as Linux does it"),
+]
+
+
+def run_target(target: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    words = [sys.executable, "-m", "tests.fuzz.driver", target, str(SECONDS), str(SEED), folder]
+    return subprocess.run(words, cwd=ROOT, capture_output=True, text=True)
+
+
+@pytest.fixture(scope="module")
+def endings(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> dict[str, "Future[subprocess.CompletedProcess[str]]"]:
+    """How each target's process ends; all of them run side by side, two at a time."""
+    named = os.environ.get("BERTKIT_FUZZ_FOLDER")
+    folder = Path(named).resolve() if named else tmp_path_factory.mktemp("fuzz")
+    folder.mkdir(parents=True, exist_ok=True)
+    with ThreadPoolExecutor(NUM_AT_ONCE) as pool:
+        return {target: pool.submit(run_target, target, folder) for target in TARGETS}
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_mutated_files_come_to_errors_of_ours(
+    target: str,
+    endings: dict[str, "Future[subprocess.CompletedProcess[str]]"],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    ending = endings[target].result()
+    with capsys.disabled():
+        sys.stdout.write(f"\n{ending.stdout}")
+    assert ending.returncode == 0, f"seed {SEED}: {ending.stdout}{ending.stderr}"

@@ -54,9 +54,6 @@ def write_tokenizer(source: Path, folder: Path, config: BertConfig) -> WrittenTo
     if not any(has_member(source, name) for name in (VOCABULARY_FILE, ENGINE_FILE)):
         note = f"there is no tokenizer: {source} has neither {VOCABULARY_FILE} nor {ENGINE_FILE}"
         return WrittenTokenizer({}, (note,))
-    for name in FOREIGN_FILES:
-        if has_member(source, name):
-            find_member(source, name)
     try:
         vocabulary, settings = read_folder(source)
     except InputError as error:

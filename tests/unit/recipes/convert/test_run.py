@@ -237,6 +237,14 @@ def test_words_for_people_are_copied_and_others_are_not(source, output):
     assert not (output / "modeling.py").exists()
 
 
+def test_a_tokenizer_may_not_be_a_way_out(source, output, tmp_path):
+    (source / "vocab.txt").rename(tmp_path / "vocab.txt")
+    (source / "vocab.txt").symlink_to(tmp_path / "vocab.txt")
+    with pytest.raises(UnsafeFileError, match="leads out of its folder"):
+        convert(source, output)
+    assert not output.exists()
+
+
 def test_a_copied_file_may_not_be_a_way_out_nor_too_large(source, output, tmp_path):
     (tmp_path / "secret").write_text("secret")
     (source / "README.md").symlink_to(tmp_path / "secret")

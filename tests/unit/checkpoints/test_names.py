@@ -1,0 +1,65 @@
+"""Foreign names: today's, the old ones, and what they say of the model."""
+
+import pytest
+
+from bertkit.base.errors import CheckpointError
+from bertkit.checkpoints.names import (
+    count_parameters,
+    find_part,
+    list_heads,
+    rename_tensors,
+    show,
+    their_names,
+)
+
+
+def test_old_and_bare_names_become_todays() -> None:
+    names = {
+        "embeddings.LayerNorm.gamma": 1,
+        "bert.pooler.dense.bias": 2,
+        "cls.predictions.bias": 3,
+    }
+    assert rename_tensors(names) == {
+        "bert.embeddings.LayerNorm.weight": 1,
+        "bert.pooler.dense.bias": 2,
+        "cls.predictions.bias": 3,
+    }
+
+
+def test_two_tensors_of_one_name_are_refused() -> None:
+    with pytest.raises(CheckpointError, match=r"two tensors mean bert.pooler.dense.bias"):
+        rename_tensors({"pooler.dense.bias": 1, "bert.pooler.dense.bias": 2})
+
+
+def test_a_layer_is_made_of_its_parts() -> None:
+    assert their_names("encoder.layers.3.attention.query_key_value.bias") == tuple(
+        f"bert.encoder.layer.3.attention.self.{part}.bias" for part in ("query", "key", "value")
+    )
+    assert their_names("masked_lm.bias") == ("cls.predictions.bias",)
+
+
+def test_parts_and_heads_follow_from_names() -> None:
+    names = ["qa_outputs.bias", "bert.pooler.dense.bias", "x.y", "bert.embeddings.z"]
+    assert [find_part(name) for name in names] == [
+        "qa_outputs",
+        "pooler",
+        "x",
+        "encoder.embeddings",
+    ]
+    assert list_heads(names) == ("pooler", "qa_outputs")
+
+
+def test_tied_copies_and_buffers_are_not_counted() -> None:
+    shapes = {
+        "bert.embeddings.word_embeddings.weight": (3, 2),
+        "cls.predictions.decoder.weight": (3, 2),
+        "bert.embeddings.position_ids": (1, 512),
+        "classifier.bias": (4,),
+    }
+    assert count_parameters(shapes) == {"encoder.embeddings": 6, "classifier": 4}
+
+
+def test_names_are_shown_without_what_steers_a_terminal() -> None:
+    assert show("bert.pooler") == "bert.pooler"
+    assert show("\x1b[2J") == r"'\x1b[2J'"
+    assert len(show("x" * 1000)) == 82

@@ -1,0 +1,84 @@
+"""The safetensors file, beside the library that defines it; what is refused is in tests/hostile."""
+
+import os
+from pathlib import Path
+
+import pytest
+import safetensors.torch
+import torch
+from tests.hostile.whole import join
+
+from bertkit.base.errors import (
+    DamagedFileError,
+    MissingFileError,
+    StorageError,
+    UnsafeFileError,
+)
+from bertkit.checkpoints import safetensors_file
+from bertkit.checkpoints.safetensors_file import (
+    DTYPES,
+    open_safetensors,
+    read_safetensors,
+    write_safetensors,
+)
+
+TENSORS = {
+    f"t{number}": torch.arange(6).reshape(2, 3).to(dtype)
+    for number, dtype in enumerate(DTYPES.values())
+} | {"scalar": torch.tensor(1.5), "empty": torch.empty(0, 4), "turned": torch.ones(2, 3).t()}
+
+
+def assert_equal(found: dict[str, torch.Tensor]) -> None:
+    assert found.keys() == TENSORS.keys()
+    for name, tensor in TENSORS.items():
+        assert found[name].dtype == tensor.dtype
+        assert torch.equal(found[name], tensor)
+        assert found[name].is_contiguous()
+
+
+def test_both_libraries_read_what_the_other_wrote(tmp_path: Path) -> None:
+    write_safetensors(tmp_path / "ours", TENSORS)
+    assert_equal(safetensors.torch.load_file(tmp_path / "ours"))
+    contiguous = {name: tensor.contiguous() for name, tensor in TENSORS.items()}
+    safetensors.torch.save_file(contiguous, tmp_path / "theirs")
+    assert_equal(read_safetensors(tmp_path / "theirs"))
+
+
+def test_writing_to_a_tensor_leaves_the_file_alone(tmp_path: Path) -> None:
+    write_safetensors(tmp_path / "file", TENSORS)
+    read_safetensors(tmp_path / "file")["t1"].fill_(9)
+    assert_equal(read_safetensors(tmp_path / "file"))
+
+
+def test_an_odd_address_is_copied(tmp_path: Path) -> None:
+    header = b'{"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}'
+    for more in range(8):
+        content = join(header + b" " * more, torch.tensor([1.0, 2.0]).numpy().tobytes())
+        (tmp_path / str(more)).write_bytes(content)
+        assert read_safetensors(tmp_path / str(more))["a"].tolist() == [1.0, 2.0]
+
+
+def test_a_missing_and_an_empty_file_are_told(tmp_path: Path) -> None:
+    with pytest.raises(MissingFileError, match="doesn't exist"):
+        open_safetensors(tmp_path / "file")
+    (tmp_path / "file").write_bytes(b"")
+    with pytest.raises(DamagedFileError, match="is empty"):
+        open_safetensors(tmp_path / "file")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_a_file_that_may_not_be_read_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"x")
+    (tmp_path / "file").chmod(0)
+    with pytest.raises(StorageError, match="can't be read"):
+        open_safetensors(tmp_path / "file")
+
+
+def test_the_header_is_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_safetensors(tmp_path / "file", TENSORS)
+    monkeypatch.setattr(safetensors_file, "MAX_TENSORS", len(TENSORS) - 1)
+    with pytest.raises(UnsafeFileError, match=f"names {len(TENSORS)} tensors"):
+        open_safetensors(tmp_path / "file")
+    monkeypatch.setattr(safetensors_file, "HEADER_LIMIT_BYTES", 8)
+    with pytest.raises(UnsafeFileError, match="none needs more than 8"):
+        open_safetensors(tmp_path / "file")

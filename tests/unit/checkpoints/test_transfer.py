@@ -1,0 +1,87 @@
+"""Each foreign tensor is taken exactly once, or one error lists both sides."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor
+
+from bertkit.base.errors import CheckpointError
+from bertkit.checkpoints.checkpoint import LazyTensor
+from bertkit.checkpoints.transfer import export_tensors, import_tensors, is_finite
+
+SELF = "bert.encoder.layer.0.attention.self"
+QKV = "encoder.layers.0.attention.query_key_value.bias"
+WORDS = "encoder.embeddings.word.weight"
+TENSORS = {QKV: torch.arange(6.0), WORDS: torch.ones(3, 2)}
+SHAPES = {name: tuple(tensor.shape) for name, tensor in TENSORS.items()}
+SOURCE = Path("model")
+
+
+def lazy(tensors: dict[str, Tensor]) -> dict[str, LazyTensor]:
+    def reader(tensor: Tensor) -> LazyTensor:
+        return LazyTensor(tuple(tensor.shape), tensor.dtype, lambda: tensor)
+
+    return {name: reader(tensor) for name, tensor in tensors.items()}
+
+
+def test_export_and_import_give_back_the_same_tensors() -> None:
+    foreign = export_tensors(TENSORS)
+    assert foreign[f"{SELF}.key.bias"].tolist() == [2.0, 3.0]
+    found = import_tensors(lazy(foreign), SHAPES, SOURCE)
+    assert all(torch.equal(found[name], TENSORS[name]) for name in TENSORS)
+
+
+def test_half_precision_becomes_float32() -> None:
+    foreign = {name: tensor.half() for name, tensor in export_tensors(TENSORS).items()}
+    assert {t.dtype for t in import_tensors(lazy(foreign), SHAPES, SOURCE).values()} == {
+        torch.float32
+    }
+
+
+def test_one_error_lists_both_sides() -> None:
+    foreign = export_tensors(TENSORS)
+    foreign[f"{SELF}.query.bias"] = torch.ones(5)
+    foreign[f"{SELF}.key.bias"] = torch.ones(2, dtype=torch.int64)
+    del foreign[f"{SELF}.value.bias"]
+    foreign["more"] = torch.ones(1)
+    with pytest.raises(CheckpointError) as raised:
+        import_tensors(lazy(foreign), SHAPES, SOURCE)
+    message = str(raised.value)
+    for part in ("[5] and must be [2]", "torch.int64", f"missing {SELF}.value", "unknown more"):
+        assert part in message
+
+
+def test_many_problems_are_counted() -> None:
+    foreign = export_tensors(TENSORS) | {f"x{number}": torch.ones(1) for number in range(20)}
+    with pytest.raises(CheckpointError, match="; and 12 more"):
+        import_tensors(lazy(foreign), SHAPES, SOURCE)
+
+
+def test_unused_parts_are_left_behind() -> None:
+    foreign = export_tensors(TENSORS) | {"classifier.bias": torch.ones(1)}
+    assert import_tensors(lazy(foreign), SHAPES, SOURCE, unused_parts=["classifier"])
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
+def test_weights_that_are_not_finite_are_refused(value: float) -> None:
+    foreign = export_tensors(TENSORS)
+    foreign[f"{SELF}.key.bias"] = torch.tensor([0.0, value])
+    with pytest.raises(CheckpointError, match=r"key.bias has NaN or infinity"):
+        import_tensors(lazy(foreign), SHAPES, SOURCE)
+
+
+def test_large_numbers_are_finite_though_their_sum_is_not() -> None:
+    assert is_finite(torch.full((4,), 3e38))
+
+
+@pytest.mark.parametrize("copy", [torch.zeros(3, 2), torch.ones(2, 3), torch.ones(3, 3)])
+def test_a_copy_that_differs_is_refused(copy: Tensor) -> None:
+    foreign = export_tensors(TENSORS) | {"cls.predictions.decoder.weight": copy}
+    with pytest.raises(CheckpointError, match=r"must equal .*, and doesn't"):
+        import_tensors(lazy(foreign), SHAPES, SOURCE)
+
+
+def test_an_equal_copy_is_taken() -> None:
+    foreign = export_tensors(TENSORS) | {"cls.predictions.decoder.weight": TENSORS[WORDS]}
+    assert import_tensors(lazy(foreign), SHAPES, SOURCE)

@@ -97,13 +97,20 @@ def open_tensorflow(path: Path) -> Checkpoint:
         )
     config = {"model_type": "bert"} | read_config(folder, CONFIG_FILE)
     variables, files = open_bundle(folder, prefix)
+    tensors = rename_variables(variables)
     return Checkpoint(
         format="tensorflow",
         folder=folder,
-        config=config,
-        tensors=rename_variables(variables),
+        config=_count_labels(tensors) | config,
+        tensors=tensors,
         files=(folder / CONFIG_FILE, *files),
     )
+
+
+def _count_labels(tensors: Mapping[str, LazyTensor]) -> dict[str, int]:
+    """How many labels a classifier tells apart, which google's config doesn't say."""
+    classifier = tensors.get("classifier.weight")
+    return {"num_labels": classifier.shape[0]} if classifier and classifier.shape else {}
 
 
 def rename_variables(variables: Mapping[str, LazyTensor]) -> dict[str, LazyTensor]:

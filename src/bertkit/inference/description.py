@@ -28,7 +28,6 @@ from bertkit.models.bert.architectures import (
     ARCHITECTURES,
     expected_shapes,
     find_architecture,
-    name_labels,
 )
 from bertkit.models.bert.config import BertConfig
 from bertkit.tokenization.folder import ENGINE_FILE, VOCABULARY_FILE, read_folder
@@ -117,7 +116,7 @@ def describe(
     problems = _Problems()
     checkpoint = _open(path, problems)
     folder, tensors = checkpoint.folder, checkpoint.tensors
-    values = name_labels(checkpoint)
+    values = checkpoint.config
     config = problems.attempt(lambda: BertConfig.from_dict(values, folder), None)
     heads = list_heads(tensors)
     architecture = _find_architecture(checkpoint, heads, problems)

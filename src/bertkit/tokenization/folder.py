@@ -211,7 +211,8 @@ def engine_vocabulary(engine: Mapping[str, Any], path: Path) -> list[str]:
         part = _part(engine, name, path)
         for key, value in expected.items():
             if part.get(key, LEFT_OPEN.get((name, key))) != value:
-                raise InputError(f"{path}: {name}.{key} must be {value!r}, got {part.get(key)!r:.80}")
+                found = f"{part.get(key)!r:.80}"
+                raise InputError(f"{path}: {name}.{key} must be {value!r}, got {found}")
     entries = engine["model"].get("vocab")
     if not isinstance(entries, dict) or not all(type(index) is int for index in entries.values()):
         raise InputError(f"{path}: model.vocab must map each entry to its id")
@@ -342,8 +343,8 @@ def _check_added_tokens(engine: Mapping[str, Any], ids: Mapping[str, int], path:
         content, index = str(token.get("content")), token.get("id")
         if ids.get(content, -1) != index:
             raise InputError(
-                f"{path}: the added token {content!r:.80} isn't entry {index!r:.80} of the vocabulary;"
-                " bertkit knows no tokens beside it"
+                f"{path}: the added token {content!r:.80} isn't entry {index!r:.80} of the"
+                " vocabulary; bertkit knows no tokens beside it"
             )
 
 

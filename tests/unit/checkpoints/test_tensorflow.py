@@ -50,6 +50,22 @@ def test_variables_that_tensorflow_wrote_are_named_and_the_rest_is_dropped() -> 
     assert not [name for name in tensors if "/" in name]
 
 
+@pytest.mark.parametrize(
+    ("shape", "told", "found"),
+    [((3, 2), {}, 3), ((3, 2), {"num_labels": 2}, 2), ((), {}, None), (None, {}, None)],
+)
+def test_a_classifier_tells_its_labels_where_the_config_does_not(
+    folder: Path, shape: tuple[int, ...] | None, told: dict[str, int], found: int | None
+) -> None:
+    content = json.loads((folder / "bert_config.json").read_text(encoding="utf-8"))
+    (folder / "bert_config.json").write_text(json.dumps(content | told), encoding="utf-8")
+    tensors = {"bert.embeddings.word_embeddings.weight": torch.ones(4, 2)}
+    if shape is not None:
+        tensors["classifier.weight"] = torch.ones(shape)
+    write_bundle(folder, to_variables(tensors))
+    assert open_tensorflow(folder).config.get("num_labels") == found
+
+
 def test_kernels_are_turned_and_nothing_else(folder: Path) -> None:
     tensors = {
         "bert.encoder.layer.1.intermediate.dense.weight": torch.arange(6.0).reshape(3, 2),

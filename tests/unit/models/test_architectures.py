@@ -1,18 +1,14 @@
 """The table of architectures tells what the model classes are."""
 
-from pathlib import Path
-
 import pytest
 
 import bertkit
 from bertkit.base.errors import CheckpointError
-from bertkit.checkpoints.checkpoint import Checkpoint, LazyTensor
 from bertkit.checkpoints.names import HEADS
 from bertkit.models.bert.architectures import (
     ARCHITECTURES,
     expected_shapes,
     find_architecture,
-    name_labels,
 )
 from bertkit.models.bert.config import BertConfig
 
@@ -68,22 +64,3 @@ def test_a_name_is_kept_where_the_heads_fit_it(name, heads, found):
 def test_names_that_are_no_list_are_refused(names):
     with pytest.raises(CheckpointError, match="must be a list of names"):
         find_architecture({"architectures": names}, (), "here")
-
-
-@pytest.mark.parametrize(
-    ("format_name", "config", "shape", "expected"),
-    [
-        ("tensorflow", {}, (3, 8), {"num_labels": 3}),
-        ("tensorflow", {}, (), {"num_labels": 0}),
-        ("tensorflow", {"num_labels": 2}, (3, 8), {"num_labels": 2}),
-        ("huggingface", {}, (3, 8), {}),
-        ("tensorflow", {}, None, {}),
-    ],
-)
-def test_only_googles_classifiers_tell_their_labels_themselves(
-    format_name, config, shape, expected
-):
-    lazy = LazyTensor(shape or (), None, None)
-    tensors = {} if shape is None else {"classifier.weight": lazy}
-    checkpoint = Checkpoint(format_name, Path(), config, tensors, ())
-    assert name_labels(checkpoint) == expected

@@ -6,8 +6,7 @@ from typing import Any
 from torch import nn
 
 from bertkit.base.errors import CheckpointError
-from bertkit.checkpoints.checkpoint import Checkpoint
-from bertkit.models.bert.config import LABEL_KEYS, BertConfig
+from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.encoder import BertEncoder, Pooler
 from bertkit.models.bert.heads import MaskedLMHead
 from bertkit.models.bert.weights import without_memory
@@ -74,12 +73,3 @@ def expected_shapes(
     for name in heads:
         model.add_module(name, parts[name])
     return {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
-
-
-def name_labels(checkpoint: Checkpoint) -> dict[str, Any]:
-    """The config; of google's, with the number of labels, which only the classifier shows."""
-    config, classifier = checkpoint.config, checkpoint.tensors.get("classifier.weight")
-    is_told = any(config.get(key) is not None for key in LABEL_KEYS)
-    if checkpoint.format != "tensorflow" or classifier is None or is_told:
-        return config
-    return {**config, "num_labels": classifier.shape[0] if classifier.shape else 0}

@@ -16,7 +16,7 @@ from bertkit.checkpoints.names import COPIES, DROPPED, list_heads
 from bertkit.checkpoints.sentence_modules import Dense, Module
 from bertkit.checkpoints.sentence_transformers import SentenceModel
 from bertkit.checkpoints.transfer import is_finite, list_problems, list_unequal_copies, report
-from bertkit.models.bert.architectures import expected_shapes, find_architecture, name_labels
+from bertkit.models.bert.architectures import expected_shapes, find_architecture
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.weights import describe_config
 
@@ -63,7 +63,7 @@ def convert_weights(
     """
     heads = list_heads(checkpoint.tensors)
     architecture = find_architecture(checkpoint.config, heads, checkpoint.folder)
-    config = BertConfig.from_dict(name_labels(checkpoint), checkpoint.folder)
+    config = BertConfig.from_dict(checkpoint.config, checkpoint.folder)
     expected = expected_shapes(config, architecture, heads)
     problems = list_problems(checkpoint.tensors, expected)
     report(problems or list_unequal_copies(checkpoint.tensors), checkpoint.folder)

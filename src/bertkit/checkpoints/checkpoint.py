@@ -14,6 +14,10 @@ import torch
 from torch import Tensor
 
 
+def _keep() -> None:
+    """Release nothing."""
+
+
 @dataclass(frozen=True)
 class LazyTensor:
     """A tensor that is still on the disk; its header was read and believed.
@@ -22,11 +26,14 @@ class LazyTensor:
         shape: its sizes.
         dtype: of its elements.
         read: fetches it; the result is contiguous, and may be a view of the file.
+        release: gives the memory of a view back, whose bytes come again from the file when they
+            are next used; nothing may have been written to it.
     """
 
     shape: tuple[int, ...]
     dtype: torch.dtype
     read: Callable[[], Tensor]
+    release: Callable[[], None] = _keep
 
     @property
     def nbytes(self) -> int:

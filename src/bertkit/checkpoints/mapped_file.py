@@ -7,6 +7,7 @@ bytes alone.
 
 import math
 import mmap
+import sys
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -28,6 +29,14 @@ STRANGERS = {
     b"\x80": "it begins like a pickle, as an old pytorch_model.bin does",
     b"\x89HDF": "it is an HDF5 file, of Keras",
 }
+
+
+def release_pages(memory: mmap.mmap, start: int, num_bytes: int) -> None:
+    """Give back what was read of a mapped file and not written to, as far as the system can."""
+    begin = -(-start // mmap.PAGESIZE) * mmap.PAGESIZE
+    length = (start + num_bytes) // mmap.PAGESIZE * mmap.PAGESIZE - begin
+    if length > 0 and sys.platform == "linux":  # elsewhere the advice means less, or isn't there
+        memory.madvise(mmap.MADV_DONTNEED, begin, length)
 
 
 @dataclass(frozen=True)
@@ -67,7 +76,9 @@ class MappedFile:
 
     def tensor(self, start: int, shape: tuple[int, ...], dtype: torch.dtype) -> LazyTensor:
         """A tensor whose elements lie in the file from `start` on; nothing is read yet."""
-        return LazyTensor(shape, dtype, partial(self._view, start, shape, dtype))
+        num_bytes = math.prod(shape) * dtype.itemsize
+        view, release = self._view, partial(release_pages, self.memory, start, num_bytes)
+        return LazyTensor(shape, dtype, partial(view, start, shape, dtype), release)
 
     def describe_start(self) -> str:
         """What the file seems to be, by its first bytes."""

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from bertkit.base.errors import CheckpointError, DamagedFileError, UnsafeFileError
 from bertkit.checkpoints.checkpoint import LazyTensor
-from bertkit.checkpoints.mapped_file import MappedFile
+from bertkit.checkpoints.mapped_file import MappedFile, release_pages
 from bertkit.checkpoints.pickle_machine import MAX_PICKLE_BYTES, PROTO, PickleMachine
 from bertkit.checkpoints.pytorch_records import (
     NAMES,
@@ -59,7 +59,12 @@ def open_pytorch(path: Path, *, verify: bool = False) -> dict[str, LazyTensor]:
         tensors, places = _read_form(file)
         storages = _Storages(file, places, verify=verify)
         return {
-            name: LazyTensor(tensor.size, tensor.storage.dtype, partial(storages.read, tensor))
+            name: LazyTensor(
+                tensor.size,
+                tensor.storage.dtype,
+                partial(storages.read, tensor),
+                partial(storages.release, tensor),
+            )
             for name, tensor in tensors.items()
         }
 
@@ -93,6 +98,13 @@ class _Storages:
         elif start % dtype.itemsize:
             spanned = spanned.clone()  # the form before the archive aligns nothing
         return spanned.view(dtype).as_strided(tensor.size, tensor.stride).contiguous()
+
+    def release(self, tensor: TensorRecord) -> None:
+        """Give back what was read for a tensor."""
+        if tensor.num_elements:
+            size = tensor.storage.dtype.itemsize
+            start = self._places[tensor.storage.key].start + tensor.offset * size
+            release_pages(self._file.memory, start, tensor.num_spanned * size)
 
     def _verify(self, key: str) -> None:
         place = self._places[key]

@@ -7,6 +7,7 @@ Source: https://github.com/google-research/bert: modeling.py, run_pretraining.py
 run_squad.py, optimization.py.
 """
 
+import os
 import re
 from collections.abc import Mapping
 from functools import partial
@@ -19,6 +20,7 @@ from bertkit.base.members import find_member, has_member
 from bertkit.checkpoints.checkpoint import Checkpoint, LazyTensor
 from bertkit.checkpoints.huggingface import read_config
 from bertkit.checkpoints.leveldb_table import is_table
+from bertkit.checkpoints.names import show
 from bertkit.checkpoints.tensor_bundle import INDEX_SUFFIX, open_bundle
 
 CONFIG_FILE = "bert_config.json"
@@ -143,7 +145,8 @@ def _turn(tensor: LazyTensor) -> LazyTensor:
     """The transposed matrix; what isn't a matrix stays, and its shape will be refused."""
     if len(tensor.shape) != 2:
         return tensor
-    return LazyTensor(tensor.shape[::-1], tensor.dtype, partial(_read_turned, tensor))
+    read = partial(_read_turned, tensor)
+    return LazyTensor(tensor.shape[::-1], tensor.dtype, read, tensor.release)
 
 
 def _read_turned(tensor: LazyTensor) -> Tensor:
@@ -159,10 +162,8 @@ def _find_prefix(folder: Path) -> str:
             " bert_model.ckpt.data-00000-of-00001 beside it"
         )
     if len(prefixes) > 1:
-        raise CheckpointError(
-            f"{folder} holds {len(prefixes)} checkpoints: {', '.join(prefixes[:8])}; name one,"
-            f" such as {folder / prefixes[-1]}"
-        )
+        shown = ", ".join(map(show, prefixes[:8]))
+        raise CheckpointError(f"{folder} holds {len(prefixes)} checkpoints: {shown}; name one")
     return prefixes[0]
 
 
@@ -175,5 +176,5 @@ def _list_prefixes(folder: Path) -> list[str]:
 
 def _is_old(path: Path) -> bool:
     """Whether it is a checkpoint of the first version: the table itself, with the values in it."""
-    is_file = path.suffix != INDEX_SUFFIX and has_member(path.parent, path.name)
+    is_file = path.suffix != INDEX_SUFFIX and os.path.isfile(path)
     return is_file and is_table(find_member(path.parent, path.name))

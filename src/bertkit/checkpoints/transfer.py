@@ -45,6 +45,8 @@ def import_tensors(
             if not is_finite(part)
         ]
         tensors[name] = torch.cat(parts) if len(parts) > 1 else parts[0]
+        for their in their_names(name):
+            foreign[their].release()
     report(problems + list_unequal_copies(foreign), source)
     return tensors
 

@@ -19,6 +19,7 @@ from bertkit.base.files import make_folder, read_json, read_text, write_file, wr
 from bertkit.base.members import find_member, has_member
 from bertkit.base.sealed import read_sealed_json, write_sealed_json
 from bertkit.base.settings import describe_validation
+from bertkit.tokenization.additions import ADDED_FILE, check_added, check_class, list_added
 from bertkit.tokenization.engine import (
     CLS,
     CONTINUATION,
@@ -40,6 +41,7 @@ MAX_LENGTH_KEY = "model_max_length"
 
 MAX_FILE_BYTES = 64 << 20
 MAX_CONFIG_BYTES = 1 << 20
+MAX_MANIFEST_BYTES = 1 << 20  # 25 bytes for each mebibyte of the files
 MAX_ENTRY_CHARS = 1000
 
 # What `tokenizer.json` must ask for; the rest of it is switches, entries or habits of other tools.
@@ -125,7 +127,7 @@ def read_folder(path: Path) -> tuple[list[str], TokenizerSettings]:
             verify_files(path.parent, [path.name])
             entries = read_vocabulary(path)
             return entries, guess_switches(entries)
-        for name in (VOCABULARY_FILE, ENGINE_FILE, CONFIG_FILE, MANIFEST_FILE):
+        for name in (VOCABULARY_FILE, ENGINE_FILE, CONFIG_FILE, ADDED_FILE, MANIFEST_FILE):
             if has_member(path, name):
                 find_member(path, name)
         verify_files(path, [VOCABULARY_FILE, ENGINE_FILE, CONFIG_FILE])
@@ -141,8 +143,27 @@ def read_folder(path: Path) -> tuple[list[str], TokenizerSettings]:
         vocabulary = entries
     if vocabulary is None:
         raise MissingFileError(f"{path} has neither {VOCABULARY_FILE} nor {ENGINE_FILE}")
+    check_additions(path, engine, vocabulary)
     guessed = guess_switches(vocabulary)
     return vocabulary, read_switches(path / CONFIG_FILE, engine or {}, engine_path, guessed)
+
+
+def check_additions(folder: Path, engine: Mapping[str, Any] | None, vocabulary: list[str]) -> None:
+    """Refuse a folder that does more than to cut text into the entries of its vocabulary.
+
+    Raises:
+        InputError: it has added tokens, or names another class and has no `tokenizer.json`.
+        DamagedFileError: a file is too large or not JSON.
+    """
+    config_path, added_path = folder / CONFIG_FILE, folder / ADDED_FILE
+    config = read_object(config_path, MAX_CONFIG_BYTES) if config_path.is_file() else {}
+    if engine is None:
+        check_class(config, config_path)
+    added = list_added(engine or {}, folder / ENGINE_FILE, config, config_path)
+    if added_path.is_file():
+        content = read_object(added_path, MAX_CONFIG_BYTES)
+        added += [(added_path, token, index) for token, index in content.items()]
+    check_added(added, vocabulary)
 
 
 def verify_files(folder: Path, names: Sequence[str]) -> None:
@@ -156,7 +177,8 @@ def verify_files(folder: Path, names: Sequence[str]) -> None:
     if not path.is_file():
         return
     try:
-        records = TokenizerManifest.model_validate(read_sealed_json(path)).files
+        content = read_sealed_json(path, limit_bytes=MAX_MANIFEST_BYTES)
+        records = TokenizerManifest.model_validate(content).files
         for name in names:
             if name in records:
                 verify_file(folder / name, records[name])
@@ -205,7 +227,7 @@ def engine_vocabulary(engine: Mapping[str, Any], path: Path) -> list[str]:
     """The entries of a `tokenizer.json`, in the order of their ids.
 
     Raises:
-        InputError: it isn't BERT's algorithm, its ids aren't 0, 1, 2 …, or it has tokens besides.
+        InputError: it isn't BERT's algorithm, or its ids aren't 0, 1, 2 ….
     """
     for name, expected in ALGORITHM.items():
         part = _part(engine, name, path)
@@ -221,7 +243,6 @@ def engine_vocabulary(engine: Mapping[str, Any], path: Path) -> list[str]:
     if ids[:1] != [0] or any(after != before + 1 for before, after in pairwise(ids)):
         raise InputError(f"{path}: the ids of model.vocab must be 0, 1, 2 … without a gap")
     check_vocabulary(vocabulary, str(path))
-    _check_added_tokens(engine, entries, path)
     return vocabulary
 
 
@@ -332,20 +353,6 @@ def config_content(settings: TokenizerSettings) -> dict[str, Any]:
         "sep_token": SEP,
         "mask_token": MASK,
     }
-
-
-def _check_added_tokens(engine: Mapping[str, Any], ids: Mapping[str, int], path: Path) -> None:
-    """Refuse tokens beside the vocabulary: we would cut them into pieces."""
-    added = engine.get("added_tokens") or []
-    if not isinstance(added, list) or not all(isinstance(token, dict) for token in added):
-        raise InputError(f"{path}: added_tokens must be a list of objects")
-    for token in added:
-        content, index = str(token.get("content")), token.get("id")
-        if ids.get(content, -1) != index:
-            raise InputError(
-                f"{path}: the added token {content!r:.80} isn't entry {index!r:.80} of the"
-                " vocabulary; bertkit knows no tokens beside it"
-            )
 
 
 def _entry_problem(token: str) -> str | None:

@@ -192,6 +192,7 @@ def test_files_that_arent_what_they_should_be(tmp_path: Path) -> None:
         ("added_tokens", [{"id": 10, "content": "<ent>"}], "'<ent>' isn't entry 10 of the voc"),
         ("added_tokens", [{"id": 9, "content": "a"}], "token 'a' isn't entry 9 of the vocab"),
         ("added_tokens", [{"content": "a"}], "token 'a' isn't entry None of the vocabulary"),
+        ("added_tokens", [{"id": 5, "content": VOCABULARY[5]}], "bertkit would cut it into pieces"),
         ("added_tokens", {"content": "a"}, "added_tokens must be a list of objects"),
         ("added_tokens", ["a"], "added_tokens must be a list of objects"),
     ],
@@ -210,6 +211,60 @@ def test_a_foreign_tokenizer_json_is_refused_by_name(
     path.write_text(json.dumps(content))
     with pytest.raises(BertkitError, match=message):
         Tokenizer.load(tmp_path)
+
+
+SPECIAL_DECODER = {str(index): {"content": token} for index, token in enumerate(SPECIAL_TOKENS)}
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("added_tokens.json", {"<ent>": 10}, "added token '<ent>' isn't entry 10 of the vocab"),
+        ("added_tokens.json", {VOCABULARY[5]: 5}, "bertkit would cut it into pieces"),
+        ("added_tokens.json", ["<ent>"], "expected a JSON object"),
+        (
+            "tokenizer_config.json",
+            {"added_tokens_decoder": {**SPECIAL_DECODER, "10": {"content": "<ent>"}}},
+            "added token '<ent>' isn't entry '10' of the vocab",
+        ),
+        ("tokenizer_config.json", {"added_tokens_decoder": ["<ent>"]}, "must map ids to objects"),
+        ("tokenizer_config.json", {"added_tokens_decoder": {"10": 1}}, "must map ids to objects"),
+        (
+            "tokenizer_config.json",
+            {"tokenizer_class": "BertJapaneseTokenizer"},
+            "tokenizer_class must be 'BertTokenizer', got 'BertJapaneseTokenizer'",
+        ),
+        (
+            "tokenizer_config.json",
+            {"tokenizer_class": ["BertTokenizer"]},
+            "tokenizer_class must be",
+        ),
+    ],
+)
+def test_what_a_folder_of_the_first_years_adds_to_its_vocabulary_is_refused(
+    tmp_path: Path, name: str, content: Any, message: str
+) -> None:
+    write_vocabulary(tmp_path / "vocab.txt", VOCABULARY)
+    (tmp_path / name).write_text(json.dumps(content))
+    with pytest.raises(InputError, match=message):
+        Tokenizer.load(tmp_path)
+
+
+@pytest.mark.parametrize("tokenizer_class", [None, "BertTokenizer", "ElectraTokenizerFast"])
+def test_special_tokens_may_be_listed_as_added(tmp_path: Path, tokenizer_class: str | None) -> None:
+    write_vocabulary(tmp_path / "vocab.txt", VOCABULARY)
+    config = {"tokenizer_class": tokenizer_class, "added_tokens_decoder": SPECIAL_DECODER}
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(config))
+    (tmp_path / "added_tokens.json").write_text('{"[MASK]": 4}')
+    assert Tokenizer.load(tmp_path).vocabulary == VOCABULARY
+
+
+def test_what_a_tokenizer_json_does_it_says_itself_whatever_its_class(tmp_path: Path) -> None:
+    save_without_manifest(Tokenizer(VOCABULARY), tmp_path)
+    path = tmp_path / "tokenizer_config.json"
+    config = json.loads(path.read_text(encoding="utf-8"))
+    path.write_text(json.dumps({**config, "tokenizer_class": "PreTrainedTokenizerFast"}))
+    assert Tokenizer.load(tmp_path).vocabulary == VOCABULARY
 
 
 def test_two_vocabularies_must_agree(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from bertkit.base.errors import CheckpointError, InputError, UnsafeFileError, st
 from bertkit.base.files import write_file
 from bertkit.base.members import find_member, has_member
 from bertkit.models.bert.config import BertConfig
+from bertkit.tokenization.additions import ADDED_FILE
 from bertkit.tokenization.folder import (
     CONFIG_FILE,
     ENGINE_FILE,
@@ -20,7 +21,7 @@ from bertkit.tokenization.folder import (
 )
 
 # What a tokenizer that isn't BERT's consists of; it is copied as it is.
-FOREIGN_FILES = (VOCABULARY_FILE, ENGINE_FILE, CONFIG_FILE, "added_tokens.json")
+FOREIGN_FILES = (VOCABULARY_FILE, ENGINE_FILE, CONFIG_FILE, ADDED_FILE)
 # What is copied besides: words for people, and the names of the special tokens.
 OTHER_FILES = ("README.md", "LICENSE", "LICENSE.txt", "special_tokens_map.json")
 MAX_COPIED_BYTES = 64 << 20

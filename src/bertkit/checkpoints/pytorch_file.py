@@ -36,14 +36,11 @@ TAR_SIGN = slice(257, 262)
 SAFETENSORS_SIGN = slice(8, 10)  # its header begins behind eight bytes of length
 
 
-def open_pytorch(path: Path, *, verify: bool = False) -> dict[str, LazyTensor]:
+def open_pytorch(path: Path) -> dict[str, LazyTensor]:
     """Read the header of a file that may come from anyone; tensors are read when asked for.
 
-    Args:
-        path: the file.
-        verify: hold the tensors of an archive against its CRC-32 when they are first read, which
-            takes half as long again. The pickle is always held against it; the older form has no
-            checksums.
+    The pickle of an archive is held against its CRC-32. Its tensors aren't: that would take half as
+    long again as reading them, and the older form has no checksums at all.
 
     Returns:
         Tensors under the names in the file, in its order.
@@ -57,7 +54,7 @@ def open_pytorch(path: Path, *, verify: bool = False) -> dict[str, LazyTensor]:
     file = MappedFile.open(path)
     with _naming(path):
         tensors, places = _read_form(file)
-        storages = _Storages(file, places, verify=verify)
+        storages = _Storages(file, places)
         return {
             name: LazyTensor(
                 tensor.size,
@@ -72,22 +69,15 @@ def open_pytorch(path: Path, *, verify: bool = False) -> dict[str, LazyTensor]:
 class _Storages:
     """A mapped file, and where each storage lies in it."""
 
-    def __init__(self, file: MappedFile, places: dict[str, ZipEntry], *, verify: bool) -> None:
+    def __init__(self, file: MappedFile, places: dict[str, ZipEntry]) -> None:
         self._file = file
         self._places = places
-        self._unverified = {key for key, place in places.items() if verify and place.crc32}
 
     def read(self, tensor: TensorRecord) -> Tensor:
-        """Fetch a tensor: a view of the mapped file, where it lies there as it should.
-
-        Raises:
-            DamagedFileError: its storage was altered.
-        """
+        """Fetch a tensor: a view of the mapped file, where it lies there as it should."""
         dtype = tensor.storage.dtype
         if not tensor.num_elements:
             return torch.empty(tensor.size, dtype=dtype)
-        if tensor.storage.key in self._unverified:
-            self._verify(tensor.storage.key)
         start = self._places[tensor.storage.key].start + tensor.offset * dtype.itemsize
         num_bytes = tensor.num_spanned * dtype.itemsize
         spanned = torch.frombuffer(
@@ -105,17 +95,6 @@ class _Storages:
             size = tensor.storage.dtype.itemsize
             start = self._places[tensor.storage.key].start + tensor.offset * size
             release_pages(self._file.memory, start, tensor.num_spanned * size)
-
-    def _verify(self, key: str) -> None:
-        place = self._places[key]
-        with memoryview(self._file.memory)[place.start : place.start + place.num_bytes] as view:
-            crc32 = zlib.crc32(view)
-        if crc32 != place.crc32:
-            raise DamagedFileError(
-                f"{self._file.path} was altered in data/{key[:80]} (its CRC-32 differs);"
-                " fetch it again"
-            )
-        self._unverified.remove(key)
 
 
 _Content = tuple[dict[str, TensorRecord], dict[str, ZipEntry]]

@@ -433,9 +433,9 @@ def _vocabulary() -> Iterator[Case]:
     )
     yield from _make(
         "vocabulary larger than any",
-        files(good + b"x" * (64 << 20)),
+        files(good + b"x" * (36 << 20)),
         DamagedFileError,
-        "has more than 67,108,864 bytes",
+        "has more than 37,748,736 bytes",
     )
     yield from _make(
         "vocabulary in another encoding",
@@ -551,9 +551,9 @@ def _tokenizer() -> Iterator[Case]:
     )
     yield from _make(
         "tokenizer larger than any",
-        [{"tokenizer.json": b"{}".ljust((64 << 20) + 1)}],
+        [{"tokenizer.json": b"{}".ljust((36 << 20) + 1)}],
         DamagedFileError,
-        "has more than 67,108,864 bytes",
+        "has more than 37,748,736 bytes",
     )
     yield from _make(
         "tokenizer config with switches that aren't",

@@ -75,6 +75,8 @@ def read_config(folder: Path, name: str = CONFIG_FILE) -> dict[str, Any]:
         UnsafeFileError: it leads out of the folder.
     """
     path = find_member(folder, name)
+    if not path.is_file():  # opening a pipe would wait for ever
+        raise MissingFileError(f"{path} isn't a file; a model folder has one of this name")
     config = read_json(path, limit_bytes=CONFIG_LIMIT_BYTES)
     if not isinstance(config, dict):
         raise DamagedFileError(f"{path} must hold one JSON object")

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Generic, Self, TypeVar
 
 from bertkit.base.errors import CheckpointError, InputError
+from bertkit.checkpoints.formats import open_checkpoint
 from bertkit.checkpoints.hub import resolve_model
 from bertkit.checkpoints.run_folder import find_checkpoint
 from bertkit.models.bert.pretrained import PretrainedBert
@@ -54,9 +55,10 @@ class LoadedModel(Generic[Model]):
             DamagedFileError: a file was cut short or altered.
             UnsafeFileError: a file asks for what none may.
         """
-        folder = find_checkpoint(resolve_model(path, revision=revision), reading=TOKENIZER_FILES)
+        checkpoint = open_checkpoint(resolve_model(path, revision=revision))
+        folder = find_checkpoint(checkpoint.folder, reading=TOKENIZER_FILES)
         tokenizer = Tokenizer.load(folder)
-        model = kind.from_pretrained(folder).to(choose_device(device))
+        model = kind.from_checkpoint(checkpoint).to(choose_device(device))
         if tokenizer.vocab_size > model.config.vocab_size:
             raise CheckpointError(
                 f"{folder}: the vocabulary has {tokenizer.vocab_size:,} entries and the model"

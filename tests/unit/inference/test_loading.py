@@ -1,5 +1,6 @@
 """What loading reads is verified, once; what it doesn't read is left alone."""
 
+import json
 from collections import Counter
 from pathlib import Path
 
@@ -19,6 +20,8 @@ from bertkit.models.bert.heads import (
     BertForPreTraining,
 )
 
+GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "tensorflow"
+TRANSFORMER = "sentence_transformers.models.Transformer"
 MODEL_FILES = {"config.json", "model.safetensors"}
 TOKENIZER_FILES = {"vocab.txt", "tokenizer.json", "tokenizer_config.json"}
 
@@ -113,3 +116,13 @@ def test_a_model_of_one_segment_judges_no_pair(tmp_path):
     assert FillMask.load(tmp_path)("the [MASK]").blanks
     with pytest.raises(InputError, match="type_vocab_size is 1"):
         NextSentence.load(tmp_path)("the cat", "a dog")
+
+
+def test_the_tokenizer_lies_where_the_encoder_does(tmp_path):
+    save_small(tmp_path / "0_Transformer")
+    whole, filled = tmp_path / "0_Transformer", "the [MASK] saw"
+    modules = [{"idx": 0, "name": "0", "path": "0_Transformer", "type": TRANSFORMER}]
+    (tmp_path / "modules.json").write_text(json.dumps(modules))
+    assert FillMask.load(tmp_path)(filled) == FillMask.load(whole)(filled)
+    by_prefix = FillMask.load(GOLDEN / "bert_model.ckpt")
+    assert by_prefix(filled) == FillMask.load(GOLDEN)(filled)

@@ -242,3 +242,19 @@ def test_a_revision_is_for_models_of_the_hub(tmp_path):
     build(BertForMaskedLM).save_pretrained(tmp_path)
     with pytest.raises(SettingsError, match="revision"):
         BertForMaskedLM.from_pretrained(tmp_path, revision="main")
+
+
+@pytest.mark.parametrize("name", ["hiden_dropout_prob", "torch_dtype", "local_files_only"])
+def test_what_is_no_key_of_the_config_is_refused(tmp_path, name):
+    build(BertForMaskedLM).save_pretrained(tmp_path)
+    with pytest.raises(SettingsError, match=f"'{name}' is neither an argument nor a key"):
+        BertForMaskedLM.from_pretrained(tmp_path, **{name: True})
+    with pytest.raises(SettingsError, match=f"'{name}' is neither an argument nor a key"):
+        BertForMaskedLM.from_pretrained(tmp_path / "nowhere", **{name: True})
+
+
+def test_labels_that_answers_cant_have_are_the_checkpoints_mistake(tmp_path):
+    build(BertForMaskedLM, num_labels=3).save_pretrained(tmp_path)
+    with pytest.raises(CheckpointError, match=rf"{tmp_path}.*num_labels \(3\) must be 2"):
+        BertForQuestionAnswering.from_pretrained(tmp_path, new_heads=True)
+    assert BertForQuestionAnswering.from_pretrained(tmp_path, new_heads=True, num_labels=2)

@@ -7,10 +7,12 @@ from typing import Any, Self
 from torch import nn
 
 from bertkit.base.checksums import FileRecord
+from bertkit.base.errors import CheckpointError, SettingsError
+from bertkit.checkpoints.checkpoint import Checkpoint
 from bertkit.checkpoints.formats import open_checkpoint
 from bertkit.checkpoints.hub import resolve_model
 from bertkit.checkpoints.names import list_heads
-from bertkit.models.bert.config import BertConfig, without_replaced_labels
+from bertkit.models.bert.config import LABEL_KEYS, BertConfig, without_replaced_labels
 from bertkit.models.bert.weights import fill_model, save_weights, without_memory
 
 
@@ -53,18 +55,30 @@ class PretrainedBert(nn.Module):
                 labels.
 
         Raises:
+            SettingsError: the config has no key of that name, or `revision` is given for a path.
             MissingFileError: no model is there.
             HubError: the Hub doesn't give it.
             CheckpointError: the config or tensors don't fit.
             DamagedFileError: a file was cut short or altered.
             UnsafeFileError: a file asks for what none may.
         """
+        _check_changes(changes)
         checkpoint = open_checkpoint(resolve_model(path, revision=revision))
-        config = BertConfig.from_dict(
-            {**without_replaced_labels(checkpoint.config, changes), **changes}, checkpoint.folder
-        )
-        with without_memory():
-            model = cls._for_heads(config, list_heads(checkpoint.tensors))
+        return cls.from_checkpoint(checkpoint, new_heads=new_heads, **changes)
+
+    @classmethod
+    def from_checkpoint(
+        cls, checkpoint: Checkpoint, *, new_heads: bool = False, **changes: Any
+    ) -> Self:
+        """Load a checkpoint that is open already; arguments and errors as in `from_pretrained`."""
+        _check_changes(changes)
+        values = {**without_replaced_labels(checkpoint.config, changes), **changes}
+        config = BertConfig.from_dict(values, checkpoint.folder)
+        try:
+            with without_memory():
+                model = cls._for_heads(config, list_heads(checkpoint.tensors))
+        except SettingsError as error:
+            raise CheckpointError(f"{checkpoint.folder}: {error}") from None
         model.new_heads = fill_model(
             model,
             checkpoint,
@@ -86,3 +100,17 @@ class PretrainedBert(nn.Module):
     def _for_heads(cls, config: BertConfig, heads: Collection[str]) -> Self:
         """The model for a checkpoint that has these heads."""
         return cls(config)
+
+
+def _check_changes(changes: dict[str, Any]) -> None:
+    """Refuse what a config would only carry along, such as a misspelt key.
+
+    Raises:
+        SettingsError: the config has no key of that name.
+    """
+    known = {*BertConfig.model_fields, *LABEL_KEYS}
+    if unknown := sorted(changes.keys() - known):
+        raise SettingsError(
+            f"from_pretrained: {unknown[0]!r} is neither an argument nor a key of the config, of"
+            f" which there are {', '.join(sorted(known))}"
+        )

@@ -1,7 +1,6 @@
 """The checkpoint that a run goes on from, told by what it holds."""
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from bertkit.base.checksums import record_file
@@ -23,13 +22,11 @@ class Source:
     """An opened checkpoint to go on from.
 
     Attributes:
-        path: what was opened.
         checkpoint: its config and the headers of its weights.
         config: its sizes, with the run's dropout.
         facts: what it is, for the run's record: revision, commit, and the SHA-256 of each file.
     """
 
-    path: Path
     checkpoint: Checkpoint
     config: BertConfig
     facts: dict[str, Any]
@@ -64,7 +61,7 @@ def open_source(name: str, settings: PretrainSettings, tokenizer: Tokenizer) -> 
         "commit": path.name if path.parent.name == SNAPSHOTS else None,
         "sha256": {file.name: record_file(file).sha256 for file in checkpoint.files},
     }
-    return Source(path, checkpoint, config, facts)
+    return Source(checkpoint, config, facts)
 
 
 def check_tokenizer(
@@ -92,12 +89,11 @@ def load_source(source: Source, settings: PretrainSettings) -> BertForPreTrainin
     Raises:
         CheckpointError: the tensors don't fit, or a head is missing and `new_heads` isn't set.
     """
-    model = BertForPreTraining.from_pretrained(
-        source.path,
-        new_heads=settings.new_heads,
-        hidden_dropout_prob=settings.dropout,
-        attention_probs_dropout_prob=settings.dropout,
+    checkpoint = source.checkpoint
+    model = BertForPreTraining.from_checkpoint(
+        checkpoint, new_heads=settings.new_heads, **settings.dropout_rates
     )
     if model.new_heads:
-        announce(f"new weights for {', '.join(model.new_heads)}, which {source.path} doesn't have")
+        heads = ", ".join(model.new_heads)
+        announce(f"new weights for {heads}, which {checkpoint.folder} doesn't have")
     return model

@@ -173,7 +173,7 @@ def _texts() -> Iterator[Case]:
     )
     yield from _make(
         "header not an object",
-        (join(value, data) for value in (b"[]", b"1", b"null", b'"x"', b"true", b"NaN", b"[{}]")),
+        (join(value, data) for value in (b"[]", b"1", b"null", b'"x"', b"true", b"1e9", b"[{}]")),
         DamagedFileError,
         "must be one JSON object",
     )

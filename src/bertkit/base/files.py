@@ -8,6 +8,7 @@ whole older folder that a new one was about to replace.
 """
 
 import json
+import math
 import os
 from collections import Counter
 from collections.abc import Iterator
@@ -259,8 +260,9 @@ def read_json(path: Path, *, limit_bytes: int = 64 << 20) -> Any:
 
     Raises:
         MissingFileError: there is no such file.
-        DamagedFileError: it is larger than `limit_bytes`, not UTF-8, or not JSON.
+        DamagedFileError: it is no file, larger than `limit_bytes`, not UTF-8, or not JSON.
     """
+    check_is_file(path)
     return parse_json(read_text(path, limit_bytes=limit_bytes), str(path))
 
 
@@ -268,8 +270,8 @@ def parse_json(text: str | bytes, source: str) -> Any:
     """Parse JSON that may come from anyone; `source` names it in messages.
 
     Raises:
-        DamagedFileError: it isn't UTF-8 or JSON, has a key twice, or more values than
-            `MAX_JSON_VALUES`, each of which takes far more memory than its text.
+        DamagedFileError: it isn't UTF-8 or JSON, has a key twice, a number that isn't finite, or
+            more values than `MAX_JSON_VALUES`, each of which takes far more memory than its text.
     """
     try:
         if isinstance(text, bytes):
@@ -277,9 +279,21 @@ def parse_json(text: str | bytes, source: str) -> Any:
         num_values = text.count(",") + text.count("[") + text.count("{")
         if num_values > MAX_JSON_VALUES:
             raise ValueError(f"it has over {num_values:,} values; at most {MAX_JSON_VALUES:,}")
-        return json.loads(text, object_pairs_hook=_unique_keys)
+        return json.loads(
+            text,
+            object_pairs_hook=_unique_keys,
+            parse_float=_finite_number,
+            parse_constant=_finite_number,  # Python's own NaN and Infinity
+        )
     except (ValueError, RecursionError) as error:
         raise DamagedFileError(f"{source} isn't JSON ({error}); write or fetch it again") from None
+
+
+def _finite_number(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"{text[:80]} is no number that JSON knows")
+    return number
 
 
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -288,6 +302,19 @@ def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         twice, _ = Counter(key for key, _ in pairs).most_common(1)[0]
         raise ValueError(f"the key {twice[:80]!r} is there twice")
     return content
+
+
+def check_is_file(path: Path) -> None:
+    """Refuse what is there and is no file, such as a named pipe, which nobody may ever write to.
+
+    Raises:
+        DamagedFileError: it is something else.
+        StorageError: the system can't tell.
+    """
+    with storage_errors(path, "read"):
+        is_something_else = path.exists() and not path.is_file()
+    if is_something_else:
+        raise DamagedFileError(f"{path} must be a file, and is a folder, a pipe or a device")
 
 
 def read_text(path: Path, *, limit_bytes: int = 64 << 20) -> str:

@@ -7,7 +7,7 @@ where the folder is a snapshot in the Hub's cache, which is made of such links.
 
 from pathlib import Path, PurePosixPath
 
-from bertkit.base.errors import MissingFileError, UnsafeFileError
+from bertkit.base.errors import MissingFileError, UnsafeFileError, storage_errors
 
 MAX_NAME_CHARS = 255
 
@@ -56,8 +56,16 @@ def find_member(folder: Path, name: str) -> Path:
 
 
 def has_member(folder: Path, name: str) -> bool:
-    """Whether a file of this name is there; where it leads is for `find_member` to say."""
-    return (folder / name).is_file()
+    """Whether a file or a link of this name is there; where it leads is for `find_member` to say.
+
+    Raises:
+        StorageError: the system can't tell.
+    """
+    path = folder / name
+    with storage_errors(path, "read"):
+        return (
+            path.is_file() or path.is_symlink()
+        )  # one that leads nowhere is no reason to do without
 
 
 def _homes(folder: Path) -> list[Path]:

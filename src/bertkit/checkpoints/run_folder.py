@@ -23,6 +23,7 @@ from bertkit.checkpoints.huggingface import CONFIG_FILE, WEIGHTS_FILE, open_hugg
 CHECKPOINTS = "checkpoints"
 MANIFEST = "manifest.json"
 STEP_PREFIX = "step-"
+MANIFEST_LIMIT_BYTES = 4 << 20  # 25 bytes for each mebibyte of a checkpoint
 
 
 class CheckpointManifest(BaseModel):
@@ -70,7 +71,8 @@ def verify_checkpoint(folder: Path, names: Collection[str] | None = None) -> Che
     """
     path = folder / MANIFEST
     try:
-        manifest = CheckpointManifest.model_validate(read_sealed_json(path))
+        content = read_sealed_json(path, limit_bytes=MANIFEST_LIMIT_BYTES)
+        manifest = CheckpointManifest.model_validate(content)
     except ValidationError as error:
         raise DamagedFileError(
             f"{path} isn't a checkpoint's manifest: {describe_validation(error)}"

@@ -4,14 +4,13 @@ What changes the result in a way that isn't done here is refused by name; what i
 programs is kept.
 """
 
-import math
 import reprlib
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field
 
-from bertkit.base.errors import CheckpointError, DamagedFileError, UnsafeFileError
+from bertkit.base.errors import CheckpointError, UnsafeFileError
 from bertkit.base.members import has_member
 from bertkit.checkpoints.huggingface import read_config
 from bertkit.checkpoints.sentence_modules import ForeignConfig, Size, parse_config
@@ -111,8 +110,6 @@ def _check_kept(path: Path, value: object, depth: int = 0) -> None:
     """What is only kept must be something that can be written back."""
     if depth > MAX_DEPTH:
         raise UnsafeFileError(f"{path} is nested over {MAX_DEPTH} deep; no such file needs it")
-    if isinstance(value, float) and not math.isfinite(value):
-        raise DamagedFileError(f"{path} has a number that JSON doesn't know, {value}")
     if isinstance(value, dict | list):
         for item in value.values() if isinstance(value, dict) else value:
             _check_kept(path, item, depth + 1)

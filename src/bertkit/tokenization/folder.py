@@ -39,7 +39,8 @@ ENGINE_FILE = "tokenizer.json"
 MANIFEST_FILE = "tokenizer_manifest.json"
 MAX_LENGTH_KEY = "model_max_length"
 
-MAX_FILE_BYTES = 64 << 20
+# A character may take four bytes in memory, twice: of the text, and of what is made of it.
+MAX_FILE_BYTES = 36 << 20  # a vocabulary of 500,000 entries has 15 million
 MAX_CONFIG_BYTES = 1 << 20
 MAX_MANIFEST_BYTES = 1 << 20  # 25 bytes for each mebibyte of the files
 MAX_ENTRY_CHARS = 1000

@@ -203,6 +203,9 @@ def test_json_refuses_what_json_has_no_word_for(tmp_path):
         (b'"\xff"', "isn't UTF-8 at byte 1"),
         (b"[" * 100_000, "isn't JSON"),
         (b"9" * 10_000, "isn't JSON"),
+        (b"[NaN]", r"isn't JSON \(NaN is no number that JSON knows"),
+        (b'{"a": -Infinity}', r"isn't JSON \(-Infinity is"),
+        (b"1e400", r"isn't JSON \(1e400 is"),
         (b" " * 1_000_001, "more than 1,000,000 bytes"),
     ],
 )
@@ -223,6 +226,13 @@ def test_reading_what_is_no_file(tmp_path):
         read_text(tmp_path / "none")
     with pytest.raises(StorageError, match="can't be read: Is a directory"):
         read_text(tmp_path)
+
+
+def test_json_is_not_awaited_from_a_pipe_that_nobody_writes_to(tmp_path):
+    os.mkfifo(tmp_path / "pipe.json")
+    for path in (tmp_path / "pipe.json", tmp_path):
+        with pytest.raises(DamagedFileError, match="must be a file, and is a folder, a pipe or"):
+            read_json(path)
 
 
 def test_a_folder_appears_whole(tmp_path):

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from bertkit.base.errors import MissingFileError, UnsafeFileError
+from bertkit.base.errors import MissingFileError, StorageError, UnsafeFileError
 from bertkit.base.members import check_name, find_member, has_member
 
 
@@ -35,6 +35,18 @@ def test_a_missing_member_and_a_circle_are_told(tmp_path: Path) -> None:
     for name in ("one", "other"):
         with pytest.raises(MissingFileError, match=f"{name} doesn't exist"):
             find_member(tmp_path, name)
+
+
+def test_a_link_that_leads_nowhere_is_a_member_that_is_missing(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to("other")
+    assert has_member(tmp_path, "link")
+    with pytest.raises(MissingFileError, match="link doesn't exist"):
+        find_member(tmp_path, "link")
+
+
+def test_a_name_that_the_system_has_no_room_for_is_told(tmp_path: Path) -> None:
+    with pytest.raises(StorageError, match="can't be read: File name too long"):
+        has_member(tmp_path, "字" * 200)
 
 
 def test_a_link_out_of_the_folder_is_refused(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 import zlib
 from pathlib import Path
 
@@ -53,6 +54,12 @@ def test_what_is_sealed_and_no_json_is_refused(tmp_path: Path, body: str) -> Non
         read_sealed_json(path)
     with pytest.raises(ValueError, match=r"JSON|property name|Exceeds the limit"):
         open_row(f'{body}, "crc32": "{zlib.crc32(body.encode()):08x}"}}'.encode())
+
+
+def test_a_document_is_not_awaited_from_a_pipe(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.json")
+    with pytest.raises(DamagedFileError, match=r"pipe\.json must be a file"):
+        read_sealed_json(tmp_path / "pipe.json")
 
 
 def test_a_row_comes_back_and_every_flipped_bit_in_it_is_found() -> None:

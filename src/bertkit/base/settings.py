@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from bertkit.base.errors import SettingsError
 
 MAX_NAME_CHARS = 80
+MAX_PROBLEMS = 20  # a foreign file chooses how many of its keys are wrong
 
 _SHORT = reprlib.Repr()
 _SHORT.maxstring = _SHORT.maxother = 80  # characters
@@ -51,7 +52,7 @@ def parse_settings(kind: type[SettingsType], values: dict[str, Any], source: str
 def describe_validation(error: ValidationError) -> str:
     """Say in one line which fields are wrong, and how."""
     problems = []
-    for detail in error.errors(include_url=False):
+    for detail in error.errors(include_url=False)[:MAX_PROBLEMS]:
         name = ".".join(str(part) for part in detail["loc"])
         if not name.isprintable() or len(name) > MAX_NAME_CHARS:
             name = ascii(name[:MAX_NAME_CHARS])  # a key may be a foreign file's own word
@@ -59,7 +60,8 @@ def describe_validation(error: ValidationError) -> str:
         has_input = detail["type"] not in {"missing", "value_error"}
         shown = f" (got {_SHORT.repr(detail['input'])})" if has_input else ""
         problems.append(f"{name}: {message}{shown}" if name else f"{message}{shown}")
-    return "; ".join(problems)
+    more = error.error_count() - MAX_PROBLEMS
+    return "; ".join(problems) + (f"; and {more} more" if more > 0 else "")
 
 
 def list_differences(old: Settings, new: Settings) -> list[str]:

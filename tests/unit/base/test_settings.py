@@ -51,6 +51,12 @@ def test_a_huge_value_is_not_echoed_whole():
     assert len(str(caught.value)) < 400
 
 
+def test_of_many_wrong_keys_the_first_are_told_and_the_others_counted():
+    with pytest.raises(SettingsError, match=r"; key19: .*; and 80 more$") as caught:
+        parse_settings(Oven, {f"key{index}": 1 for index in range(100)}, "oven.toml")
+    assert "key20" not in str(caught.value)
+
+
 def test_the_fingerprint_follows_the_values():
     assert Oven().fingerprint() == Oven(degrees=180).fingerprint()
     assert Oven().fingerprint() != Oven(degrees=181).fingerprint()

@@ -7,7 +7,6 @@ Source: https://github.com/google-research/bert: modeling.py, run_pretraining.py
 run_squad.py, optimization.py.
 """
 
-import os
 import re
 from collections.abc import Mapping
 from functools import partial
@@ -176,5 +175,5 @@ def _list_prefixes(folder: Path) -> list[str]:
 
 def _is_old(path: Path) -> bool:
     """Whether it is a checkpoint of the first version: the table itself, with the values in it."""
-    is_file = path.suffix != INDEX_SUFFIX and os.path.isfile(path)
+    is_file = path.suffix != INDEX_SUFFIX and path.is_file()
     return is_file and is_table(find_member(path.parent, path.name))

@@ -158,6 +158,13 @@ def test_of_several_checkpoints_one_must_be_named(folder: Path) -> None:
     assert len(open_tensorflow(folder / "model.ckpt-1000").tensors) == 46
 
 
+def test_names_that_steer_a_terminal_are_shown_harmless(folder: Path) -> None:
+    (folder / "\x1b[2J.index").touch()
+    with pytest.raises(CheckpointError, match="2 checkpoints: ") as caught:
+        open_tensorflow(folder)
+    assert str(caught.value).isprintable()
+
+
 def test_the_first_version_is_refused_by_name(folder: Path) -> None:
     (folder / f"{PREFIX}.index").rename(folder / PREFIX)
     for path in (folder, folder / PREFIX):

@@ -1,6 +1,7 @@
 """Foreign tensors become ours and back: each exactly once, or an error that lists both sides."""
 
 from collections.abc import Collection, Mapping
+from itertools import chain, zip_longest
 from pathlib import Path
 
 import torch
@@ -56,8 +57,11 @@ def list_problems(
     expected: Mapping[str, tuple[int, ...]],
     unused_parts: Collection[str] = (),
 ) -> list[str]:
-    """In what the foreign names and shapes differ from those that a model has."""
-    problems = []
+    """In what the foreign names and shapes differ from those that a model has.
+
+    Both sides take turns: whoever shows the first few shows some of each.
+    """
+    problems, unknown = [], []
     used = set()
     for name, shape in expected.items():
         names = their_names(name)
@@ -69,8 +73,9 @@ def list_problems(
     for name in sorted(foreign.keys() - used):
         is_copy = COPIES.get(name) in foreign
         if not is_copy and name not in DROPPED and find_part(name) not in unused_parts:
-            problems.append(f"unknown {show(name)}")
-    return problems
+            unknown.append(f"unknown {show(name)}")
+    turns = chain.from_iterable(zip_longest(problems, unknown))
+    return [problem for problem in turns if problem is not None]
 
 
 def list_unequal_copies(foreign: Mapping[str, LazyTensor]) -> list[str]:

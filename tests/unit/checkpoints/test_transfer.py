@@ -52,6 +52,19 @@ def test_one_error_lists_both_sides() -> None:
         assert part in message
 
 
+def test_where_all_names_differ_both_sides_are_shown() -> None:
+    """As in what was saved from inside torch's DataParallel."""
+    foreign = {f"module.{name}": tensor for name, tensor in export_tensors(TENSORS).items()}
+    expected = {
+        name.replace("0", str(n)): shape for n in range(9) for name, shape in SHAPES.items()
+    }
+    with pytest.raises(CheckpointError) as raised:
+        import_tensors(lazy(foreign), expected, SOURCE)
+    message = str(raised.value)
+    assert f"missing {SELF}.query.bias; unknown module." in message
+    assert "more" in message
+
+
 def test_many_problems_are_counted() -> None:
     foreign = export_tensors(TENSORS) | {f"x{number}": torch.ones(1) for number in range(20)}
     with pytest.raises(CheckpointError, match="; and 12 more"):

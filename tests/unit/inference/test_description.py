@@ -213,8 +213,8 @@ def test_tensors_that_do_not_fit_are_named(folder):
     unequal = "cls.predictions.decoder.weight must equal bert.embeddings.word_embeddings.weight"
     assert description.problems == (
         "bert.embeddings.position_embeddings.weight is [25, 8] and must be [24, 8]",
-        "missing bert.pooler.dense.bias",
         "unknown extra.weight",
+        "missing bert.pooler.dense.bias",
         f"{unequal}, and doesn't",
     )
     assert description.dropped == ("cls.predictions.decoder.weight",)

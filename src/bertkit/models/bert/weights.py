@@ -88,8 +88,8 @@ def fill_model(
     if missing and not new_heads:
         raise CheckpointError(
             f"{checkpoint.folder} has no {' and no '.join(missing)} head, which"
-            f" {type(model).__name__} needs; ask for new heads (new_heads=True, --new-heads) where"
-            " they are to be trained"
+            f" {type(model).__name__} needs; where they are to be trained, ask for new heads:"
+            " from_pretrained(…, new_heads=True), or --new-heads beside `pretrain --from`"
         )
     _check_labels(model, checkpoint, expected)
     from_file = {

@@ -12,6 +12,7 @@ from tests.hostile.whole import (
     VOCABULARY,
     WEIGHTS,
     folder_with,
+    join,
     tensors,
     to_json,
     tokenizer_json,
@@ -35,7 +36,7 @@ SHARDS = ("a.safetensors", "b.safetensors")
 
 def cases() -> Iterator[Case]:
     """All of them."""
-    for part in (_config_texts, _config_values, _index, _index_names, _vocabulary):
+    for part in (_config_texts, _config_values, _index, _endless_index, _index_names, _vocabulary):
         yield from part()
     for part in (_tokenizer, _links, _hub_cache, _no_files, _pipes, _runs):
         yield from part()
@@ -346,6 +347,29 @@ def _index() -> Iterator[Case]:
         DamagedFileError,
         "(is empty|isn't a whole)",
     )
+
+
+def _endless_index() -> Iterator[Case]:
+    """Indexes that would have far more read than the model has."""
+    empty = {"dtype": "F32", "shape": [0], "data_offsets": [0, 0]}
+    files = {INDEX: to_json({"weight_map": {f"x{n}": f"s{n}.safetensors" for n in range(90)}})}
+    links = {f"s{n}.safetensors": "spaces.safetensors" for n in range(90)}
+    spaces = {"spaces.safetensors": join(b"{}".ljust(4 << 20), b"")}
+    match = "names one file by several names"
+    folder = folder_with({WEIGHTS: None, **files, **spaces})
+    yield Case("index of one file many times", 0, folder, UnsafeFileError, match, links)
+    shards: dict[str, bytes | None] = {
+        f"s{n}.safetensors": join({f"s{n}_{k}": empty for k in range(18_000)}, b"")
+        for n in range(20)
+    }
+    places = {f"x{n}": f"s{n}.safetensors" for n in range(20)}
+    many = {f"x{n}": "s0.safetensors" for n in range(20_001)}
+    for number, (index, error, match) in enumerate(
+        ((places, DamagedFileError, "disagree on where"), (many, UnsafeFileError, "at most 20,000"))
+    ):
+        text = to_json({"weight_map": index})
+        folder = folder_with({WEIGHTS: None, INDEX: text, **shards})
+        yield Case("index of files with endless headers", number, folder, error, match)
 
 
 def _index_names() -> Iterator[Case]:

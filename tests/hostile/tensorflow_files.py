@@ -273,8 +273,16 @@ def negative_dimension() -> Iterator[Case]:
 
 
 def too_many_dimensions() -> Iterator[Case]:
-    files = [changed_bias((1,) * extra + (8,)) for extra in (8, 100, 900)]
+    files = [changed_bias((1,) * extra + (8,)) for extra in (8, 50, 90)]
     yield from make("TensorFlow: dimensions", files, DamagedFileError, "at most 8 sizes")
+
+
+def several_shapes() -> Iterator[Case]:
+    files = []
+    for number, size in ((1, 1), (90, 1), (90, 90)):
+        shape = field(2, field(2, field(1, 8)) * size)
+        files.append(with_pairs({BIAS: field(1, 1) + shape * (number + 1)}))
+    yield from make("TensorFlow: several shapes", files, DamagedFileError, r"has \d+ shapes")
 
 
 def shape_against_size() -> Iterator[Case]:
@@ -458,6 +466,7 @@ DEFECTS: tuple[Callable[[], Iterator[Case]], ...] = (
     huge_shape,
     negative_dimension,
     too_many_dimensions,
+    several_shapes,
     shape_against_size,
     entry_outside_the_data,
     negative_offset,

@@ -17,12 +17,16 @@ from bertkit.base.members import find_member, has_member
 from bertkit.checkpoints.checkpoint import Checkpoint, LazyTensor
 from bertkit.checkpoints.names import rename_tensors, show
 from bertkit.checkpoints.pytorch_file import open_pytorch
-from bertkit.checkpoints.safetensors_file import open_safetensors, write_safetensors
+from bertkit.checkpoints.safetensors_file import (
+    MAX_TENSORS,
+    open_safetensors,
+    write_safetensors,
+)
 
 CONFIG_FILE = "config.json"
 CONFIG_LIMIT_BYTES = 1 << 20
 INDEX_LIMIT_BYTES = 16 << 20
-MAX_SHARDS = 1000
+MAX_SHARDS = 100  # a BERT-Large needs one
 SHARD_BYTES = 5_000_000_000  # as transformers cuts them
 
 
@@ -109,9 +113,14 @@ def _open_shards(folder: Path, form: WeightsForm) -> tuple[dict[str, LazyTensor]
     if not isinstance(places, dict) or not all(isinstance(name, str) for name in places.values()):
         raise DamagedFileError(f"{path} must have a weight_map from tensors to files")
     names = sorted(set(places.values()))
-    if len(names) > MAX_SHARDS:
-        raise UnsafeFileError(f"{path} names {len(names):,} files; at most {MAX_SHARDS:,} may be")
+    if len(names) > MAX_SHARDS or len(places) > MAX_TENSORS:
+        raise UnsafeFileError(
+            f"{path} names {len(places):,} tensors in {len(names):,} files; at most"
+            f" {MAX_TENSORS:,} in {MAX_SHARDS:,} may be"
+        )
     files = [find_member(folder, name) for name in names]
+    if len({file.resolve() for file in files}) < len(files):
+        raise UnsafeFileError(f"{path} names one file by several names, through links")
     tensors: dict[str, LazyTensor] = {}
     found: dict[str, str] = {}
     for name, file in zip(names, files, strict=True):
@@ -120,6 +129,8 @@ def _open_shards(folder: Path, form: WeightsForm) -> tuple[dict[str, LazyTensor]
             raise CheckpointError(f"{file} and {found[again[0]]} both hold {show(again[0])}")
         tensors |= shard
         found |= dict.fromkeys(shard, name)
+        if len(found) > len(places):  # each file may hold far more than the index says
+            break
     if found != places:
         wrong = sorted(
             tensor

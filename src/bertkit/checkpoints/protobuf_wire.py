@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from bertkit.base.errors import DamagedFileError, UnsafeFileError
 from bertkit.checkpoints.byte_reader import ByteReader
 
-MAX_FIELDS = 1_000  # a tensor's entry has 6, and 1 for each dimension
+MAX_FIELDS = 100  # a tensor's entry has 6, and 1 for each dimension
 
 VARINT, FIXED_64, BYTES, FIXED_32 = 0, 1, 2, 5  # 3 and 4 began and ended groups, given up in 2008
 

@@ -165,9 +165,10 @@ def _read_entry(message: Message, num_shards: int) -> Entry:
 
 
 def _read_shape(message: Message) -> tuple[int, ...]:
-    shape = tuple(
-        dimension.integer(1) for shape in message.messages(2) for dimension in shape.messages(2)
-    )
+    shapes = message.messages(2)
+    if len(shapes) > 1:
+        raise DamagedFileError(f"{message.source} is damaged: it has {len(shapes)} shapes")
+    shape = tuple(dimension.integer(1) for shape in shapes for dimension in shape.messages(2))
     if len(shape) > MAX_DIMENSIONS or any(size < 1 for size in shape):
         raise DamagedFileError(
             f"{message.source} is damaged: its shape is {list(shape[: MAX_DIMENSIONS + 1])}, and"

@@ -133,7 +133,7 @@ def test_as_many_entries_as_allowed_and_no_more(
 def test_a_file_larger_than_any_index_isnt_read(tmp_path: Path) -> None:
     with (tmp_path / "x.index").open("wb") as stream:
         stream.truncate(TABLE_LIMIT_BYTES + 1)
-    with pytest.raises(UnsafeFileError, match="has more than 4,194,304 bytes"):
+    with pytest.raises(UnsafeFileError, match="has more than 2,097,152 bytes"):
         read_table(tmp_path / "x.index")
 
 

@@ -230,7 +230,7 @@ def too_many_entries() -> Iterator[Case]:
 def too_many_fields() -> Iterator[Case]:
     files = [with_pairs({BIAS: field(4, 1) * 1001}), with_pairs({b"": field(9, 1) * 400_000})]
     files.append(with_pairs({BIAS: field(1, 1) + field(2, field(2, b"") * 1001)}))
-    yield from make("TensorFlow: too many fields", files, UnsafeFileError, "more than 1,000 field")
+    yield from make("TensorFlow: too many fields", files, UnsafeFileError, "more than 100 field")
 
 
 def twice_or_unsorted() -> Iterator[Case]:

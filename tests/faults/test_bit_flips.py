@@ -122,11 +122,15 @@ def find_in_run(folder: Path) -> list[Target]:
     def read_rows() -> None:
         assert len(list(read_log(folder / "log.jsonl", num_rows))) == num_rows > 0
 
+    def describe_whole() -> None:
+        if problems := describe(folder, hashes=False).problems:
+            raise DamagedFileError("; ".join(problems))
+
     return [
         Target(folder / "settings.json", Run(folder).read_record),
         Target(folder / "log.jsonl", read_rows),
         *(Target(path, Run(folder).newest_state) for path in sorted(newest.iterdir())),
-        *(Target(newest / name, partial(describe, folder)) for name in DESCRIBED),
+        *(Target(newest / name, describe_whole) for name in DESCRIBED),
         *(Target(newest / name, partial(FillMask.load, folder, "cpu")) for name in LOADED),
         *(Target(path, partial(verify_checkpoint, older)) for path in sorted(older.iterdir())),
     ]

@@ -43,8 +43,7 @@ def checkpoint_path(run: Path, step: int) -> Path:
 
 def list_checkpoints(run: Path) -> list[Path]:
     """Checkpoints of a run, oldest first; unfinished and foreign names are passed over."""
-    names = (run / CHECKPOINTS).glob(f"{STEP_PREFIX}*")
-    return sorted(path for path in names if path.name.removeprefix(STEP_PREFIX).isdigit())
+    return sorted(path for path in (run / CHECKPOINTS).glob("*") if _has_step(path))
 
 
 def seal_checkpoint(folder: Path, step: int, files: Mapping[str, FileRecord]) -> None:
@@ -92,10 +91,10 @@ def rotate_checkpoints(run: Path, keep: int) -> None:
 
 
 def is_run(path: Path) -> bool:
-    """Whether a folder is a run, or one of its checkpoints."""
-    return (
-        (path / CHECKPOINTS).is_dir() or (path / "settings.json").is_file() or _is_checkpoint(path)
-    )
+    """Whether a folder is a run, or one of its checkpoints; a run has no config of its own."""
+    if (path / CONFIG_FILE).is_file():
+        return _is_checkpoint(path)
+    return (path / CHECKPOINTS).is_dir() or (path / "settings.json").is_file()
 
 
 def open_run(path: Path) -> Checkpoint:
@@ -137,4 +136,10 @@ def find_checkpoint(path: Path, *, reading: Collection[str]) -> Path:
 def _is_checkpoint(path: Path) -> bool:
     """Whether a folder is one that `seal_checkpoint` sealed, or should be."""
     is_model = (path / CONFIG_FILE).is_file()
-    return is_model and ((path / MANIFEST).is_file() or path.parent.name == CHECKPOINTS)
+    is_a_runs = path.parent.name == CHECKPOINTS and _has_step(path)
+    return is_model and ((path / MANIFEST).is_file() or is_a_runs)
+
+
+def _has_step(path: Path) -> bool:
+    """Whether a folder has the name of a checkpoint."""
+    return path.name.startswith(STEP_PREFIX) and path.name.removeprefix(STEP_PREFIX).isdigit()

@@ -10,6 +10,8 @@ from bertkit.base.sealed import read_sealed_json, write_sealed_json
 from bertkit.checkpoints.run_folder import (
     checkpoint_path,
     find_checkpoint,
+    is_run,
+    list_checkpoints,
     seal_checkpoint,
     verify_checkpoint,
 )
@@ -90,3 +92,20 @@ def test_a_manifest_of_an_older_version_is_said_to_be_one(checkpoint: Path) -> N
     (checkpoint / "manifest.json").write_text('{"format_version": 1, "step": 7, "files": {}}\n')
     with pytest.raises(DamagedFileError, match=r"manifest\.json.*written by an older bertkit"):
         verify_checkpoint(checkpoint)
+
+
+@pytest.mark.parametrize(
+    "name", ["checkpoints/bert-base", "checkpoints/step-last", "step-00000007"]
+)
+@pytest.mark.parametrize("inside", ["checkpoints/", "settings.json"])
+def test_a_model_of_others_is_none_of_a_runs(tmp_path: Path, name: str, inside: str) -> None:
+    folder = tmp_path / name
+    folder.mkdir(parents=True)
+    write_json(folder / "config.json", {})
+    if inside.endswith("/"):
+        (folder / inside).mkdir()
+    else:
+        (folder / inside).write_text("{}")
+    assert not is_run(folder)
+    assert find_checkpoint(folder, reading=["config.json"]) == folder
+    assert list_checkpoints(tmp_path) == []

@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
+from unicodedata import normalize
 
 from bertkit.base.errors import (
     HubError,
@@ -183,7 +184,7 @@ class _Download:
         seen: dict[str, str] = {}
         for file in files:
             check_name(model_id, file.name)
-            other = seen.setdefault(file.name.casefold(), file.name)
+            other = seen.setdefault(normalize("NFC", file.name).casefold(), file.name)
             if other != file.name:
                 raise UnsafeFileError(
                     f"{model_id} has {other} and {file.name}, which are one file on some disks"

@@ -7,7 +7,7 @@ has modules, each a folder with a config and maybe weights of its own.
 from collections.abc import Collection
 from pathlib import Path, PurePosixPath
 
-from bertkit.base.errors import DamagedFileError
+from bertkit.base.errors import DamagedFileError, UnsafeFileError
 from bertkit.base.files import read_json
 from bertkit.base.members import check_name, find_member
 
@@ -28,6 +28,7 @@ WEIGHTS = (
     f"pytorch_model.bin{INDEX_SUFFIX}",
 )
 MODULES_LIMIT_BYTES = 1 << 20
+MAX_MODULES = 16  # published models have two to five
 INDEX_LIMIT_BYTES = 8 << 20  # as of a safetensors header, which says as much
 
 
@@ -79,12 +80,16 @@ def list_modules(names: Collection[str], snapshot: Path) -> list[str]:
 
     Raises:
         DamagedFileError: `modules.json` isn't a list of modules.
-        UnsafeFileError: it names a folder outside the model's.
+        UnsafeFileError: it names a folder outside the model's, or more than any model has.
     """
     if MODULES_FILE not in names:
         return []
     path = find_member(snapshot, MODULES_FILE)
     modules = read_json(path, limit_bytes=MODULES_LIMIT_BYTES)
+    if isinstance(modules, list) and len(modules) > MAX_MODULES:
+        raise UnsafeFileError(
+            f"{path} lists {len(modules):,} modules; at most {MAX_MODULES} may be"
+        )
     prefixes = []
     for module in modules if isinstance(modules, list) else [None]:
         folder = module.get("path") if isinstance(module, dict) else None
@@ -93,7 +98,7 @@ def list_modules(names: Collection[str], snapshot: Path) -> list[str]:
         if PurePosixPath(folder).parts:  # an empty one is the model's own folder
             check_name(path, folder)
             prefixes.append(f"{PurePosixPath(folder)}/")
-    return prefixes
+    return list(dict.fromkeys(prefixes))
 
 
 def _choose_form(names: Collection[str], prefix: str) -> str | None:

@@ -11,6 +11,7 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from unicodedata import normalize
 
 import pytest
 from huggingface_hub import close_session, constants, hf_hub_download, snapshot_download
@@ -32,6 +33,7 @@ from bertkit.base.members import find_member
 from bertkit.checkpoints import hub as hub_module
 from bertkit.checkpoints import hub_cache, hub_listing
 from bertkit.checkpoints.hub import fetch_model, is_hub_id, resolve_model
+from bertkit.checkpoints.hub_choice import list_modules
 
 MODEL = "someone/tiny-bert"
 WEIGHTS = bytes(range(256)) * 512
@@ -555,6 +557,24 @@ def test_names_that_differ_only_by_case_are_refused(hub: HubLookalike) -> None:
     hub.files["modules.json"] = json_bytes([{"path": "1_pooling"}, {"path": "1_Pooling"}])
     hub.files |= {"1_pooling/config.json": b"{}", "1_Pooling/config.json": b"{ }"}
     with pytest.raises(UnsafeFileError, match=r"1_pooling/config\.json and 1_Pooling/config\.json"):
+        fetch_model(MODEL)
+
+
+def test_names_that_differ_only_by_how_accents_are_written_are_refused(hub: HubLookalike) -> None:
+    names = [normalize(form, "é") for form in ("NFC", "NFD")]
+    hub.files["modules.json"] = json_bytes([{"path": name} for name in names])
+    hub.files |= {f"{name}/config.json": name.encode() for name in names}
+    with pytest.raises(UnsafeFileError, match="which are one file on some disks"):
+        fetch_model(MODEL)
+
+
+def test_a_module_that_is_listed_often_is_one_and_many_are_refused(hub: HubLookalike) -> None:
+    hub.files["1_Pooling/config.json"] = b"{}"
+    hub.files["modules.json"] = json_bytes([{"path": "1_Pooling"}, {"path": "./1_Pooling/"}] * 8)
+    snapshot = fetch_model(MODEL)
+    assert list_modules(["modules.json"], snapshot) == ["1_Pooling/"]
+    hub.files["modules.json"] = json_bytes([{"path": "1_Pooling"}] * 17)
+    with pytest.raises(UnsafeFileError, match="lists 17 modules; at most 16 may be"):
         fetch_model(MODEL)
 
 

@@ -65,7 +65,12 @@ def resolve_model(
         raise MissingFileError(
             f"{text} doesn't exist, and isn't the id of a model of the Hub (owner/name) either"
         )
-    return fetch_model(str(text), revision=revision, for_weights=for_weights)
+    try:
+        return fetch_model(str(text), revision=revision, for_weights=for_weights)
+    except HubError as error:  # whoever misspelt a folder didn't think of the Hub
+        raise HubError(
+            f"there is no {text} on this disk, and the Hub gives none: {error}"
+        ) from None
 
 
 def is_hub_id(text: str) -> bool:

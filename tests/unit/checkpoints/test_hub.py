@@ -708,6 +708,12 @@ def test_what_is_neither_is_told(hub: HubLookalike, text: str) -> None:
     assert not hub.requests
 
 
+def test_a_misspelt_folder_is_told_too(hub: HubLookalike) -> None:
+    expected = "^there is no my-modle on this disk, and the Hub gives none: .*no public model"
+    with pytest.raises(HubError, match=expected):
+        resolve_model("my-modle")
+
+
 CHILD = """
 import sys
 from bertkit.checkpoints.hub import resolve_model

@@ -220,6 +220,17 @@ def test_a_tokenizer_that_is_not_berts_is_copied_as_it_is(source, output):
         assert (output / name).read_bytes() == (source / name).read_bytes()
 
 
+def test_tokens_that_were_added_in_the_first_years_are_copied_too(source, output):
+    for name in ("tokenizer_manifest.json", ENGINE, "tokenizer_config.json"):
+        (source / name).unlink()
+    (source / "added_tokens.json").write_text('{"<new>": 15}')
+    result = convert(source, output)
+    assert "the added token '<new>' isn't entry 15" in result.notes[0]
+    for name in ("vocab.txt", "added_tokens.json"):
+        assert (output / name).read_bytes() == (source / name).read_bytes()
+    assert not (output / ENGINE).exists()
+
+
 def test_a_vocabulary_larger_than_the_model_is_refused(source, output):
     Tokenizer([*Tokenizer.load(source).vocabulary, "new"]).save(source)
     with pytest.raises(CheckpointError, match="they don't belong together"):

@@ -10,8 +10,10 @@ import sys
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+from types import ModuleType
 
 import pytest
+from tests.fuzz import folder_target, modules_target
 
 SECONDS = float(os.environ.get("BERTKIT_FUZZ_SECONDS", "20"))
 SEED = int(os.environ.get("BERTKIT_FUZZ_SEED", str(time.time_ns() % (1 << 32))))
@@ -54,3 +56,9 @@ def test_mutated_files_come_to_errors_of_ours(
     with capsys.disabled():
         sys.stdout.write(f"\n{ending.stdout}")
     assert ending.returncode == 0, f"seed {SEED}: {ending.stdout}{ending.stderr}"
+
+
+@pytest.mark.parametrize("target", [folder_target, modules_target])
+def test_the_good_examples_are_read_to_the_end(target: ModuleType, tmp_path: Path) -> None:
+    for data in target.seeds():
+        target.read(data, tmp_path)

@@ -260,17 +260,21 @@ def _shards(
     places: Mapping[str, str] | None = None, **more: bytes | None
 ) -> dict[str, bytes | None]:
     """A folder with its weights in two files, and an index."""
-    weights = tensors()
-    names = list(weights)
-    halves = (names[: len(names) // 2], names[len(names) // 2 :])
-    files = {
-        file: weights_file({name: weights[name] for name in half})
-        for file, half in zip(SHARDS, halves, strict=True)
-    }
     if places is None:
         places = true_places()
     index = to_json({"metadata": {}, "weight_map": places})
-    return {WEIGHTS: None, INDEX: index, **files, **more}
+    return {WEIGHTS: None, INDEX: index, **shards(), **more}
+
+
+def shards() -> dict[str, bytes]:
+    """The two files."""
+    weights = tensors()
+    names = list(weights)
+    halves = (names[: len(names) // 2], names[len(names) // 2 :])
+    return {
+        file: weights_file({name: weights[name] for name in half})
+        for file, half in zip(SHARDS, halves, strict=True)
+    }
 
 
 def true_places() -> dict[str, str]:
@@ -321,7 +325,7 @@ def _index() -> Iterator[Case]:
     )
     many = {f"t{number}": f"{number}.safetensors" for number in range(1001)}
     yield from _make(
-        "index of too many files", [_shards(many)], UnsafeFileError, "1,001 files; at most 20,000 in 100"
+        "index of too many files", [_shards(many)], UnsafeFileError, "1,001 files; at most"
     )
     yield from _make(
         "index names a missing file",
@@ -358,7 +362,7 @@ def _endless_index() -> Iterator[Case]:
     match = "names one file by several names"
     folder = folder_with({WEIGHTS: None, **files, **spaces})
     yield Case("index of one file many times", 0, folder, UnsafeFileError, match, links)
-    shards: dict[str, bytes | None] = {
+    endless: dict[str, bytes | None] = {
         f"s{n}.safetensors": join({f"s{n}_{k}": empty for k in range(18_000)}, b"")
         for n in range(20)
     }
@@ -368,7 +372,7 @@ def _endless_index() -> Iterator[Case]:
         ((places, DamagedFileError, "disagree on where"), (many, UnsafeFileError, "at most 20,000"))
     ):
         text = to_json({"weight_map": index})
-        folder = folder_with({WEIGHTS: None, INDEX: text, **shards})
+        folder = folder_with({WEIGHTS: None, INDEX: text, **endless})
         yield Case("index of files with endless headers", number, folder, error, match)
 
 
@@ -748,14 +752,14 @@ def _runs() -> Iterator[Case]:
     yield Case(
         "run without checkpoint",
         0,
-        folder_with({"settings.json": b"{}"}),
+        {"settings.json": b"{}"},
         MissingFileError,
         "has no checkpoint yet",
     )
     yield Case(
         "run without checkpoint",
         1,
-        folder_with({}),
+        {},
         MissingFileError,
         "has no checkpoint yet",
         folders=("checkpoints",),

@@ -461,16 +461,24 @@ def _vocabulary() -> Iterator[Case]:
     yield from _make(
         "vocabulary with entries of megabytes",
         files(
-            good + b"x" * (10 << 20), good + b"x" * 1001, good + b"\n".join([b"y" * (4 << 20)] * 8)
+            good + b"x" * (10 << 20), good + b"x" * 1001, good + b"\n".join([b"y" * (4 << 20)] * 7)
         ),
         InputError,
         "characters long; at most 1,000",
     )
+    wide = "\U0001f600\n".encode()  # makes each character of the text take four bytes
+    lines = b"".join(b"%030d\n" % number for number in range(990_000))
+    yield from _make(
+        "vocabulary that is wide in memory",
+        files(lines + wide, b"x" * (31 << 20) + wide),
+        InputError,
+        "lacks|characters long",
+    )
     yield from _make(
         "vocabulary larger than any",
-        files(good + b"x" * (36 << 20)),
+        files(good + b"x" * (32 << 20)),
         DamagedFileError,
-        "has more than 37,748,736 bytes",
+        "has more than 33,554,432 bytes",
     )
     yield from _make(
         "vocabulary in another encoding",
@@ -586,9 +594,9 @@ def _tokenizer() -> Iterator[Case]:
     )
     yield from _make(
         "tokenizer larger than any",
-        [{"tokenizer.json": b"{}".ljust((36 << 20) + 1)}],
+        [{"tokenizer.json": b"{}".ljust((32 << 20) + 1)}],
         DamagedFileError,
-        "has more than 37,748,736 bytes",
+        "has more than 33,554,432 bytes",
     )
     yield from _make(
         "tokenizer config with switches that aren't",

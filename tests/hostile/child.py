@@ -148,7 +148,8 @@ def open_all(doors: list[Callable[[Path], object]], folder: Path) -> list[Bertki
         try:
             door(folder)
         except BertkitError as error:
-            errors.append(error)
+            error.__context__ = None  # nor its traceback: they would keep what was read
+            errors.append(error.with_traceback(None))
     return errors
 
 

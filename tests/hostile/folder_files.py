@@ -467,7 +467,7 @@ def _vocabulary() -> Iterator[Case]:
         "characters long; at most 1,000",
     )
     wide = "\U0001f600\n".encode()  # makes each character of the text take four bytes
-    lines = b"".join(b"%030d\n" % number for number in range(990_000))
+    lines = b"".join(b"%075d\n" % number for number in range(400_000))
     yield from _make(
         "vocabulary that is wide in memory",
         files(lines + wide, b"x" * (31 << 20) + wide),

@@ -34,7 +34,7 @@ DEFAULT_REVISION = "main"
 TENSORFLOW_SUFFIX = ".index"
 ID_PART = r"\w(?:[\w.-]{0,94}\w)?"
 MAX_MODEL_BYTES = 100 * 10**9  # a hundred times the largest BERT, optimiser state included
-MAX_DESCRIPTION_BYTES = 36 << 20  # as much as a vocabulary may have
+MAX_DESCRIPTION_BYTES = 32 << 20  # as much as a vocabulary may have
 
 
 def resolve_model(

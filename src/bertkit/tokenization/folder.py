@@ -40,7 +40,7 @@ MANIFEST_FILE = "tokenizer_manifest.json"
 MAX_LENGTH_KEY = "model_max_length"
 
 # A character may take four bytes in memory, twice: of the text, and of what is made of it.
-MAX_FILE_BYTES = 36 << 20  # a vocabulary of 500,000 entries has 15 million
+MAX_FILE_BYTES = 32 << 20  # a vocabulary of 500,000 entries has 15 million
 MAX_CONFIG_BYTES = 1 << 20
 MAX_MANIFEST_BYTES = 1 << 20  # 25 bytes for each mebibyte of the files
 MAX_ENTRY_CHARS = 1000

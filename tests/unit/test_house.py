@@ -2,6 +2,7 @@
 
 import importlib
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -28,6 +29,7 @@ PUBLIC_NAMES = [
     "Tokenizer",
     "__version__",
 ]
+IN_A_MODULE = ("BertkitError", "__version__")  # the page has the whole module of errors
 HEAVY = ["pyarrow", "torch", "transformers"]
 WATCH = """
 import contextlib, io, json, sys
@@ -73,6 +75,12 @@ def test_public_names_are_these():
 def test_a_public_name_can_be_had(name):
     value = getattr(bertkit, name)
     assert isinstance(value, str) or value.__name__ == name
+
+
+def test_each_public_class_has_its_place_in_the_reference():
+    page = Path(__file__).parents[2] / "docs" / "reference" / "python.md"
+    listed = re.findall(r"^\.\. autoclass:: bertkit\.(\w+)$", page.read_text("utf-8"), re.MULTILINE)
+    assert sorted(listed) == [name for name in PUBLIC_NAMES if name not in IN_A_MODULE]
 
 
 def test_another_name_is_an_attribute_error():

@@ -56,6 +56,7 @@ class SentenceSettings(ForeignConfig):
     """`config_sentence_transformers.json`; other keys are kept in `model_extra`."""
 
     model_config = ConfigDict(extra="allow")
+    __pydantic_extra__: dict[str, Any]  # as sphinx imports it, pydantic finds no type for the rest
 
     model_type: str = MODEL_TYPE
     prompts: dict[str, Prompt | None] = Field(default_factory=dict)

@@ -45,8 +45,10 @@ def open_checkpoint(path: Path) -> Checkpoint:
     for format_ in FORMATS.values():
         if format_.is_here(path):
             return format_.open(path)
-    what = "is no model folder" if path.is_dir() else "doesn't exist"
+    what = "is a file; name its folder" if path.is_file() else "doesn't exist"
+    if path.is_dir():
+        what = "is no model folder"
     raise MissingFileError(
-        f"{path} {what}: expected a run of `bertkit pretrain`, a folder with config.json and"
+        f"{path} {what}; expected a run of `bertkit pretrain`, a folder with config.json and"
         " model.safetensors or pytorch_model.bin, or a TensorFlow checkpoint with bert_config.json"
     )

@@ -169,3 +169,8 @@ def test_a_config_that_is_not_an_object(folder):
     (folder / "config.json").write_text(json.dumps([1]))
     with pytest.raises(DamagedFileError, match="one JSON object"):
         BertForPreTraining.from_pretrained(folder)
+
+
+def test_a_file_of_a_folder_is_not_the_folder(folder):
+    with pytest.raises(MissingFileError, match=r"model\.safetensors is a file; name its folder"):
+        BertForPreTraining.from_pretrained(folder / "model.safetensors")

@@ -203,9 +203,9 @@ def _read(path: Path, name: str, entry: Entry) -> Tensor:
         DamagedFileError: its bytes aren't those that were written.
         StorageError: they can't be read.
     """
-    # A map of its own: most tensors are copied and dropped, and holes in the heap would stay.
-    memory = mmap(-1, entry.num_bytes, access=ACCESS_COPY)
     with storage_errors(path, "read"), path.open("rb") as stream:
+        # A map of its own: most tensors are copied and dropped, and holes in the heap would stay.
+        memory = mmap(-1, entry.num_bytes, access=ACCESS_COPY)
         stream.seek(entry.offset)
         num_read = stream.readinto(memory)
     checksum = mask_crc32c(google_crc32c.value(np.frombuffer(memory, np.uint8)))

@@ -1,5 +1,6 @@
 """The bundle: what TensorFlow wrote comes back bit for bit, and nothing that isn't so passes."""
 
+import errno
 from collections.abc import Callable
 from pathlib import Path
 
@@ -27,8 +28,10 @@ from bertkit.base.errors import (
     CheckpointError,
     DamagedFileError,
     MissingFileError,
+    StorageError,
     UnsafeFileError,
 )
+from bertkit.checkpoints import tensor_bundle
 from bertkit.checkpoints.tensor_bundle import DTYPES, open_bundle
 
 GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "tensorflow"
@@ -95,6 +98,19 @@ def test_a_tensor_may_be_written_to_and_the_file_stays(tmp_path: Path) -> None:
     before = (tmp_path / DATA).read_bytes()
     read(tmp_path)["a"].zero_()
     assert (tmp_path / DATA).read_bytes() == before
+
+
+def test_a_tensor_that_the_system_has_no_room_for_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*arguments: object, **more: object) -> None:
+        raise OSError(errno.ENOMEM, "Cannot allocate memory")
+
+    write_bundle(tmp_path, TENSORS)
+    tensors, _ = open_bundle(tmp_path, PREFIX)
+    monkeypatch.setattr(tensor_bundle, "mmap", refuse)
+    with pytest.raises(StorageError, match="data-00000-of-00001 can't be read: Cannot allocate"):
+        tensors["a"].read()
 
 
 def test_every_flipped_byte_of_the_data_is_found_when_it_is_read(tmp_path: Path) -> None:

@@ -138,6 +138,12 @@ def test_a_preset_that_is_not_there_lists_those_that_are():
         BertConfig.preset("huge")
 
 
+@pytest.mark.parametrize("value", [True, "2", 2.0, None])
+def test_a_size_is_a_whole_number_and_nothing_like_it(value):
+    with pytest.raises(SettingsError, match="num_hidden_layers: Input should be a valid integer"):
+        BertConfig(num_hidden_layers=value)
+
+
 @pytest.mark.parametrize("name", PRESETS)
 def test_heads_have_64_features(name):
     config = BertConfig.preset(name)

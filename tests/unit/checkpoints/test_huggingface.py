@@ -7,9 +7,11 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from bertkit.base.errors import CheckpointError, DamagedFileError, MissingFileError
+from bertkit.base.errors import CheckpointError, DamagedFileError, MissingFileError, UnsafeFileError
+from bertkit.checkpoints import huggingface
+from bertkit.checkpoints.checkpoint import LazyTensor
 from bertkit.checkpoints.huggingface import open_huggingface
-from bertkit.checkpoints.safetensors_file import read_safetensors
+from bertkit.checkpoints.safetensors_file import open_safetensors, read_safetensors
 from bertkit.checkpoints.transfer import export_tensors, import_tensors
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.encoder import BertModel
@@ -174,3 +176,71 @@ def test_a_config_that_is_not_an_object(folder):
 def test_a_file_of_a_folder_is_not_the_folder(folder):
     with pytest.raises(MissingFileError, match=r"model\.safetensors is a file; name its folder"):
         BertForPreTraining.from_pretrained(folder / "model.safetensors")
+
+
+def write_index(folder: Path, places: dict[str, str]) -> None:
+    index = {"metadata": {}, "weight_map": places}
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+
+
+def cut(folder: Path, num_shards: int) -> dict[str, str]:
+    """Spread the weights over files, and say where they are."""
+    tensors = read_safetensors(folder / "model.safetensors")
+    (folder / "model.safetensors").unlink()
+    places = {name: f"{number % num_shards}.safetensors" for number, name in enumerate(tensors)}
+    for file in set(places.values()):
+        save_file({name: tensors[name] for name in tensors if places[name] == file}, folder / file)
+    write_index(folder, places)
+    return places
+
+
+def test_shards_are_read_as_one(folder):
+    whole = BertForPreTraining.from_pretrained(folder).state_dict()
+    cut(folder, 3)
+    again = BertForPreTraining.from_pretrained(folder).state_dict()
+    assert all(torch.equal(again[name], whole[name]) for name in whole)
+
+
+def test_an_index_of_too_much_is_refused_before_a_file_is_read(folder):
+    cut(folder, 2)
+    for places in (
+        {f"x{number}": "0.safetensors" for number in range(20_001)},
+        {f"x{number}": f"{number}.safetensors" for number in range(101)},
+    ):
+        write_index(folder, places)
+        with pytest.raises(UnsafeFileError, match="at most 20,000 in 100 may be"):
+            open_huggingface(folder)
+
+
+def test_a_file_of_many_names_is_read_under_none(folder):
+    cut(folder, 1)
+    (folder / "1.safetensors").symlink_to("0.safetensors")
+    write_index(folder, {"a": "0.safetensors", "b": "1.safetensors"})
+    with pytest.raises(UnsafeFileError, match="names one file by several names, through links"):
+        open_huggingface(folder)
+
+
+def test_files_that_hold_more_than_the_index_says_are_not_all_read(folder, monkeypatch):
+    cut(folder, 3)
+    write_index(folder, {f"x{number}": f"{number}.safetensors" for number in range(3)})
+    opened = []
+
+    def watch(path: Path) -> dict[str, LazyTensor]:
+        opened.append(path.name)
+        return open_safetensors(path)
+
+    form = huggingface.WEIGHTS[0]._replace(open=watch)
+    monkeypatch.setattr(huggingface, "WEIGHTS", (form, *huggingface.WEIGHTS[1:]))
+    with pytest.raises(DamagedFileError, match="and its files disagree on where"):
+        open_huggingface(folder)
+    assert opened == ["0.safetensors"]
+
+
+def test_an_index_that_is_none_and_a_tensor_in_two_files_are_refused(folder):
+    places = cut(folder, 2)
+    save_file({name: torch.zeros(1) for name in places}, folder / "1.safetensors")
+    with pytest.raises(CheckpointError, match=r"1\.safetensors and 0\.safetensors both hold"):
+        open_huggingface(folder)
+    (folder / "model.safetensors.index.json").write_text('{"weight_map": {"a": 1}}')
+    with pytest.raises(DamagedFileError, match="must have a weight_map from tensors to files"):
+        open_huggingface(folder)

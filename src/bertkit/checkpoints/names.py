@@ -13,12 +13,13 @@ from typing import TypeVar
 from bertkit.base.errors import CheckpointError
 
 EMBEDDINGS = "encoder.embeddings"
+WORD_EMBEDDINGS = f"{EMBEDDINGS}.word.weight"
 LAYER = "encoder.layers.{layer}"
 THEIR_LAYER = "bert.encoder.layer.{layer}"
 
 # Ours: theirs. `{layer}` counts from 0.
 BERT_NAMES: dict[str, tuple[str, ...]] = {
-    f"{EMBEDDINGS}.word.weight": ("bert.embeddings.word_embeddings.weight",),
+    WORD_EMBEDDINGS: ("bert.embeddings.word_embeddings.weight",),
     f"{EMBEDDINGS}.position.weight": ("bert.embeddings.position_embeddings.weight",),
     f"{EMBEDDINGS}.token_type.weight": ("bert.embeddings.token_type_embeddings.weight",),
     f"{EMBEDDINGS}.norm.weight": ("bert.embeddings.LayerNorm.weight",),

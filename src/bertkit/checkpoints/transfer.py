@@ -9,7 +9,14 @@ from torch import Tensor
 
 from bertkit.base.errors import CheckpointError
 from bertkit.checkpoints.checkpoint import LazyTensor
-from bertkit.checkpoints.names import COPIES, DROPPED, find_part, show, their_names
+from bertkit.checkpoints.names import (
+    COPIES,
+    DROPPED,
+    WORD_EMBEDDINGS,
+    find_part,
+    show,
+    their_names,
+)
 
 SHOWN_PROBLEMS = 8
 
@@ -46,8 +53,9 @@ def import_tensors(
             if not is_finite(part)
         ]
         tensors[name] = torch.cat(parts) if len(parts) > 1 else parts[0]
-        for their in their_names(name):
-            foreign[their].release()
+        if len(parts) > 1 or name == WORD_EMBEDDINGS:  # copied, or seldom needed as a whole
+            for their in their_names(name):
+                foreign[their].release()
     report(problems + list_unequal_copies(foreign), source)
     return tensors
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import bertkit
+from bertkit.checkpoints.formats import FORMATS
 from bertkit.cli.main import COMMANDS
 from bertkit.data.readers import READERS
 
@@ -30,7 +31,7 @@ PUBLIC_NAMES = [
     "__version__",
 ]
 IN_A_MODULE = ("BertkitError", "__version__")  # the page has the whole module of errors
-HEAVY = ["pyarrow", "torch", "transformers"]
+HEAVY = ["huggingface_hub", "pyarrow", "torch", "transformers"]
 WATCH = """
 import contextlib, io, json, sys
 loaded = {}
@@ -63,6 +64,12 @@ def test_each_reader_is_a_file_of_its_name():
     shared = {"document", "lines", "settings", "sources"}
     assert list_modules("bertkit.data.readers") - shared == {
         name.replace("-", "_") for name in READERS
+    }
+
+
+def test_each_checkpoint_format_is_a_file_of_its_name():
+    assert {name: known.open.__module__ for name, known in FORMATS.items()} == {
+        name: f"bertkit.checkpoints.{name}" for name in FORMATS
     }
 
 

@@ -7,6 +7,7 @@ bytes alone.
 
 import math
 import mmap
+import os
 import sys
 from dataclasses import dataclass
 from functools import partial
@@ -65,10 +66,10 @@ class MappedFile:
         if not path.is_file():
             raise MissingFileError(f"{path} doesn't exist; a model folder has one")
         with storage_errors(path, "read"), path.open("rb") as stream:
-            size = stream.seek(0, 2)
-            if not size:
+            if not stream.seek(0, os.SEEK_END):
                 raise DamagedFileError(f"{path} is empty; fetch it again")
-            return cls(path, size, mmap.mmap(stream.fileno(), size, access=mmap.ACCESS_COPY))
+            memory = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_COPY)
+        return cls(path, len(memory), memory)
 
     def read(self, start: int, num_bytes: int) -> bytes:
         """A piece of the file, copied; the caller has checked that it lies in it."""

@@ -91,8 +91,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def fail(message: str, exit_code: int) -> int:
-    """Print one line to standard error."""
-    print("bertkit:", *message.split(), file=sys.stderr)
+    """Print one line to standard error, without what a foreign name would do to a terminal."""
+    words = ("".join(filter(str.isprintable, word)) for word in message.split())
+    print("bertkit:", *words, file=sys.stderr)
     return exit_code
 
 

@@ -11,7 +11,7 @@ from bertkit import __version__
 from bertkit.base.errors import InputError, StoppedError
 from bertkit.base.settings import Settings
 from bertkit.cli import main as module
-from bertkit.cli.main import main, take_config_flag
+from bertkit.cli.main import fail, main, take_config_flag
 
 CAUSES = {
     "input": InputError("line 3 of a.txt\n  isn't text"),
@@ -166,6 +166,11 @@ def test_what_a_command_raises_becomes_a_line_and_an_exit_code(
 ):
     assert main(["brew-coffee", "--cause", cause]) == exit_code
     assert capsys.readouterr().err == line
+
+
+def test_an_error_never_steers_the_terminal(capsys):
+    assert fail("the file \x1b[2J\x07named\x9b\u202e so\nis refused", 2) == 2
+    assert capsys.readouterr().err == "bertkit: the file [2Jnamed so is refused\n"
 
 
 def test_a_bug_of_ours_keeps_its_traceback(calls):

@@ -1,0 +1,82 @@
+"""Weights as memory: views of a file, which never changes by them."""
+
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from bertkit.base.errors import DamagedFileError, MissingFileError
+from bertkit.checkpoints.mapped_file import MappedFile
+
+NUMBERS = torch.arange(6, dtype=torch.int32)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    path = tmp_path / "weights"
+    path.write_bytes(b"abcd" + NUMBERS.numpy().tobytes())
+    return path
+
+
+def resident_bytes() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
+
+
+def test_a_tensor_is_a_view_that_never_changes_the_file(path):
+    content = path.read_bytes()
+    lazy = MappedFile.open(path).tensor(4, (2, 3), torch.int32)
+    first = lazy.read()
+    assert torch.equal(first, NUMBERS.reshape(2, 3))
+    first[0, 0] = 99
+    assert lazy.read()[0, 0] == 99  # the same memory
+    assert path.read_bytes() == content
+
+
+def test_what_lies_askew_is_copied(path):
+    path.write_bytes(b"abc" + NUMBERS.numpy().tobytes())
+    lazy = MappedFile.open(path).tensor(3, (6,), torch.int32)
+    first = lazy.read()
+    assert torch.equal(first, NUMBERS)
+    first[0] = 99
+    assert lazy.read()[0] == 0
+
+
+def test_an_empty_tensor_needs_no_place(path):
+    lazy = MappedFile.open(path).tensor(28, (0, 5), torch.float32)
+    assert lazy.read().shape == (0, 5)
+    lazy.release()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="pages are given back under Linux")
+def test_pages_that_are_given_back_are_free_and_come_again(tmp_path):
+    path = tmp_path / "weights"
+    path.write_bytes(bytes(range(256)) * (1 << 18))  # 64 MiB
+    lazy = MappedFile.open(path).tensor(0, (1 << 26,), torch.uint8)
+    total = lazy.read().sum(dtype=torch.int64)
+    before = resident_bytes()
+    lazy.release()
+    assert before - resident_bytes() > 60 << 20
+    assert lazy.read().sum(dtype=torch.int64) == total == 255 * 128 << 18
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"version https://git-lfs.github.com/spec/v1", "git lfs pull"),
+        (b"<!DOCTYPE html>", "web page"),
+        (b"\x89HDF\r\n", "HDF5"),
+        (b"something else", "b'somethin'"),
+    ],
+)
+def test_what_a_file_is_instead_is_told(tmp_path, content, message):
+    (tmp_path / "weights").write_bytes(content)
+    assert message in MappedFile.open(tmp_path / "weights").describe_start()
+
+
+def test_a_file_that_is_missing_or_empty_is_named(tmp_path):
+    with pytest.raises(MissingFileError, match="weights"):
+        MappedFile.open(tmp_path / "weights")
+    (tmp_path / "weights").touch()
+    with pytest.raises(DamagedFileError, match="weights is empty"):
+        MappedFile.open(tmp_path / "weights")

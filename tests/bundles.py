@@ -53,7 +53,7 @@ def fixed32(number: int, value: int) -> bytes:
 def masked_crc(data: bytes) -> int:
     """The checksum of a block or a tensor."""
     crc = google_crc32c.value(data)
-    return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
+    return int(((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF)
 
 
 def header(num_shards: int = 1, endianness: int = 0, min_consumer: int = 0) -> bytes:

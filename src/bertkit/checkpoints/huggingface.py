@@ -11,7 +11,13 @@ from typing import Any, NamedTuple
 from torch import Tensor
 
 from bertkit.base.checksums import FileRecord
-from bertkit.base.errors import CheckpointError, DamagedFileError, MissingFileError, UnsafeFileError
+from bertkit.base.errors import (
+    CheckpointError,
+    DamagedFileError,
+    MissingFileError,
+    SettingsError,
+    UnsafeFileError,
+)
 from bertkit.base.files import make_folder, read_json, write_json
 from bertkit.base.members import find_member, has_member
 from bertkit.checkpoints.checkpoint import Checkpoint, LazyTensor
@@ -87,13 +93,6 @@ def read_config(folder: Path, name: str = CONFIG_FILE) -> dict[str, Any]:
     return config
 
 
-def has_weights(folder: Path) -> bool:
-    """Whether a folder holds weights in any form."""
-    return any(
-        has_member(folder, name) for form in WEIGHTS for name in (form.file, form.index_file)
-    )
-
-
 def _open_weights(folder: Path) -> tuple[dict[str, LazyTensor], list[Path]]:
     """All tensors under the names in the files, and the files."""
     for form in WEIGHTS:
@@ -159,13 +158,19 @@ def write_huggingface(
         What was written, by file name.
 
     Raises:
+        SettingsError: `shard_bytes` would make more files than are read.
         StorageError: the disk refused.
     """
     make_folder(folder)
     if all(name.startswith("bert.") for name in tensors):
         tensors = {name.removeprefix("bert."): tensor for name, tensor in tensors.items()}
-    records = {CONFIG_FILE: write_json(folder / CONFIG_FILE, config)}
     shards = _cut_shards(tensors, shard_bytes)
+    if len(shards) > MAX_SHARDS:
+        raise SettingsError(
+            f"max_shard_size would make {len(shards)} files, and at most {MAX_SHARDS} are read;"
+            " choose a larger one"
+        )
+    records = {CONFIG_FILE: write_json(folder / CONFIG_FILE, config)}
     if len(shards) == 1:
         return records | {WEIGHTS_FILE: write_safetensors(folder / WEIGHTS_FILE, tensors)}
     places: dict[str, str] = {}

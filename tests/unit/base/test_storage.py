@@ -11,7 +11,7 @@ import bertkit
 from bertkit.base import storage
 
 SOURCE = Path(bertkit.__file__).parent
-WRITERS = {"base/files.py", "checkpoints/hub_cache.py", "training/log.py"}
+WRITERS = {"base/files.py", "base/lock.py", "checkpoints/hub_cache.py", "training/log.py"}
 # What isn't meant to last: the copy of a stream for a reader that has to go back in it, and the
 # end of a pipeline that went away. TensorBoard's and the lock's files are written by others.
 EXCEPTIONS = {

@@ -8,6 +8,7 @@ import torch
 from bertkit.base.checksums import FileRecord
 from bertkit.base.errors import SettingsError, storage_errors
 from bertkit.base.files import durable_folder
+from bertkit.base.lock import hold_name
 from bertkit.base.progress import show_progress
 from bertkit.checkpoints.checkpoint import Checkpoint
 from bertkit.checkpoints.formats import open_checkpoint
@@ -68,7 +69,9 @@ def convert(
         revision: a branch, tag or commit of a model of the Hub.
 
     Raises:
-        SettingsError: `output` holds something, or `revision` is given for a folder.
+        SettingsError: `output` holds something, `max_shard_size` would make too many files, or
+            `revision` is given for a folder.
+        ResumeError: another process is converting into `output`.
         MissingFileError: there is no such model, or a file of it is missing.
         CheckpointError: config and tensors don't fit, mean what bertkit's BERT doesn't do, aren't
             finite, or too large for the type.
@@ -80,6 +83,14 @@ def convert(
     check_output(output)
     path = resolve_model(source, revision=revision)
     checkpoint = open_checkpoint(path)
+    with hold_name(output, "converting into"):
+        return _convert(path, checkpoint, output, settings)
+
+
+def _convert(
+    path: Path, checkpoint: Checkpoint, output: Path, settings: ConvertSettings
+) -> ConvertResult:
+    """Convert into a folder that no other process is converting into."""
     dtype = None if settings.dtype is None else getattr(torch, settings.dtype)
     total = sum(tensor.nbytes for tensor in checkpoint.tensors.values())
     with show_progress("Converting", total, is_bytes=True) as progress:
@@ -95,6 +106,7 @@ def convert(
                 files |= write_sentence_model(folder, modules) | copy_files(path, folder)
             tokenizer = write_tokenizer(checkpoint.folder, folder, weights.config)
             files |= tokenizer.files | copy_files(checkpoint.folder, folder)
+            check_output(output)  # something may have come meanwhile, or been put back
     return describe(output, checkpoint, weights, files, tokenizer.notes)
 
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from bertkit.base.checksums import FileRecord
 from bertkit.base.errors import CheckpointError, InputError, UnsafeFileError, storage_errors
-from bertkit.base.files import write_file
+from bertkit.base.files import check_is_file, write_file
 from bertkit.base.members import find_member, has_member
 from bertkit.models.bert.config import BertConfig
 from bertkit.tokenization.additions import ADDED_FILE
@@ -49,6 +49,8 @@ def write_tokenizer(source: Path, folder: Path, config: BertConfig) -> WrittenTo
 
     Raises:
         CheckpointError: the vocabulary has more entries than the model.
+        MissingFileError: a file that a manifest or a link names is gone.
+        StorageError: the disk refused.
         DamagedFileError: a file of it was cut short or altered.
         UnsafeFileError: a file is too large, or a link that leads out of the folder.
     """
@@ -75,6 +77,8 @@ def copy_files(
     """Copy those of some small files that are there.
 
     Raises:
+        MissingFileError: a link leads nowhere.
+        DamagedFileError: one is something else than a file.
         UnsafeFileError: one is too large, or a link that leads out of the folder.
         StorageError: the disk refused.
     """
@@ -82,6 +86,7 @@ def copy_files(
     for name in names:
         if has_member(source, name):
             path = find_member(source, name)
+            check_is_file(path)
             with storage_errors(path, "read"), path.open("rb") as stream:
                 content = stream.read(MAX_COPIED_BYTES + 1)
             if len(content) > MAX_COPIED_BYTES:

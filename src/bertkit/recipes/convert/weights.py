@@ -60,6 +60,7 @@ def convert_weights(
 
     Raises:
         CheckpointError: config and tensors don't fit, or mean what bertkit's BERT doesn't do.
+        DamagedFileError: a tied copy can't be read.
     """
     heads = list_heads(checkpoint.tensors)
     architecture = find_architecture(checkpoint.config, heads, checkpoint.folder)

@@ -1,6 +1,7 @@
 """What is read is what is written: every tensor, the config's meaning, the other files."""
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,14 @@ from tests.unit.inference.small import build_model, build_sentence_model, save_r
 from torch import Tensor
 
 from bertkit import BertForSequenceClassification, Tokenizer
-from bertkit.base.errors import BertkitError, CheckpointError, SettingsError, UnsafeFileError
+from bertkit.base.errors import (
+    BertkitError,
+    CheckpointError,
+    DamagedFileError,
+    ResumeError,
+    SettingsError,
+    UnsafeFileError,
+)
 from bertkit.checkpoints.formats import open_checkpoint
 from bertkit.checkpoints.sentence_modules import Dense
 from bertkit.checkpoints.sentence_transformers import (
@@ -19,6 +27,7 @@ from bertkit.checkpoints.sentence_transformers import (
     write_sentence_model,
 )
 from bertkit.models.bert.encoder import BertModel
+from bertkit.recipes.convert import run as module
 from bertkit.recipes.convert.run import convert
 from bertkit.recipes.convert.settings import ConvertSettings
 from bertkit.recipes.convert.tokenizer import MAX_COPIED_BYTES
@@ -293,3 +302,67 @@ def test_a_config_that_means_something_else_is_refused(source, output):
     with pytest.raises(BertkitError, match="is_decoder"):
         convert(source, output)
     assert not output.exists()
+
+
+def test_what_comes_into_the_output_meanwhile_is_left_alone(source, output, monkeypatch):
+    def write_meanwhile(*arguments):
+        output.mkdir()
+        (output / "precious.txt").write_text("mine")
+        return convert_weights(*arguments)
+
+    convert_weights = module.convert_weights
+    monkeypatch.setattr(module, "convert_weights", write_meanwhile)
+    with pytest.raises(SettingsError, match=r"isn't empty \(precious\.txt"):
+        convert(source, output)
+    assert [path.name for path in output.parent.iterdir() if path != source] == ["output"]
+    assert (output / "precious.txt").read_text() == "mine"
+
+
+def test_a_folder_that_was_put_aside_is_put_back_and_left_alone(source, output):
+    aside = output.with_name("output.replaced")
+    aside.mkdir()
+    (aside / "precious.txt").write_text("mine")
+    with pytest.raises(SettingsError, match=r"isn't empty \(precious\.txt"):
+        convert(source, output)
+    assert (output / "precious.txt").read_text() == "mine"
+
+
+def test_two_never_convert_into_one_folder(source, output, monkeypatch):
+    def convert_meanwhile(*arguments):
+        with pytest.raises(ResumeError, match=r"another process is converting into .*output"):
+            convert(source, output)
+        return convert_weights(*arguments)
+
+    convert_weights = module.convert_weights
+    monkeypatch.setattr(module, "convert_weights", convert_meanwhile)
+    convert(source, output)
+    assert sorted(path.name for path in output.parent.iterdir()) == ["output", "source"]
+
+
+def test_more_files_than_are_read_are_not_written(source, output, monkeypatch):
+    monkeypatch.setattr("bertkit.checkpoints.huggingface.MAX_SHARDS", 3)
+    monkeypatch.setattr(ConvertSettings, "shard_bytes", 100)
+    with pytest.raises(SettingsError, match=r"would make \d+ files, and at most 3 are read"):
+        convert(source, output)
+    assert not output.exists()
+
+
+def test_a_link_to_a_pipe_is_not_waited_for(source, output):
+    os.mkfifo(source / "pipe")
+    (source / "README.md").symlink_to("pipe")
+    with pytest.raises(DamagedFileError, match=r"README\.md must be a file"):
+        convert(source, output)
+
+
+@pytest.mark.parametrize("depth", [200, 300, 900])
+def test_a_key_that_is_kept_is_one_that_can_be_written_back(source, output, depth):
+    nested: list[Any] = []
+    for _ in range(depth):
+        nested = [nested]
+    rewrite_config(source, kept=nested)
+    if depth == 200:
+        convert(source, output)
+        assert json.loads((output / "config.json").read_text())["kept"] == nested
+        return
+    with pytest.raises(CheckpointError, match="depth exceeded"):
+        convert(source, output)

@@ -74,7 +74,7 @@ def test_resuming_needs_no_source_and_grows(workshop, model, tmp_path, capsys):
     shutil.copytree(model, copy)
     assert main(from_words(workshop, copy, run)) == 0
     shutil.rmtree(copy)
-    words = from_words(workshop, copy, run)
+    words = from_words(workshop, f"{copy}/", run)  # as a shell completes it
     words[words.index("--steps") + 1] = "6"
     assert main(words) == 0
     assert list_checkpoints(run)[-1].name.endswith("06")

@@ -41,6 +41,7 @@ def open_checkpoint(path: Path) -> Checkpoint:
         CheckpointError: its names contradict each other.
         DamagedFileError: a file was cut short, altered, or isn't of its format.
         UnsafeFileError: a file asks for what none may.
+        StorageError: a file can't be read.
     """
     for format_ in FORMATS.values():
         if format_.is_here(path):

@@ -56,9 +56,12 @@ class ModelCache:
             StorageError: the disk refused.
         """
         path = self.folder / "refs" / revision
-        if revision != commit and self.read_ref(revision) != commit:
-            make_folder(path.parent)
-            write_file(path, commit.encode())
+        if revision == commit:
+            return
+        with self._hold(commit):
+            if self.read_ref(revision) != commit:
+                make_folder(path.parent)
+                write_file(path, commit.encode())
 
     def has(self, commit: str, file: HubFile) -> bool:
         """Whether a file is in its snapshot, whole; its hash was looked at when it came."""
@@ -77,7 +80,7 @@ class ModelCache:
             StorageError: the disk refused.
         """
         pointer, blob = self.snapshot(commit) / file.name, self._blob(file)
-        with self._hold(file):
+        with self._hold(file.digest):
             if self.has(commit, file):  # another process was quicker
                 return
             if _size(blob) != file.size_bytes:
@@ -95,10 +98,10 @@ class ModelCache:
         return self._blob(file).with_name(file.digest + PARTIAL_SUFFIX)
 
     @contextmanager
-    def _hold(self, file: HubFile) -> Iterator[None]:
+    def _hold(self, name: str) -> Iterator[None]:
         """Keep other processes from fetching the same; huggingface_hub takes the same lock."""
         make_folder(self._locks)
-        path = self._locks / f"{file.digest}.lock"
+        path = self._locks / f"{name}.lock"
         lock = FileLock(path)
         with storage_errors(path, "written"):
             lock.acquire()

@@ -29,7 +29,7 @@ WEIGHTS = (
 )
 MODULES_LIMIT_BYTES = 1 << 20
 MAX_MODULES = 16  # published models have two to five
-INDEX_LIMIT_BYTES = 8 << 20  # as of a safetensors header, which says as much
+INDEX_LIMIT_BYTES = 16 << 20  # as huggingface.py reads it
 
 
 def choose_descriptions(names: Collection[str], prefix: str, *, for_weights: bool) -> list[str]:

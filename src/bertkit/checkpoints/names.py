@@ -64,7 +64,7 @@ COPIES = {
     "cls.predictions.decoder.weight": "bert.embeddings.word_embeddings.weight",
     "cls.predictions.decoder.bias": "cls.predictions.bias",
 }
-# What isn't a weight: 0, 1, 2 … as a buffer of older files.
+# What isn't a weight: a buffer of older files, taken for 0, 1, 2 … and not looked at.
 DROPPED = ("bert.embeddings.position_ids",)
 # Where a foreign name begins: the part of the model, as people count it.
 PARTS = {

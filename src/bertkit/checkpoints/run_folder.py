@@ -13,7 +13,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from bertkit.base.checksums import FileRecord, verify_file
-from bertkit.base.errors import DamagedFileError, MissingFileError
+from bertkit.base.errors import DamagedFileError, MissingFileError, storage_errors
 from bertkit.base.files import remove_folder
 from bertkit.base.sealed import read_sealed_json, write_sealed_json
 from bertkit.base.settings import describe_validation
@@ -23,6 +23,7 @@ from bertkit.checkpoints.huggingface import CONFIG_FILE, WEIGHTS_FILE, open_hugg
 CHECKPOINTS = "checkpoints"
 MANIFEST = "manifest.json"
 STEP_PREFIX = "step-"
+FILES_OF_OTHERS = ("modules.json", "bert_config.json")  # of which a run has none
 MANIFEST_LIMIT_BYTES = 4 << 20  # 25 bytes for each mebibyte of a checkpoint
 
 
@@ -91,10 +92,17 @@ def rotate_checkpoints(run: Path, keep: int) -> None:
 
 
 def is_run(path: Path) -> bool:
-    """Whether a folder is a run, or one of its checkpoints; a run has no config of its own."""
-    if (path / CONFIG_FILE).is_file():
-        return _is_checkpoint(path)
-    return (path / CHECKPOINTS).is_dir() or (path / "settings.json").is_file()
+    """Whether a folder is a run, or one of its checkpoints; a run has no config of its own.
+
+    Raises:
+        StorageError: it can't be looked into.
+    """
+    with storage_errors(path, "read"):
+        if (path / CONFIG_FILE).is_file():
+            return _is_checkpoint(path)
+        is_anothers = any((path / name).exists() for name in FILES_OF_OTHERS)
+        is_a_run = (path / CHECKPOINTS).is_dir() or (path / "settings.json").is_file()
+        return is_a_run and not is_anothers
 
 
 def open_run(path: Path) -> Checkpoint:

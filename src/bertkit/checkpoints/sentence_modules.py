@@ -158,6 +158,7 @@ def read_pooling(folder: Path, name: str) -> Pooling:
     Raises:
         MissingFileError: it has no config.
         CheckpointError: the config contradicts itself, or names no way of pooling.
+        DamagedFileError, UnsafeFileError: the config isn't one, or lies outside of the folder.
     """
     path = folder / name / CONFIG_FILE
     content = read_config(folder, f"{name}/{CONFIG_FILE}")
@@ -191,6 +192,7 @@ def read_normalize(folder: Path, name: str) -> Normalize:
 
     Raises:
         CheckpointError: it scales something else than the sentence's vector.
+        DamagedFileError, UnsafeFileError: a config isn't one, or lies outside of the folder.
     """
     if has_member(folder, f"{name}/{CONFIG_FILE}"):
         parse_config(_Ends, read_config(folder, f"{name}/{CONFIG_FILE}"), folder / name)
@@ -204,6 +206,7 @@ def read_dense(folder: Path, name: str) -> Dense:
         MissingFileError: it has no config or no weights.
         CheckpointError: config and weights don't fit, or it has an activation that isn't known.
         UnsafeFileError: its activation is code.
+        DamagedFileError: config or weights aren't of their format.
     """
     path = folder / name / CONFIG_FILE
     config = parse_config(_DenseConfig, read_config(folder, f"{name}/{CONFIG_FILE}"), path)

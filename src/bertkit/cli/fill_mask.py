@@ -4,7 +4,7 @@ import json as json_module
 from dataclasses import asdict
 from pathlib import Path
 
-from bertkit.cli.texts import Words, gather_texts
+from bertkit.cli.texts import Words, gather_texts, printable
 
 
 def fill_mask(
@@ -54,4 +54,4 @@ def fill_mask(
             if len(result.blanks) > 1:
                 print(f"  blank {number}")
             for candidate in candidates:
-                print(f"  {100 * candidate.probability:5.1f} % {candidate.token}")
+                print(f"  {100 * candidate.probability:5.1f} % {printable(candidate.token)}")

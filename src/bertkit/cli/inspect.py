@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from bertkit.cli.texts import printable
+
 if TYPE_CHECKING:
     from bertkit.inference.description import ModelDescription
 
@@ -51,7 +53,7 @@ def inspect(
         print(json_module.dumps(values))
         return
     for title, text in _list_rows(description):
-        print(f"{title:<{TITLE_WIDTH}}{_printable(text)}")
+        print(f"{title:<{TITLE_WIDTH}}{printable(text)}")
 
 
 def _list_rows(description: "ModelDescription") -> Iterator[tuple[str, str]]:
@@ -124,10 +126,3 @@ def _list_training(training: dict[str, Any]) -> Iterator[tuple[str, str]]:
             f" next-sentence accuracy {held_out['nsp_accuracy']:.1%}"
         )
         yield "held-out", metrics
-
-
-def _printable(text: str) -> str:
-    """A text from a foreign file without what would steer the terminal."""
-    return "".join(
-        letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text
-    )

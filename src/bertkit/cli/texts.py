@@ -74,3 +74,10 @@ def _read_lines(stream: BinaryIO, name: str) -> list[tuple[str, str]]:
         for number, line in enumerate(lines, start=1)
         if line.strip()
     ]
+
+
+def printable(text: str) -> str:
+    """A text from a foreign file without what would steer the terminal."""
+    return "".join(
+        letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text
+    )

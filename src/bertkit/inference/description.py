@@ -135,7 +135,7 @@ def describe(
         dtypes=dict(Counter(str(t.dtype).removeprefix("torch.") for t in tensors.values())),
         tokenizer=problems.attempt(lambda: _describe_tokenizer(folder, config), None),
         sentences=problems.attempt(lambda: _describe_sentences(path, checkpoint.format), None),
-        training=problems.attempt(lambda: _describe_training(path), None),
+        training=problems.attempt(lambda: _describe_training(path, checkpoint.format), None),
         files=problems.attempt(lambda: _describe_files(path, checkpoint, hashes=hashes), ()),
         dropped=tuple(sorted(name for name in tensors if name in DROPPED or name in COPIES)),
         problems=tuple(problems.found),
@@ -152,6 +152,8 @@ def _open(path: Path, problems: _Problems) -> Checkpoint:
         return open_checkpoint(path)
     except BertkitError as error:
         name = next((name for name, format_ in FORMATS.items() if format_.is_here(path)), None)
+        if name is None:
+            raise
         kind = tensorflow if name == "tensorflow" else huggingface
         try:
             folder = find_checkpoint(path if path.is_dir() else path.parent, reading=())
@@ -159,7 +161,7 @@ def _open(path: Path, problems: _Problems) -> Checkpoint:
         except BertkitError:
             raise error from None
         problems.found.append(str(error))
-        return Checkpoint(str(name), folder, config, {}, (folder / kind.CONFIG_FILE,))
+        return Checkpoint(name, folder, config, {}, (folder / kind.CONFIG_FILE,))
 
 
 def _find_architecture(checkpoint: Checkpoint, heads: tuple[str, ...], problems: _Problems) -> str:
@@ -242,9 +244,9 @@ def _describe_module(module: Module) -> str:
             return "normalise"
 
 
-def _describe_training(path: Path) -> dict[str, Any] | None:
+def _describe_training(path: Path, format_name: str) -> dict[str, Any] | None:
     """How far a run has come; None for other folders."""
-    record = Run(path).read_record()
+    record = Run(path).read_record() if format_name == "run_folder" else None
     if record is None:
         return None
     folder = find_checkpoint(path, reading=(STATE_FILE,))

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bertkit.base.errors import storage_errors
+from bertkit.base.files import check_is_file
 from bertkit.base.progress import ProgressBar, show_progress
 
 PIECE_BYTES = 1 << 20
@@ -32,10 +33,12 @@ def describe_files(
     """Measure files, and hash them where that is asked for.
 
     Raises:
+        DamagedFileError: one is something else than a file.
         StorageError: one can't be read.
     """
     sizes = {}
     for path in dict.fromkeys(paths):
+        check_is_file(path)
         with storage_errors(path, "read"):
             sizes[path] = path.stat().st_size
     with show_progress("Hashing", sum(sizes.values()), is_bytes=True) as progress:

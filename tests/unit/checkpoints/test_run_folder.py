@@ -109,3 +109,12 @@ def test_a_model_of_others_is_none_of_a_runs(tmp_path: Path, name: str, inside: 
     assert not is_run(folder)
     assert find_checkpoint(folder, reading=["config.json"]) == folder
     assert list_checkpoints(tmp_path) == []
+
+
+@pytest.mark.parametrize("name", ["modules.json", "bert_config.json"])
+def test_a_folder_of_another_format_is_no_run(tmp_path: Path, name: str) -> None:
+    (tmp_path / "checkpoints").mkdir()
+    (tmp_path / "settings.json").write_text("{}")
+    assert is_run(tmp_path)
+    (tmp_path / name).write_text("{}")
+    assert not is_run(tmp_path)

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -228,3 +229,20 @@ def test_where_nothing_can_be_read_the_first_reason_is_told(folder, tmp_path_fac
         describe(tmp_path_factory.mktemp("empty"))
     with pytest.raises(SettingsError, match="leave it out"):
         describe(folder, revision="main")
+
+
+def test_a_file_of_a_model_is_no_model(folder):
+    with pytest.raises(MissingFileError, match=r"model\.safetensors is no model folder|expected a"):
+        describe(folder / "model.safetensors")
+
+
+def test_settings_of_others_are_nobodys_run(folder):
+    (folder / "settings.json").write_text("{}")
+    description = describe(folder)
+    assert (description.problems, description.training) == ((), None)
+
+
+def test_a_link_to_a_pipe_is_not_waited_for(folder):
+    os.mkfifo(folder / "pipe")
+    (folder / "special_tokens_map.json").symlink_to("pipe")
+    assert any("must be a file" in problem for problem in describe(folder).problems)

@@ -180,9 +180,11 @@ class BertConfig(BaseModel):
             CheckpointError: it isn't a BERT, or means something that this one doesn't do.
         """
         try:
-            return cls(**values)
-        except (SettingsError, TypeError) as error:
+            config = cls(**values)
+            config.to_dict()  # a key that is only kept must be one that can be written back
+        except (ValueError, TypeError) as error:
             raise CheckpointError(f"{source}: {error}") from None
+        return config
 
     def to_dict(self) -> dict[str, Any]:
         """All keys for `config.json`, foreign ones included."""

@@ -81,6 +81,10 @@ def pretrain(data: Path, output: Path, settings: PretrainSettings) -> PretrainRe
         ResumeError: `output` holds a run with other settings, data or source, or something else.
         InputError: the shards are too small to train on, or not of the source's tokenizer.
         CheckpointError: the source's config or tensors don't fit.
+        MissingFileError, DamagedFileError: shards, run or source lack a file or have a damaged one.
+        UnsafeFileError, HubError, SettingsError: the source can't be had, as in `resolve_model` and
+            `open_checkpoint`.
+        StorageError: the disk refused.
         StoppedError: a signal came; the same call goes on.
         NonFiniteError: the loss went to infinity and stayed there.
     """
@@ -129,8 +133,11 @@ def _pretrain(run: Run, materials: Materials, settings: PretrainSettings) -> Pre
 
 def describe_run(materials: Materials, settings: PretrainSettings) -> RunRecord:
     """All that decides a run, but for its number of steps."""
+    values = settings.model_dump(mode="json", exclude={"new_heads"})  # it decides no weight
+    if settings.start_from is not None:  # a shell adds a / to a folder's name or doesn't
+        values["start_from"] = str(Path(settings.start_from))
     return RunRecord(
-        settings=settings.model_dump(mode="json", exclude={"new_heads"}),  # it decides no weight
+        settings=values,
         data_fingerprint=materials.shards.fingerprint,
         model=materials.config.to_dict(),
         num_steps=0,
@@ -183,7 +190,7 @@ def dry_run(data: Path, settings: PretrainSettings) -> DryRun:
     """Measure a few steps and an evaluation, and write nothing.
 
     Raises:
-        InputError: the shards are too small to train on.
+        BertkitError: as in `pretrain`, but for what a run's folder may lack.
     """
     materials = gather(data, settings)
     model = begin_model(materials, settings)

@@ -1,10 +1,9 @@
 """What can be chosen about pre-training."""
 
-from pathlib import Path
 from typing import Annotated, Any, Self
 
 from cyclopts import Parameter
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, model_validator
 from pydantic.config import JsonDict
 
 from bertkit.objectives.masking import MaskingSettings
@@ -67,12 +66,6 @@ class PretrainSettings(MaskingSettings, TrainingSettings):
     eval_sequences: Annotated[int, Field(ge=1)] = Field(
         256, description="Held-out examples of each evaluation, the same ones every time."
     )
-
-    @field_validator("start_from")
-    @classmethod
-    def _spell_in_one_way(cls, path: str | None) -> str | None:
-        """A shell adds a `/` to the name of a folder or doesn't; the run that it begins is one."""
-        return path and str(Path(path))
 
     @model_validator(mode="before")
     @classmethod

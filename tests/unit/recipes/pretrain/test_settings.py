@@ -35,8 +35,3 @@ def test_what_was_stored_can_be_read_again(settings):
 def test_what_contradicts_itself_is_refused(values, message):
     with pytest.raises(ValidationError, match=message):
         PretrainSettings(**values)
-
-
-@pytest.mark.parametrize("spelling", ["models/bert", "models/bert/", "./models//bert"])
-def test_a_source_is_one_however_it_is_spelt(spelling):
-    assert PretrainSettings(start_from=spelling).start_from == "models/bert"

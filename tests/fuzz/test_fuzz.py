@@ -60,5 +60,7 @@ def test_mutated_files_come_to_errors_of_ours(
 
 @pytest.mark.parametrize("target", [folder_target, modules_target])
 def test_the_good_examples_are_read_to_the_end(target: ModuleType, tmp_path: Path) -> None:
-    for data in target.seeds():
-        target.read(data, tmp_path)
+    seeds = target.seeds()
+    assert len(seeds) == len(set(seeds)) > 1
+    for data in seeds:
+        target.read(data, tmp_path)  # which raises, unlike `run`, what a reader finds wrong

@@ -19,10 +19,9 @@ from bertkit.base.errors import (
 )
 from bertkit.base.members import check_name
 from bertkit.base.progress import show_progress
+from bertkit.checkpoints.file_names import CONFIG_FILE, MODULES_FILE
 from bertkit.checkpoints.hub_cache import ModelCache
 from bertkit.checkpoints.hub_choice import (
-    CONFIG_FILE,
-    MODULES_FILE,
     choose_descriptions,
     choose_weights,
     list_modules,

@@ -10,26 +10,30 @@ from pathlib import Path, PurePosixPath
 from bertkit.base.errors import DamagedFileError, UnsafeFileError
 from bertkit.base.files import read_json
 from bertkit.base.members import check_name, find_member
+from bertkit.checkpoints.file_names import (
+    CONFIG_FILE,
+    INDEX_LIMIT_BYTES,
+    INDEX_SUFFIX,
+    MAX_MODULES,
+    MODULES_FILE,
+    MODULES_LIMIT_BYTES,
+    PYTORCH_FILE,
+    SAFETENSORS_FILE,
+)
 
-CONFIG_FILE = "config.json"
-MODULES_FILE = "modules.json"
 DESCRIPTIONS = (
     CONFIG_FILE,
     *("vocab.txt", "tokenizer.json", "tokenizer_config.json"),
     *("special_tokens_map.json", "added_tokens.json"),
     *(MODULES_FILE, "sentence_bert_config.json", "config_sentence_transformers.json"),
 )
-INDEX_SUFFIX = ".index.json"
 # The first of these that a folder has is the form that is taken; the others stay where they are.
 WEIGHTS = (
-    "model.safetensors",
-    f"model.safetensors{INDEX_SUFFIX}",
-    "pytorch_model.bin",
-    f"pytorch_model.bin{INDEX_SUFFIX}",
+    SAFETENSORS_FILE,
+    SAFETENSORS_FILE + INDEX_SUFFIX,
+    PYTORCH_FILE,
+    PYTORCH_FILE + INDEX_SUFFIX,
 )
-MODULES_LIMIT_BYTES = 1 << 20
-MAX_MODULES = 16  # published models have two to five
-INDEX_LIMIT_BYTES = 16 << 20  # as huggingface.py reads it
 
 
 def choose_descriptions(names: Collection[str], prefix: str, *, for_weights: bool) -> list[str]:

@@ -21,6 +21,13 @@ from bertkit.base.errors import (
 from bertkit.base.files import make_folder, read_json, write_json
 from bertkit.base.members import find_member, has_member
 from bertkit.checkpoints.checkpoint import Checkpoint, LazyTensor
+from bertkit.checkpoints.file_names import (
+    CONFIG_FILE,
+    INDEX_LIMIT_BYTES,
+    INDEX_SUFFIX,
+    PYTORCH_FILE,
+    SAFETENSORS_FILE,
+)
 from bertkit.checkpoints.names import rename_tensors, show
 from bertkit.checkpoints.pytorch_file import open_pytorch
 from bertkit.checkpoints.safetensors_file import (
@@ -29,9 +36,7 @@ from bertkit.checkpoints.safetensors_file import (
     write_safetensors,
 )
 
-CONFIG_FILE = "config.json"
 CONFIG_LIMIT_BYTES = 1 << 20
-INDEX_LIMIT_BYTES = 16 << 20
 MAX_SHARDS = 100  # a BERT-Large needs one
 SHARD_BYTES = 5_000_000_000  # as transformers cuts them
 
@@ -45,8 +50,8 @@ class WeightsForm(NamedTuple):
 
 
 WEIGHTS = (
-    WeightsForm("model.safetensors", "model.safetensors.index.json", open_safetensors),
-    WeightsForm("pytorch_model.bin", "pytorch_model.bin.index.json", open_pytorch),
+    WeightsForm(SAFETENSORS_FILE, SAFETENSORS_FILE + INDEX_SUFFIX, open_safetensors),
+    WeightsForm(PYTORCH_FILE, PYTORCH_FILE + INDEX_SUFFIX, open_pytorch),
 )
 WEIGHTS_FILE = WEIGHTS[0].file
 

@@ -18,7 +18,8 @@ from bertkit.base.files import remove_folder
 from bertkit.base.sealed import read_sealed_json, write_sealed_json
 from bertkit.base.settings import describe_validation
 from bertkit.checkpoints.checkpoint import Checkpoint
-from bertkit.checkpoints.huggingface import CONFIG_FILE, WEIGHTS_FILE, open_huggingface
+from bertkit.checkpoints.file_names import CONFIG_FILE
+from bertkit.checkpoints.huggingface import WEIGHTS_FILE, open_huggingface
 
 CHECKPOINTS = "checkpoints"
 MANIFEST = "manifest.json"

@@ -17,7 +17,8 @@ from bertkit.base.files import make_folder, write_json
 from bertkit.base.members import find_member, has_member
 from bertkit.base.settings import describe_validation
 from bertkit.checkpoints.checkpoint import LazyTensor
-from bertkit.checkpoints.huggingface import CONFIG_FILE, WEIGHTS, WEIGHTS_FILE, read_config
+from bertkit.checkpoints.file_names import CONFIG_FILE
+from bertkit.checkpoints.huggingface import WEIGHTS, WEIGHTS_FILE, read_config
 from bertkit.checkpoints.safetensors_file import write_safetensors
 from bertkit.checkpoints.transfer import is_finite
 

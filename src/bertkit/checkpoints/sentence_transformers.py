@@ -19,7 +19,8 @@ from bertkit.base.errors import CheckpointError, DamagedFileError, UnsafeFileErr
 from bertkit.base.files import make_folder, read_json, write_json
 from bertkit.base.members import check_name, find_member, has_member
 from bertkit.checkpoints.checkpoint import Checkpoint
-from bertkit.checkpoints.huggingface import CONFIG_LIMIT_BYTES, open_huggingface, read_config
+from bertkit.checkpoints.file_names import MAX_MODULES, MODULES_FILE, MODULES_LIMIT_BYTES
+from bertkit.checkpoints.huggingface import open_huggingface, read_config
 from bertkit.checkpoints.sentence_modules import (
     Dense,
     ForeignConfig,
@@ -42,8 +43,6 @@ from bertkit.checkpoints.sentence_settings import (
     read_size,
 )
 
-MODULES_FILE = "modules.json"
-MAX_MODULES = 16  # published models have two to five
 DEFAULT_HIDDEN_SIZE = 768  # transformers' own, where config.json doesn't say
 
 # Their class: our name of it. Up to version 5.3 they all lay in one package, which is still found
@@ -202,7 +201,7 @@ def write_sentence_model(folder: Path, model: SentenceModel) -> dict[str, FileRe
 def _read_entries(folder: Path) -> list[_Entry]:
     """The modules that are listed: known ones, the encoder first and only once."""
     path = find_member(folder, MODULES_FILE)
-    content = read_json(path, limit_bytes=CONFIG_LIMIT_BYTES)
+    content = read_json(path, limit_bytes=MODULES_LIMIT_BYTES)
     if not isinstance(content, list):
         raise DamagedFileError(f"{path} must be a list of modules")
     entries = parse_config(_Modules, {"modules": content}, path).modules

@@ -13,11 +13,13 @@ from typing import Any, TypeVar
 from bertkit.base.errors import BertkitError, CheckpointError
 from bertkit.base.files import read_json
 from bertkit.base.members import find_member, has_member
-from bertkit.checkpoints import huggingface, tensorflow
+from bertkit.checkpoints import tensorflow
 from bertkit.checkpoints.checkpoint import Checkpoint
+from bertkit.checkpoints.file_names import CONFIG_FILE, MODULES_FILE
 from bertkit.checkpoints.formats import FORMATS, open_checkpoint
 from bertkit.checkpoints.hub import resolve_model
-from bertkit.checkpoints.hub_choice import DESCRIPTIONS, MODULES_FILE, WEIGHTS, list_modules
+from bertkit.checkpoints.hub_choice import DESCRIPTIONS, WEIGHTS, list_modules
+from bertkit.checkpoints.huggingface import read_config
 from bertkit.checkpoints.names import COPIES, DROPPED, HEADS, count_parameters, list_heads
 from bertkit.checkpoints.run_folder import find_checkpoint
 from bertkit.checkpoints.sentence_modules import Dense, Module, Normalize, Pooling
@@ -154,14 +156,14 @@ def _open(path: Path, problems: _Problems) -> Checkpoint:
         name = next((name for name, format_ in FORMATS.items() if format_.is_here(path)), None)
         if name is None:
             raise
-        kind = tensorflow if name == "tensorflow" else huggingface
+        config_name = tensorflow.CONFIG_FILE if name == "tensorflow" else CONFIG_FILE
         try:
             folder = find_checkpoint(path if path.is_dir() else path.parent, reading=())
-            config = huggingface.read_config(folder, kind.CONFIG_FILE)
+            config = read_config(folder, config_name)
         except BertkitError:
             raise error from None
         problems.found.append(str(error))
-        return Checkpoint(name, folder, config, {}, (folder / kind.CONFIG_FILE,))
+        return Checkpoint(name, folder, config, {}, (folder / config_name,))
 
 
 def _find_architecture(checkpoint: Checkpoint, heads: tuple[str, ...], problems: _Problems) -> str:

@@ -14,6 +14,7 @@ from pathlib import Path
 from unicodedata import normalize
 
 import pytest
+from filelock import FileLock, Timeout
 from huggingface_hub import close_session, constants, hf_hub_download, snapshot_download
 from huggingface_hub.errors import HFValidationError
 from huggingface_hub.utils import validate_repo_id
@@ -754,3 +755,17 @@ def test_every_error_of_the_hub_is_one_line(hub: HubLookalike) -> None:
         resolve_model(MODEL)
     assert re.fullmatch(r"[^\n]+", str(caught.value))
     assert hub_module.DEFAULT_REVISION == "main"
+
+
+def test_what_a_branch_stands_for_is_written_under_a_lock(
+    hub: HubLookalike, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def write_held(path: Path, data: bytes) -> None:
+        with pytest.raises(Timeout):
+            FileLock(locks / f"{data.decode()}.lock").acquire(timeout=0)
+        path.write_bytes(data)
+
+    locks = folder.parent / ".locks" / folder.name
+    monkeypatch.setattr(hub_cache, "write_file", write_held)
+    snapshot = fetch_model(MODEL)
+    assert (folder / "refs" / "main").read_text() == snapshot.name

@@ -11,7 +11,7 @@ import torch
 from bertkit.base.checksums import FileRecord
 from bertkit.base.errors import InputError
 from bertkit.base.files import read_json, write_json
-from bertkit.checkpoints.huggingface import CONFIG_FILE
+from bertkit.checkpoints.file_names import CONFIG_FILE
 from bertkit.checkpoints.run_folder import checkpoint_path, list_checkpoints
 from bertkit.data.order import ExampleOrder
 from bertkit.data.shards import Shard, ShardSet

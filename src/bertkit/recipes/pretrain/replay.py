@@ -14,6 +14,7 @@ from bertkit.base.settings import parse_settings
 from bertkit.checkpoints.huggingface import read_config
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.heads import BertForPreTraining
+from bertkit.models.bert.weights import without_memory
 from bertkit.objectives.batch_tensors import batch_from_tensors
 from bertkit.objectives.bert import PreTrainingBatch, score
 from bertkit.recipes.pretrain.settings import PretrainSettings
@@ -127,7 +128,7 @@ def load_weights(path: Path, dump: Dump) -> BertForPreTraining:
     Raises:
         CheckpointError: the weights aren't those of the config.
     """
-    with torch.device("meta"):
+    with without_memory():
         model = BertForPreTraining(BertConfig.from_dict(read_config(path), path))
     expected = {name: (value.shape, value.dtype) for name, value in model.state_dict().items()}
     found = {name: (value.shape, value.dtype) for name, value in dump.weights.items()}

@@ -4,7 +4,7 @@
 interface that people know.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Self
 
@@ -56,6 +56,14 @@ class BertEncoder(nn.Module):
         for layer in self.layers:
             tokens = layer(tokens, batch)
         return tokens
+
+    def hidden_states(self, batch: PackedBatch) -> Iterator[Float[Tensor, "tokens hidden"]]:
+        """What the embeddings give, then what each layer gives; the last is T_i."""
+        tokens: Tensor = self.embeddings(batch)
+        yield tokens
+        for layer in self.layers:
+            tokens = layer(tokens, batch)
+            yield tokens
 
 
 class Pooler(nn.Module):

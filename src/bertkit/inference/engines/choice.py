@@ -1,0 +1,74 @@
+"""Which engine runs a model."""
+
+from collections.abc import Callable, Iterable
+from importlib.util import find_spec
+from typing import Literal, TypeAlias
+
+import torch
+
+from bertkit.base.errors import SettingsError
+from bertkit.inference.engines.engine import Engine, HasEncoder
+from bertkit.inference.engines.torch_engine import TorchEngine
+
+EngineName: TypeAlias = Literal["auto", "torch", "onnx"]
+Precision: TypeAlias = Literal["fp32", "bf16"]
+
+
+def build_torch(model: HasEncoder, layers: Iterable[int], precision: Precision) -> Engine:
+    """PyTorch, which is always there."""
+    return TorchEngine(model, layers, precision=precision)
+
+
+def build_onnx(model: HasEncoder, layers: Iterable[int], precision: Precision) -> Engine:
+    """ONNX Runtime, for CPUs.
+
+    Raises:
+        SettingsError: the model is on a GPU, or the precision isn't fp32.
+        MissingExtraError: `bertkit[onnx]` isn't installed.
+    """
+    from bertkit.inference.engines.onnx_engine import OnnxEngine
+
+    if find_device(model).type != "cpu" or precision != "fp32":
+        raise SettingsError("the engine onnx runs on a CPU in fp32; take --engine torch")
+    return OnnxEngine(model, layers)
+
+
+ENGINES: dict[str, Callable[[HasEncoder, Iterable[int], Precision], Engine]] = {
+    "torch": build_torch,
+    "onnx": build_onnx,
+}
+
+
+def choose_engine(
+    name: EngineName,
+    model: HasEncoder,
+    layers: Iterable[int] = (-1,),
+    precision: Precision = "fp32",
+) -> Engine:
+    """Make an engine for a model.
+
+    Args:
+        name: auto takes the fastest that is installed and fits: onnx on a CPU, else torch.
+        model: on its device already.
+        layers: hidden states to give, as in `resolve_layers`.
+        precision: of the weights and matrix products.
+
+    Raises:
+        SettingsError: the model has no such layer, or the engine can't run there.
+        MissingExtraError: the engine isn't installed.
+    """
+    if name == "auto":
+        name = "torch"
+        if find_device(model).type == "cpu" and precision == "fp32" and has_onnx():
+            name = "onnx"
+    return ENGINES[name](model, layers, precision)
+
+
+def find_device(model: HasEncoder) -> torch.device:
+    """Where a model is."""
+    return model.encoder.embeddings.word.weight.device
+
+
+def has_onnx() -> bool:
+    """Whether `bertkit[onnx]` is installed."""
+    return all(find_spec(package) for package in ("onnx", "onnxruntime"))

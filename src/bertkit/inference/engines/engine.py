@@ -1,0 +1,54 @@
+"""What an engine is: it computes the hidden states of a packed batch."""
+
+from collections.abc import Iterable
+from typing import Protocol
+
+from jaxtyping import Float
+from torch import Tensor
+
+from bertkit.base.errors import SettingsError
+from bertkit.models.bert.config import BertConfig
+from bertkit.models.bert.encoder import BertEncoder
+from bertkit.nn.packing import PackedBatch
+
+
+class HasEncoder(Protocol):
+    """Any of our models."""
+
+    config: BertConfig
+    encoder: BertEncoder
+
+
+class Engine(Protocol):
+    """An encoder that is ready to run, in one of several programs.
+
+    Attributes:
+        name: its key in `ENGINES`.
+        layers: which hidden states it gives: 0 is what the embeddings give, n what block n gives.
+        tokens_per_batch: about how many tokens it computes fastest at a time.
+    """
+
+    name: str
+    layers: tuple[int, ...]
+    tokens_per_batch: int
+
+    def __call__(self, batch: PackedBatch) -> list[Float[Tensor, "tokens hidden"]]:
+        """Hidden states in float32, on the model's device, one tensor for each of `layers`."""
+
+
+def resolve_layers(layers: Iterable[int], num_hidden_layers: int) -> tuple[int, ...]:
+    """Layers counted from the front: -1 is the last block, 0 what the embeddings give.
+
+    Raises:
+        SettingsError: none is asked for, or the model has no such layer.
+    """
+    asked = tuple(layers)
+    if not asked:
+        raise SettingsError("name at least one layer, such as -1 for the last")
+    for layer in asked:
+        if not -num_hidden_layers <= layer <= num_hidden_layers:
+            raise SettingsError(
+                f"there is no layer {layer}: this model has 0 (the embeddings) to"
+                f" {num_hidden_layers}, or -{num_hidden_layers} to -1 from the end"
+            )
+    return tuple(layer if layer >= 0 else num_hidden_layers + 1 + layer for layer in asked)

@@ -1,0 +1,52 @@
+"""The engine that is always there: PyTorch."""
+
+from collections.abc import Iterable
+from typing import Literal
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from bertkit.inference.engines.engine import HasEncoder, resolve_layers
+from bertkit.nn.packing import PackedBatch
+
+# On a CPU a batch should stay in the cache; a GPU wants work for all its cores.
+TOKENS_PER_BATCH = {"cpu": 2048, "cuda": 65536}
+
+
+class TorchEngine:
+    """Runs a model's own encoder, where the model is.
+
+    Args:
+        model: any model; only its encoder is used.
+        layers: hidden states to give, as in `resolve_layers`.
+        precision: bf16 casts the model's own encoder; it is for GPUs.
+    """
+
+    name = "torch"
+
+    def __init__(
+        self,
+        model: HasEncoder,
+        layers: Iterable[int] = (-1,),
+        *,
+        precision: Literal["fp32", "bf16"] = "fp32",
+    ) -> None:
+        self.layers = resolve_layers(layers, model.config.num_hidden_layers)
+        self._encoder = model.encoder.eval()
+        if precision == "bf16":
+            self._encoder.bfloat16()
+        self._device = self._encoder.embeddings.word.weight.device
+        self.tokens_per_batch = TOKENS_PER_BATCH[self._device.type]
+
+    @torch.inference_mode()
+    def __call__(self, batch: PackedBatch) -> list[Float[Tensor, "tokens hidden"]]:
+        """Hidden states in float32, on the model's device, one tensor for each of `layers`."""
+        states: dict[int, Tensor] = {}
+        last = max(self.layers)
+        for layer, tokens in enumerate(self._encoder.hidden_states(batch.to(self._device))):
+            if layer in self.layers:
+                states[layer] = tokens.float()
+            if layer == last:
+                break
+        return [states[layer] for layer in self.layers]

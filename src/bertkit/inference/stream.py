@@ -1,0 +1,66 @@
+"""From a stream of texts to a stream of results in the same order.
+
+Texts are taken a window at a time, so memory doesn't grow with their number. Inside a window they
+are sorted by length and packed to a token budget; while the model computes one window, a thread
+tokenises the next.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+WINDOW_TEXTS = 4096
+WINDOW_CHARS = 1 << 23  # a window of long texts is closed early
+
+Encoded = TypeVar("Encoded")
+
+
+def cut_windows(texts: Iterable[str]) -> Iterator[list[str]]:
+    """Texts, some thousands at a time.
+
+    Where a window ends depends on the texts since it began alone, so whoever begins at the first
+    text of a window gets the same windows.
+    """
+    window: list[str] = []
+    num_chars = 0
+    for text in texts:
+        window.append(text)
+        num_chars += len(text)
+        if len(window) == WINDOW_TEXTS or num_chars >= WINDOW_CHARS:
+            yield window
+            window, num_chars = [], 0
+    if window:
+        yield window
+
+
+def encode_ahead(
+    windows: Iterable[list[str]], encode: Callable[[list[str]], Encoded]
+) -> Iterator[Encoded]:
+    """Encode each window in a thread, while the caller works on the one before."""
+    with ThreadPoolExecutor(max_workers=1) as worker:
+        waiting = None
+        for window in windows:
+            future = worker.submit(encode, window)
+            if waiting is not None:
+                yield waiting.result()
+            waiting = future
+        if waiting is not None:
+            yield waiting.result()
+
+
+def plan_batches(lengths: Sequence[int], tokens_per_batch: int) -> Iterator[list[int]]:
+    """Numbers of the sequences of each batch: similar lengths together, up to a token budget.
+
+    The longest come first, so that a lack of memory shows at once. A sequence that is longer than
+    the budget is a batch of its own.
+    """
+    chosen: list[int] = []
+    num_tokens = 0
+    for index in sorted(range(len(lengths)), key=lengths.__getitem__, reverse=True):
+        if chosen and num_tokens + lengths[index] > tokens_per_batch:
+            yield chosen
+            chosen, num_tokens = [], 0
+        chosen.append(index)
+        num_tokens += lengths[index]
+    if chosen:
+        yield chosen

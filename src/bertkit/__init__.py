@@ -11,6 +11,8 @@ from bertkit._version import __version__
 
 if TYPE_CHECKING:
     from bertkit.base.errors import BertkitError as BertkitError
+    from bertkit.inference.embedder import Embedder as Embedder
+    from bertkit.inference.embedder_settings import EmbedderSettings as EmbedderSettings
     from bertkit.inference.fill_mask import FillMask as FillMask
     from bertkit.inference.next_sentence import NextSentence as NextSentence
     from bertkit.models.bert.config import BertConfig as BertConfig
@@ -41,6 +43,8 @@ _HOMES = {
     "BertForTokenClassification": "bertkit.models.bert.fine_tuning",
     "BertModel": "bertkit.models.bert.encoder",
     "BertkitError": "bertkit.base.errors",
+    "Embedder": "bertkit.inference.embedder",
+    "EmbedderSettings": "bertkit.inference.embedder_settings",
     "FillMask": "bertkit.inference.fill_mask",
     "NextSentence": "bertkit.inference.next_sentence",
     "Tokenizer": "bertkit.tokenization.tokenizer",

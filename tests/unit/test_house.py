@@ -25,6 +25,8 @@ PUBLIC_NAMES = [
     "BertForTokenClassification",
     "BertModel",
     "BertkitError",
+    "Embedder",
+    "EmbedderSettings",
     "FillMask",
     "NextSentence",
     "Tokenizer",

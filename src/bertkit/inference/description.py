@@ -12,20 +12,23 @@ from typing import Any, TypeVar
 
 from bertkit.base.errors import BertkitError, CheckpointError
 from bertkit.base.files import read_json
-from bertkit.base.members import find_member, has_member
+from bertkit.base.members import has_member
 from bertkit.checkpoints import tensorflow
 from bertkit.checkpoints.checkpoint import Checkpoint
-from bertkit.checkpoints.file_names import CONFIG_FILE, MODULES_FILE
+from bertkit.checkpoints.file_names import CONFIG_FILE
 from bertkit.checkpoints.formats import FORMATS, open_checkpoint
 from bertkit.checkpoints.hub import resolve_model
-from bertkit.checkpoints.hub_choice import DESCRIPTIONS, WEIGHTS, list_modules
 from bertkit.checkpoints.huggingface import read_config
 from bertkit.checkpoints.names import COPIES, DROPPED, HEADS, count_parameters, list_heads
 from bertkit.checkpoints.run_folder import find_checkpoint
 from bertkit.checkpoints.sentence_modules import Dense, Module, Normalize, Pooling
 from bertkit.checkpoints.sentence_transformers import read_sentence_model
 from bertkit.checkpoints.transfer import list_problems, list_unequal_copies
-from bertkit.inference.file_hashes import FileDescription, describe_files
+from bertkit.inference.file_hashes import (
+    FileDescription,
+    describe_files,
+    list_model_files,
+)
 from bertkit.models.bert.architectures import (
     ARCHITECTURES,
     expected_shapes,
@@ -138,7 +141,9 @@ def describe(
         tokenizer=problems.attempt(lambda: _describe_tokenizer(folder, config), None),
         sentences=problems.attempt(lambda: _describe_sentences(path, checkpoint.format), None),
         training=problems.attempt(lambda: _describe_training(path, checkpoint.format), None),
-        files=problems.attempt(lambda: _describe_files(path, checkpoint, hashes=hashes), ()),
+        files=problems.attempt(
+            lambda: describe_files(*list_model_files(path, checkpoint), hashes=hashes), ()
+        ),
         dropped=tuple(sorted(name for name in tensors if name in DROPPED or name in COPIES)),
         problems=tuple(problems.found),
     )
@@ -265,20 +270,3 @@ def _describe_training(path: Path, format_name: str) -> dict[str, Any] | None:
         "settings": record.settings,
         "source": record.source or None,
     }
-
-
-def _describe_files(
-    path: Path, checkpoint: Checkpoint, *, hashes: bool
-) -> tuple[FileDescription, ...]:
-    """The files of the weights, and those that tell how to use them."""
-    home, prefixes = checkpoint.folder, [""]
-    if checkpoint.format == "sentence_transformers":
-        home, prefixes = path, ["", *list_modules([MODULES_FILE], path)]
-    others = [
-        find_member(home, prefix + name)
-        for prefix in prefixes
-        for name in (*DESCRIPTIONS, *WEIGHTS)
-        if has_member(home, prefix + name)
-        and (name in DESCRIPTIONS or prefix or not checkpoint.tensors)
-    ]
-    return describe_files(home, (*checkpoint.files, *others), hashes=hashes)

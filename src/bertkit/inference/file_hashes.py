@@ -1,13 +1,18 @@
-"""The files of a checkpoint, with their sizes and hashes."""
+"""The files of a model, with their sizes and hashes."""
 
 import hashlib
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from bertkit.base.errors import storage_errors
 from bertkit.base.files import check_is_file
+from bertkit.base.members import find_member, has_member
 from bertkit.base.progress import ProgressBar, show_progress
+from bertkit.checkpoints.checkpoint import Checkpoint
+from bertkit.checkpoints.file_names import MODULES_FILE
+from bertkit.checkpoints.hub_choice import DESCRIPTIONS, WEIGHTS, list_modules
 
 PIECE_BYTES = 1 << 20
 
@@ -25,6 +30,41 @@ class FileDescription:
     name: str
     size_bytes: int
     sha256: str | None
+
+
+def list_model_files(path: Path, checkpoint: Checkpoint) -> tuple[Path, tuple[Path, ...]]:
+    """The folder of a model, and its files: the weights, and those that tell how to use them.
+
+    Args:
+        path: where the checkpoint was opened.
+        checkpoint: what was found there.
+
+    Raises:
+        BertkitError: a file leads out of the folder, or a list of modules can't be read.
+    """
+    home, prefixes = checkpoint.folder, [""]
+    if checkpoint.format == "sentence_transformers":
+        home, prefixes = path, ["", *list_modules([MODULES_FILE], path)]
+    others = [
+        find_member(home, prefix + name)
+        for prefix in prefixes
+        for name in (*DESCRIPTIONS, *WEIGHTS)
+        if has_member(home, prefix + name)
+        and (name in DESCRIPTIONS or prefix or not checkpoint.tensors)
+    ]
+    return home, tuple(dict.fromkeys((*checkpoint.files, *others)))
+
+
+def hash_model(path: Path, checkpoint: Checkpoint) -> str:
+    """SHA-256 over the names and contents of a model's files, wherever they lie.
+
+    Raises:
+        StorageError: one can't be read.
+        BertkitError: as in `list_model_files`.
+    """
+    home, paths = list_model_files(path, checkpoint)
+    files = sorted((file.name, file.sha256) for file in describe_files(home, paths, hashes=True))
+    return hashlib.sha256(json.dumps(files).encode()).hexdigest()
 
 
 def describe_files(

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Generic, Self, TypeVar
 
 from bertkit.base.errors import CheckpointError, InputError
+from bertkit.checkpoints.checkpoint import Checkpoint
 from bertkit.checkpoints.formats import open_checkpoint
 from bertkit.checkpoints.hub import resolve_model
 from bertkit.checkpoints.run_folder import find_checkpoint
@@ -55,7 +56,15 @@ class LoadedModel(Generic[Model]):
             DamagedFileError: a file was cut short or altered.
             UnsafeFileError: a file asks for what none may.
         """
-        checkpoint = open_checkpoint(resolve_model(path, revision=revision))
+        return cls.from_checkpoint(
+            kind, open_checkpoint(resolve_model(path, revision=revision)), device
+        )
+
+    @classmethod
+    def from_checkpoint(
+        cls, kind: type[Model], checkpoint: Checkpoint, device: str = "auto"
+    ) -> Self:
+        """Load a checkpoint that is open already; errors as in `load`."""
         folder = find_checkpoint(checkpoint.folder, reading=TOKENIZER_FILES)
         tokenizer = Tokenizer.load(folder)
         model = kind.from_checkpoint(checkpoint).to(choose_device(device))

@@ -56,6 +56,15 @@ class PackedBatch:
         )
 
     @classmethod
+    def from_single(cls, input_ids: Sequence[Sequence[int]]) -> Self:
+        """Pack lists of ids of single texts: all of segment A.
+
+        Raises:
+            InputError: a sequence is empty, or there is none.
+        """
+        return cls.from_sequences(input_ids, [[0] * len(ids) for ids in input_ids])
+
+    @classmethod
     def from_padded(
         cls,
         input_ids: Int[Tensor, "batch length"],

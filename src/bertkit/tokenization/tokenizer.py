@@ -138,7 +138,7 @@ class Tokenizer:
             SettingsError: `max_length` leaves no room beside the special tokens.
             InputError: something else than a text was given.
         """
-        _check_texts([text] if pair is None else [text, pair])
+        check_texts([text] if pair is None else [text, pair])
         engine = self._mask_engine if read_mask else self._engine
         parts = [run_engine(engine, part) for part in (text, pair) if part is not None]
         kept = self._fit([len(part) for part in parts], max_length)
@@ -175,7 +175,7 @@ class Tokenizer:
         """
         for part in (texts, pairs):
             if part is not None:
-                _check_texts(part)
+                check_texts(part)
         if pairs is not None and len(pairs) != len(texts):
             raise InputError(f"expected as many pairs as texts ({len(texts)}), got {len(pairs)}")
         limits = [limit for limit in (max_length, pad_to) if limit is not None]
@@ -242,8 +242,12 @@ class Tokenizer:
         return cut_longest_first(lengths[0], sum(lengths[1:]), budget)[: len(lengths)]
 
 
-def _check_texts(texts: Sequence[object]) -> None:
-    """Refuse one text where several are asked for, and what isn't a text."""
+def check_texts(texts: Sequence[object]) -> None:
+    """Refuse one text where several are asked for, and what isn't a text.
+
+    Raises:
+        InputError: it is so.
+    """
     if isinstance(texts, str):
         raise InputError("expected a list of texts, got one text; put it into a list")
     for text in texts:

@@ -1,0 +1,153 @@
+"""From the vectors of a text's tokens to one vector of the text.
+
+Source: the ways of Reimers and Gurevych 2019, "Sentence-BERT", section 3, and of the
+sentence-transformers library; first and last, and the last four, as in Li et al. 2020, "On the
+Sentence Embeddings from Pre-trained Language Models", and Devlin et al. 2018, section 5.3.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Self
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from bertkit.nn.packing import PackedBatch
+
+
+@dataclass(frozen=True)
+class Span:
+    """The tokens of a packed batch that count, text by text.
+
+    Attributes:
+        first_tokens: the place of each text's [CLS] in the batch, whether it counts or not.
+        places: those of the tokens that count; None where all do.
+        positions: the place in its own text of each token that counts.
+        lengths: how many tokens count in each text; at least one.
+    """
+
+    first_tokens: Int[Tensor, " texts"]
+    places: Int[Tensor, " counted"] | None
+    positions: Int[Tensor, " counted"]
+    lengths: Int[Tensor, " texts"]
+
+    @classmethod
+    def of(cls, batch: PackedBatch, num_skipped: Sequence[int]) -> Self:
+        """All tokens but the first few of each text, which are those of a prompt.
+
+        Args:
+            batch: the texts.
+            num_skipped: leading tokens of each text that don't count, [CLS] among them.
+        """
+        device = batch.input_ids.device
+        lengths = torch.tensor(batch.lengths, device=device)
+        first_tokens = batch.first_tokens.long()
+        if not any(num_skipped):
+            return cls(first_tokens, None, batch.position_ids, lengths)
+        skipped = torch.tensor(num_skipped, device=device)
+        is_counted = batch.position_ids >= skipped.repeat_interleave(lengths)
+        places = is_counted.nonzero()[:, 0]
+        return cls(first_tokens, places, batch.position_ids[places], lengths - skipped)
+
+    def counted(self, tokens: Float[Tensor, "tokens hidden"]) -> Float[Tensor, "counted hidden"]:
+        """The rows of the tokens that count."""
+        return tokens if self.places is None else tokens[self.places]
+
+
+def take_first(tokens: Float[Tensor, "tokens hidden"], span: Span) -> Float[Tensor, "texts hidden"]:
+    """[CLS], whether or not it counts."""
+    return tokens[span.first_tokens]
+
+
+def take_last(tokens: Float[Tensor, "tokens hidden"], span: Span) -> Float[Tensor, "texts hidden"]:
+    """The last token, [SEP]."""
+    return span.counted(tokens)[span.lengths.cumsum(0) - 1]
+
+
+def take_mean(tokens: Float[Tensor, "tokens hidden"], span: Span) -> Float[Tensor, "texts hidden"]:
+    """The mean of the tokens."""
+    return torch.segment_reduce(span.counted(tokens), "mean", lengths=span.lengths)
+
+
+def take_max(tokens: Float[Tensor, "tokens hidden"], span: Span) -> Float[Tensor, "texts hidden"]:
+    """The greatest value of each feature."""
+    return torch.segment_reduce(span.counted(tokens), "max", lengths=span.lengths)
+
+
+def take_scaled_sum(
+    tokens: Float[Tensor, "tokens hidden"], span: Span
+) -> Float[Tensor, "texts hidden"]:
+    """The sum of the tokens by the square root of their number."""
+    return take_mean(tokens, span) * span.lengths.sqrt()[:, None]
+
+
+def take_weighted_mean(
+    tokens: Float[Tensor, "tokens hidden"], span: Span
+) -> Float[Tensor, "texts hidden"]:
+    """The mean in which a token weighs as much as its place in the text, from 1."""
+    weights = (span.positions + 1).to(tokens.dtype)
+    sums = torch.segment_reduce(
+        span.counted(tokens) * weights[:, None], "sum", lengths=span.lengths
+    )
+    return sums / torch.segment_reduce(weights, "sum", lengths=span.lengths)[:, None]
+
+
+def mean_of_layers(
+    layers: Sequence[Float[Tensor, "tokens hidden"]], span: Span
+) -> Float[Tensor, "texts hidden"]:
+    """The mean over layers and tokens."""
+    return take_mean(torch.stack(tuple(layers)).mean(dim=0), span)
+
+
+def sum_of_layers(
+    layers: Sequence[Float[Tensor, "tokens hidden"]], span: Span
+) -> Float[Tensor, "texts hidden"]:
+    """The sum of layers, then the mean of tokens."""
+    return take_mean(torch.stack(tuple(layers)).sum(dim=0), span)
+
+
+def joined_layers(
+    layers: Sequence[Float[Tensor, "tokens hidden"]], span: Span
+) -> Float[Tensor, "texts features"]:
+    """The mean of tokens of each layer, the layers' features one after the other."""
+    return torch.cat([take_mean(tokens, span) for tokens in layers], dim=1)
+
+
+OfToken = Callable[[Tensor, Span], Tensor]
+OfLayers = Callable[[Sequence[Tensor], Span], Tensor]
+
+LAST = (-1,)
+LAST_FOUR = (-1, -2, -3, -4)
+
+
+@dataclass(frozen=True)
+class Pooling:
+    """A way to make one vector.
+
+    Attributes:
+        layers: the hidden states that it needs, as in `resolve_layers`.
+        pool: what it does with them.
+        num_parts: how many times as many features as a token has its result has.
+    """
+
+    layers: tuple[int, ...]
+    pool: OfLayers
+    num_parts: int = 1
+
+
+def _of_last(pool: OfToken) -> Pooling:
+    return Pooling(LAST, lambda layers, span: pool(layers[0], span))
+
+
+POOLINGS: dict[str, Pooling] = {
+    "cls": _of_last(take_first),
+    "mean": _of_last(take_mean),
+    "max": _of_last(take_max),
+    "mean_sqrt_len_tokens": _of_last(take_scaled_sum),
+    "weightedmean": _of_last(take_weighted_mean),
+    "lasttoken": _of_last(take_last),
+    "first_last_mean": Pooling((1, -1), mean_of_layers),
+    "last_four_concat": Pooling(LAST_FOUR, joined_layers, num_parts=len(LAST_FOUR)),
+    "last_four_sum": Pooling(LAST_FOUR, sum_of_layers),
+}

@@ -1,0 +1,30 @@
+"""Plain text: a text a line."""
+
+from collections.abc import Iterator
+from typing import BinaryIO
+
+from bertkit.data.tables.row import MAX_ROW_BYTES, RowDecoder, TextRow
+
+LINE_ENDS = b"\r\n"
+
+
+def read_rows(stream: BinaryIO, decoder: RowDecoder) -> Iterator[TextRow]:
+    """A row for each line; an empty one too."""
+    for line in read_lines(stream, decoder):
+        yield TextRow(decoder.decode(line.rstrip(LINE_ENDS)), len(line))
+
+
+def read_lines(stream: BinaryIO, decoder: RowDecoder) -> Iterator[bytes]:
+    """Lines with their ends: LF, CR LF or CR.
+
+    Raises:
+        InputError: a line has more than 16 MiB.
+    """
+    rest = b""
+    while piece := stream.readline(MAX_ROW_BYTES + 1):
+        lines = (rest + piece).splitlines(keepends=True)
+        rest = b"" if piece.endswith(b"\n") else lines.pop()  # CR may be half of CR LF
+        yield from lines
+        decoder.check_size(len(rest))
+    if rest:
+        yield rest

@@ -1,0 +1,106 @@
+"""CSV and TSV: a header with the names of the columns, then a record a row.
+
+CSV is as in RFC 4180: a cell in quotes may hold commas and line ends, and a quote in it is doubled.
+In TSV quotes are text like any other and a record is a line, as the type's registration at IANA
+says and as the GLUE tasks are kept.
+"""
+
+import csv
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, BinaryIO
+
+from bertkit.base.errors import InputError
+from bertkit.data.tables.lines import read_lines
+from bertkit.data.tables.row import MAX_ROW_BYTES, RowDecoder, TextRow
+
+OTHER_SEPARATORS = (";", "\t", "|")
+
+
+def read_csv_rows(stream: BinaryIO, decoder: RowDecoder) -> Iterator[TextRow]:
+    """A row for each record of a CSV file.
+
+    Raises:
+        InputError: as in `_read_rows`.
+    """
+    yield from _read_rows(stream, decoder, strict=True)
+
+
+def read_tsv_rows(stream: BinaryIO, decoder: RowDecoder) -> Iterator[TextRow]:
+    """A row for each line of a TSV file.
+
+    Raises:
+        InputError: as in `_read_rows`.
+    """
+    yield from _read_rows(stream, decoder, delimiter="\t", quoting=csv.QUOTE_NONE)
+
+
+def _read_rows(stream: BinaryIO, decoder: RowDecoder, **dialect: Any) -> Iterator[TextRow]:
+    """A row for each record below the header.
+
+    Raises:
+        InputError: a record has more or fewer cells than the header, quotes that don't pair, or
+            over 16 MiB; or no column has the text.
+    """
+    # One limit for the whole process, far too low by default; `_RecordLines` has ours.
+    csv.field_size_limit(max(csv.field_size_limit(), MAX_ROW_BYTES))
+    source = _RecordLines(read_lines(stream, decoder), decoder)
+    records = csv.reader(source, **dialect)
+    header = _next_record(records, decoder)
+    if header is None:
+        return
+    column = header.index(_choose_column(header, decoder))
+    while (cells := _next_record(records, decoder)) is not None:
+        cells = cells or [""]  # a blank line
+        if len(cells) != len(header):
+            raise InputError(
+                f"{decoder.place} has {len(cells)} cells and the header {len(header)}; a text with"
+                " the separator in it needs quotes in CSV, and can't be in TSV"
+            )
+        yield TextRow(cells[column], source.num_bytes)
+        source.num_bytes = 0
+
+
+def _next_record(records: Iterator[list[str]], decoder: RowDecoder) -> list[str] | None:
+    try:
+        return next(records, None)
+    except csv.Error as error:
+        raise InputError(
+            f"{decoder.place} isn't CSV ({error}); a cell that begins with a quote must end with"
+            " one, and quotes in it are doubled"
+        ) from None
+
+
+def _choose_column(header: list[str], decoder: RowDecoder) -> str:
+    if len(header) == 1 and any(mark in header[0] for mark in OTHER_SEPARATORS):
+        raise InputError(
+            f"{decoder.name} has one column, {header[0][:80]!r}; cells are separated by commas in"
+            " CSV (--format csv) and by tabs in TSV (--format tsv)"
+        )
+    return decoder.choose_field(header)
+
+
+@dataclass
+class _RecordLines:
+    """Lines for the parser, which asks for more until a record is whole.
+
+    Attributes:
+        num_bytes: of the record that is being read; its reader puts it back to 0.
+    """
+
+    lines: Iterator[bytes]
+    decoder: RowDecoder
+    num_bytes: int = 0
+
+    def __iter__(self) -> Iterator[str]:
+        return self
+
+    def __next__(self) -> str:
+        line = next(self.lines)
+        self.num_bytes += len(line)
+        if self.num_bytes > MAX_ROW_BYTES:
+            raise InputError(
+                f"{self.decoder.place} has more than {MAX_ROW_BYTES >> 20} MiB; is a quote in it"
+                " never closed?"
+            )
+        return self.decoder.decode(line)

@@ -1,0 +1,187 @@
+"""A file of texts, read row by row: row n of the file is text n of the stream, always.
+
+An empty line or cell is an empty text, so nothing that is made of the texts moves against the file.
+What can't be read as a text is an error that names the row; no row is passed over.
+"""
+
+import codecs
+import hashlib
+import io
+import stat
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from bertkit.base.errors import InputError, storage_errors
+from bertkit.data.decompression import COMPRESSIONS, unpack
+from bertkit.data.readers.sources import (
+    NOT_TEXT,
+    SAMPLE_BYTES,
+    STANDARD_INPUT,
+    STANDARD_INPUT_NAME,
+    UTF16_MARKS,
+    find_ending,
+    is_foreign,
+)
+from bertkit.data.tables import jsonl, lines, parquet, separated
+from bertkit.data.tables.row import RowDecoder, TextRow
+from bertkit.data.tables.settings import TableSettings
+
+HEAD_BYTES = 1 << 16
+DISK_BYTES_AT_ONCE = 1 << 14  # how finely progress through a compressed file is known
+
+RowReader = Callable[[BinaryIO, RowDecoder], Iterator[TextRow]]
+
+ROW_READERS: dict[str, RowReader] = {
+    "text": lines.read_rows,
+    "jsonl": jsonl.read_rows,
+    "csv": separated.read_csv_rows,
+    "tsv": separated.read_tsv_rows,
+}
+ENDINGS = {
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".parquet": "parquet",
+}
+
+
+@dataclass
+class TextTable:
+    """A file, or standard input, each row of which holds one text.
+
+    Attributes:
+        name: as it is called in messages.
+        format: text, jsonl, csv, tsv or parquet.
+        path: the file; None for standard input.
+        field: column that has the text; None for the only one, else `text`.
+        size_bytes: bytes on disk; None where nobody knows, as with a pipe.
+        num_undecodable: rows read so far that had bytes or halves of characters which aren't
+            Unicode; each is U+FFFD in the text.
+    """
+
+    name: str
+    format: str
+    path: Path | None = None
+    field: str | None = None
+    size_bytes: int | None = None
+    num_undecodable: int = 0
+
+    def rows(self) -> Iterator[TextRow]:
+        """All rows, from the first one on, in memory that doesn't grow with the file.
+
+        A row may have up to 16 MiB. Parquet is read by row groups, whose size its writer chose.
+
+        Raises:
+            InputError: a row isn't a text, or the file isn't of its format, damaged or cut short;
+                the message names the row.
+            MissingFileError: there is no such file.
+            StorageError: it can't be read.
+        """
+        decoder = RowDecoder(self.name, self.field)
+        self.num_undecodable = 0
+        rows = self._read_parquet(decoder) if self.format == "parquet" else self._read(decoder)
+        for row in rows:
+            decoder.num_rows += 1
+            self.num_undecodable = decoder.num_undecodable
+            yield row
+
+    def identity(self) -> dict[str, Any] | None:
+        """What tells whether it is still the same input; None where it can't be read again.
+
+        Raises:
+            MissingFileError: it is gone.
+            StorageError: it can't be read.
+        """
+        if self.path is None or self.size_bytes is None:
+            return None
+        with storage_errors(self.path, "read"), self.path.open("rb") as stream:
+            status = self.path.stat()
+            head = hashlib.sha256(stream.read(HEAD_BYTES)).hexdigest()
+        return {
+            "name": self.path.name,
+            "format": self.format,
+            "field": self.field,
+            "size_bytes": status.st_size,
+            "changed_ns": status.st_mtime_ns,
+            "head_sha256": head,
+        }
+
+    def _read(self, decoder: RowDecoder) -> Iterator[TextRow]:
+        with self._open_packed() as packed:
+            suffix = self.path.suffix.lower() if self.path else ""
+            stream = self._skip_mark(unpack(packed, suffix, decoder.refuse_rest))
+            num_read = 0
+            for row in ROW_READERS[self.format](stream, decoder):
+                if suffix in COMPRESSIONS and self.size_bytes is not None:
+                    row = TextRow(row.text, packed.tell() - num_read)
+                    num_read = packed.tell()
+                yield row
+
+    def _read_parquet(self, decoder: RowDecoder) -> Iterator[TextRow]:
+        return parquet.read_rows(self.path, self.size_bytes, decoder)
+
+    @contextmanager
+    def _open_packed(self) -> Iterator[BinaryIO]:
+        if self.path is None:
+            yield sys.stdin.buffer
+            return
+        with storage_errors(self.path, "read"):
+            opened = self.path.open("rb", buffering=DISK_BYTES_AT_ONCE)
+        with opened as stream:
+            yield stream
+
+    def _skip_mark(self, stream: io.BufferedReader) -> BinaryIO:
+        """The stream after its byte order mark.
+
+        Raises:
+            InputError: it isn't text in UTF-8.
+        """
+        start = stream.peek(SAMPLE_BYTES)[:SAMPLE_BYTES]
+        if start.startswith(UTF16_MARKS):
+            raise InputError(f"{self.name} is in UTF-16; convert it to UTF-8")
+        if is_foreign(start):
+            raise InputError(
+                f"{self.name} isn't text: much of it is NUL or no UTF-8; convert it to UTF-8"
+            )
+        if start.startswith(codecs.BOM_UTF8):
+            stream.read(len(codecs.BOM_UTF8))
+        return stream
+
+
+def open_texts(source: str | Path, settings: TableSettings | None = None) -> TextTable:
+    """Find a file of texts; nothing of it is read yet.
+
+    Args:
+        source: a file (perhaps .gz, .bz2 or .zst), or - for standard input.
+        settings: its format, and which column has the text.
+
+    Raises:
+        MissingFileError: there is no such file.
+        InputError: it is a folder, or of a kind that has no rows of text.
+        StorageError: it can't be looked up.
+    """
+    settings = settings or TableSettings()
+    if str(source) == STANDARD_INPUT:
+        chosen = "text" if settings.format == "auto" else settings.format
+        return TextTable(STANDARD_INPUT_NAME, chosen, field=settings.field)
+    path = Path(source)
+    with storage_errors(path, "read"):
+        status = path.stat()
+    if stat.S_ISDIR(status.st_mode):
+        raise InputError(f"{path} is a folder; name one file of texts")
+    ending = find_ending(path)
+    if settings.format == "auto" and ending in NOT_TEXT:
+        raise InputError(f"{path} isn't text: {NOT_TEXT[ending]}")
+    is_auto = settings.format == "auto"
+    return TextTable(
+        name=str(path),
+        format=ENDINGS.get(ending, "text") if is_auto else settings.format,
+        path=path,
+        field=settings.field,
+        size_bytes=status.st_size if stat.S_ISREG(status.st_mode) else None,
+    )

@@ -1,20 +1,32 @@
 """Fill the blanks: the likeliest words where a text says [MASK]."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property, partial
+from itertools import chain
 from pathlib import Path
 from typing import Self, overload
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from bertkit.base.errors import InputError
+from bertkit.inference.engines.choice import EngineName, choose_engine
+from bertkit.inference.engines.engine import Engine
 from bertkit.inference.loading import LoadedModel
+from bertkit.inference.masked_texts import (
+    MASK,
+    MaskedTexts,
+    NamedText,
+    encode_masked,
+    name_texts,
+)
+from bertkit.inference.stream import cut_windows, encode_ahead, plan_batches
 from bertkit.models.bert.heads import BertForMaskedLM, BertForPreTraining
-from bertkit.tokenization.encoding import Encoding
+from bertkit.nn.packing import PackedBatch
 
-MASK = "[MASK]"
+BLANKS_AT_A_TIME = 128  # the scores of all words for each are the largest tensor there is
 
 
 @dataclass(frozen=True)
@@ -48,6 +60,19 @@ class FilledText:
 
 
 @dataclass(frozen=True)
+class BestWords:
+    """The likeliest entries of the vocabulary for some blanks, the likeliest first.
+
+    Attributes:
+        ids: their ids.
+        probabilities: among all entries.
+    """
+
+    ids: Int[Tensor, "blanks top_k"]
+    probabilities: Float[Tensor, "blanks top_k"]
+
+
+@dataclass(frozen=True)
 class FillMask:
     """Fills blanks.
 
@@ -55,17 +80,29 @@ class FillMask:
         >>> fill = FillMask.load("run/")  # doctest: +SKIP
         >>> fill("She opened the [MASK].").blanks[0][0].token  # doctest: +SKIP
         'door'
+
+    Attributes:
+        loaded: the model and its tokenizer.
+        engine_name: the program that runs the encoder, as in `choose_engine`.
     """
 
     loaded: LoadedModel[BertForMaskedLM | BertForPreTraining]
+    engine_name: EngineName = "torch"
 
     @classmethod
-    def load(cls, path: str | Path, device: str = "auto", *, revision: str | None = None) -> Self:
+    def load(
+        cls,
+        path: str | Path,
+        device: str = "auto",
+        *,
+        revision: str | None = None,
+        engine: EngineName = "torch",
+    ) -> Self:
         """Load any checkpoint with a masked-LM head.
 
-        Arguments and errors are those of `LoadedModel.load`.
+        Arguments and errors are those of `LoadedModel.load` and `choose_engine`.
         """
-        return cls(LoadedModel.load(BertForMaskedLM, path, device, revision=revision))
+        return cls(LoadedModel.load(BertForMaskedLM, path, device, revision=revision), engine)
 
     @overload
     def __call__(
@@ -103,53 +140,94 @@ class FillMask:
                 the vocabulary, or names and texts aren't as many.
         """
         texts = [text] if isinstance(text, str) else text
-        if names is None:
-            names = [f"text {number}" for number in range(1, len(texts) + 1)]
-        if len(names) != len(texts):
+        if names is not None and len(names) != len(texts):
             raise InputError(f"expected as many names as texts ({len(texts)}), got {len(names)}")
-        encodings = [self._encode(name, one) for name, one in zip(names, texts, strict=True)]
-        filled = self._fill(texts, encodings, top_k, self._target_ids(targets))
+        named: Iterable[str | NamedText] = texts if names is None else map(NamedText, names, texts)
+        filled = list(self.stream(named, top_k=top_k, targets=targets))
         return filled[0] if isinstance(text, str) else filled
 
-    def _fill(
+    def stream(
         self,
-        texts: Sequence[str],
-        encodings: Sequence[Encoding],
-        top_k: int,
-        target_ids: list[int] | None,
-    ) -> list[FilledText]:
+        texts: Iterable[str | NamedText],
+        *,
+        top_k: int = 5,
+        targets: Sequence[str] | None = None,
+    ) -> Iterator[FilledText]:
+        """Fill the blanks of any number of texts, in bounded memory.
+
+        Args:
+            texts: read some thousands ahead; each with at least one `[MASK]`.
+            top_k: candidates of each blank.
+            targets: as in calling.
+
+        Yields:
+            A result a text, in their order.
+
+        Raises:
+            InputError: as in calling; what is wrong with a text is found when its turn comes.
+        """
         if top_k < 1:
             raise InputError(f"top_k must be at least 1, and is {top_k}")
-        results: dict[int, FilledText] = {}
-        for indices, batch in self.loaded.batches(encodings):
-            positions = torch.nonzero(batch.input_ids == self.loaded.tokenizer.mask_id)[:, 0]
-            with torch.inference_mode():
-                scores = self.loaded.model.word_scores(batch, positions)
-            rows = list(scores.float().softmax(dim=-1).cpu())
-            for index in indices:
-                num_blanks = encodings[index].ids.count(self.loaded.tokenizer.mask_id)
-                blanks = [self._candidates(row, top_k, target_ids) for row in rows[:num_blanks]]
-                rows = rows[num_blanks:]
-                results[index] = FilledText(
-                    text=texts[index],
-                    blanks=blanks,
-                    filled=fill_in(texts[index], encodings[index], blanks),
-                )
-        return [results[index] for index in range(len(texts))]
+        target_ids = self._target_ids(targets)
+        windows = encode_ahead(cut_windows(name_texts(texts)), partial(encode_masked, self.loaded))
+        return chain.from_iterable(self._fill(window, top_k, target_ids) for window in windows)
 
-    def _encode(self, name: str, text: str) -> Encoding:
-        name = f"{name} ({text[:40]!r})"
-        encoding = self.loaded.encode(text, None, name=name, read_mask=True)
-        if self.loaded.tokenizer.mask_id not in encoding.ids:
-            raise InputError(f"{name} has no {MASK}; write {MASK} where a word is to be filled in")
-        return encoding
+    @cached_property
+    def _engine(self) -> Engine:
+        return choose_engine(self.engine_name, self.loaded.model)
 
-    def _target_ids(self, targets: Sequence[str] | None) -> list[int] | None:
-        if targets is not None and not targets:
+    def _fill(
+        self, window: MaskedTexts, top_k: int, target_ids: Int[Tensor, " targets"] | None
+    ) -> Iterator[FilledText]:
+        best: dict[int, BestWords] = {}
+        lengths = [len(ids) for ids in window.ids]
+        for chosen in plan_batches(lengths, self._engine.tokens_per_batch):
+            sequences = [window.ids[index] for index in chosen]
+            found = self._find_best(sequences, top_k, target_ids)
+            num_blanks = [ids.count(self.loaded.tokenizer.mask_id) for ids in sequences]
+            parts = (torch.split(part, num_blanks) for part in (found.ids, found.probabilities))
+            best.update(zip(chosen, map(BestWords, *parts), strict=True))
+        for index, text in enumerate(window.texts):
+            blanks = self._name_candidates(best.pop(index))
+            yield FilledText(text, blanks, fill_in(text, blanks))
+
+    @torch.inference_mode()
+    def _find_best(
+        self, sequences: list[list[int]], top_k: int, target_ids: Int[Tensor, " targets"] | None
+    ) -> BestWords:
+        """The likeliest words of all blanks of a batch, in their order."""
+        batch, model = PackedBatch.from_single(sequences), self.loaded.model
+        places = (batch.input_ids == self.loaded.tokenizer.mask_id).nonzero()[:, 0]
+        (tokens,) = self._engine(batch)
+        found = []
+        for masked in torch.split(tokens[places.to(tokens.device)], BLANKS_AT_A_TIME):
+            scores = model.masked_lm(masked, model.encoder.embeddings.word.weight)
+            # A model may have more entries than its vocabulary has words.
+            shares = scores.softmax(dim=-1)[:, : self.loaded.tokenizer.vocab_size]
+            if target_ids is not None:
+                shares = shares[:, target_ids]
+            found.append(shares.topk(min(top_k, shares.shape[1])))
+        ids = torch.cat([best.indices.cpu() for best in found])
+        shares = torch.cat([best.values.cpu() for best in found])
+        return BestWords(ids if target_ids is None else target_ids[ids], shares)
+
+    def _name_candidates(self, best: BestWords) -> list[list[Candidate]]:
+        vocabulary = self.loaded.tokenizer.vocabulary
+        rows = zip(best.ids.tolist(), best.probabilities.tolist(), strict=True)
+        return [
+            [Candidate(vocabulary[id_], id_, share) for id_, share in zip(*row, strict=True)]
+            for row in rows
+        ]
+
+    def _target_ids(self, targets: Sequence[str] | None) -> Int[Tensor, " targets"] | None:
+        """The entries of the vocabulary that alone are candidates; None where all are."""
+        if targets is None:
+            return None
+        if not targets:
             raise InputError(
                 "targets has no word; name at least one, or leave it out for all words"
             )
-        return None if targets is None else [self._target_id(word) for word in targets]
+        return torch.tensor([self._target_id(word) for word in targets])
 
     def _target_id(self, word: str) -> int:
         """The id of a word that must be one entry of the vocabulary."""
@@ -165,29 +243,9 @@ class FillMask:
             )
         return pieces[0]
 
-    def _candidates(
-        self, probabilities: Float[Tensor, " vocabulary"], top_k: int, target_ids: list[int] | None
-    ) -> list[Candidate]:
-        """The likeliest entries, or the targets, the likeliest first."""
-        vocabulary = self.loaded.tokenizer.vocabulary
-        probabilities = probabilities[: len(vocabulary)]
-        ids = torch.arange(len(vocabulary)) if target_ids is None else torch.tensor(target_ids)
-        best = probabilities[ids].topk(min(top_k, len(ids)))
-        return [
-            Candidate(vocabulary[token_id], token_id, probability)
-            for token_id, probability in zip(
-                ids[best.indices].tolist(), best.values.tolist(), strict=True
-            )
-        ]
 
-
-def fill_in(text: str, encoding: Encoding, blanks: Sequence[Sequence[Candidate]]) -> str:
+def fill_in(text: str, blanks: Sequence[Sequence[Candidate]]) -> str:
     """The text with the likeliest candidate in place of each [MASK]."""
-    spans = [
-        span for token, span in zip(encoding.tokens, encoding.offsets, strict=True) if token == MASK
-    ]
-    pieces, end = [], 0
-    for (start, stop), candidates in zip(spans, blanks, strict=True):
-        pieces += [text[end:start], candidates[0].token.removeprefix("##")]
-        end = stop
-    return "".join([*pieces, text[end:]])
+    first, *others = text.split(MASK)
+    words = [candidates[0].token.removeprefix("##") for candidates in blanks]
+    return "".join([first, *chain.from_iterable(zip(words, others, strict=True))])

@@ -1,6 +1,5 @@
-"""A model with its tokenizer, and text packed for it."""
+"""A model with its tokenizer."""
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, Self, TypeVar
@@ -11,13 +10,10 @@ from bertkit.checkpoints.formats import open_checkpoint
 from bertkit.checkpoints.hub import resolve_model
 from bertkit.checkpoints.run_folder import find_checkpoint
 from bertkit.models.bert.pretrained import PretrainedBert
-from bertkit.nn.packing import PackedBatch
-from bertkit.tokenization.encoding import Encoding
 from bertkit.tokenization.folder import CONFIG_FILE, ENGINE_FILE, VOCABULARY_FILE
 from bertkit.tokenization.tokenizer import Tokenizer
 from bertkit.training.device import choose_device
 
-TOKENS_PER_BATCH = 4096
 TOKENIZER_FILES = (VOCABULARY_FILE, ENGINE_FILE, CONFIG_FILE)
 
 
@@ -75,45 +71,16 @@ class LoadedModel(Generic[Model]):
             )
         return cls(model, tokenizer)
 
-    def encode(self, text: str, pair: str | None, *, name: str, read_mask: bool) -> Encoding:
-        """Encode one text or pair, all of it.
+    def check_text(self, name: str, num_tokens: int, *, is_empty: bool) -> None:
+        """Refuse a text, or a pair, that a single answer can't be had for.
 
         Raises:
-            InputError: a text is empty, or they are longer than the model takes, or it is a pair
-                and the model knows no second segment.
+            InputError: it has no word, or it has more tokens than the model takes.
         """
-        config = self.model.config
-        if pair is not None and config.type_vocab_size == 1:
-            raise InputError("this model takes single texts only: its type_vocab_size is 1")
-        encoding = self.tokenizer.encode(text, pair, read_mask=read_mask)
-        segments = encoding.token_type_ids
-        # Of the first text two tokens are special, [CLS] and [SEP], of the second one.
-        if segments.count(0) == 2 or (pair is not None and segments.count(1) == 1):
+        if is_empty:
             raise InputError(f"{name} has an empty text; each must have at least one word")
-        limit = config.max_position_embeddings
-        if len(segments) > limit:
+        limit = self.model.config.max_position_embeddings
+        if num_tokens > limit:
             raise InputError(
-                f"{name} has {len(segments):,} tokens, and the model takes {limit}; shorten it"
+                f"{name} has {num_tokens:,} tokens, and the model takes {limit}; shorten it"
             )
-        return encoding
-
-    def batches(self, encodings: Sequence[Encoding]) -> Iterator[tuple[list[int], PackedBatch]]:
-        """Pack encodings of similar length together; also which ones each batch holds."""
-        chosen: list[int] = []
-        size = 0
-        for index in sorted(range(len(encodings)), key=lambda index: len(encodings[index].ids)):
-            length = len(encodings[index].ids)
-            if chosen and size + length > TOKENS_PER_BATCH:
-                yield chosen, self._pack([encodings[number] for number in chosen])
-                chosen, size = [], 0
-            chosen.append(index)
-            size += length
-        if chosen:
-            yield chosen, self._pack([encodings[number] for number in chosen])
-
-    def _pack(self, encodings: Sequence[Encoding]) -> PackedBatch:
-        device = next(self.model.parameters()).device
-        return PackedBatch.from_sequences(
-            [encoding.ids for encoding in encodings],
-            [encoding.token_type_ids for encoding in encodings],
-        ).to(device)

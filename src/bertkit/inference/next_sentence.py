@@ -2,17 +2,23 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Self
 
 import torch
 
+from bertkit.base.errors import InputError
+from bertkit.inference.engines.torch_engine import TorchEngine
 from bertkit.inference.loading import LoadedModel
+from bertkit.inference.stream import plan_batches
 from bertkit.models.bert.heads import (
     IS_NEXT,
     BertForNextSentencePrediction,
     BertForPreTraining,
 )
+from bertkit.nn.packing import PackedBatch
+from bertkit.tokenization.encoding import Encoding
 
 
 @dataclass(frozen=True)
@@ -44,13 +50,43 @@ class NextSentence:
             InputError: a text is empty, or a pair is too long.
         """
         encodings = [
-            self.loaded.encode(first, second, name=f"pair {number}", read_mask=False)
+            self._encode(f"pair {number}", first, second)
             for number, (first, second) in enumerate(pairs, start=1)
         ]
         results: dict[int, float] = {}
-        for indices, batch in self.loaded.batches(encodings):
-            with torch.inference_mode():
-                scores = self.loaded.model.pair_scores(batch)
-            probabilities = scores.float().softmax(dim=-1)[:, IS_NEXT].tolist()
-            results.update(zip(indices, probabilities, strict=True))
+        lengths = [len(encoding) for encoding in encodings]
+        for chosen in plan_batches(lengths, self._engine.tokens_per_batch):
+            probabilities = self._judge([encodings[index] for index in chosen])
+            results.update(zip(chosen, probabilities, strict=True))
         return [results[index] for index in range(len(pairs))]
+
+    @cached_property
+    def _engine(self) -> TorchEngine:
+        return TorchEngine(self.loaded.model)
+
+    @torch.inference_mode()
+    def _judge(self, encodings: Sequence[Encoding]) -> list[float]:
+        batch = PackedBatch.from_sequences(
+            [encoding.ids for encoding in encodings],
+            [encoding.token_type_ids for encoding in encodings],
+        )
+        (tokens,) = self._engine(batch)
+        model = self.loaded.model
+        scores = model.next_sentence(model.pooler(tokens, batch))
+        probabilities: list[float] = scores.softmax(dim=-1)[:, IS_NEXT].tolist()
+        return probabilities
+
+    def _encode(self, name: str, first: str, second: str) -> Encoding:
+        """Both texts, all of them.
+
+        Raises:
+            InputError: one is empty, together they are too long, or the model takes no pairs.
+        """
+        if self.loaded.model.config.type_vocab_size == 1:
+            raise InputError("this model takes single texts only: its type_vocab_size is 1")
+        encoding = self.loaded.tokenizer.encode(first, second)
+        segments = encoding.token_type_ids
+        # Of the first text two tokens are special, [CLS] and [SEP], of the second one.
+        is_empty = segments.count(0) == 2 or segments.count(1) == 1
+        self.loaded.check_text(name, len(encoding), is_empty=is_empty)
+        return encoding

@@ -5,23 +5,24 @@ are sorted by length and packed to a token budget; while the model computes one 
 tokenises the next.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 WINDOW_TEXTS = 4096
 WINDOW_CHARS = 1 << 23  # a window of long texts is closed early
 
+Text = TypeVar("Text", bound=Sized)  # a text, or one with more beside it
 Encoded = TypeVar("Encoded")
 
 
-def cut_windows(texts: Iterable[str]) -> Iterator[list[str]]:
+def cut_windows(texts: Iterable[Text]) -> Iterator[list[Text]]:
     """Texts, some thousands at a time.
 
     Where a window ends depends on the texts since it began alone, so whoever begins at the first
     text of a window gets the same windows.
     """
-    window: list[str] = []
+    window: list[Text] = []
     num_chars = 0
     for text in texts:
         window.append(text)
@@ -34,7 +35,7 @@ def cut_windows(texts: Iterable[str]) -> Iterator[list[str]]:
 
 
 def encode_ahead(
-    windows: Iterable[list[str]], encode: Callable[[list[str]], Encoded]
+    windows: Iterable[list[Text]], encode: Callable[[list[Text]], Encoded]
 ) -> Iterator[Encoded]:
     """Encode each window in a thread, while the caller works on the one before."""
     with ThreadPoolExecutor(max_workers=1) as worker:

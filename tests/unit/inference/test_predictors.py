@@ -1,5 +1,7 @@
 """Batches change no result, and what can't be answered is refused."""
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -7,7 +9,7 @@ import torch
 from tests.unit.inference.small import save_small
 
 from bertkit.base.errors import InputError
-from bertkit.inference import loading
+from bertkit.inference.engines import torch_engine
 from bertkit.inference.fill_mask import FillMask
 from bertkit.inference.loading import LoadedModel
 from bertkit.inference.next_sentence import NextSentence
@@ -27,24 +29,30 @@ def loaded(tmp_path_factory: pytest.TempPathFactory) -> LoadedModel:
 def count_batches(loaded: LoadedModel, monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
     """The lengths of each batch that the model sees from now on."""
     seen: list[tuple[int, ...]] = []
-    real = loaded.model.encoder.forward
+    real = loaded.model.encoder.hidden_states
 
-    def forward(batch):
+    def hidden_states(batch):
         seen.append(batch.lengths)
         return real(batch)
 
-    monkeypatch.setattr(loaded.model.encoder, "forward", forward)
+    monkeypatch.setattr(loaded.model.encoder, "hidden_states", hidden_states)
     return seen
 
 
-def test_blanks_are_the_same_in_many_batches(loaded, monkeypatch):
-    fill, seen = FillMask(loaded), count_batches(loaded, monkeypatch)
-    whole = fill(TEXTS)
+@pytest.fixture
+def small_batches(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """From when this is called, a batch has 16 tokens."""
+    return partial(monkeypatch.setitem, torch_engine.TOKENS_PER_BATCH, "cpu", 16)
+
+
+def test_blanks_are_the_same_in_many_batches(loaded, monkeypatch, small_batches):
+    seen = count_batches(loaded, monkeypatch)
+    whole = FillMask(loaded)(TEXTS)
     assert len(seen) == 1
     assert [each.text for each in whole] == TEXTS
-    monkeypatch.setattr(loading, "TOKENS_PER_BATCH", 16)
-    split = fill(TEXTS)
-    assert seen[1:] == [(4, 6), (8, 8)]
+    small_batches()
+    split = FillMask(loaded)(TEXTS)
+    assert seen[1:] == [(8, 8), (6, 4)]
     for one, other in zip(whole, split, strict=True):
         assert (one.text, one.filled) == (other.text, other.filled)
         for first, second in zip(one.blanks, other.blanks, strict=True):
@@ -54,13 +62,13 @@ def test_blanks_are_the_same_in_many_batches(loaded, monkeypatch):
             )
 
 
-def test_pairs_are_the_same_in_many_batches(loaded, monkeypatch):
-    judge, seen = NextSentence(loaded), count_batches(loaded, monkeypatch)
-    whole = judge.score_pairs(PAIRS)
+def test_pairs_are_the_same_in_many_batches(loaded, monkeypatch, small_batches):
+    seen = count_batches(loaded, monkeypatch)
+    whole = NextSentence(loaded).score_pairs(PAIRS)
     assert len(seen) == 1
-    monkeypatch.setattr(loading, "TOKENS_PER_BATCH", 16)
-    assert judge.score_pairs(PAIRS) == pytest.approx(whole, abs=1e-6)
-    assert seen[1:] == [(5, 11), (12,)]
+    small_batches()
+    assert NextSentence(loaded).score_pairs(PAIRS) == pytest.approx(whole, abs=1e-6)
+    assert seen[1:] == [(12,), (11, 5)]
 
 
 def test_a_pair_is_judged_as_the_padded_door_judges_it(loaded):

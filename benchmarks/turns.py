@@ -1,0 +1,45 @@
+"""Measuring several sides in one process, in turns, and what is told of it."""
+
+import statistics
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+
+def take_turns(sides: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, list[float]]:
+    """The seconds of each side in each round; a round begins with another side each time.
+
+    What machine and neighbours do to a round they do to all sides, so ratios are taken round by
+    round. A first round isn't counted.
+    """
+    names = list(sides)
+    seconds: dict[str, list[float]] = {name: [] for name in names}
+    for number in range(rounds + 1):
+        first = number % len(names)
+        for name in names[first:] + names[:first]:
+            started = time.perf_counter()
+            sides[name]()
+            seconds[name].append(time.perf_counter() - started)
+    return {name: values[1:] for name, values in seconds.items()}
+
+
+def fastest(candidates: Mapping[int, Callable[[], object]], trials: int = 2) -> int:
+    """The batch size or token budget that is fastest in the best of a few trials."""
+    best = {size: float("inf") for size in candidates}
+    for _ in range(trials):
+        for size, run in candidates.items():
+            started = time.perf_counter()
+            run()
+            best[size] = min(best[size], time.perf_counter() - started)
+    return min(best, key=best.__getitem__)
+
+
+def summarise(ours: Sequence[float], theirs: Sequence[float]) -> dict[str, float]:
+    """How many times as fast as theirs ours is: the median of the rounds, least and greatest."""
+    ratios = [other / one for one, other in zip(ours, theirs, strict=True)]
+    return {"ratio": statistics.median(ratios), "low": min(ratios), "high": max(ratios)}
+
+
+def show_ratio(summary: Mapping[str, Any]) -> str:
+    """A ratio as a cell of a table."""
+    return f"{summary['ratio']:.2f} × ({summary['low']:.2f}–{summary['high']:.2f})"

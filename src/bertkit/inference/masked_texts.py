@@ -1,0 +1,72 @@
+"""Texts with blanks, as the model reads them."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+from bertkit.base.errors import InputError
+from bertkit.inference.loading import LoadedModel, Model
+from bertkit.tokenization.tokenizer import check_texts
+
+MASK = "[MASK]"
+
+
+@dataclass(frozen=True)
+class NamedText:
+    """A text with what errors call it, such as line 3 of a file."""
+
+    name: str
+    text: str
+
+    def __len__(self) -> int:
+        return len(self.text)
+
+
+@dataclass(frozen=True)
+class MaskedTexts:
+    """Texts with blanks.
+
+    Attributes:
+        texts: as they were given.
+        ids: of each text, with [CLS] and [SEP].
+    """
+
+    texts: list[str]
+    ids: list[list[int]]
+
+
+def name_texts(texts: Iterable[str | NamedText]) -> Iterator[NamedText]:
+    """Give each text that has no name one by its number.
+
+    Raises:
+        InputError: one text is given in place of several, or something else than a text.
+    """
+    if isinstance(texts, str):
+        check_texts(texts)
+    for number, text in enumerate(texts, start=1):
+        named = text if isinstance(text, NamedText) else NamedText(f"text {number}", text)
+        check_texts([named.text])
+        yield named
+
+
+def encode_masked(loaded: LoadedModel[Model], window: Sequence[NamedText]) -> MaskedTexts:
+    """Encode texts, all of each; what stands between two blanks is tokenised by itself.
+
+    Raises:
+        InputError: a text is empty, has no blank, or is longer than the model takes.
+    """
+    tokenizer = loaded.tokenizer
+    parts = [named.text.split(MASK) for named in window]
+    pieces = iter(tokenizer.piece_ids(chain.from_iterable(parts)))
+    sequences = []
+    for named, own_parts in zip(window, parts, strict=True):
+        ids = [tokenizer.cls_id]
+        for _ in own_parts:
+            ids += [*next(pieces), tokenizer.mask_id]
+        ids[-1] = tokenizer.sep_id  # behind the last part there is no blank
+        name = f"{named.name} ({named.text[:40]!r})"
+        loaded.check_text(name, len(ids), is_empty=len(ids) == 2)
+        if len(own_parts) == 1:
+            raise InputError(f"{name} has no {MASK}; write {MASK} where a word is to be filled in")
+        sequences.append(ids)
+    return MaskedTexts([named.text for named in window], sequences)

@@ -1,10 +1,18 @@
 """`bertkit fill-mask`: the likeliest words for each [MASK]."""
 
 import json as json_module
+import sys
+from collections.abc import Sequence
 from dataclasses import asdict
+from itertools import starmap
 from pathlib import Path
+from typing import TYPE_CHECKING, Literal
 
+from bertkit.base.progress import show_progress
 from bertkit.cli.texts import Words, gather_texts, printable
+
+if TYPE_CHECKING:
+    from bertkit.inference.fill_mask import FilledText
 
 
 def fill_mask(
@@ -16,6 +24,7 @@ def fill_mask(
     targets: list[str] | None = None,
     device: str = "auto",
     revision: str | None = None,
+    engine: Literal["auto", "torch", "onnx"] = "torch",
     json: bool = False,
 ) -> None:
     """Fill the blanks of a text: the likeliest words for each [MASK].
@@ -33,25 +42,43 @@ def fill_mask(
     Args:
         model: A run of `bertkit pretrain`, a model folder, or the id of a model of the Hub.
         texts: Texts with at least one [MASK] each; - reads standard input, a text a line.
-        file: File with a text a line.
+        file: File with a text a line, of any length.
         top_k: Candidates of each blank.
         targets: Only these words are candidates; give the flag once for each.
         device: auto, cpu, cuda or cuda:N.
         revision: Branch, tag or commit of a model of the Hub.
+        engine: The program that computes; auto takes the fastest that is installed.
         json: Print one JSON object a text.
     """
-    names, lines = zip(*gather_texts(texts, file), strict=True)
+    named = gather_texts(texts, file)
     from bertkit.inference.fill_mask import FillMask
+    from bertkit.inference.masked_texts import NamedText
 
-    fill = FillMask.load(model, device, revision=revision)
-    results = fill(lines, top_k=top_k, targets=targets, names=names)
-    for result in results:
-        if json:
-            print(json_module.dumps(asdict(result), ensure_ascii=False))
-            continue
-        print(result.text)
-        for number, candidates in enumerate(result.blanks, start=1):
-            if len(result.blanks) > 1:
-                print(f"  blank {number}")
-            for candidate in candidates:
-                print(f"  {100 * candidate.probability:5.1f} % {printable(candidate.token)}")
+    fill = FillMask.load(model, device, revision=revision, engine=engine)
+    filled = fill.stream(starmap(NamedText, named), top_k=top_k, targets=targets)
+    if sys.stdout.isatty():  # what is printed shows how far it is
+        for result in filled:
+            sys.stdout.write(describe(result, json=json))
+        return
+    write = sys.stdout.write  # of the file or pipe; a progress bar takes sys.stdout for itself
+    with show_progress("Filling", find_size(texts, file), is_bytes=True) as progress:
+        for result in filled:
+            write(describe(result, json=json))
+            progress.advance(len(result.text.encode(errors="replace")) + 1)
+
+
+def find_size(texts: Sequence[str], file: Path | None) -> int | None:
+    """Bytes of all texts; None where nobody knows."""
+    return None if file is None or texts or not file.is_file() else file.stat().st_size
+
+
+def describe(result: "FilledText", *, json: bool) -> str:
+    """A result as lines, for people or as JSON."""
+    if json:
+        return json_module.dumps(asdict(result), ensure_ascii=False) + "\n"
+    lines = [result.text]
+    for number, candidates in enumerate(result.blanks, start=1):
+        if len(result.blanks) > 1:
+            lines.append(f"  blank {number}")
+        lines += [f"  {100 * one.probability:5.1f} % {printable(one.token)}" for one in candidates]
+    return "".join(f"{line}\n" for line in lines)

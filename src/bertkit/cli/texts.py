@@ -2,7 +2,8 @@
 
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import chain, count
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO
 
@@ -10,7 +11,7 @@ from cyclopts import Parameter
 
 from bertkit.base.errors import InputError, SettingsError, storage_errors
 
-LIMIT_BYTES = 64 << 20
+LIMIT_BYTES = 4 << 20  # of a line
 OPTION = re.compile(r"--[a-z][a-z0-9_-]*(=.*)?", re.DOTALL | re.IGNORECASE)
 
 
@@ -29,51 +30,54 @@ def refuse_options(_: Any, word: str) -> None:
 Words = Annotated[str, Parameter(allow_leading_hyphen=True, validator=refuse_options)]
 
 
-def gather_texts(texts: Sequence[str], file: Path | None) -> list[tuple[str, str]]:
+def gather_texts(texts: Sequence[str], file: Path | None) -> Iterator[tuple[str, str]]:
     """All texts that were given, each after its name for messages; empty lines are left out.
 
+    Lines are read when their turn comes, and so are the errors of a file found.
+
     Raises:
-        InputError: there is none, or a file or standard input is too large or isn't UTF-8.
+        InputError: there is no text, a line is too long, or one isn't UTF-8.
         MissingFileError: there is no such file.
         StorageError: the file can't be read.
     """
-    gathered: list[tuple[str, str]] = []
-    for number, text in enumerate(texts, start=1):
-        gathered += _read_standard_input() if text == "-" else [(f"text {number}", text)]
-    if file is not None:
-        gathered += _read_file(file)
-    if not texts and file is None and not sys.stdin.isatty():
-        gathered += _read_standard_input()
-    if not gathered:
+    gathered = _gather(texts, file)
+    first = next(gathered, None)
+    if first is None:
         raise InputError("there is no text: give it as an argument, with --file, or as -")
-    return gathered
+    return chain([first], gathered)
 
 
-def _read_standard_input() -> list[tuple[str, str]]:
-    return _read_lines(sys.stdin.buffer, "standard input")
+def _gather(texts: Sequence[str], file: Path | None) -> Iterator[tuple[str, str]]:
+    for number, text in enumerate(texts, start=1):
+        if text == "-":
+            yield from _read_lines(sys.stdin.buffer, "standard input")
+        else:
+            yield f"text {number}", text
+    if file is not None:
+        with storage_errors(file, "read"), file.open("rb") as stream:
+            yield from _read_lines(stream, str(file))
+    if not texts and file is None and not sys.stdin.isatty():
+        yield from _read_lines(sys.stdin.buffer, "standard input")
 
 
-def _read_file(path: Path) -> list[tuple[str, str]]:
-    with storage_errors(path, "read"), path.open("rb") as stream:
-        return _read_lines(stream, str(path))
-
-
-def _read_lines(stream: BinaryIO, name: str) -> list[tuple[str, str]]:
-    data = stream.read(LIMIT_BYTES + 1)
-    if len(data) > LIMIT_BYTES:
-        raise InputError(
-            f"{name} has more than {LIMIT_BYTES >> 20} MiB of texts, and all are held in memory;"
-            " give it in parts"
-        )
-    try:
-        lines = data.decode("utf-8").split("\n")
-    except UnicodeDecodeError as error:
-        raise InputError(f"{name} isn't UTF-8 at byte {error.start:,}") from None
-    return [
-        (f"line {number} of {name}", line.rstrip("\r"))
-        for number, line in enumerate(lines, start=1)
-        if line.strip()
-    ]
+def _read_lines(stream: BinaryIO, name: str) -> Iterator[tuple[str, str]]:
+    start = 0
+    for number in count(1):
+        data = stream.readline(LIMIT_BYTES + 1)
+        if not data:
+            return
+        if len(data) > LIMIT_BYTES:
+            raise InputError(
+                f"line {number} of {name} has more than {LIMIT_BYTES >> 20} MiB; a text is a line,"
+                " and no model takes as much"
+            )
+        try:
+            line = data.decode("utf-8").removesuffix("\n").rstrip("\r")
+        except UnicodeDecodeError as error:
+            raise InputError(f"{name} isn't UTF-8 at byte {start + error.start:,}") from None
+        start += len(data)
+        if line.strip():
+            yield f"line {number} of {name}", line
 
 
 def printable(text: str) -> str:

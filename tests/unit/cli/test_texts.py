@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 from tests.unit.inference.small import save_small
 
+from bertkit.base.errors import InputError
 from bertkit.cli import texts as module
 from bertkit.cli.main import main
+from bertkit.inference import stream
 
 
 @pytest.fixture(scope="module")
@@ -88,6 +90,37 @@ def test_texts_that_cannot_be_read_are_refused(model, fails, tmp_path, monkeypat
     assert "there is no text" in fails("fill-mask", model, "--file", str(path))
     assert "can't be read" in fails("fill-mask", model, "--file", str(tmp_path))
     monkeypatch.setattr(module, "LIMIT_BYTES", 1 << 20)
-    path.write_text("a [MASK]\n" * (1 << 17))
-    message = "has more than 1 MiB of texts, and all are held in memory; give it in parts"
-    assert f"{path} {message}" in fails("fill-mask", model, "--file", str(path))
+    path.write_bytes(b"a [MASK]\n" + b"a" * (1 << 20) + b"\n")
+    message = "has more than 1 MiB; a text is a line, and no model takes as much"
+    assert f"line 2 of {path} {message}" in fails("fill-mask", model, "--file", str(path))
+    path.write_bytes(b"a [MASK]\r\na" + b"\xff" + b"a\n")
+    assert "isn't UTF-8 at byte 11" in fails("fill-mask", model, "--file", str(path))
+
+
+def test_lines_are_read_when_their_turn_comes(tmp_path):
+    path = tmp_path / "texts.txt"
+    path.write_bytes(b"a\r\n\n\xc3\xa9\n\xff\n")
+    gathered = module.gather_texts(["one"], path)
+    found = [next(gathered) for _ in range(3)]
+    assert found == [("text 1", "one"), (f"line 1 of {path}", "a"), (f"line 3 of {path}", "é")]
+    with pytest.raises(InputError, match="isn't UTF-8 at byte 7"):
+        next(gathered)
+
+
+def test_blanks_are_printed_as_they_are_filled(model, capsys, monkeypatch, tmp_path):
+    monkeypatch.setattr(stream, "WINDOW_TEXTS", 2)
+    path = tmp_path / "texts.txt"
+    path.write_text("a [MASK]\nthe [MASK]\n" * 2 + "no blank\n")
+    assert main(["fill-mask", model, "--file", str(path), "--top-k", "1"]) == 2
+    captured = capsys.readouterr()
+    assert captured.out.splitlines()[::2] == ["a [MASK]", "the [MASK]"] * 2
+    assert f"line 5 of {path} ('no blank') has no" in captured.err
+
+
+def test_a_terminal_shows_results_and_no_bar(model, capsys, monkeypatch):
+    words = ["fill-mask", model, "a [MASK]", "[MASK] [MASK]"]
+    assert main(words) == 0
+    piped = capsys.readouterr().out
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    assert main(words) == 0
+    assert capsys.readouterr() == (piped, "")

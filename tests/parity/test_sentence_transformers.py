@@ -19,6 +19,8 @@ from bertkit.checkpoints.sentence_transformers import (
     read_sentence_model,
     write_sentence_model,
 )
+from bertkit.inference.embedder import Embedder
+from bertkit.inference.embedder_settings import EmbedderSettings
 from bertkit.tokenization.settings import UNCASED
 from bertkit.tokenization.tokenizer import Tokenizer
 
@@ -100,9 +102,13 @@ def rewrite(source: Path, folder: Path) -> SentenceModel:
 
 
 def assert_same_embeddings(first: Path, second: Path, **options: object) -> None:
+    """Theirs of the first folder, theirs of the second, and ours."""
     expected = embed(first, **options)
     assert np.ptp(expected, axis=0).max() > 1e-3  # the texts differ, so that equal means something
     np.testing.assert_allclose(embed(second, **options), expected, rtol=0, atol=1e-6)
+    ours = Embedder.load(second, EmbedderSettings(engine="torch", **options))
+    largest = max(1.0, float(np.abs(expected).max()))
+    np.testing.assert_allclose(ours.encode(TEXTS), expected, rtol=0, atol=1e-5 * largest)
 
 
 @pytest.mark.parametrize(
@@ -181,6 +187,19 @@ def test_a_shorter_length_cuts_texts_where_they_were_cut(encoder, tmp_path):
     theirs.max_seq_length = 6
     expected = theirs.encode(TEXTS, show_progress_bar=False)
     np.testing.assert_allclose(embed(tmp_path / "ours"), expected, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("is_scaled", [False, True])
+def test_choices_are_those_of_encode(encoder, tmp_path, is_scaled):
+    source = build(encoder, tmp_path / "theirs", modules.Pooling(8))
+    options = {"prompt": "the cat ", "truncate_dim": 3, "normalize_embeddings": is_scaled}
+    ours = Embedder.load(
+        source,
+        EmbedderSettings(
+            engine="torch", prompt="the cat ", dimensions=3, normalize=is_scaled or None
+        ),
+    )
+    np.testing.assert_allclose(ours.encode(TEXTS), embed(source, **options), rtol=0, atol=1e-5)
 
 
 def test_all_minilm_goes_through_us_unchanged(tmp_path):

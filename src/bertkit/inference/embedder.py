@@ -207,12 +207,17 @@ class Embedder:
 def average_parts(
     vectors: Float[Tensor, "sequences features"], sequences: Sequences
 ) -> Float[Tensor, "texts features"]:
-    """One vector of each text: the mean over its parts, weighted by their own tokens."""
+    """One vector of each text: the mean over its parts, weighted by their own tokens.
+
+    A text of one part keeps its vector to the last bit.
+    """
     owners = torch.tensor(sequences.owners, device=vectors.device)
     weights = vectors.new_tensor([max(len(ids) - NUM_SPECIAL, 1) for ids in sequences.ids])
     num_parts = torch.bincount(owners, minlength=sequences.num_texts)
     sums = torch.segment_reduce(vectors * weights[:, None], "sum", lengths=num_parts)
-    return sums / torch.segment_reduce(weights, "sum", lengths=num_parts)[:, None]
+    means = sums / torch.segment_reduce(weights, "sum", lengths=num_parts)[:, None]
+    first_parts = vectors[num_parts.cumsum(0) - num_parts]
+    return torch.where(num_parts[:, None] == 1, first_parts, means)
 
 
 def build_text_encoder(

@@ -1,0 +1,66 @@
+"""The door in front of the engines."""
+
+import pytest
+import torch
+from tests.unit.inference.small import build_model
+
+from bertkit.base.errors import SettingsError
+from bertkit.inference.engines import choice
+from bertkit.inference.engines.choice import ENGINES, choose_engine
+from bertkit.inference.engines.engine import resolve_layers
+from bertkit.nn.packing import PackedBatch
+
+BATCH = PackedBatch.from_single([[2, 5, 6, 3], [2, 3], [2, 7, 8, 9, 5, 3]])
+
+
+@pytest.mark.parametrize(
+    ("layers", "expected"),
+    [((-1,), (2,)), ((0,), (0,)), ((1, -1, -2), (1, 2, 1)), ((2, 0), (2, 0))],
+)
+def test_layers_are_counted_from_either_end(layers, expected):
+    assert resolve_layers(layers, 2) == expected
+
+
+@pytest.mark.parametrize("layers", [(3,), (-3,), (0, 7), ()])
+def test_a_layer_that_is_not_there_is_refused(layers):
+    with pytest.raises(SettingsError, match="layer"):
+        resolve_layers(layers, 2)
+
+
+@pytest.mark.parametrize("name", ENGINES)
+@pytest.mark.parametrize("layers", [(-1,), (0, 1, 2), (2, 0), (1, -2)])
+def test_an_engine_gives_the_layers_that_are_asked_for(name, layers):
+    model = build_model().eval()
+    with torch.no_grad():
+        states = list(model.encoder.hidden_states(BATCH))
+        torch.testing.assert_close(states[-1], model.encoder(BATCH))
+    engine = choose_engine(name, model, layers)
+    assert (engine.name, engine.layers) == (name, resolve_layers(layers, 2))
+    found = engine(BATCH)
+    assert len(found) == len(layers)
+    for layer, state in zip(engine.layers, found, strict=True):
+        torch.testing.assert_close(state, states[layer], rtol=1e-4, atol=1e-5)
+        assert not state.requires_grad
+
+
+@pytest.mark.parametrize(("is_there", "expected"), [(True, "onnx"), (False, "torch")])
+def test_auto_takes_the_fastest_that_is_installed(monkeypatch, is_there, expected):
+    monkeypatch.setattr(choice, "has_onnx", lambda: is_there)
+    assert choose_engine("auto", build_model()).name == expected
+
+
+def test_half_precision_is_for_torch():
+    model = build_model()
+    assert choose_engine("auto", model, precision="bf16").name == "torch"
+    assert model.encoder.embeddings.word.weight.dtype == torch.bfloat16
+    with pytest.raises(SettingsError, match="onnx runs on a CPU in fp32"):
+        choose_engine("onnx", build_model(), precision="bf16")
+
+
+def test_half_precision_is_near():
+    model = build_model().eval()
+    with torch.no_grad():
+        expected = model.encoder(BATCH)
+    found = choose_engine("torch", model, precision="bf16")(BATCH)[0]
+    assert found.dtype == torch.float32
+    assert 0 < (found - expected).abs().max() < 0.2

@@ -1,0 +1,67 @@
+"""Windows, batches and the thread that encodes ahead."""
+
+import threading
+
+import pytest
+
+from bertkit.inference import stream
+from bertkit.inference.stream import cut_windows, encode_ahead, plan_batches
+
+
+def test_a_window_ends_at_its_number_of_texts(monkeypatch):
+    monkeypatch.setattr(stream, "WINDOW_TEXTS", 3)
+    assert list(cut_windows("abcdefg")) == [["a", "b", "c"], ["d", "e", "f"], ["g"]]
+    assert list(cut_windows([])) == []
+
+
+def test_a_window_of_long_texts_ends_early(monkeypatch):
+    monkeypatch.setattr(stream, "WINDOW_CHARS", 4)
+    assert list(cut_windows(["ab", "cd", "efghi", "j"])) == [["ab", "cd"], ["efghi"], ["j"]]
+
+
+def test_windows_from_a_windows_beginning_are_the_same(monkeypatch):
+    monkeypatch.setattr(stream, "WINDOW_TEXTS", 3)
+    monkeypatch.setattr(stream, "WINDOW_CHARS", 5)
+    texts = ["a", "bb", "ccc", "d", "e", "f", "g"]
+    windows = list(cut_windows(texts))
+    done = len(windows[0])
+    assert list(cut_windows(texts[done:])) == windows[1:]
+
+
+def test_only_the_next_window_is_read_ahead():
+    read = []
+
+    def watched():
+        for number in range(5):
+            read.append(number)
+            yield [str(number)]
+
+    results = encode_ahead(watched(), lambda window: window[0])
+    assert next(results) == "0"
+    assert read == [0, 1]
+    assert list(results) == ["1", "2", "3", "4"]
+
+
+def test_encoding_happens_in_another_thread_and_its_error_arrives():
+    threads = set()
+
+    def encode(window):
+        threads.add(threading.current_thread())
+        if window == ["bad"]:
+            raise ValueError("no such word")
+        return window
+
+    with pytest.raises(ValueError, match="no such word"):
+        list(encode_ahead(iter([["good"], ["bad"]]), encode))
+    assert threading.current_thread() not in threads
+
+
+def test_batches_hold_each_sequence_once_and_keep_to_the_budget():
+    lengths = [3, 9, 1, 4, 12, 2, 2]
+    batches = list(plan_batches(lengths, 8))
+    assert sorted(index for batch in batches for index in batch) == list(range(len(lengths)))
+    assert batches[0] == [4]  # longer than the budget, and alone
+    assert all(len(batch) == 1 or sum(lengths[i] for i in batch) <= 8 for batch in batches)
+    ordered = [lengths[index] for batch in batches for index in batch]
+    assert ordered == sorted(lengths, reverse=True)
+    assert list(plan_batches([], 8)) == []

@@ -152,7 +152,8 @@ class Embedder:
         """
         check_texts([texts] if isinstance(texts, str) else texts)
         if isinstance(texts, str):
-            return self._embed(self.text_encoder([texts]))[0]
+            vector: Vectors = self._embed(self.text_encoder([texts]))[0]
+            return vector
         vectors = np.empty((len(texts), self.dimension), dtype=np.float32)
         done = 0
         with show_progress("Embedding", len(texts)) if progress else nullcontext() as bar:

@@ -88,7 +88,7 @@ def compare(folder: str, texts: list[str], rounds: int) -> dict[str, Any]:
     by_length = [texts[index] for index in sorted(range(len(texts)), key=lengths.__getitem__)]
     difference = check_agreement(ours(by_length), theirs(by_length, 32))
     candidates = {size: partial(theirs, by_length, size) for size in BATCH_SIZES}
-    batch_size = fastest(candidates, trials=1)
+    batch_size = fastest(candidates)
     seconds = take_turns(
         {
             "bertkit": partial(ours, texts),

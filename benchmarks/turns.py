@@ -6,24 +6,26 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 
-def take_turns(sides: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, list[float]]:
+def take_turns(
+    sides: Mapping[str, Callable[[], object]], rounds: int, *, num_uncounted: int = 1
+) -> dict[str, list[float]]:
     """The seconds of each side in each round; a round begins with another side each time.
 
     What machine and neighbours do to a round they do to all sides, so ratios are taken round by
-    round. A first round isn't counted.
+    round. The first `num_uncounted` rounds are left out.
     """
     names = list(sides)
     seconds: dict[str, list[float]] = {name: [] for name in names}
-    for number in range(rounds + 1):
+    for number in range(rounds + num_uncounted):
         first = number % len(names)
         for name in names[first:] + names[:first]:
             started = time.perf_counter()
             sides[name]()
             seconds[name].append(time.perf_counter() - started)
-    return {name: values[1:] for name, values in seconds.items()}
+    return {name: values[num_uncounted:] for name, values in seconds.items()}
 
 
-def fastest(candidates: Mapping[int, Callable[[], object]], trials: int = 2) -> int:
+def fastest(candidates: Mapping[int, Callable[[], object]], trials: int = 1) -> int:
     """The batch size or token budget that is fastest in the best of a few trials."""
     best = {size: float("inf") for size in candidates}
     for _ in range(trials):

@@ -1,0 +1,217 @@
+"""Embedding real texts beside what people use and what is fastest.
+
+    python benchmarks/bench_embed.py --data data/ --rounds 5
+
+all-MiniLM-L6-v2 on a CPU, two threads for each side, all in one process, in turns: a round is the
+whole set once by each side, begun by another side each time. The sets (`text_sets.py`) are 2,000
+short sentences, 400 paragraphs, and a shuffled mix of both. Every side gets texts and gives
+normalised vectors: tokenising, sorting, padding and pooling are counted. The peers and what is put
+around them stand in `embedding_peers.py`. sentence-transformers runs at its default batch size and
+at the best of five, the others at the best of four token budgets, found for each set on every fifth
+text before. First all vectors are compared with those of sentence-transformers.
+
+Of the process as a whole is set: OMP_WAIT_POLICY=PASSIVE, unless it is set already, so that a
+side's idle threads take nothing from the next one, and torch's two threads. No side changes the
+allocator. Speed is in real tokens per second, [CLS] and [SEP] included and padding not.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import tempfile
+from collections.abc import Callable, Sequence
+from functools import partial
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # read when torch is loaded
+
+import numpy as np
+import torch
+import transformers
+
+from bench_step import describe_machine
+from bertkit.inference.embedder import Embedder
+from bertkit.inference.embedder_settings import EmbedderSettings
+from bertkit.models.bert.config import BertConfig
+from bertkit.tokenization.tokenizer import Tokenizer
+from embedding_peers import (
+    BATCH_SIZES,
+    TOKEN_BUDGETS,
+    Floats,
+    PaddedPeer,
+    build_ctranslate2,
+    build_onnx_runtime,
+    build_openvino,
+    build_sentence_transformers,
+    encode,
+    export_onnx,
+    plan_like_sentence_transformers,
+    plan_padded,
+    share_of_padding,
+)
+from minilm import find_minilm
+from text_sets import read_set
+from turns import fastest, show_ratio, summarise, take_turns
+
+NUM_THREADS = 2
+DEFAULT_BATCH_SIZE = 32  # of sentence-transformers
+SETS = ("short", "paragraphs", "mix")
+OURS = {"bertkit": "torch", "bertkit[onnx]": "onnx"}
+THEIRS, THEIRS_AT_BEST = "sentence-transformers", "sentence-transformers, best batch"
+PADDED = ("onnxruntime", "openvino", "ctranslate2", "ctranslate2 int8")
+SIDES = (*OURS, THEIRS, THEIRS_AT_BEST, *PADDED)
+PACKAGES = ("ctranslate2", "onnxruntime", "openvino", "sentence-transformers", "tokenizers")
+EVERY_NTH = 5
+MAX_DIFFERENCE = 1e-4
+
+Embed = Callable[[Sequence[str]], Floats]
+EmbedInBatches = Callable[[Sequence[str], int], Floats]  # with a batch size or a token budget
+
+
+def main() -> None:
+    """Print tables, and write the figures as JSON after each set."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("--data", type=Path, required=True, help="as in text_sets.py")
+    parser.add_argument("--sets", nargs="+", default=SETS, choices=SETS)
+    parser.add_argument("--sides", nargs="+", default=SIDES, choices=SIDES)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument(
+        "--every", type=int, default=1, help="take only every so manieth text, for a try"
+    )
+    parser.add_argument("--output", type=Path, default=Path("benchmarks/results/embed.json"))
+    arguments = parser.parse_args()
+    torch.set_num_threads(NUM_THREADS)
+    transformers.logging.set_verbosity_error()
+    transformers.logging.disable_progress_bar()
+    folder = find_minilm()
+    sides = list(dict.fromkeys([*arguments.sides, THEIRS]))
+    results = []
+    with tempfile.TemporaryDirectory() as scratch:
+        fixed, sized = build_sides(folder, Path(scratch), sides)
+        for name in arguments.sets:
+            texts = read_set(arguments.data, name)[:: arguments.every]
+            result = measure(texts, fixed, sized, arguments.rounds, Tokenizer.load(folder))
+            results.append({"set": name, **result})
+            print(describe(results[-1]), flush=True)
+            write(arguments.output, results)
+
+
+def build_sides(
+    folder: Path, scratch: Path, names: Sequence[str]
+) -> tuple[dict[str, Embed], dict[str, EmbedInBatches]]:
+    """The sides that need nothing but texts, and those for which a size is to be chosen."""
+    fixed: dict[str, Embed] = {}
+    for name, engine in OURS.items():
+        if name in names:
+            settings = EmbedderSettings(engine=engine)
+            fixed[name] = Embedder.load(folder, settings, device="cpu").encode
+    theirs = build_sentence_transformers(folder)
+    fixed[THEIRS] = lambda texts: theirs(texts, DEFAULT_BATCH_SIZE)
+    sized: dict[str, EmbedInBatches] = {THEIRS_AT_BEST: theirs}
+    exported = scratch / "exported.onnx"
+    export_onnx(folder, exported)
+    config = BertConfig.from_dict(json.loads((folder / "config.json").read_text("utf-8")), folder)
+    builders = {
+        "onnxruntime": partial(build_onnx_runtime, exported, config, NUM_THREADS),
+        "openvino": partial(build_openvino, exported, NUM_THREADS),
+        "ctranslate2": partial(build_ctranslate2, folder, scratch / "f", "float32", NUM_THREADS),
+        "ctranslate2 int8": partial(build_ctranslate2, folder, scratch / "i", "int8", NUM_THREADS),
+    }
+    for name, build in builders.items():
+        if name in names:
+            sized[name] = PaddedPeer(Tokenizer.load(folder), build())
+    return fixed, {name: side for name, side in sized.items() if name in names}
+
+
+def measure(
+    texts: Sequence[str],
+    fixed: dict[str, Embed],
+    sized: dict[str, EmbedInBatches],
+    rounds: int,
+    tokenizer: Tokenizer,
+) -> dict[str, Any]:
+    """Choose sizes, compare vectors, take turns."""
+    sizes = {
+        name: fastest({size: partial(side, texts[::EVERY_NTH], size) for size in list_sizes(name)})
+        for name, side in sized.items()
+    }
+    runs: dict[str, Callable[[], Floats]] = {
+        **{name: partial(side, texts) for name, side in fixed.items()},
+        **{name: partial(side, texts, sizes[name]) for name, side in sized.items()},
+    }
+    agreement = compare_vectors({name: run() for name, run in runs.items()})
+    seconds = take_turns(runs, rounds, num_uncounted=0)  # comparing was the first round
+    lengths = [len(ids) for ids in encode(tokenizer, texts)]
+    padding = {THEIRS: plan_like_sentence_transformers(texts, DEFAULT_BATCH_SIZE)}
+    padding |= {name: plan_padded(lengths, sizes[name]) for name in PADDED if name in sizes}
+    return {
+        "texts": len(texts),
+        "tokens": sum(lengths),
+        "rounds": rounds,
+        "sizes": sizes,
+        "padding": {name: share_of_padding(lengths, plan) for name, plan in padding.items()},
+        "agreement": agreement,
+        "tokens_per_second": {
+            name: sum(lengths) / statistics.median(values) for name, values in seconds.items()
+        },
+        "ratios": {
+            name: {peer: summarise(seconds[name], seconds[peer]) for peer in runs if peer != name}
+            for name in OURS
+            if name in runs
+        },
+        "seconds": seconds,
+    }
+
+
+def list_sizes(name: str) -> tuple[int, ...]:
+    """What is tried for a side."""
+    return BATCH_SIZES if name == THEIRS_AT_BEST else TOKEN_BUDGETS
+
+
+def compare_vectors(vectors: dict[str, Floats]) -> dict[str, dict[str, float]]:
+    """How far each side is from sentence-transformers; int8 alone may be farther."""
+    agreement = {}
+    for name, found in vectors.items():
+        cosines = (found * vectors[THEIRS]).sum(axis=1)
+        agreement[name] = {
+            "difference": float(np.abs(found - vectors[THEIRS]).max()),
+            "mean_cosine": float(cosines.mean()),
+            "lowest_cosine": float(cosines.min()),
+        }
+        if agreement[name]["difference"] > MAX_DIFFERENCE and "int8" not in name:
+            raise SystemExit(f"{name} gives other vectors: {agreement[name]}")
+    return agreement
+
+
+def describe(result: dict[str, Any]) -> str:
+    """A result as a Markdown table, a side a row."""
+    ours = list(result["ratios"])
+    lines = [
+        f"{result['set']}: {result['texts']:,} texts, {result['tokens']:,} tokens",
+        f"| side | tokens/s | {' | '.join(f'{name} is' for name in ours)} | padding | size |",
+    ]
+    for name, speed in result["tokens_per_second"].items():
+        ratios = [result["ratios"][one].get(name) for one in ours]
+        padding = result["padding"].get(name)
+        cells = [
+            name,
+            f"{speed:,.0f}",
+            *("–" if one is None else show_ratio(one) for one in ratios),
+        ]
+        cells += ["–" if padding is None else f"{padding:.0%}", str(result["sizes"].get(name, "–"))]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def write(path: Path, results: list[dict[str, Any]]) -> None:
+    """Write the figures with machine and versions."""
+    machine = {**describe_machine(), **{name: version(name) for name in PACKAGES}}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps({"machine": machine, "results": results}, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -23,6 +23,16 @@ def open_end(path: Path) -> int:
     return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | _BINARY, _MODE)
 
 
+def open_within(path: Path) -> int:
+    """Open a file for writing anywhere in it; what it holds stays, and without one it is empty."""
+    return os.open(path, os.O_WRONLY | os.O_CREAT | _BINARY, _MODE)
+
+
+def seek(descriptor: int, position_bytes: int) -> None:
+    """Let the next bytes be written from a place of the file on, which may lie behind its end."""
+    os.lseek(descriptor, position_bytes, os.SEEK_SET)
+
+
 def write(descriptor: int, data: bytes | memoryview) -> int:
     """Hand over bytes; how many of them were taken, which may be fewer.
 

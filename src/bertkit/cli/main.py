@@ -24,6 +24,7 @@ COMMANDS = {
     "replay": "bertkit.cli.replay:replay",
     "fill-mask": "bertkit.cli.fill_mask:fill_mask",
     "next-sentence": "bertkit.cli.next_sentence:next_sentence",
+    "embed": "bertkit.cli.embed:embed",
     "inspect": "bertkit.cli.inspect:inspect",
     "convert": "bertkit.cli.convert:convert",
 }

@@ -1,0 +1,97 @@
+"""`bertkit embed`: a file of texts → a file of vectors."""
+
+import json as json_module
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from bertkit.base.progress import announce
+from bertkit.recipes.embed.settings import EmbedSettings
+
+if TYPE_CHECKING:
+    from bertkit.recipes.embed.run import EmbedResult
+
+ODDITIES = {
+    "empty": "empty",
+    "unknown_only": "of unknown words only",
+    "truncated": "cut at {max_length} tokens",
+    "windowed": "read in parts of {max_length} tokens",
+    "with_nul": "with NUL, which was dropped",
+    "undecodable": "with bytes that aren't UTF-8, which were dropped",
+}
+
+
+def embed(
+    model: str,
+    texts: Annotated[str, Parameter(allow_leading_hyphen=True)],
+    /,
+    *,
+    output: Path | None = None,
+    settings: Annotated[EmbedSettings, Parameter(name="*")] = EmbedSettings(),  # noqa: B008
+    device: str = "auto",
+    revision: str | None = None,
+    json: bool = False,
+) -> None:
+    """Turn each text of a file into a vector: row n of the output belongs to row n of the input.
+
+    Reads plain text (a text a line), JSONL, CSV, TSV and Parquet, plain or as .gz, .bz2 and .zst,
+    in memory that doesn't grow with the file. Writes .npy, .parquet or .jsonl, and beside it a
+    .json with the counts and all that the vectors depend on. Interrupted work goes on with the
+    same command.
+
+    **Examples**
+
+        bertkit embed all-MiniLM-L6-v2/ texts.txt --output vectors.npy
+
+        bertkit embed all-MiniLM-L6-v2/ reviews.csv.gz --field body --output vectors.parquet
+
+        bertkit embed run/ long.jsonl --pooling cls --long-texts window --output vectors.npy
+
+        echo "One text." | bertkit embed all-MiniLM-L6-v2/ -
+
+    Args:
+        model: A run of `bertkit pretrain`, a model folder, or the id of a model of the Hub.
+        texts: A file of texts, or - for standard input.
+        output: File for the vectors: .npy, .parquet or .jsonl. Without it they go to standard
+            output as JSONL, and the summary to standard error.
+        settings: What can be chosen.
+        device: auto, cpu, cuda or cuda:N.
+        revision: Branch, tag or commit of a model of the Hub.
+        json: Print the summary as one JSON object.
+    """
+    from bertkit.recipes.embed.run import embed as run
+    from bertkit.recipes.embed.run import embed_lines
+
+    if output is None:
+        from bertkit.data.tables.texts import open_texts
+        from bertkit.inference.embedder import Embedder
+
+        table = open_texts(texts, settings)
+        embedder = Embedder.load(model, settings.of_embedder, device=device, revision=revision)
+        result = embed_lines(embedder, table, print)
+        announce(_describe(result, json=json))
+        return
+    result = run(model, texts, output, settings, device=device, revision=revision)
+    print(_describe(result, json=json))
+
+
+def _describe(result: "EmbedResult", *, json: bool) -> str:
+    """The summary, for programs or for people."""
+    if json:
+        return json_module.dumps({**asdict(result), "output": result.output and str(result.output)})
+    counts = result.counts
+    name = result.output or "standard output"
+    line = f"{counts.texts:,} texts → {name} [{result.num_rows}, {result.dimension}]"
+    line += f", {counts.tokens:,} tokens"
+    if result.was_done:
+        line += ", was done already"
+    else:
+        line += f", {result.tokens_per_second:,.0f} a second"
+    odd = [
+        f"{number:,} {words.format(max_length=result.max_length)}"
+        for name, words in ODDITIES.items()
+        if (number := getattr(counts, name))
+    ]
+    return f"{line}, engine {result.engine}" + ("; " + ", ".join(odd) if odd else "")

@@ -25,6 +25,9 @@ COMMANDS = {
     "fill-mask": "bertkit.cli.fill_mask:fill_mask",
     "next-sentence": "bertkit.cli.next_sentence:next_sentence",
     "embed": "bertkit.cli.embed:embed",
+    "features": "bertkit.cli.features:features",
+    "nearest": "bertkit.cli.nearest:nearest",
+    "analogy": "bertkit.cli.analogy:analogy",
     "inspect": "bertkit.cli.inspect:inspect",
     "convert": "bertkit.cli.convert:convert",
 }

@@ -1,0 +1,80 @@
+"""`bertkit nearest`: the neighbours of a word among the entries of a vocabulary."""
+
+import json as json_module
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from cyclopts import Parameter
+
+from bertkit.base.errors import InputError
+from bertkit.cli.texts import Words, printable
+
+if TYPE_CHECKING:
+    from bertkit.inference.word_vectors import Neighbourhood
+
+
+def nearest(
+    model: str,
+    /,
+    *words: Words,
+    layer: int = 0,
+    top_k: int = 10,
+    whole_words: Annotated[bool, Parameter(negative="--all-entries")] = True,
+    engine: Literal["auto", "torch", "onnx"] = "auto",
+    device: str = "auto",
+    revision: str | None = None,
+    json: bool = False,
+) -> None:
+    """List the entries of a vocabulary whose vectors are nearest to a word's, by cosine.
+
+    At layer 0 vectors are the word embeddings themselves. At a higher layer each entry goes through
+    the model alone, as [CLS] entry [SEP]: some 25 seconds for 24,000 words and MiniLM, once for all
+    words of a call; nothing of it is kept for the next call.
+
+    A word that isn't one entry is the mean of its pieces, which are named. The word itself and its
+    pieces are left out of the answer.
+
+    **Examples**
+
+        bertkit nearest run/ bank --top-k 5
+
+        bertkit nearest google-bert/bert-base-uncased bank river --layer -1
+
+        bertkit nearest bert-base/ run --all-entries --json
+
+    Args:
+        model: A run of `bertkit pretrain`, a model folder, or the id of a model of the Hub.
+        words: Words or entries of the vocabulary, each answered by itself.
+        layer: 0 for the word embeddings, 1 for the first block, -1 for the last.
+        top_k: Neighbours of each word.
+        whole_words: Answer with whole words; otherwise with pieces (##), special and unused entries
+            too.
+        engine: The program that computes a layer above 0; auto takes the fastest that is installed.
+        device: auto, cpu, cuda or cuda:N.
+        revision: Branch, tag or commit of a model of the Hub.
+        json: Print one JSON object a word.
+    """
+    if not words:
+        raise InputError("there is no word; name at least one whose neighbours are wanted")
+    from bertkit.inference.word_vectors import WordVectors
+
+    vectors = WordVectors.load(
+        model, layer=layer, whole_words=whole_words, engine=engine, device=device, revision=revision
+    )
+    found = [vectors.nearest(word, top_k=top_k) for word in words]
+    for neighbourhood in found:
+        show_neighbourhood(neighbourhood, json=json)
+
+
+def show_neighbourhood(found: "Neighbourhood", *, json: bool) -> None:
+    """Print what is near a word or a sum of words."""
+    if json:
+        print(json_module.dumps(asdict(found), ensure_ascii=False))
+        return
+    named = [("+", word) for word in found.plus] + [("-", word) for word in found.minus]
+    print(" ".join(f"{sign} {printable(word.word)}" for sign, word in named).removeprefix("+ "))
+    for _, word in named:
+        if len(word.pieces) > 1:
+            print(f"  {printable(word.word)} is the mean of {printable(' '.join(word.pieces))}")
+    for neighbour in found.neighbours:
+        print(f"  {neighbour.similarity:6.3f} {printable(neighbour.token)}")

@@ -1,0 +1,78 @@
+"""From texts and pairs to what the model reads, with the place of each token in its text."""
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from bertkit.base.errors import InputError
+from bertkit.inference.text_encoder import NUL, TextCounts
+from bertkit.tokenization.encoding import Encoding
+from bertkit.tokenization.tokenizer import Tokenizer, check_texts
+
+TextOrPair: TypeAlias = str | tuple[str, str]
+
+CHARS_PER_TOKEN = 64  # far more than any token has, white space aside
+
+
+@dataclass(frozen=True)
+class EncodedText:
+    """A text or pair, ready for the model.
+
+    Attributes:
+        encoding: its tokens.
+        is_truncated: whether its end was cut off.
+    """
+
+    encoding: Encoding
+    is_truncated: bool
+
+
+@dataclass(frozen=True)
+class PairEncoder:
+    """Encodes texts and pairs, cuts what is too long, and counts what is odd.
+
+    Attributes:
+        tokenizer: the model's.
+        max_length: most tokens, special ones included; of a pair the longer text is cut first.
+        has_pairs: whether the model knows a second segment.
+    """
+
+    tokenizer: Tokenizer
+    max_length: int
+    has_pairs: bool
+
+    def __call__(self, text: TextOrPair, counts: TextCounts) -> EncodedText:
+        """Encode one text or pair; none is refused for what stands in it.
+
+        Raises:
+            InputError: it is something else, or a pair and the model knows single texts only.
+        """
+        parts = text if isinstance(text, tuple) else (text,)
+        check_texts(parts)
+        if len(parts) not in {1, 2}:
+            raise InputError(f"expected a text or a pair of texts, got {len(parts)} texts")
+        if len(parts) == 2 and not self.has_pairs:
+            raise InputError("this model takes single texts only: its type_vocab_size is 1")
+        encoding = self.tokenizer.encode(*map(self._head, parts))
+        is_truncated = len(encoding) > self.max_length
+        if is_truncated:
+            encoding = self.tokenizer.encode(*map(self._head, parts), max_length=self.max_length)
+        self._count(parts, encoding, counts)
+        counts.truncated += is_truncated
+        return EncodedText(encoding, is_truncated)
+
+    def _head(self, text: str) -> str:
+        """So much of a far too long text that it still is too long, up to white space."""
+        end = text.find(" ", self.max_length * CHARS_PER_TOKEN)
+        if end < 0 or len(self.tokenizer.piece_ids([text[:end]])[0]) <= self.max_length:
+            return text
+        return text[:end]
+
+    def _count(self, parts: tuple[str, ...], encoding: Encoding, counts: TextCounts) -> None:
+        """Note what is odd about a text."""
+        counts.texts += 1
+        counts.tokens += len(encoding)
+        counts.with_nul += any(NUL in part for part in parts)
+        num_special = 1 + len(parts)
+        num_unknown = encoding.ids.count(self.tokenizer.unk_id)
+        counts.empty += len(encoding) == num_special
+        counts.unknown_only += 0 < num_unknown == len(encoding) - num_special

@@ -1,0 +1,264 @@
+"""Vectors of single words, without a text around them: neighbours and analogies."""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Literal, Self
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from bertkit.base.errors import InputError, NonFiniteError
+from bertkit.base.progress import show_progress
+from bertkit.inference.engines.choice import choose_engine
+from bertkit.inference.engines.engine import Engine, resolve_layers
+from bertkit.inference.loading import LoadedModel
+from bertkit.models.bert.encoder import BertModel
+from bertkit.nn.packing import PackedBatch
+from bertkit.tokenization.tokenizer import Tokenizer
+
+UNUSED = re.compile(r"\[unused\d+\]")
+TOKENS_PER_ENTRY = 3  # [CLS], the entry, [SEP]
+MIN_LENGTH = 1e-6  # of a sum of vectors of length 1; what is shorter is rounding
+
+
+@dataclass(frozen=True)
+class NamedWord:
+    """A word that somebody asked for.
+
+    Attributes:
+        word: as it was given.
+        pieces: the entries that it becomes; of several, the vector is the mean.
+        token_ids: their ids.
+    """
+
+    word: str
+    pieces: tuple[str, ...]
+    token_ids: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Neighbour:
+    """An entry of the vocabulary near the place that was asked for.
+
+    Attributes:
+        token: the entry; a piece that goes on with the word before begins with ##.
+        token_id: its id.
+        similarity: the cosine, from -1 to 1.
+    """
+
+    token: str
+    token_id: int
+    similarity: float
+
+
+@dataclass(frozen=True)
+class Neighbourhood:
+    """What is near a word, or near a sum of words.
+
+    Attributes:
+        plus: the words that were added.
+        minus: the words that were taken away.
+        layer: whose vectors were compared, counted from 0.
+        neighbours: the nearest first; of equally near ones, the lower id.
+    """
+
+    plus: tuple[NamedWord, ...]
+    minus: tuple[NamedWord, ...]
+    layer: int
+    neighbours: tuple[Neighbour, ...]
+
+
+class WordVectors:
+    """A vector for each entry of a model's vocabulary.
+
+    At layer 0 these are the word embeddings themselves. At a higher layer each is the hidden state
+    of its entry alone, `[CLS] entry [SEP]`; the first question runs them all through the model.
+
+    Args:
+        loaded: the model; its heads aren't used.
+        layer: 0, or a block: 1 is the first, -1 the last.
+        whole_words: answer with whole words only; False takes pieces (##), special and unused
+            entries in.
+        engine: what computes a layer above 0, as in `choose_engine`.
+
+    Raises:
+        SettingsError: the model has no such layer, or the engine can't run there.
+        MissingExtraError: the engine isn't installed.
+
+    Examples:
+        >>> vectors = WordVectors.load("run/")  # doctest: +SKIP
+        >>> vectors.nearest(["kitten", "dog"], ["puppy"]).neighbours[0].token  # doctest: +SKIP
+        'cat'
+    """
+
+    def __init__(
+        self,
+        loaded: LoadedModel[BertModel],
+        *,
+        layer: int = 0,
+        whole_words: bool = True,
+        engine: Literal["auto", "torch", "onnx"] = "auto",
+    ) -> None:
+        config = loaded.model.config
+        self.layer = resolve_layers([layer], config.num_hidden_layers)[0]
+        self._tokenizer = loaded.tokenizer
+        self._max_pieces = config.max_position_embeddings - 2  # beside [CLS] and [SEP]
+        self._table = loaded.model.encoder.embeddings.word.weight.detach()
+        self._entries = list_entries(loaded.tokenizer, whole_words=whole_words)
+        self._engine: Engine | None = None
+        if self.layer:
+            self._engine = choose_engine(engine, loaded.model, [self.layer])
+
+    @classmethod
+    def load(
+        cls,
+        path: str | Path,
+        *,
+        layer: int = 0,
+        whole_words: bool = True,
+        engine: Literal["auto", "torch", "onnx"] = "auto",
+        device: str = "auto",
+        revision: str | None = None,
+    ) -> Self:
+        """Load the encoder of any checkpoint.
+
+        `path`, `device`, `revision` and their errors are those of `LoadedModel.load`, the others
+        those of the class.
+        """
+        loaded = LoadedModel.load(BertModel, path, device, revision=revision)
+        return cls(loaded, layer=layer, whole_words=whole_words, engine=engine)
+
+    def nearest(
+        self, plus: str | Sequence[str], minus: str | Sequence[str] = (), *, top_k: int = 10
+    ) -> Neighbourhood:
+        """The entries nearest to a word, or to a sum of words.
+
+        Each word's vector is brought to length 1 before it is added or taken away. The words
+        themselves and their pieces are never among the answers.
+
+        Args:
+            plus: a word, or words to add.
+            minus: a word, or words to take away.
+            top_k: how many entries; all, where there are fewer.
+
+        Raises:
+            InputError: there is no word, one can't be made of the vocabulary's entries or is too
+                long, or the words cancel each other out.
+            NonFiniteError: the vectors aren't finite.
+
+        Source: Mikolov et al. 2013, "Linguistic Regularities in Continuous Space Word
+            Representations", section 5, which Levy and Goldberg 2014 call 3CosAdd.
+        """
+        if top_k < 1:
+            raise InputError(f"top_k must be at least 1, and is {top_k}")
+        added = tuple(map(self._find, [plus] if isinstance(plus, str) else plus))
+        taken = tuple(map(self._find, [minus] if isinstance(minus, str) else minus))
+        if not added:
+            raise InputError("there is no word; name at least one")
+        vectors = [*map(self._unit_vector, added), *(-self._unit_vector(word) for word in taken)]
+        target = torch.stack(vectors).sum(dim=0)
+        if not target.norm() > MIN_LENGTH:
+            sum_ = "".join([*(f" + {w.word}" for w in added), *(f" - {w.word}" for w in taken)])
+            raise InputError(
+                f"{sum_[3:]} has length 0 at layer {self.layer}, and nothing is near it"
+            )
+        left_out = {token_id for word in (*added, *taken) for token_id in word.token_ids}
+        ranked = self._rank(target / target.norm(), top_k, left_out)
+        return Neighbourhood(added, taken, self.layer, ranked)
+
+    def _find(self, word: str) -> NamedWord:
+        """The entries of a word: the one that is spelt so, or else its pieces."""
+        tokenizer = self._tokenizer
+        exact = tokenizer.token_to_id(word)
+        ids = tokenizer.piece_ids([word])[0] if exact is None else [exact]
+        pieces = tuple(tokenizer.vocabulary[token_id] for token_id in ids)
+        if not ids or (exact is None and tokenizer.unk_id in ids):
+            shown = " ".join(pieces) or "nothing"
+            raise InputError(
+                f"the word {word[:40]!r} can't be made of the vocabulary's entries (it becomes"
+                f" {shown}); name another"
+            )
+        if len(ids) > self._max_pieces:
+            raise InputError(
+                f"the word {word[:40]!r} has {len(ids):,} pieces, and the model takes"
+                f" {self._max_pieces}; shorten it"
+            )
+        return NamedWord(word, pieces, tuple(ids))
+
+    def _unit_vector(self, word: NamedWord) -> Float[Tensor, " hidden"]:
+        """A word's vector with length 1, or of zeros where it has no direction."""
+        if self._engine is None:
+            pieces = self._table[list(word.token_ids)]
+        else:
+            pieces = self._read_alone(self._engine, [word.token_ids])[1:-1]
+        return torch.nn.functional.normalize(pieces.mean(dim=0), dim=0)
+
+    def _rank(
+        self, target: Float[Tensor, " hidden"], top_k: int, left_out: set[int]
+    ) -> tuple[Neighbour, ...]:
+        """The entries nearest to a vector of length 1."""
+        similarities = (self._vectors @ target / self._lengths).cpu()
+        order = similarities.sort(descending=True, stable=True).indices[: top_k + len(left_out)]
+        ids = [self._entries[number] for number in order.tolist()]
+        neighbours = [
+            Neighbour(self._tokenizer.vocabulary[token_id], token_id, similarity)
+            for token_id, similarity in zip(ids, similarities[order].tolist(), strict=True)
+            if token_id not in left_out
+        ]
+        return tuple(neighbours[:top_k])
+
+    @cached_property
+    def _vectors(self) -> Float[Tensor, "entries hidden"]:
+        """The vectors of all entries that may be answers."""
+        if self._engine is None:
+            return self._table[self._entries]
+        parts = []
+        num_at_once = max(1, self._engine.tokens_per_batch // TOKENS_PER_ENTRY)
+        with show_progress("Encoding the vocabulary", len(self._entries)) as progress:
+            for start in range(0, len(self._entries), num_at_once):
+                ids = self._entries[start : start + num_at_once]
+                states = self._read_alone(self._engine, [(token_id,) for token_id in ids])
+                parts.append(states[1::TOKENS_PER_ENTRY])
+                progress.advance(len(ids))
+        return torch.cat(parts)
+
+    @cached_property
+    def _lengths(self) -> Float[Tensor, " entries"]:
+        """Their lengths, for the cosine.
+
+        Raises:
+            NonFiniteError: they aren't finite.
+        """
+        lengths: Tensor = torch.linalg.vector_norm(self._vectors, dim=1)
+        if not lengths.isfinite().all():
+            raise NonFiniteError(
+                f"the vectors of layer {self.layer} aren't finite; see what `bertkit inspect` says"
+                " of the model"
+            )
+        return lengths.clamp_min(torch.finfo(lengths.dtype).tiny)  # zeros are near nothing: 0
+
+    def _read_alone(
+        self, engine: Engine, words: Iterable[tuple[int, ...]]
+    ) -> Float[Tensor, "tokens hidden"]:
+        """The hidden states of words, each by itself as `[CLS] pieces [SEP]`."""
+        cls_id, sep_id = self._tokenizer.cls_id, self._tokenizer.sep_id
+        batch = PackedBatch.from_single([[cls_id, *ids, sep_id] for ids in words])
+        states: Tensor = engine(batch)[0]
+        return states
+
+
+def list_entries(tokenizer: Tokenizer, *, whole_words: bool) -> list[int]:
+    """The ids of all entries, or of whole words: no piece, special or unused entry."""
+    if not whole_words:
+        return list(range(tokenizer.vocab_size))
+    return [
+        token_id
+        for token_id, token in enumerate(tokenizer.vocabulary)
+        if token_id not in tokenizer.special_ids
+        and not tokenizer.is_continuation[token_id]
+        and not UNUSED.fullmatch(token)
+    ]

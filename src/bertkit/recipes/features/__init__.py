@@ -1,0 +1,1 @@
+"""A file of texts → a file of features."""

@@ -1,0 +1,190 @@
+"""Features of a file of texts: row n of the output is made of row n of the input."""
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from bertkit.base.errors import SettingsError, storage_errors
+from bertkit.base.files import durable_file, remove_folder
+from bertkit.base.lock import hold_name
+from bertkit.base.progress import ProgressBar, show_progress
+from bertkit.base.sealed import write_sealed_json
+from bertkit.data.tables.texts import open_texts
+from bertkit.inference.feature_texts import TextOrPair
+from bertkit.inference.features import FeatureExtractor, TextFeatures
+from bertkit.inference.text_encoder import TextCounts
+from bertkit.recipes.features.outputs import WRITERS, Form, format_line
+from bertkit.recipes.features.settings import FeaturesSettings
+
+PAIR_SIGN = " ||| "
+MANIFEST_SUFFIX = ".json"
+
+
+@dataclass(frozen=True)
+class FeaturesResult:
+    """What was made.
+
+    Attributes:
+        output: the file of features; None where they went elsewhere.
+        shape: of one token's features.
+        counts: what the texts were like.
+        identity: all that the features depend on.
+        elapsed_seconds: without loading the model.
+    """
+
+    output: Path | None
+    shape: tuple[int, ...]
+    counts: TextCounts
+    identity: dict[str, Any]
+    elapsed_seconds: float
+
+    @property
+    def tokens_per_second(self) -> float:
+        """Special tokens included."""
+        return self.counts.tokens / max(self.elapsed_seconds, 1e-9)
+
+
+class FeatureStream:
+    """Features of the texts of a table, one after the other.
+
+    Args:
+        model: a folder of any format, a run, or the id of a model of the Hub.
+        source: a file of texts, or - for standard input.
+        settings: what can be chosen.
+        device: auto, cpu, cuda or cuda:N.
+        revision: a branch, tag or commit of a model of the Hub.
+
+    Attributes:
+        table: the texts.
+        settings: what was chosen.
+        form: which features, and what they depend on.
+
+    Raises:
+        MissingFileError: there is no such file, or no model.
+        SettingsError: the model has no such layer, or something else that was chosen.
+        BertkitError: the model can't be loaded, as in `LoadedModel.load`.
+    """
+
+    def __init__(
+        self,
+        model: str | Path,
+        source: str | Path,
+        settings: FeaturesSettings,
+        *,
+        device: str = "auto",
+        revision: str | None = None,
+    ) -> None:
+        self.table = open_texts(source, settings)
+        self.settings, chosen = settings, settings.of_extractor
+        self._extractor = FeatureExtractor.load(model, device=device, revision=revision)
+        identity = self._extractor.identity(chosen)
+        self.form = Form(self._extractor.plan(chosen), settings.layout, identity)
+        self._counts = TextCounts()
+        self._elapsed_seconds = 0.0
+
+    def read(self, progress: ProgressBar | None = None) -> Iterator[TextFeatures]:
+        """Features of each text, once.
+
+        Raises:
+            InputError: a row can't be read, or is a pair and the model takes single texts only.
+            NonFiniteError: the model gives features that aren't finite.
+        """
+        started = time.monotonic()
+        texts = self._read_texts(progress)
+        yield from self._extractor.stream(texts, self.settings.of_extractor, self._counts)
+        self._counts.undecodable = self.table.num_undecodable
+        self._elapsed_seconds = time.monotonic() - started
+
+    def summarise(self, output: Path | None) -> FeaturesResult:
+        """What was made, when all was read."""
+        return FeaturesResult(
+            output, self.form.plan.shape, self._counts, self.form.identity, self._elapsed_seconds
+        )
+
+    def _read_texts(self, progress: ProgressBar | None) -> Iterator[TextOrPair]:
+        for row in self.table.rows():
+            if progress is not None:
+                progress.advance(row.num_bytes)
+            yield split_pair(row.text) if self.settings.pairs else row.text
+
+
+def split_pair(text: str) -> TextOrPair:
+    """Two texts, cut at the last ` ||| `; one, where there is none."""
+    first, sign, second = text.rpartition(PAIR_SIGN)
+    return (first, second) if sign else text
+
+
+def print_features(stream: FeatureStream, write: Callable[[str], None]) -> FeaturesResult:
+    """Hand over a line of JSON for each text; errors as in `FeatureStream.read`."""
+    for row, text in enumerate(stream.read()):
+        write(format_line(row, text, stream.form))
+    return stream.summarise(None)
+
+
+def write_features(stream: FeatureStream, output: Path) -> FeaturesResult:
+    """Write features into a file, and into `OUTPUT.json` what they depend on.
+
+    The file appears whole or not at all.
+
+    Args:
+        stream: the texts and the model.
+        output: a file whose name ends as a key of `WRITERS`.
+
+    Raises:
+        ResumeError: another process is writing into `output`.
+        StorageError: the disk refused.
+        BertkitError: as in `FeatureStream.read`.
+    """
+    manifest = manifest_path(output)
+    with (
+        hold_name(output, "writing features into"),
+        show_progress("Extracting", stream.table.size_bytes, is_bytes=True) as progress,
+        durable_file(output) as file,
+    ):
+        WRITERS[output.suffix.lower()](file, stream.read(progress), stream.form)
+        remove_folder(manifest)  # of an older file: it must not be taken for that of the new one
+    result = stream.summarise(output)
+    record = file.record()
+    write_sealed_json(
+        manifest,
+        {
+            "features": result.identity,
+            "input": stream.table.identity(),
+            "pairs": stream.settings.pairs,
+            "shape": result.shape,
+            "counts": asdict(result.counts),
+            "size_bytes": record.size_bytes,
+            "content_sha256": record.sha256,
+        },
+    )
+    return result
+
+
+def check_output(source: str, output: Path, settings: FeaturesSettings) -> None:
+    """Refuse an output that can't be written, or in which something would be lost.
+
+    Raises:
+        SettingsError: its name says no form, or not one of the layout; it is the input, or exists
+            and `overwrite` isn't set.
+        StorageError: it can't be looked up.
+    """
+    ending = output.suffix.lower()
+    if ending not in WRITERS:
+        raise SettingsError(f"{output} must end with {' or '.join(WRITERS)}, which says its form")
+    if settings.layout == "google" and ending != ".jsonl":
+        raise SettingsError(f"layout google is one of JSONL; {output} must end with .jsonl")
+    with storage_errors(output, "read"):
+        found = next((path for path in (output, manifest_path(output)) if path.exists()), None)
+        if output.exists() and Path(source).exists() and output.samefile(source):
+            raise SettingsError(f"{output} is the input; name another --output")
+        if output.is_dir():
+            raise SettingsError(f"{output} is a folder; name a file")
+    if found and not settings.overwrite:
+        raise SettingsError(f"{found} exists; name another --output, or replace it by --overwrite")
+
+
+def manifest_path(output: Path) -> Path:
+    """Where it is told what made a file of features."""
+    return output.with_name(output.name + MANIFEST_SUFFIX)

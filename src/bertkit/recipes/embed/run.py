@@ -27,14 +27,9 @@ from bertkit.recipes.embed.manifest import (
     write_manifest,
 )
 from bertkit.recipes.embed.outputs import choose_writer, format_rows
+from bertkit.recipes.embed.reached import read_record, remove_unfinished, rows_path
 from bertkit.recipes.embed.settings import EmbedSettings
-from bertkit.recipes.embed.unfinished import (
-    UnfinishedVectors,
-    Vectors,
-    read_record,
-    remove_unfinished,
-    rows_path,
-)
+from bertkit.recipes.embed.unfinished import UnfinishedVectors, Vectors
 from bertkit.training.signals import stop_at_once
 
 
@@ -107,16 +102,8 @@ def embed(
             output, beginning, restart=settings.restart, overwrite=settings.overwrite
         )
         if finished is not None and not rows_path(output).exists():
-            remove_unfinished(output)
-            return EmbedResult(
-                output=output,
-                num_rows=finished.num_rows,
-                dimension=finished.dimension,
-                counts=TextCounts(**finished.counts),
-                engine=embedder.engine.name,
-                max_length=embedder.text_encoder.max_length,
-                was_done=True,
-            )
+            remove_unfinished(output)  # a record, where the last step was killed
+            return _describe_finished(finished, embedder, output)
         with UnfinishedVectors.open(
             output, beginning, embedder.dimension, restart=settings.restart
         ) as vectors:
@@ -246,6 +233,19 @@ def _publish(vectors: UnfinishedVectors, output: Path, counts: TextCounts) -> No
         write(file, vectors.blocks(progress), vectors.dimension, reached.beginning.embedding)
         record = file.record()
         write_manifest(output, describe(record.size_bytes, record.head_crc32))
+
+
+def _describe_finished(manifest: VectorsManifest, embedder: Embedder, output: Path) -> EmbedResult:
+    """The result where all was there already."""
+    return EmbedResult(
+        output=output,
+        num_rows=manifest.num_rows,
+        dimension=manifest.dimension,
+        counts=TextCounts(**manifest.counts),
+        engine=embedder.engine.name,
+        max_length=embedder.text_encoder.max_length,
+        was_done=True,
+    )
 
 
 def _refuse_own_input(table: TextTable, output: Path) -> None:

@@ -15,48 +15,25 @@ from typing import Self
 
 import numpy as np
 import numpy.typing as npt
-from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, ValidationError
 
 from bertkit.base import storage
-from bertkit.base.errors import (
-    DamagedFileError,
-    NonFiniteError,
-    ResumeError,
-    StorageError,
-    storage_errors,
-)
-from bertkit.base.files import remove_folder, write_all
+from bertkit.base.errors import DamagedFileError, NonFiniteError, StorageError, storage_errors
+from bertkit.base.files import write_all
 from bertkit.base.progress import ProgressBar, announce
-from bertkit.base.sealed import read_sealed_json, write_sealed_json
-from bertkit.base.settings import describe_validation
-from bertkit.recipes.embed.manifest import LIMIT_BYTES, Beginning
+from bertkit.recipes.embed.manifest import Beginning
+from bertkit.recipes.embed.reached import (
+    Reached,
+    read_reached,
+    remove_unfinished,
+    rows_path,
+    write_record,
+)
 
-ROWS_SUFFIX, RECORD_SUFFIX = ".unfinished", ".unfinished.json"
 SAVE_SECONDS = 5.0
 BLOCK_BYTES = 4 << 20
 FLOAT = np.dtype("<f4")
 
 Vectors = npt.NDArray[np.float32]
-
-
-class Reached(BaseModel):
-    """How far work has come.
-
-    Attributes:
-        beginning: what decides the rows.
-        num_rows: rows that are safe.
-        num_bytes: of the input that they took.
-        rows_crc32: CRC-32 of them.
-        counts: what their texts were like.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    beginning: Beginning
-    num_rows: NonNegativeInt = 0
-    num_bytes: NonNegativeInt = 0
-    rows_crc32: NonNegativeInt = 0
-    counts: dict[str, NonNegativeInt] = Field(default_factory=dict)
 
 
 class UnfinishedVectors:
@@ -70,7 +47,7 @@ class UnfinishedVectors:
 
     def __init__(self, output: Path, reached: Reached, dimension: int) -> None:
         self.path, self.dimension, self.reached = rows_path(output), dimension, reached
-        self._record_path = record_path(output)
+        self._output = output
         self._descriptor: int | None = None
         self._saved = reached
         self._last_save = time.monotonic()
@@ -87,7 +64,7 @@ class UnfinishedVectors:
             DamagedFileError: its rows or its record aren't as they were written.
             StorageError: the disk refused.
         """
-        reached = None if restart else _read_reached(output, beginning)
+        reached = None if restart else read_reached(output, beginning)
         if reached is None:
             remove_unfinished(output)
             reached = Reached(beginning=beginning)
@@ -102,8 +79,8 @@ class UnfinishedVectors:
             with suppress(StorageError):  # the last record holds, and the first error is told
                 vectors.save()
                 vectors.close()
-                if beginning.input is None:
-                    remove_unfinished(output)
+                if beginning.input is None or not vectors.reached.num_rows:
+                    remove_unfinished(output)  # nobody could go on with it
             raise
         finally:
             vectors.close()
@@ -152,7 +129,7 @@ class UnfinishedVectors:
         if self.reached != self._saved:
             with self._naming_advice():
                 storage.sync(self._descriptor)
-                write_sealed_json(self._record_path, self.reached.model_dump(mode="json"))
+                write_record(self._output, self.reached)
             self._saved = self.reached
         self._last_save = time.monotonic()
 
@@ -247,62 +224,3 @@ class UnfinishedVectors:
     def _opened(self) -> int:
         assert self._descriptor is not None
         return self._descriptor
-
-
-def rows_path(output: Path) -> Path:
-    """Where the rows of an unfinished output are."""
-    return output.with_name(output.name + ROWS_SUFFIX)
-
-
-def record_path(output: Path) -> Path:
-    """Where the record of an unfinished output is."""
-    return output.with_name(output.name + RECORD_SUFFIX)
-
-
-def remove_unfinished(output: Path) -> None:
-    """Remove what is left of unfinished work, the record first: without it there are no rows.
-
-    Raises:
-        StorageError: the disk refused.
-    """
-    remove_folder(record_path(output))
-    remove_folder(rows_path(output))
-
-
-def read_record(output: Path) -> Reached | None:
-    """How far unfinished work has come; None where there is none.
-
-    Raises:
-        DamagedFileError: the record isn't as it was written.
-        StorageError: it can't be read.
-    """
-    path = record_path(output)
-    if not path.exists():
-        return None
-    try:
-        return Reached.model_validate(read_sealed_json(path, limit_bytes=LIMIT_BYTES))
-    except (ValidationError, DamagedFileError) as error:
-        problem = describe_validation(error) if isinstance(error, ValidationError) else str(error)
-        raise DamagedFileError(
-            f"{path} isn't the record of unfinished work ({problem}); begin anew with --restart"
-        ) from None
-
-
-def _read_reached(output: Path, beginning: Beginning) -> Reached | None:
-    """How far work of this very beginning has come.
-
-    Raises:
-        ResumeError: it was begun with something else.
-        DamagedFileError: as in `read_record`, or the rows are gone.
-    """
-    reached = read_record(output)
-    if reached is None or not reached.num_rows:
-        return None
-    if changes := reached.beginning.list_changes(beginning):
-        raise ResumeError(
-            f"{rows_path(output)} was begun with something else ({'; '.join(changes)}); use that"
-            " again, name another --output, or begin anew with --restart"
-        )
-    if not rows_path(output).is_file():
-        raise DamagedFileError(f"{rows_path(output)} is missing; begin anew with --restart")
-    return reached

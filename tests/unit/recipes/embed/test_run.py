@@ -41,8 +41,9 @@ from bertkit.data.tables.texts import open_texts
 from bertkit.recipes.embed import run as run_module
 from bertkit.recipes.embed.manifest import read_manifest
 from bertkit.recipes.embed.outputs import WRITERS, format_rows
+from bertkit.recipes.embed.reached import record_path, rows_path
 from bertkit.recipes.embed.run import EmbedResult, embed, embed_lines
-from bertkit.recipes.embed.unfinished import SAVE_SECONDS, record_path, rows_path
+from bertkit.recipes.embed.unfinished import SAVE_SECONDS
 
 FORMS = list(WRITERS)
 

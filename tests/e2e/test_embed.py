@@ -1,0 +1,128 @@
+"""`bertkit embed` as a user runs it."""
+
+import io
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from tests.unit.inference.small import save_small
+
+from bertkit.base.sealed import read_sealed_json
+from bertkit.cli.main import main
+
+TEXTS = ["the cat saw a dog .", "", "a hat", "zebra", "the dog lost the hat " * 9]
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> str:
+    folder = tmp_path_factory.mktemp("models") / "small"
+    save_small(folder)
+    return str(folder)
+
+
+@pytest.fixture
+def texts(tmp_path: Path) -> Path:
+    path = tmp_path / "texts.txt"
+    path.write_text("".join(f"{text}\n" for text in TEXTS))
+    return path
+
+
+def run(capsys: pytest.CaptureFixture[str], *words: object, code: int = 0) -> tuple[str, str]:
+    capsys.readouterr()
+    assert main(["embed", *map(str, words), "--engine", "torch"]) == code
+    captured = capsys.readouterr()
+    return captured.out, captured.err
+
+
+def test_a_file_of_texts_becomes_a_file_of_vectors(model, texts, tmp_path, capsys):
+    output = tmp_path / "vectors.npy"
+    out, err = run(capsys, model, texts, "--output", output)
+    summary = f"5 texts → {output} [5, 8], "
+    assert out.startswith(summary)
+    assert ", engine torch; 1 empty, 1 of unknown words only, 1 cut at 24 tokens\n" in out
+    assert " a second, " in out
+    assert err == ""
+    assert np.load(output, mmap_mode="r").shape == (5, 8)
+    assert read_sealed_json(tmp_path / "vectors.npy.json")["counts"]["texts"] == 5
+    again, _ = run(capsys, model, texts, "--output", output)
+    assert again.startswith(summary)
+    assert ", was done already, engine torch; 1 empty" in again
+
+
+def test_every_form_and_format_and_the_summary_as_json(model, texts, tmp_path, capsys):
+    rows = [{"id": number, "body": text} for number, text in enumerate(TEXTS)]
+    lines = tmp_path / "texts.jsonl"
+    lines.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    out, err = run(capsys, model, texts, "--output", tmp_path / "a.npy", "--json")
+    facts = json.loads(out)
+    assert err == ""
+    assert facts["output"] == str(tmp_path / "a.npy")
+    assert (facts["num_rows"], facts["dimension"], facts["engine"]) == (5, 8, "torch")
+    assert (facts["was_done"], facts["num_resumed"], facts["max_length"]) == (False, 0, 24)
+    assert facts["counts"]["truncated"] == 1
+    assert facts["elapsed_seconds"] > 0
+    assert facts["tokens_per_second"] > 0
+    run(capsys, model, lines, "--field", "body", "--output", tmp_path / "a.parquet")
+    run(capsys, model, lines, "--field", "body", "--output", tmp_path / "a.jsonl")
+    expected = np.load(tmp_path / "a.npy")
+    columns = pq.read_table(tmp_path / "a.parquet")["embedding"].to_pylist()
+    np.testing.assert_array_equal(np.array(columns, np.float32), expected)
+    objects = [
+        json.loads(line)["embedding"] for line in (tmp_path / "a.jsonl").read_text().splitlines()
+    ]
+    np.testing.assert_array_equal(np.array(objects, np.float32), expected)
+
+
+def test_without_an_output_lines_go_to_standard_output(model, texts, capsys, monkeypatch):
+    def give() -> None:
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(texts.read_bytes())))
+
+    give()
+    out, err = run(capsys, model, "-", "--normalize")
+    rows = [json.loads(line) for line in out.splitlines()]
+    assert [row["row"] for row in rows] == list(range(5))
+    assert np.linalg.norm(rows[0]["embedding"]) == pytest.approx(1.0, abs=1e-6)
+    assert err.startswith("5 texts → standard output [5, 8], ")
+    give()
+    again, err = run(capsys, model, "-", "--normalize", "--json")
+    assert again == out
+    facts = json.loads(err)
+    assert (facts["output"], facts["num_rows"]) == (None, 5)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["no.txt", "--output", "v.npy"], "no.txt doesn't exist"),
+        (["texts.txt", "--output", "v.txt"], "v.txt must end with .npy, .parquet, .jsonl"),
+        (["texts.txt", "--output", "v.npy", "--pooling", "best"], "'best'"),
+        (["texts.txt", "--output", "v.npy", "--format", "parquet"], "texts.txt is damaged or cut"),
+        (["texts.txt", "--output", "v.npy", "--prompt-name", "query"], "has no prompt 'query'"),
+        (["."], ". is a folder; name one file of texts"),
+        (["broken.jsonl"], "broken.jsonl, row 2 has no field text; it has body"),
+    ],
+)
+def test_what_can_not_be_is_told_in_a_line(
+    model, texts, tmp_path, capsys, monkeypatch, words, message
+):
+    monkeypatch.chdir(tmp_path)
+    Path("broken.jsonl").write_text('{"text": "x"}\n{"body": "x"}\n')
+    before = set(tmp_path.iterdir())
+    out, err = run(capsys, model, *words, code=2)
+    assert out == ""
+    assert err.startswith("bertkit: ")
+    assert message in err
+    assert err.count("\n") == 1
+    assert set(tmp_path.iterdir()) == before
+
+
+def test_the_settings_file_says_the_same_as_flags(model, texts, tmp_path, capsys):
+    (tmp_path / "c.toml").write_text('[embed]\npooling = ["cls"]\nformat = "text"\n')
+    run(capsys, model, texts, "--output", tmp_path / "a.npy", "--config", tmp_path / "c.toml")
+    run(capsys, model, texts, "--output", tmp_path / "b.npy", "--pooling", "cls")
+    assert (tmp_path / "a.npy").read_bytes() == (tmp_path / "b.npy").read_bytes()
+    embedding = read_sealed_json(tmp_path / "a.npy.json")["beginning"]["embedding"]
+    assert embedding["vector"] == "cls"

@@ -1,0 +1,226 @@
+"""How long one query takes, and how long until the first answer.
+
+    python benchmarks/bench_query.py --data data/ --repeats 3
+
+all-MiniLM-L6-v2 on a CPU, two threads for each side, all in one process. For each length 200 real
+queries of exactly as many tokens, [CLS] and [SEP] included, one at a time, from text to normalised
+vector, in blocks of 20 that the sides take in turns; p50 and p99 are over all queries of all
+repeats. sentence-transformers gets a text as people give it one; ONNX Runtime is the peer of
+`embedding_peers.py`, with transformers' graph fused by its own optimiser, bertkit's tokenizer and a
+mean in NumPy. Vectors are compared first. OMP_WAIT_POLICY=PASSIVE, unless it is set already.
+
+Starting is measured in processes of their own, in turns, with the files in the system's cache:
+`bertkit embed --help`, and Python until it has loaded the model and made one vector.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from importlib.metadata import version
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any
+
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # read when torch is loaded
+
+import numpy as np
+import torch
+import transformers
+
+from bench_step import describe_machine
+from bertkit.inference.embedder import Embedder
+from bertkit.inference.embedder_settings import EmbedderSettings
+from bertkit.models.bert.config import BertConfig
+from bertkit.tokenization.tokenizer import Tokenizer
+from embedding_peers import (
+    Floats,
+    PaddedPeer,
+    build_onnx_runtime,
+    build_sentence_transformers,
+    export_onnx,
+)
+from minilm import find_minilm
+from text_sets import read_reviews, read_squad
+from turns import summarise, take_turns
+
+NUM_THREADS = 2
+NUM_SPECIAL = 2
+LENGTHS = (8, 16, 64)
+NUM_QUERIES, BLOCK = 200, 20
+NUM_WARM_UP = 20
+MAX_DIFFERENCE = 1e-4
+PACKAGES = ("onnxruntime", "sentence-transformers")
+OURS = {"bertkit": "torch", "bertkit[onnx]": "onnx"}
+THEIRS, RUNTIME = "sentence-transformers", "onnxruntime"
+FIRST_VECTOR = {
+    "bertkit": "from bertkit import Embedder, EmbedderSettings;"
+    " Embedder.load(sys.argv[1], EmbedderSettings(engine='torch')).encode('a question')",
+    "bertkit[onnx]": "from bertkit import Embedder, EmbedderSettings;"
+    " Embedder.load(sys.argv[1], EmbedderSettings(engine='onnx')).encode('a question')",
+    THEIRS: "from sentence_transformers import SentenceTransformer;"
+    " SentenceTransformer(sys.argv[1], device='cpu').encode('a question')",
+}
+HELP_LOADS_TORCH = """
+import sys
+from bertkit.cli.main import main
+main(["embed", "--help"])
+sys.exit("torch" in sys.modules)
+"""
+
+Query = Callable[[str], Floats]
+
+
+def main() -> None:
+    """Print tables, and write the figures as JSON."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("--data", type=Path, required=True, help="as in text_sets.py")
+    parser.add_argument("--lengths", nargs="+", type=int, default=LENGTHS)
+    parser.add_argument("--queries", type=int, default=NUM_QUERIES)
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--starts", type=int, default=5, help="0 leaves starting out")
+    parser.add_argument("--output", type=Path, default=Path("benchmarks/results/query.json"))
+    arguments = parser.parse_args()
+    torch.set_num_threads(NUM_THREADS)
+    transformers.logging.set_verbosity_error()
+    transformers.logging.disable_progress_bar()
+    folder = find_minilm()
+    content: dict[str, Any] = {
+        "machine": {**describe_machine(), **{name: version(name) for name in PACKAGES}}
+    }
+    if arguments.starts:
+        content["starts"] = measure_starts(folder, arguments.starts)
+        print(json.dumps(content["starts"], indent=1), flush=True)
+    with tempfile.TemporaryDirectory() as scratch:
+        sides = build_sides(folder, Path(scratch))
+        content["results"] = []
+        for length in arguments.lengths:
+            texts = cut_queries(arguments.data, Tokenizer.load(folder), length, arguments.queries)
+            result = {"tokens": length, **measure(texts, sides, arguments.repeats)}
+            content["results"].append(result)
+            print(describe(result), flush=True)
+    arguments.output.parent.mkdir(parents=True, exist_ok=True)
+    arguments.output.write_text(json.dumps(content, indent=1) + "\n")
+
+
+def build_sides(folder: Path, scratch: Path) -> dict[str, Query]:
+    """Each from one text to its vector."""
+    sides: dict[str, Query] = {}
+    for name, engine in OURS.items():
+        settings = EmbedderSettings(engine=engine)
+        sides[name] = Embedder.load(folder, settings, device="cpu").encode
+    theirs = build_sentence_transformers(folder)
+    sides[THEIRS] = lambda text: theirs([text], 1)[0]
+    exported = scratch / "exported.onnx"
+    export_onnx(folder, exported)
+    config = BertConfig.from_dict(json.loads((folder / "config.json").read_text("utf-8")), folder)
+    runtime = build_onnx_runtime(exported, config, NUM_THREADS)
+    peer = PaddedPeer(Tokenizer.load(folder), runtime)
+    sides[RUNTIME] = lambda text: peer([text], 1)[0]
+    return sides
+
+
+def cut_queries(data: Path, tokenizer: Tokenizer, length: int, count: int) -> list[str]:
+    """Beginnings of real texts that have exactly as many tokens."""
+
+    def cut() -> Iterator[str]:
+        for text in chain(read_reviews(data), read_squad(data)):
+            words = text.split()
+            sizes = np.cumsum([len(ids) for ids in tokenizer.piece_ids(words)])
+            (ends,) = np.nonzero(sizes == length - NUM_SPECIAL)
+            if len(ends):
+                yield " ".join(words[: ends[0] + 1])
+
+    queries = list(islice(dict.fromkeys(cut()), count))
+    if len(queries) < count:
+        raise SystemExit(f"there are {len(queries)} texts of {length} tokens, not {count}")
+    return queries
+
+
+def measure(texts: Sequence[str], sides: dict[str, Query], repeats: int) -> dict[str, Any]:
+    """Compare, then answer all queries several times, in blocks that the sides take in turns."""
+    for name, query in sides.items():
+        for text in texts[:NUM_WARM_UP]:
+            difference = float(np.abs(query(text) - sides[THEIRS](text)).max())
+            if difference > MAX_DIFFERENCE:
+                raise SystemExit(f"{name} gives another vector for {text!r}: {difference:.1e}")
+    blocks = [texts[start : start + BLOCK] for start in range(0, len(texts), BLOCK)] * repeats
+    names = list(sides)
+    seconds: dict[str, list[float]] = {name: [] for name in names}
+    for number, block in enumerate(blocks):
+        first = number % len(names)
+        for name in names[first:] + names[:first]:
+            for text in block:
+                started = time.perf_counter()
+                sides[name](text)
+                seconds[name].append(time.perf_counter() - started)
+    return {
+        "queries": len(texts),
+        "repeats": repeats,
+        "milliseconds": {
+            name: {"p50": 1e3 * np.percentile(values, 50), "p99": 1e3 * np.percentile(values, 99)}
+            for name, values in seconds.items()
+        },
+        "ratios": {
+            name: {peer: compare_blocks(seconds[name], seconds[peer]) for peer in (RUNTIME, THEIRS)}
+            for name in OURS
+        },
+    }
+
+
+def compare_blocks(ours: Sequence[float], theirs: Sequence[float]) -> dict[str, float]:
+    """How many times as fast ours is, by the medians of the blocks."""
+    medians = [
+        [statistics.median(side[start : start + BLOCK]) for start in range(0, len(side), BLOCK)]
+        for side in (ours, theirs)
+    ]
+    return summarise(*medians)
+
+
+def measure_starts(folder: Path, rounds: int) -> dict[str, Any]:
+    """Seconds of whole processes, medians, and whether --help loads torch."""
+    command = [str(Path(sys.executable).with_name("bertkit")), "embed", "--help"]
+    runs: dict[str, Callable[[], object]] = {
+        "bertkit embed --help": partial(run_process, command),
+        **{
+            f"{name}: first vector": partial(
+                run_process, [sys.executable, "-c", f"import sys; {code}", str(folder)]
+            )
+            for name, code in FIRST_VECTOR.items()
+        },
+    }
+    seconds = take_turns(runs, rounds)
+    loads_torch = run_process([sys.executable, "-c", HELP_LOADS_TORCH], check=False)
+    return {
+        "seconds": {name: statistics.median(values) for name, values in seconds.items()},
+        "least": {name: min(values) for name, values in seconds.items()},
+        "greatest": {name: max(values) for name, values in seconds.items()},
+        "help_loads_torch": bool(loads_torch),
+    }
+
+
+def run_process(command: list[str], *, check: bool = True) -> int:
+    """Run a process to its end; what it says is left out."""
+    return subprocess.run(command, capture_output=True, check=check).returncode
+
+
+def describe(result: dict[str, Any]) -> str:
+    """A result as a Markdown table, a side a row."""
+    lines = [f"{result['tokens']} tokens, {result['queries']} queries × {result['repeats']}"]
+    for name, row in result["milliseconds"].items():
+        cells = [name, f"{row['p50']:.1f} ms", f"{row['p99']:.1f} ms"]
+        for peer, ratio in result["ratios"].get(name, {}).items():
+            spread = f"{ratio['low']:.2f}–{ratio['high']:.2f}"
+            cells.append(f"{ratio['ratio']:.2f} × {peer} ({spread})")
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,60 @@
+"""`bertkit export`: a model → a folder that other programs run."""
+
+import json as json_module
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from bertkit.recipes.export.settings import ExportSettings
+
+
+def export(
+    model: str,
+    /,
+    *,
+    output: Path,
+    settings: Annotated[ExportSettings, Parameter(name="*")] = ExportSettings(),  # noqa: B008
+    revision: str | None = None,
+    json: bool = False,
+) -> None:
+    """Export a model for other programs: ONNX, with its tokenizer and all else that it needs.
+
+    The encoder is exported, with its pooler and, of a sentence-transformers model, what makes one
+    vector of a text; other heads stay behind.
+
+    **Examples**
+
+        bertkit export sentence-transformers/all-MiniLM-L6-v2 --to onnx --output minilm-onnx/
+
+        bertkit export run/ --output my-model-onnx/ --json
+
+    Args:
+        model: A run of `bertkit pretrain`, a model folder, or the id of a model of the Hub.
+        output: A new folder to write.
+        settings: What can be chosen.
+        revision: Branch, tag or commit of a model of the Hub.
+        json: Print the result as one JSON object.
+    """
+    from bertkit.recipes.export.run import export as run
+
+    result = run(model, output, settings, revision=revision)
+    if json:
+        facts = {
+            "folder": str(result.folder),
+            "target": result.target,
+            "outputs": result.outputs,
+            "notes": result.notes,
+            "files": {
+                name: {"size_bytes": record.size_bytes, "sha256": record.sha256}
+                for name, record in result.files.items()
+            },
+        }
+        print(json_module.dumps(facts))
+        return
+    print(
+        f"{result.folder}: {result.target}, gives {', '.join(result.outputs)};"
+        f" {len(result.files)} files, {result.size_bytes / 1e6:,.1f} MB"
+    )
+    for note in result.notes:
+        print(f"note: {note}")

@@ -1,0 +1,102 @@
+"""The engine for CPUs: ONNX Runtime, given a graph of our own.
+
+The graph is written from the model's weights when the engine is made; nothing is written to the
+disk, and ONNX Runtime takes the weights from the model's own memory. Each session keeps a copy of
+the matrices in the order in which it multiplies.
+
+A batch is cut into parts of a few hundred tokens, and each thread takes one after the other, alone:
+what a part needs stays in that core's cache, and no thread waits for another inside the model. A
+batch too small for that, such as a single query, is what all threads work on together.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from bertkit.export.onnx_graph import OnnxGraph
+from bertkit.export.onnx_packed import INPUTS, OPSET, write_packed
+from bertkit.inference.engines.engine import HasEncoder, resolve_layers
+from bertkit.inference.engines.onnx_session import OnnxSession
+from bertkit.nn.packing import PackedBatch
+
+TOKENS_PER_THREAD = 2048  # of a batch: enough parts that none waits long for the last
+MAX_PART_TOKENS = 384
+# So many tokens of one length are worth a part of their own: attention is faster without a mask.
+UNIFORM_PART_TOKENS = 96
+
+
+class OnnxEngine:
+    """Runs a model's encoder in ONNX Runtime, in float32, on a CPU.
+
+    Args:
+        model: any model, on a CPU; only its encoder is used.
+        layers: hidden states to give, as in `resolve_layers`.
+
+    Attributes:
+        num_threads: as many as torch has when the engine is made.
+
+    Raises:
+        SettingsError: the model has no such layer.
+        MissingExtraError: `bertkit[onnx]` isn't installed.
+    """
+
+    name = "onnx"
+
+    def __init__(self, model: HasEncoder, layers: Iterable[int] = (-1,)) -> None:
+        self.layers = resolve_layers(layers, model.config.num_hidden_layers)
+        self.num_threads = torch.get_num_threads()
+        self.tokens_per_batch = TOKENS_PER_THREAD * self.num_threads
+        self._hidden_size = model.config.hidden_size
+        graph = OnnxGraph(OPSET)
+        self._outputs = write_packed(graph, model.encoder, model.config, self.layers)
+        shapes = dict.fromkeys(self._outputs, ("tokens", self._hidden_size))
+        self._model: bytes = graph.build(INPUTS, shapes).SerializeToString()
+        self._weights = graph.weights
+
+    @cached_property
+    def _together(self) -> OnnxSession:
+        """All threads work on one part."""
+        return OnnxSession(self._model, self._weights, self._outputs, self.num_threads)
+
+    @cached_property
+    def _alone(self) -> OnnxSession:
+        """Each caller works on a part of its own."""
+        return OnnxSession(self._model, self._weights, self._outputs, 1)
+
+    @cached_property
+    def _threads(self) -> ThreadPoolExecutor:
+        return ThreadPoolExecutor(self.num_threads)
+
+    def __call__(self, batch: PackedBatch) -> list[Float[Tensor, "tokens hidden"]]:
+        """Hidden states in float32, one tensor for each of `layers`."""
+        states = [torch.empty(batch.num_tokens, self._hidden_size) for _ in self.layers]
+        parts = list(cut_parts(batch.lengths))
+        if len(parts) == 1 or self.num_threads == 1:
+            for start, end in parts:
+                self._together.run(batch, start, end, states)
+            return states
+        run = self._alone.run
+        futures = [self._threads.submit(run, batch, *part, states) for part in parts]
+        for future in futures:
+            future.result()
+        return states
+
+
+def cut_parts(lengths: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Where each part of a batch begins and ends, in sequences.
+
+    A part ends where it would grow too large, or where the length changes and it is large enough.
+    """
+    start, num_tokens = 0, 0
+    for index, length in enumerate(lengths):
+        is_full = num_tokens + length > MAX_PART_TOKENS
+        is_other = num_tokens >= UNIFORM_PART_TOKENS and length != lengths[index - 1]
+        if index > start and (is_full or is_other):
+            yield start, index
+            start, num_tokens = index, 0
+        num_tokens += length
+    yield start, len(lengths)

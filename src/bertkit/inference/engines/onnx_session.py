@@ -1,0 +1,91 @@
+"""Sessions of ONNX Runtime, and how a packed batch goes in and hidden states come out."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+from torch import Tensor
+
+from bertkit.export.onnx_graph import import_extra
+from bertkit.nn.packing import PackedBatch
+
+QUIET = 3  # of ONNX Runtime's levels that for errors, which come as exceptions too
+
+
+class OnnxSession:
+    """A packed graph, ready to run; several threads may call it at once.
+
+    Args:
+        model: the serialised graph of `export/onnx_packed.py`.
+        weights: what it only names; their memory is used and must stay.
+        outputs: names of the hidden states that it gives.
+        num_threads: that share the work of each call; the caller is one of them.
+    """
+
+    def __init__(
+        self,
+        model: bytes,
+        weights: Mapping[str, Tensor],
+        outputs: Sequence[str],
+        num_threads: int,
+    ) -> None:
+        onnxruntime = import_extra("onnxruntime")
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = num_threads
+        options.log_severity_level = QUIET
+        # At higher levels norms and GELU are joined with their neighbours, which makes them slow.
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
+        # Threads that wait for the next node spin; for the next call they must not.
+        options.add_session_config_entry("session.force_spinning_stop", "1")
+        self._weights = [
+            onnxruntime.OrtValue.ortvalue_from_numpy(weight.contiguous().numpy())
+            for weight in weights.values()
+        ]
+        options.add_external_initializers(list(weights), self._weights)
+        providers = ["CPUExecutionProvider"]
+        self._session: Any = onnxruntime.InferenceSession(model, options, providers=providers)
+        self._outputs = outputs
+
+    def run(
+        self, batch: PackedBatch, start: int, end: int, states: Sequence[Float[Tensor, "tokens h"]]
+    ) -> None:
+        """Compute some sequences of a batch into their rows of the results.
+
+        Args:
+            batch: on a CPU.
+            start: the first sequence.
+            end: the one behind the last.
+            states: a tensor for each output, contiguous, of as many rows as the batch has tokens.
+        """
+        first = sum(batch.lengths[:start])
+        lengths = batch.lengths[start:end]
+        tokens = slice(first, first + sum(lengths))
+        binding = self._session.io_binding()
+        inputs = {
+            "input_ids": batch.input_ids[tokens].numpy(),
+            "token_type_ids": batch.token_type_ids[tokens].numpy(),
+            "position_ids": batch.position_ids[tokens].numpy(),
+            **lay_out(lengths),
+        }
+        for name, values in inputs.items():
+            binding.bind_cpu_input(name, values)
+        for name, state in zip(self._outputs, states, strict=True):
+            rows = state[tokens]
+            shape = tuple(rows.shape)
+            binding.bind_output(name, "cpu", 0, np.float32, shape, rows.data_ptr())
+        self._session.run_with_iobinding(binding)
+
+
+def lay_out(lengths: Sequence[int]) -> dict[str, np.ndarray]:
+    """How attention finds the tokens of each sequence, and they their places again."""
+    sizes = np.array(lengths, dtype=np.int32)
+    is_token = np.arange(sizes.max()) < sizes[:, None]
+    rows = np.zeros(is_token.shape, dtype=np.int64)
+    rows[is_token] = np.arange(sizes.sum())
+    return {
+        "is_uniform": np.array(is_token.all()),
+        "rows": rows,
+        "places": np.flatnonzero(is_token),
+        "lengths": sizes,
+    }

@@ -1,0 +1,1 @@
+"""Any checkpoint → a folder that other programs run."""

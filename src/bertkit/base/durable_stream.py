@@ -11,15 +11,10 @@ class DurableStream(io.RawIOBase):
 
     def __init__(self, file: DurableFile) -> None:
         self._file = file
-        self._num_bytes = 0
 
     def writable(self) -> bool:
         """Always."""
         return True
-
-    def tell(self) -> int:
-        """Bytes so far."""
-        return self._num_bytes
 
     def write(self, data: Any, /) -> int:
         """Append bytes, all of them.
@@ -29,5 +24,4 @@ class DurableStream(io.RawIOBase):
         """
         view = memoryview(data)
         self._file.write(view)
-        self._num_bytes += view.nbytes
         return view.nbytes

@@ -13,7 +13,7 @@ def analogy(
     model: str,
     /,
     *words: Words,
-    minus: list[Words] | None = None,
+    minus: list[str] | None = None,
     layer: int = 0,
     top_k: int = 10,
     whole_words: Annotated[bool, Parameter(negative="--all-entries")] = True,

@@ -1,0 +1,167 @@
+"""`bertkit features`, `nearest` and `analogy` as a user runs them."""
+
+import io
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from tests.unit.inference.small import save_small
+
+from bertkit.cli.main import main
+
+TEXTS = ["the cat saw a dog .", "", "zebra", "the dog lost the hat " * 9]
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> str:
+    folder = tmp_path_factory.mktemp("models") / "small"
+    save_small(folder)
+    return str(folder)
+
+
+@pytest.fixture
+def texts(tmp_path: Path) -> Path:
+    path = tmp_path / "texts.txt"
+    path.write_text("".join(f"{text}\n" for text in TEXTS))
+    return path
+
+
+def run(capsys: pytest.CaptureFixture[str], *words: object, code: int = 0) -> tuple[str, str]:
+    capsys.readouterr()
+    assert main([*map(str, words)]) == code
+    captured = capsys.readouterr()
+    return captured.out, captured.err
+
+
+def test_features_go_to_standard_output_and_their_summary_beside(model, texts, capsys):
+    words = f"features {model} {texts} --layers -1 -2 --combine concat --engine torch".split()
+    out, err = run(capsys, *words)
+    lines = [json.loads(line) for line in out.splitlines()]
+    assert [line["row"] for line in lines] == [0, 1, 2, 3]
+    assert np.shape(lines[0]["features"]) == (8, 16)
+    assert err.startswith("4 texts → standard output, 37 tokens [16] of layer 2, 1 (concat), C fro")
+    assert " C from pooler, " in err
+    assert err.endswith(" engine torch; 1 empty, 1 of unknown words only, 1 cut at 24 tokens\n")
+    with_flags, _ = run(capsys, *words[:3], "--layers", -1, "--layers", -2, "--engine", "torch")
+    assert with_flags == out
+
+
+def test_features_become_a_file(model, texts, tmp_path, capsys):
+    output = tmp_path / "features.parquet"
+    command = ["features", model, texts, "--output", output, "--engine", "torch"]
+    out, err = run(capsys, *command, "--json")
+    facts = json.loads(out)
+    assert err == ""
+    assert facts["output"] == str(output)
+    assert facts["counts"]["tokens"] == 37
+    assert facts["shape"] == [16]
+    assert facts["identity"]["sequence_from"] == "pooler"
+    assert facts["tokens_per_second"] > 0
+    assert pq.read_table(output).num_rows == 4
+    assert run(capsys, *command, code=2)[1] == (
+        f"bertkit: {output} exists; name another --output, or replace it by --overwrite\n"
+    )
+    assert run(capsys, *command, "--overwrite")[0].startswith(f"4 texts → {output}, 37 tokens [16]")
+
+
+def test_features_of_other_inputs_and_layouts(model, tmp_path, capsys, monkeypatch):
+    table = tmp_path / "texts.csv"
+    table.write_text("id,body\n1,a hat ||| the cat\n")
+    layout = [
+        "--pairs",
+        "--combine",
+        "none",
+        "--layout",
+        "google",
+        "--layers",
+        "0",
+        "--engine",
+        "torch",
+    ]
+    out, _ = run(capsys, "features", model, table, "--field", "body", *layout)
+    assert [each["token"] for each in json.loads(out)["features"]] == [
+        *["[CLS]", "a", "hat", "[SEP]", "the", "cat", "[SEP]"]
+    ]
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"a hat\nthe cat")))
+    out, err = run(capsys, "features", model, "-", "--engine", "torch", "--json")
+    assert len(out.splitlines()) == json.loads(err)["counts"]["texts"] == 2
+    assert json.loads(err)["output"] is None
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--layers", "7"], "there is no layer 7: this model has 0 (the embeddings) to 2"),
+        (["--layers", "x"], "layers.0: Input should be a valid integer"),
+        (["--layout", "google"], "layout google has each layer apart, and combine is concat"),
+        (["--max-length", "99"], "max_length is 99, and this model takes at most 24"),
+        (["--output", "x.npy"], "x.npy must end with .jsonl or .parquet"),
+        (["--empty-layers"], "--empty-layers"),
+    ],
+)
+def test_what_cannot_be_meant_is_told_in_a_line(model, texts, capsys, words, message):
+    out, err = run(capsys, "features", model, texts, "--engine", "torch", *words, code=2)
+    assert out == ""
+    assert message in err
+    assert err.count("\n") == 1
+
+
+def test_neighbours_are_listed(model, capsys):
+    out, err = run(capsys, "nearest", model, "cat", "cats", "--top-k", 3)
+    lines = out.splitlines()
+    assert [len(lines), lines[0], lines[4]] == [9, "cat", "cats"]
+    assert lines[5] == "  cats is the mean of cat ##s"
+    assert [len(line.split()) for line in (*lines[1:4], *lines[6:])] == [2] * 6
+    assert not any(line.split()[-1].startswith(("##", "[")) for line in lines[6:])
+    assert err == ""
+    words = ["nearest", model, "cat", "--layer", -1, "--engine", "torch", "--json"]
+    found = json.loads(run(capsys, *words)[0])
+    assert found["layer"] == 2
+    assert len(found["neighbours"]) == 8
+    assert found["plus"] == [{"word": "cat", "pieces": ["cat"], "token_ids": [7]}]
+    everything = json.loads(run(capsys, *words, "--all-entries", "--top-k", 99)[0])
+    assert len(everything["neighbours"]) == 14
+
+
+def test_flags_may_stand_in_a_file(model, texts, tmp_path, capsys):
+    config = tmp_path / "flags.toml"
+    config.write_text(
+        "[nearest]\nwhole-words = false\ntop-k = 99\n[features]\nlayers = [-1, 0]\n"
+        'combine = "sum"\nengine = "torch"\n'
+    )
+    out, _ = run(capsys, "nearest", model, "cat", "--json", "--config", config)
+    assert len(json.loads(out)["neighbours"]) == 14
+    _, err = run(capsys, "features", model, texts, "--config", config)
+    assert "[8] of layer 2, 0 (sum)" in err
+
+
+def test_an_analogy_is_answered(model, capsys):
+    out, _ = run(capsys, "analogy", model, "cat", "dog", "--minus", "hat", "--top-k", 2)
+    lines = out.splitlines()
+    assert lines[0] == "cat + dog - hat"
+    assert len(lines) == 3
+    found = json.loads(
+        run(capsys, "analogy", model, "cat", "--minus", "hat", "--minus=-", "--json")[0]
+    )
+    assert [word["word"] for word in found["minus"]] == ["hat", "-"]
+    assert not {"cat", "hat", "-"} & {each["token"] for each in found["neighbours"]}
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["nearest"], "there is no word; name at least one"),
+        (["analogy"], "there is no word; name at least one to add"),
+        (["nearest", "zebra"], "the word 'zebra' can't be made of the vocabulary's entries"),
+        (["nearest", "cat", "--layer", "3"], "there is no layer 3"),
+        (["analogy", "cat", "--minus", "cat"], "cat - cat has length 0 at layer 0"),
+    ],
+)
+def test_words_without_an_answer_are_told_in_a_line(model, capsys, words, message):
+    out, err = run(capsys, words[0], model, *words[1:], code=2)
+    assert out == ""
+    assert message in err
+    assert err.count("\n") == 1

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from bertkit.inference.embedder_settings import EmbedderSettings as EmbedderSettings
     from bertkit.inference.fill_mask import FillMask as FillMask
     from bertkit.inference.next_sentence import NextSentence as NextSentence
+    from bertkit.inference.vector_index import VectorIndex as VectorIndex
     from bertkit.models.bert.config import BertConfig as BertConfig
     from bertkit.models.bert.encoder import BertModel as BertModel
     from bertkit.models.bert.fine_tuning import BertForMultipleChoice as BertForMultipleChoice
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
         BertForNextSentencePrediction as BertForNextSentencePrediction,
     )
     from bertkit.models.bert.heads import BertForPreTraining as BertForPreTraining
+    from bertkit.recipes.search.run import SearchIndex as SearchIndex
+    from bertkit.recipes.search.settings import SearchSettings as SearchSettings
     from bertkit.tokenization.tokenizer import Tokenizer as Tokenizer
 
 _HOMES = {
@@ -47,7 +50,10 @@ _HOMES = {
     "EmbedderSettings": "bertkit.inference.embedder_settings",
     "FillMask": "bertkit.inference.fill_mask",
     "NextSentence": "bertkit.inference.next_sentence",
+    "SearchIndex": "bertkit.recipes.search.run",
+    "SearchSettings": "bertkit.recipes.search.settings",
     "Tokenizer": "bertkit.tokenization.tokenizer",
+    "VectorIndex": "bertkit.inference.vector_index",
 }
 
 __all__ = ["__version__", *_HOMES]  # noqa: PLE0604 - the table is the list

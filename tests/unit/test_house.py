@@ -29,7 +29,10 @@ PUBLIC_NAMES = [
     "EmbedderSettings",
     "FillMask",
     "NextSentence",
+    "SearchIndex",
+    "SearchSettings",
     "Tokenizer",
+    "VectorIndex",
     "__version__",
 ]
 IN_A_MODULE = ("BertkitError", "__version__")  # the page has the whole module of errors

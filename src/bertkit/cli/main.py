@@ -25,11 +25,14 @@ COMMANDS = {
     "fill-mask": "bertkit.cli.fill_mask:fill_mask",
     "next-sentence": "bertkit.cli.next_sentence:next_sentence",
     "embed": "bertkit.cli.embed:embed",
+    "similarity": "bertkit.cli.similarity:similarity",
+    "search": "bertkit.cli.search:search",
     "features": "bertkit.cli.features:features",
     "nearest": "bertkit.cli.nearest:nearest",
     "analogy": "bertkit.cli.analogy:analogy",
     "inspect": "bertkit.cli.inspect:inspect",
     "convert": "bertkit.cli.convert:convert",
+    "export": "bertkit.cli.export:export",
 }
 
 HELP = "BERT, whole: from raw text to a filled blank."

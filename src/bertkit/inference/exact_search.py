@@ -23,6 +23,7 @@ NUM_ROWS_OF_A_BLOCK = 65_536  # times 64 queries: 17 MB of rough scores
 NUM_ROWS_OF_THE_FIRST_BLOCK = 4096  # sorting it whole is cheap, and most rows after it fall through
 NUM_QUERIES_AT_ONCE = 64
 ROUNDING = 2.0**-24  # the unit roundoff of float32
+LEAST_USUAL_NORM, GREATEST_USUAL_NORM = 1e-12, 1e12  # between them float32 squares lose nothing
 
 Queries = Float[Tensor, "queries features"]
 QueryNorms = Float[Tensor, "queries 1"]
@@ -76,10 +77,12 @@ class ExactSearch:
         self._vectors = vectors
         self._rows = _view_as_tensor(vectors)
         self._similarity = similarity
-        self._norms = torch.empty(len(vectors))
-        for start, stop in _list_blocks(len(vectors), NUM_ROWS_OF_THE_FIRST_BLOCK):
-            norms = find_norms(vectors[start:stop], "the vectors", first_row=start)
-            self._norms[start:stop] = torch.from_numpy(norms)
+        self._norms = torch.linalg.vector_norm(self._rows, dim=1)
+        is_usual = (self._norms > LEAST_USUAL_NORM) & (self._norms < GREATEST_USUAL_NORM)
+        for row in torch.nonzero(~is_usual)[:, 0].tolist():
+            norm = find_norms(vectors[row : row + 1], "the vectors", first_row=row)
+            self._norms[row] = float(norm[0])
+        self._greatest_norm = self._norms.max() if len(vectors) else torch.tensor(0.0)
 
     def find(self, queries: NDArray[np.float32], top_k: int) -> Candidates:
         """The best rows of each query, in order.
@@ -114,7 +117,7 @@ class ExactSearch:
         Source: Higham, Accuracy and Stability of Numerical Algorithms, section 3.1.
         """
         num_features = self._vectors.shape[1]
-        greatest = self._norms.max()
+        greatest = self._greatest_norm
         scales: dict[Similarity, Tensor] = {
             "cosine": torch.ones_like(query_norms),
             "dot": query_norms * greatest,

@@ -1,0 +1,233 @@
+"""Searching vectors: exact beside a NumPy product and faiss, and approximate with its recall.
+
+    python benchmarks/bench_search.py --rows 100000 1000000 --rounds 5
+
+384 numbers a vector, single queries and batches of 64, the ten best rows. The vectors are drawn
+around centres that lie around centres, with numbers that shrink from the first to the last, as
+those of texts do; `--vectors FILE.npy` takes others, a thousand of which become the queries. The
+sides take turns in one process with two threads; a ratio is that of one round. The rows that each
+finds are compared with the best in float64 (recall). Peers: `vectors @ query` with argpartition and
+a sort of what it leaves, and faiss's IndexFlatIP, with its BLAS or without, whichever is faster.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # read when torch is loaded
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "2")
+
+import faiss
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from bench_step import describe_machine
+from bertkit.inference.vector_index import VectorIndex
+from turns import fastest, summarise, take_turns
+
+NUM_THREADS = 2
+NUM_FEATURES = 384
+NUM_QUERIES = 1000
+TOP_K = 10
+BATCH_SIZES = (1, 64)
+CALLS_A_TURN = {1: 5, 64: 1}
+BLAS_THRESHOLDS = (1, 1_000_000)  # queries from which on faiss uses BLAS: always, never
+BLOCK_ROWS = 50_000
+
+Vectors = NDArray[np.float32]
+Found = NDArray[np.int64]
+Side = Callable[[Vectors], Found]
+
+
+def main() -> None:
+    """Print a table, and write the figures as JSON."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("--rows", type=int, nargs="+", default=[100_000, 1_000_000])
+    parser.add_argument("--vectors", type=Path)
+    parser.add_argument("--sides", nargs="+", default=["exact", "approximate", "numpy", "faiss"])
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--output", type=Path, default=Path("benchmarks/results/search.json"))
+    arguments = parser.parse_args()
+    torch.set_num_threads(NUM_THREADS)
+    faiss.omp_set_num_threads(NUM_THREADS)
+    results = []
+    for vectors, queries in read_sets(arguments.rows, arguments.vectors):
+        results += measure(vectors, queries, arguments.sides, arguments.rounds)
+    arguments.output.parent.mkdir(parents=True, exist_ok=True)
+    content = {"machine": describe_machine() | {"faiss": faiss.__version__}, "results": results}
+    arguments.output.write_text(json.dumps(content, indent=1) + "\n")
+
+
+def read_sets(sizes: list[int], path: Path | None) -> list[tuple[Vectors, Vectors]]:
+    """Vectors and queries: drawn, or those of a file."""
+    if path is None:
+        return [draw_clustered(num_rows) for num_rows in sizes]
+    vectors = np.load(path)[np.random.default_rng(0).permutation(len(np.load(path)))]
+    return [(np.ascontiguousarray(vectors[NUM_QUERIES:]), vectors[:NUM_QUERIES])]
+
+
+def draw_clustered(num_rows: int, seed: int = 0) -> tuple[Vectors, Vectors]:
+    """Unit vectors around centres around centres, and queries of the same kind."""
+    random = np.random.default_rng(seed)
+    scale = np.arange(1, NUM_FEATURES + 1, dtype=np.float32) ** -0.5
+    outer = random.standard_normal((max(8, num_rows // 2000), NUM_FEATURES), np.float32)
+    num_inner = max(64, num_rows // 40)
+    inner = outer[random.integers(len(outer), size=num_inner)]
+    inner += 0.9 * random.standard_normal(inner.shape, np.float32)
+    weights = np.arange(1, num_inner + 1) ** -0.5  # some clusters are larger than others
+    drawn = np.empty((num_rows + NUM_QUERIES, NUM_FEATURES), np.float32)
+    for start in range(0, len(drawn), BLOCK_ROWS):
+        block = drawn[start : start + BLOCK_ROWS]
+        chosen = random.choice(num_inner, len(block), p=weights / weights.sum())
+        block[:] = inner[chosen] + 0.9 * random.standard_normal(block.shape, np.float32)
+        block *= scale
+        block /= np.linalg.norm(block, axis=1, keepdims=True)
+    return drawn[:num_rows], drawn[num_rows:]
+
+
+def measure(
+    vectors: Vectors, queries: Vectors, names: list[str], rounds: int
+) -> list[dict[str, Any]]:
+    """A result for each size of a batch."""
+    started = time.perf_counter()
+    index = VectorIndex(vectors, "dot")  # they have length 1, and the peers compute products
+    open_seconds = time.perf_counter() - started
+    truth = index.search(queries[:64], TOP_K)[1]
+    check_truth(vectors, queries, truth)
+    makers: dict[str, Callable[[], Side]] = {
+        "exact": lambda: lambda batch: index.search(batch, TOP_K)[1],
+        "approximate": lambda: make_approximate(index, built),
+        "numpy": lambda: lambda batch: search_numpy(vectors, batch),
+        "faiss": lambda: make_faiss(vectors),
+    }
+    built: dict[str, float] = {"open_seconds": open_seconds}
+    sides = {name: makers[name]() for name in names}
+    results = []
+    for size in BATCH_SIZES:
+        seconds = take_turns(
+            {name: repeat(side, queries, size) for name, side in sides.items()}, rounds
+        )
+        recalls = {name: find_recall(side, queries, truth, size) for name, side in sides.items()}
+        result = summarise_sides(seconds, recalls, size) | built
+        results.append({"rows": len(vectors), "batch": size} | result)
+        for name in names:
+            print(describe_row(results[-1], name), flush=True)
+    return results
+
+
+def make_approximate(index: VectorIndex, built: dict[str, float]) -> Side:
+    """An approximate index of the same vectors; how long it took is noted."""
+    started = time.perf_counter()
+    approximate = index.approximate()
+    built["build_seconds"] = time.perf_counter() - started
+    assert approximate.cells is not None
+    built["num_probes"] = approximate.cells.num_probes
+    built["own_recall"] = approximate.cells.recall
+    return lambda batch: approximate.search(batch, TOP_K)[1]
+
+
+def make_faiss(vectors: Vectors) -> Side:
+    """Make the flat index of faiss."""
+    index = faiss.IndexFlatIP(vectors.shape[1])
+    index.add(vectors)
+
+    def search_with(threshold: int, batch: Vectors) -> Found:
+        faiss.cvar.distance_compute_blas_threshold = threshold
+        found: Found = index.search(batch, TOP_K)[1]
+        return found
+
+    def search(batch: Vectors) -> Found:
+        if len(batch) not in chosen:
+            trials = {each: partial(search_with, each, batch) for each in BLAS_THRESHOLDS}
+            chosen[len(batch)] = fastest(trials, trials=2)
+        return search_with(chosen[len(batch)], batch)
+
+    chosen: dict[int, int] = {}
+    return search
+
+
+def search_numpy(vectors: Vectors, batch: Vectors) -> Found:
+    """One product, and the best of each row of it."""
+    scores = batch @ vectors.T if len(batch) > 1 else (vectors @ batch[0])[None]
+    rows = np.argpartition(scores, -TOP_K, axis=1)[:, -TOP_K:]
+    order = np.argsort(-np.take_along_axis(scores, rows, axis=1), axis=1)
+    found: Found = np.take_along_axis(rows, order, axis=1)
+    return found
+
+
+def repeat(side: Side, queries: Vectors, size: int) -> Callable[[], None]:
+    """Some calls of a side, with other queries each."""
+    numbers = iter(range(10**9))
+
+    def run() -> None:
+        for _ in range(CALLS_A_TURN[size]):
+            start = next(numbers) * size % (len(queries) - size)
+            side(queries[start : start + size])
+
+    return run
+
+
+def check_truth(vectors: Vectors, queries: Vectors, truth: Found) -> None:
+    """See that what is taken for the best rows is, in float64, for a few queries."""
+    for query, rows in zip(queries[:4], truth[:4], strict=True):
+        scores = np.concatenate(
+            [
+                vectors[start : start + BLOCK_ROWS].astype(np.float64) @ query.astype(np.float64)
+                for start in range(0, len(vectors), BLOCK_ROWS)
+            ]
+        )
+        if rows.tolist() != np.lexsort((np.arange(len(scores)), -scores))[:TOP_K].tolist():
+            raise SystemExit("the exact search isn't exact")
+
+
+def find_recall(side: Side, queries: Vectors, truth: Found, size: int) -> float:
+    """Which part of the best rows of 64 queries a side finds."""
+    found = np.concatenate([side(queries[start : start + size]) for start in range(0, 64, size)])
+    return statistics.mean(
+        len(set(ours) & set(best)) / TOP_K
+        for ours, best in zip(found.tolist(), truth.tolist(), strict=True)
+    )
+
+
+def summarise_sides(
+    seconds: dict[str, list[float]], recalls: dict[str, float], size: int
+) -> dict[str, Any]:
+    """Queries a second and recall of each side, and how many times as fast ours are."""
+    num_queries = size * CALLS_A_TURN[size]
+    result: dict[str, Any] = {
+        name: {"queries_per_second": num_queries / statistics.median(values), "recall": recall}
+        for (name, values), recall in zip(seconds.items(), recalls.values(), strict=True)
+    }
+    for ours in {"exact", "approximate"} & seconds.keys():
+        for peer in {"numpy", "faiss"} & seconds.keys():
+            result[f"{ours}_to_{peer}"] = summarise(seconds[ours], seconds[peer])
+    return result
+
+
+def describe_row(result: dict[str, Any], name: str) -> str:
+    """A side as a line of a Markdown table."""
+    ratios = [
+        f"{ratio['ratio']:.2f} × ({ratio['low']:.2f}–{ratio['high']:.2f})"
+        for peer in ("numpy", "faiss")
+        if (ratio := result.get(f"{name}_to_{peer}"))
+    ]
+    cells = [
+        f"{result['rows']:,}",
+        str(result["batch"]),
+        name,
+        f"{result[name]['queries_per_second']:,.1f}",
+        f"{result[name]['recall']:.4f}",
+        *(ratios or ["", ""]),
+    ]
+    return f"| {' | '.join(cells)} |"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,77 @@
+"""`bertkit search`: the texts of a file that are most alike to a query."""
+
+import json as json_module
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from bertkit.cli.texts import Words, gather_texts, printable
+from bertkit.recipes.search.settings import SearchSettings
+
+if TYPE_CHECKING:
+    from bertkit.recipes.search.run import Hit
+
+SHOWN_CHARS = 160
+
+
+def search(
+    model: str,
+    /,
+    *queries: Words,
+    corpus: Path,
+    file: Path | None = None,
+    top_k: int = 5,
+    settings: Annotated[SearchSettings, Parameter(name="*")] = SearchSettings(),  # noqa: B008
+    index_folder: Path | None = None,
+    device: str = "auto",
+    revision: str | None = None,
+    json: bool = False,
+) -> None:
+    """Find the texts of a file that are most alike to a query.
+
+    The first call embeds the file, row by row, and keeps the vectors beside it, under its name and
+    .bertkit; later calls use them, until the file changes. Interrupted work goes on with the same
+    command. Rows count from 0, as in the output of `bertkit embed`.
+
+    **Examples**
+
+        bertkit search all-MiniLM-L6-v2/ --corpus passages.jsonl "How do I mend a tyre?" --top-k 5
+
+        bertkit search all-MiniLM-L6-v2/ --corpus faq.csv --field answer --file questions.txt --json
+
+        bertkit search run/ --corpus notes.txt "the cat" --index-folder notes-index/
+
+    Args:
+        model: A run of `bertkit pretrain`, a model folder, or the id of a model of the Hub.
+        queries: What to look for; - reads standard input, a query a line.
+        corpus: A file of texts: text (one a line), JSONL, CSV, TSV or Parquet.
+        file: File with a query a line.
+        top_k: Texts to find for each query.
+        settings: What can be chosen.
+        index_folder: Where the index is kept; by default beside the corpus.
+        device: auto, cpu, cuda or cuda:N.
+        revision: Branch, tag or commit of a model of the Hub.
+        json: Print one JSON object a query, with whole texts.
+    """
+    texts = [text for _, text in gather_texts(queries, file)]
+    from bertkit.recipes.search.run import SearchIndex
+
+    index = SearchIndex.open(
+        model, corpus, settings, index_folder=index_folder, device=device, revision=revision
+    )
+    for query, hits in zip(texts, index.search(texts, top_k), strict=True):
+        if json:
+            found = {"query": query, "hits": [asdict(hit) for hit in hits]}
+            print(json_module.dumps(found, ensure_ascii=False))
+        else:
+            _show(query, hits)
+
+
+def _show(query: str, hits: "list[Hit]") -> None:
+    print(printable(query))
+    for hit in hits:
+        text = printable(" ".join(hit.text.split()))
+        shown = text if len(text) <= SHOWN_CHARS else text[: SHOWN_CHARS - 1] + "…"
+        print(f"  {hit.score:7.4f}  row {hit.row:<8} {shown}")

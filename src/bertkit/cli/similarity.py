@@ -1,0 +1,69 @@
+"""`bertkit similarity`: how alike texts are."""
+
+import json as json_module
+from pathlib import Path
+from typing import Annotated, cast
+
+from cyclopts import Parameter
+
+from bertkit.base.errors import InputError
+from bertkit.cli.texts import Words, gather_texts
+from bertkit.inference.embedder_settings import EmbedderSettings
+from bertkit.inference.similarity_names import Similarity
+
+MAX_TEXTS = 1000
+
+
+def similarity(
+    model: str,
+    /,
+    *texts: Words,
+    file: Path | None = None,
+    similarity: Similarity | None = None,
+    settings: Annotated[EmbedderSettings, Parameter(name="*")] = EmbedderSettings(),  # noqa: B008
+    device: str = "auto",
+    revision: str | None = None,
+    json: bool = False,
+) -> None:
+    """Say how alike two texts are; of more, each to each.
+
+    **Examples**
+
+        bertkit similarity all-MiniLM-L6-v2/ "A cat sat down." "The dog lay on the floor."
+
+        bertkit similarity all-MiniLM-L6-v2/ --file sentences.txt --json
+
+        bertkit similarity run/ "a cat" "a dog" --similarity euclidean --pooling cls
+
+    Args:
+        model: A run of `bertkit pretrain`, a model folder, or the id of a model of the Hub.
+        texts: Two texts or more; - reads standard input, a text a line.
+        file: File with a text a line.
+        similarity: How vectors are compared; by default as the model's folder says, else cosine.
+            Distances are shown negative: more is always more alike.
+        settings: What can be chosen.
+        device: auto, cpu, cuda or cuda:N.
+        revision: Branch, tag or commit of a model of the Hub.
+        json: Print one JSON object.
+    """
+    given = [text for _, text in gather_texts(texts, file)]
+    if not 2 <= len(given) <= MAX_TEXTS:
+        raise InputError(
+            f"there are {len(given):,} texts; give two, or up to {MAX_TEXTS:,} to compare each"
+            " with each, and see `bertkit search` for more"
+        )
+    from bertkit.inference.embedder import Embedder
+    from bertkit.inference.similarity import compare_all
+
+    embedder = Embedder.load(model, settings, device=device, revision=revision)
+    vectors = embedder.encode(given)
+    chosen = similarity or cast("Similarity", embedder.similarity)
+    scores = compare_all(chosen, vectors, vectors).tolist()
+    if json:
+        found = {"similarity": chosen, "texts": given, "scores": scores}
+        print(json_module.dumps(found, ensure_ascii=False))
+    elif len(given) == 2:
+        print(f"{scores[0][1]:.4f}")
+    else:
+        for row in scores:
+            print(" ".join(f"{score:8.4f}" for score in row))

@@ -1,0 +1,1 @@
+"""Search a file of texts by meaning; the vectors are kept beside it."""

@@ -1,0 +1,102 @@
+"""The files of an index: arrays that are mapped, and the texts end to end."""
+
+import io
+from array import array
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bertkit.base.checksums import FileRecord
+from bertkit.base.errors import DamagedFileError, storage_errors
+from bertkit.base.files import durable_file
+from bertkit.data.mapped_array import MappedArray, write_array
+
+ADVICE = "make the index anew with --rebuild"
+PIECE_BYTES = 64 << 20
+
+
+def write_matrix(path: Path, matrix: NDArray[Any]) -> FileRecord:
+    """Write an array as a `.npy` file without a second one in memory.
+
+    Raises:
+        StorageError: the disk refused.
+    """
+    header = io.BytesIO()
+    np.lib.format.write_array_header_1_0(header, np.lib.format.header_data_from_array_1_0(matrix))
+    with durable_file(path) as file:
+        file.write(header.getvalue())
+        file.write(np.ascontiguousarray(matrix).data)
+    return file.record()
+
+
+def map_matrix(path: Path, record: FileRecord) -> NDArray[Any]:
+    """Map a `.npy` file that was found to be as it was written.
+
+    All of it is read for that, which takes a second a gigabyte.
+
+    Raises:
+        MissingFileError: it is gone.
+        DamagedFileError: it was altered, or isn't such a file.
+        StorageError: it can't be read.
+    """
+    MappedArray(path, record, 0).verify(0, record.size_bytes)
+    try:
+        # Private rather than read-only: torch warns of memory that it couldn't write.
+        mapped = np.load(path, mmap_mode="c", allow_pickle=False)
+    except (ValueError, EOFError) as error:
+        raise DamagedFileError(f"{path} isn't an array ({error}); {ADVICE}") from None
+    matrix: NDArray[Any] = mapped.view(np.ndarray)
+    return matrix
+
+
+class StoredTexts:
+    """The texts of a corpus, each of which is at hand without reading the others.
+
+    Args:
+        path: of the texts, UTF-8, end to end.
+        record: of that file.
+        ends: where each text ends, in bytes.
+
+    Raises:
+        MissingFileError: a file is gone.
+        DamagedFileError: it has another size.
+    """
+
+    def __init__(self, path: Path, record: FileRecord, ends: MappedArray) -> None:
+        self._path = path
+        self._content = MappedArray(path, record, 0)
+        self._ends = ends
+
+    def __getitem__(self, row: int) -> str:
+        """One text.
+
+        Raises:
+            DamagedFileError: what it is made of was altered.
+            StorageError: it can't be read.
+        """
+        ends = self._ends.read(max(0, row - 1), row + 1).tolist()
+        start, stop = (0, *ends)[-2:]
+        self._content.verify(start, stop)
+        with storage_errors(self._path, "read"), self._path.open("rb") as stream:
+            stream.seek(start)
+            return stream.read(stop - start).decode("utf-8")
+
+
+def write_texts(texts: Iterator[str], path: Path, ends_path: Path) -> tuple[FileRecord, FileRecord]:
+    """Write texts end to end, and where each ends; the records of both files.
+
+    Raises:
+        StorageError: the disk refused.
+    """
+    ends = array("Q")
+    position = 0
+    with durable_file(path) as file:
+        for text in texts:
+            content = text.encode("utf-8")
+            file.write(content)
+            position += len(content)
+            ends.append(position)
+    return file.record(), write_array(ends_path, np.frombuffer(ends, dtype=np.uint64))

@@ -37,6 +37,8 @@ PROCESSES.set_forkserver_preload(
         "bertkit.cli.main",
         "bertkit.cli.prepare",
         "bertkit.recipes.prepare.run",
+        "bertkit.cli.embed",
+        "bertkit.recipes.embed.run",
         "pyarrow.parquet",
         "pandas",
     ]

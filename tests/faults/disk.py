@@ -18,9 +18,10 @@ from bertkit.base import storage
 from bertkit.base.files import DurableFile
 
 PAGE_BYTES = 4096
+OPENING_OPERATIONS = ("open_new", "open_end", "open_within")
 OPERATIONS = (
-    "open_new",
-    "open_end",
+    *OPENING_OPERATIONS,
+    "seek",
     "write",
     "sync",
     "close",
@@ -79,7 +80,7 @@ class Recorder:
                 result = self.originals[name](*arguments)
             if name == "write":
                 arguments = (arguments[0], bytes(arguments[1][:result]))
-            descriptor = result if name in {"open_new", "open_end"} else None
+            descriptor = result if name in OPENING_OPERATIONS else None
             self._opened |= {descriptor} - {None}
             self._opened -= {arguments[0]} if name == "close" else set()
             self.operations.append(Operation(name, arguments, descriptor))
@@ -105,11 +106,14 @@ class File:
 
     safe: bytes = b""
     seen: bytes = b""
+    is_patched: bool = False
 
     def outcomes(self) -> list[bytes]:
         """Content that a power cut may leave: lost, torn in the middle, with holes, or all."""
         if self.safe == self.seen:
             return [self.safe] * 4
+        if self.is_patched:
+            return self._patched_outcomes()
         kept = len(self.safe) if self.seen.startswith(self.safe) else 0
         middle = (kept + len(self.seen)) // 2 // PAGE_BYTES * PAGE_BYTES
         holes = bytearray(self.seen)
@@ -118,6 +122,16 @@ class File:
             start = min(max(start, kept), stop)
             holes[start:stop] = bytes(stop - start)
         return [self.safe, self.seen[: max(kept, middle)], bytes(holes), self.seen]
+
+    def _patched_outcomes(self) -> list[bytes]:
+        """The same where safe bytes were written over: a page is the old one or the new one."""
+        middle = len(self.seen) // 2 // PAGE_BYTES * PAGE_BYTES
+        holes = bytearray(self.seen)
+        for start in range(0, len(holes), 2 * PAGE_BYTES):
+            size = min(PAGE_BYTES, len(holes) - start)
+            holes[start : start + size] = self.safe[start : start + size].ljust(size, b"\0")
+        torn = self.seen[:middle] + self.safe[middle:]
+        return [self.safe, torn, bytes(holes), self.seen]
 
 
 @dataclass(eq=False)
@@ -147,6 +161,7 @@ class Disk:
         self.root = root
         self.top = Folder()
         self._opened: dict[int, File] = {}
+        self._places: dict[int, int] = {}  # where the next bytes go, if not to the end
 
     def apply(self, operation: Operation) -> None:
         """Do what was done."""
@@ -175,8 +190,21 @@ class Disk:
         assert isinstance(file, File)
         self._opened[descriptor] = file
 
+    def _open_within(self, path: Path, descriptor: int) -> None:
+        self._open_end(path, descriptor)
+        self._places[descriptor] = 0
+
+    def _seek(self, descriptor: int, place: int, _: None) -> None:
+        self._places[descriptor] = place
+
     def _write(self, descriptor: int, data: bytes, _: None) -> None:
-        self._opened[descriptor].seen += data
+        file = self._opened[descriptor]
+        place = self._places.get(descriptor, len(file.seen))
+        file.is_patched |= place < len(file.safe)
+        before = file.seen[:place].ljust(place, b"\0")
+        file.seen = before + data + file.seen[place + len(data) :]
+        if descriptor in self._places:
+            self._places[descriptor] += len(data)
 
     def _sync(self, descriptor: int, _: None) -> None:
         file = self._opened[descriptor]
@@ -184,6 +212,7 @@ class Disk:
 
     def _close(self, descriptor: int, _: None) -> None:
         del self._opened[descriptor]
+        self._places.pop(descriptor, None)
 
     def _rename(self, old: Path, new: Path, _: None) -> None:
         assert old.parent == new.parent, "the model knows renames within one folder only"

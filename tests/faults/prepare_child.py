@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tests.faults.disk import OPERATIONS
+from tests.faults.disk import OPENING_OPERATIONS, OPERATIONS
 
 from bertkit.base import files, storage
 from bertkit.cli.main import main
@@ -88,7 +88,7 @@ def watch_storage(errand: Errand) -> None:
             if name in {"sync", "sync_folder"}:
                 return None
             result = original(subject, *rest)
-            if name in {"open_new", "open_end"}:
+            if name in OPENING_OPERATIONS:
                 paths[result] = subject
             return result
 

@@ -1,0 +1,128 @@
+"""Peak memory of `bertkit embed` at more and more texts: it must not grow with their number.
+
+    python benchmarks/bench_stream_memory.py --nums-texts 1000 100000 1000000
+
+The texts are generated sentences of up to a dozen words, the model is a tiny one with random
+weights and a vocabulary trained on them, so that a million texts take minutes; what is measured is
+all that stands around the model. The command runs as a user runs it; its peak is what the system
+says that the process has held at most. The other forms are written at the middle size. Linux only.
+"""
+
+import argparse
+import json
+import platform
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from bench_memory import watch
+from bertkit.models.bert.config import BertConfig
+from bertkit.models.bert.encoder import BertModel
+from bertkit.tokenization.tokenizer import Tokenizer
+from generated_corpus import draw_sentences
+
+LONGEST_TEXT_WORDS = 12
+VOCABULARY_TEXTS, VOCABULARY_SIZE = 20_000, 4000
+SIZES = {
+    "hidden_size": 32,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 2,
+    "intermediate_size": 64,
+    "max_position_embeddings": 64,
+}
+
+
+def main() -> None:
+    """Print a table, and write the figures as JSON."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("--nums-texts", type=int, nargs="+", default=[1000, 100_000, 1_000_000])
+    parser.add_argument("--engines", nargs="+", default=["torch"])
+    parser.add_argument(
+        "--output", type=Path, default=Path("benchmarks/results/stream_memory.json")
+    )
+    arguments = parser.parse_args()
+    if not Path("/proc/self/status").exists():
+        raise SystemExit("peaks are read from /proc, which only Linux has")
+    with tempfile.TemporaryDirectory() as folder:
+        rows = list(measure(Path(folder), arguments.nums_texts, arguments.engines))
+    machine = {
+        "system": platform.platform(),
+        "arguments": [Path(word).name for word in sys.argv[1:]],
+        **{name: version(name) for name in ("torch", "numpy", "pyarrow", "tokenizers")},
+    }
+    arguments.output.parent.mkdir(parents=True, exist_ok=True)
+    arguments.output.write_text(json.dumps({"machine": machine, "rows": rows}, indent=1) + "\n")
+
+
+def measure(
+    folder: Path, nums_texts: Sequence[int], engines: Sequence[str]
+) -> Iterator[dict[str, Any]]:
+    """A row for each number of texts, engine and form."""
+    write_texts(folder / "vocabulary.txt", VOCABULARY_TEXTS)
+    make_model(folder / "model", folder / "vocabulary.txt", folder / "tokenizer")
+    middle = sorted(nums_texts)[len(nums_texts) // 2]
+    for num_texts in nums_texts:
+        texts = folder / f"{num_texts}.txt"
+        write_texts(texts, num_texts)
+        for engine in engines:
+            for form in ("npy", "parquet", "jsonl") if num_texts == middle else ("npy",):
+                yield measure_form(folder / "model", texts, num_texts, engine, form)
+        texts.unlink()
+
+
+def measure_form(
+    model: Path, texts: Path, num_texts: int, engine: str, form: str
+) -> dict[str, Any]:
+    """Embed a file once."""
+    output = texts.with_suffix(f".{engine}.{form}")
+    words = ["embed", str(model), str(texts), "--output", str(output), "--engine", engine]
+    row = {
+        "num_texts": num_texts,
+        "engine": engine,
+        "form": form,
+        "input_bytes": texts.stat().st_size,
+        **watch("bertkit", words),
+        "output_bytes": output.stat().st_size,
+    }
+    output.unlink()
+    print(
+        f"{num_texts:>10,} texts ({row['input_bytes'] / 1e6:6.1f} MB) → .{form:<8}"
+        f"({row['output_bytes'] / 1e6:6.1f} MB), {engine}: {row['peak_bytes'] / 1e6:6.0f} MB at"
+        f" most, {row['seconds']:,.0f} s",
+        flush=True,
+    )
+    return row
+
+
+def write_texts(path: Path, num_texts: int) -> None:
+    """A text a line, the same for the same number."""
+    generator = np.random.default_rng(0)
+    num_written = 0
+    with path.open("w") as stream:
+        while num_written < num_texts:
+            sentences = draw_sentences(generator)[: num_texts - num_written]
+            for sentence in sentences:
+                stream.write(" ".join(sentence.split()[:LONGEST_TEXT_WORDS]) + "\n")
+            num_written += len(sentences)
+
+
+def make_model(folder: Path, texts: Path, tokenizer_folder: Path) -> None:
+    """A tiny encoder with random weights and a vocabulary of the texts."""
+    size = str(VOCABULARY_SIZE)
+    words = ["train-tokenizer", str(texts), "--vocab-size", size, "--output", str(tokenizer_folder)]
+    watch("bertkit", words)
+    tokenizer = Tokenizer.load(tokenizer_folder)
+    torch.manual_seed(0)
+    config = BertConfig(vocab_size=tokenizer.vocab_size, **SIZES)
+    BertModel(config).save_pretrained(folder)
+    tokenizer.save(folder)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,173 @@
+"""`embed` is killed, or the power cut, wherever it touches the disk: the same bytes come out."""
+
+import random
+import signal
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.faults.children import SEED, run_child
+from tests.faults.disk import PAGE_BYTES, Recorder, Tree, list_outcomes, read_tree, write_tree
+from tests.faults.embed_child import WINDOW_TEXTS, carry_out
+from tests.faults.prepare_child import Errand, Place
+from tests.unit.inference.small import WORDS, save_small
+
+from bertkit.base import storage
+from bertkit.base.errors import BertkitError
+from bertkit.cli.main import main
+from bertkit.inference import stream
+from bertkit.inference.embedder import Embedder
+from bertkit.inference.text_encoder import TextCounts
+from bertkit.recipes.embed import unfinished
+from bertkit.recipes.embed.reached import write_record
+from bertkit.recipes.embed.run import embed
+from bertkit.recipes.embed.unfinished import UnfinishedVectors
+
+NUM_TEXTS, NUM_STOPS = 21, 8
+EXIT_STOPPED = 75
+DIMENSION = PAGE_BYTES // 8  # a page has two rows of float32
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch):
+    monkeypatch.setattr(stream, "WINDOW_TEXTS", WINDOW_TEXTS)
+    monkeypatch.setattr(unfinished, "SAVE_SECONDS", 0.0)
+    monkeypatch.setattr("os.fsync", lambda descriptor: None)
+
+
+@pytest.fixture
+def texts(tmp_path: Path) -> Path:
+    choose = random.Random(0)
+    lines = [" ".join(choose.choices(WORDS, k=5)) for _ in range(NUM_TEXTS)]
+    path = tmp_path / "texts.txt"
+    path.write_text("\n".join(lines))
+    return path
+
+
+def make_errand(model: Path, texts: Path, output: Path) -> Errand:
+    output.parent.mkdir()
+    return Errand(
+        words=f"embed {model} {texts} --output {output} --engine torch".split(),
+        output=output.parent,
+        trace=output.parent.with_suffix(".trace"),
+    )
+
+
+def choose_stops(trace: Path) -> Iterator[tuple[Place, signal.Signals]]:
+    """Places at even distances, the first and the last one too; every third stop is SIGTERM."""
+    fields = [line.split("\t") for line in trace.read_text().splitlines()]
+    places = [Place(int(number), operation, file) for number, operation, file in fields]
+    for number in range(NUM_STOPS):
+        place = places[number * (len(places) - 1) // (NUM_STOPS - 1)]
+        yield place, signal.SIGTERM if number % 3 == 2 else signal.SIGKILL
+
+
+@pytest.mark.parametrize("form", ["npy", "jsonl"])
+def test_a_command_that_is_stopped_anywhere_goes_on_to_the_same_bytes(texts, tmp_path, form):
+    save_small(tmp_path / "model")
+    whole = make_errand(tmp_path / "model", texts, tmp_path / "whole" / f"v.{form}")
+    assert run_child(carry_out, whole) == 0
+    expected, problems = read_tree(whole.output), []
+    assert expected.keys() == {f"v.{form}", f"v.{form}.json"}
+    for number, (place, sent) in enumerate(choose_stops(whole.trace)):
+        errand = make_errand(tmp_path / "model", texts, tmp_path / str(number) / f"v.{form}")
+        code = run_child(carry_out, replace(errand, number=place.number, sent=sent))
+        is_late = sent == signal.SIGTERM and code == 0  # all was done already
+        if not is_late and code != (EXIT_STOPPED if sent == signal.SIGTERM else -sent):
+            problems.append(f"{place}: ended with {code}")
+        if main(errand.words) or drop_lock(read_tree(errand.output)) != expected:
+            problems.append(f"{place}, {sent.name}: {sorted(read_tree(errand.output))}")
+    assert not problems, f"seed {SEED}: " + "\n".join(problems)
+
+
+def drop_lock(tree: Tree) -> Tree:
+    """A killed process leaves its lock, which is empty and which nobody holds."""
+    return {name: node for name, node in tree.items() if not name.endswith(".lock")}
+
+
+def stand_in_for_the_model(patches: pytest.MonkeyPatch) -> None:
+    """An embedder of pages of vectors that needs no model."""
+
+    def stream_rows(texts: Iterable[str], counts: TextCounts) -> Iterator[np.ndarray]:
+        for window in stream.cut_windows(texts):
+            counts.add(TextCounts(texts=len(window), tokens=len(window)))
+            seeds = [sum(text.encode()) for text in window]
+            yield np.stack(
+                [np.random.default_rng(seed).random(DIMENSION, np.float32) for seed in seeds]
+            )
+
+    embedder = SimpleNamespace(
+        dimension=DIMENSION,
+        identity={"model": "none"},
+        engine=SimpleNamespace(name="none"),
+        text_encoder=SimpleNamespace(max_length=8),
+        stream=stream_rows,
+    )
+    patches.setattr(Embedder, "load", lambda *arguments, **options: embedder)
+
+
+def find_bad_states(texts: Path, tmp_path: Path, form: str, bug: Any = None) -> list[str]:
+    """Cut the power after every operation, and embed again on all that may then be found."""
+    disk, problems = tmp_path / "disk", []
+    disk.mkdir()
+    with pytest.MonkeyPatch.context() as patches:
+        stand_in_for_the_model(patches)
+        recorder = Recorder(patches)
+        if bug is not None:
+            bug(patches)
+        embed("none", texts, disk / f"v.{form}")
+    operations = [
+        operation
+        for operation in recorder.operations
+        if not str(operation.arguments[0]).endswith(".lock")
+    ]
+    expected = drop_lock(read_tree(disk))
+    with pytest.MonkeyPatch.context() as patches:
+        stand_in_for_the_model(patches)
+        for number, (num_done, tree) in enumerate(
+            list_outcomes(operations, disk, promise=lambda num_done: None)
+        ):
+            output = tmp_path / "states" / str(number) / f"v.{form}"
+            output.parent.parent.mkdir(exist_ok=True)
+            write_tree(tree, output.parent)
+            try:
+                result = embed("none", texts, output)
+            except BertkitError as error:
+                problems.append(f"after {num_done}: {error}")
+                continue
+            if asdict(result.counts)["texts"] != NUM_TEXTS or read_tree(output.parent) != expected:
+                problems.append(f"after {num_done}: {sorted(tree)}")
+    return problems
+
+
+@pytest.mark.parametrize("form", ["npy", "parquet"])
+def test_a_power_cut_anywhere_leaves_what_can_be_gone_on_with(texts, tmp_path, form):
+    assert find_bad_states(texts, tmp_path, form) == []
+
+
+def test_a_record_of_rows_that_are_not_safe_is_noticed(texts, tmp_path):
+    def save_without_syncing(vectors: UnfinishedVectors) -> None:
+        write_record(vectors.path.with_suffix(""), vectors.reached)
+
+    def bug(patches: pytest.MonkeyPatch) -> None:
+        patches.setattr(UnfinishedVectors, "save", save_without_syncing)
+
+    problems = find_bad_states(texts, tmp_path, "npy", bug)
+    assert any("begin anew with --restart" in problem for problem in problems)
+
+
+def test_a_header_that_is_not_safe_before_the_name_is_noticed(texts, tmp_path):
+    def finish_without_syncing(vectors: UnfinishedVectors) -> None:
+        vectors.save()
+        storage.seek(vectors._opened(), 0)
+        storage.write(vectors._opened(), vectors._header())
+        vectors.close()
+
+    def bug(patches: pytest.MonkeyPatch) -> None:
+        patches.setattr(UnfinishedVectors, "finish", finish_without_syncing)
+
+    assert find_bad_states(texts, tmp_path, "npy", bug)

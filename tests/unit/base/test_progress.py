@@ -33,6 +33,13 @@ def test_without_a_terminal_there_is_a_line_every_ten_seconds(monkeypatch, capsy
     assert captured.out == ""
 
 
+def test_slow_work_is_told_in_smaller_units(capsys, clock):
+    with show_progress("reading", 1_000_000, is_bytes=True) as bar:
+        clock[0] += 10
+        bar.advance(500_000)
+    assert capsys.readouterr().err == "reading: 500 kB, 50.0 kB/s, 10 s left\n"
+
+
 def test_an_unknown_total_has_no_time_left(capsys, clock):
     with show_progress("counting", None) as bar:
         clock[0] += 20

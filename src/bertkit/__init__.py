@@ -13,9 +13,11 @@ if TYPE_CHECKING:
     from bertkit.base.errors import BertkitError as BertkitError
     from bertkit.inference.embedder import Embedder as Embedder
     from bertkit.inference.embedder_settings import EmbedderSettings as EmbedderSettings
+    from bertkit.inference.features import FeatureExtractor as FeatureExtractor
     from bertkit.inference.fill_mask import FillMask as FillMask
     from bertkit.inference.next_sentence import NextSentence as NextSentence
     from bertkit.inference.vector_index import VectorIndex as VectorIndex
+    from bertkit.inference.word_vectors import WordVectors as WordVectors
     from bertkit.models.bert.config import BertConfig as BertConfig
     from bertkit.models.bert.encoder import BertModel as BertModel
     from bertkit.models.bert.fine_tuning import BertForMultipleChoice as BertForMultipleChoice
@@ -48,12 +50,14 @@ _HOMES = {
     "BertkitError": "bertkit.base.errors",
     "Embedder": "bertkit.inference.embedder",
     "EmbedderSettings": "bertkit.inference.embedder_settings",
+    "FeatureExtractor": "bertkit.inference.features",
     "FillMask": "bertkit.inference.fill_mask",
     "NextSentence": "bertkit.inference.next_sentence",
     "SearchIndex": "bertkit.recipes.search.run",
     "SearchSettings": "bertkit.recipes.search.settings",
     "Tokenizer": "bertkit.tokenization.tokenizer",
     "VectorIndex": "bertkit.inference.vector_index",
+    "WordVectors": "bertkit.inference.word_vectors",
 }
 
 __all__ = ["__version__", *_HOMES]  # noqa: PLE0604 - the table is the list

@@ -27,12 +27,14 @@ PUBLIC_NAMES = [
     "BertkitError",
     "Embedder",
     "EmbedderSettings",
+    "FeatureExtractor",
     "FillMask",
     "NextSentence",
     "SearchIndex",
     "SearchSettings",
     "Tokenizer",
     "VectorIndex",
+    "WordVectors",
     "__version__",
 ]
 IN_A_MODULE = ("BertkitError", "__version__")  # the page has the whole module of errors

@@ -111,7 +111,9 @@ class PackedBatch:
         return self.input_ids.shape[0]
 
     def to(self, device: torch.device) -> Self:
-        """The same batch on another device."""
+        """The same batch on another device; itself where it is there already."""
+        if self.input_ids.device == device:
+            return self
         return replace(
             self,
             input_ids=self.input_ids.to(device, non_blocking=True),

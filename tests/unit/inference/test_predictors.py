@@ -10,6 +10,7 @@ from tests.unit.inference.small import save_small
 
 from bertkit.base.errors import InputError
 from bertkit.inference.engines import torch_engine
+from bertkit.inference.engines.torch_engine import TorchEngine
 from bertkit.inference.fill_mask import FillMask
 from bertkit.inference.loading import LoadedModel
 from bertkit.inference.next_sentence import NextSentence
@@ -26,17 +27,18 @@ def loaded(tmp_path_factory: pytest.TempPathFactory) -> LoadedModel:
     return LoadedModel.load(BertForPreTraining, folder, "cpu")
 
 
-def count_batches(loaded: LoadedModel, monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
-    """The lengths of each batch that the model sees from now on."""
-    seen: list[tuple[int, ...]] = []
-    real = loaded.model.encoder.hidden_states
+@pytest.fixture
+def seen(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
+    """The lengths of each batch that an engine gets."""
+    lengths: list[tuple[int, ...]] = []
+    real = TorchEngine.__call__
 
-    def hidden_states(batch):
-        seen.append(batch.lengths)
-        return real(batch)
+    def call(engine, batch):
+        lengths.append(batch.lengths)
+        return real(engine, batch)
 
-    monkeypatch.setattr(loaded.model.encoder, "hidden_states", hidden_states)
-    return seen
+    monkeypatch.setattr(TorchEngine, "__call__", call)
+    return lengths
 
 
 @pytest.fixture
@@ -45,8 +47,7 @@ def small_batches(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     return partial(monkeypatch.setitem, torch_engine.TOKENS_PER_BATCH, "cpu", 16)
 
 
-def test_blanks_are_the_same_in_many_batches(loaded, monkeypatch, small_batches):
-    seen = count_batches(loaded, monkeypatch)
+def test_blanks_are_the_same_in_many_batches(loaded, seen, small_batches):
     whole = FillMask(loaded)(TEXTS)
     assert len(seen) == 1
     assert [each.text for each in whole] == TEXTS
@@ -62,8 +63,7 @@ def test_blanks_are_the_same_in_many_batches(loaded, monkeypatch, small_batches)
             )
 
 
-def test_pairs_are_the_same_in_many_batches(loaded, monkeypatch, small_batches):
-    seen = count_batches(loaded, monkeypatch)
+def test_pairs_are_the_same_in_many_batches(loaded, seen, small_batches):
     whole = NextSentence(loaded).score_pairs(PAIRS)
     assert len(seen) == 1
     small_batches()

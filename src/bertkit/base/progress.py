@@ -53,7 +53,7 @@ class _Lines:
             return
         self._last = now
         rate = self._done / (now - self._started)
-        scale, unit = (1, "")
+        scale, unit = 1.0, ""
         if self._is_bytes:
             scale, unit = (1e6, " MB") if rate >= 1e6 else (1e3, " kB")
         text = f"{self._description}: {self._done / scale:,.0f}{unit}, {rate / scale:,.1f}{unit}/s"

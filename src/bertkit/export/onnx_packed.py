@@ -16,7 +16,7 @@ import torch
 from torch import nn
 
 from bertkit.export.onnx_activations import ACTIVATION_NODES
-from bertkit.export.onnx_graph import MICROSOFT, OnnxGraph
+from bertkit.export.onnx_graph import MICROSOFT, OnnxGraph, Shape
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.encoder import BertEncoder
 from bertkit.nn.attention import SelfAttention
@@ -24,10 +24,16 @@ from bertkit.nn.block import EncoderBlock
 from bertkit.nn.embeddings import Embeddings
 
 OPSET = 20  # the first with GELU
-INPUTS = {
+# Of a graph for sequences of one length; `shape` is that of the rows, [sequences, length, hidden].
+UNIFORM_INPUTS: dict[str, tuple[torch.dtype, Shape]] = {
     "input_ids": (torch.int64, ("tokens",)),
     "token_type_ids": (torch.int64, ("tokens",)),
     "position_ids": (torch.int64, ("tokens",)),
+    "shape": (torch.int64, (3,)),
+}
+# Of a graph that takes others too.
+MIXED_INPUTS: dict[str, tuple[torch.dtype, Shape]] = {
+    **UNIFORM_INPUTS,
     "is_uniform": (torch.bool, ()),
     "rows": (torch.int64, ("sequences", "longest")),
     "places": (torch.int64, ("tokens",)),
@@ -43,7 +49,12 @@ GELU_FORMS = {
 
 
 def write_packed(
-    graph: OnnxGraph, encoder: BertEncoder, config: BertConfig, layers: Sequence[int]
+    graph: OnnxGraph,
+    encoder: BertEncoder,
+    config: BertConfig,
+    layers: Sequence[int],
+    *,
+    is_mixed: bool,
 ) -> list[str]:
     """Write the nodes of an encoder, as far as the highest of some layers.
 
@@ -52,20 +63,18 @@ def write_packed(
         encoder: its weights are used where they lie.
         config: of the encoder.
         layers: hidden states to give: 0 is what the embeddings give, n what block n gives.
+        is_mixed: whether it takes sequences of different lengths.
 
     Returns:
         The name of each of those hidden states, `[tokens, hidden]`.
     """
     tokens = _write_embeddings(graph, encoder.embeddings)
     states = [tokens]
-    shape = graph.node(
-        "Concat", graph.node("Shape", "rows"), graph.constant([config.hidden_size]), axis=0
-    )
     for number in range(max(layers)):
         layer = encoder.layers[number]
         assert isinstance(layer, EncoderBlock)
         name = f"layers.{number}"
-        context = _write_attention(graph, f"{name}.attention", layer.attention, tokens, shape)
+        context = _write_attention(graph, f"{name}.attention", layer.attention, tokens, is_mixed)
         tokens = _write_rest(graph, name, layer, tokens, context, config.hidden_act)
         states.append(tokens)
     return [states[layer] for layer in layers]
@@ -101,7 +110,7 @@ def _write_rest(
 
 
 def _write_attention(
-    graph: OnnxGraph, name: str, attention: SelfAttention, tokens: str, shape: str
+    graph: OnnxGraph, name: str, attention: SelfAttention, tokens: str, is_mixed: bool
 ) -> str:
     """Attention without the layer behind it; three products save a copy for cutting up one."""
     linear = attention.query_key_value
@@ -112,19 +121,19 @@ def _write_attention(
         )
     ]
     size, num_heads = attention.output.in_features, attention.num_heads
+    if not is_mixed:
+        return _attend_uniform(graph, parts, num_heads, size)
     branches = {
-        "then_branch": lambda: _attend_uniform(graph, parts, num_heads, shape, size),
+        "then_branch": lambda: _attend_uniform(graph, parts, num_heads, size),
         "else_branch": lambda: _attend_mixed(graph, parts, num_heads, size),
     }
     graphs = {name: graph.branch(write, ("tokens", size)) for name, write in branches.items()}
     return graph.node("If", "is_uniform", **graphs)
 
 
-def _attend_uniform(
-    graph: OnnxGraph, parts: Sequence[str], num_heads: int, shape: str, size: int
-) -> str:
+def _attend_uniform(graph: OnnxGraph, parts: Sequence[str], num_heads: int, size: int) -> str:
     """Attention between sequences of one length, which has no mask and no gaps."""
-    rows = [graph.node("Reshape", part, shape) for part in parts]
+    rows = [graph.node("Reshape", part, "shape") for part in parts]
     context = graph.node("MultiHeadAttention", *rows, domain=MICROSOFT, num_heads=num_heads)
     return graph.node("Reshape", context, graph.constant([-1, size]))
 

@@ -5,10 +5,11 @@ disk, and ONNX Runtime takes the weights from the model's own memory. Each sessi
 the matrices in the order in which it multiplies.
 
 A batch is cut into parts of a few hundred tokens, and each thread takes one after the other, alone:
-what a part needs stays in that core's cache, and no thread waits for another inside the model. A
-batch too small for that, such as a single query, is what all threads work on together.
+what a part needs stays in that core's cache, and no thread waits for another inside the model. On a
+single sequence, such as a query, all threads work together.
 """
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
@@ -17,8 +18,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from bertkit.export.onnx_graph import OnnxGraph
-from bertkit.export.onnx_packed import INPUTS, OPSET, write_packed
+from bertkit.export.onnx_graph import OnnxGraph, import_extra
+from bertkit.export.onnx_packed import MIXED_INPUTS, OPSET, UNIFORM_INPUTS, write_packed
 from bertkit.inference.engines.engine import HasEncoder, resolve_layers
 from bertkit.inference.engines.onnx_session import OnnxSession
 from bertkit.nn.packing import PackedBatch
@@ -50,23 +51,28 @@ class OnnxEngine:
         self.layers = resolve_layers(layers, model.config.num_hidden_layers)
         self.num_threads = torch.get_num_threads()
         self.tokens_per_batch = TOKENS_PER_THREAD * self.num_threads
-        self._hidden_size = model.config.hidden_size
         self._given = tuple(dict.fromkeys(self.layers))  # one that is asked for twice is given once
-        graph = OnnxGraph(OPSET)
-        self._outputs = write_packed(graph, model.encoder, model.config, self._given)
-        shapes = dict.fromkeys(self._outputs, ("tokens", self._hidden_size))
-        self._model: bytes = graph.build(INPUTS, shapes).SerializeToString()
-        self._weights = graph.weights
+        self._model = model
+        for package in ("onnx", "onnxruntime"):
+            import_extra(package)
 
     @cached_property
     def _together(self) -> OnnxSession:
-        """All threads work on one part."""
-        return OnnxSession(self._model, self._weights, self._outputs, self.num_threads)
+        """All threads work on one sequence."""
+        return self._start(self.num_threads, is_mixed=False)
 
     @cached_property
     def _alone(self) -> OnnxSession:
         """Each caller works on a part of its own."""
-        return OnnxSession(self._model, self._weights, self._outputs, 1)
+        return self._start(1, is_mixed=True)
+
+    def _start(self, num_threads: int, *, is_mixed: bool) -> OnnxSession:
+        graph = OnnxGraph(OPSET)
+        encoder, config = self._model.encoder, self._model.config
+        outputs = write_packed(graph, encoder, config, self._given, is_mixed=is_mixed)
+        shapes = dict.fromkeys(outputs, ("tokens", config.hidden_size))
+        model = graph.build(MIXED_INPUTS if is_mixed else UNIFORM_INPUTS, shapes)
+        return OnnxSession(model.SerializeToString(), graph.weights, outputs, num_threads)
 
     @cached_property
     def _threads(self) -> ThreadPoolExecutor:
@@ -74,28 +80,28 @@ class OnnxEngine:
 
     def __call__(self, batch: PackedBatch) -> list[Float[Tensor, "tokens hidden"]]:
         """Hidden states in float32, one tensor for each of `layers`."""
-        states = [torch.empty(batch.num_tokens, self._hidden_size) for _ in self._given]
-        parts = list(cut_parts(batch.lengths))
-        if len(parts) == 1 or self.num_threads == 1:
-            for start, end in parts:
-                self._together.run(batch, start, end, states)
+        size = self._model.config.hidden_size
+        states = [torch.empty(batch.num_tokens, size) for _ in self._given]
+        if len(batch.lengths) == 1 and self.num_threads > 1:
+            self._together.run(batch, 0, 1, states)
         else:
-            run = self._alone.run
-            futures = [self._threads.submit(run, batch, *part, states) for part in parts]
-            for future in futures:
+            run, parts = self._alone.run, cut_parts(batch.lengths, self.num_threads)
+            for future in [self._threads.submit(run, batch, *part, states) for part in parts]:
                 future.result()
         of_layer = dict(zip(self._given, states, strict=True))
         return [of_layer[layer] for layer in self.layers]
 
 
-def cut_parts(lengths: Sequence[int]) -> Iterator[tuple[int, int]]:
+def cut_parts(lengths: Sequence[int], num_threads: int) -> Iterator[tuple[int, int]]:
     """Where each part of a batch begins and ends, in sequences.
 
     A part ends where it would grow too large, or where the length changes and it is large enough.
+    Of a small batch, each thread gets about the same.
     """
+    limit = min(MAX_PART_TOKENS, math.ceil(sum(lengths) / num_threads))
     start, num_tokens = 0, 0
     for index, length in enumerate(lengths):
-        is_full = num_tokens + length > MAX_PART_TOKENS
+        is_full = num_tokens + length > limit
         is_other = num_tokens >= UNIFORM_PART_TOKENS and length != lengths[index - 1]
         if index > start and (is_full or is_other):
             yield start, index

@@ -21,6 +21,9 @@ class OnnxSession:
         weights: what it only names; their memory is used and must stay.
         outputs: names of the hidden states that it gives.
         num_threads: that share the work of each call; the caller is one of them.
+
+    Raises:
+        MissingExtraError: `bertkit[onnx]` isn't installed.
     """
 
     def __init__(
@@ -45,6 +48,7 @@ class OnnxSession:
         options.add_external_initializers(list(weights), self._weights)
         providers = ["CPUExecutionProvider"]
         self._session: Any = onnxruntime.InferenceSession(model, options, providers=providers)
+        self._inputs = {value.name for value in self._session.get_inputs()}
         self._outputs = outputs
 
     def run(
@@ -66,10 +70,10 @@ class OnnxSession:
             "input_ids": batch.input_ids[tokens].numpy(),
             "token_type_ids": batch.token_type_ids[tokens].numpy(),
             "position_ids": batch.position_ids[tokens].numpy(),
-            **lay_out(lengths),
+            **lay_out(lengths, states[0].shape[1]),
         }
-        for name, values in inputs.items():
-            binding.bind_cpu_input(name, values)
+        for name in self._inputs:
+            binding.bind_cpu_input(name, inputs[name])
         for name, state in zip(self._outputs, states, strict=True):
             rows = state[tokens]
             shape = tuple(rows.shape)
@@ -77,13 +81,14 @@ class OnnxSession:
         self._session.run_with_iobinding(binding)
 
 
-def lay_out(lengths: Sequence[int]) -> dict[str, np.ndarray]:
+def lay_out(lengths: Sequence[int], hidden_size: int) -> dict[str, np.ndarray]:
     """How attention finds the tokens of each sequence, and they their places again."""
     sizes = np.array(lengths, dtype=np.int32)
     is_token = np.arange(sizes.max()) < sizes[:, None]
     rows = np.zeros(is_token.shape, dtype=np.int64)
     rows[is_token] = np.arange(sizes.sum())
     return {
+        "shape": np.array([*is_token.shape, hidden_size]),
         "is_uniform": np.array(is_token.all()),
         "rows": rows,
         "places": np.flatnonzero(is_token),

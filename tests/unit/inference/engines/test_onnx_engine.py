@@ -8,6 +8,8 @@ import pytest
 import torch
 
 from bertkit.base.errors import MissingExtraError
+from bertkit.export.onnx_graph import OnnxGraph
+from bertkit.export.onnx_packed import OPSET, write_packed
 from bertkit.inference.engines import onnx_engine as module
 from bertkit.inference.engines.onnx_engine import OnnxEngine, cut_parts
 from bertkit.inference.engines.onnx_session import lay_out
@@ -104,8 +106,14 @@ def test_an_error_in_a_thread_reaches_the_caller(model):
         OnnxEngine(model)(batch)
 
 
+def write(model: BertModel, layers: tuple[int, ...]) -> OnnxGraph:
+    graph = OnnxGraph(OPSET)
+    write_packed(graph, model.encoder, model.config, layers, is_mixed=True)
+    return graph
+
+
 def test_weights_are_used_where_they_lie(model):
-    weights = OnnxEngine(model)._weights
+    weights = write(model, (2,)).weights
     word = model.encoder.embeddings.word.weight
     assert weights["embeddings.input_ids"].data_ptr() == word.data_ptr()
     query_key_value = model.encoder.layers[1].attention.query_key_value.weight
@@ -114,43 +122,44 @@ def test_weights_are_used_where_they_lie(model):
 
 
 def test_layers_above_the_highest_are_left_out(model):
-    assert not any("layers.1" in name for name in OnnxEngine(model, (1, 0))._weights)
+    assert not any("layers.1" in name for name in write(model, (1, 0)).weights)
 
 
 @pytest.mark.parametrize(
     ("lengths", "parts"),
     [
         ([7], [(0, 1)]),
-        ([9, 8, 7], [(0, 3)]),
+        ([9, 8, 7, 6], [(0, 1), (1, 3), (3, 4)]),
         ([500, 2, 2], [(0, 1), (1, 3)]),
         ([200, 200], [(0, 1), (1, 2)]),
-        ([150, 150, 150], [(0, 2), (2, 3)]),
-        ([100, 99, 10, 10], [(0, 1), (1, 2), (2, 4)]),
-        ([50, 50, 40, 40, 40], [(0, 2), (2, 5)]),
-        ([50, 40, 30], [(0, 3)]),
+        ([100] * 6, [(0, 2), (2, 4), (4, 6)]),
+        ([100, 99, 10, 10, 200], [(0, 1), (1, 2), (2, 4), (4, 5)]),
+        ([50, 50, 40, 40, 40, 120], [(0, 2), (2, 5), (5, 6)]),
+        ([50, 40, 120], [(0, 2), (2, 3)]),
     ],
 )
 def test_parts_are_of_one_length_where_that_is_worth_it(lengths, parts):
-    assert list(cut_parts(lengths)) == parts
+    assert list(cut_parts(lengths, 2)) == parts
 
 
 def test_parts_cover_a_batch_once():
     chance = random.Random(0)
     for _ in range(200):
         lengths = [chance.randint(1, 512) for _ in range(chance.randint(1, 40))]
-        parts = list(cut_parts(lengths))
+        parts = list(cut_parts(lengths, 2))
         assert [index for part in parts for index in range(*part)] == list(range(len(lengths)))
         for start, end in parts:
             assert end - start == 1 or sum(lengths[start:end]) <= module.MAX_PART_TOKENS
 
 
 def test_rows_and_places_are_each_others_way_back():
-    laid_out = lay_out([3, 1, 2])
+    laid_out = lay_out([3, 1, 2], 8)
     assert laid_out["rows"].tolist() == [[0, 1, 2], [3, 0, 0], [4, 5, 0]]
     assert laid_out["places"].tolist() == [0, 1, 2, 3, 6, 7]
     assert laid_out["lengths"].tolist() == [3, 1, 2]
+    assert laid_out["shape"].tolist() == [3, 3, 8]
     assert not laid_out["is_uniform"]
-    np.testing.assert_array_equal(lay_out([2, 2])["is_uniform"], True)
+    np.testing.assert_array_equal(lay_out([2, 2], 8)["is_uniform"], True)
 
 
 @pytest.mark.parametrize("package", ["onnx", "onnxruntime"])

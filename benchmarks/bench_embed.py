@@ -8,7 +8,7 @@ short sentences, 400 paragraphs, and a shuffled mix of both. Every side gets tex
 normalised vectors: tokenising, sorting, padding and pooling are counted. The peers and what is put
 around them stand in `embedding_peers.py`. sentence-transformers runs at its default batch size and
 at the best of five, the others at the best of four token budgets, found for each set on every fifth
-text before. First all vectors are compared with those of sentence-transformers.
+text before; the vectors of these are compared with those of sentence-transformers.
 
 Of the process as a whole is set: OMP_WAIT_POLICY=PASSIVE, unless it is set already, so that a
 side's idle threads take nothing from the next one, and torch's two threads. No side changes the
@@ -134,16 +134,19 @@ def measure(
     tokenizer: Tokenizer,
 ) -> dict[str, Any]:
     """Choose sizes, compare vectors, take turns."""
+    some = texts[::EVERY_NTH]
     sizes = {
-        name: fastest({size: partial(side, texts[::EVERY_NTH], size) for size in list_sizes(name)})
+        name: fastest({size: partial(side, some, size) for size in list_sizes(name)})
         for name, side in sized.items()
     }
+    vectors = {name: side(some) for name, side in fixed.items()}
+    vectors |= {name: side(some, sizes[name]) for name, side in sized.items()}
+    agreement = compare_vectors(vectors)
     runs: dict[str, Callable[[], Floats]] = {
         **{name: partial(side, texts) for name, side in fixed.items()},
         **{name: partial(side, texts, sizes[name]) for name, side in sized.items()},
     }
-    agreement = compare_vectors({name: run() for name, run in runs.items()})
-    seconds = take_turns(runs, rounds, num_uncounted=0)  # comparing was the first round
+    seconds = take_turns(runs, rounds, num_uncounted=0)  # all have run before
     lengths = [len(ids) for ids in encode(tokenizer, texts)]
     padding = {THEIRS: plan_like_sentence_transformers(texts, DEFAULT_BATCH_SIZE)}
     padding |= {name: plan_padded(lengths, sizes[name]) for name in PADDED if name in sizes}

@@ -3,8 +3,10 @@
     python benchmarks/bench_search.py --rows 100000 1000000 --rounds 5
 
 384 numbers a vector, single queries and batches of 64, the ten best rows. The vectors are drawn
-around centres that lie around centres, with numbers that shrink from the first to the last, as
-those of texts do; `--vectors FILE.npy` takes others, a thousand of which become the queries. The
+around centres that lie around centres, with numbers that shrink from the first to the last, so
+that the ten best are about as alike (cosines of 0.67 to 0.57) as among 14,500 short texts embedded
+by all-MiniLM-L6-v2 (0.68 to 0.55), in which cells found a little less; `--vectors FILE.npy` takes
+others, a thousand of which become the queries. The
 sides take turns in one process with two threads; a ratio is that of one round. The rows that each
 finds are compared with the best in float64 (recall). Peers: `vectors @ query` with argpartition and
 a sort of what it leaves, and faiss's IndexFlatIP, with its BLAS or without, whichever is faster.
@@ -78,15 +80,15 @@ def draw_clustered(num_rows: int, seed: int = 0) -> tuple[Vectors, Vectors]:
     random = np.random.default_rng(seed)
     scale = np.arange(1, NUM_FEATURES + 1, dtype=np.float32) ** -0.5
     outer = random.standard_normal((max(8, num_rows // 2000), NUM_FEATURES), np.float32)
-    num_inner = max(64, num_rows // 40)
+    num_inner = max(64, num_rows // 10)
     inner = outer[random.integers(len(outer), size=num_inner)]
-    inner += 0.9 * random.standard_normal(inner.shape, np.float32)
+    inner += 1.2 * random.standard_normal(inner.shape, np.float32)
     weights = np.arange(1, num_inner + 1) ** -0.5  # some clusters are larger than others
     drawn = np.empty((num_rows + NUM_QUERIES, NUM_FEATURES), np.float32)
     for start in range(0, len(drawn), BLOCK_ROWS):
         block = drawn[start : start + BLOCK_ROWS]
         chosen = random.choice(num_inner, len(block), p=weights / weights.sum())
-        block[:] = inner[chosen] + 0.9 * random.standard_normal(block.shape, np.float32)
+        block[:] = inner[chosen] + 1.5 * random.standard_normal(block.shape, np.float32)
         block *= scale
         block /= np.linalg.norm(block, axis=1, keepdims=True)
     return drawn[:num_rows], drawn[num_rows:]

@@ -97,6 +97,7 @@ class ApproximateSearch:
     """
 
     def __init__(self, cells: Cells, vectors: NDArray[np.float32], similarity: Similarity) -> None:
+        check_approximate(similarity)
         cells.check(*vectors.shape)
         self.cells = cells
         self._vectors = vectors
@@ -130,6 +131,7 @@ class ApproximateSearch:
             MissingExtraError: faiss isn't installed.
             SettingsError: the similarity is manhattan.
         """
+        check_approximate(similarity)
         faiss = load_faiss()
         num_rows, num_features = vectors.shape
         num_cells = max(1, min(int(2 * math.sqrt(num_rows)), num_rows // ROWS_OF_A_CELL))
@@ -162,6 +164,18 @@ class ApproximateSearch:
         return Candidates.score(self._similarity, queries, self._vectors, pairs).keep_best(top_k)
 
 
+def check_approximate(similarity: Similarity) -> None:
+    """See that there can be cells at all, before anything is computed for them.
+
+    Raises:
+        MissingExtraError: faiss isn't installed.
+        SettingsError: the similarity is manhattan, which faiss's cells don't know.
+    """
+    if similarity == "manhattan":
+        raise SettingsError("an approximate index can't compare by manhattan; search exactly")
+    load_faiss()
+
+
 def load_faiss() -> ModuleType:
     """The faiss package.
 
@@ -181,13 +195,7 @@ def load_faiss() -> ModuleType:
 def _make_index(
     faiss: ModuleType, num_features: int, num_cells: int, similarity: Similarity
 ) -> Any:
-    """An empty index.
-
-    Raises:
-        SettingsError: the similarity is manhattan.
-    """
-    if similarity == "manhattan":
-        raise SettingsError("an approximate index can't compare by manhattan; search exactly")
+    """An empty index."""
     is_distance = similarity == "euclidean"
     quantizer = (faiss.IndexFlatL2 if is_distance else faiss.IndexFlatIP)(num_features)
     index = faiss.IndexIVFScalarQuantizer(

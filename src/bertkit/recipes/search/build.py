@@ -68,6 +68,7 @@ def build_index(plan: Plan) -> IndexRecord:
     result = _embed(plan, restart=not goes_on)
     if not result.num_rows:
         raise InputError(f"{plan.place.corpus} has no texts, so there is nothing to search")
+    announce(_describe(plan, result))
     files = {VECTORS_FILE: record_file(plan.place.folder / VECTORS_FILE)}
     paths = plan.place.folder / TEXTS_FILE, plan.place.folder / TEXT_ENDS_FILE
     files[TEXTS_FILE], files[TEXT_ENDS_FILE] = write_texts(_read_texts(plan), *paths)
@@ -85,6 +86,17 @@ def build_index(plan: Plan) -> IndexRecord:
     )
     record.write(plan.place.folder)
     return record
+
+
+def _describe(plan: Plan, result: EmbedResult) -> str:
+    """What was embedded, and what was odd about it, in a line."""
+    odd = [
+        f"{number:,} {name.replace('_', ' ')}"
+        for name, number in asdict(result.counts).items()
+        if number and name not in ("texts", "tokens")
+    ]
+    line = f"{plan.place.corpus}: {result.num_rows:,} texts embedded"
+    return line + (f" ({', '.join(odd)})" if odd else "")
 
 
 def _can_go_on(plan: Plan) -> bool:

@@ -7,6 +7,7 @@ from typing import Self, cast, overload
 from bertkit.base.errors import InputError
 from bertkit.base.lock import hold_folder
 from bertkit.data.mapped_array import MappedArray
+from bertkit.inference.approximate_search import check_approximate
 from bertkit.inference.embedder import Embedder
 from bertkit.inference.similarity_names import Similarity
 from bertkit.inference.vector_index import VectorIndex
@@ -99,11 +100,13 @@ class SearchIndex:
         look_at(corpus)
         place = Place(model, corpus, folder, device, revision)
         plan, embedder = make_plan(place, settings or SearchSettings())
+        similarity = plan.settings.similarity or cast("Similarity", embedder.similarity)
+        if plan.settings.index == "approximate":
+            check_approximate(similarity)
         record = find_index(plan)
         if record is None:
             with hold_folder(folder, ACTIVITY):
                 record = find_index(plan) or build_index(plan)  # another may have made it
-        similarity = plan.settings.similarity or cast("Similarity", embedder.similarity)
         record, vectors = open_vectors(plan, record, similarity)
         ends = MappedArray(folder / TEXT_ENDS_FILE, record.files[TEXT_ENDS_FILE], record.num_rows)
         texts = StoredTexts(folder / TEXTS_FILE, record.files[TEXTS_FILE], ends)

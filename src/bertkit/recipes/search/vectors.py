@@ -6,7 +6,7 @@ from pathlib import Path
 from bertkit.base.errors import DamagedFileError
 from bertkit.base.files import make_folder
 from bertkit.base.lock import hold_folder
-from bertkit.inference.approximate_search import Cells, load_faiss
+from bertkit.inference.approximate_search import Cells
 from bertkit.inference.similarity_names import Similarity
 from bertkit.inference.vector_index import VectorIndex
 from bertkit.recipes.search.files import ADVICE, map_matrix, write_matrix
@@ -41,7 +41,6 @@ def open_vectors(
     if not _wants_cells(plan, record, similarity):
         return record, VectorIndex(vectors, similarity)
     if record.cells is None or record.cells.similarity != similarity:
-        load_faiss()  # so that its absence is told before anything is read
         with hold_folder(folder, ACTIVITY):
             return _add_cells(folder, record, VectorIndex(vectors, similarity))
     cells = _read_cells(folder / CELLS_FOLDER, record.cells)

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import sys
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from bertkit.base import storage
 from bertkit.base.errors import (
     DamagedFileError,
     InputError,
+    MissingExtraError,
     MissingFileError,
     ResumeError,
     SettingsError,
@@ -19,7 +21,10 @@ from bertkit.base.errors import (
 )
 from bertkit.base.lock import hold_folder
 from bertkit.checkpoints.sentence_transformers import write_sentence_model
+from bertkit.data.tables.texts import open_texts
 from bertkit.inference.embedder import Embedder
+from bertkit.recipes.embed.manifest import Beginning
+from bertkit.recipes.embed.reached import Reached, write_record
 from bertkit.recipes.search import build, vectors
 from bertkit.recipes.search.record import RECORD_FILE, TEXTS_FILE, VECTORS_FILE
 from bertkit.recipes.search.run import SearchIndex
@@ -73,8 +78,10 @@ def open_index(model, corpus, **choices):
     return SearchIndex.open(model, corpus, settings, index_folder=folder, device="cpu")
 
 
-def test_texts_are_found_in_order(model, corpus, made):
+def test_texts_are_found_in_order(model, corpus, made, capsys):
     index = open_index(model, corpus)
+    told = f"{corpus}: 6 texts embedded (1 empty, 1 unknown only)\n"
+    assert capsys.readouterr().err.endswith(told)
     hits = index.search("a hat", top_k=10)
     assert [(hit.row, hit.text) for hit in hits[:2]] == [(2, "a hat"), (5, "a hat")]
     assert hits[0].score == pytest.approx(1, abs=1e-5)
@@ -256,6 +263,17 @@ def test_a_corpus_that_cannot_be_searched_is_refused(model, tmp_path):
         open_index(model, tmp_path / "passages.txt")
 
 
+def test_what_cannot_be_approximate_is_told_before_anything_is_embedded(
+    model, corpus, made, monkeypatch
+):
+    with pytest.raises(SettingsError, match="can't compare by manhattan"):
+        open_index(model, corpus, index="approximate", similarity="manhattan")
+    monkeypatch.setitem(sys.modules, "faiss", None)
+    with pytest.raises(MissingExtraError, match=r"pip install bertkit\[search\]"):
+        open_index(model, corpus, index="approximate")
+    assert made == []
+
+
 def test_a_query_must_say_something(model, corpus):
     index = open_index(model, corpus)
     with pytest.raises(InputError, match="query 2 is empty"):
@@ -298,6 +316,29 @@ def test_what_was_begun_goes_on_and_what_was_damaged_says_how(
         open_index(model, corpus)
     shutil.rmtree(folder)
     assert open_index(model, corpus).search("a hat", 1)[0].row == 2
+
+
+def test_what_another_model_began_is_refused_too(model, other_model, corpus, made):
+    output = corpus.with_name("passages.jsonl.bertkit") / VECTORS_FILE
+    embedding = open_index(model, corpus).record.embedding
+
+    def leave_unfinished():
+        """As a process that was killed leaves it."""
+        output.with_name(RECORD_FILE).unlink()
+        output.unlink()
+        beginning = Beginning(embedding=embedding, input=open_texts(corpus).identity())
+        write_record(output, Reached(beginning=beginning))
+
+    leave_unfinished()
+    with pytest.raises(SettingsError, match=r"other would make others .*--rebuild"):
+        open_index(other_model, corpus)
+    assert open_index(model, corpus).search("a hat", 1)[0].row == 2
+    leave_unfinished()
+    corpus.write_text('{"text": "a cat"}\n')
+    assert open_index(model, corpus).search("a hat", 1)[0].text == "a cat"
+    leave_unfinished()
+    assert open_index(other_model, corpus, rebuild=True).vectors.dimension == 5
+    assert len(made) == 4
 
 
 def test_a_full_disk_leaves_the_old_index_or_none(model, corpus, monkeypatch):

@@ -1,0 +1,132 @@
+"""`bertkit similarity` and `bertkit search` as a user runs them."""
+
+import io
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+from tests.unit.inference.small import save_small
+
+from bertkit.cli.main import main
+from bertkit.recipes.embed import run as embed_run
+
+TEXTS = ["the cat saw a dog .", "a hat", "the dog lost\tthe hat", "a \x1b[31mcat", "a " * 200]
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> str:
+    folder = tmp_path_factory.mktemp("models") / "small"
+    save_small(folder)
+    return str(folder)
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Path:
+    path = tmp_path / "passages.jsonl"
+    path.write_text("".join(json.dumps({"text": text}) + "\n" for text in TEXTS))
+    return path
+
+
+def run(capsys, *words: object, code: int = 0) -> tuple[str, str]:
+    capsys.readouterr()
+    assert main([*map(str, words), "--engine", "torch"]) == code
+    captured = capsys.readouterr()
+    return captured.out, captured.err
+
+
+def test_two_texts_are_one_number(model, capsys):
+    out, _ = run(capsys, "similarity", model, "a hat", "a hat")
+    assert out == "1.0000\n"
+    far, _ = run(capsys, "similarity", model, "a hat", "the dog", "--similarity", "euclidean")
+    assert float(far) < 0
+
+
+def test_more_texts_are_compared_each_with_each(model, tmp_path, capsys):
+    path = tmp_path / "texts.txt"
+    path.write_text("a hat\nthe dog\n\n")
+    out, _ = run(capsys, "similarity", model, "a hat", "--file", path)
+    rows = [[float(cell) for cell in line.split()] for line in out.splitlines()]
+    assert [rows[number][number] for number in range(3)] == [1.0] * 3
+    assert rows[0][1] == rows[1][0] == 1.0
+    assert rows[0][2] == rows[2][0] < 1
+    out, _ = run(capsys, "similarity", model, "a hat", "--file", path, "--json")
+    facts = json.loads(out)
+    assert facts["similarity"] == "cosine"
+    assert facts["texts"] == ["a hat", "a hat", "the dog"]
+    assert facts["scores"][0][2] == pytest.approx(rows[0][2], abs=1e-4)
+
+
+@pytest.mark.parametrize("num_texts", [1, 1001])
+def test_one_text_or_too_many_are_refused(model, tmp_path, capsys, num_texts):
+    path = tmp_path / "texts.txt"
+    path.write_text("a\n" * num_texts)
+    out, err = run(capsys, "similarity", model, "--file", path, code=2)
+    assert out == ""
+    assert f"there are {num_texts:,} texts; give two, or up to 1,000" in err
+
+
+def test_texts_are_found(model, corpus, capsys):
+    out, _ = run(capsys, "search", model, "--corpus", corpus, "a hat", "the cat", "--top-k", 2)
+    lines = out.splitlines()
+    assert lines[0] == "a hat"
+    assert lines[1] == "   1.0000  row 1        a hat"
+    assert lines[3] == "the cat"
+    assert len(lines) == 6
+    again, err = run(capsys, "search", model, "--corpus", corpus, "a hat", "the cat", "--top-k", 2)
+    assert again == out
+    assert err == ""
+
+
+def test_foreign_texts_are_cut_and_steer_no_terminal_and_json_has_them_whole(model, corpus, capsys):
+    out, _ = run(capsys, "search", model, "--corpus", corpus, "cat")
+    assert "\x1b" not in out
+    assert "the dog lost the hat" in out
+    assert max(map(len, out.splitlines())) < 190
+    assert "a a a a…" in out
+    out, _ = run(capsys, "search", model, "--corpus", corpus, "cat", "--json")
+    facts = json.loads(out)
+    assert facts["query"] == "cat"
+    assert {hit["row"]: hit["text"] for hit in facts["hits"]} == dict(enumerate(TEXTS))
+    scores = [hit["score"] for hit in facts["hits"]]
+    assert scores == sorted(scores, reverse=True)
+
+
+def test_queries_come_from_a_file_or_standard_input(model, corpus, tmp_path, capsys, monkeypatch):
+    path = tmp_path / "queries.txt"
+    path.write_text("a hat\n\nthe cat\n")
+    words = ["search", model, "--corpus", corpus, "--top-k", 1]
+    out, _ = run(capsys, *words, "--file", path)
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"a hat\nthe cat\n")))
+    assert run(capsys, *words, "-")[0] == out
+    assert out.startswith("a hat\n")
+
+
+def test_errors_are_one_line(model, corpus, capsys):
+    out, err = run(capsys, "search", model, "--corpus", corpus, "a", "--top-k", 0, code=2)
+    assert (out, err) == ("", "bertkit: top_k must be at least 1, and is 0\n")
+    assert not corpus.with_name("passages.jsonl.bertkit").exists()
+    run(capsys, "search", model, "--corpus", corpus, "a")
+    out, err = run(capsys, "search", model, "--corpus", corpus, "a", "--max-length", 9, code=2)
+    assert out == ""
+    assert err.count("\n") == 1
+    assert "max_length: 24 → 9" in err
+    assert "--rebuild" in err
+
+
+def test_an_interrupted_index_goes_on_with_the_same_command(model, corpus, capsys, monkeypatch):
+    embed_rest = embed_run._embed_rest
+
+    def stop(*arguments):
+        os.kill(os.getpid(), signal.SIGTERM)
+        return embed_rest(*arguments)
+
+    with monkeypatch.context() as patches:
+        patches.setattr(embed_run, "_embed_rest", stop)
+        out, err = run(capsys, "search", model, "--corpus", corpus, "a hat", code=75)
+    assert out == ""
+    assert "the same command goes on" in err
+    out, _ = run(capsys, "search", model, "--corpus", corpus, "a hat", "--top-k", 1)
+    assert "row 1" in out

@@ -179,6 +179,10 @@ def test_the_end_of_a_far_too_long_text_is_not_read(folder, monkeypatch):
         *["the", "cat"]
     ]
     assert not encode("the" * 1000, TextCounts()).is_truncated  # one unknown word
+    late = encode("dog" + " " * 1000 + "the cat", TextCounts())
+    assert late.encoding.tokens[1:-1] == ["dog", "the", "cat"]
+    word = " " * 300 + "cat" + "s" * 60 + "x the"  # as a whole unknown; its beginning is not
+    assert encode(word, TextCounts()).encoding.tokens[1:-1] == ["[UNK]", "the"]
 
 
 def test_an_engine_is_kept_while_it_fits(extract, monkeypatch):

@@ -14,6 +14,7 @@ from bertkit.base.lock import hold_name
 from bertkit.base.sealed import read_sealed_json
 from bertkit.inference.features import FeatureExtractor, TextFeatures
 from bertkit.recipes.features import outputs
+from bertkit.recipes.features import run as module
 from bertkit.recipes.features.run import (
     FeatureStream,
     check_output,
@@ -181,6 +182,21 @@ def test_what_fails_leaves_the_older_file(model, source, tmp_path, name):
         write_features(open_stream(model, broken, **SINGLE), output)
     broken.unlink()
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_an_older_manifest_is_never_beside_a_new_file(model, source, tmp_path, monkeypatch):
+    output = tmp_path / "features.jsonl"
+    write_features(open_stream(model, source, **SINGLE), output)
+    before = output.read_bytes()
+
+    def refuse(*_: object) -> None:
+        raise StorageError("the disk refused")
+
+    monkeypatch.setattr(module, "write_sealed_json", refuse)
+    with pytest.raises(StorageError, match="the disk refused"):
+        write_features(open_stream(model, source, **APART), output)
+    assert output.read_bytes() != before
+    assert not (tmp_path / "features.jsonl.json").exists()
 
 
 def test_a_full_disk_is_an_error_and_leaves_nothing(model, source, tmp_path, monkeypatch):

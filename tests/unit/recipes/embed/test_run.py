@@ -210,6 +210,34 @@ def test_a_full_disk_loses_nothing_that_was_safe(embedder, source, tmp_path, mon
     assert contents(output.parent) == contents(tmp_path / "whole")
 
 
+@pytest.mark.parametrize("form", [".parquet", ".jsonl"])
+def test_a_disk_without_room_for_the_second_form_loses_no_rows(
+    embedder, source, tmp_path, form, monkeypatch
+):
+    output = tmp_path / f"vectors{form}"
+    write, open_new = storage.write, storage.open_new
+    opened: list[int] = []  # of the second form
+
+    def note(path: Path) -> int:
+        number = open_new(path)
+        opened.extend([number] if path.name == f"{output.name}.partial" else [])
+        return number
+
+    def fill(descriptor: int, data: memoryview) -> int:
+        if descriptor in opened:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return write(descriptor, data)
+
+    with monkeypatch.context() as patches:
+        patches.setattr(storage, "open_new", note)
+        patches.setattr(storage, "write", fill)
+        use_engine(patches, embedder)
+        with pytest.raises(StorageError, match=rf"vectors\{form} can't be .*No space left on dev"):
+            embed("model", source, output, settings())
+    assert embed_alone(embedder, source, output).num_resumed == NUM_TEXTS
+    assert contents(tmp_path).keys() == {output.name, f"{output.name}.json"}
+
+
 class KilledError(BaseException):
     """The process is gone."""
 

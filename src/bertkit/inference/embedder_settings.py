@@ -2,6 +2,7 @@
 
 from typing import Annotated, Literal
 
+from cyclopts import Parameter
 from pydantic import Field
 
 from bertkit.base.settings import Settings
@@ -23,7 +24,7 @@ LEAST_TOKENS = 3  # [CLS], a word, [SEP]
 class EmbedderSettings(Settings):
     """How texts become vectors."""
 
-    pooling: tuple[PoolingName, ...] | None = Field(
+    pooling: Annotated[tuple[PoolingName, ...] | None, Parameter(negative="")] = Field(
         None,
         description="What makes one vector of the tokens' vectors; several are joined. By default"
         " what a sentence-transformers folder says, else mean. A choice leaves out the dense layers"

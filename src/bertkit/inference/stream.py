@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 WINDOW_TEXTS = 4096
-WINDOW_CHARS = 1 << 23  # a window of long texts is closed early
+WINDOW_CHARS = 1 << 18  # about 60,000 tokens: what is saved, shown and interrupted at a time
 
 Text = TypeVar("Text", bound=Sized)  # a text, or one with more beside it
 Encoded = TypeVar("Encoded")

@@ -15,19 +15,20 @@ LOCK_FILE = ".lock"
 
 
 @contextmanager
-def hold_folder(folder: Path, activity: str) -> Iterator[None]:
+def hold_folder(folder: Path, activity: str, *, flag: str = "--output") -> Iterator[None]:
     """Hold a folder, made if need be; the system lets go when the process ends, however it does.
 
     Args:
         folder: what to hold.
         activity: what a process that holds it is doing, for the message.
+        flag: of the command, that names another folder.
 
     Raises:
         ResumeError: another process holds it.
         StorageError: the disk refused.
     """
     make_folder(folder)
-    with _hold(folder / LOCK_FILE, folder, activity):
+    with _hold(folder / LOCK_FILE, folder, activity, flag):
         yield
 
 
@@ -55,14 +56,14 @@ def hold_name(folder: Path, activity: str) -> Iterator[None]:
 
 
 @contextmanager
-def _hold(path: Path, folder: Path, activity: str) -> Iterator[None]:
+def _hold(path: Path, folder: Path, activity: str, flag: str = "--output") -> Iterator[None]:
     lock = FileLock(path)
     with storage_errors(path, "written"):
         try:
             lock.acquire(timeout=0)
         except Timeout:
             raise ResumeError(
-                f"another process is {activity} {folder}; wait for it, or name another --output"
+                f"another process is {activity} {folder}; wait for it, or name another {flag}"
             ) from None
     try:
         yield

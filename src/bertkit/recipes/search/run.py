@@ -105,7 +105,7 @@ class SearchIndex:
             check_approximate(similarity)
         record = find_index(plan)
         if record is None:
-            with hold_folder(folder, ACTIVITY):
+            with hold_folder(folder, ACTIVITY, flag="--index-folder"):
                 record = find_index(plan) or build_index(plan)  # another may have made it
         record, vectors = open_vectors(plan, record, similarity)
         ends = MappedArray(folder / TEXT_ENDS_FILE, record.files[TEXT_ENDS_FILE], record.num_rows)

@@ -41,7 +41,7 @@ def open_vectors(
     if not _wants_cells(plan, record, similarity):
         return record, VectorIndex(vectors, similarity)
     if record.cells is None or record.cells.similarity != similarity:
-        with hold_folder(folder, ACTIVITY):
+        with hold_folder(folder, ACTIVITY, flag="--index-folder"):
             return _add_cells(folder, record, VectorIndex(vectors, similarity))
     cells = _read_cells(folder / CELLS_FOLDER, record.cells)
     return record, VectorIndex(vectors, similarity, cells=cells)

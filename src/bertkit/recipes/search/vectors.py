@@ -16,7 +16,7 @@ from bertkit.recipes.search.record import VECTORS_FILE, CellsRecord, IndexRecord
 CELLS_FOLDER = "cells"
 CELLS_ARRAYS = ("centres", "ranges", "sizes", "rows", "codes")
 ACTIVITY = "grouping the vectors of"
-ROWS_SEARCHED_EXACTLY = 1_000_000  # 0.2 seconds a query on two cores; cells take a minute to make
+ROWS_SEARCHED_EXACTLY = 1_000_000  # 0.2 seconds a query on two cores; cells take minutes to make
 
 
 def open_vectors(

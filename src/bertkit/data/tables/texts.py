@@ -162,11 +162,14 @@ def open_texts(source: str | Path, settings: TableSettings | None = None) -> Tex
 
     Raises:
         MissingFileError: there is no such file.
-        InputError: it is a folder, or of a kind that has no rows of text.
+        InputError: it is a folder, of a kind that has no rows of text, or standard input where
+            there is none.
         StorageError: it can't be looked up.
     """
     settings = settings or TableSettings()
     if str(source) == STANDARD_INPUT:
+        if sys.stdin is None:  # as where it was closed with <&-
+            raise InputError("there is no standard input; name a file of texts")
         chosen = "text" if settings.format == "auto" else settings.format
         return TextTable(STANDARD_INPUT_NAME, chosen, field=settings.field)
     path = Path(source)

@@ -4,19 +4,38 @@ import json
 import os
 import zlib
 from contextlib import nullcontext, suppress
+from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, NonNegativeInt, PositiveInt, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    NonNegativeInt,
+    PositiveInt,
+    ValidationError,
+)
 
 from bertkit.base.checksums import HEAD_BYTES
 from bertkit.base.errors import DamagedFileError, SettingsError, storage_errors
 from bertkit.base.sealed import read_sealed_json, write_sealed_json
 from bertkit.base.settings import describe_validation
+from bertkit.inference.text_encoder import TextCounts
 
 MANIFEST_SUFFIX = ".json"
 LIMIT_BYTES = 1 << 20
 MAX_SHOWN_CHANGES, MAX_SHOWN_CHARS = 3, 60
+
+
+def _check_names(counts: dict[str, int]) -> dict[str, int]:
+    unknown = counts.keys() - {field.name for field in fields(TextCounts)}
+    if unknown:
+        raise ValueError(f"{shorten(sorted(unknown))} is nothing that is counted")
+    return counts
+
+
+Counts = Annotated[dict[str, NonNegativeInt], AfterValidator(_check_names)]
 
 
 class Beginning(BaseModel):
@@ -64,7 +83,7 @@ class VectorsManifest(BaseModel):
     beginning: Beginning
     num_rows: NonNegativeInt
     dimension: PositiveInt
-    counts: dict[str, NonNegativeInt]
+    counts: Counts
     rows_crc32: NonNegativeInt
     size_bytes: NonNegativeInt
     head_crc32: NonNegativeInt

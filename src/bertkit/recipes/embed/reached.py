@@ -8,7 +8,7 @@ from bertkit.base.errors import DamagedFileError, ResumeError
 from bertkit.base.files import remove_folder
 from bertkit.base.sealed import read_sealed_json, write_sealed_json
 from bertkit.base.settings import describe_validation
-from bertkit.recipes.embed.manifest import LIMIT_BYTES, Beginning
+from bertkit.recipes.embed.manifest import LIMIT_BYTES, Beginning, Counts
 
 ROWS_SUFFIX, RECORD_SUFFIX = ".unfinished", ".unfinished.json"
 
@@ -30,7 +30,7 @@ class Reached(BaseModel):
     num_rows: NonNegativeInt = 0
     num_bytes: NonNegativeInt = 0
     rows_crc32: NonNegativeInt = 0
-    counts: dict[str, NonNegativeInt] = Field(default_factory=dict)
+    counts: Counts = Field(default_factory=dict)
 
 
 def rows_path(output: Path) -> Path:

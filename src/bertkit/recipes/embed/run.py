@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
 
-from bertkit.base.errors import InputError, ResumeError, SettingsError
+from bertkit.base.errors import InputError, ResumeError, SettingsError, storage_errors
 from bertkit.base.files import durable_file
 from bertkit.base.lock import hold_name
 from bertkit.base.progress import show_progress
@@ -23,13 +23,14 @@ from bertkit.recipes.embed.manifest import (
     Beginning,
     VectorsManifest,
     find_finished,
+    manifest_path,
     measure_file,
     write_manifest,
 )
 from bertkit.recipes.embed.outputs import choose_writer, format_rows
-from bertkit.recipes.embed.reached import read_record, remove_unfinished, rows_path
+from bertkit.recipes.embed.reached import read_record, record_path, remove_unfinished, rows_path
 from bertkit.recipes.embed.settings import EmbedSettings
-from bertkit.recipes.embed.unfinished import UnfinishedVectors, Vectors
+from bertkit.recipes.embed.unfinished import UnfinishedVectors, Vectors, check_finite
 from bertkit.training.signals import stop_at_once
 
 
@@ -125,9 +126,11 @@ def embed_lines(
 
     Raises:
         InputError: the input isn't a file of texts; the message names the row.
+        NonFiniteError: a row has NaN or infinity.
     """
     counts, num_rows, started = TextCounts(), 0, time.monotonic()
     for vectors, _ in embed_rows(embedder, table, counts):
+        check_finite(vectors, num_rows)
         for line in format_rows(vectors, num_rows):
             write_line(line)
         num_rows += len(vectors)
@@ -249,13 +252,18 @@ def _describe_finished(manifest: VectorsManifest, embedder: Embedder, output: Pa
 
 
 def _refuse_own_input(table: TextTable, output: Path) -> None:
-    """See that the output isn't the input.
+    """See that nothing that is written for the output is the input.
 
     Raises:
         SettingsError: it is.
+        StorageError: the system can't tell, as where a name is too long.
     """
-    if table.path is not None and output.exists() and output.samefile(table.path):
-        raise SettingsError(f"{output} is the input; name another --output")
+    with storage_errors(output, "written"):
+        for path in (output, manifest_path(output), rows_path(output), record_path(output)):
+            if path.exists() and table.path is not None and path.samefile(table.path):
+                raise SettingsError(
+                    f"{path} is the input, and would be written over; name another --output"
+                )
 
 
 def _describe_stop(table: TextTable, output: Path) -> str:

@@ -98,12 +98,7 @@ class UnfinishedVectors:
             StorageError: the disk refused; what was safe is safe.
         """
         before = self.reached
-        if not np.isfinite(rows).all():
-            number = before.num_rows + int(np.argmin(np.isfinite(rows).all(axis=1))) + 1
-            raise NonFiniteError(
-                f"the model makes NaN or infinity of row {number:,}; try --precision fp32, or see"
-                " what `bertkit inspect` says of the model"
-            )
+        check_finite(rows, before.num_rows)
         data = np.ascontiguousarray(rows, FLOAT).tobytes()
         with self._naming_advice():
             write_all(self._opened(), memoryview(data))
@@ -224,3 +219,22 @@ class UnfinishedVectors:
     def _opened(self) -> int:
         assert self._descriptor is not None
         return self._descriptor
+
+
+def check_finite(rows: Vectors, num_before: int) -> None:
+    """See that rows are numbers.
+
+    Args:
+        rows: `[num_rows, dimension]`.
+        num_before: rows that came before these.
+
+    Raises:
+        NonFiniteError: a row has NaN or infinity.
+    """
+    is_finite = np.isfinite(rows).all(axis=1)
+    if not is_finite.all():
+        number = num_before + int(np.argmin(is_finite)) + 1
+        raise NonFiniteError(
+            f"the model makes NaN or infinity of row {number:,}; try --precision fp32, or see"
+            " what `bertkit inspect` says of the model"
+        )

@@ -269,6 +269,9 @@ def test_standard_input_and_pipes_are_read_once(tmp_path, monkeypatch):
     assert read("-", format="csv", field="text") == TEXTS
     give(FILES["a.parquet"])
     assert read("-", format="parquet") == TEXTS
+    monkeypatch.setattr(sys, "stdin", None)
+    refuse("-", "there is no standard input; name a file of texts")
+    refuse("-", "there is no standard input; name a file of texts", format="parquet")
     pipe = tmp_path / "pipe.txt.gz"
     os.mkfifo(pipe)
     writer = threading.Thread(target=pipe.write_bytes, args=(gzip.compress(FILES["a.txt"]),))

@@ -36,7 +36,7 @@ from bertkit.base.errors import (
     StorageError,
 )
 from bertkit.base.lock import hold_name
-from bertkit.base.sealed import write_sealed_json
+from bertkit.base.sealed import read_sealed_json, write_sealed_json
 from bertkit.data.tables.texts import open_texts
 from bertkit.recipes.embed import run as run_module
 from bertkit.recipes.embed.manifest import read_manifest
@@ -364,7 +364,7 @@ def test_what_stands_where_the_manifest_should_is_not_lost(embedder, source, tmp
         embed("model", source, output, settings())
 
 
-@pytest.mark.parametrize("harm", ["rows", "short", "gone", "record", "other"])
+@pytest.mark.parametrize("harm", ["rows", "short", "gone", "record", "other", "counts"])
 def test_rows_that_were_altered_are_not_gone_on_with(embedder, source, tmp_path, harm, monkeypatch):
     output = tmp_path / "vectors.npy"
     with monkeypatch.context() as patches:
@@ -378,6 +378,9 @@ def test_rows_that_were_altered_are_not_gone_on_with(embedder, source, tmp_path,
         rows.write_bytes(data if harm == "rows" else data[:300])
     elif harm == "gone":
         rows.unlink()
+    elif harm == "counts":  # as a later bertkit may write them
+        content = read_sealed_json(record)
+        write_sealed_json(record, content | {"counts": content["counts"] | {"later": 1}})
     else:
         record.write_text(record.read_text().replace("16,", "24,") if harm == "record" else "{}")
     match = {
@@ -451,6 +454,10 @@ def test_vectors_that_are_not_finite_are_refused(embedder, source, tmp_path, mon
         type(embedder), "stream", lambda *_: iter([np.ones((8, 8), np.float32), broken])
     )
     monkeypatch.setattr(run_module, "_note_bytes", lambda rows, sizes: sizes.extend([1] * 16))
+    lines: list[str] = []
+    with pytest.raises(NonFiniteError, match="makes NaN or infinity of row 12; try --precision"):
+        embed_lines(embedder, open_texts(source), lines.append)
+    assert len(lines) == WINDOW_TEXTS
     with pytest.raises(NonFiniteError, match="makes NaN or infinity of row 12; try --precision"):
         embed("model", source, tmp_path / "vectors.npy", settings())
 
@@ -475,8 +482,19 @@ def test_outputs_that_can_not_be_are_refused(embedder, source, tmp_path, monkeyp
     with pytest.raises(SettingsError, match=r"vectors\.bin must end with \.npy, \.parquet"):
         embed("model", source, tmp_path / "vectors.bin", settings())
     lines = source.rename(source.with_suffix(".jsonl"))
-    with pytest.raises(SettingsError, match=r"texts\.jsonl is the input; name another --output"):
+    content = lines.read_bytes()
+    with pytest.raises(
+        SettingsError, match=r"texts\.jsonl is the input, and would be written over"
+    ):
         embed("model", lines, lines, settings(overwrite=True))
+    for name in ("v.npy.json", "v.npy.unfinished", "v.npy.unfinished.json"):
+        beside = lines.rename(lines.with_name(name))
+        with pytest.raises(SettingsError, match=rf"{name} is the input, and would be written over"):
+            embed("model", beside, beside.with_name("v.npy"), settings(format="text"))
+        assert beside.read_bytes() == content
+        beside.rename(lines)
+    with pytest.raises(StorageError, match="can't be written: File name too long"):
+        embed("model", lines, tmp_path / f"{'x' * 245}.npy", settings())
     (tmp_path / "folder.npy").mkdir()
     with pytest.raises(SettingsError, match=r"folder\.npy isn't a file; name another --output"):
         embed("model", lines, tmp_path / "folder.npy", settings())

@@ -10,7 +10,8 @@ repeats. sentence-transformers gets a text as people give it one; ONNX Runtime i
 mean in NumPy. Vectors are compared first. OMP_WAIT_POLICY=PASSIVE, unless it is set already.
 
 Starting is measured in processes of their own, in turns, with the files in the system's cache:
-`bertkit embed --help`, and Python until it has loaded the model and made one vector.
+`bertkit embed --help`, and Python until it has loaded the model and made one vector, beside Python
+that only imports torch.
 """
 
 import argparse
@@ -47,7 +48,7 @@ from embedding_peers import (
     export_onnx,
 )
 from minilm import find_minilm
-from text_sets import read_reviews, read_squad
+from text_sets import read_news, read_reviews, read_squad
 from turns import summarise, take_turns
 
 NUM_THREADS = 2
@@ -59,12 +60,13 @@ MAX_DIFFERENCE = 1e-4
 PACKAGES = ("onnxruntime", "sentence-transformers")
 OURS = {"bertkit": "torch", "bertkit[onnx]": "onnx"}
 THEIRS, RUNTIME = "sentence-transformers", "onnxruntime"
-FIRST_VECTOR = {
-    "bertkit": "from bertkit import Embedder, EmbedderSettings;"
+COLD_STARTS = {
+    "import torch": "import torch",
+    "bertkit: first vector": "from bertkit import Embedder, EmbedderSettings;"
     " Embedder.load(sys.argv[1], EmbedderSettings(engine='torch')).encode('a question')",
-    "bertkit[onnx]": "from bertkit import Embedder, EmbedderSettings;"
+    "bertkit[onnx]: first vector": "from bertkit import Embedder, EmbedderSettings;"
     " Embedder.load(sys.argv[1], EmbedderSettings(engine='onnx')).encode('a question')",
-    THEIRS: "from sentence_transformers import SentenceTransformer;"
+    f"{THEIRS}: first vector": "from sentence_transformers import SentenceTransformer;"
     " SentenceTransformer(sys.argv[1], device='cpu').encode('a question')",
 }
 HELP_LOADS_TORCH = """
@@ -130,7 +132,7 @@ def cut_queries(data: Path, tokenizer: Tokenizer, length: int, count: int) -> li
     """Beginnings of real texts that have exactly as many tokens."""
 
     def cut() -> Iterator[str]:
-        for text in chain(read_reviews(data), read_squad(data)):
+        for text in chain(read_reviews(data), read_squad(data), read_news(data)):
             words = text.split()
             sizes = np.cumsum([len(ids) for ids in tokenizer.piece_ids(words)])
             (ends,) = np.nonzero(sizes == length - NUM_SPECIAL)
@@ -189,10 +191,8 @@ def measure_starts(folder: Path, rounds: int) -> dict[str, Any]:
     runs: dict[str, Callable[[], object]] = {
         "bertkit embed --help": partial(run_process, command),
         **{
-            f"{name}: first vector": partial(
-                run_process, [sys.executable, "-c", f"import sys; {code}", str(folder)]
-            )
-            for name, code in FIRST_VECTOR.items()
+            name: partial(run_process, [sys.executable, "-c", f"import sys; {code}", str(folder)])
+            for name, code in COLD_STARTS.items()
         },
     }
     seconds = take_turns(runs, rounds)

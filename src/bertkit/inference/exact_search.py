@@ -134,11 +134,12 @@ class ExactSearch:
 
 
 def _list_blocks(num_rows: int, num_first: int) -> Iterator[tuple[int, int]]:
-    """Where blocks begin and end: a small one, then large ones."""
+    """Where blocks begin and end: each as large as all before it, so that few rows of it pass."""
     stop = min(num_rows, max(num_first, NUM_ROWS_OF_THE_FIRST_BLOCK))
     yield 0, stop
-    for start in range(stop, num_rows, NUM_ROWS_OF_A_BLOCK):
-        yield start, min(num_rows, start + NUM_ROWS_OF_A_BLOCK)
+    while stop < num_rows:
+        start, stop = stop, min(num_rows, stop + min(stop, NUM_ROWS_OF_A_BLOCK))
+        yield start, stop
 
 
 def _view_as_tensor(vectors: NDArray[np.float32]) -> Rows:

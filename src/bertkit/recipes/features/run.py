@@ -176,13 +176,18 @@ def check_output(source: str, output: Path, settings: FeaturesSettings) -> None:
     if settings.layout == "google" and ending != ".jsonl":
         raise SettingsError(f"layout google is one of JSONL; {output} must end with .jsonl")
     with storage_errors(output, "read"):
-        found = next((path for path in (output, manifest_path(output)) if path.exists()), None)
-        if output.exists() and Path(source).exists() and output.samefile(source):
-            raise SettingsError(f"{output} is the input; name another --output")
+        found = [path for path in (output, manifest_path(output)) if path.exists()]
+        for path in found:
+            if Path(source).exists() and path.samefile(source):
+                raise SettingsError(
+                    f"{path} is the input, and would be written over; name another --output"
+                )
         if output.is_dir():
             raise SettingsError(f"{output} is a folder; name a file")
     if found and not settings.overwrite:
-        raise SettingsError(f"{found} exists; name another --output, or replace it by --overwrite")
+        raise SettingsError(
+            f"{found[0]} exists; name another --output, or replace it by --overwrite"
+        )
 
 
 def manifest_path(output: Path) -> Path:

@@ -233,7 +233,11 @@ def test_two_at_once_are_refused(model, source, tmp_path):
         ("old.jsonl", {}, r"old\.jsonl exists; name another --output, or replace it"),
         ("told.jsonl", {}, r"told\.jsonl\.json exists; name another"),
         ("folder.jsonl", {"overwrite": True}, "is a folder; name a file"),
-        ("texts.jsonl", {"overwrite": True}, "is the input; name another"),
+        (
+            "texts.jsonl",
+            {"overwrite": True},
+            "is the input, and would be written over; name another",
+        ),
         ("a" * 300 + ".jsonl", {}, "can't be read: File name too long"),
     ],
 )
@@ -243,6 +247,14 @@ def test_outputs_that_cannot_be_meant_are_refused(tmp_path, name, settings, mess
     (tmp_path / "folder.jsonl").mkdir()
     with pytest.raises((SettingsError, StorageError), match=message):
         check_output(str(tmp_path / "texts.jsonl"), tmp_path / name, FeaturesSettings(**settings))
+
+
+def test_the_input_is_not_replaced_by_a_manifest(tmp_path):
+    (tmp_path / "f.jsonl.json").write_text('"a cat"\n')
+    with pytest.raises(SettingsError, match=r"f\.jsonl\.json is the input, and would be written"):
+        check_output(
+            str(tmp_path / "f.jsonl.json"), tmp_path / "f.jsonl", FeaturesSettings(overwrite=True)
+        )
 
 
 def test_outputs_that_are_new_or_may_be_replaced_are_taken(tmp_path):

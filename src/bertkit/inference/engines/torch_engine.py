@@ -8,9 +8,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from bertkit.inference.engines.engine import HasEncoder, resolve_layers
-from bertkit.inference.engines.prepared_encoder import PreparedEncoder
 from bertkit.nn.packing import PackedBatch
-from bertkit.nn.prepared_linear import can_prepare
 
 # On a CPU a batch should stay in the cache; a GPU wants work for all its cores.
 TOKENS_PER_BATCH = {"cpu": 2048, "cuda": 65536}
@@ -18,10 +16,6 @@ TOKENS_PER_BATCH = {"cpu": 2048, "cuda": 65536}
 
 class TorchEngine:
     """Runs a model's own encoder, where the model is.
-
-    On an x86 CPU in float32 the weights of its linear layers are copied into the order that the
-    products read them in, and what becomes of the model's own later isn't seen. Elsewhere, and in
-    other types, the model's modules run as they are.
 
     Args:
         model: any model; only its encoder is used.
@@ -39,12 +33,10 @@ class TorchEngine:
         precision: Literal["fp32", "bf16"] = "fp32",
     ) -> None:
         self.layers = resolve_layers(layers, model.config.num_hidden_layers)
-        encoder = model.encoder.eval()
+        self._encoder = model.encoder.eval()
         if precision == "bf16":
-            encoder.bfloat16()
-        weight = encoder.embeddings.word.weight
-        self._encoder = PreparedEncoder(encoder) if can_prepare(weight) else encoder
-        self._device = weight.device
+            self._encoder.bfloat16()
+        self._device = self._encoder.embeddings.word.weight.device
         self.tokens_per_batch = TOKENS_PER_BATCH[self._device.type]
 
     @torch.inference_mode()

@@ -73,7 +73,10 @@ class Cells:
             (self.codes, (num_rows, num_features), np.uint8),
         )
         fits = all(array.shape == shape and array.dtype == kind for array, shape, kind in shapes)
-        fits = fits and 0 < self.num_probes <= num_cells and bool((self.sizes >= 0).all())
+        fits = fits and 0 < self.num_probes <= num_cells
+        fits = fits and bool(
+            ((self.sizes >= 0) & (self.sizes <= num_rows)).all()
+        )  # no sum overflows
         fits = fits and int(self.sizes.sum()) == num_rows
         if not fits or not np.array_equal(np.sort(self.rows), np.arange(num_rows)):
             raise DamagedFileError(

@@ -79,6 +79,7 @@ def test_cells_are_taken_up_as_arrays(vectors, index):
         lambda cells: {"num_probes": len(cells.centres) + 1},
         lambda cells: {"sizes": cells.sizes + 1},
         lambda cells: {"sizes": np.array([-1, 2001, *cells.sizes[2:] * 0])},
+        lambda cells: {"sizes": np.array([2**63 - 1, 2**63 - 1, 2002, *cells.sizes[3:] * 0])},
         lambda cells: {"sizes": cells.sizes[:-1]},
         lambda cells: {"rows": cells.rows + 1},
         lambda cells: {"rows": np.zeros_like(cells.rows)},

@@ -7,10 +7,18 @@ However the work ends, the same command goes on where it was: the vectors are ma
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
+from pathlib import Path
 
 from bertkit.base.checksums import record_file
-from bertkit.base.errors import DamagedFileError, InputError, ResumeError
+from bertkit.base.errors import (
+    DamagedFileError,
+    InputError,
+    ResumeError,
+    SettingsError,
+    storage_errors,
+)
 from bertkit.base.files import remove_folder
+from bertkit.base.lock import LOCK_FILE
 from bertkit.base.progress import announce, show_progress
 from bertkit.data.tables.texts import open_texts
 from bertkit.recipes.embed.manifest import Beginning
@@ -46,6 +54,22 @@ def find_index(plan: Plan) -> IndexRecord | None:
         return None
     plan.check_embedding(record.embedding)
     return record if record.corpus.describes(plan.place.corpus, plan.reading) else None
+
+
+def check_folder(folder: Path) -> None:
+    """See that an index that is to be made replaces nothing but an older one.
+
+    Raises:
+        SettingsError: the folder holds something else.
+        StorageError: it can't be listed.
+    """
+    with storage_errors(folder, "read"):
+        names = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
+    if names and LOCK_FILE not in names and not names >= {RECORD_FILE, VECTORS_FILE}:
+        raise SettingsError(
+            f"{folder} holds other files, which an index might replace; name a new or empty"
+            " --index-folder"
+        )
 
 
 def build_index(plan: Plan) -> IndexRecord:

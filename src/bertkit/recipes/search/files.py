@@ -3,6 +3,7 @@
 import io
 from array import array
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +11,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertkit.base.checksums import FileRecord
-from bertkit.base.errors import DamagedFileError, storage_errors
+from bertkit.base.errors import DamagedFileError, MissingFileError, storage_errors
 from bertkit.base.files import durable_file
 from bertkit.data.mapped_array import MappedArray, write_array
 
 ADVICE = "make the index anew with --rebuild"
-PIECE_BYTES = 64 << 20
+
+
+@contextmanager
+def rebuilding_advised() -> Iterator[None]:
+    """Say what helps against damage here, where what finds it can't know.
+
+    Raises:
+        DamagedFileError: a file was altered.
+        MissingFileError: one is gone.
+    """
+    try:
+        yield
+    except (DamagedFileError, MissingFileError) as error:
+        problem = str(error).rpartition(";")[0] or str(error)
+        raise type(error)(f"{problem}; {ADVICE}") from None
 
 
 def write_matrix(path: Path, matrix: NDArray[Any]) -> FileRecord:
@@ -45,8 +60,8 @@ def map_matrix(path: Path, record: FileRecord) -> NDArray[Any]:
     MappedArray(path, record, 0).verify(0, record.size_bytes)
     try:
         # Private rather than read-only: torch warns of memory that it couldn't write.
-        mapped = np.load(path, mmap_mode="c", allow_pickle=False)
-    except (ValueError, EOFError) as error:
+        mapped = np.lib.format.open_memmap(path, mode="c")
+    except (ValueError, OverflowError) as error:
         raise DamagedFileError(f"{path} isn't an array ({error}); {ADVICE}") from None
     matrix: NDArray[Any] = mapped.view(np.ndarray)
     return matrix
@@ -66,7 +81,7 @@ class StoredTexts:
     """
 
     def __init__(self, path: Path, record: FileRecord, ends: MappedArray) -> None:
-        self._path = path
+        self._path, self._size_bytes = path, record.size_bytes
         self._content = MappedArray(path, record, 0)
         self._ends = ends
 
@@ -74,15 +89,23 @@ class StoredTexts:
         """One text.
 
         Raises:
+            MissingFileError: a file is gone.
             DamagedFileError: what it is made of was altered.
             StorageError: it can't be read.
         """
-        ends = self._ends.read(max(0, row - 1), row + 1).tolist()
-        start, stop = (0, *ends)[-2:]
-        self._content.verify(start, stop)
-        with storage_errors(self._path, "read"), self._path.open("rb") as stream:
-            stream.seek(start)
-            return stream.read(stop - start).decode("utf-8")
+        with rebuilding_advised():
+            ends = self._ends.read(max(0, row - 1), row + 1).tolist()
+            start, stop = (0, *ends)[-2:]
+            if not start <= stop <= self._size_bytes:
+                raise DamagedFileError(f"{self._path} can't hold the text of row {row:,}")
+            self._content.verify(start, stop)
+            with storage_errors(self._path, "read"), self._path.open("rb") as stream:
+                stream.seek(start)
+                content = stream.read(stop - start)
+            try:
+                return content.decode("utf-8")
+            except UnicodeDecodeError:
+                raise DamagedFileError(f"{self._path} isn't UTF-8 in row {row:,}") from None
 
 
 def write_texts(texts: Iterator[str], path: Path, ends_path: Path) -> tuple[FileRecord, FileRecord]:

@@ -1,9 +1,16 @@
 """What the folder of an index holds, in a sealed document in it, written last."""
 
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, NonNegativeInt, PositiveInt, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    NonNegativeInt,
+    PositiveInt,
+    ValidationError,
+)
 
 from bertkit.base.checksums import FileRecord, record_file
 from bertkit.base.errors import DamagedFileError, InputError, storage_errors
@@ -16,6 +23,20 @@ RECORD_FILE = "index.json"
 VECTORS_FILE = "vectors.npy"
 TEXTS_FILE = "texts.bin"
 TEXT_ENDS_FILE = "text_ends.npy"
+CELLS_ARRAYS = ("centres", "ranges", "sizes", "rows", "codes")
+
+Files = dict[str, FileRecord]
+
+
+def _check_names(*names: str) -> AfterValidator:
+    """See that a record tells of these files, and of no others."""
+
+    def check(files: Files) -> Files:
+        if files.keys() != set(names):
+            raise ValueError(f"it must tell of {', '.join(names)}")
+        return files
+
+    return AfterValidator(check)
 
 
 class Part(BaseModel):
@@ -82,7 +103,7 @@ class CellsRecord(Part):
     similarity: Similarity
     num_probes: PositiveInt
     recall: float
-    files: dict[str, FileRecord]
+    files: Annotated[Files, _check_names(*CELLS_ARRAYS)]
 
 
 class IndexRecord(Part):
@@ -103,7 +124,7 @@ class IndexRecord(Part):
     num_rows: PositiveInt
     dimension: PositiveInt
     counts: dict[str, NonNegativeInt]
-    files: dict[str, FileRecord]
+    files: Annotated[Files, _check_names(VECTORS_FILE, TEXTS_FILE, TEXT_ENDS_FILE)]
     cells: CellsRecord | None = None
 
     def write(self, folder: Path) -> None:

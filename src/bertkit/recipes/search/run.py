@@ -11,8 +11,8 @@ from bertkit.inference.approximate_search import check_approximate
 from bertkit.inference.embedder import Embedder
 from bertkit.inference.similarity_names import Similarity
 from bertkit.inference.vector_index import VectorIndex
-from bertkit.recipes.search.build import build_index, find_index
-from bertkit.recipes.search.files import StoredTexts
+from bertkit.recipes.search.build import build_index, check_folder, find_index
+from bertkit.recipes.search.files import StoredTexts, rebuilding_advised
 from bertkit.recipes.search.plan import FOLDER_SUFFIX, Place, make_plan
 from bertkit.recipes.search.record import (
     TEXT_ENDS_FILE,
@@ -85,8 +85,8 @@ class SearchIndex:
             revision: a branch, tag or commit of a model of the Hub.
 
         Raises:
-            SettingsError: the index has vectors of another model or other settings, or a setting
-                doesn't fit the model.
+            SettingsError: the index has vectors of another model or other settings, its folder
+                holds something else, or a setting doesn't fit the model.
             InputError: the corpus has no texts, or isn't a file of texts.
             ResumeError: another process is making the index, or the corpus changed meanwhile.
             DamagedFileError: a file of the index was altered.
@@ -105,11 +105,15 @@ class SearchIndex:
             check_approximate(similarity)
         record = find_index(plan)
         if record is None:
+            check_folder(folder)
             with hold_folder(folder, ACTIVITY, flag="--index-folder"):
                 record = find_index(plan) or build_index(plan)  # another may have made it
         record, vectors = open_vectors(plan, record, similarity)
-        ends = MappedArray(folder / TEXT_ENDS_FILE, record.files[TEXT_ENDS_FILE], record.num_rows)
-        texts = StoredTexts(folder / TEXTS_FILE, record.files[TEXTS_FILE], ends)
+        with rebuilding_advised():
+            ends = MappedArray(
+                folder / TEXT_ENDS_FILE, record.files[TEXT_ENDS_FILE], record.num_rows
+            )
+            texts = StoredTexts(folder / TEXTS_FILE, record.files[TEXTS_FILE], ends)
         return cls(record, embedder, vectors, texts)
 
     @overload

@@ -3,18 +3,19 @@
 from importlib.util import find_spec
 from pathlib import Path
 
-from bertkit.base.errors import DamagedFileError
+import numpy as np
+
+from bertkit.base.errors import DamagedFileError, ResumeError
 from bertkit.base.files import make_folder
 from bertkit.base.lock import hold_folder
 from bertkit.inference.approximate_search import Cells
 from bertkit.inference.similarity_names import Similarity
 from bertkit.inference.vector_index import VectorIndex
-from bertkit.recipes.search.files import ADVICE, map_matrix, write_matrix
+from bertkit.recipes.search.files import ADVICE, map_matrix, rebuilding_advised, write_matrix
 from bertkit.recipes.search.plan import Plan
-from bertkit.recipes.search.record import VECTORS_FILE, CellsRecord, IndexRecord
+from bertkit.recipes.search.record import CELLS_ARRAYS, VECTORS_FILE, CellsRecord, IndexRecord
 
 CELLS_FOLDER = "cells"
-CELLS_ARRAYS = ("centres", "ranges", "sizes", "rows", "codes")
 ACTIVITY = "grouping the vectors of"
 ROWS_SEARCHED_EXACTLY = 1_000_000  # 0.2 seconds a query on two cores; cells take minutes to make
 
@@ -32,7 +33,12 @@ def open_vectors(
         StorageError: the disk refused.
     """
     folder = plan.place.folder
-    vectors = map_matrix(folder / VECTORS_FILE, record.files[VECTORS_FILE])
+    with rebuilding_advised():
+        vectors = map_matrix(folder / VECTORS_FILE, record.files[VECTORS_FILE])
+    if vectors.dtype != np.float32:
+        raise DamagedFileError(
+            f"{folder / VECTORS_FILE} holds {vectors.dtype}, and must hold float32; {ADVICE}"
+        )
     if vectors.shape != (record.num_rows, record.dimension):
         raise DamagedFileError(
             f"{folder / VECTORS_FILE} has the shape {vectors.shape}, and its record says"
@@ -43,8 +49,9 @@ def open_vectors(
     if record.cells is None or record.cells.similarity != similarity:
         with hold_folder(folder, ACTIVITY, flag="--index-folder"):
             return _add_cells(folder, record, VectorIndex(vectors, similarity))
-    cells = _read_cells(folder / CELLS_FOLDER, record.cells)
-    return record, VectorIndex(vectors, similarity, cells=cells)
+    with rebuilding_advised():
+        cells = _read_cells(folder / CELLS_FOLDER, record.cells)
+        return record, VectorIndex(vectors, similarity, cells=cells)
 
 
 def _wants_cells(plan: Plan, record: IndexRecord, similarity: Similarity) -> bool:
@@ -63,10 +70,18 @@ def _read_cells(place: Path, record: CellsRecord) -> Cells:
 def _add_cells(
     folder: Path, record: IndexRecord, index: VectorIndex
 ) -> tuple[IndexRecord, VectorIndex]:
-    """Make cells, and write them and the record anew."""
+    """Make cells, and write them and the record anew.
+
+    Raises:
+        ResumeError: the index isn't that of this record any more.
+    """
+    if IndexRecord.read(folder) != record:
+        raise ResumeError(f"{folder} has been made anew meanwhile; give the command again")
     index = index.approximate()
     cells = index.cells
     assert cells is not None
+    if record.cells is not None:  # of another similarity, whose files are about to be replaced
+        record.model_copy(update={"cells": None}).write(folder)
     place = folder / CELLS_FOLDER
     make_folder(place)
     files = {

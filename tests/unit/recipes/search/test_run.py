@@ -1,5 +1,6 @@
 """The index of a corpus is made once, used while it holds, and never mistaken for another."""
 
+import io
 import json
 import shutil
 import sys
@@ -19,6 +20,7 @@ from bertkit.base.errors import (
     SettingsError,
     StorageError,
 )
+from bertkit.base.files import write_file
 from bertkit.base.lock import hold_folder
 from bertkit.checkpoints.sentence_transformers import write_sentence_model
 from bertkit.data.tables.texts import open_texts
@@ -57,6 +59,12 @@ def corpus(tmp_path):
     path = tmp_path / "passages.jsonl"
     path.write_text("".join(json.dumps({"text": text}) + "\n" for text in TEXTS))
     return path
+
+
+def as_npy(array):
+    buffer = io.BytesIO()
+    np.save(buffer, array)
+    return buffer.getvalue()
 
 
 @pytest.fixture
@@ -212,6 +220,78 @@ def test_what_was_altered_is_noticed(model, corpus, name):
     (folder / name).unlink()
     with pytest.raises(MissingFileError, match=f"{name} is missing"):
         open_index(model, corpus, index="approximate").search("a hat", 6)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        (VECTORS_FILE, b"PK\x03\x04" + bytes(64), r"isn't an array \(.*"),
+        (VECTORS_FILE, as_npy(np.zeros((6, 8), [("a", "<f4")])), r"holds \[\('a', '<f4'\)\]"),
+        (VECTORS_FILE, as_npy(np.zeros((6, 8))), "holds float64, and must hold float32"),
+        ("text_ends.npy", as_npy(np.full(6, 2**63, np.uint64)), "can't hold the text of row"),
+        ("text_ends.npy", as_npy(np.arange(6, 0, -1).astype(np.uint64)), "can't hold the text"),
+        (TEXTS_FILE, b"\xff" * 60, "isn't UTF-8 in row"),
+    ],
+)
+def test_what_was_sealed_by_somebody_else_ends_in_a_message(model, corpus, name, content, message):
+    index = open_index(model, corpus)
+    folder = corpus.with_name("passages.jsonl.bertkit")
+    files = {**index.record.files, name: write_file(folder / name, content)}
+    index.record.model_copy(update={"files": files}).write(folder)
+    with pytest.raises(DamagedFileError, match=rf"{name.split('_')[0]}.* {message}.*--rebuild"):
+        open_index(model, corpus).search("a hat", 6)
+
+
+@pytest.mark.parametrize("name", [VECTORS_FILE, TEXTS_FILE, "text_ends.npy"])
+def test_a_record_that_lacks_a_file_is_refused(model, corpus, name):
+    index = open_index(model, corpus)
+    folder = corpus.with_name("passages.jsonl.bertkit")
+    files = {key: file for key, file in index.record.files.items() if key != name}
+    index.record.model_copy(update={"files": files}).write(folder)
+    with pytest.raises(DamagedFileError, match=r"isn't the record of an index \(files: .*it must"):
+        open_index(model, corpus)
+
+
+def test_a_process_killed_among_cells_harms_no_vectors(model, corpus, made, monkeypatch):
+    pytest.importorskip("faiss")
+    expected = open_index(model, corpus, index="approximate").search("a hat", 2)
+    with monkeypatch.context() as patches:
+        patches.setattr(vectors, "write_matrix", write_one_and_fail)
+        with pytest.raises(ZeroDivisionError):
+            open_index(model, corpus, index="approximate", similarity="dot")
+    assert open_index(model, corpus, index="approximate").search("a hat", 2) == expected
+    assert len(made) == 1
+
+
+def write_one_and_fail(path, matrix):
+    write_file(path, as_npy(matrix * 0))
+    raise ZeroDivisionError
+
+
+def test_cells_are_not_added_to_an_index_that_was_made_anew(model, corpus, monkeypatch):
+    pytest.importorskip("faiss")
+    open_index(model, corpus)
+    hold = vectors.hold_folder
+
+    def rebuild(folder, *arguments, **options):
+        corpus.write_text('{"text": "a cat"}\n')
+        open_index(model, corpus)
+        return hold(folder, *arguments, **options)
+
+    monkeypatch.setattr(vectors, "hold_folder", rebuild)
+    with pytest.raises(ResumeError, match="has been made anew meanwhile; give the command again"):
+        open_index(model, corpus, index="approximate")
+    monkeypatch.undo()
+    assert open_index(model, corpus, index="approximate").search("cat")[0].text == "a cat"
+
+
+@pytest.mark.parametrize("rebuild", [False, True])
+def test_a_folder_of_something_else_is_left(model, corpus, rebuild):
+    (corpus.parent / VECTORS_FILE).write_text("mine")
+    with pytest.raises(SettingsError, match="holds other files, which an index might replace"):
+        open_index(model, corpus, index_folder=corpus.parent, rebuild=rebuild)
+    assert {path.name for path in corpus.parent.iterdir()} == {corpus.name, VECTORS_FILE}
+    assert (corpus.parent / VECTORS_FILE).read_text() == "mine"
 
 
 @pytest.mark.parametrize(("old", "new"), [("a", "b"), ('"num_rows": 6', '"num_rows": 7')])

@@ -21,13 +21,13 @@ class Span:
     """The tokens of a packed batch that count, text by text.
 
     Attributes:
-        first_tokens: the place of each text's [CLS] in the batch, whether it counts or not.
+        batch: the texts.
         places: those of the tokens that count; None where all do.
         positions: the place in its own text of each token that counts.
         lengths: how many tokens count in each text; at least one.
     """
 
-    first_tokens: Int[Tensor, " texts"]
+    batch: PackedBatch
     places: Int[Tensor, " counted"] | None
     positions: Int[Tensor, " counted"]
     lengths: Int[Tensor, " texts"]
@@ -42,13 +42,12 @@ class Span:
         """
         device = batch.input_ids.device
         lengths = torch.tensor(batch.lengths, device=device)
-        first_tokens = batch.first_tokens.long()
         if not any(num_skipped):
-            return cls(first_tokens, None, batch.position_ids, lengths)
+            return cls(batch, None, batch.position_ids, lengths)
         skipped = torch.tensor(num_skipped, device=device)
         is_counted = batch.position_ids >= skipped.repeat_interleave(lengths)
         places = is_counted.nonzero()[:, 0]
-        return cls(first_tokens, places, batch.position_ids[places], lengths - skipped)
+        return cls(batch, places, batch.position_ids[places], lengths - skipped)
 
     def counted(self, tokens: Float[Tensor, "tokens hidden"]) -> Float[Tensor, "counted hidden"]:
         """The rows of the tokens that count."""
@@ -57,7 +56,7 @@ class Span:
 
 def take_first(tokens: Float[Tensor, "tokens hidden"], span: Span) -> Float[Tensor, "texts hidden"]:
     """[CLS], whether or not it counts."""
-    return tokens[span.first_tokens]
+    return tokens[span.batch.first_tokens.long()]
 
 
 def take_last(tokens: Float[Tensor, "tokens hidden"], span: Span) -> Float[Tensor, "texts hidden"]:

@@ -70,8 +70,10 @@ class OnnxSession:
             "input_ids": batch.input_ids[tokens].numpy(),
             "token_type_ids": batch.token_type_ids[tokens].numpy(),
             "position_ids": batch.position_ids[tokens].numpy(),
-            **lay_out(lengths, states[0].shape[1]),
+            "shape": np.array([len(lengths), max(lengths), states[0].shape[1]]),
         }
+        if "rows" in self._inputs:
+            inputs |= lay_out(lengths)
         for name in self._inputs:
             binding.bind_cpu_input(name, inputs[name])
         for name, state in zip(self._outputs, states, strict=True):
@@ -81,14 +83,13 @@ class OnnxSession:
         self._session.run_with_iobinding(binding)
 
 
-def lay_out(lengths: Sequence[int], hidden_size: int) -> dict[str, np.ndarray]:
+def lay_out(lengths: Sequence[int]) -> dict[str, np.ndarray]:
     """How attention finds the tokens of each sequence, and they their places again."""
     sizes = np.array(lengths, dtype=np.int32)
     is_token = np.arange(sizes.max()) < sizes[:, None]
     rows = np.zeros(is_token.shape, dtype=np.int64)
     rows[is_token] = np.arange(sizes.sum())
     return {
-        "shape": np.array([*is_token.shape, hidden_size]),
         "is_uniform": np.array(is_token.all()),
         "rows": rows,
         "places": np.flatnonzero(is_token),

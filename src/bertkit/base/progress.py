@@ -93,5 +93,6 @@ def show_progress(
         TimeRemainingColumn(),
         console=console,
         transient=True,
+        redirect_stdout=sys.stdout.isatty(),  # else results would go where the bar is
     ) as progress:
         yield _Bar(progress, description, total)

@@ -60,10 +60,9 @@ def fill_mask(
         for result in filled:
             sys.stdout.write(describe(result, json=json))
         return
-    write = sys.stdout.write  # of the file or pipe; a progress bar takes sys.stdout for itself
     with show_progress("Filling", find_size(texts, file), is_bytes=True) as progress:
         for result in filled:
-            write(describe(result, json=json))
+            sys.stdout.write(describe(result, json=json))
             progress.advance(len(result.text.encode(errors="replace")) + 1)
 
 

@@ -57,3 +57,14 @@ def test_a_terminal_gets_a_bar(monkeypatch, capsys, total, is_bytes):
         bar.advance(7)
     assert "reading [a/b]" in terminal.getvalue()
     assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_results_go_where_they_are_sent_while_a_bar_is_shown(monkeypatch, is_terminal):
+    errors, results = Terminal(), Terminal() if is_terminal else io.StringIO()
+    monkeypatch.setattr(sys, "stderr", errors)
+    monkeypatch.setattr(sys, "stdout", results)
+    with show_progress("reading", 3):
+        print("a result")
+    assert ("a result" in errors.getvalue()) == is_terminal  # both are the same screen
+    assert ("a result" in results.getvalue()) != is_terminal

@@ -147,6 +147,11 @@ class ApproximateSearch:
                 progress.advance(len(block))
         search = cls(_take_apart(faiss, index), vectors, similarity)
         search.cells = _tune(search, exact, vectors)
+        if search.cells.recall < LEAST_RECALL:
+            announce(
+                f"The cells find only {search.cells.recall:.0%} of the true ten best: a byte a"
+                " number is too coarse for these vectors; exact search finds all"
+            )
         return search
 
     def find(

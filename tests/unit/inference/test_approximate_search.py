@@ -53,6 +53,14 @@ def test_all_probes_find_all(vectors, index, monkeypatch):
     assert index.cells.recall == 1.0
 
 
+def test_vectors_for_which_bytes_are_too_coarse_are_told(vectors, capsys):
+    VectorIndex(vectors).approximate()
+    assert "find only" not in capsys.readouterr().err
+    recall = VectorIndex(vectors + 100).approximate().cells.recall
+    assert recall < 0.99
+    assert f"The cells find only {recall:.0%} of the true ten best" in capsys.readouterr().err
+
+
 def test_where_too_little_is_found_all_are_compared(vectors, index):
     few = VectorIndex(vectors, cells=replace(index.cells, num_probes=1))
     expected = VectorIndex(vectors).search(vectors[3], 1500)

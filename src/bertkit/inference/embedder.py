@@ -1,7 +1,7 @@
 """Texts → vectors."""
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Sized
 from contextlib import nullcontext
 from functools import cached_property
 from pathlib import Path
@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from bertkit.base.errors import SettingsError
+from bertkit.base.errors import InputError, SettingsError
 from bertkit.base.progress import show_progress
 from bertkit.checkpoints.formats import open_checkpoint
 from bertkit.checkpoints.hub import resolve_model
@@ -150,6 +150,7 @@ class Embedder:
         Raises:
             InputError: something else than texts was given.
         """
+        check_sized(texts)
         check_texts([texts] if isinstance(texts, str) else texts)
         if isinstance(texts, str):
             vector: Vectors = self._embed(self.text_encoder([texts]))[0]
@@ -173,8 +174,11 @@ class Embedder:
 
         Yields:
             Rows of some texts at a time, `[num_texts, dimension]`, in the order of the texts.
+
+        Raises:
+            InputError: one text is given in place of several, or something else than a text.
         """
-        for sequences in encode_ahead(cut_windows(texts), self.text_encoder):
+        for sequences in encode_ahead(cut_windows(check_each(texts)), self.text_encoder):
             rows = self._embed(sequences)
             if counts is not None:
                 counts.add(sequences.counts)
@@ -203,6 +207,28 @@ class Embedder:
             vectors = self.head.finish(vectors)
         rows: Vectors = vectors.float().cpu().numpy()
         return rows
+
+
+def check_sized(texts: object) -> None:
+    """Refuse what texts can't be counted in.
+
+    Raises:
+        InputError: it is so.
+    """
+    if not (isinstance(texts, Sized) and isinstance(texts, Iterable)):
+        raise InputError(
+            f"expected a text or a list of texts, got {type(texts).__name__}; `stream` takes texts"
+            " as they come"
+        )
+
+
+def check_each(texts: Iterable[str]) -> Iterator[str]:
+    """The same texts, each looked at when its turn comes; errors as in `check_texts`."""
+    if isinstance(texts, str):
+        check_texts(texts)
+    for text in texts:
+        check_texts([text])
+        yield text
 
 
 def average_parts(

@@ -32,6 +32,7 @@ from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.encoder import BertModel
 from bertkit.nn.packing import PackedBatch
 from bertkit.tokenization.encoding import Encoding
+from bertkit.tokenization.tokenizer import check_texts
 
 Array = npt.NDArray[np.float32]
 
@@ -181,6 +182,8 @@ class FeatureExtractor:
         Raises:
             BertkitError: as in `__call__`.
         """
+        if isinstance(texts, str):
+            check_texts(texts)
         settings = settings or FeatureSettings()
         counts = TextCounts() if counts is None else counts
         plan = self.plan(settings)

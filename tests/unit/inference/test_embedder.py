@@ -108,10 +108,16 @@ def test_no_texts_are_no_vectors(folder):
     assert list(load(folder).stream([])) == []
 
 
-@pytest.mark.parametrize("wrong", [[None], ["a", 3], [b"a"]])
+@pytest.mark.parametrize("wrong", [[None], ["a", 3], [b"a"], None, 3, (text for text in "ab")])
 def test_what_is_no_text_is_refused(folder, wrong):
     with pytest.raises(InputError, match="expected a text"):
         load(folder).encode(wrong)
+
+
+@pytest.mark.parametrize("wrong", ["a hat", ["a", None]])
+def test_a_stream_is_of_texts(folder, wrong):
+    with pytest.raises(InputError, match="expected a"):
+        list(load(folder).stream(wrong))
 
 
 def test_progress_is_shown_where_it_is_asked_for(folder, capsys):

@@ -238,6 +238,11 @@ def test_a_model_of_single_texts_takes_no_pair(tmp_path):
         extract(("a", "hat"), engine="torch")
 
 
+def test_a_stream_is_not_one_text(extract):
+    with pytest.raises(InputError, match="expected a list of texts, got one text"):
+        next(extract.stream("the cat"))
+
+
 def test_features_that_are_not_finite_are_refused(loaded, extract):
     with torch.no_grad():
         loaded.model.encoder.layers[1].feed_forward_norm.weight[0] = torch.inf

@@ -23,12 +23,12 @@ def build_onnx(model: HasEncoder, layers: Iterable[int], precision: Precision) -
     """ONNX Runtime, for CPUs.
 
     Raises:
-        SettingsError: the model is on a GPU, or the precision isn't fp32.
+        SettingsError: the model is on a GPU, or the precision or its weights aren't fp32.
         MissingExtraError: `bertkit[onnx]` isn't installed.
     """
     from bertkit.inference.engines.onnx_engine import OnnxEngine
 
-    if find_device(model).type != "cpu" or precision != "fp32":
+    if not can_run_onnx(model, precision):
         raise SettingsError("the engine onnx runs on a CPU in fp32; take --engine torch")
     return OnnxEngine(model, layers)
 
@@ -58,15 +58,19 @@ def choose_engine(
         MissingExtraError: the engine isn't installed.
     """
     if name == "auto":
-        name = "torch"
-        if find_device(model).type == "cpu" and precision == "fp32" and has_onnx():
-            name = "onnx"
+        name = "onnx" if can_run_onnx(model, precision) and has_onnx() else "torch"
     return ENGINES[name](model, layers, precision)
 
 
 def find_device(model: HasEncoder) -> torch.device:
     """Where a model is."""
     return model.encoder.embeddings.word.weight.device
+
+
+def can_run_onnx(model: HasEncoder, precision: Precision) -> bool:
+    """Whether ONNX Runtime can take a model as it is."""
+    weight = model.encoder.embeddings.word.weight
+    return weight.device.type == "cpu" and weight.dtype == torch.float32 and precision == "fp32"
 
 
 def has_onnx() -> bool:

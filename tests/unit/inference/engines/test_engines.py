@@ -57,6 +57,14 @@ def test_half_precision_is_for_torch():
         choose_engine("onnx", build_model(), precision="bf16")
 
 
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
+def test_weights_of_other_types_are_for_torch(dtype):
+    model = build_model().to(dtype)
+    assert choose_engine("auto", model).name == "torch"
+    with pytest.raises(SettingsError, match="onnx runs on a CPU in fp32"):
+        choose_engine("onnx", model)
+
+
 def test_half_precision_is_near():
     model = build_model().eval()
     with torch.no_grad():

@@ -18,7 +18,8 @@ class TorchEngine:
     """Runs a model's own encoder, where the model is.
 
     Args:
-        model: any model; only its encoder is used.
+        model: any model; only its encoder is used. It is put into evaluation, and must be whenever
+            the engine runs: where it trains meanwhile, its dropout is met here too.
         layers: hidden states to give, as in `resolve_layers`.
         precision: bf16 casts the model's own encoder; it is for GPUs.
     """

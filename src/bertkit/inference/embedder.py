@@ -119,7 +119,7 @@ class Embedder:
         """
         encoder = self.text_encoder
         return {
-            "model": self.path.name,
+            "model": self.path.absolute().name,
             "model_sha256": hash_model(self.path, open_checkpoint(self.path)),
             "vector": self.head.description,
             "dimension": self.dimension,
@@ -239,7 +239,8 @@ def average_parts(
     A text of one part keeps its vector to the last bit.
     """
     owners = torch.tensor(sequences.owners, device=vectors.device)
-    weights = vectors.new_tensor([max(len(ids) - NUM_SPECIAL, 1) for ids in sequences.ids])
+    sizes = zip(sequences.ids, sequences.num_skipped, strict=True)
+    weights = vectors.new_tensor([max(len(ids) - 1 - max(skipped, 1), 1) for ids, skipped in sizes])
     num_parts = torch.bincount(owners, minlength=sequences.num_texts)
     sums = torch.segment_reduce(vectors * weights[:, None], "sum", lengths=num_parts)
     means = sums / torch.segment_reduce(weights, "sum", lengths=num_parts)[:, None]

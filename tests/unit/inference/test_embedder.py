@@ -13,9 +13,9 @@ from tests.unit.inference.small import WORDS, build_model, build_sentence_model,
 from bertkit.base.errors import InputError, SettingsError
 from bertkit.checkpoints.sentence_transformers import write_sentence_model
 from bertkit.inference import stream
-from bertkit.inference.embedder import Embedder
+from bertkit.inference.embedder import Embedder, average_parts
 from bertkit.inference.embedder_settings import EmbedderSettings
-from bertkit.inference.text_encoder import TextCounts
+from bertkit.inference.text_encoder import Sequences, TextCounts
 from bertkit.nn.packing import PackedBatch
 from bertkit.tokenization.tokenizer import Tokenizer
 
@@ -231,3 +231,9 @@ def test_identity_tells_models_and_choices_apart_and_nothing_else(
         key for key, value in other.identity.items() if value != load(sentence_folder).identity[key]
     }
     assert changed == {"prompt", "max_length", "stride"}
+
+
+def test_a_part_weighs_what_counts_of_it():
+    parts = Sequences([[2, 7, 8, 5, 6, 3], [2, 5, 6, 9, 3]], [0, 0], [3, 0], 1, TextCounts())
+    vectors = average_parts(torch.tensor([[1.0], [6.0]]), parts)
+    assert vectors.tolist() == [[(2 * 1 + 3 * 6) / 5]]

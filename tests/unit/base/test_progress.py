@@ -65,6 +65,6 @@ def test_results_go_where_they_are_sent_while_a_bar_is_shown(monkeypatch, is_ter
     monkeypatch.setattr(sys, "stderr", errors)
     monkeypatch.setattr(sys, "stdout", results)
     with show_progress("reading", 3):
-        print("a result")
+        sys.stdout.write("a result\n")
     assert ("a result" in errors.getvalue()) == is_terminal  # both are the same screen
     assert ("a result" in results.getvalue()) != is_terminal

@@ -22,6 +22,7 @@ from bertkit.recipes.search.record import (
 )
 from bertkit.recipes.search.settings import SearchSettings
 from bertkit.recipes.search.vectors import open_vectors
+from bertkit.tokenization.tokenizer import check_texts
 
 ACTIVITY = "making the index"
 
@@ -132,10 +133,12 @@ class SearchIndex:
             top_k: texts of a query.
 
         Raises:
-            InputError: a query is empty, or `top_k` is under 1.
+            InputError: a query is empty or isn't a text, or `top_k` is under 1.
             DamagedFileError: the texts were altered.
+            MissingFileError: they are gone.
         """
         texts = [queries] if isinstance(queries, str) else list(queries)
+        check_texts(texts)
         for number, text in enumerate(texts, start=1):
             if not text.strip():
                 raise InputError(f"query {number} is empty; each must have at least one word")

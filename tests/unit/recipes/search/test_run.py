@@ -358,6 +358,8 @@ def test_a_query_must_say_something(model, corpus):
     index = open_index(model, corpus)
     with pytest.raises(InputError, match="query 2 is empty"):
         index.search(["a", " "])
+    with pytest.raises(InputError, match="expected a text, got None"):
+        index.search(["a", None])
 
 
 def test_one_process_makes_an_index(model, corpus):

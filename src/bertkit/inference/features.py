@@ -209,7 +209,7 @@ class FeatureExtractor:
         """
         plan = self.plan(settings)
         return {
-            "model": self._path.name,
+            "model": self._path.absolute().name,
             "model_sha256": hash_model(self._path, open_checkpoint(self._path)),
             "layers": plan.layers,
             "combine": plan.combine,

@@ -89,6 +89,7 @@ def embed(
         ResumeError: the work was begun with another model, other settings or another input, or
             another process is at it.
         DamagedFileError: what was written before was altered.
+        NonFiniteError: a row has NaN or infinity.
         StoppedError: Ctrl-C or SIGTERM; the message says how to go on.
         StorageError: the disk refused; what was safe is safe.
         BertkitError: the model can't be loaded, as in `Embedder.load`.

@@ -81,7 +81,13 @@ class CorpusRecord(Part):
         )
 
     def describes(self, path: Path, reading: TableSettings) -> bool:
-        """Whether a corpus is still this one; its content is read only where its date differs."""
+        """Whether a corpus is still this one; its content is read only where its date differs.
+
+        Raises:
+            MissingFileError: there is none.
+            InputError: it is no file that can be read again.
+            StorageError: it can't be read.
+        """
         if reading != self.reading:
             return False
         size_bytes, changed_ns = look_at(path)

@@ -144,7 +144,7 @@ def embed_lines(
         engine=embedder.engine.name,
         max_length=embedder.text_encoder.max_length,
         elapsed_seconds=seconds,
-        tokens_per_second=counts.tokens / seconds,
+        tokens_per_second=counts.tokens / max(seconds, 1e-9),
     )
 
 
@@ -205,7 +205,7 @@ def _embed_rest(
         max_length=embedder.text_encoder.max_length,
         num_resumed=before.num_rows,
         elapsed_seconds=seconds,
-        tokens_per_second=(counts.tokens - num_tokens) / seconds,
+        tokens_per_second=(counts.tokens - num_tokens) / max(seconds, 1e-9),
     )
 
 

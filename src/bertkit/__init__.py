@@ -1,4 +1,4 @@
-"""bertkit: BERT, whole, from raw text to a filled blank.
+"""bertkit: BERT, whole, from raw text to filled blanks, vectors and search.
 
 The public names are loaded when they are first used, so that `import bertkit` (and with it
 `bertkit --help`) doesn't load torch.

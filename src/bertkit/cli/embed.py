@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
+from bertkit.base.errors import SettingsError
 from bertkit.base.progress import announce
 from bertkit.recipes.embed.settings import EmbedSettings
 
@@ -65,6 +66,8 @@ def embed(
     from bertkit.recipes.embed.run import embed_lines
 
     if output is None:
+        if settings.restart or settings.overwrite:
+            raise SettingsError("restart and overwrite are for an --output; name one")
         from bertkit.data.tables.texts import open_texts
         from bertkit.inference.embedder import Embedder
 

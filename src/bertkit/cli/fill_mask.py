@@ -24,7 +24,7 @@ def fill_mask(
     targets: list[str] | None = None,
     device: str = "auto",
     revision: str | None = None,
-    engine: Literal["auto", "torch", "onnx"] = "torch",
+    engine: Literal["auto", "torch", "onnx"] = "auto",
     json: bool = False,
 ) -> None:
     """Fill the blanks of a text: the likeliest words for each [MASK].

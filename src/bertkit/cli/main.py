@@ -35,7 +35,7 @@ COMMANDS = {
     "export": "bertkit.cli.export:export",
 }
 
-HELP = "BERT, whole: from raw text to a filled blank."
+HELP = "BERT, whole: from raw text to filled blanks, vectors and search."
 CONFIG_HELP = (
     "`--config FILE.toml` takes flags from a file with one table for each command;"
     " flags on the command line win."

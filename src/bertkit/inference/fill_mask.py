@@ -87,7 +87,7 @@ class FillMask:
     """
 
     loaded: LoadedModel[BertForMaskedLM | BertForPreTraining]
-    engine_name: EngineName = "torch"
+    engine_name: EngineName = "auto"
 
     @classmethod
     def load(
@@ -96,7 +96,7 @@ class FillMask:
         device: str = "auto",
         *,
         revision: str | None = None,
-        engine: EngineName = "torch",
+        engine: EngineName = "auto",
     ) -> Self:
         """Load any checkpoint with a masked-LM head.
 

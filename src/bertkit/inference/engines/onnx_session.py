@@ -39,8 +39,6 @@ class OnnxSession:
         options.log_severity_level = QUIET
         # At higher levels norms and GELU are joined with their neighbours, which makes them slow.
         options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
-        # Threads that wait for the next node spin; for the next call they must not.
-        options.add_session_config_entry("session.force_spinning_stop", "1")
         self._weights = [
             onnxruntime.OrtValue.ortvalue_from_numpy(weight.contiguous().numpy())
             for weight in weights.values()

@@ -52,10 +52,13 @@ class Beginning(BaseModel):
     input: dict[str, Any] | None
 
     def list_changes(self, now: "Beginning") -> list[str]:
-        """What differs from another one, for people."""
+        """What differs from another one, for people; a model's name only where its files do."""
         changes = []
         for name in ("embedding", "input"):
             old, new = (plain(getattr(each, name)) or {} for each in (self, now))
+            if old.get("model_sha256") == new.get("model_sha256"):
+                old.pop("model", None)
+                new.pop("model", None)
             changes += [
                 f"{key}: {shorten(old.get(key))} → {shorten(new.get(key))}"
                 for key in sorted(old.keys() | new.keys())

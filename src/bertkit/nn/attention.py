@@ -103,7 +103,7 @@ def attend_runs(
     contexts, start = [], 0
     for length, run in groupby(batch.lengths):
         stop = start + length * len(list(run))
-        rows = query_key_value[start:stop].unflatten(0, (-1, length))
+        rows = query_key_value[start:stop].view(-1, length, *query_key_value.shape[1:])
         query, key, value = rows.permute(2, 0, 3, 1, 4)
         contexts.append(attend_fused(query, key, value, None).transpose(1, 2).flatten(0, 1))
         start = stop

@@ -180,6 +180,9 @@ def check_end(fault: Fault, work: Callable[[], None], folder: Path, *, is_last: 
         assert os.strerror(cause.errno) in str(caught.value)
 
 
+OF_VECTORS = {"open_within", "seek"}  # what only a file of vectors asks of the disk
+
+
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_fault_at_any_operation_of_a_run_keeps_the_last_checkpoint(
     tmp_path, monkeypatch, trained, name
@@ -193,7 +196,7 @@ def test_a_fault_at_any_operation_of_a_run_keeps_the_last_checkpoint(
         operations = fault.names
     trained.go_on(whole, 4)  # where the last rotation failed, the next one makes up for it
     expected, steps = read_run(whole), [1, 2, 3]
-    assert {*OPERATIONS} <= {*operations}
+    assert {*OPERATIONS} - OF_VECTORS <= {*operations}
     for at in range(len(operations)):
         run = tmp_path / str(at)
         shutil.copytree(before, run)

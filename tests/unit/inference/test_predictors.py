@@ -48,11 +48,11 @@ def small_batches(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
 
 
 def test_blanks_are_the_same_in_many_batches(loaded, seen, small_batches):
-    whole = FillMask(loaded)(TEXTS)
+    whole = FillMask(loaded, "torch")(TEXTS)
     assert len(seen) == 1
     assert [each.text for each in whole] == TEXTS
     small_batches()
-    split = FillMask(loaded)(TEXTS)
+    split = FillMask(loaded, "torch")(TEXTS)
     assert seen[1:] == [(8, 8), (6, 4)]
     for one, other in zip(whole, split, strict=True):
         assert (one.text, one.filled) == (other.text, other.filled)

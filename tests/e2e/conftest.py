@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 from tests.e2e.small import pretrain_words, write_corpus
+from tests.unit.inference.small import save_small
 
 from bertkit.cli.main import main
 
@@ -40,3 +41,11 @@ def trained(workshop: Path) -> Path:
     output = workshop / "trained"
     assert main(pretrain_words(workshop, output, steps=400)) == 0
     return output
+
+
+@pytest.fixture(scope="session")
+def model(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The folder of a tiny model with random weights."""
+    folder = tmp_path_factory.mktemp("models") / "small"
+    save_small(folder)
+    return str(folder)

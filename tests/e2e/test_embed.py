@@ -8,19 +8,11 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from tests.unit.inference.small import save_small
 
 from bertkit.base.sealed import read_sealed_json
 from bertkit.cli.main import main
 
 TEXTS = ["the cat saw a dog .", "", "a hat", "zebra", "the dog lost the hat " * 9]
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> str:
-    folder = tmp_path_factory.mktemp("models") / "small"
-    save_small(folder)
-    return str(folder)
 
 
 @pytest.fixture

@@ -8,19 +8,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.unit.inference.small import save_small
 
 from bertkit.cli.main import main
 from bertkit.recipes.embed import run as embed_run
 
 TEXTS = ["the cat saw a dog .", "a hat", "the dog lost\tthe hat", "a \x1b[31mcat", "a " * 200]
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> str:
-    folder = tmp_path_factory.mktemp("models") / "small"
-    save_small(folder)
-    return str(folder)
 
 
 @pytest.fixture

@@ -5,8 +5,8 @@ and take our weights as they lie in memory. Attention alone lays them out in row
 sequence. Where all sequences are of one length that is a matter of shape; otherwise `rows` says
 which token comes to each place, `places` where each token went, `lengths` how much of a row counts.
 
-Norms and GELU are standard operators, which ONNX Runtime (1.31) computes two to three times as fast
-as those that it joins them into; `docs/performance.md` has the figures. A session must not join
+Norms and GELU are standard operators, which ONNX Runtime (1.31) computes faster than those that it
+joins them into; `docs/performance.md` has the figures. A session must not join
 them: it optimises at its basic level.
 """
 

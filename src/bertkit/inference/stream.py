@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
+from bertkit.base.errors import BertkitError
+
 WINDOW_TEXTS = 4096
 WINDOW_CHARS = 1 << 18  # about 60,000 tokens: what is saved, shown and interrupted at a time
 MAX_PADDING = 2  # places per token of the budget, where attention lays sequences out in rows
@@ -38,16 +40,29 @@ def cut_windows(texts: Iterable[Text]) -> Iterator[list[Text]]:
 def encode_ahead(
     windows: Iterable[list[Text]], encode: Callable[[list[Text]], Encoded]
 ) -> Iterator[Encoded]:
-    """Encode each window in a thread, while the caller works on the one before."""
+    """Encode each window in a thread, while the caller works on the one before.
+
+    Where a window can't be read, those before it are given first.
+
+    Raises:
+        BertkitError: what reading or encoding raised.
+    """
+    remaining, waiting = iter(windows), None
     with ThreadPoolExecutor(max_workers=1) as worker:
-        waiting = None
-        for window in windows:
-            future = worker.submit(encode, window)
+        while True:
+            window, error = None, None
+            try:
+                window = next(remaining, None)
+            except BertkitError as raised:
+                error = raised
+            future = None if window is None else worker.submit(encode, window)
             if waiting is not None:
                 yield waiting.result()
+            if error is not None:
+                raise error
+            if future is None:
+                return
             waiting = future
-        if waiting is not None:
-            yield waiting.result()
 
 
 def plan_batches(lengths: Sequence[int], tokens_per_batch: int) -> Iterator[list[int]]:

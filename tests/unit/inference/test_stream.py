@@ -4,6 +4,7 @@ import threading
 
 import pytest
 
+from bertkit.base.errors import InputError
 from bertkit.inference import stream
 from bertkit.inference.stream import cut_windows, encode_ahead, plan_batches
 
@@ -54,6 +55,18 @@ def test_encoding_happens_in_another_thread_and_its_error_arrives():
     with pytest.raises(ValueError, match="no such word"):
         list(encode_ahead(iter([["good"], ["bad"]]), encode))
     assert threading.current_thread() not in threads
+
+
+def test_what_was_read_before_a_bad_window_is_given_first():
+    def broken():
+        yield ["first"]
+        yield ["second"]
+        raise InputError("row 3 is no text")
+
+    results = encode_ahead(broken(), lambda window: window[0])
+    assert [next(results), next(results)] == ["first", "second"]
+    with pytest.raises(InputError, match="row 3"):
+        next(results)
 
 
 def test_batches_hold_each_sequence_once_and_keep_to_the_budget():

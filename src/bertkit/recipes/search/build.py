@@ -35,6 +35,13 @@ from bertkit.recipes.search.record import (
     CorpusRecord,
     IndexRecord,
 )
+from bertkit.recipes.search.vectors import CELLS_FOLDER
+
+# How all names in an index's folder begin; that of the lock is only an ending.
+OWN_NAMES = {
+    name.split(".")[0]
+    for name in (RECORD_FILE, VECTORS_FILE, TEXTS_FILE, TEXT_ENDS_FILE, CELLS_FOLDER, LOCK_FILE)
+}
 
 
 def find_index(plan: Plan) -> IndexRecord | None:
@@ -65,7 +72,8 @@ def check_folder(folder: Path) -> None:
     """
     with storage_errors(folder, "read"):
         names = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
-    if names and LOCK_FILE not in names and not names >= {RECORD_FILE, VECTORS_FILE}:
+    is_begun = LOCK_FILE in names or names >= {RECORD_FILE, VECTORS_FILE}
+    if names and not (is_begun and {name.split(".")[0] for name in names} <= OWN_NAMES):
         raise SettingsError(
             f"{folder} holds other files, which an index might replace; name a new or empty"
             " --index-folder"

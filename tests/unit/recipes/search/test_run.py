@@ -294,6 +294,16 @@ def test_a_folder_of_something_else_is_left(model, corpus, rebuild):
     assert (corpus.parent / VECTORS_FILE).read_text() == "mine"
 
 
+def test_a_folder_that_others_lock_is_left(model, corpus, tmp_path):
+    others = tmp_path / "run"
+    others.mkdir()
+    for name in (".lock", "run.json"):
+        (others / name).touch()
+    with pytest.raises(SettingsError, match="holds other files, which an index might replace"):
+        open_index(model, corpus, index_folder=others)
+    assert {path.name for path in others.iterdir()} == {".lock", "run.json"}
+
+
 @pytest.mark.parametrize(("old", "new"), [("a", "b"), ('"num_rows": 6', '"num_rows": 7')])
 def test_an_altered_record_is_noticed(model, corpus, old, new):
     open_index(model, corpus)

@@ -7,12 +7,12 @@ import torch
 from torch import Tensor, nn
 
 from bertkit.base.errors import CheckpointError
-from bertkit.training.settings import TrainingSettings
+from bertkit.training.settings import LoopSettings
 
 STATE_TENSORS = ("exp_avg", "exp_avg_sq", "step")
 
 
-def build_optimizer(model: nn.Module, settings: TrainingSettings) -> torch.optim.AdamW:
+def build_optimizer(model: nn.Module, settings: LoopSettings) -> torch.optim.AdamW:
     """AdamW with weight decay on matrices and none on biases and layer norms.
 
     A parameter with one dimension is a bias or a norm; matrices and embeddings have two.

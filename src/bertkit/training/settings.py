@@ -1,4 +1,4 @@
-"""What every training run has: a budget, an optimiser, a rhythm, a device."""
+"""What every training run has: an optimiser, a rhythm, a device; and a budget, for most."""
 
 from typing import Annotated, Literal, Self
 
@@ -15,8 +15,8 @@ BUDGET_FIELDS = frozenset({"steps", "tokens", "minutes"})
 MAY_CHANGE = BUDGET_FIELDS | {"checkpoint_every", "keep", "max_skipped_steps"}
 
 
-class TrainingSettings(Settings):
-    """Settings of the loop; a recipe adds its own."""
+class BudgetSettings(Settings):
+    """How long a run is, where that isn't given by its data."""
 
     steps: Count | None = Field(None, description="Budget in optimiser steps.")
     tokens: Count | None = Field(
@@ -27,6 +27,18 @@ class TrainingSettings(Settings):
         description="Budget in minutes, made into steps when the run begins, after measuring a"
         f" few steps. Without any budget: {DEFAULT_MINUTES:g} minutes.",
     )
+
+    @model_validator(mode="after")
+    def _one_budget(self) -> Self:
+        given = [name for name in sorted(BUDGET_FIELDS) if getattr(self, name) is not None]
+        if len(given) > 1:
+            raise ValueError(f"give one budget, not {' and '.join(given)}")
+        return self
+
+
+class LoopSettings(Settings):
+    """Settings of the loop, however long it runs."""
+
     batch_size: Count = Field(32, description="Sequences of one optimiser step.")
     accumulate: Count = Field(
         1, description="Parts in which a step's sequences go through the model, to save memory."
@@ -70,12 +82,13 @@ class TrainingSettings(Settings):
     )
 
     @model_validator(mode="after")
-    def _one_budget(self) -> Self:
-        given = [name for name in sorted(BUDGET_FIELDS) if getattr(self, name) is not None]
-        if len(given) > 1:
-            raise ValueError(f"give one budget, not {' and '.join(given)}")
+    def _not_more_parts_than_sequences(self) -> Self:
         if self.accumulate > self.batch_size:
             raise ValueError(
                 f"accumulate ({self.accumulate}) can't be more than batch_size ({self.batch_size})"
             )
         return self
+
+
+class TrainingSettings(LoopSettings, BudgetSettings):
+    """Settings of a run with a budget; a recipe adds its own."""

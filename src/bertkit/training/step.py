@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from bertkit.training.device import mixed_precision
 from bertkit.training.job import AnyBatch, Job, Machine, Score, Scores
-from bertkit.training.settings import TrainingSettings
+from bertkit.training.settings import LoopSettings
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class StepResult:
 
 def take_step(
     job: Job[AnyBatch],
-    settings: TrainingSettings,
+    settings: LoopSettings,
     optimizer: torch.optim.Optimizer,
     step: int,
     learning_rate: float,

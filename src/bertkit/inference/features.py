@@ -26,10 +26,10 @@ from bertkit.inference.feature_settings import FeatureSettings
 from bertkit.inference.feature_texts import EncodedText, PairEncoder, TextOrPair
 from bertkit.inference.file_hashes import hash_model
 from bertkit.inference.loading import LoadedModel
-from bertkit.inference.stream import plan_batches
 from bertkit.inference.text_encoder import TextCounts
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.encoder import BertModel
+from bertkit.nn.batching import plan_batches
 from bertkit.nn.packing import PackedBatch
 from bertkit.tokenization.encoding import Encoding
 from bertkit.tokenization.tokenizer import check_texts

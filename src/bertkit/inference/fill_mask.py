@@ -22,8 +22,9 @@ from bertkit.inference.masked_texts import (
     encode_masked,
     name_texts,
 )
-from bertkit.inference.stream import cut_windows, encode_ahead, plan_batches
+from bertkit.inference.stream import cut_windows, encode_ahead
 from bertkit.models.bert.heads import BertForMaskedLM, BertForPreTraining
+from bertkit.nn.batching import plan_batches
 from bertkit.nn.packing import PackedBatch
 
 BLANKS_AT_A_TIME = 128  # the scores of all words for each are the largest tensor there is

@@ -11,12 +11,12 @@ import torch
 from bertkit.base.errors import InputError
 from bertkit.inference.engines.torch_engine import TorchEngine
 from bertkit.inference.loading import LoadedModel
-from bertkit.inference.stream import plan_batches
 from bertkit.models.bert.heads import (
     IS_NEXT,
     BertForNextSentencePrediction,
     BertForPreTraining,
 )
+from bertkit.nn.batching import plan_batches
 from bertkit.nn.packing import PackedBatch
 from bertkit.tokenization.encoding import Encoding
 

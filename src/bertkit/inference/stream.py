@@ -1,11 +1,11 @@
 """From a stream of texts to a stream of results in the same order.
 
 Texts are taken a window at a time, so memory doesn't grow with their number. Inside a window they
-are sorted by length and packed to a token budget; while the model computes one window, a thread
-tokenises the next.
+are sorted by length and packed to a token budget (`nn/batching.py`); while the model computes one
+window, a thread tokenises the next.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
+from collections.abc import Callable, Iterable, Iterator, Sized
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
@@ -13,7 +13,6 @@ from bertkit.base.errors import BertkitError
 
 WINDOW_TEXTS = 4096
 WINDOW_CHARS = 1 << 18  # about 60,000 tokens: what is saved, shown and interrupted at a time
-MAX_PADDING = 2  # places per token of the budget, where attention lays sequences out in rows
 
 Text = TypeVar("Text", bound=Sized)  # a text, or one with more beside it
 Encoded = TypeVar("Encoded")
@@ -63,24 +62,3 @@ def encode_ahead(
             if future is None:
                 return
             waiting = future
-
-
-def plan_batches(lengths: Sequence[int], tokens_per_batch: int) -> Iterator[list[int]]:
-    """Numbers of the sequences of each batch: similar lengths together, up to a token budget.
-
-    The longest come first, so that a lack of memory shows at once. A sequence that is longer than
-    the budget is a batch of its own. A long one takes only so many short ones along that rows of
-    its length stay within twice the budget: on a GPU in float32, attention pads.
-    """
-    chosen: list[int] = []
-    num_tokens = 0
-    for index in sorted(range(len(lengths)), key=lengths.__getitem__, reverse=True):
-        is_full = num_tokens + lengths[index] > tokens_per_batch
-        longest = lengths[chosen[0]] if chosen else 0
-        if chosen and (is_full or longest * (len(chosen) + 1) > MAX_PADDING * tokens_per_batch):
-            yield chosen
-            chosen, num_tokens = [], 0
-        chosen.append(index)
-        num_tokens += lengths[index]
-    if chosen:
-        yield chosen

@@ -1,6 +1,7 @@
 """The heads that fine-tuning puts on the encoder, one model each; losses are the tasks' own.
 
-Each has `scores` on a packed batch, and the padded interface in front of it.
+Each has `scores` on a packed batch, and the padded interface in front of it. `head_scores` is what
+comes after the encoder, for hidden states that something else computed.
 
 Source: Devlin et al. 2018, section 4; the multiple choice is that of section 4.4.
 """
@@ -19,7 +20,23 @@ from bertkit.nn.dropout import Dropout
 from bertkit.nn.packing import PackedBatch, pad
 
 
-class BertForSequenceClassification(PretrainedBert):
+class FineTunedBert(PretrainedBert):
+    """Base of the models below: an encoder, and a head that scores what it gives."""
+
+    encoder: BertEncoder
+
+    def scores(self, batch: PackedBatch) -> Float[Tensor, "rows ..."]:
+        """What the head makes of a batch, a row for each sequence or each token."""
+        return self.head_scores(self.encoder(batch), batch)
+
+    def head_scores(
+        self, tokens: Float[Tensor, "tokens hidden"], batch: PackedBatch
+    ) -> Float[Tensor, "rows ..."]:
+        """What the head makes of the last hidden states of a batch."""
+        raise NotImplementedError
+
+
+class BertForSequenceClassification(FineTunedBert):
     """Scores of `config.num_labels` labels for each sequence, from its C.
 
     Args:
@@ -34,9 +51,11 @@ class BertForSequenceClassification(PretrainedBert):
         self.classifier = nn.Linear(config.hidden_size, config.num_labels)
         initialise(self, config.initializer_range)
 
-    def scores(self, batch: PackedBatch) -> Float[Tensor, "sequences labels"]:
+    def head_scores(
+        self, tokens: Float[Tensor, "tokens hidden"], batch: PackedBatch
+    ) -> Float[Tensor, "sequences labels"]:
         """Scores of all labels for each sequence."""
-        pooled = self.pooler(self.encoder(batch), batch)
+        pooled = self.pooler(tokens, batch)
         scores: Tensor = self.classifier(self.dropout(pooled))
         return scores
 
@@ -51,7 +70,7 @@ class BertForSequenceClassification(PretrainedBert):
         return self.scores(batch)
 
 
-class BertForTokenClassification(PretrainedBert):
+class BertForTokenClassification(FineTunedBert):
     """Scores of `config.num_labels` labels for each token, from its T_i.
 
     Args:
@@ -65,9 +84,11 @@ class BertForTokenClassification(PretrainedBert):
         self.classifier = nn.Linear(config.hidden_size, config.num_labels)
         initialise(self, config.initializer_range)
 
-    def scores(self, batch: PackedBatch) -> Float[Tensor, "tokens labels"]:
+    def head_scores(
+        self, tokens: Float[Tensor, "tokens hidden"], batch: PackedBatch
+    ) -> Float[Tensor, "tokens labels"]:
         """Scores of all labels for each token."""
-        scores: Tensor = self.classifier(self.dropout(self.encoder(batch)))
+        scores: Tensor = self.classifier(self.dropout(tokens))
         return scores
 
     def forward(
@@ -94,7 +115,7 @@ class QuestionAnsweringOutput:
     end_logits: Float[Tensor, "batch length"]
 
 
-class BertForQuestionAnswering(PretrainedBert):
+class BertForQuestionAnswering(FineTunedBert):
     """Where in the text the answer begins and ends.
 
     Args:
@@ -115,9 +136,11 @@ class BertForQuestionAnswering(PretrainedBert):
         self.qa_outputs = nn.Linear(config.hidden_size, 2)
         initialise(self, config.initializer_range)
 
-    def scores(self, batch: PackedBatch) -> Float[Tensor, "tokens 2"]:
+    def head_scores(
+        self, tokens: Float[Tensor, "tokens hidden"], batch: PackedBatch
+    ) -> Float[Tensor, "tokens 2"]:
         """Scores of beginning (0) and end (1) for each token."""
-        scores: Tensor = self.qa_outputs(self.encoder(batch))
+        scores: Tensor = self.qa_outputs(tokens)
         return scores
 
     def forward(
@@ -132,7 +155,7 @@ class BertForQuestionAnswering(PretrainedBert):
         return QuestionAnsweringOutput(starts, ends)
 
 
-class BertForMultipleChoice(PretrainedBert):
+class BertForMultipleChoice(FineTunedBert):
     """Which of several endings? One score for each, from the C of beginning and ending together.
 
     Args:
@@ -147,9 +170,11 @@ class BertForMultipleChoice(PretrainedBert):
         self.classifier = nn.Linear(config.hidden_size, 1)
         initialise(self, config.initializer_range)
 
-    def scores(self, batch: PackedBatch) -> Float[Tensor, " sequences"]:
+    def head_scores(
+        self, tokens: Float[Tensor, "tokens hidden"], batch: PackedBatch
+    ) -> Float[Tensor, " sequences"]:
         """A score for each sequence, to be held against those of the same question."""
-        pooled = self.pooler(self.encoder(batch), batch)
+        pooled = self.pooler(tokens, batch)
         scores: Tensor = self.classifier(self.dropout(pooled))
         return scores[:, 0]
 

@@ -86,10 +86,11 @@ def verify_checkpoint(folder: Path, names: Collection[str] | None = None) -> Che
     return manifest
 
 
-def rotate_checkpoints(run: Path, keep: int) -> None:
-    """Remove all but the newest `keep` checkpoints."""
+def rotate_checkpoints(run: Path, keep: int, also: int | None = None) -> None:
+    """Remove all but the newest `keep` checkpoints, and the one after step `also`."""
     for path in list_checkpoints(run)[:-keep]:
-        remove_folder(path)
+        if also is None or path != checkpoint_path(run, also):
+            remove_folder(path)
 
 
 def is_run(path: Path) -> bool:
@@ -136,7 +137,7 @@ def find_checkpoint(path: Path, *, reading: Collection[str]) -> Path:
     checkpoints = list_checkpoints(path)
     if not checkpoints:
         raise MissingFileError(
-            f"the run {path} has no checkpoint yet; let `bertkit pretrain` go on"
+            f"the run {path} has no checkpoint yet; give the command that began it again"
         )
     verify_checkpoint(checkpoints[-1], reading)
     return checkpoints[-1]

@@ -45,7 +45,7 @@ class Pace:
 def measure_pace(job: Job[AnyBatch], settings: LoopSettings, machine: Machine) -> Pace:
     """Take a few steps on a copy of the model, which is then thrown away."""
     trial = replace(job, model=copy.deepcopy(job.model))
-    optimizer = build_optimizer(trial.model, settings)
+    optimizer = build_optimizer(trial.model, settings, trial.learning_rate_scale)
     seconds, tokens, operations = [], [], []
     started = time.monotonic()
     for step in range(WARM_UP_STEPS + MEASURED_STEPS):

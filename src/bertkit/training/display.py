@@ -2,9 +2,9 @@
 
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from rich.console import Console, Group
 from rich.live import Live
@@ -21,29 +21,43 @@ class Display(Protocol):
     def show_step(self, step: int, values: Mapping[str, float]) -> None:
         """After each step."""
 
-    def show_evaluation(self, step: int, values: Mapping[str, float]) -> None:
-        """After each evaluation."""
+    def show_evaluation(
+        self, step: int, values: Mapping[str, float], *, is_best: bool = False
+    ) -> None:
+        """After each evaluation; `is_best` where the watched metric is the best so far."""
 
     def say(self, text: str) -> None:
         """An event worth a line."""
 
 
 @contextmanager
-def show_training(num_steps: int, step: int, shares: Mapping[str, str]) -> Iterator[Display]:
+def show_training(
+    num_steps: int, step: int, shares: Mapping[str, str], watched: str | None = None
+) -> Iterator[Display]:
     """Show a run on standard error, as it fits.
 
     Args:
         num_steps: steps of the whole run.
         step: steps already done.
         shares: metrics from 0 to 1 that are worth watching, and what to call each.
+        watched: the metric that tells the best checkpoint, if any; one of `shares` or another.
     """
+    columns = _list_columns(shares, watched)
     console = Console(stderr=True, highlight=False)
     if not console.is_terminal:
-        yield _Lines(num_steps, step, shares)
+        yield _Lines(num_steps, step, columns)
         return
-    panel = _Panel(num_steps, step, shares, console)
+    panel = _Panel(num_steps, step, columns, console)
     with Live(panel, console=console, refresh_per_second=4, transient=False):
         yield panel
+
+
+class _Column(NamedTuple):
+    """How a value is shown."""
+
+    name: str
+    heading: str
+    form: str
 
 
 class _Smoothed:
@@ -63,10 +77,12 @@ class _Smoothed:
 
 class _Panel:
     def __init__(
-        self, num_steps: int, step: int, shares: Mapping[str, str], console: Console
+        self, num_steps: int, step: int, columns: Sequence[_Column], console: Console
     ) -> None:
-        self._shares, self._console = shares, console
-        self._train, self._held_out = _Smoothed(), dict[str, float]()
+        self._columns, self._console = columns, console
+        self._train = _Smoothed()
+        self._held_out: Mapping[str, float] = {}
+        self._best: tuple[str, Mapping[str, float]] = ("", {})
         self._progress = Progress(
             TextColumn("step"),
             MofNCompleteColumn(),
@@ -80,25 +96,30 @@ class _Panel:
         self._train.update(values)
         self._progress.update(self._task, completed=step)
 
-    def show_evaluation(self, step: int, values: Mapping[str, float]) -> None:
-        self._held_out = dict(values)
+    def show_evaluation(
+        self, step: int, values: Mapping[str, float], *, is_best: bool = False
+    ) -> None:
+        self._held_out = values
+        if is_best:
+            self._best = (f"best, step {step:,}", values)
 
     def say(self, text: str) -> None:
         self._console.print(text, markup=False)
 
     def __rich__(self) -> Group:
         table = Table(box=None, pad_edge=False)
-        for heading in ("", *_headings(self._shares)):
+        for heading in ("", *(column.heading for column in self._columns)):
             table.add_column(heading, justify="right")
-        for heading, values in (("training", self._train.values), ("held-out", self._held_out)):
+        rows = (("training", self._train.values), ("held-out", self._held_out), self._best)
+        for heading, values in rows:
             if values:
-                table.add_row(heading, *_cells(values, self._shares))
+                table.add_row(heading, *_cells(values, self._columns))
         return Group(self._progress, table)
 
 
 class _Lines:
-    def __init__(self, num_steps: int, step: int, shares: Mapping[str, str]) -> None:
-        self._num_steps, self._shares = num_steps, shares
+    def __init__(self, num_steps: int, step: int, columns: Sequence[_Column]) -> None:
+        self._num_steps, self._columns = num_steps, columns
         self._first, self._started = step, time.monotonic()
         self._last = self._started
         self._train = _Smoothed()
@@ -112,26 +133,37 @@ class _Lines:
         pace = (now - self._started) / max(1, step - self._first)
         self._write(step, self._train.values, f"{pace * (self._num_steps - step):,.0f} s left")
 
-    def show_evaluation(self, step: int, values: Mapping[str, float]) -> None:
-        self._write(step, values, "held-out")
+    def show_evaluation(
+        self, step: int, values: Mapping[str, float], *, is_best: bool = False
+    ) -> None:
+        self._write(step, values, "held-out, best so far" if is_best else "held-out")
 
     def say(self, text: str) -> None:
         sys.stderr.write(text + "\n")
 
     def _write(self, step: int, values: Mapping[str, float], rest: str) -> None:
-        cells = zip(_headings(self._shares), _cells(values, self._shares), strict=True)
-        shown = "  ".join(f"{heading} {cell}" for heading, cell in cells if cell)
+        cells = zip(self._columns, _cells(values, self._columns), strict=True)
+        shown = "  ".join(f"{column.heading} {cell}" for column, cell in cells if cell)
         sys.stderr.write(f"step {step:,}/{self._num_steps:,}  {shown}  {rest}\n")
 
 
-def _headings(shares: Mapping[str, str]) -> tuple[str, ...]:
-    return ("loss", *shares.values(), "tokens/s", "of peak")
+def _list_columns(shares: Mapping[str, str], watched: str | None) -> list[_Column]:
+    columns = [
+        _Column("loss", "loss", ".3f"),
+        *(_Column(name, heading, ".1%") for name, heading in shares.items()),
+    ]
+    if watched is not None and watched not in (column.name for column in columns):
+        columns.append(_Column(watched, watched, ".4f"))
+    return [
+        *columns,
+        _Column("tokens_per_second", "tokens/s", ",.0f"),
+        _Column("share_of_peak", "of peak", ".0%"),
+    ]
 
 
-def _cells(values: Mapping[str, float], shares: Mapping[str, str]) -> tuple[str, ...]:
+def _cells(values: Mapping[str, float], columns: Sequence[_Column]) -> tuple[str, ...]:
     """What stands below the headings; empty where it isn't known."""
-    forms = {"loss": ".3f", **dict.fromkeys(shares, ".1%")}
-    forms |= {"tokens_per_second": ",.0f", "share_of_peak": ".0%"}
     return tuple(
-        format(values[name], form) if name in values else "" for name, form in forms.items()
+        format(values[column.name], column.form) if column.name in values else ""
+        for column in columns
     )

@@ -46,6 +46,28 @@ Score = Callable[[Any, AnyBatch], Scores]
 SaveFiles = Callable[[Path], dict[str, FileRecord]]
 
 
+def keep_learning_rate(name: str) -> float:
+    """A factor of 1 for every parameter."""
+    del name
+    return 1.0
+
+
+@dataclass(frozen=True)
+class Watched:
+    """The held-out metric that tells the best checkpoint.
+
+    Attributes:
+        metric: its name among those that `evaluate` gives.
+        is_higher_better: False where the lowest value is best.
+        patience: evaluations in a row without a better value after which the run ends; None to
+            train to the last step.
+    """
+
+    metric: str
+    is_higher_better: bool
+    patience: int | None = None
+
+
 @dataclass(frozen=True)
 class Job(Generic[AnyBatch]):
     """Everything that knows a model or a task.
@@ -54,12 +76,18 @@ class Job(Generic[AnyBatch]):
         model: what is trained; on its device.
         batches_at: step → its micro-batches; a pure function.
         score: model and micro-batch → sums of losses; differentiable.
-        evaluate: held-out metrics; `loss` among them. It changes nothing, and a signal may end it.
+        evaluate: held-out metrics; `loss` among them, which must be finite. It changes nothing, and
+            a signal may end it.
         count_operations: floating-point operations of a training step on a micro-batch.
         save_model: writes the model's files into a folder; what was written, by file name.
         save_architecture: the same for all of the model's files but its weights.
         batch_tensors: a micro-batch as named tensors, from which it can be made again.
         shares: metrics from 0 to 1 that are worth watching, and what to call each.
+        learning_rate_scale: name of a parameter → factor of its learning rate. A parameter that
+            needs no gradient stays as it is.
+        watched: by what the best checkpoint is known; None where the last one counts.
+        example_names: what a batch's names of examples are, for messages.
+        can_replay: whether `bertkit replay` reads the job's dumps.
     """
 
     model: nn.Module
@@ -71,6 +99,10 @@ class Job(Generic[AnyBatch]):
     save_architecture: SaveFiles
     batch_tensors: Callable[[AnyBatch], dict[str, Tensor]]
     shares: Mapping[str, str]
+    learning_rate_scale: Callable[[str], float] = keep_learning_rate
+    watched: Watched | None = None
+    example_names: str = "examples"
+    can_replay: bool = False
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ Rows hold nothing that a resumed run would compute otherwise, but for the fields
 `CLOCK_FIELDS`, and end with a checksum of their own, so that an altered one is never read.
 """
 
+import math
 from collections.abc import Iterator
 from contextlib import suppress
 from importlib.util import find_spec
@@ -56,11 +57,12 @@ class RunLog:
             raise
 
     def write(self, event: str, step: int, **values: Any) -> None:
-        """Add one row.
+        """Add one row; a number that isn't finite is null there, for JSON has none.
 
         Raises:
             StorageError: the disk refused.
         """
+        values = {name: None if _is_not_finite(value) else value for name, value in values.items()}
         row = seal_row({"event": event, "step": step, **values})
         with storage_errors(self.path, "written"):
             write_all(self._descriptor, memoryview(f"{row}\n".encode()))
@@ -158,6 +160,10 @@ def _parse_line(line: bytes) -> dict[str, Any]:
 def _is_cut_short(line: bytes) -> bool:
     """Whether a line misses its end, which wasn't altered to be something else."""
     return not line.endswith(b"\n") and not is_whole_row(line[:-1])
+
+
+def _is_not_finite(value: Any) -> bool:
+    return isinstance(value, float) and not math.isfinite(value)
 
 
 def _open_tensorboard(folder: Path, step: int) -> Any:

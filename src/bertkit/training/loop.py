@@ -24,6 +24,7 @@ from bertkit.training.signals import StopRequest, catch_stop_signals
 from bertkit.training.spikes import SpikeFinder
 from bertkit.training.step import StepResult, take_step
 from bertkit.training.versions import describe_versions
+from bertkit.training.watching import describe_end, follow, tell_best
 
 CHECKPOINT_INTERVAL_SECONDS = 300.0
 NUM_EVALUATIONS = 10
@@ -39,7 +40,10 @@ def fit(
     num_steps: int,
     machine: Machine,
 ) -> RunState:
-    """Train until `num_steps` are done, writing log and checkpoints.
+    """Train until `num_steps` are done or the watched metric ends it, writing log and checkpoints.
+
+    Where a metric is watched, an evaluation with the best value so far is followed by a checkpoint,
+    which stays. The evaluation before the first step never is the best: its head is a new one.
 
     Args:
         job: what to train.
@@ -49,18 +53,23 @@ def fit(
         num_steps: steps of the whole run.
         machine: where it computes.
 
+    Returns:
+        Where the run stands: at its last step, or earlier (`has_ended_early`). The best step is
+        None where no metric is watched, or none of its values was finite.
+
     Raises:
         StoppedError: a signal came; a checkpoint is written.
         NonFiniteError: too many steps in a row had a loss or gradient that isn't finite, or the
             held-out loss isn't.
         StorageError: the disk refused; the last checkpoint stays.
     """
-    optimizer = build_optimizer(job.model, settings)
+    optimizer = build_optimizer(job.model, settings, job.learning_rate_scale)
+    watched = None if job.watched is None else job.watched.metric
     if state.step:
         run.load(state, job.model, optimizer)
     with (
         RunLog(run.log_path, state.step, state.num_log_rows) as log,
-        show_training(num_steps, state.step, job.shares) as display,
+        show_training(num_steps, state.step, job.shares, watched) as display,
         catch_stop_signals() as stop,
     ):
         spikes = SpikeFinder.from_log(read_log(run.log_path))
@@ -88,9 +97,9 @@ class _Loop(Generic[AnyBatch]):
         while True:
             if self._is_evaluation_due(state):
                 state = self._evaluate(state, log, display, stop)
-            is_done = state.evaluated_step == self.num_steps
-            is_wanted = stop.is_set or self._is_checkpoint_due(state.step, saved_at)
-            if is_done or (is_wanted and state.step > saved_step):
+            is_done = state.is_done(self.num_steps)
+            is_due = self._is_checkpoint_due(state, saved_at)
+            if is_done or ((is_due or stop.is_set) and state.step > saved_step):
                 self._save(state, log)
                 saved_step, saved_at = state.step, time.monotonic()
             if is_done:
@@ -111,13 +120,15 @@ class _Loop(Generic[AnyBatch]):
         is_time = state.step % evaluation_interval(self.settings, self.num_steps) == 0
         return (is_time or state.step == self.num_steps) and state.evaluated_step != state.step
 
-    def _is_checkpoint_due(self, step: int, saved_at: float) -> bool:
+    def _is_checkpoint_due(self, state: RunState, saved_at: float) -> bool:
+        if state.step == state.best_step:
+            return True
         if self.settings.checkpoint_every is not None:
-            return step % self.settings.checkpoint_every == 0
+            return state.step % self.settings.checkpoint_every == 0
         return time.monotonic() - saved_at > CHECKPOINT_INTERVAL_SECONDS
 
     def _step(self, state: RunState, log: RunLog, display: Display) -> RunState:
-        started = time.monotonic()
+        started = time.perf_counter()
         rate = learning_rate_at(
             state.step,
             num_steps=self.num_steps,
@@ -126,7 +137,7 @@ class _Loop(Generic[AnyBatch]):
             schedule=self.settings.schedule,
         )
         result = take_step(self.job, self.settings, self.optimizer, state.step, rate, self.machine)
-        seconds = time.monotonic() - started
+        seconds = time.perf_counter() - started
         state = state.model_copy(
             update={
                 "step": state.step + 1,
@@ -160,7 +171,7 @@ class _Loop(Generic[AnyBatch]):
         display.say(
             f"step {step:,}: the loss, {spike.loss:.3f}, is far above its recent course,"
             f" {spike.expected:.3f} ± {spike.deviation:.3f}"
-            f" (examples epoch/shard/index: {result.examples})"
+            f" ({self.job.example_names}: {result.examples})"
         )
 
     def _report_skipped(
@@ -169,7 +180,7 @@ class _Loop(Generic[AnyBatch]):
         """Say that a step was not applied, dump it, and end the run when that goes on."""
         text = (
             f"step {state.step:,}: loss or gradient is not finite and was not applied"
-            f" (examples epoch/shard/index: {result.examples})"
+            f" ({self.job.example_names}: {result.examples})"
         )
         display.say(text)  # before the disk may refuse
         log.write("not-finite", state.step, examples=result.examples)
@@ -196,7 +207,9 @@ class _Loop(Generic[AnyBatch]):
             path = write_dump(self.run.folder, record, self.job, batches)
         except StorageError as error:
             return f"step {step:,} can't be shown again, as its dump wasn't written: {error}"
-        return f"`bertkit replay {path}` shows step {step:,} again"
+        if self.job.can_replay:
+            return f"`bertkit replay {path}` shows step {step:,} again"
+        return f"step {step:,} is kept with its weights and batches in {path}"
 
     def _evaluate(
         self, state: RunState, log: RunLog, display: Display, stop: StopRequest
@@ -213,21 +226,27 @@ class _Loop(Generic[AnyBatch]):
                 f" {AFTER_DIVERGENCE}"
             )
         log.write("eval", state.step, tokens=state.tokens, **metrics)
-        display.show_evaluation(state.step, metrics)
         best = metrics["loss"] if state.best_loss is None else state.best_loss
-        return state.model_copy(
+        state = state.model_copy(
             update={
                 "evaluated_step": state.step,
                 "best_loss": min(best, metrics["loss"]),
                 "elapsed_seconds": state.elapsed_seconds + time.monotonic() - started,
             }
         )
+        if (watched := self.job.watched) is not None:
+            state = follow(watched, metrics[watched.metric], state, self.num_steps)
+        display.show_evaluation(state.step, metrics, is_best=state.step == state.best_step)
+        if watched is not None and state.has_ended_early:
+            log.write("ended-early", state.step, **tell_best(watched, state))
+            display.say(describe_end(watched, state))
+        return state
 
     def _save(self, state: RunState, log: RunLog) -> None:
         log.sync()
         state = state.model_copy(update={"num_log_rows": log.num_rows})
         self.run.save(state, self.job.model, self.optimizer, self.job.save_model)
-        self.run.rotate(self.settings.keep)
+        self.run.rotate(self.settings.keep, state.best_step)
 
 
 def evaluation_interval(settings: LoopSettings, num_steps: int) -> int:

@@ -53,6 +53,10 @@ class RunState(BaseModel):
         num_skipped: steps in a row whose gradient was not finite, up to now.
         elapsed_seconds: time spent training, over all its parts.
         num_log_rows: rows that the log had when it was synced for this checkpoint.
+        best_metric: the best value of the watched metric after a step; None where there is none.
+        best_step: the step after which it was; its checkpoint is kept.
+        num_not_better: evaluations in a row that were not better, up to now.
+        has_ended_early: whether they ended the run before its last step.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -64,6 +68,14 @@ class RunState(BaseModel):
     num_skipped: int = 0
     elapsed_seconds: float = 0.0
     num_log_rows: int = 0
+    best_metric: float | None = None
+    best_step: int | None = None
+    num_not_better: int = 0
+    has_ended_early: bool = False
+
+    def is_done(self, num_steps: int) -> bool:
+        """Whether a run of so many steps is at its end, and evaluated there."""
+        return self.has_ended_early or self.evaluated_step == num_steps
 
 
 class RunRecord(BaseModel):
@@ -193,9 +205,14 @@ class Run:
             seal_checkpoint(folder, state.step, files)
         return path
 
-    def rotate(self, keep: int) -> None:
-        """Remove the oldest checkpoints, and what an interrupted one left behind."""
-        rotate_checkpoints(self.folder, keep)
+    def rotate(self, keep: int, also: int | None = None) -> None:
+        """Remove the oldest checkpoints, and what an interrupted one left behind.
+
+        Args:
+            keep: how many of the newest stay.
+            also: the step of one that stays however old it is.
+        """
+        rotate_checkpoints(self.folder, keep, also)
         remove_litter(self.folder / CHECKPOINTS)
 
 
@@ -208,7 +225,7 @@ def check_resume(old: RunRecord, new: RunRecord) -> None:
     differences = _list_changes(old.settings, new.settings)
     differences += [f"model's {change}" for change in _list_changes(old.model, new.model)]
     if old.data_fingerprint != new.data_fingerprint:
-        differences.append("data: the shards are not those it was begun with")
+        differences.append("data: it is not the data that it was begun with")
     if new.source and old.source != new.source:
         differences.append("source: its files or its commit are not those it was begun from")
     if differences:

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from bertkit.training.device import mixed_precision
 from bertkit.training.job import AnyBatch, Job, Machine, Score, Scores
+from bertkit.training.optimizer import set_learning_rate
 from bertkit.training.settings import LoopSettings
 
 
@@ -51,8 +52,7 @@ def take_step(
     norm = nn.utils.clip_grad_norm_(job.model.parameters(), settings.clip_norm)
     metrics["gradient_norm"] = float(norm)
     if is_finite(metrics):
-        for group in optimizer.param_groups:
-            group["lr"] = learning_rate
+        set_learning_rate(optimizer, learning_rate)
         optimizer.step()
     return StepResult(
         metrics=metrics,

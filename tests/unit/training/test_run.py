@@ -20,7 +20,7 @@ def test_what_changed_is_listed():
     message = str(caught.value)
     assert "batch_size: 32 → 64" in message
     assert "seed: 0 → 3" in message
-    assert "the shards are not those" in message
+    assert "it is not the data that it was begun with" in message
     assert "learning_rate" not in message
 
 

@@ -105,7 +105,7 @@ def train(run: Run, machine, interrupted_at: int | None = None) -> None:
 def test_a_resumed_run_reports_the_same_spikes(tmp_path, run, machine, capfd):
     train(run, machine)
     assert "step 51: the loss, " in (said := capfd.readouterr().err)
-    assert "(examples epoch/shard/index: step 50)" in said
+    assert "(examples: step 50)" in said
     rows = [row for row in read_log(run.log_path) if row["event"] == "spike"]
     assert [row["step"] for row in rows] == [51]
     assert rows[0]["examples"] == "step 50"

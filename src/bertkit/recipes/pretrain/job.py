@@ -185,6 +185,8 @@ def build_job(
         save_architecture=save_architecture,
         batch_tensors=batch_tensors,
         shares={"mlm_accuracy": "masked acc.", "nsp_accuracy": "next-sentence acc."},
+        example_names="examples epoch/shard/index",
+        can_replay=True,
     )
 
 

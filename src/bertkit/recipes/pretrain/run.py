@@ -118,7 +118,7 @@ def _pretrain(run: Run, materials: Materials, settings: PretrainSettings) -> Pre
     record = decide_record(record, wanted, job, settings, materials.machine)
     run.write_record(record)
     num_steps = record.num_steps
-    if state.evaluated_step != num_steps:
+    if not state.is_done(num_steps):
         state = fit(
             job, settings, run=run, state=state, num_steps=num_steps, machine=materials.machine
         )

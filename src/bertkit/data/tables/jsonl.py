@@ -1,14 +1,19 @@
-"""JSONL: a record a line, an object with the text in one field, or the text alone."""
+"""JSONL: a record a line, an object; where only texts are read, a line may be the text alone."""
 
 import json
+import re
 from collections.abc import Iterator
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
-from bertkit.base.errors import InputError
+from bertkit.base.errors import DamagedFileError, InputError
+from bertkit.base.files import parse_json
 from bertkit.data.tables.lines import read_lines
+from bertkit.data.tables.record import Record, RecordDecoder, Rows
 from bertkit.data.tables.row import RowDecoder, TextRow, show_names
+from bertkit.data.tables.settings import RecordSettings
 
 KINDS = {dict: "an object", list: "an array", bool: "true or false"}
+HALF_CHARACTER = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
 def read_rows(stream: BinaryIO, decoder: RowDecoder) -> Iterator[TextRow]:
@@ -56,3 +61,38 @@ def take_field(record: dict[str, object], name: str, decoder: RowDecoder) -> obj
         has = f"it has {show_names(record)}" if record else "it is empty"
         raise InputError(f"{decoder.place} has no field {name}; {has}")
     return record[name]
+
+
+def read_records(stream: BinaryIO, decoder: RecordDecoder, _: RecordSettings) -> Rows:
+    """A record for each object; blank lines are none. A line that isn't an object is broken."""
+    return Rows(None, _read_objects(stream, decoder))
+
+
+def _read_objects(stream: BinaryIO, decoder: RecordDecoder) -> Iterator[Record]:
+    for line in decoder.number_lines(read_lines(stream, decoder)):
+        if not line.strip():
+            continue
+        decoder.line = decoder.num_lines
+        try:
+            values = parse_json(decoder.decode(line), decoder.place)
+        except DamagedFileError as error:
+            decoder.finish_row(str(error).removeprefix(f"{decoder.place} "))
+            continue
+        if not isinstance(values, dict):
+            decoder.finish_row(f"has {KINDS.get(type(values), 'one value')} and must be an object")
+            continue
+        if HALF_CHARACTER.search(line):
+            values = _mend(values, decoder)
+        decoder.finish_row()
+        yield Record(values, decoder.place)
+
+
+def _mend(value: Any, decoder: RowDecoder) -> Any:
+    """The same value, its strings without halves of characters."""
+    if isinstance(value, str):
+        return decoder.mend(value)
+    if isinstance(value, list):
+        return [_mend(item, decoder) for item in value]
+    if isinstance(value, dict):
+        return {decoder.mend(key): _mend(item, decoder) for key, item in value.items()}
+    return value

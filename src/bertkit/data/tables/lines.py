@@ -3,7 +3,9 @@
 from collections.abc import Iterator
 from typing import BinaryIO
 
-from bertkit.data.tables.row import MAX_ROW_BYTES, RowDecoder, TextRow
+from bertkit.data.tables.record import Record, RecordDecoder, Rows
+from bertkit.data.tables.row import DEFAULT_FIELD, MAX_ROW_BYTES, RowDecoder, TextRow
+from bertkit.data.tables.settings import RecordSettings
 
 LINE_ENDS = b"\r\n"
 
@@ -28,3 +30,16 @@ def read_lines(stream: BinaryIO, decoder: RowDecoder) -> Iterator[bytes]:
         decoder.check_size(len(rest))
     if rest:
         yield rest
+
+
+def read_records(stream: BinaryIO, decoder: RecordDecoder, _: RecordSettings) -> Rows:
+    """A record for each line, with the whole of it as `text`."""
+    return Rows((DEFAULT_FIELD,), _read_texts(stream, decoder))
+
+
+def _read_texts(stream: BinaryIO, decoder: RecordDecoder) -> Iterator[Record]:
+    for line in decoder.number_lines(read_lines(stream, decoder)):
+        decoder.line = decoder.num_lines
+        text = decoder.decode(line.rstrip(LINE_ENDS))
+        decoder.finish_row()
+        yield Record({DEFAULT_FIELD: text}, decoder.place)

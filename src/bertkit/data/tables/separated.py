@@ -6,15 +6,21 @@ says and as the GLUE tasks are kept.
 """
 
 import csv
+from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, BinaryIO
 
 from bertkit.base.errors import InputError
 from bertkit.data.tables.lines import read_lines
+from bertkit.data.tables.record import Record, RecordDecoder, Rows
 from bertkit.data.tables.row import MAX_ROW_BYTES, RowDecoder, TextRow
+from bertkit.data.tables.settings import RecordSettings
 
 OTHER_SEPARATORS = (";", "\t", "|")
+# Where a quote is never closed, the lines that it swallowed are read again. A file can be made so
+# that each of its lines swallows all others, and then this much of them is read and no more.
+MAX_AGAIN_BYTES = 16 * MAX_ROW_BYTES
 
 
 def read_csv_rows(stream: BinaryIO, decoder: RowDecoder) -> Iterator[TextRow]:
@@ -72,12 +78,21 @@ def _next_record(records: Iterator[list[str]], decoder: RowDecoder) -> list[str]
 
 
 def _choose_column(header: list[str], decoder: RowDecoder) -> str:
+    _check_separator(header, decoder)
+    return decoder.choose_field(header)
+
+
+def _check_separator(header: list[str], decoder: RowDecoder) -> None:
+    """See that a header isn't one cell only because its cells are separated by something else.
+
+    Raises:
+        InputError: it seems to be.
+    """
     if len(header) == 1 and any(mark in header[0] for mark in OTHER_SEPARATORS):
         raise InputError(
             f"{decoder.name} has one column, {header[0][:80]!r}; cells are separated by commas in"
             " CSV (--format csv) and by tabs in TSV (--format tsv)"
         )
-    return decoder.choose_field(header)
 
 
 @dataclass
@@ -104,3 +119,132 @@ class _RecordLines:
                 " never closed?"
             )
         return self.decoder.decode(line)
+
+
+def read_csv_records(stream: BinaryIO, decoder: RecordDecoder, settings: RecordSettings) -> Rows:
+    """A record for each of a CSV file.
+
+    Raises:
+        InputError: as in `_read_records`.
+    """
+    return _read_records(stream, decoder, settings, strict=True)
+
+
+def read_tsv_records(stream: BinaryIO, decoder: RecordDecoder, settings: RecordSettings) -> Rows:
+    """A record for each line of a TSV file.
+
+    Raises:
+        InputError: as in `_read_records`.
+    """
+    return _read_records(stream, decoder, settings, delimiter="\t", quoting=csv.QUOTE_NONE)
+
+
+def _read_records(
+    stream: BinaryIO, decoder: RecordDecoder, settings: RecordSettings, **dialect: Any
+) -> Rows:
+    """The names of the columns, and the records below.
+
+    Raises:
+        InputError: the first row isn't CSV, or has two columns of one name; or, while records are
+            read, a line has more than 16 MiB, or quotes are open to the end again and again.
+    """
+    csv.field_size_limit(max(csv.field_size_limit(), MAX_ROW_BYTES))
+    rows = _Cells(enumerate(decoder.number_lines(read_lines(stream, decoder)), 1), decoder, dialect)
+    first = _next_record(rows, decoder)
+    if first is None:
+        return Rows((), iter(()))
+    _check_separator(first, decoder)
+    if not settings.header:
+        columns = tuple(str(number) for number in range(1, len(first) + 1))
+        rows.repeat_row()
+        return Rows(columns, _name_cells(rows, columns, decoder))
+    decoder.check_unique(first)
+    return Rows(tuple(first), _name_cells(rows, tuple(first), decoder))
+
+
+def _name_cells(
+    rows: "_Cells", columns: tuple[str, ...], decoder: RecordDecoder
+) -> Iterator[Record]:
+    """A record for each row that has a cell for each column; a row without a character is none."""
+    while True:
+        try:
+            cells = next(rows, None)
+        except csv.Error as error:
+            decoder.finish_row(
+                f"isn't CSV ({error}); a cell that begins with a quote must end with one, and"
+                " quotes in it are doubled"
+            )
+            continue
+        if cells is None:
+            return
+        if not cells and len(columns) > 1:
+            continue
+        cells = cells or [""]
+        if len(cells) == len(columns):
+            decoder.finish_row()
+            yield Record(dict(zip(columns, cells, strict=True)), decoder.place)
+        else:
+            decoder.finish_row(
+                f"has {len(cells)} cells where there are {len(columns)} columns; a text with the"
+                " separator in it needs quotes in CSV, and can't be in TSV"
+            )
+
+
+@dataclass
+class _Cells:
+    """The cells of one row after the other, going on with the next line after a broken one."""
+
+    lines: Iterator[tuple[int, bytes]]
+    decoder: RecordDecoder
+    dialect: dict[str, Any]
+    _again: deque[tuple[int, bytes]] = field(default_factory=deque)
+    _taken: list[tuple[int, bytes]] = field(default_factory=list)
+    _num_again_bytes: int = 0
+
+    def __post_init__(self) -> None:
+        self._parser = csv.reader(self._take_lines(), **self.dialect)
+
+    def __iter__(self) -> Iterator[list[str]]:
+        return self
+
+    def __next__(self) -> list[str]:
+        """The cells of the next row.
+
+        Raises:
+            csv.Error: it can't be parsed; the next call goes on with the line after its first.
+            InputError: that happened to so many lines that it would have no end.
+        """
+        self._taken.clear()
+        try:
+            return next(self._parser)
+        except csv.Error:
+            self._put_back(self._taken[1:])
+            raise
+
+    def repeat_row(self) -> None:
+        """Give the last row once more."""
+        self._put_back(self._taken)
+
+    def _put_back(self, lines: list[tuple[int, bytes]]) -> None:
+        self._again.extendleft(reversed(lines))
+        self._num_again_bytes += sum(len(line) for _, line in lines)
+        if self._num_again_bytes > MAX_AGAIN_BYTES:
+            raise InputError(
+                f"{self.decoder.place} and others before it have quotes that swallow what follows;"
+                " mend them, or name the format that it is (--format tsv has no quotes)"
+            )
+        self._parser = csv.reader(self._take_lines(), **self.dialect)
+
+    def _take_lines(self) -> Iterator[str]:
+        """Lines for the parser, which asks for more until a row is whole."""
+        num_bytes = 0
+        while (
+            numbered := self._again.popleft() if self._again else next(self.lines, None)
+        ) is not None:
+            if not self._taken:
+                self.decoder.line, num_bytes = numbered[0], 0
+            self._taken.append(numbered)
+            num_bytes += len(numbered[1])
+            if num_bytes > MAX_ROW_BYTES:
+                raise csv.Error(f"more than {MAX_ROW_BYTES >> 20} MiB")
+            yield self.decoder.decode(numbered[1])

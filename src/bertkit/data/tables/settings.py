@@ -1,12 +1,13 @@
-"""How a file of texts is read."""
+"""How a file of texts, or of labelled records, is read."""
 
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, PositiveInt
 
 from bertkit.base.settings import Settings
 
 TableFormat = Literal["auto", "text", "jsonl", "csv", "tsv", "parquet"]
+RecordFormat = Literal["auto", "text", "jsonl", "csv", "tsv", "parquet", "conll", "squad"]
 
 
 class TableSettings(Settings):
@@ -21,4 +22,31 @@ class TableSettings(Settings):
         None,
         description="Column of CSV, TSV and Parquet, or field of JSONL, that has the text; by"
         " default the only one, else text.",
+    )
+
+
+class RecordSettings(Settings):
+    """Settings of every command that reads labelled records."""
+
+    format: RecordFormat = Field(
+        "auto",
+        description="Format of the data; auto goes by the ending of a file's name, and takes"
+        " standard input for a text a line.",
+    )
+    header: bool = Field(
+        True,
+        description="Whether the first row of CSV and TSV names the columns; else they are called"
+        " 1, 2, 3 …",
+    )
+    token_column: PositiveInt = Field(
+        1, description="Column of CoNLL that has the words, counted from 1."
+    )
+    tag_column: PositiveInt | None = Field(
+        None, description="Column of CoNLL that has the tags, counted from 1; by default the last."
+    )
+    max_broken: float = Field(
+        0.01,
+        ge=0,
+        le=1,
+        description="Share of a file's rows that may be broken and left out; more are an error.",
     )

@@ -4,13 +4,9 @@ An empty line or cell is an empty text, so nothing that is made of the texts mov
 What can't be read as a text is an error that names the row; no row is passed over.
 """
 
-import codecs
 import hashlib
-import io
 import stat
-import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -19,19 +15,16 @@ from bertkit.base.errors import InputError, storage_errors
 from bertkit.data.decompression import COMPRESSIONS, unpack
 from bertkit.data.readers.sources import (
     NOT_TEXT,
-    SAMPLE_BYTES,
     STANDARD_INPUT,
     STANDARD_INPUT_NAME,
-    UTF16_MARKS,
     find_ending,
-    is_foreign,
 )
 from bertkit.data.tables import jsonl, lines, parquet, separated
+from bertkit.data.tables.opening import check_standard_input, open_packed, skip_mark
 from bertkit.data.tables.row import RowDecoder, TextRow
 from bertkit.data.tables.settings import TableSettings
 
 HEAD_BYTES = 1 << 16
-DISK_BYTES_AT_ONCE = 1 << 14  # how finely progress through a compressed file is known
 
 RowReader = Callable[[BinaryIO, RowDecoder], Iterator[TextRow]]
 
@@ -112,9 +105,9 @@ class TextTable:
         }
 
     def _read(self, decoder: RowDecoder) -> Iterator[TextRow]:
-        with self._open_packed() as packed:
+        with open_packed(self.path) as packed:
             suffix = self.path.suffix.lower() if self.path else ""
-            stream = self._skip_mark(unpack(packed, suffix, decoder.refuse_rest))
+            stream = skip_mark(unpack(packed, suffix, decoder.refuse_rest), self.name)
             num_read = 0
             for row in ROW_READERS[self.format](stream, decoder):
                 if suffix in COMPRESSIONS and self.size_bytes is not None:
@@ -124,33 +117,6 @@ class TextTable:
 
     def _read_parquet(self, decoder: RowDecoder) -> Iterator[TextRow]:
         return parquet.read_rows(self.path, self.size_bytes, decoder)
-
-    @contextmanager
-    def _open_packed(self) -> Iterator[BinaryIO]:
-        if self.path is None:
-            yield sys.stdin.buffer
-            return
-        with storage_errors(self.path, "read"):
-            opened = self.path.open("rb", buffering=DISK_BYTES_AT_ONCE)
-        with opened as stream:
-            yield stream
-
-    def _skip_mark(self, stream: io.BufferedReader) -> BinaryIO:
-        """The stream after its byte order mark.
-
-        Raises:
-            InputError: it isn't text in UTF-8.
-        """
-        start = stream.peek(SAMPLE_BYTES)[:SAMPLE_BYTES]
-        if start.startswith(UTF16_MARKS):
-            raise InputError(f"{self.name} is in UTF-16; convert it to UTF-8")
-        if is_foreign(start):
-            raise InputError(
-                f"{self.name} isn't text: much of it is NUL or no UTF-8; convert it to UTF-8"
-            )
-        if start.startswith(codecs.BOM_UTF8):
-            stream.read(len(codecs.BOM_UTF8))
-        return stream
 
 
 def open_texts(source: str | Path, settings: TableSettings | None = None) -> TextTable:
@@ -168,8 +134,7 @@ def open_texts(source: str | Path, settings: TableSettings | None = None) -> Tex
     """
     settings = settings or TableSettings()
     if str(source) == STANDARD_INPUT:
-        if sys.stdin is None:  # as where it was closed with <&-
-            raise InputError("there is no standard input; name a file of texts")
+        check_standard_input("texts")
         chosen = "text" if settings.format == "auto" else settings.format
         return TextTable(STANDARD_INPUT_NAME, chosen, field=settings.field)
     path = Path(source)

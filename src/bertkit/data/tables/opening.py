@@ -1,0 +1,57 @@
+"""Opening a table's file: compressed or not, from disk or from standard input."""
+
+import codecs
+import io
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+from bertkit.base.errors import InputError, storage_errors
+from bertkit.data.readers.sources import SAMPLE_BYTES, UTF16_MARKS, is_foreign
+
+DISK_BYTES_AT_ONCE = 1 << 14  # how finely progress through a compressed file is known
+
+
+@contextmanager
+def open_packed(path: Path | None) -> Iterator[BinaryIO]:
+    """A file as it lies on disk; None stands for standard input, which is left open.
+
+    Raises:
+        MissingFileError: there is no such file.
+        StorageError: it can't be read.
+    """
+    if path is None:
+        yield sys.stdin.buffer
+        return
+    with storage_errors(path, "read"):
+        opened = path.open("rb", buffering=DISK_BYTES_AT_ONCE)
+    with opened as stream:
+        yield stream
+
+
+def skip_mark(stream: io.BufferedReader, name: str) -> BinaryIO:
+    """The stream after its byte order mark.
+
+    Raises:
+        InputError: it isn't text in UTF-8.
+    """
+    start = stream.peek(SAMPLE_BYTES)[:SAMPLE_BYTES]
+    if start.startswith(UTF16_MARKS):
+        raise InputError(f"{name} is in UTF-16; convert it to UTF-8")
+    if is_foreign(start):
+        raise InputError(f"{name} isn't text: much of it is NUL or no UTF-8; convert it to UTF-8")
+    if start.startswith(codecs.BOM_UTF8):
+        stream.read(len(codecs.BOM_UTF8))
+    return stream
+
+
+def check_standard_input(kind: str) -> None:
+    """See that there is a standard input, which `<&-` closes.
+
+    Raises:
+        InputError: there is none; the message asks for a file of `kind`.
+    """
+    if sys.stdin is None:
+        raise InputError(f"there is no standard input; name a file of {kind}")

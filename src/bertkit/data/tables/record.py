@@ -1,0 +1,164 @@
+"""One labelled record of a file, and what all formats do with its rows."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from bertkit.base.errors import InputError
+from bertkit.data.tables.row import MAX_ROW_BYTES, MAX_SHOWN_CHARS, RowDecoder
+
+NUM_SHOWN_BROKEN = 5
+
+
+@dataclass(frozen=True)
+class Record:
+    """What a row says, whatever its file's format.
+
+    Attributes:
+        values: cells by column: strings of CSV and TSV, JSON values, Python values of Parquet. Of
+            CoNLL `tokens` and, where the file has them, `tags`; of questions always `question`,
+            `context`, `answers` (a list of `text` and `answer_start`) and `is_impossible`.
+        place: file and line where the row begins, for messages.
+    """
+
+    values: Mapping[str, object]
+    place: str
+
+
+class BrokenRowError(InputError):
+    """A row can't be used, and is to be left out and counted; the message begins with its place."""
+
+
+@dataclass
+class RowReport:
+    """What became of the rows of one file, counted as they are read.
+
+    Attributes:
+        name: of the file.
+        num_rows: rows that were read, broken ones too. A broken stretch that may hide several rows,
+            such as one sentence of CoNLL, is one.
+        num_broken: rows that were left out.
+        num_empty: rows whose text is empty; they are kept, and counted by who parses them.
+        num_undecodable: rows that had what isn't Unicode; it became U+FFFD.
+        first_broken: messages of the first five broken rows.
+    """
+
+    name: str
+    num_rows: int = 0
+    num_broken: int = 0
+    num_empty: int = 0
+    num_undecodable: int = 0
+    first_broken: list[str] = field(default_factory=list)
+
+    def add_broken(self, message: str, num_rows: int = 1) -> None:
+        """Count rows that are left out, all for one reason."""
+        self.num_broken += num_rows
+        if len(self.first_broken) < NUM_SHOWN_BROKEN:
+            self.first_broken.append(message)
+
+    def summary_lines(self) -> list[str]:
+        """The outcomes in lines for people; none where all rows are as they should be."""
+        lines = []
+        if self.num_broken:
+            lines.append(f"{self._share(self.num_broken)} were left out, being broken:")
+            lines += [f"  {message}" for message in self.first_broken]
+            if self.num_broken > len(self.first_broken):
+                lines.append("  …")
+        if self.num_empty:
+            lines.append(f"{self._share(self.num_empty)} have no text; they were kept")
+        if self.num_undecodable:
+            share = self._share(self.num_undecodable)
+            lines.append(f"{share} have what isn't UTF-8; it was read as \N{REPLACEMENT CHARACTER}")
+        return lines
+
+    def check_share(self, max_broken: float) -> None:
+        """See that enough of the rows can be used.
+
+        Args:
+            max_broken: share of the rows that may be broken, from 0 to 1.
+
+        Raises:
+            InputError: more are, or there is no row.
+        """
+        if not self.num_rows:
+            raise InputError(f"{self.name} has no rows; is it the right file, and complete?")
+        if self.num_broken > max_broken * self.num_rows:
+            more = "; …" if self.num_broken > len(self.first_broken) else ""
+            raise InputError(
+                f"{self._share(self.num_broken)} are broken, and at most {max_broken:.3g} may be"
+                f" (max_broken): {'; '.join(self.first_broken)}{more}"
+            )
+
+    def _share(self, count: int) -> str:
+        return f"{self.name}: {count:,} of {self.num_rows:,} rows ({count / self.num_rows:.2%})"
+
+
+@dataclass
+class RecordDecoder(RowDecoder):
+    """Decodes the rows of a file of records, and counts them in its report.
+
+    Attributes:
+        report: where rows are counted.
+        line: at which the row that is being read begins, from 1.
+        num_lines: lines read so far.
+    """
+
+    report: RowReport = field(default_factory=lambda: RowReport(""))
+    line: int = 1
+    num_lines: int = 0
+
+    @property
+    def place(self) -> str:
+        """File and line of the row that is being read."""
+        return f"{self.name}, line {self.line:,}"
+
+    def number_lines(self, lines: Iterator[bytes]) -> Iterator[bytes]:
+        """The same lines, counted."""
+        for line in lines:
+            self.num_lines += 1
+            yield line
+
+    def check_unique(self, names: Sequence[str]) -> None:
+        """See that no column is there twice.
+
+        Raises:
+            InputError: one is.
+        """
+        twice, count = Counter(names).most_common(1)[0] if names else ("", 1)
+        if count > 1:
+            raise InputError(
+                f"{self.name} has the column {twice[:MAX_SHOWN_CHARS]} twice; rename one of them"
+            )
+
+    def finish_row(self, fault: str = "") -> None:
+        """Count a row; as a broken one where `fault` says what is wrong with it."""
+        self.num_rows += 1
+        self.report.num_rows += 1
+        self.report.num_undecodable = self.num_undecodable
+        if fault:
+            self.report.add_broken(f"{self.place} {fault}")
+
+    def check_size(self, num_bytes: int) -> None:
+        """See that a line isn't too long.
+
+        Raises:
+            InputError: it has more than 16 MiB.
+        """
+        if num_bytes > MAX_ROW_BYTES:
+            raise InputError(
+                f"{self.name}, line {self.num_lines + 1:,} has more than"
+                f" {MAX_ROW_BYTES >> 20} MiB; a row may have as many"
+            )
+
+
+class Rows(NamedTuple):
+    """A table that was begun.
+
+    Attributes:
+        columns: their names; None where each row has its own, as in JSONL.
+        records: rows that can be used; the others are counted.
+    """
+
+    columns: tuple[str, ...] | None
+    records: Iterator[Record]

@@ -1,0 +1,86 @@
+"""How far a metric would move with other examples of the same kind: bootstrap intervals.
+
+Examples are drawn anew with replacement, and a resample is told by how often it has each of them.
+So a metric scores all resamples at once, from weights:
+
+    matrix_of = lambda weights: confusion_matrix(labels, predictions, num_labels, weights)
+    bootstrap_interval(lambda weights: macro_f1(matrix_of(weights)), len(labels), seed=1)
+
+Source: Efron and Tibshirani, "An Introduction to the Bootstrap" (1993), chapter 13.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from bertkit.base.errors import InputError
+from bertkit.metrics.examples import Numbers
+
+NUM_RESAMPLES = 1000
+CONFIDENCE = 0.95
+NUM_WEIGHTS_AT_ONCE = 1 << 18  # 2 MB: they stay in the processor's cache
+
+
+@dataclass(frozen=True)
+class Interval:
+    """Between these lies the metric in `confidence` of all resamples.
+
+    Both are NaN where the metric is undefined in every resample.
+    """
+
+    low: float
+    high: float
+    confidence: float = CONFIDENCE
+
+
+def bootstrap_interval(
+    statistic: Callable[[Numbers], Numbers],
+    num_examples: int,
+    *,
+    seed: int,
+    num_resamples: int = NUM_RESAMPLES,
+    confidence: float = CONFIDENCE,
+) -> Interval:
+    """The percentile interval of a metric.
+
+    Args:
+        statistic: from weights `[resamples, examples]`, how often each example was drawn, to the
+            metric of each resample; NaN where it is undefined: those are left out.
+        num_examples: what is drawn from: sentences for entities, questions for answers.
+        seed: of the draws; the same one gives the same interval.
+        num_resamples: how many times as many examples are drawn.
+        confidence: between 0 and 1.
+
+    Raises:
+        InputError: there is no example or no resample, or `confidence` isn't between 0 and 1.
+    """
+    if num_examples < 1 or num_resamples < 1:
+        raise InputError(
+            f"an interval needs at least one example and one resample, and not {num_examples:,} and"
+            f" {num_resamples:,}"
+        )
+    if not 0 < confidence < 1:
+        raise InputError(f"confidence is {confidence:g}, and must lie between 0 and 1")
+    generator = np.random.default_rng(seed)
+    num_at_once = max(1, NUM_WEIGHTS_AT_ONCE // num_examples)
+    values = np.concatenate(
+        [
+            statistic(_draw(generator, min(num_at_once, num_resamples - start), num_examples))
+            for start in range(0, num_resamples, num_at_once)
+        ]
+    )
+    assert values.shape == (num_resamples,)
+    defined = values[~np.isnan(values)]
+    if not defined.size:
+        return Interval(np.nan, np.nan, confidence)
+    low, high = np.quantile(defined, [(1 - confidence) / 2, (1 + confidence) / 2])
+    return Interval(float(low), float(high), confidence)
+
+
+def _draw(generator: np.random.Generator, num_resamples: int, num_examples: int) -> Numbers:
+    """How often each example is drawn, `[resamples, examples]`."""
+    drawn = generator.integers(num_examples, size=(num_resamples, num_examples))
+    drawn += np.arange(num_resamples)[:, None] * num_examples
+    counts = np.bincount(drawn.ravel(), minlength=num_resamples * num_examples)
+    return counts.reshape(num_resamples, num_examples).astype(np.float64)

@@ -1,0 +1,184 @@
+"""Whether a confidence of 0.8 is right in eight of ten cases, and one number that mends it.
+
+Source: Guo et al., "On Calibration of Modern Neural Networks", ICML 2017.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from bertkit.base.errors import InputError
+from bertkit.metrics.examples import Numbers, check_lengths, read_labels, read_numbers
+
+NUM_BINS = 15  # as in the paper
+LEAST_TEMPERATURE = 0.1
+GREATEST_TEMPERATURE = 10.0
+MAX_STEPS = 100  # halving alone needs 50
+
+
+@dataclass(frozen=True)
+class ReliabilityBin:
+    """The examples whose confidence lies above `low` and isn't above `high`.
+
+    Attributes:
+        low: exclusive, but 0 belongs to the first bin.
+        high: inclusive.
+        count: how many examples, at least one.
+        confidence: their mean confidence.
+        accuracy: the share of them that is right.
+    """
+
+    low: float
+    high: float
+    count: int
+    confidence: float
+    accuracy: float
+
+
+def softmax(logits: ArrayLike, temperature: float = 1.0) -> Numbers:
+    """Probabilities of the labels, `[examples, labels]`.
+
+    Raises:
+        InputError: a score isn't finite, or `temperature` isn't above 0.
+    """
+    probabilities: Numbers = np.exp(_log_softmax(_read_logits(logits), temperature))
+    return probabilities
+
+
+def negative_log_likelihood(
+    logits: ArrayLike, labels: ArrayLike, temperature: float = 1.0
+) -> float:
+    """The mean of -log p(label), in nats.
+
+    Args:
+        logits: `[examples, labels]`.
+        labels: the true ones, from 0.
+        temperature: by which the scores are divided.
+
+    Raises:
+        InputError: there are no examples, more of one than of the other, a label is out of range,
+            a score isn't finite, or `temperature` isn't above 0.
+    """
+    scores, truth = _read_examples(logits, labels)
+    return -float(_log_softmax(scores, temperature)[np.arange(len(truth)), truth].mean())
+
+
+def find_reliability(
+    confidences: ArrayLike, is_right: ArrayLike, num_bins: int = NUM_BINS
+) -> list[ReliabilityBin]:
+    """Bins of equal width from 0 to 1, those that have examples: the reliability plot.
+
+    Args:
+        confidences: the probability of what was predicted, one an example.
+        is_right: True where the prediction is right.
+        num_bins: at least 1.
+
+    Raises:
+        InputError: there are no examples, more of one than of the other, no bins, or a confidence
+            isn't between 0 and 1.
+    """
+    confident = read_numbers(confidences, "confidences")
+    right = np.asarray(is_right, dtype=bool)
+    check_lengths(confidences=confident, is_right=right)
+    if num_bins < 1:
+        raise InputError(f"num_bins is {num_bins}, and must be at least 1")
+    wrong = np.flatnonzero((confident < 0) | (confident > 1))
+    if wrong.size:
+        raise InputError(
+            f"confidences must lie between 0 and 1, but that of example {wrong[0]:,} is"
+            f" {confident[wrong[0]]:g}"
+        )
+    edges = np.linspace(0.0, 1.0, num_bins + 1)
+    bins = np.maximum(np.searchsorted(edges, confident, side="left") - 1, 0)
+    return [
+        ReliabilityBin(
+            low=float(edges[number]),
+            high=float(edges[number + 1]),
+            count=int((bins == number).sum()),
+            confidence=float(confident[bins == number].mean()),
+            accuracy=float(right[bins == number].mean()),
+        )
+        for number in np.unique(bins)
+    ]
+
+
+def expected_calibration_error(bins: list[ReliabilityBin]) -> float:
+    """How far confidence and accuracy lie apart, the mean over the examples of all bins, 0 to 1."""
+    num_examples = sum(bin_.count for bin_ in bins)
+    gaps = [bin_.count * abs(bin_.accuracy - bin_.confidence) for bin_ in bins]
+    return sum(gaps) / num_examples
+
+
+def fit_temperature(logits: ArrayLike, labels: ArrayLike) -> float:
+    """The temperature by which scores are divided so that the labels are likeliest.
+
+    The likelihood has one maximum in 1 / temperature. A temperature never changes which label
+    scores highest. For labels that are independent of each other, give each its own row of the two
+    scores 0 and its own.
+
+    Args:
+        logits: `[examples, labels]`, of examples that the model wasn't trained on.
+        labels: the true ones, from 0.
+
+    Returns:
+        From `LEAST_TEMPERATURE` (where all examples are right, less would be likelier without end)
+        to `GREATEST_TEMPERATURE` (where the scores say nothing); 1 where each example's scores are
+        all equal, so that no temperature changes anything.
+
+    Raises:
+        InputError: as in `negative_log_likelihood`.
+    """
+    scores, truth = _read_examples(logits, labels)
+    if not np.ptp(scores, axis=1).any():
+        return 1.0
+    low, high = 1.0 / GREATEST_TEMPERATURE, 1.0 / LEAST_TEMPERATURE
+    if _differentiate(scores, truth, low)[0] >= 0:
+        return GREATEST_TEMPERATURE
+    if _differentiate(scores, truth, high)[0] <= 0:
+        return LEAST_TEMPERATURE
+    inverse = 1.0
+    for _ in range(MAX_STEPS):
+        slope, curvature = _differentiate(scores, truth, inverse)
+        low, high = (low, inverse) if slope > 0 else (inverse, high)
+        step = inverse - slope / curvature if curvature > 0 else np.inf
+        following = step if low < step < high else (low + high) / 2
+        if abs(following - inverse) <= 1e-12 * inverse:
+            break
+        inverse = following
+    return float(1.0 / inverse)
+
+
+def _differentiate(
+    scores: Numbers, truth: np.ndarray[tuple[int], np.dtype[np.int64]], inverse: float
+) -> tuple[float, float]:
+    """First and second derivative of the mean negative log-likelihood by 1 / temperature."""
+    probabilities = np.exp(_log_softmax(scores, 1.0 / inverse))
+    means = (probabilities * scores).sum(axis=1)
+    variances = (probabilities * (scores - means[:, None]) ** 2).sum(axis=1)
+    slopes = means - scores[np.arange(len(truth)), truth]
+    return float(slopes.mean()), float(variances.mean())
+
+
+def _log_softmax(scores: Numbers, temperature: float) -> Numbers:
+    if not 0 < temperature < np.inf:
+        raise InputError(f"temperature is {temperature:g}, and must be above 0 and finite")
+    shifted = (scores - scores.max(axis=1, keepdims=True)) / temperature
+    logarithms: Numbers = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
+    return logarithms
+
+
+def _read_logits(logits: ArrayLike) -> Numbers:
+    scores = read_numbers(logits, "logits", num_axes=2)
+    if scores.shape[1] == 0:
+        raise InputError("logits have no labels: expected [examples, labels]")
+    return scores
+
+
+def _read_examples(
+    logits: ArrayLike, labels: ArrayLike
+) -> tuple[Numbers, np.ndarray[tuple[int], np.dtype[np.int64]]]:
+    scores = _read_logits(logits)
+    truth = read_labels(labels, scores.shape[1], "labels")
+    check_lengths(logits=scores, labels=truth)
+    return scores, truth

@@ -1,0 +1,109 @@
+"""Two numbers an example: how well predictions follow the truth.
+
+A correlation with numbers that are all the same is undefined: it is NaN, since neither 0 nor 1
+would be true. JSON has no NaN; who writes one writes null.
+"""
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from bertkit.metrics.examples import (
+    Numbers,
+    check_lengths,
+    read_numbers,
+    read_weights,
+    weighted_mean,
+)
+
+
+def pearson(
+    truth: ArrayLike, predictions: ArrayLike, weights: NDArray[np.floating] | None = None
+) -> Numbers:
+    """Pearson's correlation, from -1 to 1; NaN where either side is the same for all examples.
+
+    Args:
+        truth: one number an example.
+        predictions: as many.
+        weights: how often each example counts, `[..., examples]`.
+
+    Returns:
+        One number for each row of `weights`.
+
+    Raises:
+        InputError: there is no example, more of one than of the other, or a number isn't finite.
+    """
+    first, second = _read_pair(truth, predictions)
+    return _correlate(first, second, read_weights(weights, len(first)))
+
+
+def spearman(
+    truth: ArrayLike, predictions: ArrayLike, weights: NDArray[np.floating] | None = None
+) -> Numbers:
+    """Pearson's correlation of the ranks; equal numbers share the mean of their ranks.
+
+    Args and errors are those of `pearson`. With weights, ranks are those in the set that has each
+    example so many times.
+    """
+    first, second = _read_pair(truth, predictions)
+    counted = read_weights(weights, len(first))
+    return _correlate(_rank(first, counted), _rank(second, counted), counted)
+
+
+def mean_squared_error(
+    truth: ArrayLike, predictions: ArrayLike, weights: NDArray[np.floating] | None = None
+) -> Numbers:
+    """The mean of the squared differences; args and errors are those of `pearson`."""
+    first, second = _read_pair(truth, predictions)
+    return weighted_mean((first - second) ** 2, weights)
+
+
+def mean_absolute_error(
+    truth: ArrayLike, predictions: ArrayLike, weights: NDArray[np.floating] | None = None
+) -> Numbers:
+    """The mean of the differences without their sign; args and errors are those of `pearson`."""
+    first, second = _read_pair(truth, predictions)
+    return weighted_mean(np.abs(first - second), weights)
+
+
+def _read_pair(truth: ArrayLike, predictions: ArrayLike) -> tuple[Numbers, Numbers]:
+    first, second = read_numbers(truth, "truth"), read_numbers(predictions, "predictions")
+    check_lengths(truth=first, predictions=second)
+    return first, second
+
+
+def _rank(values: Numbers, weights: Numbers) -> Numbers:
+    """The rank of each example, from 1, where it stands `weights` times, `[..., examples]`."""
+    order = np.argsort(values, kind="stable")
+    _, starts, groups = np.unique(values[order], return_index=True, return_inverse=True)
+    sizes = np.add.reduceat(weights[..., order], starts, axis=-1)
+    ranks = np.cumsum(sizes, axis=-1) - (sizes - 1) / 2
+    places = np.empty(len(values), dtype=np.int64)
+    places[order] = groups
+    ranked: Numbers = ranks[..., places]
+    return ranked
+
+
+def _correlate(first: Numbers, second: Numbers, weights: Numbers) -> Numbers:
+    """The correlation of `[..., examples]`, each row with its weights."""
+    is_defined = _has_spread(first, weights) & _has_spread(second, weights)
+    first, second = _centre(first, weights), _centre(second, weights)
+    shared = (weights * first * second).sum(axis=-1)
+    squares = (weights * first**2).sum(axis=-1), (weights * second**2).sum(axis=-1)
+    scale = np.sqrt(squares[0]) * np.sqrt(squares[1])
+    is_defined &= scale > 0
+    correlation = shared / np.where(is_defined, scale, 1.0)
+    return np.where(is_defined, np.clip(correlation, -1.0, 1.0), np.nan)[()]
+
+
+def _has_spread(values: Numbers, weights: Numbers) -> NDArray[np.bool_]:
+    # The variance of equal numbers is often not quite 0, so they are compared themselves.
+    greatest = np.where(weights > 0, values, -np.inf).max(axis=-1)
+    least = np.where(weights > 0, values, np.inf).min(axis=-1)
+    has_spread: NDArray[np.bool_] = greatest > least
+    return has_spread
+
+
+def _centre(values: Numbers, weights: Numbers) -> Numbers:
+    mean = (weights * values).sum(axis=-1, keepdims=True) / weights.sum(axis=-1, keepdims=True)
+    centred: Numbers = values - mean
+    return centred

@@ -1,0 +1,142 @@
+"""Entities in a row of tags, read and scored as conlleval does.
+
+A tag is `O`, or a letter and a type: `B-PER`. conlleval never refuses a sequence. An entity begins
+at `B`, and at any other letter after `O`, after the last tag of an entity (`E`) or after a tag of
+another type; it goes on until the next one begins or an `O` comes. So IOB1, IOB2 and IOE are read
+by one rule, and `I-PER` after `O` begins an entity.
+
+The 2004 script knows `B`, `I` and `E` and misreads two entities side by side in BIOES. As its
+successors do (seqeval, conlleval.py), `S` is an entity of its own here, and one that ended with `E`
+never goes on; `U` and `L` of BILOU are `S` and `E`, and `M` of BMES is `I`.
+
+Source: Tjong Kim Sang and Veenstra, "Representing Text Chunks", EACL 1999; conlleval of the shared
+task of CoNLL-2000.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from bertkit.base.errors import InputError
+from bertkit.metrics.counts import Counts
+from bertkit.metrics.examples import check_lengths
+
+Scheme = Literal["BIO", "BIOES", "BILOU"]
+
+OUTSIDE = "O"
+MEANINGS = {"O": "O", "B": "B", "I": "I", "M": "I", "E": "E", "L": "E", "S": "S", "U": "S"}
+# What the first, a middle, the last and the only word of an entity are called.
+LETTERS: dict[Scheme, tuple[str, str, str, str]] = {
+    "BIO": ("B", "I", "I", "B"),
+    "BIOES": ("B", "I", "E", "S"),
+    "BILOU": ("B", "I", "L", "U"),
+}
+
+
+class Entity(NamedTuple):
+    """Words from `start` up to `stop`, which isn't one of them, counted from 0."""
+
+    type: str
+    start: int
+    stop: int
+
+
+@dataclass(frozen=True)
+class EntityCounts:
+    """How many entities of each type were found and rightly found in each sentence.
+
+    `by_sentence.add_up()` has the precision, recall and F1 of each type, and its `pool()` those of
+    all together: conlleval's last and first lines.
+
+    Attributes:
+        types: sorted; those that are there or were found.
+        by_sentence: `[sentences, types]`.
+    """
+
+    types: tuple[str, ...]
+    by_sentence: Counts
+
+
+def find_entities(tags: Iterable[str]) -> list[Entity]:
+    """The entities that a sentence's tags mean, in order.
+
+    Raises:
+        InputError: a tag begins with none of the known letters.
+    """
+    entities: list[Entity] = []
+    start, current, before = 0, "", OUTSIDE
+    place = -1
+    for place, tag in enumerate(tags):
+        letter, type_ = _read_tag(tag, place)
+        is_first = letter != "O" and (letter in "BS" or before in "OES" or type_ != current)
+        if before != "O" and (is_first or letter == "O"):
+            entities.append(Entity(current, start, place))
+        if is_first:
+            start = place
+        current, before = type_, letter
+    if before != "O":
+        entities.append(Entity(current, start, place + 1))
+    return entities
+
+
+def repair_tags(tags: Sequence[str], scheme: Scheme = "BIO") -> list[str]:
+    """Spell out what `find_entities` reads, so that the tags are valid in a scheme.
+
+    No word leaves its entity and none joins one: only letters change. `O I-PER` becomes `O B-PER`
+    in BIO, and `B-PER I-LOC` becomes `B-PER B-LOC`.
+
+    Raises:
+        InputError: a tag begins with none of the known letters.
+    """
+    first, middle, last, only = LETTERS[scheme]
+    repaired = [OUTSIDE] * len(tags)
+    for entity in find_entities(tags):
+        num_words = entity.stop - entity.start
+        letters = only if num_words == 1 else first + middle * (num_words - 2) + last
+        ending = f"-{entity.type}" if entity.type else ""
+        repaired[entity.start : entity.stop] = [letter + ending for letter in letters]
+    return repaired
+
+
+def count_entities(
+    tags: Sequence[Sequence[str]], predictions: Sequence[Sequence[str]]
+) -> EntityCounts:
+    """Count the entities of each sentence; one is right if its type and both ends are.
+
+    Args:
+        tags: the true tags of each sentence's words.
+        predictions: the predicted ones.
+
+    Raises:
+        InputError: there are no sentences, more of one than of the other, a sentence has more tags
+            in one, or a tag begins with none of the known letters.
+    """
+    num_sentences = check_lengths(tags=tags, predictions=predictions)
+    for number, (truth, guess) in enumerate(zip(tags, predictions, strict=True)):
+        if len(truth) != len(guess):
+            raise InputError(
+                f"sentence {number:,} has {len(truth)} tags, but {len(guess)} were predicted"
+            )
+    actual = [set(find_entities(sentence)) for sentence in tags]
+    predicted = [set(find_entities(sentence)) for sentence in predictions]
+    correct = [truth & guess for truth, guess in zip(actual, predicted, strict=True)]
+    types = tuple(sorted({entity.type for found in (*actual, *predicted) for entity in found}))
+    columns = {type_: column for column, type_ in enumerate(types)}
+    counts = np.zeros((3, num_sentences, len(types)), dtype=np.int64)
+    for count, sentences in zip(counts, (correct, predicted, actual), strict=True):
+        for row, found in enumerate(sentences):
+            for entity in found:
+                count[row, columns[entity.type]] += 1
+    return EntityCounts(types, Counts(*counts))
+
+
+def _read_tag(tag: str, place: int) -> tuple[str, str]:
+    letter, _, type_ = tag.partition("-")
+    if letter not in MEANINGS:
+        raise InputError(
+            f"tag {tag!r} of word {place} isn't one of entities: expected O, or B, I, E, S (also L,"
+            " M, U) and a type, such as B-PER"
+        )
+    return MEANINGS[letter], type_

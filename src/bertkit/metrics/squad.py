@@ -1,0 +1,224 @@
+"""Exact match and F1 of answers, as the official scripts of SQuAD 1.1 and 2.0 count them.
+
+The scores of a question go from 0 to 1. Totals are in percent and have the scripts' names.
+
+Source: Rajpurkar et al., "SQuAD: 100,000+ Questions for Machine Comprehension of Text", EMNLP 2016;
+Rajpurkar, Jia and Liang, "Know What You Don't Know", ACL 2018; evaluate-v1.1.py, evaluate-v2.0.py.
+"""
+
+import re
+import string
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from bertkit.base.errors import InputError
+from bertkit.metrics.examples import Numbers, check_lengths, read_numbers
+
+SquadVersion = Literal["1.1", "2.0"]
+
+_ARTICLES = re.compile(r"\b(a|an|the)\b")
+_NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
+
+
+@dataclass(frozen=True)
+class AnswerScores:
+    """What each question scored with its best gold answer, from 0 to 1, `[questions]`.
+
+    Attributes:
+        exact: 1 where the words are the same, in order.
+        f1: how far the words overlap.
+    """
+
+    exact: Numbers
+    f1: Numbers
+
+
+@dataclass(frozen=True)
+class NullThreshold:
+    """Above which odds no answer is given, and what that scores.
+
+    Attributes:
+        score: in percent.
+        threshold: in the unit of the odds.
+    """
+
+    score: float
+    threshold: float
+
+
+def normalise_answer(text: str) -> str:
+    """Lower case, no ASCII punctuation, no English article, single blanks: what is compared."""
+    without_articles = _ARTICLES.sub(" ", text.lower().translate(_NO_PUNCTUATION))
+    return " ".join(without_articles.split())
+
+
+def score_answers(
+    predictions: Sequence[str], gold_answers: Sequence[Sequence[str]], version: SquadVersion
+) -> AnswerScores:
+    """Score each question against that of its gold answers that fits best.
+
+    In 2.0 gold answers without a word are left out, and a question that has no other has the empty
+    one; an answer without a word has F1 1 against the empty one. In 1.1 it has F1 0 against any.
+
+    Args:
+        predictions: one answer a question; empty says that there is none.
+        gold_answers: those of each question.
+        version: whose rules hold.
+
+    Raises:
+        InputError: there are no questions, more of one than of the other, or one of SQuAD 1.1
+            without a gold answer.
+    """
+    check_lengths(predictions=predictions, gold_answers=gold_answers)
+    scores = np.empty((2, len(predictions)))
+    for number, (prediction, golds) in enumerate(zip(predictions, gold_answers, strict=True)):
+        choices = [normalise_answer(gold).split() for gold in golds]
+        if version == "2.0":
+            choices = [words for words in choices if words] or [[]]
+        elif not choices:
+            raise InputError(
+                f"question {number:,} has no gold answer; SQuAD 1.1 has one for each: score it by"
+                " the rules of 2.0"
+            )
+        words = normalise_answer(prediction).split()
+        scores[:, number] = words in choices, max(_overlap(words, gold) for gold in choices)
+        if version == "2.0" and not words:
+            scores[1, number] = scores[0, number]
+    return AnswerScores(*scores)
+
+
+def apply_threshold(
+    scores: AnswerScores, has_answer: ArrayLike, null_odds: ArrayLike, threshold: float
+) -> AnswerScores:
+    """What the questions score when none is answered whose odds are above a threshold.
+
+    Args:
+        scores: those of the answers.
+        has_answer: True where a question has a gold answer.
+        null_odds: how sure the model is that there is none; any unit.
+        threshold: in the same unit.
+
+    Raises:
+        InputError: there is not one of each for every question.
+    """
+    is_answerable, odds = _read_questions(scores, has_answer, null_odds)
+    is_null = odds > threshold
+    null_score = np.where(is_answerable, 0.0, 1.0)
+    return AnswerScores(
+        np.where(is_null, null_score, scores.exact), np.where(is_null, null_score, scores.f1)
+    )
+
+
+def total_squad_1(scores: AnswerScores) -> dict[str, float]:
+    """Totals as evaluate-v1.1.py prints them: `exact_match` and `f1`, in percent."""
+    return {"exact_match": _percent(scores.exact), "f1": _percent(scores.f1)}
+
+
+def total_squad_2(scores: AnswerScores, has_answer: ArrayLike) -> dict[str, float]:
+    """Totals as evaluate-v2.0.py prints them, in percent, and how many questions they are of.
+
+    `HasAns_…` are those of questions with a gold answer, `NoAns_…` those of the rest; each three
+    are there if there are such questions.
+
+    Raises:
+        InputError: `has_answer` isn't of as many questions.
+    """
+    is_answerable = np.asarray(has_answer, dtype=bool)
+    check_lengths(scores=scores.exact, has_answer=is_answerable)
+    totals: dict[str, float] = {}
+    for prefix, chosen in (
+        ("", np.ones_like(is_answerable)),
+        ("HasAns_", is_answerable),
+        ("NoAns_", ~is_answerable),
+    ):
+        if chosen.any():
+            totals[f"{prefix}exact"] = _percent(scores.exact[chosen])
+            totals[f"{prefix}f1"] = _percent(scores.f1[chosen])
+            totals[f"{prefix}total"] = int(chosen.sum())
+    return totals
+
+
+def find_null_threshold(
+    scores: AnswerScores,
+    metric: Literal["exact", "f1"],
+    has_answer: ArrayLike,
+    null_odds: ArrayLike,
+) -> NullThreshold:
+    """The threshold that scores best; of several, the lowest, which answers least.
+
+    `apply_threshold` with it gives the score: questions of equal odds are never parted. Where no
+    answer at all is best, it is below all odds.
+
+    Args:
+        scores: those of the answers, by the rules of 2.0.
+        metric: which of them counts.
+        has_answer: True where a question has a gold answer.
+        null_odds: how sure the model is that there is none.
+
+    Raises:
+        InputError: there is not one of each for every question.
+    """
+    is_answerable, odds = _read_questions(scores, has_answer, null_odds)
+    order = np.argsort(odds, kind="stable")
+    gains = getattr(scores, metric) - ~is_answerable
+    running = np.cumsum([(~is_answerable).sum(), *gains[order]])
+    is_reachable = np.concatenate([[True], np.diff(odds[order]) > 0, [True]])
+    best = int(np.argmax(np.where(is_reachable, running, -np.inf)))
+    threshold = odds[order[best - 1]] if best else odds.min() - 1.0
+    return NullThreshold(100.0 * float(running[best]) / len(odds), float(threshold))
+
+
+def find_official_threshold(
+    values: ArrayLike, predictions: Sequence[str], has_answer: ArrayLike, null_odds: ArrayLike
+) -> NullThreshold:
+    """`best_exact` or `best_f1` of evaluate-v2.0.py, and its threshold, for comparison with others.
+
+    The script parts questions of equal odds, in the order in which they come, says 0 where no
+    answer at all is best, and takes any answer to an unanswerable question for wrong. So its
+    threshold may not give its score; use `find_null_threshold` to answer with.
+
+    Args:
+        values: `exact` or `f1` of the questions' scores.
+        predictions: the answers.
+        has_answer: True where a question has a gold answer.
+        null_odds: how sure the model is that there is none.
+
+    Raises:
+        InputError: there is not one of each for every question.
+    """
+    scores = read_numbers(values, "values")
+    is_answerable, odds = _read_questions(AnswerScores(scores, scores), has_answer, null_odds)
+    check_lengths(values=scores, predictions=predictions)
+    is_answered = np.array([bool(prediction) for prediction in predictions])
+    gains = np.where(is_answerable, scores, np.where(is_answered, -1.0, 0.0))
+    order = np.argsort(odds, kind="stable")
+    running = np.cumsum([(~is_answerable).sum(), *gains[order]])
+    best = int(np.argmax(running))
+    threshold = float(odds[order[best - 1]]) if best else 0.0
+    return NullThreshold(100.0 * float(running[best]) / len(odds), threshold)
+
+
+def _read_questions(
+    scores: AnswerScores, has_answer: ArrayLike, null_odds: ArrayLike
+) -> tuple[NDArray[np.bool_], Numbers]:
+    is_answerable = np.asarray(has_answer, dtype=bool)
+    odds = read_numbers(null_odds, "null_odds")
+    check_lengths(scores=scores.exact, has_answer=is_answerable, null_odds=odds)
+    return is_answerable, odds
+
+
+def _overlap(words: list[str], gold: list[str]) -> float:
+    num_same = (Counter(words) & Counter(gold)).total()
+    if num_same == 0:
+        return 0.0
+    precision, recall = num_same / len(words), num_same / len(gold)
+    return 2 * precision * recall / (precision + recall)
+
+
+def _percent(values: Numbers) -> float:
+    return 100.0 * float(values.sum()) / len(values)

@@ -21,6 +21,7 @@ COMMANDS = {
     "train-tokenizer": "bertkit.cli.train_tokenizer:train_tokenizer",
     "prepare": "bertkit.cli.prepare:prepare",
     "pretrain": "bertkit.cli.pretrain:pretrain",
+    "finetune": "bertkit.cli.finetune:finetune",
     "replay": "bertkit.cli.replay:replay",
     "fill-mask": "bertkit.cli.fill_mask:fill_mask",
     "next-sentence": "bertkit.cli.next_sentence:next_sentence",

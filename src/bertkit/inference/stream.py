@@ -5,30 +5,34 @@ are sorted by length and packed to a token budget (`nn/batching.py`); while the 
 window, a thread tokenises the next.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sized
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from bertkit.base.errors import BertkitError
 
 WINDOW_TEXTS = 4096
 WINDOW_CHARS = 1 << 18  # about 60,000 tokens: what is saved, shown and interrupted at a time
 
-Text = TypeVar("Text", bound=Sized)  # a text, or one with more beside it
+Text = TypeVar("Text")  # a text, or one with more beside it
 Encoded = TypeVar("Encoded")
 
 
-def cut_windows(texts: Iterable[Text]) -> Iterator[list[Text]]:
+def cut_windows(texts: Iterable[Text], measure: Callable[[Any], int] = len) -> Iterator[list[Text]]:
     """Texts, some thousands at a time.
 
     Where a window ends depends on the texts since it began alone, so whoever begins at the first
     text of a window gets the same windows.
+
+    Args:
+        texts: texts, or what holds them.
+        measure: characters of one.
     """
     window: list[Text] = []
     num_chars = 0
     for text in texts:
         window.append(text)
-        num_chars += len(text)
+        num_chars += measure(text)
         if len(window) == WINDOW_TEXTS or num_chars >= WINDOW_CHARS:
             yield window
             window, num_chars = [], 0

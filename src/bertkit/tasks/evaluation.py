@@ -1,0 +1,50 @@
+"""What is found when predictions are held against the truth."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """A prediction that is wrong, or far off.
+
+    Attributes:
+        place: file and line of the example.
+        text: what was read.
+        expected: what is right.
+        predicted: what was said instead.
+        badness: how wrong; the worst mistakes have the largest.
+    """
+
+    place: str
+    text: str
+    expected: str
+    predicted: str
+    badness: float
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Predictions against the truth.
+
+    Attributes:
+        metrics: by name.
+        intervals: lowest and highest plausible value of metrics, by bootstrap.
+        labels: names of the confusion matrix's rows and columns; empty where there is none.
+        confusion: `[true, predicted]`, counts.
+        confidences: of each judged answer, from 0 to 1; empty where there is none.
+        is_right: whether that answer was.
+        mistakes: the worst first.
+        warnings: what is odd, such as that all predictions are one label.
+    """
+
+    metrics: dict[str, float]
+    intervals: dict[str, tuple[float, float]] = field(default_factory=dict)
+    labels: tuple[str, ...] = ()
+    confusion: npt.NDArray[np.int64] | None = None
+    confidences: npt.NDArray[np.float64] | None = None
+    is_right: npt.NDArray[np.bool_] | None = None
+    mistakes: tuple[Mistake, ...] = ()
+    warnings: tuple[str, ...] = ()

@@ -1,0 +1,84 @@
+"""`task.json`: which task a model folder is for, and what belongs to it beside the weights."""
+
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from bertkit.base.checksums import FileRecord
+from bertkit.base.errors import CheckpointError
+from bertkit.base.sealed import read_sealed_json, write_sealed_json
+from bertkit.base.settings import describe_validation, parse_settings
+from bertkit.models.bert.config import BertConfig
+from bertkit.tasks.table import TASKS
+from bertkit.tasks.task import Task
+
+TASK_FILE = "task.json"
+LIMIT_BYTES = 4 << 20
+# What a model is for whose folder has no task.json, as other tools write them.
+BY_ARCHITECTURE = {"BertForSequenceClassification": "classify"}
+
+
+class SavedTask(BaseModel):
+    """The content of `task.json`.
+
+    Attributes:
+        task: a key of `TASKS`.
+        settings: the task's.
+        numbers: what was found on held-out data after training.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    format_version: Literal[1] = 1
+    task: str
+    settings: dict[str, Any]
+    numbers: dict[str, float] = {}
+
+
+def save_task(folder: Path, task: Task[Any, Any]) -> dict[str, FileRecord]:
+    """Write `task.json`; returns what was written, by file name.
+
+    Raises:
+        StorageError: the disk refused.
+    """
+    saved = SavedTask(
+        task=task.name,
+        settings=task.settings.model_dump(mode="json"),
+        numbers=dict(task.numbers),
+    )
+    return {TASK_FILE: write_sealed_json(folder / TASK_FILE, saved.model_dump(mode="json"))}
+
+
+def load_task(folder: Path, config: BertConfig, architecture: str | None) -> Task[Any, Any]:
+    """The task of a model folder, also of one that another tool wrote.
+
+    Args:
+        folder: the model's.
+        config: its config.
+        architecture: the class that the config names.
+
+    Raises:
+        CheckpointError: it is for no task, for an unknown one, or the config doesn't fit it.
+        DamagedFileError: `task.json` isn't what was written.
+    """
+    path = folder / TASK_FILE
+    if path.exists():
+        try:
+            saved = SavedTask.model_validate(read_sealed_json(path, limit_bytes=LIMIT_BYTES))
+        except ValidationError as error:
+            raise CheckpointError(f"{path}: {describe_validation(error)}") from None
+    elif architecture in BY_ARCHITECTURE:
+        saved = SavedTask(task=BY_ARCHITECTURE[architecture], settings={})
+    else:
+        raise CheckpointError(
+            f"{folder} is no fine-tuned model: it has no {TASK_FILE}, and its architecture is"
+            f" {architecture}; make one with `bertkit finetune`"
+        )
+    if saved.task not in TASKS:
+        raise CheckpointError(
+            f"{path}: there is no task {saved.task!r:.40}; there are {', '.join(TASKS)}"
+        )
+    entry = TASKS[saved.task]
+    settings = parse_settings(entry.settings, saved.settings, str(path))
+    return entry.load().from_config(settings, config, saved.numbers)

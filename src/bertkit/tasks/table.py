@@ -1,0 +1,42 @@
+"""All tasks: what is known of each without loading torch."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from bertkit.tasks.classify.settings import ClassifySettings
+from bertkit.tasks.settings import TaskSettings
+
+if TYPE_CHECKING:
+    from bertkit.tasks.task import Task
+
+
+@dataclass(frozen=True)
+class TaskEntry:
+    """A task, before its code is loaded.
+
+    Attributes:
+        settings: its settings.
+        summary: what it does, in a sentence, for `--help`.
+        home: module and class, as `module:Class`.
+    """
+
+    settings: type[TaskSettings]
+    summary: str
+    home: str
+
+    def load(self) -> "type[Task[Any, Any]]":
+        """The task's class."""
+        module, _, name = self.home.partition(":")
+        kind: type[Task[Any, Any]] = getattr(import_module(module), name)
+        return kind
+
+
+TASKS: Mapping[str, TaskEntry] = {
+    "classify": TaskEntry(
+        ClassifySettings,
+        "Label texts, or pairs of texts.",
+        "bertkit.tasks.classify.task:Classify",
+    ),
+}

@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from bertkit.tasks.classify.settings import ClassifySettings
+from bertkit.tasks.inputs import PairInputs, TaskInputs
 from bertkit.tasks.settings import TaskSettings
 
 if TYPE_CHECKING:
@@ -20,11 +21,15 @@ class TaskEntry:
         settings: its settings.
         summary: what it does, in a sentence, for `--help`.
         home: module and class, as `module:Class`.
+        inputs: what its command takes from the command line.
+        example_data: labelled files in examples, by their ending.
     """
 
     settings: type[TaskSettings]
     summary: str
     home: str
+    inputs: type[TaskInputs] = TaskInputs
+    example_data: str = ".csv"
 
     def load(self) -> "type[Task[Any, Any]]":
         """The task's class."""
@@ -38,5 +43,6 @@ TASKS: Mapping[str, TaskEntry] = {
         ClassifySettings,
         "Label texts, or pairs of texts.",
         "bertkit.tasks.classify.task:Classify",
+        PairInputs,
     ),
 }

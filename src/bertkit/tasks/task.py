@@ -58,13 +58,22 @@ class Task(ABC, Generic[Example, Prediction]):
     model_kind: ClassVar[type[FineTunedBert]]
     metric: ClassVar[str]  # by which the best epoch is chosen; higher is better
     row: ClassVar[Literal["sequence", "token"]]  # what has a row of logits
+    sequence: ClassVar[Literal["window", "choice"]] = "window"  # of which an example may have many
 
     @classmethod
     @abstractmethod
-    def build_parser(cls, settings: Any, table: RecordTable) -> Callable[[Record], Example]:
-        """How a record of a table with answers becomes an example.
+    def build_parser(
+        cls, settings: Any, table: RecordTable, *, needs_answer: bool
+    ) -> Callable[[Record], Example]:
+        """How a record of a table becomes an example.
 
         The parser raises BrokenRowError where a record can't be one.
+
+        Args:
+            settings: the task's.
+            table: the file; its columns.
+            needs_answer: without it nothing is asked of the columns of the answer, nor read from
+                them: the answers are to be found. A file with a text a line has the column `text`.
 
         Raises:
             InputError: columns are missing.
@@ -135,6 +144,11 @@ class Task(ABC, Generic[Example, Prediction]):
         """The same task with numbers that are found on held-out data after training."""
         del examples, encoded, logits
         return self
+
+    def show(self, example: Example) -> str:
+        """What was read, in a line for people; nothing where `describe` says it already."""
+        del example
+        return ""
 
     @abstractmethod
     def describe(self, prediction: Prediction) -> str:

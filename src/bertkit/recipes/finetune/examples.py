@@ -46,7 +46,7 @@ def read_examples(
     """
     table = open_records(source, settings, split=split)
     report = RowReport(table.name)
-    parse = kind.build_parser(task_settings, table)
+    parse = kind.build_parser(task_settings, table, needs_answer=True)
     examples = gather(table, parse, report, settings.max_broken)
     return ExampleSet(examples, report, table.identity() or {})
 

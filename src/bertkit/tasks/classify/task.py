@@ -71,11 +71,13 @@ class Classify(Task[ClassifyExample, Classification]):
 
     @classmethod
     def build_parser(
-        cls, settings: ClassifySettings, table: RecordTable
+        cls, settings: ClassifySettings, table: RecordTable, *, needs_answer: bool
     ) -> Callable[[Record], ClassifyExample]:
         """Look for text, pair and label in their columns."""
         text = find_column(table, "text", settings.text_column, USUAL_TEXT)
-        label = find_column(table, "label", settings.label_column, USUAL_LABEL)
+        label = None
+        if needs_answer:
+            label = find_column(table, "label", settings.label_column, USUAL_LABEL)
         has_pair = settings.pair_column is not None or "pair" in table.roles
         pair = find_column(table, "pair", settings.pair_column) if has_pair else None
 
@@ -83,7 +85,7 @@ class Classify(Task[ClassifyExample, Classification]):
             return ClassifyExample(
                 text=take_text(record, text),
                 pair=None if pair is None else take_text(record, pair),
-                label=take_label(record, label),
+                label=None if label is None else take_label(record, label),
                 place=record.place,
             )
 
@@ -182,6 +184,10 @@ class Classify(Task[ClassifyExample, Classification]):
         if len(found) == 1:
             warnings = (f"every prediction is {next(iter(found))!r}",)
         return Evaluation(self.measure(examples, predictions), warnings=warnings)
+
+    def show(self, example: ClassifyExample) -> str:
+        """The text, or the pair."""
+        return example.text if example.pair is None else f"{example.text} ||| {example.pair}"
 
     def describe(self, prediction: Classification) -> str:
         """The label and its probability."""

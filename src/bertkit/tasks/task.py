@@ -138,6 +138,18 @@ class Task(ABC, Generic[Example, Prediction]):
     ) -> Evaluation:
         """Metrics, with what else there is to see, once at the end."""
 
+    def list_labels(self, example: Example) -> Sequence[str]:
+        """The labels of an example's answer, known or not; none where labels have no names."""
+        del example
+        return ()
+
+    def prediction_files(
+        self, examples: Sequence[Example], predictions: Sequence[Prediction]
+    ) -> dict[str, Any]:
+        """What official scorers read: contents of JSON files, by file name."""
+        del examples, predictions
+        return {}
+
     def fit_numbers(
         self, examples: Sequence[Example], encoded: Sequence[Encoded], logits: Sequence[Logits]
     ) -> Self:

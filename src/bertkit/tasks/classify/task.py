@@ -133,6 +133,10 @@ class Classify(Task[ClassifyExample, Classification]):
         """Characters of text and pair."""
         return len(example.text) + len(example.pair or "")
 
+    def list_labels(self, example: ClassifyExample) -> Sequence[str]:
+        """Its label."""
+        return () if example.label is None else (example.label,)
+
     def encode(self, examples: Sequence[ClassifyExample], tokenizer: Tokenizer) -> list[Encoded]:
         """`[CLS] A [SEP]` or `[CLS] A [SEP] B [SEP]`."""
         ids = {label: id_ for id_, label in enumerate(self.labels)}

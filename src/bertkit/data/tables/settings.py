@@ -25,8 +25,8 @@ class TableSettings(Settings):
     )
 
 
-class RecordSettings(Settings):
-    """Settings of every command that reads labelled records."""
+class LayoutSettings(Settings):
+    """Settings of every command that reads records, whether they have answers or not."""
 
     format: RecordFormat = Field(
         "auto",
@@ -44,6 +44,11 @@ class RecordSettings(Settings):
     tag_column: PositiveInt | None = Field(
         None, description="Column of CoNLL that has the tags, counted from 1; by default the last."
     )
+
+
+class RecordSettings(LayoutSettings):
+    """Settings of every command that reads labelled records."""
+
     max_broken: float = Field(
         0.01,
         ge=0,

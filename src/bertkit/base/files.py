@@ -266,19 +266,19 @@ def read_json(path: Path, *, limit_bytes: int = 64 << 20) -> Any:
     return parse_json(read_text(path, limit_bytes=limit_bytes), str(path))
 
 
-def parse_json(text: str | bytes, source: str) -> Any:
+def parse_json(text: str | bytes, source: str, *, max_values: int = MAX_JSON_VALUES) -> Any:
     """Parse JSON that may come from anyone; `source` names it in messages.
 
     Raises:
         DamagedFileError: it isn't UTF-8 or JSON, has a key twice, a number that isn't finite, or
-            more values than `MAX_JSON_VALUES`, each of which takes far more memory than its text.
+            more values than `max_values`, each of which takes far more memory than its text.
     """
     try:
         if isinstance(text, bytes):
             text = text.decode("utf-8")
         num_values = text.count(",") + text.count("[") + text.count("{")
-        if num_values > MAX_JSON_VALUES:
-            raise ValueError(f"it has over {num_values:,} values; at most {MAX_JSON_VALUES:,}")
+        if num_values > max_values:
+            raise ValueError(f"it has over {num_values:,} values; at most {max_values:,}")
         return json.loads(
             text,
             object_pairs_hook=_unique_keys,

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterator
+from itertools import chain
 from typing import Any, BinaryIO
 
 from bertkit.base.errors import DamagedFileError, InputError
@@ -65,34 +66,39 @@ def take_field(record: dict[str, object], name: str, decoder: RowDecoder) -> obj
 
 def read_records(stream: BinaryIO, decoder: RecordDecoder, _: RecordSettings) -> Rows:
     """A record for each object; blank lines are none. A line that isn't an object is broken."""
-    return Rows(None, _read_objects(stream, decoder))
+    records = _read_objects(stream, decoder)
+    first = next(records, None)
+    if first is None:
+        return Rows((), records)
+    return Rows(tuple(first.values), chain([first], records))
 
 
 def _read_objects(stream: BinaryIO, decoder: RecordDecoder) -> Iterator[Record]:
     for line in decoder.number_lines(read_lines(stream, decoder)):
         if not line.strip():
             continue
-        decoder.line = decoder.num_lines
+        decoder.set_line(decoder.num_lines)
         try:
             values = parse_json(decoder.decode(line), decoder.place)
         except DamagedFileError as error:
-            decoder.finish_row(str(error).removeprefix(f"{decoder.place} "))
+            decoder.finish_row(str(error))
             continue
         if not isinstance(values, dict):
-            decoder.finish_row(f"has {KINDS.get(type(values), 'one value')} and must be an object")
+            kind = KINDS.get(type(values), "a single value")
+            decoder.finish_row(f"{decoder.place} has {kind} where an object should be")
             continue
         if HALF_CHARACTER.search(line):
-            values = _mend(values, decoder)
+            values = mend_values(values, decoder)
         decoder.finish_row()
         yield Record(values, decoder.place)
 
 
-def _mend(value: Any, decoder: RowDecoder) -> Any:
-    """The same value, its strings without halves of characters."""
+def mend_values(value: Any, decoder: RowDecoder) -> Any:
+    """A JSON value, its strings without halves of characters."""
     if isinstance(value, str):
         return decoder.mend(value)
     if isinstance(value, list):
-        return [_mend(item, decoder) for item in value]
+        return [mend_values(item, decoder) for item in value]
     if isinstance(value, dict):
-        return {decoder.mend(key): _mend(item, decoder) for key, item in value.items()}
+        return {decoder.mend(key): mend_values(item, decoder) for key, item in value.items()}
     return value

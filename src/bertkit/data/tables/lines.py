@@ -39,7 +39,7 @@ def read_records(stream: BinaryIO, decoder: RecordDecoder, _: RecordSettings) ->
 
 def _read_texts(stream: BinaryIO, decoder: RecordDecoder) -> Iterator[Record]:
     for line in decoder.number_lines(read_lines(stream, decoder)):
-        decoder.line = decoder.num_lines
+        decoder.set_line(decoder.num_lines)
         text = decoder.decode(line.rstrip(LINE_ENDS))
         decoder.finish_row()
         yield Record({DEFAULT_FIELD: text}, decoder.place)

@@ -57,6 +57,13 @@ class RowReport:
         if len(self.first_broken) < NUM_SHOWN_BROKEN:
             self.first_broken.append(message)
 
+    def take_over(self, other: "RowReport") -> None:
+        """Add what was counted of the same file before this report was there."""
+        self.num_rows += other.num_rows
+        self.num_undecodable += other.num_undecodable
+        self.num_broken += other.num_broken
+        self.first_broken = [*other.first_broken, *self.first_broken][:NUM_SHOWN_BROKEN]
+
     def summary_lines(self) -> list[str]:
         """The outcomes in lines for people; none where all rows are as they should be."""
         lines = []
@@ -100,18 +107,22 @@ class RecordDecoder(RowDecoder):
 
     Attributes:
         report: where rows are counted.
-        line: at which the row that is being read begins, from 1.
+        where: the row that is being read: its line, or what its format has instead.
         num_lines: lines read so far.
     """
 
     report: RowReport = field(default_factory=lambda: RowReport(""))
-    line: int = 1
+    where: str = "line 1"
     num_lines: int = 0
 
     @property
     def place(self) -> str:
         """File and line of the row that is being read."""
-        return f"{self.name}, line {self.line:,}"
+        return f"{self.name}, {self.where}"
+
+    def set_line(self, number: int) -> None:
+        """Note at which line, from 1, a row begins."""
+        self.where = f"line {number:,}"
 
     def number_lines(self, lines: Iterator[bytes]) -> Iterator[bytes]:
         """The same lines, counted."""
@@ -131,13 +142,18 @@ class RecordDecoder(RowDecoder):
                 f"{self.name} has the column {twice[:MAX_SHOWN_CHARS]} twice; rename one of them"
             )
 
-    def finish_row(self, fault: str = "") -> None:
-        """Count a row; as a broken one where `fault` says what is wrong with it."""
-        self.num_rows += 1
-        self.report.num_rows += 1
+    def finish_row(self, fault: str = "", num_rows: int = 1) -> None:
+        """Count a row, or several.
+
+        Args:
+            fault: what is wrong with them, beginning with their place; empty where nothing is.
+            num_rows: how many they are.
+        """
+        self.num_rows += num_rows
+        self.report.num_rows += num_rows
         self.report.num_undecodable = self.num_undecodable
         if fault:
-            self.report.add_broken(f"{self.place} {fault}")
+            self.report.add_broken(fault, num_rows)
 
     def check_size(self, num_bytes: int) -> None:
         """See that a line isn't too long.
@@ -156,9 +172,9 @@ class Rows(NamedTuple):
     """A table that was begun.
 
     Attributes:
-        columns: their names; None where each row has its own, as in JSONL.
+        columns: their names; of JSONL, where each row has its own, those of the first.
         records: rows that can be used; the others are counted.
     """
 
-    columns: tuple[str, ...] | None
+    columns: tuple[str, ...]
     records: Iterator[Record]

@@ -5,70 +5,57 @@ more than `max_broken` of the rows are such is refused.
 """
 
 import stat
-import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO, TypeVar
+from typing import TypeVar
 
-from bertkit.base.checksums import record_file
 from bertkit.base.errors import InputError, storage_errors
-from bertkit.data.decompression import unpack
 from bertkit.data.readers.sources import (
     NOT_TEXT,
     STANDARD_INPUT,
     STANDARD_INPUT_NAME,
     find_ending,
 )
-from bertkit.data.tables import jsonl, lines, separated
-from bertkit.data.tables.opening import check_standard_input, open_packed, skip_mark
-from bertkit.data.tables.record import BrokenRowError, Record, RecordDecoder, RowReport, Rows
+from bertkit.data.tables import glue, hub, squad
+from bertkit.data.tables.opening import check_standard_input
+from bertkit.data.tables.origins import ENDINGS, FileOrigin, InputOrigin, Origin
+from bertkit.data.tables.record import BrokenRowError, Record, RecordDecoder, RowReport
 from bertkit.data.tables.settings import RecordSettings
 
-RecordReader = Callable[[BinaryIO, RecordDecoder, RecordSettings], Rows]
+__all__ = ["BrokenRowError", "Record", "RecordTable", "RowReport", "gather", "open_records"]
+
 Example = TypeVar("Example")
 
-RECORD_READERS: dict[str, RecordReader] = {
-    "text": lines.read_records,
-    "jsonl": jsonl.read_records,
-    "csv": separated.read_csv_records,
-    "tsv": separated.read_tsv_records,
-}
-ENDINGS = {
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-    ".csv": "csv",
-    ".tsv": "tsv",
-    ".txt": "text",
-}
-MAX_CHARS = 4 << 30  # of one file's cells, all of which are held in memory at once
+HUB_FORMAT = "hub"
+UNIFIED_FORMATS = {"jsonl", "parquet", HUB_FORMAT}  # which may hold questions as the Hub has them
+MAX_CHARS = 4 << 30
 
 
 @dataclass
 class RecordTable:
-    """A file, or standard input, each row of which is a record.
+    """A file, standard input or a data set, each row of which is a record.
 
     Attributes:
         name: as it is called in messages.
-        format: a key of `RECORD_READERS`.
-        columns: names of the columns; None where each row has its own, as in JSONL.
-        settings: how it is read.
-        path: the file; None for standard input.
+        format: a key of `RECORD_READERS`, or hub.
+        columns: names of the columns; of JSONL, where each row has its own, those of the first;
+            None where there is no row.
+        origin: where its rows come from.
         roles: columns by what they are for (`text`, `pair`, `label`), where the layout says so.
-        begun: standard input, whose columns were read; it can't be begun again.
     """
 
     name: str
     format: str
-    columns: tuple[str, ...] | None = None
-    settings: RecordSettings = field(default_factory=RecordSettings)
-    path: Path | None = None
+    columns: tuple[str, ...] | None
+    origin: Origin
     roles: dict[str, str] = field(default_factory=dict)
-    begun: tuple[RecordDecoder, Rows] | None = None
+    max_broken: float = 0.01
 
     def records(self, report: RowReport) -> Iterator[Record]:
         """All records that can be used, in memory that doesn't grow with the file.
+
+        Of SQuAD's JSON the whole file is held, of Parquet a row group, whose size its writer chose.
 
         Args:
             report: where rows, broken ones among them, are counted.
@@ -79,90 +66,95 @@ class RecordTable:
             MissingFileError: there is no such file any more.
             StorageError: it can't be read.
         """
-        if self.path is None:
-            if self.begun is None:
-                raise InputError(f"{self.name} can be read once; write it to a file first")
-            (decoder, rows), self.begun = self.begun, None
-            decoder.report = report
-            yield from rows.records
-            return
-        decoder = RecordDecoder(self.name, report=report)
-        with _begin(self, decoder) as rows:
-            yield from rows.records
+        with self.origin.begin(RecordDecoder(self.name, report=report)) as rows:
+            if self.format in UNIFIED_FORMATS:
+                yield from squad.unify(rows.records, report)
+            else:
+                yield from rows.records
 
-    def identity(self) -> dict[str, Any] | None:
-        """What the data is: name, format and SHA-256 as it lies on disk; None of standard input.
+    def identity(self) -> dict[str, str] | None:
+        """Name, format and SHA-256 of the data; None of standard input, which is gone.
 
         Raises:
-            MissingFileError: it is gone.
+            MissingFileError: the file is gone.
             StorageError: it can't be read.
         """
-        if self.path is None:
+        sha256 = self.origin.sha256()
+        if sha256 is None:
             return None
-        record = record_file(self.path)
-        return {
-            "name": self.path.name,
-            "format": self.format,
-            "size_bytes": record.size_bytes,
-            "sha256": record.sha256,
-        }
+        return {"name": Path(self.name).name, "format": self.format, "sha256": sha256}
 
 
 def open_records(
     source: str | Path, settings: RecordSettings | None = None, *, split: str = "train"
 ) -> RecordTable:
-    """Find a file of records and read the names of its columns.
+    """Find records and the names of their columns.
 
     Args:
-        source: a file (perhaps .gz, .bz2 or .zst), or - for standard input.
+        source: a file (perhaps .gz, .bz2 or .zst), the folder of a GLUE task, hub:owner/name of a
+            data set (perhaps with /config and @split), or - for standard input.
         settings: how it is read.
         split: which part is meant where `source` has several: train, dev or test.
 
     Raises:
         MissingFileError: there is no such file.
-        InputError: it is a folder, or not of its format, or standard input where there is none.
+        InputError: it isn't of its format, or there is no standard input.
+        MissingExtraError: it is a data set, and `bertkit[datasets]` isn't installed.
+        HubError: a data set can't be fetched.
         StorageError: it can't be read.
     """
     settings = settings or RecordSettings()
     if str(source) == STANDARD_INPUT:
         check_standard_input("records")
         chosen = "text" if settings.format == "auto" else settings.format
-        table = RecordTable(STANDARD_INPUT_NAME, chosen, settings=settings)
-        decoder = RecordDecoder(table.name)
-        stream = skip_mark(unpack(sys.stdin.buffer, "", decoder.refuse_rest), table.name)
-        table.begun = decoder, RECORD_READERS[chosen](stream, decoder, settings)
-        table.columns = table.begun[1].columns
-        return table
+        origin: Origin = InputOrigin(chosen, settings)
+        return _open(STANDARD_INPUT_NAME, chosen, origin, settings)
+    if str(source).startswith(hub.SCHEME):
+        return _open(str(source), HUB_FORMAT, hub.find_dataset(str(source), split), settings)
     path = Path(source)
     with storage_errors(path, "read"):
         status = path.stat()
     if stat.S_ISDIR(status.st_mode):
-        raise InputError(f"{path} is a folder; name one file of records")
-    table = RecordTable(str(path), _find_format(path, settings), settings=settings, path=path)
-    with _begin(table, RecordDecoder(table.name)) as rows:
-        table.columns = rows.columns
+        return _open_glue(path, settings, split)
+    if not stat.S_ISREG(status.st_mode):
+        raise InputError(f"{path} is read more than once and must be a file; - is standard input")
+    return _open_file(path, _find_format(path, settings), settings)
+
+
+def _open_file(path: Path, chosen: str, settings: RecordSettings) -> RecordTable:
+    return _open(str(path), chosen, FileOrigin(path, chosen, settings), settings)
+
+
+def _open(name: str, chosen: str, origin: Origin, settings: RecordSettings) -> RecordTable:
+    columns = origin.columns(RecordDecoder(name)) or None
+    return RecordTable(name, chosen, columns, origin, max_broken=settings.max_broken)
+
+
+def _open_glue(folder: Path, settings: RecordSettings, split: str) -> RecordTable:
+    path = glue.find_file(folder, split)
+    table = _open_file(path, "tsv", settings)
+    if glue.lacks_header(table.columns or ()):
+        table = _open_file(path, "tsv", settings.model_copy(update={"header": False}))
+    table.roles = glue.find_roles(table.columns or ())
     return table
 
 
 def _find_format(path: Path, settings: RecordSettings) -> str:
-    ending = find_ending(path)
+    """The format that is asked for, or that the ending of the name tells.
+
+    Raises:
+        InputError: it tells none.
+    """
     if settings.format != "auto":
         return settings.format
+    ending = find_ending(path)
     if ending in ENDINGS:
         return ENDINGS[ending]
+    why = f" ({NOT_TEXT[ending]})" if ending in NOT_TEXT else ""
     raise InputError(
-        f"{path} has no ending that tells its format"
-        f"{f' ({NOT_TEXT[ending]})' if ending in NOT_TEXT else ''}; name it with --format"
+        f"the name of {path} doesn't tell its format{why}; say with --format which of"
+        f" {', '.join(sorted(set(ENDINGS.values())))} it is"
     )
-
-
-@contextmanager
-def _begin(table: RecordTable, decoder: RecordDecoder) -> Iterator[Rows]:
-    """Open a file and read what stands above its rows."""
-    suffix = table.path.suffix.lower() if table.path else ""
-    with open_packed(table.path) as packed:
-        stream = skip_mark(unpack(packed, suffix, decoder.refuse_rest), table.name)
-        yield RECORD_READERS[table.format](stream, decoder, table.settings)
 
 
 def gather(
@@ -177,10 +169,11 @@ def gather(
         table: where they are.
         parse: makes an example of a record, or raises `BrokenRowError`: then it is left out.
         report: where rows, broken ones among them, are counted.
-        max_broken: share of the rows that may be broken; None for what the table's settings say.
+        max_broken: share of the rows that may be broken; None for what the settings say.
 
     Raises:
-        InputError: more are, or there is no row, or so much text that memory might not hold it.
+        InputError: more are, or no row is left, or there is more text than is held in memory.
+        BertkitError: the table can't be read.
     """
     examples = []
     num_chars = 0
@@ -195,5 +188,5 @@ def gather(
             examples.append(parse(record))
         except BrokenRowError as error:
             report.add_broken(str(error))
-    report.check_share(table.settings.max_broken if max_broken is None else max_broken)
+    report.check_share(table.max_broken if max_broken is None else max_broken)
     return examples

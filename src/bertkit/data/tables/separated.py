@@ -6,21 +6,18 @@ says and as the GLUE tasks are kept.
 """
 
 import csv
-from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 from bertkit.base.errors import InputError
+from bertkit.data.tables.cells import CellReader
 from bertkit.data.tables.lines import read_lines
 from bertkit.data.tables.record import Record, RecordDecoder, Rows
 from bertkit.data.tables.row import MAX_ROW_BYTES, RowDecoder, TextRow
 from bertkit.data.tables.settings import RecordSettings
 
 OTHER_SEPARATORS = (";", "\t", "|")
-# Where a quote is never closed, the lines that it swallowed are read again. A file can be made so
-# that each of its lines swallows all others, and then this much of them is read and no more.
-MAX_AGAIN_BYTES = 16 * MAX_ROW_BYTES
 
 
 def read_csv_rows(stream: BinaryIO, decoder: RowDecoder) -> Iterator[TextRow]:
@@ -149,7 +146,7 @@ def _read_records(
             read, a line has more than 16 MiB, or quotes are open to the end again and again.
     """
     csv.field_size_limit(max(csv.field_size_limit(), MAX_ROW_BYTES))
-    rows = _Cells(enumerate(decoder.number_lines(read_lines(stream, decoder)), 1), decoder, dialect)
+    rows = CellReader(read_lines(stream, decoder), decoder, dialect)
     first = _next_record(rows, decoder)
     if first is None:
         return Rows((), iter(()))
@@ -163,7 +160,7 @@ def _read_records(
 
 
 def _name_cells(
-    rows: "_Cells", columns: tuple[str, ...], decoder: RecordDecoder
+    rows: CellReader, columns: tuple[str, ...], decoder: RecordDecoder
 ) -> Iterator[Record]:
     """A record for each row that has a cell for each column; a row without a character is none."""
     while True:
@@ -171,8 +168,8 @@ def _name_cells(
             cells = next(rows, None)
         except csv.Error as error:
             decoder.finish_row(
-                f"isn't CSV ({error}); a cell that begins with a quote must end with one, and"
-                " quotes in it are doubled"
+                f"{decoder.place} isn't CSV ({error}); a cell that begins with a quote must end"
+                " with one, and quotes in it are doubled"
             )
             continue
         if cells is None:
@@ -185,66 +182,6 @@ def _name_cells(
             yield Record(dict(zip(columns, cells, strict=True)), decoder.place)
         else:
             decoder.finish_row(
-                f"has {len(cells)} cells where there are {len(columns)} columns; a text with the"
-                " separator in it needs quotes in CSV, and can't be in TSV"
+                f"{decoder.place} has {len(cells)} cells where there are {len(columns)} columns; a"
+                " text with the separator in it needs quotes in CSV, and can't be in TSV"
             )
-
-
-@dataclass
-class _Cells:
-    """The cells of one row after the other, going on with the next line after a broken one."""
-
-    lines: Iterator[tuple[int, bytes]]
-    decoder: RecordDecoder
-    dialect: dict[str, Any]
-    _again: deque[tuple[int, bytes]] = field(default_factory=deque)
-    _taken: list[tuple[int, bytes]] = field(default_factory=list)
-    _num_again_bytes: int = 0
-
-    def __post_init__(self) -> None:
-        self._parser = csv.reader(self._take_lines(), **self.dialect)
-
-    def __iter__(self) -> Iterator[list[str]]:
-        return self
-
-    def __next__(self) -> list[str]:
-        """The cells of the next row.
-
-        Raises:
-            csv.Error: it can't be parsed; the next call goes on with the line after its first.
-            InputError: that happened to so many lines that it would have no end.
-        """
-        self._taken.clear()
-        try:
-            return next(self._parser)
-        except csv.Error:
-            self._put_back(self._taken[1:])
-            raise
-
-    def repeat_row(self) -> None:
-        """Give the last row once more."""
-        self._put_back(self._taken)
-
-    def _put_back(self, lines: list[tuple[int, bytes]]) -> None:
-        self._again.extendleft(reversed(lines))
-        self._num_again_bytes += sum(len(line) for _, line in lines)
-        if self._num_again_bytes > MAX_AGAIN_BYTES:
-            raise InputError(
-                f"{self.decoder.place} and others before it have quotes that swallow what follows;"
-                " mend them, or name the format that it is (--format tsv has no quotes)"
-            )
-        self._parser = csv.reader(self._take_lines(), **self.dialect)
-
-    def _take_lines(self) -> Iterator[str]:
-        """Lines for the parser, which asks for more until a row is whole."""
-        num_bytes = 0
-        while (
-            numbered := self._again.popleft() if self._again else next(self.lines, None)
-        ) is not None:
-            if not self._taken:
-                self.decoder.line, num_bytes = numbered[0], 0
-            self._taken.append(numbered)
-            num_bytes += len(numbered[1])
-            if num_bytes > MAX_ROW_BYTES:
-                raise csv.Error(f"more than {MAX_ROW_BYTES >> 20} MiB")
-            yield self.decoder.decode(numbered[1])

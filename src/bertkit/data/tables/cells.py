@@ -1,0 +1,80 @@
+"""Cells of CSV and TSV row by row, where one broken row costs no other."""
+
+import csv
+from collections import deque
+from collections.abc import Iterator
+from typing import Any
+
+from bertkit.base.errors import InputError
+from bertkit.data.tables.record import RecordDecoder
+from bertkit.data.tables.row import MAX_ROW_BYTES
+
+# A file can be made so that each of its lines swallows all that follow; then this much of them is
+# read again and no more.
+MAX_AGAIN_BYTES = 16 * MAX_ROW_BYTES
+
+
+class CellReader:
+    """The cells of one row after the other.
+
+    A quote that is never closed swallows the lines behind it. They are read again: the next row
+    after a broken one begins on the line after the one where that began.
+
+    Args:
+        lines: of the file, with their ends.
+        decoder: is told at which line a row begins.
+        dialect: arguments of `csv.reader`.
+    """
+
+    def __init__(
+        self, lines: Iterator[bytes], decoder: RecordDecoder, dialect: dict[str, Any]
+    ) -> None:
+        self._lines, self._decoder, self._dialect = enumerate(lines, 1), decoder, dialect
+        self._again: deque[tuple[int, bytes]] = deque()
+        self._taken: list[tuple[int, bytes]] = []
+        self._num_again_bytes = 0
+        self._parser = csv.reader(self._take_lines(), **dialect)
+
+    def __iter__(self) -> Iterator[list[str]]:
+        return self
+
+    def __next__(self) -> list[str]:
+        """The cells of the next row; none where its line is blank.
+
+        Raises:
+            csv.Error: it can't be parsed; the next call gives the row after it.
+            InputError: that happened so often that it would have no end.
+        """
+        self._taken.clear()
+        try:
+            return next(self._parser)
+        except csv.Error:
+            self._put_back(self._taken[1:])
+            raise
+
+    def repeat_row(self) -> None:
+        """Give the last row once more."""
+        self._put_back(self._taken)
+
+    def _put_back(self, lines: list[tuple[int, bytes]]) -> None:
+        self._again.extendleft(reversed(lines))
+        self._num_again_bytes += sum(len(line) for _, line in lines)
+        if self._num_again_bytes > MAX_AGAIN_BYTES:
+            raise InputError(
+                f"{self._decoder.place} and rows before it have quotes that are never closed; mend"
+                " them, or name another format (in TSV, --format tsv, quotes are text)"
+            )
+        self._parser = csv.reader(self._take_lines(), **self._dialect)
+
+    def _take_lines(self) -> Iterator[str]:
+        """Lines for the parser, which asks for more until a row is whole."""
+        num_bytes = 0
+        while numbered := self._again.popleft() if self._again else next(self._lines, None):
+            if not self._taken:
+                self._decoder.set_line(numbered[0])
+                num_bytes = 0
+            self._taken.append(numbered)
+            num_bytes += len(numbered[1])
+            if num_bytes > MAX_ROW_BYTES:
+                raise csv.Error(f"over {MAX_ROW_BYTES >> 20} MiB")
+            yield self._decoder.decode(numbered[1])

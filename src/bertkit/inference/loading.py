@@ -9,6 +9,7 @@ from bertkit.checkpoints.checkpoint import Checkpoint
 from bertkit.checkpoints.formats import open_checkpoint
 from bertkit.checkpoints.hub import resolve_model
 from bertkit.checkpoints.run_folder import find_checkpoint
+from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.pretrained import PretrainedBert
 from bertkit.tokenization.folder import CONFIG_FILE, ENGINE_FILE, VOCABULARY_FILE
 from bertkit.tokenization.tokenizer import Tokenizer
@@ -61,15 +62,8 @@ class LoadedModel(Generic[Model]):
         cls, kind: type[Model], checkpoint: Checkpoint, device: str = "auto"
     ) -> Self:
         """Load a checkpoint that is open already; errors as in `load`."""
-        folder = find_checkpoint(checkpoint.folder, reading=TOKENIZER_FILES)
-        tokenizer = Tokenizer.load(folder)
         model = kind.from_checkpoint(checkpoint).to(choose_device(device))
-        if tokenizer.vocab_size > model.config.vocab_size:
-            raise CheckpointError(
-                f"{folder}: the vocabulary has {tokenizer.vocab_size:,} entries and the model"
-                f" {model.config.vocab_size:,}; they don't belong together"
-            )
-        return cls(model, tokenizer)
+        return cls(model, load_tokenizer(checkpoint, model.config))
 
     def check_text(self, name: str, num_tokens: int, *, is_empty: bool) -> None:
         """Refuse a text, or a pair, that a single answer can't be had for.
@@ -84,3 +78,21 @@ class LoadedModel(Generic[Model]):
             raise InputError(
                 f"{name} has {num_tokens:,} tokens, and the model takes {limit}; shorten it"
             )
+
+
+def load_tokenizer(checkpoint: Checkpoint, config: BertConfig) -> Tokenizer:
+    """The tokenizer of a checkpoint.
+
+    Raises:
+        CheckpointError: it has more words than the model.
+        MissingFileError: there is none.
+        DamagedFileError: a file was cut short or altered.
+    """
+    folder = find_checkpoint(checkpoint.folder, reading=TOKENIZER_FILES)
+    tokenizer = Tokenizer.load(folder)
+    if tokenizer.vocab_size > config.vocab_size:
+        raise CheckpointError(
+            f"{folder}: the vocabulary has {tokenizer.vocab_size:,} entries and the model"
+            f" {config.vocab_size:,}; they don't belong together"
+        )
+    return tokenizer

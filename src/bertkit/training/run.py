@@ -20,6 +20,7 @@ from bertkit.base.files import (
     write_json,
 )
 from bertkit.base.lock import LOCK_FILE, hold_folder
+from bertkit.base.progress import announce
 from bertkit.base.sealed import read_sealed_json, write_sealed_json
 from bertkit.base.settings import describe_validation
 from bertkit.checkpoints.run_folder import (
@@ -248,6 +249,13 @@ def _list_changes(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
 def describe_other_machine(old: RunRecord, new: RunRecord) -> str:
     """What keeps a resumed run from being the same bit for bit; empty where nothing does."""
     return ", ".join(_list_changes(old.versions, new.versions))
+
+
+def take_over(old: RunRecord, new: RunRecord) -> RunRecord:
+    """The record of a run that is taken up: it began with the programs and the source of old."""
+    if differences := describe_other_machine(old, new):
+        announce(f"from here on not bit for bit what one run would be: {differences}")
+    return new.model_copy(update={"versions": old.versions, "source": old.source})
 
 
 def has_same_budget(old: RunRecord, new: RunRecord) -> bool:

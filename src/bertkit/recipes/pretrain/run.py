@@ -17,8 +17,8 @@ from bertkit.training.run import (
     Run,
     RunRecord,
     check_resume,
-    describe_other_machine,
     has_same_budget,
+    take_over,
 )
 from bertkit.training.signals import stop_at_once
 from bertkit.training.versions import describe_versions
@@ -159,9 +159,7 @@ def decide_record(
         ResumeError: the new budget is smaller.
     """
     if before is not None:
-        if differences := describe_other_machine(before, wanted):
-            announce(f"from here on not bit for bit what one run would be: {differences}")
-        wanted = wanted.model_copy(update={"versions": before.versions, "source": before.source})
+        wanted = take_over(before, wanted)
         if has_same_budget(before, wanted):
             return wanted.model_copy(update={"num_steps": before.num_steps})
     if settings.steps is None and settings.tokens is None:

@@ -3,18 +3,16 @@
 from dataclasses import dataclass
 from typing import Any
 
-from bertkit.base.checksums import record_file
 from bertkit.base.errors import CheckpointError, InputError
 from bertkit.base.progress import announce
 from bertkit.checkpoints.checkpoint import Checkpoint
 from bertkit.checkpoints.formats import open_checkpoint
 from bertkit.checkpoints.hub import resolve_model
+from bertkit.checkpoints.identity import SNAPSHOTS, identify_checkpoint
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.heads import BertForPreTraining
 from bertkit.recipes.pretrain.settings import PretrainSettings
 from bertkit.tokenization.tokenizer import Tokenizer
-
-SNAPSHOTS = "snapshots"  # in the Hub's cache, the folder of a commit lies in one of this name
 
 
 @dataclass(frozen=True)
@@ -56,11 +54,7 @@ def open_source(name: str, settings: PretrainSettings, tokenizer: Tokenizer) -> 
             f"{checkpoint.folder}: the vocabulary has {tokenizer.vocab_size:,} entries and the"
             f" model {config.vocab_size:,}; they don't belong together"
         )
-    facts = {
-        "revision": settings.from_revision,
-        "commit": path.name if path.parent.name == SNAPSHOTS else None,
-        "sha256": {file.name: record_file(file).sha256 for file in checkpoint.files},
-    }
+    facts = identify_checkpoint(checkpoint, path, settings.from_revision)
     return Source(checkpoint, config, facts)
 
 

@@ -1,13 +1,21 @@
 """What can be chosen about fine-tuning, whatever the task."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from bertkit.data.tables.settings import RecordSettings
 from bertkit.training.settings import Count, LoopSettings, Positive
 
 DEFAULT_EPOCHS = 3.0
+# Fewer steps than these, or no bias correction, are what makes fine-tuning on small data collapse:
+# Mosbach et al. 2021, "On the Stability of Fine-tuning BERT"; Zhang et al. 2021, "Revisiting
+# Few-sample BERT Fine-tuning".
+ENOUGH_STEPS = 200
+TOO_FEW_STEPS = 100
+MOST_EPOCHS = 20.0
+
+Rate = Annotated[float, Field(ge=0.0, lt=1.0)]
 
 
 class FineTuneSettings(LoopSettings, RecordSettings):
@@ -15,16 +23,54 @@ class FineTuneSettings(LoopSettings, RecordSettings):
 
     epochs: Positive | None = Field(
         None,
-        description=f"How often every example is seen; by default {DEFAULT_EPOCHS:g}, and more"
-        " where that would be too few steps to learn from.",
+        description=f"How often every example is seen; by default {DEFAULT_EPOCHS:g}, and up to"
+        f" {MOST_EPOCHS:g} where that would be under {ENOUGH_STEPS} steps.",
     )
     batch_size: Count = Field(32, description="Examples of one optimiser step.")
     learning_rate: Positive = Field(3e-5, description="Peak learning rate.")
+    layer_decay: Annotated[float, Field(gt=0.0, le=1.0)] = Field(
+        1.0,
+        description="Factor of the learning rate from each layer to the one below it; the head has"
+        " the whole rate, the embeddings the lowest.",
+    )
+    freeze: str = Field(
+        "none",
+        description="What stays as it is: none, embeddings, the number of the lowest layers (with"
+        " the embeddings), or encoder.",
+    )
+    dropout: Rate | None = Field(
+        None, description="Dropout of the encoder; by default that of the model's config."
+    )
+    classifier_dropout: Rate | None = Field(
+        None, description="Dropout before the head; by default that of the model's config."
+    )
+    best_by: Literal["metric", "loss"] = Field(
+        "metric",
+        description="What tells the best epoch: the task's metric, or the lowest held-out loss.",
+    )
     patience: Count | None = Field(
         None,
-        description="Epochs without a better value of the metric after which the run ends; by"
+        description="Evaluations in a row without a better value after which the run ends; by"
         " default it goes on to its end, and its best epoch is kept.",
     )
     held_out: Annotated[float, Field(gt=0.0, lt=1.0)] = Field(
         0.1, description="Share of the training examples that is held out where --dev isn't given."
     )
+    eval_every: Count | None = Field(
+        None, description="Steps between evaluations; by default an epoch."
+    )
+    keep: Count = Field(
+        1, description="Checkpoints that are kept while it trains: the newest ones, and the best."
+    )
+    keep_checkpoints: bool = Field(
+        False, description="Keep checkpoints and optimiser's state when the model is finished."
+    )
+
+    @field_validator("freeze")
+    @classmethod
+    def _freeze_is_known(cls, value: str) -> str:
+        if value not in {"none", "embeddings", "encoder"} and not (
+            value.isascii() and value.isdigit()
+        ):
+            raise ValueError("expected none, embeddings, encoder, or a number of layers")
+        return value

@@ -67,8 +67,7 @@ def find_entities(tags: Iterable[str]) -> list[Entity]:
     """
     entities: list[Entity] = []
     start, current, before = 0, "", OUTSIDE
-    place = -1
-    for place, tag in enumerate(tags):
+    for place, tag in enumerate((*tags, OUTSIDE)):
         letter, type_ = _read_tag(tag, place)
         is_first = letter != "O" and (letter in "BS" or before in "OES" or type_ != current)
         if before != "O" and (is_first or letter == "O"):
@@ -76,8 +75,6 @@ def find_entities(tags: Iterable[str]) -> list[Entity]:
         if is_first:
             start = place
         current, before = type_, letter
-    if before != "O":
-        entities.append(Entity(current, start, place + 1))
     return entities
 
 

@@ -1,40 +1,42 @@
 """A fine-tuned model at work: inputs → typed answers, for every task of `TASKS`."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, ClassVar, Generic, Self, TypeVar, overload
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from bertkit.base.errors import CheckpointError
+from bertkit.base.errors import CheckpointError, InputError
 from bertkit.checkpoints.formats import open_checkpoint
 from bertkit.checkpoints.hub import resolve_model
 from bertkit.checkpoints.names import list_heads
 from bertkit.inference.engines.choice import EngineName, choose_engine, find_device
 from bertkit.inference.engines.engine import Engine
 from bertkit.inference.loading import LoadedModel
+from bertkit.inference.prediction_counts import PredictionCounts, count_encoded
 from bertkit.inference.stream import cut_windows, encode_ahead
 from bertkit.models.bert.architectures import find_architecture
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.fine_tuning import FineTunedBert
 from bertkit.nn.packing import PackedBatch
 from bertkit.tasks.batch import Encoded
-from bertkit.tasks.classify.task import Classification, Classify, ClassifyExample
 from bertkit.tasks.logits import Logits, compute_logits
 from bertkit.tasks.saved import load_task
 from bertkit.tasks.task import Task
 
+Input = TypeVar("Input")
 Example = TypeVar("Example")
 Prediction = TypeVar("Prediction")
 
+ONE_INPUT = (str, tuple, Mapping)
+
 
 @dataclass(frozen=True)
-class Predictor(Generic[Example, Prediction]):
-    """Answers for inputs of a task.
+class Predictor(Generic[Input, Example, Prediction]):
+    """Answers for inputs of a task, whichever the model is for.
 
     Attributes:
         task: what the model is for.
@@ -45,6 +47,8 @@ class Predictor(Generic[Example, Prediction]):
     task: Task[Example, Prediction]
     loaded: LoadedModel[FineTunedBert]
     engine: Engine
+
+    task_kind: ClassVar[type[Task[Any, Any]] | None] = None  # any
 
     @classmethod
     def load(
@@ -64,7 +68,8 @@ class Predictor(Generic[Example, Prediction]):
             engine: the program that computes; auto takes the fastest that is installed.
 
         Raises:
-            CheckpointError: the model is for no task, or for another one.
+            CheckpointError: the model is for no task, or for another one, or takes fewer tokens
+                than the task reads.
             BertkitError: it can't be loaded, as in `LoadedModel.load`.
         """
         checkpoint = open_checkpoint(resolve_model(path, revision=revision))
@@ -72,44 +77,74 @@ class Predictor(Generic[Example, Prediction]):
         heads = list_heads(checkpoint.tensors)
         architecture = find_architecture(checkpoint.config, heads, checkpoint.folder)
         task = load_task(checkpoint.folder, config, architecture)
-        cls.check_task(task, checkpoint.folder)
+        if cls.task_kind is not None and not isinstance(task, cls.task_kind):
+            raise CheckpointError(
+                f"{checkpoint.folder} is a model for the task {task.name}, not"
+                f" {cls.task_kind.name}; load it with Predictor, or use `bertkit {task.name}`"
+            )
+        limit = config.max_position_embeddings
+        if task.settings.max_length > limit:
+            raise CheckpointError(
+                f"{checkpoint.folder} reads {task.settings.max_length:,} tokens at a time, and its"
+                f" model takes at most {limit:,}; its files don't belong together"
+            )
         loaded = LoadedModel.from_checkpoint(task.model_kind, checkpoint, device)
         return cls(task, loaded, choose_engine(engine, loaded.model))
 
-    @classmethod
-    def check_task(cls, task: Task[Any, Any], folder: Path) -> None:
-        """Refuse a model that is for another task than this class.
+    @overload
+    def __call__(self, inputs: Input) -> Prediction: ...
 
-        Raises:
-            CheckpointError: it is so.
-        """
+    @overload
+    def __call__(self, inputs: Sequence[Input]) -> list[Prediction]: ...
 
-    def __call__(self, inputs: Sequence[Any]) -> list[Prediction]:
-        """The answer to each input; inputs are what the task's `make_example` takes.
+    def __call__(self, inputs: Input | Sequence[Input]) -> Prediction | list[Prediction]:
+        """The answer to one input, or those to several.
 
-        Raises:
-            InputError: one is something else.
-        """
-        return list(self.stream(inputs))
-
-    def stream(self, inputs: Iterable[Any]) -> Iterator[Prediction]:
-        """Answers to any number of inputs, in their order and in bounded memory.
+        Args:
+            inputs: one input, as the task takes it: a text, a tuple or a mapping; anything else,
+                such as a list, is several of them.
 
         Raises:
             InputError: one is something else than the task takes.
         """
+        if isinstance(inputs, Iterable) and not isinstance(inputs, ONE_INPUT):
+            return list(self.stream(inputs))
+        example = self.task.make_example(inputs, "the input")
+        ((_, prediction),) = self._predict(*self._encode([example]))
+        return prediction
+
+    def stream(self, inputs: Iterable[Input]) -> Iterator[Prediction]:
+        """Answers to any number of inputs, in their order and in bounded memory.
+
+        Raises:
+            InputError: one input is given in place of several, or something else than the task
+                takes.
+        """
+        if isinstance(inputs, ONE_INPUT):
+            raise InputError("expected a list or an iterator of inputs, got one; call with it")
         examples = (
             self.task.make_example(value, f"input {number}")
             for number, value in enumerate(inputs, start=1)
         )
-        return self.stream_examples(examples)
+        return (prediction for _, prediction in self.stream_examples(examples))
 
-    def stream_examples(self, examples: Iterable[Example]) -> Iterator[Prediction]:
-        """Answers to examples, in their order and in bounded memory."""
-        windows = encode_ahead(cut_windows(examples, self.task.num_chars), self._encode)
-        return chain.from_iterable(self._predict(*window) for window in windows)
+    def stream_examples(
+        self, examples: Iterable[Example], counts: PredictionCounts | None = None
+    ) -> Iterator[tuple[Example, Prediction]]:
+        """Examples of the task with their answers, in their order and in bounded memory.
 
-    def logits(self, encoded: Sequence[Encoded]) -> list[Logits]:
+        Args:
+            examples: read a window at a time.
+            counts: is added to, before each window's answers are given.
+        """
+        for examples_of, encoded in encode_ahead(
+            cut_windows(examples, self.task.num_chars), self._encode
+        ):
+            if counts is not None:
+                counts.add(count_encoded(self.task, encoded))
+            yield from self._predict(examples_of, encoded)
+
+    def logits(self, encoded: list[Encoded]) -> list[Logits]:
         """What the model makes of examples, as in `compute_logits`."""
         return compute_logits(
             self._compute,
@@ -119,33 +154,25 @@ class Predictor(Generic[Example, Prediction]):
         )
 
     def _encode(self, examples: list[Example]) -> tuple[list[Example], list[Encoded]]:
-        return examples, self.task.encode(examples, self.loaded.tokenizer)
+        """Examples with their token ids.
 
-    def _predict(self, examples: list[Example], encoded: list[Encoded]) -> Iterator[Prediction]:
+        Raises:
+            InputError: there is a pair, and the model knows no second segment.
+        """
+        encoded = self.task.encode(examples, self.loaded.tokenizer)
+        num_segments = self.loaded.model.config.type_vocab_size
+        sequences = (sequence for one in encoded for sequence in one.sequences)
+        if num_segments < 2 and any(1 in sequence.segments for sequence in sequences):
+            raise InputError("this model takes single texts (type_vocab_size is 1), not pairs")
+        return examples, encoded
+
+    def _predict(
+        self, examples: list[Example], encoded: list[Encoded]
+    ) -> Iterator[tuple[Example, Prediction]]:
         rows = zip(examples, encoded, self.logits(encoded), strict=True)
-        return (self.task.decode(example, one, logits) for example, one, logits in rows)
+        return ((example, self.task.decode(example, one, row)) for example, one, row in rows)
 
     @torch.inference_mode()
     def _compute(self, batch: PackedBatch) -> Float[Tensor, "rows ..."]:
         (tokens,) = self.engine(batch)
         return self.loaded.model.head_scores(tokens, batch.to(find_device(self.loaded.model)))
-
-
-class Classifier(Predictor[ClassifyExample, Classification]):
-    """Labels texts.
-
-    Examples:
-        >>> classify = Classifier.load("sentiment/")  # doctest: +SKIP
-        >>> classify(["a gripping film"])[0].label  # doctest: +SKIP
-        'positive'
-    """
-
-    @classmethod
-    def check_task(cls, task: Task[Any, Any], folder: Path) -> None:
-        """Refuse a model that doesn't label texts.
-
-        Raises:
-            CheckpointError: it is so.
-        """
-        if not isinstance(task, Classify):
-            raise CheckpointError(f"{folder} is a model for the task {task.name}, not classify")

@@ -4,6 +4,7 @@ A page holds everything it shows: styles and charts are inline, it has no script
 security policy forbids it to fetch anything. All text is escaped; no text is ever markup.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import resources
@@ -15,9 +16,11 @@ from markupsafe import Markup
 
 from bertkit.base.checksums import FileRecord
 from bertkit.base.files import write_file
-from bertkit.reports.line_chart import LineChart, draw_line_chart
-
-Cell = str | int | float
+from bertkit.reports.cells import Cell, format_cell, is_numeric
+from bertkit.reports.mistakes import Mistakes
+from bertkit.reports.picture import Picture
+from bertkit.reports.svg import DARK, LIGHT, drawing_style
+from bertkit.reports.text import make_legible, shorten
 
 
 @dataclass(frozen=True)
@@ -42,7 +45,7 @@ class Command:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows under column names; numbers stand right and get their thousands separated."""
+    """Rows under column names; numbers and intervals stand right, their thousands separated."""
 
     kind: ClassVar[str] = "table"
     columns: Sequence[str]
@@ -53,12 +56,21 @@ class Table:
 
 @dataclass(frozen=True)
 class Bar:
-    """One bar: its name, its length as a share of 1, and the words beside it."""
+    """One bar: its name, its length as a share of 1, and the words beside it.
+
+    Attributes:
+        name: what is measured.
+        share: its length; what is negative or not defined has none.
+        label: the value in words.
+        is_highlighted: it is the one to look at.
+        extent: from where to where the true value may lie, drawn as a whisker.
+    """
 
     name: str
     share: float
     label: str
     is_highlighted: bool = False
+    extent: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True)
@@ -72,25 +84,37 @@ class Bars:
 
     def width_percent(self, bar: Bar) -> float:
         """How much of the available width a bar takes."""
-        longest = max((other.share for other in self.bars), default=0.0)
-        return round(100 * bar.share / longest, 2) if longest > 0 else 0.0
+        return self._percent(bar.share)
+
+    def whisker_percent(self, extent: tuple[float, float]) -> tuple[float, float]:
+        """Where a whisker begins and how long it is, in the same measure as the bars."""
+        low, high = map(self._percent, extent)
+        return low, round(high - low, 2)
+
+    def _percent(self, share: float) -> float:
+        lengths = [end for bar in self.bars for end in (bar.share, *(bar.extent or ()))]
+        longest = max(filter(math.isfinite, lengths), default=0.0)
+        if not math.isfinite(share) or longest <= 0:
+            return 0.0
+        return round(100 * max(0.0, share) / longest, 2)
 
 
 @dataclass(frozen=True)
 class Charts:
-    """Line charts side by side, as far as the page is wide enough."""
+    """Pictures side by side, as far as the page is wide enough, each with a table of the same."""
 
     kind: ClassVar[str] = "charts"
-    charts: Sequence[LineChart]
+    charts: Sequence[Picture]
     title: str = ""
     note: str = ""
 
-    def drawings(self) -> list[Markup]:
-        """Each chart as SVG, in which all text has been escaped."""
-        return [Markup(draw_line_chart(chart)) for chart in self.charts]  # noqa: S704 - built by ElementTree
+    def drawings(self) -> list[Markup | None]:
+        """Each picture as SVG, in which all text has been escaped; None for a mere table."""
+        drawings = [chart.draw() for chart in self.charts]
+        return [None if drawing is None else Markup(drawing) for drawing in drawings]  # noqa: S704 - built by ElementTree
 
 
-Section = Paragraph | Command | Table | Bars | Charts
+Section = Paragraph | Command | Table | Bars | Charts | Mistakes
 
 
 @dataclass(frozen=True)
@@ -103,28 +127,31 @@ class Report:
 
 
 def render_report(report: Report) -> str:
-    """The page as HTML."""
+    """The page as HTML.
+
+    What isn't a character, such as an undecodable byte of a file's name, becomes �.
+    """
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     environment.filters["cell"] = format_cell
+    environment.filters["shorten"] = shorten
+    environment.tests["numeric"] = is_numeric
     source = resources.files("bertkit.reports").joinpath("report.html").read_text(encoding="utf-8")
-    return environment.from_string(source).render(report=report)
+    style = drawing_style({name: f"var(--{name})" for name in LIGHT})
+    page = environment.from_string(source).render(
+        report=report,
+        light=LIGHT,
+        dark=DARK,
+        style=Markup(style),  # noqa: S704 - a file of ours
+    )
+    return make_legible(page)
 
 
 def write_report(path: Path, report: Report) -> FileRecord:
     """Write the page, whole or not at all.
 
-    What isn't a character, such as an undecodable byte of a file's name, becomes a question mark.
-
     Raises:
         StorageError: the disk refused.
     """
-    return write_file(path, render_report(report).encode(errors="replace"))
-
-
-def format_cell(value: Cell) -> str:
-    """A number as people read it; text as it is."""
-    if isinstance(value, str):
-        return value
-    return f"{value:,}" if isinstance(value, int) else f"{value:,.4g}"
+    return write_file(path, render_report(report).encode())

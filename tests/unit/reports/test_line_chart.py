@@ -1,31 +1,29 @@
 """Line charts: where points fall, how ticks are chosen, and what words they carry."""
 
 import math
-from itertools import pairwise
 from xml.etree import ElementTree as ET
 
 import pytest
 
+from bertkit.reports.cells import Interval
 from bertkit.reports.line_chart import (
     BOTTOM,
     HEIGHT,
     LEFT,
     MAX_MARKED_POINTS,
     MAX_POINTS,
+    MAX_ROWS,
     RIGHT,
     TOP,
     WIDTH,
     LineChart,
     Series,
-    draw_line_chart,
-    format_tick,
-    round_ticks,
 )
 
 
 def draw(*series: Series, **options) -> ET.Element:
     chart = LineChart("Loss", "step", "loss", series, **options)
-    return ET.fromstring(draw_line_chart(chart))
+    return ET.fromstring(chart.draw())
 
 
 def polylines(svg: ET.Element) -> list[list[tuple[float, ...]]]:
@@ -98,28 +96,67 @@ def test_the_axis_begins_at_zero_where_asked():
     assert "0" not in words(draw(Series("a", [(5, 100.0), (6, 101.0)])))
 
 
-@pytest.mark.parametrize(
-    ("low", "high"), [(0, 1), (0.013, 0.0171), (-3, 7), (1e-9, 2e-9), (5, 5), (0, 0), (999, 123456)]
-)
-def test_ticks_enclose_the_data_and_are_few_and_even(low, high):
-    ticks = round_ticks(low, high, 5)
-    assert ticks[0] <= low + 1e-12
-    assert ticks[-1] >= high - 1e-12
-    assert 3 <= len(ticks) <= 8
-    steps = [later - earlier for earlier, later in pairwise(ticks)]
-    assert max(steps) == pytest.approx(min(steps))
-    mantissa = steps[0] / 10 ** math.floor(math.log10(steps[0]) + 1e-9)
-    assert any(mantissa == pytest.approx(round_step) for round_step in (1, 2, 2.5, 5))
-
-
-def test_ticks_are_short():
-    shown = [format_tick(value) for value in (0, 0.25, 1500, 20_000, 3e6, 2.5e9, -40_000)]
-    assert shown == ["0", "0.25", "1500", "20k", "3M", "2.5G", "-40k"]
-
-
 def test_names_are_text_and_never_markup():
     name = "</script><img src=x onerror=alert(1)>&\"'"
-    drawing = draw_line_chart(LineChart(name, name, name, [Series(name, [(0, 1), (1, 2)])]))
+    drawing = LineChart(name, name, name, [Series(name, [(0, 1), (1, 2)])]).draw()
     assert "<img" not in drawing
     assert "</script" not in drawing
     assert ET.fromstring(drawing).find("title").text == name
+
+
+def test_a_band_is_a_polygon_around_its_line_and_widens_the_axis():
+    points = [(0, 0.5), (10, 0.5)]
+    svg = draw(Series("a", points, band=[(0, 0.0, 1.0), (10, 0.25, 0.75)]))
+    [polygon] = svg.iter("polygon")
+    middle = (HEIGHT - BOTTOM + TOP) / 2
+    quarter = (HEIGHT - BOTTOM - TOP) / 4
+    assert [tuple(map(float, place.split(","))) for place in polygon.get("points").split()] == [
+        (LEFT, TOP),
+        (WIDTH - RIGHT, middle - quarter),
+        (WIDTH - RIGHT, middle + quarter),
+        (LEFT, HEIGHT - BOTTOM),
+    ]
+    assert polygons_of([(0, 0.0, 1.0), (5, math.nan, 1.0), (10, 0.2, 0.4)]) == 2
+    assert polygons_of([]) == 0
+
+
+def polygons_of(band) -> int:
+    return len(list(draw(Series("a", [(0, 0.5), (10, 0.5)], band=band)).iter("polygon")))
+
+
+def test_equal_ratios_take_equal_room_where_the_axis_is_logarithmic():
+    points = [(0, 9.0), (-5, 9.0), (1, 1.0), (10, 2.0), (100, 3.0)]
+    svg = draw(Series("a", points), is_logarithmic=True)
+    [line] = polylines(svg)
+    assert [x for x, _ in line] == [LEFT, (LEFT + WIDTH - RIGHT) / 2, WIDTH - RIGHT]
+    assert "from 1 at 1 to 3 at 100" in svg.find("desc").text
+    assert words(draw(Series("a", [(0, 1.0)]), is_logarithmic=True)) == ["no data yet"]
+
+
+def test_the_legend_leaves_out_what_is_not_drawn():
+    chart = LineChart("t", "x", "y", [Series("none", []), Series("some", [(1, 1.0)])])
+    assert chart.legend() == [("series series-1", "some")]
+
+
+def test_the_table_has_a_row_for_each_place_and_the_spread_where_there_is_one():
+    chart = LineChart(
+        "t",
+        "step",
+        "loss",
+        [
+            Series("train", [(1.0, 4.0), (2.5, 3.0)]),
+            Series("dev", [(0, math.nan), (2.5, 3.5)], band=[(2.5, 3.25, 3.75)]),
+        ],
+    )
+    columns, rows = chart.tabulate()
+    assert columns == ["step", "train", "dev"]
+    assert rows[1:] == [[1, 4.0, ""], [2.5, 3.0, Interval(3.5, 3.25, 3.75)]]
+    assert rows[0][:2] == [0, ""]
+    assert math.isnan(rows[0][2])
+
+
+def test_the_table_of_a_long_series_is_short_and_ends_where_the_series_does():
+    chart = LineChart("t", "x", "y", [Series("a", [(x, x) for x in range(100_003)])])
+    _, rows = chart.tabulate()
+    assert MAX_ROWS / 2 < len(rows) <= MAX_ROWS
+    assert rows[-1] == [100_002, 100_002]

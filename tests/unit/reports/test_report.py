@@ -1,11 +1,16 @@
 """Reports: self-contained, harmless, and true to their data."""
 
+import math
 from html.parser import HTMLParser
 
 import pytest
 
 from bertkit.base.errors import StorageError
+from bertkit.reports.cells import Interval
+from bertkit.reports.confusion_matrix import ConfusionMatrix
 from bertkit.reports.line_chart import LineChart, Series
+from bertkit.reports.mistakes import Highlight, Mistake, Mistakes, Passage
+from bertkit.reports.reliability import Bin, ReliabilityCurve, ReliabilityDiagram
 from bertkit.reports.report import (
     Bar,
     Bars,
@@ -14,12 +19,11 @@ from bertkit.reports.report import (
     Paragraph,
     Report,
     Table,
-    format_cell,
     render_report,
     write_report,
 )
 
-HOSTILE = "</script></style><img src=x onerror=alert(1)>{{ 7 * 7 }}&\"'"
+HOSTILE = "</b></script></style></details></mark><img src=x onerror=alert(1)>{{ 7 * 7 }}&\"'"
 
 
 class Page(HTMLParser):
@@ -42,22 +46,28 @@ class Page(HTMLParser):
 
 def every_section(text: str) -> list:
     chart = LineChart(text, text, text, [Series(text, [(0, 1.0), (1, 0.5)])])
+    matrix = ConfusionMatrix(text, [text, "b"], [[1, 2], [3, 4]])
+    many = ConfusionMatrix(text, [text] * 31, [[1] * 31] * 31)
+    reliability = ReliabilityDiagram(text, [ReliabilityCurve(text, [Bin(0.5, 0.5, 1)])])
+    marked = Passage(text, name=text, highlights=[Highlight(1, 5, "true", text)])
+    folded = Passage(text + "x" * 30_000, highlights=[Highlight(1, 5, "predicted", text)])
     return [
         Paragraph(text, title=text),
         Command(text, title=text),
         Table([text, "n"], [[text, 12345]], title=text, note=text),
         Bars([Bar(text, 0.2, text, is_highlighted=True)], title=text, note=text),
-        Charts([chart], title=text, note=text),
+        Charts([chart, matrix, many, reliability], title=text, note=text),
+        Mistakes([Mistake([marked, folded], text, text, 0.5, text)], title=text, note=text),
     ]
 
 
 def test_text_is_never_markup_in_any_section():
-    harmless = Page(render_report(Report("t", "s", every_section("plain"))))
+    harmless = Page(render_report(Report("t", "s", every_section("plain text"))))
     hostile = Page(render_report(Report(HOSTILE, HOSTILE, every_section(HOSTILE))))
     assert hostile.tags == harmless.tags
     assert "script" not in hostile.tags
     assert "img" not in hostile.tags
-    assert hostile.text.count("onerror=alert(1)>{{ 7 * 7 }}") >= 15
+    assert hostile.text.count("onerror=alert(1)>{{ 7 * 7 }}") >= 100
 
 
 def test_nothing_is_fetched_and_the_policy_says_so():
@@ -77,12 +87,6 @@ def test_numbers_are_readable_and_stand_right():
     assert '<td class="number">1,234,567</td>' in html
     assert '<th scope="col" class="number">n</th>' in html
     assert '<th scope="col">name</th>' in html
-    assert [format_cell(value) for value in (0.123456, 1e-4, 12, "12")] == [
-        "0.1235",
-        "0.0001",
-        "12",
-        "12",
-    ]
 
 
 def test_bars_are_as_long_as_their_shares():
@@ -92,6 +96,73 @@ def test_bars_are_as_long_as_their_shares():
     assert '<div class="bar" style="width: 25.0%">' in html
     assert '<div class="bar highlighted" style="width: 100.0%">' in html
     assert Bars([Bar("a", 0.0, "0 %")]).width_percent(Bar("a", 0.0, "0 %")) == 0.0
+
+
+def test_whiskers_stand_in_the_measure_of_the_bars_and_lengthen_the_longest():
+    bars = Bars([Bar("a", 0.4, "", extent=(0.3, 0.5)), Bar("b", 0.2, "", extent=(-0.1, 0.25))])
+    assert [bars.width_percent(bar) for bar in bars.bars] == [80.0, 40.0]
+    assert [bars.whisker_percent(bar.extent) for bar in bars.bars] == [(60.0, 40.0), (0.0, 50.0)]
+    html = render_report(Report("t", "s", [bars]))
+    assert '<div class="whisker" style="left: 60.0%; width: 40.0%"></div>' in html
+
+
+@pytest.mark.parametrize("share", [-0.3, math.nan, math.inf])
+def test_what_is_negative_or_not_defined_has_no_length(share):
+    bars = Bars([Bar("a", share, ""), Bar("b", 0.2, "")])
+    assert [bars.width_percent(bar) for bar in bars.bars] == [0.0, 100.0]
+
+
+def test_intervals_stand_right():
+    html = render_report(Report("t", "s", [Table(["f1"], [[Interval(0.912, 0.897, 0.926)]])]))
+    assert '<td class="number">0.912 (0.897–0.926)</td>' in html
+    assert '<th scope="col" class="number">f1</th>' in html
+
+
+def test_every_picture_has_its_legend_and_its_table():
+    chart = LineChart("Loss", "step", "nats", [Series("dev", [(1, 0.5)])])
+    html = render_report(Report("t", "s", [Charts([chart])]))
+    assert '<figcaption>Loss <span class="unit">nats</span></figcaption>' in html
+    assert 'class="series series-0"><line x1="1" y1="5" x2="25" y2="5"/></svg>dev</li>' in html
+    assert "<summary>In numbers</summary>" in html
+    assert '<tr><td class="number">1</td><td class="number">0.5</td></tr>' in html
+
+
+def test_a_matrix_of_many_labels_is_a_table_that_needs_no_unfolding():
+    matrix = ConfusionMatrix("Many", [f"label {index}" for index in range(31)], [[1] * 31] * 31)
+    html = render_report(Report("t", "s", [Charts([matrix])]))
+    assert "<details>" not in html
+    assert "<td>label 0</td><td>label 1</td>" in html
+
+
+def test_mistakes_are_marked_by_offsets_and_long_texts_are_folded():
+    marked = Passage("a <b> c", highlights=[Highlight(2, 5, "predicted", "X")])
+    long = Passage("begin " + "x" * 500 + " end", name="context")
+    mistakes = [Mistake([marked, long], "yes", "no", 0.987, "dev.csv, line 3"), Mistake([], "", "")]
+    html = render_report(Report("t", "s", [Mistakes(mistakes)]))
+    assert '<mark class="predicted">&lt;b&gt;<small>predicted X</small></mark> c' in html
+    assert "<b>Predicted</b> <bdi>no</bdi> (98.7 %)" in html
+    assert html.count(" %)</span>") == 1
+    assert "<b>True</b> <bdi>yes</bdi>" in html
+    assert "dev.csv, line 3" in html
+    folded = html[html.index("<summary>") : html.index("</details>")]
+    assert folded.count("begin ") == 2
+    assert " end</span>" in folded.split("</summary>")[1]
+    assert "510 characters" in folded.split("</summary>")[0]
+    assert '<div class="note">context</div>' in html
+
+
+def test_what_a_page_leaves_out_and_what_is_empty_is_said():
+    mistake = Mistake([Passage("x" * 20_007), Passage("")], "a", "b")
+    html = render_report(Report("t", "s", [Mistakes([mistake])]))
+    assert "The last 7 characters aren’t shown." in html
+    assert '<span class="note">(empty)</span>' in html
+    assert "There is none." in render_report(Report("t", "s", [Mistakes([])]))
+
+
+def test_control_characters_are_shown_as_their_pictures():
+    html = render_report(Report("a\x00b", "s", [Table(["\x1b[2J"], [])]))
+    assert "<h1>a␀b</h1>" in html
+    assert "␛[2J" in html
 
 
 def test_an_empty_table_and_no_sections_are_pages_too():
@@ -110,7 +181,7 @@ def test_the_page_is_written_whole(tmp_path):
 def test_a_name_with_undecodable_bytes_does_not_stop_the_writing(tmp_path):
     name = b"caf\xe9".decode(errors="surrogateescape")
     write_report(tmp_path / "report.html", Report("t", "s", [Paragraph(name)]))
-    assert "<p>caf?</p>" in (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "<p>caf\ufffd</p>" in (tmp_path / "report.html").read_text(encoding="utf-8")
 
 
 def test_a_folder_that_is_not_there_is_an_error_of_ours(tmp_path):

@@ -1,0 +1,36 @@
+"""What stands in the cells of tables, and how numbers are written for people."""
+
+import math
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A value and the confidence interval or spread around it, written 0.912 (0.897–0.926)."""
+
+    value: float
+    low: float
+    high: float
+
+
+Cell = str | int | float | Interval
+
+
+def format_cell(cell: Cell) -> str:
+    """A number as people read it; text as it is."""
+    if isinstance(cell, str):
+        return cell
+    if isinstance(cell, int):
+        return f"{cell:,}"
+    if isinstance(cell, Interval):
+        if math.isnan(cell.value):
+            return format_cell(cell.value)
+        return f"{cell.value:,.3f} ({cell.low:,.3f}–{cell.high:,.3f})"
+    if math.isnan(cell):
+        return "not defined"
+    return f"{cell:,.0f}" if 1e3 <= abs(cell) < 1e15 else f"{cell:.4g}"
+
+
+def is_numeric(cell: Cell) -> bool:
+    """Whether a cell holds numbers, which stand right."""
+    return not isinstance(cell, str)

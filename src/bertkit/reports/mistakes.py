@@ -1,0 +1,153 @@
+"""What a model got wrong: the texts, with the parts that matter marked, and what it said instead.
+
+Marks are made from offsets into the text; nothing in a text is ever markup.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import ClassVar, Literal
+
+from bertkit.base.errors import InputError
+
+MAX_CHARACTERS = 20_000
+FOLDED_CHARACTERS = 400
+EXCERPT_CHARACTERS = 280
+CHARACTERS_BEFORE = 80
+
+
+@dataclass(frozen=True)
+class Highlight:
+    """A part of a text: what should have been found, or what was.
+
+    Attributes:
+        start: its first character.
+        stop: the character behind its last one; where it equals `start`, nothing is marked.
+        kind: whether it is true or predicted.
+        label: what it is or was taken for, if that has a name.
+    """
+
+    start: int
+    stop: int
+    kind: Literal["true", "predicted"]
+    label: str = ""
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A stretch of text that is marked throughout in one way.
+
+    Attributes:
+        text: its characters.
+        kinds: of the highlights that cover it: "", "true", "predicted" or "true predicted".
+        words: what ends with it, such as "true PER, predicted LOC".
+    """
+
+    text: str
+    kinds: str
+    words: str
+
+
+@dataclass(frozen=True)
+class Passage:
+    """One of the texts of an example.
+
+    Attributes:
+        text: the whole text.
+        name: its role, such as "question"; empty where there is one text.
+        highlights: parts of it; they may overlap.
+
+    Raises:
+        InputError: a highlight isn't within the text.
+    """
+
+    text: str
+    name: str = ""
+    highlights: Sequence[Highlight] = ()
+
+    def __post_init__(self) -> None:
+        for highlight in self.highlights:
+            if not 0 <= highlight.start <= highlight.stop <= len(self.text):
+                raise InputError(
+                    f"a highlight must lie in its text of {len(self.text):,} characters, and goes"
+                    f" from {highlight.start:,} to {highlight.stop:,}"
+                )
+
+    @property
+    def is_long(self) -> bool:
+        """Whether only an excerpt is shown until a reader unfolds it."""
+        return len(self.text) > FOLDED_CHARACTERS
+
+    @property
+    def num_left_out(self) -> int:
+        """How many characters at its end a page doesn't show at all."""
+        return max(0, len(self.text) - MAX_CHARACTERS)
+
+    def pieces(self) -> list[Piece]:
+        """The text in pieces, as far as a page shows it."""
+        return self._cut(0, min(len(self.text), MAX_CHARACTERS))
+
+    def excerpt(self) -> list[Piece]:
+        """The beginning, or what is around the first highlight, in pieces."""
+        first = min((highlight.start for highlight in self.highlights), default=0)
+        start = max(0, min(first - CHARACTERS_BEFORE, len(self.text) - EXCERPT_CHARACTERS))
+        stop = min(len(self.text), start + EXCERPT_CHARACTERS)
+        before = [Piece("… ", "", "")] if start else []
+        after = [Piece(" …", "", "")] if stop < len(self.text) else []
+        return [*before, *self._cut(start, stop), *after]
+
+    def _cut(self, start: int, stop: int) -> list[Piece]:
+        """Cut a part of the text wherever a highlight begins or ends."""
+        marked = [
+            highlight
+            for highlight in self.highlights
+            if max(start, highlight.start) < min(stop, highlight.stop)
+        ]
+        ends = [end for highlight in marked for end in (highlight.start, highlight.stop)]
+        borders = sorted({start, stop, *(min(max(end, start), stop) for end in ends)})
+        numbers = {border: number for number, border in enumerate(borders)}
+        covering: list[list[Highlight]] = [[] for _ in borders]
+        for highlight in marked:
+            first, behind = max(start, highlight.start), min(stop, highlight.stop)
+            for number in range(numbers[first], numbers[behind]):
+                covering[number].append(highlight)
+        return [
+            _make_piece(self.text[border:following], following, covering[number])
+            for number, (border, following) in enumerate(pairwise(borders))
+        ]
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """An example that was predicted wrongly.
+
+    Attributes:
+        passages: its texts.
+        truth: what it is.
+        predicted: what the model said.
+        confidence: the model's probability for that, if there is one.
+        place: where the example stands, such as "dev.csv, line 12".
+    """
+
+    passages: Sequence[Passage]
+    truth: str
+    predicted: str
+    confidence: float | None = None
+    place: str = ""
+
+
+@dataclass(frozen=True)
+class Mistakes:
+    """Examples that were predicted wrongly, the worst first."""
+
+    kind: ClassVar[str] = "mistakes"
+    mistakes: Sequence[Mistake]
+    title: str = ""
+    note: str = ""
+
+
+def _make_piece(text: str, stop: int, highlights: Sequence[Highlight]) -> Piece:
+    kinds = [kind for kind in ("true", "predicted") if kind in {each.kind for each in highlights}]
+    ended = [each for each in highlights if each.stop == stop]
+    words = sorted((f"{each.kind} {each.label}".strip() for each in ended), reverse=True)
+    return Piece(text, " ".join(kinds), ", ".join(words))

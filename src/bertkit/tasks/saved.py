@@ -16,7 +16,10 @@ from bertkit.tasks.task import Task
 TASK_FILE = "task.json"
 LIMIT_BYTES = 4 << 20
 # What a model is for whose folder has no task.json, as other tools write them.
-BY_ARCHITECTURE = {"BertForSequenceClassification": "classify"}
+BY_ARCHITECTURE = {
+    "BertForSequenceClassification": "classify",
+    "BertForQuestionAnswering": "answer",
+}
 
 
 class SavedTask(BaseModel):

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from bertkit.tasks.answer.settings import AnswerInputs, AnswerSettings
 from bertkit.tasks.classify.settings import ClassifySettings
 from bertkit.tasks.inputs import PairInputs, TaskInputs
 from bertkit.tasks.settings import TaskSettings
@@ -44,5 +45,12 @@ TASKS: Mapping[str, TaskEntry] = {
         "Label texts, or pairs of texts.",
         "bertkit.tasks.classify.task:Classify",
         PairInputs,
+    ),
+    "answer": TaskEntry(
+        AnswerSettings,
+        "Answer questions with words of a text.",
+        "bertkit.tasks.answer.task:AnswerQuestions",
+        AnswerInputs,
+        ".json",
     ),
 }

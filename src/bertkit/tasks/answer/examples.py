@@ -1,0 +1,168 @@
+"""Questions with their texts and answers, of any record that has them."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeGuard
+
+from bertkit.base.errors import InputError
+from bertkit.data.tables.record import BrokenRowError, Record
+from bertkit.data.tables.records import RecordTable
+from bertkit.tasks.answer.settings import AnswerSettings
+from bertkit.tasks.columns import find_column, take_text
+
+NUM_SHOWN_CHARS = 40
+
+
+class GoldAnswer(NamedTuple):
+    """An answer that people gave.
+
+    Attributes:
+        text: its words, without blanks around them.
+        start: where it begins in the context; None where it isn't there.
+        is_moved: whether the record said that it begins elsewhere.
+    """
+
+    text: str
+    start: int | None
+    is_moved: bool
+
+
+@dataclass(frozen=True)
+class AnswerExample:
+    """A question about a text.
+
+    Attributes:
+        question: what is asked.
+        context: the text that is read.
+        answers: those that people gave, one of them at least in the context; empty where it has
+            none, and None where that isn't known.
+        identity: its id, or its place where it has none.
+        place: file and line, for messages.
+    """
+
+    question: str
+    context: str
+    answers: tuple[GoldAnswer, ...] | None = None
+    identity: str = ""
+    place: str = ""
+
+    @property
+    def span(self) -> tuple[int, int] | None:
+        """Where the first answer that is in the context stands there, in characters."""
+        for answer in self.answers or ():
+            if answer.start is not None:
+                return answer.start, answer.start + len(answer.text)
+        return None
+
+
+def build_parser(
+    settings: AnswerSettings, table: RecordTable, *, needs_answer: bool
+) -> Callable[[Record], AnswerExample]:
+    """Look for question, context and answers in their columns.
+
+    Raises:
+        InputError: one is missing.
+    """
+    question = find_column(table, "question", settings.question_column, ("question",))
+    context = find_column(table, "context", settings.context_column, ("context",))
+    answers = None
+    if needs_answer:
+        answers = find_column(table, "answers", settings.answers_column, ("answers", "answer"))
+
+    def parse(record: Record) -> AnswerExample:
+        text = take_text(record, context)
+        identity = record.values.get("id")
+        return AnswerExample(
+            question=take_text(record, question),
+            context=text,
+            answers=None if answers is None else _read_answers(record, answers, text),
+            identity=record.place if identity is None else str(identity),
+            place=record.place,
+        )
+
+    return parse
+
+
+def make_example(value: Any, place: str) -> AnswerExample:
+    """An example of (question, context), or of a mapping that has both, and perhaps an id.
+
+    Raises:
+        InputError: it is something else.
+    """
+    identity = place
+    if isinstance(value, Mapping):
+        identity = str(value.get("id", place))
+        value = (value.get("question"), value.get("context"))
+    if isinstance(value, tuple) and len(value) == 2 and all(isinstance(t, str) for t in value):
+        return AnswerExample(*value, identity=identity, place=place)
+    raise InputError(
+        f"{place}: expected a tuple of question and context, or a mapping that has both, and their"
+        f" texts; got {value!r:.80}"
+    )
+
+
+def locate_answer(context: str, text: str, start: int | None) -> GoldAnswer:
+    """Find an answer in its context: where it is said to be, or else nearest to that.
+
+    Args:
+        context: the text.
+        text: the answer; blanks around it don't count.
+        start: where it is said to begin; None where nothing is said, which is the first place.
+    """
+    bare = text.strip()
+    num_blanks = len(text) - len(text.lstrip())
+    wanted = 0 if start is None else max(0, start + num_blanks)
+    right = context.find(bare, wanted)
+    left = context.rfind(bare, 0, max(0, wanted + len(bare) - 1))
+    places = [place for place in (left, right) if place >= 0]
+    nearest = min(places, key=lambda place: abs(place - wanted), default=None)
+    is_elsewhere = start is not None and nearest != start + num_blanks
+    return GoldAnswer(bare, nearest, is_moved=nearest is not None and is_elsewhere)
+
+
+def _read_answers(record: Record, column: str, context: str) -> tuple[GoldAnswer, ...]:
+    """The answers of a record; none where it says that there are none.
+
+    Raises:
+        BrokenRowError: it doesn't say, or none of its answers is in the context.
+    """
+    said = _list_answers(record, column)
+    says_impossible = record.values.get("is_impossible")
+    if says_impossible is True:
+        return ()
+    given = [(text, start) for text, start in said if text.strip()]
+    if not given and (said or says_impossible is False):
+        raise BrokenRowError(f"{record.place} has no answer, and isn't said to have none")
+    answers = tuple(locate_answer(context, text, start) for text, start in given)
+    if answers and all(answer.start is None for answer in answers):
+        shown = given[0][0]
+        raise BrokenRowError(
+            f"{record.place} has an answer that isn't in its context: {shown[:NUM_SHOWN_CHARS]!r}"
+        )
+    return answers
+
+
+def _list_answers(record: Record, column: str) -> list[tuple[str, int | None]]:
+    """The texts of a cell and where they are said to begin.
+
+    Raises:
+        BrokenRowError: there is no such cell, or it has something else.
+    """
+    if column not in record.values:
+        raise BrokenRowError(f"{record.place} has no {column}")
+    cell = record.values[column]
+    if cell is None or isinstance(cell, str):
+        return [(cell, None)] if cell and cell.strip() else []
+    if isinstance(cell, list) and all(map(_is_answer, cell)):
+        return [(answer["text"], answer.get("answer_start")) for answer in cell]
+    raise BrokenRowError(
+        f"{record.place} has {cell!r:.40} in {column} where a text, or a list of objects of text"
+        " and answer_start, should be"
+    )
+
+
+def _is_answer(value: object) -> TypeGuard[dict[str, Any]]:
+    if not isinstance(value, dict) or not isinstance(value.get("text"), str):
+        return False
+    start = value.get("answer_start")
+    return start is None or (isinstance(start, int) and not isinstance(start, bool))

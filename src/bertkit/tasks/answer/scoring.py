@@ -1,0 +1,139 @@
+"""Answers held against those of people, and the threshold of "there is no answer"."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from bertkit.metrics.bootstrap import bootstrap_interval
+from bertkit.metrics.examples import weighted_mean
+from bertkit.metrics.squad import (
+    AnswerScores,
+    SquadVersion,
+    find_null_threshold,
+    score_answers,
+    total_squad_1,
+    total_squad_2,
+)
+from bertkit.tasks.answer.decoding import Answer
+from bertkit.tasks.answer.examples import AnswerExample
+from bertkit.tasks.evaluation import Evaluation, Mistake
+
+PERCENT = 100.0
+BOOTSTRAP_SEED = 0
+MAX_MISTAKES = 100
+SHOWN_CHARS = 120  # of the context, on each side of what is to be seen
+NO_ANSWER = "(no answer)"
+
+
+def find_threshold(examples: Sequence[AnswerExample], answers: Sequence[Answer]) -> float | None:
+    """The odds above which "there is no answer" gives the best F1.
+
+    None where questions with an answer or those without are missing: nothing would be weighed then.
+    """
+    has_answer = list_answerable(examples)
+    if has_answer.all() or not has_answer.any():
+        return None
+    texts = ["" if answer.best is None else answer.best.text for answer in answers]
+    scores = score_answers(texts, _gold_texts(examples), "2.0")
+    odds = np.array([answer.null_odds for answer in answers], dtype=np.float64)
+    return find_null_threshold(scores, "f1", has_answer, odds).threshold
+
+
+def measure(examples: Sequence[AnswerExample], answers: Sequence[Answer]) -> dict[str, float]:
+    """Totals in percent, under the names of the official script of 1.1 or 2.0.
+
+    The rules are those of 2.0 where answers may be none, or where questions have none.
+    """
+    scores, version = _score(examples, answers)
+    if version == "1.1":
+        return total_squad_1(scores)
+    return total_squad_2(scores, list_answerable(examples))
+
+
+def evaluate(examples: Sequence[AnswerExample], answers: Sequence[Answer]) -> Evaluation:
+    """Totals, their intervals over questions, and the mistakes that were made most surely."""
+    scores, version = _score(examples, answers)
+    columns = {"exact_match" if version == "1.1" else "exact": scores.exact, "f1": scores.f1}
+    return Evaluation(
+        metrics=measure(examples, answers),
+        intervals={name: _interval(values) for name, values in columns.items()},
+        confidences=np.array([answer.probability for answer in answers]),
+        is_right=scores.exact == 1.0,
+        mistakes=_list_mistakes(examples, answers, scores.f1),
+        warnings=_list_warnings(examples, answers),
+    )
+
+
+def list_answerable(examples: Sequence[AnswerExample]) -> npt.NDArray[np.bool_]:
+    """Which questions have an answer."""
+    return np.array([bool(example.answers) for example in examples])
+
+
+def _score(
+    examples: Sequence[AnswerExample], answers: Sequence[Answer]
+) -> tuple[AnswerScores, SquadVersion]:
+    may_be_null = any(answer.null_odds is not None for answer in answers)
+    version: SquadVersion = "1.1"
+    if may_be_null or not list_answerable(examples).all():
+        version = "2.0"
+    texts = [answer.text for answer in answers]
+    return score_answers(texts, _gold_texts(examples), version), version
+
+
+def _gold_texts(examples: Sequence[AnswerExample]) -> list[list[str]]:
+    return [[answer.text for answer in example.answers or ()] for example in examples]
+
+
+def _interval(values: npt.NDArray[np.float64]) -> tuple[float, float]:
+    interval = bootstrap_interval(
+        lambda weights: weighted_mean(values, weights), len(values), seed=BOOTSTRAP_SEED
+    )
+    return PERCENT * interval.low, PERCENT * interval.high
+
+
+def _list_mistakes(
+    examples: Sequence[AnswerExample],
+    answers: Sequence[Answer],
+    f1: npt.NDArray[np.float64],
+) -> tuple[Mistake, ...]:
+    badness = (1.0 - f1) * np.array([answer.probability for answer in answers])
+    worst = np.argsort(-badness, kind="stable")[:MAX_MISTAKES].tolist()
+    return tuple(
+        _describe_mistake(examples[number], answers[number], float(badness[number]))
+        for number in worst
+        if badness[number] > 0.0
+    )
+
+
+def _describe_mistake(example: AnswerExample, answer: Answer, badness: float) -> Mistake:
+    golds = dict.fromkeys(gold.text for gold in example.answers or ())
+    return Mistake(
+        place=example.place,
+        text=f"{example.question} \N{EM DASH} {_excerpt(example, answer)}",
+        expected=" | ".join(golds) or NO_ANSWER,
+        predicted=answer.text or NO_ANSWER,
+        badness=badness,
+    )
+
+
+def _excerpt(example: AnswerExample, answer: Answer) -> str:
+    """The context around what people answered, or around what was answered instead."""
+    start, stop = example.span or (answer.start or 0, answer.stop or 0)
+    first, last = max(0, start - SHOWN_CHARS), min(len(example.context), stop + SHOWN_CHARS)
+    before = "…" if first else ""
+    after = "…" if last < len(example.context) else ""
+    return f"{before}{example.context[first:last]}{after}"
+
+
+def _list_warnings(examples: Sequence[AnswerExample], answers: Sequence[Answer]) -> tuple[str, ...]:
+    warnings = []
+    num_impossible = int((~list_answerable(examples)).sum())
+    if num_impossible and all(answer.null_odds is None for answer in answers):
+        warnings.append(
+            f"{num_impossible:,} of {len(examples):,} questions have no answer, and this model,"
+            " trained by the rules of SQuAD 1.1, answers every question"
+        )
+    if num_impossible < len(examples) and all(answer.is_null for answer in answers):
+        warnings.append("every prediction is that there is no answer")
+    return tuple(warnings)

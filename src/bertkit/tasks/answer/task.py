@@ -1,0 +1,251 @@
+"""T_i, then two vectors: where in the context the answer begins, and where it ends."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor
+
+from bertkit.base.errors import CheckpointError, InputError
+from bertkit.data.tables.record import Record
+from bertkit.data.tables.records import RecordTable
+from bertkit.models.bert.config import BertConfig
+from bertkit.models.bert.fine_tuning import BertForQuestionAnswering
+from bertkit.nn.packing import PackedBatch
+from bertkit.tasks.answer import examples as records
+from bertkit.tasks.answer import scoring
+from bertkit.tasks.answer.decoding import Answer, find_answer
+from bertkit.tasks.answer.examples import AnswerExample
+from bertkit.tasks.answer.settings import NUM_SPECIAL, AnswerSettings
+from bertkit.tasks.answer.windows import (
+    Numbers,
+    Windows,
+    cut_parts,
+    find_owners,
+    find_tokens,
+    label_windows,
+)
+from bertkit.tasks.batch import Encoded, TaskBatch, TokenSequence
+from bertkit.tasks.evaluation import Evaluation
+from bertkit.tasks.logits import Logits
+from bertkit.tasks.task import Task, TaskScores
+from bertkit.tokenization.tokenizer import Tokenizer
+
+NULL_THRESHOLD = "null_threshold"
+DEFAULT_THRESHOLD = 0.0  # logits; that of google-research/bert
+
+
+@dataclass(frozen=True)
+class AnswerQuestions(Task[AnswerExample, Answer]):
+    """Answers questions with words of a text."""
+
+    name: ClassVar = "answer"
+    settings_kind: ClassVar = AnswerSettings
+    model_kind: ClassVar = BertForQuestionAnswering
+    metric: ClassVar = "f1"
+    row: ClassVar[Literal["sequence", "token"]] = "token"
+
+    @classmethod
+    def build_parser(
+        cls, settings: AnswerSettings, table: RecordTable, *, needs_answer: bool
+    ) -> Callable[[Record], AnswerExample]:
+        """Look for question, context and answers in their columns."""
+        return records.build_parser(settings, table, needs_answer=needs_answer)
+
+    @classmethod
+    def from_examples(cls, settings: AnswerSettings, examples: Sequence[AnswerExample]) -> Self:
+        """By the rules of SQuAD 2.0 where a question has no answer, of 1.1 otherwise."""
+        num_answerable = int(scoring.list_answerable(examples).sum())
+        num_impossible = len(examples) - num_answerable
+        if not num_answerable:
+            raise InputError("no question has an answer; where one is can't be learnt")
+        if num_impossible and settings.version == "1.1":
+            raise InputError(
+                f"{num_impossible:,} of {len(examples):,} questions have no answer, which the rules"
+                " of SQuAD 1.1 don't know; leave them out, or take --version 2.0"
+            )
+        found = "2.0" if num_impossible else "1.1"
+        version = found if settings.version == "auto" else settings.version
+        return cls(settings.model_copy(update={"version": version}))
+
+    @classmethod
+    def from_config(
+        cls, settings: AnswerSettings, config: BertConfig, numbers: Mapping[str, float]
+    ) -> Self:
+        """Nothing of the config; a model that another tool made answers every question."""
+        if config.num_labels != 2:
+            raise CheckpointError(
+                f"a model that answers has 2 labels, beginning and end, not {config.num_labels}"
+            )
+        version = "1.1" if settings.version == "auto" else settings.version
+        return cls(settings.model_copy(update={"version": version}), numbers=numbers)
+
+    @property
+    def config_changes(self) -> dict[str, Any]:
+        """Beginning and end, which have no names."""
+        return {"num_labels": 2}
+
+    @property
+    def threshold(self) -> float:
+        """Of the odds above which there is no answer, in logits."""
+        return self.numbers.get(NULL_THRESHOLD, DEFAULT_THRESHOLD)
+
+    def make_example(self, value: Any, place: str) -> AnswerExample:
+        """A tuple of question and context, or a mapping that has both."""
+        return records.make_example(value, place)
+
+    def num_chars(self, example: AnswerExample) -> int:
+        """Characters of question and context."""
+        return len(example.question) + len(example.context)
+
+    def encode(self, examples: Sequence[AnswerExample], tokenizer: Tokenizer) -> list[Encoded]:
+        """`[CLS] question [SEP] part of the context [SEP]`, a window for each part."""
+        questions = tokenizer.piece_ids([example.question for example in examples])
+        contexts: dict[str, tuple[list[int], Numbers]] = {}  # several questions ask about one
+        found = []
+        for example, question in zip(examples, questions, strict=True):
+            if example.context not in contexts:
+                contexts[example.context] = _cut_context(example.context, tokenizer)
+            found.append(self._encode(example, question, *contexts[example.context], tokenizer))
+        return found
+
+    def _encode(
+        self,
+        example: AnswerExample,
+        question: list[int],
+        context: list[int],
+        offsets: Numbers,
+        tokenizer: Tokenizer,
+    ) -> Encoded:
+        """The windows of one question."""
+        kept = question[: self.settings.max_question_length]
+        room = self.settings.max_length - NUM_SPECIAL - len(kept)
+        parts = cut_parts(len(context), room, self.settings.doc_stride)
+        before = [tokenizer.cls_id, *kept, tokenizer.sep_id]
+        windows = Windows(parts, find_owners(parts, len(context)), offsets, len(before))
+        sequences = tuple(
+            TokenSequence(
+                [*before, *context[part.start : part.stop], tokenizer.sep_id],
+                [0] * len(before) + [1] * (len(part) + 1),
+            )
+            for part in parts
+        )
+        labels = None
+        if example.answers is not None:
+            tokens = None if example.span is None else find_tokens(offsets, example.span)
+            labels = label_windows(windows, tokens)
+        return Encoded(sequences, labels, is_cut=len(kept) < len(question), alignment=windows)
+
+    def loss(self, logits: Float[Tensor, "rows 2"], batch: TaskBatch) -> TaskScores:
+        """The mean of two cross-entropies over each window's tokens."""
+        scores = pad_with_nothing(logits, batch.packed)
+        loss = F.cross_entropy(scores, batch.labels, reduction="sum") / 2
+        is_right = (scores.detach().argmax(dim=1) == batch.labels).all(dim=1)
+        return TaskScores({"task": loss}, {"task": is_right.sum()})
+
+    def decode(self, example: AnswerExample, encoded: Encoded, logits: Logits) -> Answer:
+        """The best part of the context that one window has, or that there is no answer."""
+        windows: Windows = encoded.alignment
+        return find_answer(example.context, windows, logits, self.settings, self.threshold)
+
+    def measure(
+        self, examples: Sequence[AnswerExample], predictions: Sequence[Answer]
+    ) -> dict[str, float]:
+        """Exact match and F1 in percent.
+
+        Until the threshold of "there is no answer" is known, it is the best for these examples, as
+        it will be for the finished model.
+        """
+        if NULL_THRESHOLD not in self.numbers:
+            task = self._with_threshold(examples, predictions)
+            predictions = [answer.decide(task.threshold) for answer in predictions]
+        return scoring.measure(examples, predictions)
+
+    def evaluate(
+        self, examples: Sequence[AnswerExample], predictions: Sequence[Answer]
+    ) -> Evaluation:
+        """Exact match and F1, and the mistakes that were made most surely."""
+        return scoring.evaluate(examples, predictions)
+
+    def fit_numbers(
+        self,
+        examples: Sequence[AnswerExample],
+        encoded: Sequence[Encoded],
+        logits: Sequence[Logits],
+    ) -> Self:
+        """The same task with the threshold that gives the best F1, by the rules of 2.0."""
+        rows = zip(examples, encoded, logits, strict=True)
+        answers = [self.decode(example, one, scores) for example, one, scores in rows]
+        return self._with_threshold(examples, answers)
+
+    def _with_threshold(self, examples: Sequence[AnswerExample], answers: Sequence[Answer]) -> Self:
+        if self.settings.version != "2.0":
+            return self
+        threshold = scoring.find_threshold(examples, answers)
+        if threshold is None:
+            return self
+        return replace(self, numbers={**self.numbers, NULL_THRESHOLD: threshold})
+
+    def prediction_files(
+        self, examples: Sequence[AnswerExample], predictions: Sequence[Answer]
+    ) -> dict[str, Any]:
+        """The files of google-research/bert, which the official scripts read."""
+        rows = [
+            (example.identity, answer)
+            for example, answer in zip(examples, predictions, strict=True)
+        ]
+        files: dict[str, Any] = {
+            "predictions.json": {identity: answer.text for identity, answer in rows},
+            "nbest_predictions.json": {
+                identity: [_to_google(asdict(one)) for one in answer.n_best]
+                for identity, answer in rows
+            },
+        }
+        if self.settings.version == "2.0":
+            files["null_odds.json"] = {identity: answer.null_odds for identity, answer in rows}
+        return files
+
+    def show(self, example: AnswerExample) -> str:
+        """The question."""
+        return example.question
+
+    def describe(self, prediction: Answer) -> str:
+        """The answer and its probability."""
+        return f"{prediction.text or scoring.NO_ANSWER}\t{prediction.probability:.4f}"
+
+    def to_json(self, prediction: Answer) -> dict[str, Any]:
+        """The answer with all candidates."""
+        return asdict(prediction)
+
+
+def pad_with_nothing(
+    logits: Float[Tensor, "tokens 2"], packed: PackedBatch
+) -> Float[Tensor, "windows longest 2"]:
+    """Rows of each window, in float32 at least; -inf, which has no probability, where it has none.
+
+    Only these two columns are ever padded.
+    """
+    values = logits.to(torch.promote_types(logits.dtype, torch.float32))
+    device, num_windows = logits.device, len(packed.lengths)
+    lengths = torch.tensor(packed.lengths, device=device)
+    windows = torch.arange(num_windows, device=device)
+    windows = windows.repeat_interleave(lengths, output_size=len(logits))
+    padded = values.new_full((num_windows, max(packed.lengths), 2), -torch.inf)
+    padded[windows, packed.position_ids] = values
+    return padded
+
+
+def _cut_context(context: str, tokenizer: Tokenizer) -> tuple[list[int], Numbers]:
+    """Token ids of a context, and where each stands in it."""
+    encoding = tokenizer.encode(context)
+    offsets = np.array(encoding.offsets[1:-1], dtype=np.int32).reshape(-1, 2)
+    return encoding.ids[1:-1], offsets
+
+
+def _to_google(candidate: dict[str, Any]) -> dict[str, Any]:
+    names = ("text", "probability", "start_logit", "end_logit")
+    return {name: candidate[name] for name in names}

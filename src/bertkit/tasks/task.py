@@ -143,6 +143,14 @@ class Task(ABC, Generic[Example, Prediction]):
         del example
         return ()
 
+    def list_oddities(self, examples: Sequence[Example]) -> list[str]:
+        """What else was met in a set of examples, in lines for people; it is told before training.
+
+        Broken rows, empty and cut texts and unseen labels are told for every task already.
+        """
+        del examples
+        return []
+
     def prediction_files(
         self, examples: Sequence[Example], predictions: Sequence[Prediction]
     ) -> dict[str, Any]:

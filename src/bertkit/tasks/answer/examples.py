@@ -1,6 +1,6 @@
 """Questions with their texts and answers, of any record that has them."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeGuard
 
@@ -118,6 +118,26 @@ def locate_answer(context: str, text: str, start: int | None) -> GoldAnswer:
     nearest = min(places, key=lambda place: abs(place - wanted), default=None)
     is_elsewhere = start is not None and nearest != start + num_blanks
     return GoldAnswer(bare, nearest, is_moved=nearest is not None and is_elsewhere)
+
+
+def list_oddities(examples: Sequence[AnswerExample]) -> list[str]:
+    """How many questions have no answer, and how many answers stand elsewhere than it is said."""
+    num_impossible = sum(example.answers == () for example in examples)
+    moved = [
+        example.place
+        for example in examples
+        for answer in example.answers or ()
+        if answer.is_moved or answer.start is None
+    ]
+    lines = []
+    if num_impossible:
+        lines.append(f"{num_impossible:,} of {len(examples):,} questions have no answer")
+    if moved:
+        lines.append(
+            f"{len(moved):,} answers don't begin where answer_start says; the nearest place with"
+            f" their words is taken, first at {moved[0]}"
+        )
+    return lines
 
 
 def _read_answers(record: Record, column: str, context: str) -> tuple[GoldAnswer, ...]:

@@ -33,6 +33,33 @@ def test_on_a_terminal_it_shows_a_table_and_the_time_left(monkeypatch: pytest.Mo
         assert expected in text
 
 
+def test_a_watched_metric_has_a_column_and_the_best_is_marked(capsys):
+    with show_training(10, 0, {"hits": "right"}, "matthews") as shown:
+        shown.show_evaluation(4, {"loss": 2.0, "matthews": -0.25}, is_best=True)
+        shown.show_evaluation(8, {"loss": 2.0, "matthews": float("nan")})
+    first, second = capsys.readouterr().err.splitlines()
+    assert first == "step 4/10  loss 2.000  matthews -0.2500  held-out, best so far"
+    assert second == "step 8/10  loss 2.000  matthews nan  held-out"
+
+
+def test_a_watched_metric_that_is_shown_already_has_no_second_column(capsys):
+    for watched in ("hits", "loss"):
+        with show_training(10, 0, {"hits": "right"}, watched) as shown:
+            shown.show_evaluation(4, {"loss": 2.0, "hits": 0.5})
+        assert capsys.readouterr().err == "step 4/10  loss 2.000  right 50.0%  held-out\n"
+
+
+def test_the_best_evaluation_stays_on_a_terminal(monkeypatch: pytest.MonkeyPatch):
+    output = io.StringIO()
+    console = Console(file=output, force_terminal=True, width=100, highlight=False)
+    monkeypatch.setattr(display, "Console", lambda **_: console)
+    with show_training(10, 2, {"hits": "right"}) as shown:
+        shown.show_evaluation(4, {"loss": 2.0, "hits": 0.75}, is_best=True)
+        shown.show_evaluation(8, {"loss": 3.0, "hits": 0.5})
+    rows = [line for line in output.getvalue().splitlines() if "best, step 4" in line]
+    assert "75.0%" in rows[-1]
+
+
 def test_what_is_shown_is_smoothed(capsys):
     with show_training(2, 0, {}) as shown:
         shown.show_step(1, {"loss": 4.0})

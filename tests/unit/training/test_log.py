@@ -2,6 +2,7 @@
 
 import errno
 import json
+import math
 import os
 import stat
 import tracemalloc
@@ -34,6 +35,13 @@ def test_each_row_is_one_line_that_is_there_at_once(path):
         assert path.read_text() == seal_row(row) + "\n"
         log.write("eval", 1, loss=0.25)
     assert [row["event"] for row in read_log(path)] == ["train", "eval"]
+
+
+def test_a_number_that_is_not_finite_is_null(path):
+    with RunLog(path, 0, 0) as log:
+        log.write("eval", 1, loss=0.5, matthews=math.nan, pearson=-math.inf, name="nan")
+    values = {"loss": 0.5, "matthews": None, "pearson": None, "name": "nan"}
+    assert list(read_log(path)) == [{"event": "eval", "step": 1, **values}]
 
 
 def test_rows_behind_the_step_at_which_a_run_is_taken_up_are_cut_off(path):

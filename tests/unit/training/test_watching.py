@@ -1,0 +1,275 @@
+"""A watched metric: the best checkpoint is made and stays, and a run may end early."""
+
+import math
+import shutil
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext, suppress
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from tests.unit.training.jobs import build_job, load_weights
+
+from bertkit.base.errors import StoppedError
+from bertkit.checkpoints.run_folder import checkpoint_path, list_checkpoints
+from bertkit.training import log, loop
+from bertkit.training.job import Watched
+from bertkit.training.log import CLOCK_FIELDS, read_log
+from bertkit.training.loop import fit
+from bertkit.training.run import Run, RunState
+from bertkit.training.settings import LoopSettings
+from bertkit.training.watching import follow
+
+SETTINGS = LoopSettings(
+    batch_size=6, learning_rate=0.02, eval_every=2, checkpoint_every=100, keep=1
+)
+NUM_STEPS = 15
+# Before the first step, and after every second one; the best are those after 4 and 8.
+CURVE = (0.9, 0.3, 0.6, 0.6, 0.7, math.nan, 0.7, 0.5, 0.8)
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch):
+    """No waiting for a disk, and no TensorBoard."""
+    monkeypatch.setattr("os.fsync", lambda descriptor: None)
+    monkeypatch.setattr(log, "find_spec", lambda name: None)
+
+
+def train(
+    run: Run,
+    machine,
+    *,
+    curve: Sequence[float] = CURVE,
+    patience: int | None = None,
+    is_higher_better: bool = True,
+    interrupt: Callable[[int], None] = lambda step: None,
+) -> RunState:
+    """Begin or go on, as a recipe does, with a metric that follows a curve."""
+    state = run.newest_state()
+    run.rotate(SETTINGS.keep, state.best_step)
+    job = build_job(SETTINGS, dropout=0.3)
+    if state.step:
+        load_weights(job, run, state)
+    num_done = state.step
+
+    def batches_at(step: int):
+        nonlocal num_done
+        interrupt(step)
+        num_done = step + 1
+        return job.batches_at(step)
+
+    def evaluate() -> dict[str, float]:
+        return {**job.evaluate(), "quality": curve[-(-num_done // SETTINGS.eval_every)]}
+
+    watched = Watched("quality", is_higher_better, patience)
+    watching = replace(job, batches_at=batches_at, evaluate=evaluate, watched=watched)
+    if state.is_done(NUM_STEPS):
+        return state
+    return fit(watching, SETTINGS, run=run, state=state, num_steps=NUM_STEPS, machine=machine)
+
+
+def steps_of(run: Run) -> list[int]:
+    return [int(path.name.removeprefix("step-")) for path in list_checkpoints(run.folder)]
+
+
+def rows_without_clock(run: Run) -> list[dict]:
+    return [
+        {name: value for name, value in row.items() if name not in CLOCK_FIELDS}
+        for row in read_log(run.log_path)
+    ]
+
+
+def content_of(run: Run) -> dict[str, bytes | RunState]:
+    """All that counts of the checkpoints of a run, whatever the clock said."""
+    found: dict[str, bytes | RunState] = {}
+    for path in list_checkpoints(run.folder):
+        for name in ("model.safetensors", "optimizer.safetensors"):
+            found[f"{path.name}/{name}"] = (path / name).read_bytes()
+        state = RunState.model_validate_json((path / "run_state.json").read_bytes())
+        found[path.name] = state.model_copy(update={"elapsed_seconds": 0.0})
+    return found
+
+
+def another(run: Run, folder: Path) -> Run:
+    other = Run(folder)
+    other.write_record(run.read_record())
+    return other
+
+
+def test_the_best_checkpoint_stays_beside_the_newest(run, machine):
+    curve = (*CURVE[:-1], 0.1)
+    state = train(run, machine, curve=curve)
+    assert (state.best_step, state.best_metric, state.num_not_better) == (8, 0.7, 4)
+    assert steps_of(run) == [8, 15]
+    assert not state.has_ended_early
+
+
+def test_the_best_checkpoint_has_the_weights_of_its_step(tmp_path, run, machine):
+    def interrupt(step: int) -> None:
+        if step == 9:
+            raise KeyboardInterrupt
+
+    train(run, machine, curve=(*CURVE[:-1], 0.1))
+    other = another(run, tmp_path / "other")
+    with pytest.raises(KeyboardInterrupt):
+        train(other, machine, interrupt=interrupt)
+    best, newest = (checkpoint_path(each.folder, 8) for each in (run, other))
+    assert (best / "model.safetensors").read_bytes() == (newest / "model.safetensors").read_bytes()
+    last = checkpoint_path(run.folder, 15) / "model.safetensors"
+    assert last.read_bytes() != (best / "model.safetensors").read_bytes()
+
+
+def test_a_last_step_that_is_best_is_saved_once(run, machine, monkeypatch):
+    saved, save = [], Run.save
+    monkeypatch.setattr(
+        Run, "save", lambda self, state, *rest: saved.append(state.step) or save(self, state, *rest)
+    )
+    state = train(run, machine)
+    assert saved == [2, 4, 8, 15]
+    assert (state.best_step, steps_of(run)) == (15, [15])
+
+
+def test_what_is_measured_before_the_first_step_is_shown_and_never_best(run, machine, capfd):
+    state = train(run, machine, curve=(0.9, *[0.1] * 8), patience=3)
+    assert (state.best_step, state.best_metric, state.step) == (2, 0.1, 8)
+    said = capfd.readouterr().err.splitlines()
+    assert "quality 0.9000  held-out" in said[0]
+    assert said[0].endswith("held-out")
+    assert "quality 0.1000  held-out, best so far" in said[1]
+
+
+def test_a_run_ends_early_when_nothing_gets_better(run, machine, capfd):
+    state = train(run, machine, patience=2)
+    assert (state.step, state.has_ended_early) == (12, True)
+    assert (state.best_step, state.best_metric, state.num_not_better) == (8, 0.7, 2)
+    assert steps_of(run) == [8, 12]
+    rows = list(read_log(run.log_path))
+    assert {name: value for name, value in rows[-1].items() if name not in CLOCK_FIELDS} == {
+        "event": "ended-early",
+        "step": 12,
+        "metric": "quality",
+        "best": 0.7,
+        "best_step": 8,
+    }
+    (ended,) = [line for line in capfd.readouterr().err.splitlines() if "early" in line]
+    assert ended == (
+        "step 12: ended early, for quality was not better than the 0.7000 of step 8"
+        " in 2 evaluations"
+    )
+    assert train(run, machine, patience=2) == run.newest_state()
+    assert list(read_log(run.log_path)) == rows
+
+
+def test_a_value_that_is_not_finite_is_null_in_the_log_and_never_best(run, machine, capfd):
+    state = train(run, machine, curve=[math.nan, math.inf, *[math.nan] * 7], patience=3)
+    assert (state.step, state.best_step, state.has_ended_early) == (6, None, True)
+    assert steps_of(run) == [6]
+    rows = [row for row in read_log(run.log_path) if row["event"] == "eval"]
+    assert [row["quality"] for row in rows] == [None] * 4
+    assert "quality was no finite number in 3 evaluations" in capfd.readouterr().err
+
+
+def test_a_run_that_lost_its_patience_at_the_last_step_has_not_ended_early(run, machine):
+    state = train(run, machine, curve=[0.0, *[0.5] * 8], patience=7)
+    assert (state.step, state.num_not_better, state.has_ended_early) == (15, 7, False)
+
+
+@pytest.mark.parametrize(("is_higher_better", "best_step"), [(True, 3), (False, 2)])
+def test_either_direction_can_be_better_and_equal_is_not(is_higher_better, best_step):
+    watched = Watched("quality", is_higher_better)
+    state = RunState()
+    for step, value in enumerate([0.0, 0.5, 0.2, 0.9, 0.9, 0.2, -math.inf, math.inf]):
+        state = follow(watched, value, state.model_copy(update={"step": step}), 10)
+    assert state.best_step == best_step
+    assert state.num_not_better == 7 - best_step
+
+
+def interrupted(
+    method: Callable, number: int, is_after: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Let a process die before or after a run's method is called for the so-manieth time."""
+    calls: list[str] = []
+
+    def call(*arguments):
+        calls.append(method.__name__)
+        if len(calls) == number and not is_after:
+            raise KeyboardInterrupt
+        result = method(*arguments)
+        if len(calls) == number:
+            raise KeyboardInterrupt
+        return result
+
+    monkeypatch.setattr(Run, method.__name__, call)
+
+
+@pytest.mark.parametrize("is_after", [False, True])
+@pytest.mark.parametrize(
+    ("method", "number"),
+    [
+        *((Run.save, number) for number in (1, 2, 3, 4)),
+        *((Run.rotate, number) for number in (2, 3, 4, 5)),  # the first is a start's
+    ],
+)
+def test_a_run_killed_around_each_checkpoint_comes_to_the_same_end(
+    tmp_path, run, machine, monkeypatch, method, number, is_after
+):
+    train(run, machine, patience=2)
+    other = another(run, tmp_path / "other")
+    with monkeypatch.context() as patches:
+        interrupted(method, number, is_after, patches)
+        with pytest.raises(KeyboardInterrupt):
+            train(other, machine, patience=2)
+    torch.manual_seed(999)
+    state = train(other, machine, patience=2)
+    assert (state.step, state.best_step, state.has_ended_early) == (12, 8, True)
+    assert rows_without_clock(other) == rows_without_clock(run)
+    assert content_of(other) == content_of(run)
+
+
+@pytest.mark.parametrize("num_reads", range(24))
+def test_a_signal_between_any_two_lines_changes_no_best_and_no_end(
+    tmp_path, run, machine, monkeypatch, num_reads
+):
+    class LateRequest:
+        reads_left = num_reads
+
+        @property
+        def is_set(self) -> bool:
+            self.reads_left -= 1
+            return self.reads_left < 0
+
+        def run(self, work):
+            return None if self.is_set else work()
+
+    curve = (0.9, 0.3, 0.2, 0.2)
+    with monkeypatch.context() as patch:
+        patch.setattr(loop, "catch_stop_signals", lambda: nullcontext(LateRequest()))
+        with suppress(StoppedError):
+            train(run, machine, curve=curve, patience=2)
+    state = train(run, machine, curve=curve, patience=2)
+    assert (state.step, state.best_step, state.has_ended_early) == (6, 2, True)
+    assert steps_of(run) == [2, 6]
+    events = [(row["event"], row["step"]) for row in read_log(run.log_path)]
+    assert [each for each in events if each[0] != "train"] == [
+        *(("eval", step) for step in (0, 2, 4, 6)),
+        ("ended-early", 6),
+    ]
+
+
+def test_going_on_from_an_older_checkpoint_finds_the_same_best(tmp_path, run, machine):
+    """The newest one is lost, and with it the best."""
+    train(run, machine)
+    other = another(run, tmp_path / "other")
+    with pytest.MonkeyPatch.context() as patches:
+        patches.setattr(Run, "rotate", lambda *_: None)
+        train(other, machine)
+    shutil.rmtree(checkpoint_path(other.folder, 15))
+    shutil.rmtree(checkpoint_path(other.folder, 8))
+    assert other.newest_state().best_step == 4
+    train(other, machine)
+    assert content_of(other) == content_of(run)
+
+
+def test_a_state_from_before_metrics_were_watched_loads():
+    assert RunState.model_validate({"step": 3, "best_loss": 1.0}).best_step is None

@@ -1,0 +1,92 @@
+"""An evaluation as sections of a page."""
+
+import math
+
+from bertkit.metrics.calibration import NUM_BINS, find_reliability
+from bertkit.reports.cells import Cell, Interval
+from bertkit.reports.confusion_matrix import ConfusionMatrix
+from bertkit.reports.mistakes import Mistake, Mistakes, Passage
+from bertkit.reports.reliability import Bin, ReliabilityCurve, ReliabilityDiagram
+from bertkit.reports.report import Charts, Paragraph, Section, Table
+from bertkit.tasks.evaluation import Evaluation
+
+
+def build_sections(evaluation: Evaluation, before: Evaluation | None = None) -> list[Section]:
+    """Metrics, what is odd, who is taken for whom, how sure is right, and the worst mistakes.
+
+    Args:
+        evaluation: what to show.
+        before: of the same answers before their probabilities were scaled by a temperature.
+    """
+    sections: list[Section] = [Paragraph(warning) for warning in evaluation.warnings]
+    sections.append(tabulate_metrics(evaluation))
+    if (matrix := draw_confusion(evaluation)) is not None:
+        sections.append(Charts([matrix], title="What is taken for what"))
+    if (diagram := draw_reliability(evaluation, before)) is not None:
+        sections.append(
+            Charts(
+                [diagram],
+                title="How sure, and how often right",
+                note="A curve below the diagonal is of a model that is too sure of itself.",
+            )
+        )
+    if evaluation.mistakes:
+        sections.append(list_mistakes(evaluation))
+    return sections
+
+
+def tabulate_metrics(evaluation: Evaluation) -> Table:
+    """Metrics, with their intervals where there are any."""
+    rows: list[list[Cell]] = []
+    for name, value in evaluation.metrics.items():
+        low, high = evaluation.intervals.get(name, (math.nan, math.nan))
+        has_interval = math.isfinite(low) and math.isfinite(high)
+        rows.append([name, Interval(value, low, high) if has_interval else value])
+    return Table(
+        ["Metric", "Value"],
+        rows,
+        title="Metrics",
+        note="In parentheses 95 % intervals, by bootstrap over the examples."
+        if evaluation.intervals
+        else "",
+    )
+
+
+def draw_confusion(evaluation: Evaluation) -> ConfusionMatrix | None:
+    """The confusion matrix; None where the task has none."""
+    if evaluation.confusion is None:
+        return None
+    return ConfusionMatrix("Confusion matrix", evaluation.labels, evaluation.confusion.tolist())
+
+
+def draw_reliability(
+    evaluation: Evaluation, before: Evaluation | None = None
+) -> ReliabilityDiagram | None:
+    """Accuracy over confidence; None where the task's answers have no confidence."""
+    curves = [
+        ReliabilityCurve(name, _fill_bins(each))
+        for name, each in (("before scaling", before), ("as it is", evaluation))
+        if each is not None and each.confidences is not None and len(each.confidences)
+    ]
+    return ReliabilityDiagram("Reliability", curves) if curves else None
+
+
+def _fill_bins(evaluation: Evaluation) -> list[Bin]:
+    """All bins from 0 to 1, the empty ones too."""
+    assert evaluation.confidences is not None
+    assert evaluation.is_right is not None
+    bins = [Bin(math.nan, math.nan, 0)] * NUM_BINS
+    for found in find_reliability(evaluation.confidences, evaluation.is_right):
+        bins[round(found.low * NUM_BINS)] = Bin(found.confidence, found.accuracy, found.count)
+    return bins
+
+
+def list_mistakes(evaluation: Evaluation) -> Mistakes:
+    """The worst mistakes, the worst first."""
+    return Mistakes(
+        [
+            Mistake([Passage(each.text)], each.expected, each.predicted, None, each.place)
+            for each in evaluation.mistakes
+        ],
+        title="The worst mistakes",
+    )

@@ -1,28 +1,55 @@
-"""`bertkit finetune <task>`: a pre-trained encoder becomes a model for a task."""
+"""`bertkit finetune <task>`: a pre-trained encoder becomes a model; one command for each task."""
 
 import json as json_module
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App, Parameter
 
 from bertkit.recipes.finetune.settings import FineTuneSettings
-from bertkit.tasks.settings import TaskSettings
 from bertkit.tasks.table import TASKS, TaskEntry
 from bertkit.training.signals import stop_at_once
+
+if TYPE_CHECKING:
+    from bertkit.recipes.finetune.result import FineTuneResult
+
+DOCSTRING = """{summary}
+
+    Trains a pre-trained encoder for it, keeps the best epoch, and writes a folder with the model, a
+    model card and a report. The same command goes on with what was interrupted.
+
+    **Examples**
+
+        bertkit finetune {name} --model M --train train{data} --dev dev{data} --output out/
+
+        bertkit finetune {name} --model M --train train{data} --output out/ --epochs 4 --seed 1
+
+    Args:
+        model: A model folder of any format, a run of `bertkit pretrain`, or the id of a model of
+            the Hub.
+        train: Labelled examples: a file, a GLUE folder, or hub:owner/name.
+        dev: Held-out examples; without it, a share of the training examples is held out.
+        output: Folder for the model.
+        task: What can be chosen about the task.
+        settings: What can be chosen about training.
+        revision: Branch, tag or commit of a model of the Hub.
+        json: Print the result as one JSON object.
+    """
+HELP = "Make a pre-trained encoder a model for a task: `bertkit finetune <task>`."
 
 
 def build_finetune() -> App:
     """The command, with one of its own for each task."""
-    app = App(name="finetune", help="Make a pre-trained encoder a model for a task.")
-    for name, entry in TASKS.items():
-        app.command(build_command(name, entry), name=name)
+    app = App(name="finetune", help=HELP)
+    for order, (name, entry) in enumerate(TASKS.items()):
+        app.command(build_command(name, entry), name=name, sort_key=order)
     return app
 
 
 def build_command(name: str, entry: TaskEntry) -> Callable[..., None]:
-    """`bertkit finetune <name>`: flags follow from the settings."""
+    """`bertkit finetune <name>`: its flags follow from the task's settings."""
+    task_kind: Any = entry.settings
 
     def finetune_task(
         *,
@@ -30,7 +57,7 @@ def build_command(name: str, entry: TaskEntry) -> Callable[..., None]:
         train: str,
         dev: str | None = None,
         output: Path,
-        task: TaskSettings,
+        task: Annotated[task_kind, Parameter(name="*")] = task_kind(),  # noqa: B008
         settings: Annotated[FineTuneSettings, Parameter(name="*")] = FineTuneSettings(),  # noqa: B008
         revision: str | None = None,
         json: bool = False,
@@ -39,37 +66,19 @@ def build_command(name: str, entry: TaskEntry) -> Callable[..., None]:
             from bertkit.recipes.finetune.run import Sources, finetune
 
         sources = Sources(name, model, train, dev, revision)
-        result = finetune(sources, output, task, settings)
-        metrics = result.evaluation.metrics
-        if json:
-            print(json_module.dumps({"output": str(output), "metrics": metrics}))
-            return
-        shown = ", ".join(f"{key} {value:.4f}" for key, value in metrics.items())
-        print(f"{output}: best after step {result.best_step:,} of {result.num_steps:,}: {shown}")
-        for warning in result.evaluation.warnings:
-            print(warning)
+        print(describe(finetune(sources, output, task, settings), json=json))
 
-    annotations: dict[str, Any] = finetune_task.__annotations__
-    annotations["task"] = Annotated[entry.settings, Parameter(name="*")]
-    finetune_task.__defaults__ = None
-    finetune_task.__kwdefaults__ = {
-        **(finetune_task.__kwdefaults__ or {}),
-        "task": entry.settings(),
-    }
-    finetune_task.__doc__ = f"""{entry.summary}
-
-    Args:
-        model: A model folder of any format, a run of `bertkit pretrain`, or the id of a model of
-            the Hub.
-        train: Labelled examples.
-        dev: Held-out examples; without it, a share of the training examples is held out.
-        output: Folder for the model.
-        task: What can be chosen about the task.
-        settings: What can be chosen about training.
-        revision: Branch, tag or commit of a model of the Hub.
-        json: Print the result as one JSON object.
-    """
+    finetune_task.__doc__ = DOCSTRING.format(
+        name=name, summary=entry.summary, data=entry.example_data
+    )
     return finetune_task
 
 
-finetune = build_finetune()
+def describe(result: "FineTuneResult", *, json: bool) -> str:
+    """What came of it, for programs or for people."""
+    metrics = result.evaluation.metrics
+    if json:
+        return json_module.dumps({"output": str(result.output), "metrics": metrics})
+    shown = ", ".join(f"{key} {value:.4f}" for key, value in metrics.items())
+    line = f"{result.output}: best after step {result.best_step:,} of {result.num_steps:,}: {shown}"
+    return "\n".join((line, *result.evaluation.warnings))

@@ -3,11 +3,11 @@
 import os
 import sys
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from cyclopts import App, CycloptsError
+from cyclopts import App, CycloptsError, Group
 from cyclopts.config import Dict as ConfigDict
 from pydantic import ValidationError
 
@@ -15,14 +15,17 @@ from bertkit._version import __version__
 from bertkit.base.errors import BertkitError, SettingsError
 from bertkit.base.files import read_text
 from bertkit.base.settings import describe_validation
+from bertkit.cli.finetune import build_finetune
+from bertkit.cli.predict import build_predict
+from bertkit.tasks.table import TASKS
 
 COMMANDS = {
     "demo": "bertkit.cli.demo:demo",
     "train-tokenizer": "bertkit.cli.train_tokenizer:train_tokenizer",
     "prepare": "bertkit.cli.prepare:prepare",
     "pretrain": "bertkit.cli.pretrain:pretrain",
-    "finetune": "bertkit.cli.finetune:finetune",
     "replay": "bertkit.cli.replay:replay",
+    "evaluate": "bertkit.cli.evaluate:evaluate",
     "fill-mask": "bertkit.cli.fill_mask:fill_mask",
     "next-sentence": "bertkit.cli.next_sentence:next_sentence",
     "embed": "bertkit.cli.embed:embed",
@@ -35,8 +38,18 @@ COMMANDS = {
     "convert": "bertkit.cli.convert:convert",
     "export": "bertkit.cli.export:export",
 }
+# `finetune` has a command for each task, and each task has one of its own: those follow from TASKS.
+PRETRAINING = Group("From text to an encoder", sort_key=1)
+FINE_TUNING = Group("From an encoder to a model for a task", sort_key=2)
+ENCODERS = Group("What an encoder knows", sort_key=3)
+FILES = Group("Model files", sort_key=4)
+GROUPS = {
+    **dict.fromkeys(("demo", "train-tokenizer", "prepare", "pretrain", "replay"), PRETRAINING),
+    "evaluate": FINE_TUNING,
+    **dict.fromkeys(("inspect", "convert", "export"), FILES),
+}
 
-HELP = "BERT, whole: from raw text to filled blanks, vectors and search."
+HELP = "BERT, whole: from raw text to models that label, tag and answer, vectors and search."
 CONFIG_HELP = (
     "`--config FILE.toml` takes flags from a file with one table for each command;"
     " flags on the command line win."
@@ -50,18 +63,31 @@ def build_app() -> App:
         help=HELP,
         help_epilogue=CONFIG_HELP,
         help_format="markdown",
+        group_commands=Group("Commands", sort_key=5),
         version=__version__,
         suppress_keyboard_interrupt=False,
     )
     for order, (name, target) in enumerate(COMMANDS.items()):
-        app.command(target, name=name, sort_key=order)
+        app.command(target, name=name, sort_key=order, group=GROUPS.get(name, ENCODERS))
+    finetune = build_finetune()
+    finetune.group, finetune.sort_key = (FINE_TUNING,), 0
+    app.command(finetune)
+    for order, (name, entry) in enumerate(TASKS.items(), start=len(COMMANDS)):
+        app.command(build_predict(name, entry), name=name, sort_key=order, group=FINE_TUNING)
     return app
 
 
-def load_commands(app: App) -> None:
-    """Import all commands, so that their list shows what each is for."""
-    for name in COMMANDS:
-        app.__getitem__(name)
+def list_commands(app: App) -> dict[str, App]:
+    """Commands by their words, such as `finetune classify`; this imports all of them."""
+    names = {*app.help_flags, *app.version_flags}
+    found: dict[str, App] = {}
+    for name in filter(lambda name: name not in names, app):
+        command = app[name]
+        if command.default_command is None:
+            found |= {f"{name} {word}": one for word, one in list_commands(command).items()}
+        else:
+            found[name] = command
+    return found
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -81,7 +107,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if config_path is not None:
             app.config = [ConfigDict(read_config(config_path, app), source=str(config_path))]
         if not words or words[0] in app.help_flags:
-            load_commands(app)
+            list_commands(app)  # so that the list shows what each is for
         app(words, exit_on_error=False, print_error=False, result_action="return_none")
         print(end="", flush=True)  # so that a reader who went away is noticed here
     except BertkitError as error:
@@ -146,25 +172,50 @@ def read_config(path: Path, app: App) -> dict[str, Any]:
         tables = tomllib.loads(read_text(path))
     except tomllib.TOMLDecodeError as error:
         raise SettingsError(f"{path} isn't TOML: {error}") from None
-    unknown = sorted(tables.keys() - COMMANDS.keys())
-    if unknown:
-        raise SettingsError(
-            f"{path} has tables or keys that no command reads: {', '.join(unknown)};"
-            f" tables are {', '.join(COMMANDS)}"
-        )
-    for name, table in tables.items():
-        if not isinstance(table, dict):
-            raise SettingsError(f"{path}: {name} must be a table, got {table!r}")
-        unread = sorted({key.replace("_", "-") for key in table} - list_flags(app, name))
-        if unread:
-            raise SettingsError(
-                f"{path}: the table {name} has keys that `bertkit {name}` doesn't read:"
-                f" {', '.join(unread)}"
-            )
+    check_tables(path, app, (), tables)
     return tables
 
 
-def list_flags(app: App, name: str) -> set[str]:
+def check_tables(path: Path, app: App, words: tuple[str, ...], tables: dict[str, Any]) -> None:
+    """See that there is a command for each table, and a flag for each of its keys.
+
+    Args:
+        path: of the file, for messages.
+        app: the commands.
+        words: of the command that has those.
+        tables: by the commands' names.
+
+    Raises:
+        SettingsError: there isn't.
+    """
+    commands = [name for name in app if not name.startswith("-")]
+    unknown = sorted(tables.keys() - set(commands))
+    if unknown:
+        raise SettingsError(
+            f"{path} has tables or keys that no command reads: {join_words(words, unknown)};"
+            f" tables are {join_words(words, commands)}"
+        )
+    for name, table in tables.items():
+        called = (*words, name)
+        if not isinstance(table, dict):
+            raise SettingsError(f"{path}: {'.'.join(called)} must be a table, got {table!r}")
+        if app[name].default_command is None:
+            check_tables(path, app[name], called, table)
+            continue
+        unread = sorted({key.replace("_", "-") for key in table} - list_flags(app[name]))
+        if unread:
+            raise SettingsError(
+                f"{path}: the table {'.'.join(called)} has keys that `bertkit {' '.join(called)}`"
+                f" doesn't read: {', '.join(unread)}"
+            )
+
+
+def join_words(words: tuple[str, ...], names: Iterable[str]) -> str:
+    """Names of tables inside the table of a command."""
+    return ", ".join(".".join((*words, name)) for name in names)
+
+
+def list_flags(command: App) -> set[str]:
     """The flags of a command, without dashes before them."""
-    arguments = app[name].assemble_argument_collection()
+    arguments = command.assemble_argument_collection()
     return {flag.lstrip("-") for argument in arguments for flag in argument.names}

@@ -85,3 +85,11 @@ def printable(text: str) -> str:
     return "".join(
         letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text
     )
+
+
+def legible(text: str) -> str:
+    """The same for lines of our own: ends of lines and tabs stay."""
+    return "".join(
+        letter if letter.isprintable() or letter in "\n\t" else "\N{REPLACEMENT CHARACTER}"
+        for letter in text
+    )

@@ -12,10 +12,12 @@ class TaskInputs(Settings):
     """Flags of `bertkit <task>` that are inputs, beside the words; here none is.
 
     Attributes:
-        example: words and flags of a call, for `--help`.
+        words: what the words are, for `--help`.
+        example: words and flags of a call, for the same.
         example_file: a file's name, for the same.
     """
 
+    words: ClassVar[str] = "Texts"
     example: ClassVar[str] = '"A gripping film."'
     example_file: ClassVar[str] = "texts.txt"
 

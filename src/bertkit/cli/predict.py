@@ -1,0 +1,187 @@
+"""`bertkit <task>`: a fine-tuned model answers; one command for each task of `TASKS`."""
+
+import sys
+from collections.abc import Callable
+from contextlib import nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from cyclopts import Parameter
+
+from bertkit.base.errors import InputError, SettingsError
+from bertkit.base.progress import ProgressBar, announce, show_progress
+from bertkit.cli.texts import Words, legible
+from bertkit.recipes.predict.settings import PredictSettings
+from bertkit.tasks.column_settings import choose_columns
+from bertkit.tasks.inputs import TaskInputs
+from bertkit.tasks.table import TaskEntry
+
+if TYPE_CHECKING:
+    from bertkit.inference.predictor import Predictor
+    from bertkit.recipes.predict.outputs import Writer
+    from bertkit.recipes.predict.run import Answers
+
+ODDITIES = {
+    "empty": "without a word",
+    "truncated": "cut at {max_length} tokens",
+    "windowed": "read in windows of {max_length} tokens",
+}
+STANDARD_INPUT = "-"
+
+DOCSTRING = """{summary}
+
+    The model is one of `bertkit finetune {name}`, or another tool's. Answer n is that to text n, or
+    to row n of the file; a row that can't be read is an error.
+
+    **Examples**
+
+        bertkit {name} model/ {example}
+
+        bertkit {name} model/ --file {file} --json
+
+        bertkit {name} model/ --file {file} --output answers.csv
+
+    Args:
+        model: A folder of `bertkit finetune`, another tool's model for the task, or the id of a
+            model of the Hub.
+        words: {words}; - reads standard input, by default a text a line.
+        inputs: What else is read.
+        file: File of texts, or of records as for training, whose answers aren't needed.
+        output: File for the answers: .jsonl or .csv.
+        settings: What can be chosen.
+        columns: What is in which column.
+        device: auto, cpu, cuda or cuda:N.
+        revision: Branch, tag or commit of a model of the Hub.
+        engine: The program that computes; auto takes the fastest that is installed.
+        json: Print one JSON object an answer, with all scores.
+    """
+
+
+def build_predict(name: str, entry: TaskEntry) -> Callable[..., None]:
+    """The command of a task: its flags follow from the task's inputs and columns."""
+    inputs_kind: Any = entry.inputs
+    columns_kind: Any = choose_columns(entry.settings)
+
+    def predict(
+        model: str,
+        /,
+        *words: Words,
+        inputs: Annotated[inputs_kind, Parameter(name="*")] = inputs_kind(),  # noqa: B008
+        file: Path | None = None,
+        output: Path | None = None,
+        settings: Annotated[PredictSettings, Parameter(name="*")] = PredictSettings(),  # noqa: B008
+        columns: Annotated[columns_kind, Parameter(name="*")] = columns_kind(),  # noqa: B008
+        device: str = "auto",
+        revision: str | None = None,
+        engine: Literal["auto", "torch", "onnx"] = "auto",
+        json: bool = False,
+    ) -> None:
+        values, source = find_inputs(words, inputs, file)
+        if output is None and settings.overwrite:
+            raise SettingsError("overwrite is for an --output; name one")
+        from bertkit.inference.predictor import Predictor
+        from bertkit.recipes.predict.outputs import choose_writer
+        from bertkit.recipes.predict.run import answer_file, answer_values
+
+        write = None
+        if output is not None:
+            write = choose_writer(output, source, overwrite=settings.overwrite)
+        predictor: Predictor[Any, Any, Any] = Predictor.load(
+            model, device=device, revision=revision, engine=engine
+        )
+        check_task(predictor, name, model)
+        if source is None:
+            answers = answer_values(predictor, values)
+        else:
+            answers = answer_file(predictor, source, settings, columns)
+        give(answers, output, write, json=json)
+
+    predict.__doc__ = DOCSTRING.format(
+        name=name,
+        summary=entry.summary,
+        words=entry.inputs.words,
+        example=entry.inputs.example,
+        file=entry.inputs.example_file,
+    )
+    return predict
+
+
+def find_inputs(
+    words: tuple[str, ...], inputs: TaskInputs, file: Path | None
+) -> tuple[list[Any], str | None]:
+    """What to answer: values, or a file to read, - being standard input.
+
+    Raises:
+        SettingsError: there are both.
+        InputError: there is neither.
+    """
+    is_given = bool(words) or inputs != type(inputs)()
+    if file is None and (words == (STANDARD_INPUT,) or not (is_given or sys.stdin.isatty())):
+        words, is_given, file = (), False, Path(STANDARD_INPUT)
+    if file is not None:
+        if is_given:
+            raise SettingsError("give texts or a file, not both; - alone is standard input")
+        return [], str(file)
+    values = inputs.gather(words)
+    if not values:
+        raise InputError("there is nothing to read: give a text, --file, or - for standard input")
+    return values, None
+
+
+def check_task(predictor: "Predictor[Any, Any, Any]", name: str, model: str) -> None:
+    """Refuse a model of another task.
+
+    Raises:
+        SettingsError: it is one.
+    """
+    task = predictor.task.name
+    if task != name:
+        raise SettingsError(f"{model} is a model for the task {task}; use `bertkit {task}`")
+
+
+def give(answers: "Answers", output: Path | None, write: "Writer | None", *, json: bool) -> None:
+    """Print answers, or write them into a file, and tell what was odd."""
+    from bertkit.recipes.predict.run import write_answers
+
+    is_watched = answers.report is None or (write is None and sys.stdout.isatty())
+    with nullcontext() if is_watched else show_progress("Predicting", None) as progress:
+        if output is not None and write is not None:
+            write_answers(answers, output, write, progress)
+        else:
+            print_answers(answers, progress, json=json)
+    odd = list_oddities(answers)
+    if answers.report is not None or odd or output is not None:
+        counts = answers.counts
+        rate = counts.inputs / max(answers.elapsed_seconds, 1e-9)
+        done = f"{counts.inputs:,} answered, {counts.tokens:,} tokens, {rate:,.0f} answers a second"
+        done = f"{output}: {done}" if output is not None else done
+        announce("; ".join((f"{done}, engine {answers.predictor.engine.name}", *odd)))
+
+
+def print_answers(answers: "Answers", progress: ProgressBar | None, *, json: bool) -> None:
+    """Print each answer when it is there."""
+    from bertkit.recipes.predict.outputs import format_json
+
+    task = answers.task
+    for example, prediction in answers.read(progress):
+        if json:
+            line = format_json(task.to_json(prediction))
+        else:
+            shown = " ".join(task.show(example).split())
+            line = legible("\t".join(filter(None, (task.describe(prediction), shown))))
+        sys.stdout.write(f"{line}\n")
+
+
+def list_oddities(answers: "Answers") -> list[str]:
+    """What was odd about the inputs, in words."""
+    max_length = answers.task.settings.max_length
+    odd = [
+        f"{number:,} {words.format(max_length=max_length)}"
+        for name, words in ODDITIES.items()
+        if (number := getattr(answers.counts, name))
+    ]
+    if answers.report is not None and answers.report.num_undecodable:
+        odd.append(
+            f"{answers.report.num_undecodable:,} with bytes that aren't UTF-8, read as \ufffd"
+        )
+    return odd

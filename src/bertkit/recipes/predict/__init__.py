@@ -1,0 +1,1 @@
+"""A fine-tuned model answers for texts, records and files."""

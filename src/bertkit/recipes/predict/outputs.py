@@ -1,0 +1,79 @@
+"""The forms in which answers are written, by the ending of the file's name."""
+
+import csv
+import io
+import json
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from bertkit.base.errors import SettingsError, storage_errors
+from bertkit.base.files import DurableFile
+
+Answers = Iterable[dict[str, Any]]
+Writer = Callable[[DurableFile, Answers], None]
+
+
+def format_json(answer: dict[str, Any]) -> str:
+    """An answer as a line of JSON, without its end."""
+    return json.dumps(answer, ensure_ascii=False, allow_nan=False)
+
+
+def write_jsonl(file: DurableFile, answers: Answers) -> None:
+    """A line an answer."""
+    for answer in answers:
+        file.write(f"{format_json(answer)}\n".encode())
+
+
+def write_csv(file: DurableFile, answers: Answers) -> None:
+    """A row an answer under the names of its parts; a part with parts of its own is JSON."""
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    for number, answer in enumerate(answers):
+        if number == 0:
+            writer.writerow(answer)
+        writer.writerow(map(format_cell, answer.values()))
+        file.write(text.getvalue().encode())
+        text.seek(0)
+        text.truncate()
+
+
+def format_cell(value: Any) -> Any:
+    """A value as a cell of CSV."""
+    if isinstance(value, bool | dict | list | tuple):
+        return json.dumps(value, ensure_ascii=False, allow_nan=False)
+    return value
+
+
+WRITERS: dict[str, Writer] = {".jsonl": write_jsonl, ".csv": write_csv}
+
+
+def choose_writer(output: Path, source: str | None, *, overwrite: bool) -> Writer:
+    """How an output is written, once it is sure that nothing is lost by it.
+
+    Args:
+        output: the file to be written.
+        source: the file that is read.
+        overwrite: whether an output that exists is replaced.
+
+    Raises:
+        SettingsError: its name has none of the known endings; it is the input, or exists and isn't
+            to be replaced.
+        StorageError: it can't be looked up.
+    """
+    writer = WRITERS.get(output.suffix.lower())
+    if writer is None:
+        raise SettingsError(f"{output} must end with {' or '.join(WRITERS)}, which says its form")
+    with storage_errors(output, "read"):
+        if output.is_dir():
+            raise SettingsError(f"{output} is a folder; name a file")
+        if output.exists():
+            if source is not None and Path(source).exists() and output.samefile(source):
+                raise SettingsError(
+                    f"{output} is the input, and would be written over; name another --output"
+                )
+            if not overwrite:
+                raise SettingsError(
+                    f"{output} exists; name another --output, or replace it by --overwrite"
+                )
+    return writer

@@ -1,0 +1,16 @@
+"""What can be chosen about predicting for a file."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from bertkit.data.tables.settings import LayoutSettings
+
+Split = Literal["train", "dev", "test"]
+
+
+class PredictSettings(LayoutSettings):
+    """Settings of `bertkit <task>`."""
+
+    split: Split = Field("test", description="Part of a GLUE folder or of a data set of the Hub.")
+    overwrite: bool = Field(False, description="Replace an output that exists.")

@@ -3,13 +3,13 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Generic, Self, TypeVar, overload
+from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar, overload
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from bertkit.base.errors import CheckpointError, InputError
+from bertkit.base.errors import CheckpointError, InputError, NonFiniteError
 from bertkit.checkpoints.formats import open_checkpoint
 from bertkit.checkpoints.hub import resolve_model
 from bertkit.checkpoints.names import list_heads
@@ -32,6 +32,14 @@ Example = TypeVar("Example")
 Prediction = TypeVar("Prediction")
 
 ONE_INPUT = (str, tuple, Mapping)
+
+
+class Window(NamedTuple, Generic[Example]):
+    """Some examples, their token ids, and what the model makes of them."""
+
+    examples: list[Example]
+    encoded: list[Encoded]
+    logits: list[Logits]
 
 
 @dataclass(frozen=True)
@@ -105,12 +113,16 @@ class Predictor(Generic[Input, Example, Prediction]):
                 such as a list, is several of them.
 
         Raises:
-            InputError: one is something else than the task takes.
+            InputError: one is something else than the task takes, or a pair, and the model takes
+                single texts.
+            NonFiniteError: the model's scores aren't finite.
         """
         if isinstance(inputs, Iterable) and not isinstance(inputs, ONE_INPUT):
             return list(self.stream(inputs))
         example = self.task.make_example(inputs, "the input")
-        ((_, prediction),) = self._predict(*self._encode([example]))
+        examples, encoded = self._encode([example])
+        window = Window(examples, encoded, self.logits(encoded))
+        ((_, prediction),) = self.decode(window)
         return prediction
 
     def stream(self, inputs: Iterable[Input]) -> Iterator[Prediction]:
@@ -137,12 +149,24 @@ class Predictor(Generic[Input, Example, Prediction]):
             examples: read a window at a time.
             counts: is added to, before each window's answers are given.
         """
-        for examples_of, encoded in encode_ahead(
-            cut_windows(examples, self.task.num_chars), self._encode
-        ):
+        for window in self.stream_windows(examples):
             if counts is not None:
-                counts.add(count_encoded(self.task, encoded))
-            yield from self._predict(examples_of, encoded)
+                counts.add(count_encoded(self.task, window.encoded))
+            yield from self.decode(window)
+
+    def stream_windows(self, examples: Iterable[Example]) -> Iterator[Window[Example]]:
+        """Some thousands of examples at a time, with what the model makes of them.
+
+        While the model computes one window, a thread encodes the next.
+        """
+        windows = cut_windows(examples, self.task.num_chars)
+        for examples_of, encoded in encode_ahead(windows, self._encode):
+            yield Window(examples_of, encoded, self.logits(encoded))
+
+    def decode(self, window: Window[Example]) -> Iterator[tuple[Example, Prediction]]:
+        """Examples of a window with their answers."""
+        rows = zip(window.examples, window.encoded, window.logits, strict=True)
+        return ((example, self.task.decode(example, one, row)) for example, one, row in rows)
 
     def logits(self, encoded: list[Encoded]) -> list[Logits]:
         """What the model makes of examples, as in `compute_logits`."""
@@ -166,13 +190,17 @@ class Predictor(Generic[Input, Example, Prediction]):
             raise InputError("this model takes single texts (type_vocab_size is 1), not pairs")
         return examples, encoded
 
-    def _predict(
-        self, examples: list[Example], encoded: list[Encoded]
-    ) -> Iterator[tuple[Example, Prediction]]:
-        rows = zip(examples, encoded, self.logits(encoded), strict=True)
-        return ((example, self.task.decode(example, one, row)) for example, one, row in rows)
-
     @torch.inference_mode()
     def _compute(self, batch: PackedBatch) -> Float[Tensor, "rows ..."]:
+        """Scores of a batch.
+
+        Raises:
+            NonFiniteError: they aren't finite.
+        """
         (tokens,) = self.engine(batch)
-        return self.loaded.model.head_scores(tokens, batch.to(find_device(self.loaded.model)))
+        scores = self.loaded.model.head_scores(tokens, batch.to(find_device(self.loaded.model)))
+        if not scores.isfinite().all():
+            raise NonFiniteError(
+                "the model gives scores that aren't finite; see what `bertkit inspect` says of it"
+            )
+        return scores

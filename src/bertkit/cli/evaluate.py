@@ -1,3 +1,75 @@
 """`bertkit evaluate`: a fine-tuned model against a file whose answers are known."""
-def evaluate(model: str, data: str, /) -> None:
-    """Evaluate."""
+
+import json as json_module
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from cyclopts import Parameter
+
+from bertkit.base.errors import SettingsError
+from bertkit.base.progress import announce
+from bertkit.cli.texts import legible
+from bertkit.recipes.evaluate.settings import EvaluateSettings
+from bertkit.tasks.column_settings import choose_columns
+from bertkit.tasks.table import TASKS
+
+COLUMNS: Any = choose_columns(*(entry.settings for entry in TASKS.values()))
+
+
+def evaluate(
+    model: str,
+    data: str,
+    /,
+    *,
+    output: Path | None = None,
+    settings: Annotated[EvaluateSettings, Parameter(name="*")] = EvaluateSettings(),  # noqa: B008
+    columns: Annotated[COLUMNS, Parameter(name="*")] = COLUMNS(),  # noqa: B008
+    device: str = "auto",
+    revision: str | None = None,
+    engine: Literal["auto", "torch", "onnx"] = "auto",
+    json: bool = False,
+) -> None:
+    """Hold a fine-tuned model against a file whose answers are known.
+
+    Tells the task's metrics with 95 % intervals, what is taken for what, how often a sure answer is
+    right, and the worst mistakes. Rows that can't be used are left out and told.
+
+    **Examples**
+
+        bertkit evaluate sentiment/ test.csv
+
+        bertkit evaluate sentiment/ reviews.jsonl --text-column body --label-column stars
+
+        bertkit evaluate squad/ dev-v2.0.json --output squad-dev/
+
+    Args:
+        model: A folder of `bertkit finetune`, another tool's model, or the id of a model of the
+            Hub.
+        data: A labelled file as for training, a GLUE folder, or hub:owner/name.
+        output: Folder for a report, metrics.json, and the answers as JSONL and as official scorers
+            read them.
+        settings: What can be chosen.
+        columns: What is in which column, where that differs from the training data.
+        device: auto, cpu, cuda or cuda:N.
+        revision: Branch, tag or commit of a model of the Hub.
+        engine: The program that computes; auto takes the fastest that is installed.
+        json: Print one JSON object.
+    """
+    from bertkit.recipes.evaluate import files, text
+    from bertkit.recipes.evaluate.run import Subject
+    from bertkit.recipes.evaluate.run import evaluate as run
+
+    if output is not None:
+        files.check_output(output, overwrite=settings.overwrite)
+    elif settings.overwrite:
+        raise SettingsError("overwrite is for an --output; name one")
+    result = run(Subject(model, device, revision, engine), data, settings, columns)
+    for line in result.oddities:
+        announce(legible(line))
+    if output is not None:
+        files.write_evaluation(output, result)
+        announce(f"{output}: report and answers are written")
+    if json:
+        print(json_module.dumps(files.summarise(result), ensure_ascii=False))
+    else:
+        print(*map(legible, text.render(result)), sep="\n")

@@ -1,0 +1,111 @@
+"""An evaluation as files: for people, for programs, and for official scorers."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+from bertkit.base.errors import SettingsError, StorageError, storage_errors
+from bertkit.base.files import durable_file, make_folder, remove_folder, write_json
+from bertkit.checkpoints.file_names import CONFIG_FILE
+from bertkit.metrics.calibration import expected_calibration_error, find_reliability
+from bertkit.recipes.evaluate.run import EvaluateResult
+from bertkit.recipes.predict.outputs import write_jsonl
+from bertkit.reports.report import Report, write_report
+from bertkit.tasks.evaluation import Evaluation
+from bertkit.tasks.sections import build_sections
+
+METRICS_FILE = "metrics.json"
+REPORT_FILE = "report.html"
+ANSWERS_FILE = "answers.jsonl"
+
+
+def check_output(output: Path, *, overwrite: bool) -> None:
+    """Refuse a folder in which something would be lost.
+
+    Raises:
+        SettingsError: it is a model's, or holds files and `overwrite` isn't set.
+        StorageError: it is a file, or can't be looked up.
+    """
+    with storage_errors(output, "read"):
+        if output.exists() and not output.is_dir():
+            raise StorageError(f"{output} is a file where a folder is to be written; name another")
+        if (output / CONFIG_FILE).exists():
+            raise SettingsError(
+                f"{output} is a model's folder, whose report would be replaced; name another"
+                " --output"
+            )
+        if output.is_dir() and any(output.iterdir()) and not overwrite:
+            raise SettingsError(f"{output} isn't empty; name another --output, or add --overwrite")
+
+
+def write_evaluation(output: Path, result: EvaluateResult) -> None:
+    """Write all files; `metrics.json` is the last, so that with it all of them are there.
+
+    Raises:
+        StorageError: the disk refused.
+    """
+    make_folder(output)
+    remove_folder(output / METRICS_FILE)
+    to_json = result.task.to_json
+    with durable_file(output / ANSWERS_FILE) as file:
+        write_jsonl(file, map(to_json, result.predictions))
+    for name, content in result.task.prediction_files(
+        result.found.examples, result.predictions
+    ).items():
+        write_json(output / name, content)
+    report = Report(
+        f"{Path(result.model).name} on {result.counts.name}",
+        f"A model for the task {result.task.name}, held against {result.counts.num_examples:,}"
+        " examples.",
+        build_sections(result.evaluation),
+    )
+    write_report(output / REPORT_FILE, report)
+    write_json(output / METRICS_FILE, summarise(result))
+
+
+def summarise(result: EvaluateResult) -> dict[str, Any]:
+    """An evaluation for programs; what isn't defined is null."""
+    evaluation = result.evaluation
+    content = {
+        "task": result.task.name,
+        "data": result.counts.model_dump(),
+        "metrics": evaluation.metrics,
+        "intervals": evaluation.intervals,
+        "confusion": describe_confusion(evaluation),
+        "calibration": describe_calibration(evaluation),
+        "mistakes": [vars(mistake) for mistake in evaluation.mistakes],
+        "warnings": evaluation.warnings,
+    }
+    return {key: with_nulls(value) for key, value in content.items()}
+
+
+def describe_confusion(evaluation: Evaluation) -> dict[str, Any] | None:
+    """Names and counts `[true, predicted]`; None where the task has none."""
+    if evaluation.confusion is None:
+        return None
+    return {"labels": evaluation.labels, "counts": evaluation.confusion.tolist()}
+
+
+def describe_calibration(evaluation: Evaluation) -> dict[str, float] | None:
+    """How sure the answers are and how often right; None where they have no confidence."""
+    confidences, is_right = evaluation.confidences, evaluation.is_right
+    if confidences is None or is_right is None or not len(confidences):
+        return None
+    return {
+        "confidence": float(confidences.mean()),
+        "accuracy": float(is_right.mean()),
+        "expected_calibration_error": expected_calibration_error(
+            find_reliability(confidences, is_right)
+        ),
+    }
+
+
+def with_nulls(value: Any) -> Any:
+    """A value as JSON knows it: NaN and infinity are null."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, dict):
+        return {key: with_nulls(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [with_nulls(part) for part in value]
+    return value

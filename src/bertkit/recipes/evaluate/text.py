@@ -1,0 +1,88 @@
+"""An evaluation in lines for a terminal."""
+
+from collections.abc import Iterator, Sequence
+
+from bertkit.recipes.evaluate.files import describe_calibration
+from bertkit.recipes.evaluate.run import EvaluateResult
+from bertkit.reports.confusion_matrix import most_confused
+from bertkit.tasks.evaluation import Evaluation
+
+MAX_COLUMNS = 8  # of a confusion matrix that fits a terminal
+NAME_CHARS, TEXT_CHARS = 12, 160
+SHOWN_MISTAKES, SHOWN_CONFUSIONS = 5, 10
+
+
+def render(result: EvaluateResult) -> Iterator[str]:
+    """Lines: metrics, who is taken for whom, how sure is right, the worst mistakes, warnings."""
+    evaluation = result.evaluation
+    yield f"{result.model} on {result.found.name}: {result.counts.num_examples:,} examples"
+    width = max(map(len, evaluation.metrics), default=0)
+    for name, value in evaluation.metrics.items():
+        line = f"  {name:<{width}}  {value:.4f}"
+        if name in evaluation.intervals:
+            low, high = evaluation.intervals[name]
+            line += f"  ({low:.4f}–{high:.4f})"
+        yield line
+    yield from render_confusion(evaluation)
+    calibration = describe_calibration(evaluation)
+    if calibration is not None:
+        yield (
+            "says {confidence:.4f} on average, and is right in {accuracy:.4f}; expected calibration"
+            " error {expected_calibration_error:.4f}".format(**calibration)
+        )
+    yield from render_mistakes(evaluation)
+    for warning in evaluation.warnings:
+        yield f"warning: {warning}"
+
+
+def render_confusion(evaluation: Evaluation) -> Iterator[str]:
+    """The matrix; of many labels those pairs that are mixed up most."""
+    if evaluation.confusion is None:
+        return
+    counts: list[list[int]] = evaluation.confusion.tolist()
+    names = evaluation.labels
+    if len(names) <= MAX_COLUMNS:
+        yield "what is (rows) taken for what (columns)"
+        rows: list[list[str | int]] = [["", *names]]
+        rows += [[name, *row] for name, row in zip(names, counts, strict=True)]
+        yield from align(rows)
+        return
+    yield "what is most often taken for what"
+    for confusion in most_confused(counts, names, SHOWN_CONFUSIONS):
+        yield (
+            f"  {confusion.count:,} of {shorten(confusion.true, TEXT_CHARS)} for"
+            f" {shorten(confusion.predicted, TEXT_CHARS)} ({confusion.share:.1%})"
+        )
+
+
+def align(rows: Sequence[Sequence[str | int]]) -> Iterator[str]:
+    """Rows of a table, the first column to the left and the others to the right."""
+    cells = [
+        [shorten(cell, NAME_CHARS) if isinstance(cell, str) else f"{cell:,}" for cell in row]
+        for row in rows
+    ]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    for first, *others in cells:
+        numbers = "  ".join(
+            f"{cell:>{width}}" for cell, width in zip(others, widths[1:], strict=True)
+        )
+        yield f"  {first:<{widths[0]}}  {numbers}"
+
+
+def render_mistakes(evaluation: Evaluation) -> Iterator[str]:
+    """The worst ones."""
+    if not evaluation.mistakes:
+        return
+    yield "the worst mistakes"
+    for mistake in evaluation.mistakes[:SHOWN_MISTAKES]:
+        expected, predicted = (
+            shorten(text, TEXT_CHARS) for text in (mistake.expected, mistake.predicted)
+        )
+        yield f"  {mistake.place}: is {expected}, predicted {predicted}"
+        yield f"    {shorten(mistake.text, TEXT_CHARS)}"
+
+
+def shorten(text: str, num_chars: int) -> str:
+    """A text in one line, its end left out where it is long."""
+    text = " ".join(text.split())
+    return text if len(text) <= num_chars else f"{text[: num_chars - 1]}…"

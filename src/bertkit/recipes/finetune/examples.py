@@ -1,70 +1,230 @@
-"""Labelled files as the examples of a task."""
+"""Labelled files as the examples of a task, and what was met in them."""
 
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any
 
 import numpy as np
+from pydantic import BaseModel, ConfigDict
 
 from bertkit.base.errors import InputError
-from bertkit.data.tables.record import RowReport
-from bertkit.data.tables.records import gather, open_records
+from bertkit.data.tables.record import NUM_SHOWN_BROKEN, RowReport
+from bertkit.data.tables.records import RecordTable, gather, open_records
+from bertkit.inference.prediction_counts import count_encoded
 from bertkit.recipes.finetune.settings import FineTuneSettings
-from bertkit.tasks.settings import TaskSettings
+from bertkit.tasks.batch import Encoded
 from bertkit.tasks.task import Task
 
 HOLDING_OUT = 3  # what the generator is for; part of its key
 MIN_EXAMPLES = 2
+HELD_OUT = ", held out"  # behind the name of a file of which a part is
+SHOWN_LABELS, SHOWN_CHARS = 10, 40
 
 
 @dataclass(frozen=True)
 class ExampleSet:
-    """Examples of one file.
+    """Examples of one file, or a part of them.
 
     Attributes:
+        name: for messages.
         examples: the task's own.
         report: what was met in the file.
         identity: name, format and SHA-256 of the file.
     """
 
+    name: str
     examples: list[Any]
     report: RowReport
     identity: dict[str, Any]
 
 
-def read_examples(
-    kind: type[Task[Any, Any]],
-    source: str,
-    task_settings: TaskSettings,
-    settings: FineTuneSettings,
-    split: str,
-) -> ExampleSet:
-    """Read a file, a GLUE folder or a data set of the Hub.
+@dataclass(frozen=True)
+class Data:
+    """What is learnt from, and what is held against it."""
+
+    train: ExampleSet
+    dev: ExampleSet
+
+
+class SetCounts(BaseModel):
+    """What was met in a set of examples; a part of `metrics.json`.
+
+    Attributes:
+        name: of the file, and which part of it.
+        sha256: of the file.
+        num_examples: that are used.
+        num_broken: rows of the file that were left out.
+        num_undecodable: rows of the file that had what isn't Unicode.
+        num_empty: examples without any text.
+        num_cut: examples of which tokens were left out.
+        num_in_windows: examples that are read in several windows.
+        num_unseen: labels that training doesn't have; they count as mistakes.
+        labels: how often each label is there; empty where labels have no names.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str
+    sha256: str
+    num_examples: int
+    num_broken: int
+    num_undecodable: int
+    num_empty: int
+    num_cut: int
+    num_in_windows: int
+    num_unseen: int
+    labels: dict[str, int]
+
+
+def open_tables(train: str, dev: str | None, settings: FineTuneSettings) -> list[RecordTable]:
+    """The tables of training and, where there is one, of held-out examples.
+
+    Raises:
+        InputError: one is standard input, or can't be read.
+        MissingFileError: there is no such file.
+    """
+    tables = []
+    for flag, source in (("train", train), ("dev", dev)):
+        if source is not None:
+            table = open_records(source, settings, split=flag)
+            if table.identity() is None:
+                raise InputError(
+                    f"--{flag} can't be standard input, which is gone when the run is taken up;"
+                    " write it to a file first"
+                )
+            tables.append(table)
+    return tables
+
+
+def read_data(
+    kind: type[Task[Any, Any]], tables: Sequence[RecordTable], settings: Any, shares: Any
+) -> Data:
+    """Read all examples; where there is one table, a share of it is held out.
+
+    Args:
+        kind: the task.
+        tables: as `open_tables` gives them.
+        settings: the task's.
+        shares: the recipe's settings: how many rows may be broken, and how many are held out.
 
     Raises:
         InputError: columns are missing, too many rows are broken, or there is none.
-        BertkitError: it can't be read.
+        BertkitError: a table can't be read.
     """
-    table = open_records(source, settings, split=split)
+    sets = [read_set(kind, table, settings) for table in tables]
+    if len(sets) == 1:
+        return hold_out(sets[0], shares.held_out, shares.seed)
+    return Data(*sets)
+
+
+def read_set(kind: type[Task[Any, Any]], table: RecordTable, settings: Any) -> ExampleSet:
+    """All examples of a table; errors as in `read_data`."""
     report = RowReport(table.name)
-    parse = kind.build_parser(task_settings, table, needs_answer=True)
-    examples = gather(table, parse, report, settings.max_broken)
-    return ExampleSet(examples, report, table.identity() or {})
+    parse = kind.build_parser(settings, table, needs_answer=True)
+    examples = gather(table, parse, report)
+    return ExampleSet(table.name, examples, report, table.identity() or {})
 
 
-def hold_out(train: ExampleSet, share: float, seed: int) -> tuple[ExampleSet, ExampleSet]:
-    """Split training examples in two, by the seed.
+def hold_out(whole: ExampleSet, share: float, seed: int) -> Data:
+    """Part training examples in two, by the seed.
 
     Raises:
         InputError: there are too few.
     """
-    number = len(train.examples)
+    number = len(whole.examples)
     if number < MIN_EXAMPLES:
-        raise InputError(f"{train.report.name} has {number} example; give held-out ones with --dev")
+        raise InputError(f"{whole.name} has {number} example; give held-out ones with --dev")
     num_held_out = min(max(1, round(share * number)), number - 1)
     order = np.random.default_rng((seed, HOLDING_OUT)).permutation(number)
     held_out = set(order[:num_held_out].tolist())
-    parts: tuple[list[Any], list[Any]] = ([], [])
-    for index, example in enumerate(train.examples):
-        parts[index in held_out].append(example)
-    kept, taken = (ExampleSet(part, train.report, train.identity) for part in parts)
-    return kept, taken
+    kept = [example for index, example in enumerate(whole.examples) if index not in held_out]
+    taken = [whole.examples[index] for index in sorted(held_out)]
+    return Data(
+        train=replace(whole, examples=kept),
+        dev=replace(whole, examples=taken, name=f"{whole.name}{HELD_OUT}"),
+    )
+
+
+def count_set(task: Task[Any, Any], found: ExampleSet, encoded: Sequence[Encoded]) -> SetCounts:
+    """What was met in a set; most of it shows when it is encoded."""
+    labels = Counter(label for example in found.examples for label in task.list_labels(example))
+    known, odd = set(task.labels), count_encoded(task, encoded)
+    return SetCounts(
+        name=short_name(found),
+        sha256=found.identity["sha256"],
+        num_examples=len(found.examples),
+        num_broken=found.report.num_broken,
+        num_undecodable=found.report.num_undecodable,
+        num_empty=odd.empty,
+        num_cut=odd.truncated,
+        num_in_windows=odd.windowed,
+        num_unseen=sum(count for label, count in labels.items() if label not in known),
+        labels=dict(sorted(labels.items(), key=lambda item: (-item[1], item[0]))),
+    )
+
+
+def short_name(found: ExampleSet) -> str:
+    """The file's name without its folder, and which part of it."""
+    return f"{found.identity['name']}{HELD_OUT if found.name.endswith(HELD_OUT) else ''}"
+
+
+def describe_rows(found: ExampleSet) -> list[str]:
+    """What was met while a file was read; empty texts are told by `describe_set`."""
+    return replace(found.report, num_empty=0).summary_lines()
+
+
+def describe_set(task: Task[Any, Any], found: ExampleSet, counts: SetCounts) -> list[str]:
+    """A set in a line, and a line for each thing that is odd."""
+    name, number = found.name, counts.num_examples
+    lines = [f"{name}: {number:,} examples{_show_labels(counts.labels)}"]
+    if counts.num_empty:
+        lines.append(f"{name}: {counts.num_empty:,} of them have no text; they were kept")
+    if counts.num_cut:
+        length = task.settings.max_length
+        lines.append(f"{name}: {counts.num_cut:,} of them are cut to {length} tokens (max_length)")
+    if counts.num_in_windows:
+        lines.append(f"{name}: {counts.num_in_windows:,} of them are read in several windows")
+    if counts.num_unseen:
+        lines.append(
+            f"{name}: {counts.num_unseen:,} labels aren't among those that are learnt, and count as"
+            " mistakes:"
+        )
+        shown = list(islice(_list_unseen(task, found), NUM_SHOWN_BROKEN))
+        lines += [*shown, *(["  …"] if counts.num_unseen > len(shown) else [])]
+    return lines
+
+
+def check_labels(task: Task[Any, Any], found: ExampleSet, counts: SetCounts) -> None:
+    """Refuse held-out examples most of whose labels can't be learnt.
+
+    Raises:
+        InputError: more than half of the labels aren't among the task's.
+    """
+    if 2 * counts.num_unseen > sum(counts.labels.values()):
+        first = next(_list_unseen(task, found)).strip()
+        raise InputError(
+            f"{found.name}: {counts.num_unseen:,} of {sum(counts.labels.values()):,} labels aren't"
+            f" among those that are learnt ({_join(task.labels)}), first {first}; is it the right"
+            " file, and the right column?"
+        )
+
+
+def _list_unseen(task: Task[Any, Any], found: ExampleSet) -> Iterator[str]:
+    known = set(task.labels)
+    for example in found.examples:
+        for label in task.list_labels(example):
+            if label not in known:
+                yield f"  {example.place}: {label[:SHOWN_CHARS]!r}"
+
+
+def _show_labels(labels: dict[str, int]) -> str:
+    if not labels:
+        return ""
+    return "; labels: " + _join([f"{label[:SHOWN_CHARS]} {n:,}" for label, n in labels.items()])
+
+
+def _join(words: Sequence[str]) -> str:
+    more = len(words) - SHOWN_LABELS
+    return ", ".join(words[:SHOWN_LABELS]) + (f" and {more:,} more" if more > 0 else "")

@@ -1,8 +1,8 @@
 """What the training loop is handed for a task."""
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -10,17 +10,23 @@ import numpy as np
 import torch
 
 from bertkit.base.checksums import FileRecord
+from bertkit.base.errors import ResumeError
 from bertkit.base.files import write_json
 from bertkit.checkpoints.file_names import CONFIG_FILE
+from bertkit.checkpoints.run_folder import checkpoint_path
 from bertkit.data.epochs import EpochOrder
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.fine_tuning import FineTunedBert
+from bertkit.recipes.finetune.examples import Data, SetCounts
+from bertkit.recipes.finetune.layers import scale_by_layer
 from bertkit.recipes.finetune.settings import FineTuneSettings
 from bertkit.tasks.batch import Encoded, TaskBatch, batch_tensors
 from bertkit.tasks.logits import Logits, compute_logits
+from bertkit.tasks.saved import save_task
 from bertkit.tasks.task import Task, TaskScores
 from bertkit.tokenization.tokenizer import Tokenizer
 from bertkit.training.job import Job, Machine, Watched
+from bertkit.training.run import Run
 
 TOKENS_PER_BATCH = {"cpu": 2048, "cuda": 65536}  # of an evaluation
 EXAMPLES_PER_LOSS = 64
@@ -34,19 +40,26 @@ class Materials:
         task: with its labels.
         model: to be trained; on its device.
         tokenizer: the model's.
+        data: what was read.
         train: examples as token ids.
-        dev_examples: held-out examples.
-        dev: the same as token ids.
+        dev: held-out examples as token ids.
+        counts: what was met in `train` and `dev`.
         machine: where it computes.
     """
 
     task: Task[Any, Any]
     model: FineTunedBert
     tokenizer: Tokenizer
+    data: Data
     train: Sequence[Encoded]
-    dev_examples: Sequence[Any]
     dev: Sequence[Encoded]
+    counts: Mapping[str, SetCounts]
     machine: Machine
+
+    @property
+    def dev_examples(self) -> Sequence[Any]:
+        """The held-out examples, as the task has them."""
+        return self.data.dev.examples
 
 
 def build_job(materials: Materials, settings: FineTuneSettings) -> Job[TaskBatch]:
@@ -73,12 +86,15 @@ def build_job(materials: Materials, settings: FineTuneSettings) -> Job[TaskBatch
             **task.measure(materials.dev_examples, predictions),
         }
 
+    def save_rest(folder: Path) -> dict[str, FileRecord]:
+        return {**tokenizer.save(folder), **save_task(folder, task)}
+
     def save_model(folder: Path) -> dict[str, FileRecord]:
-        return {**model.save_pretrained(folder), **tokenizer.save(folder)}
+        return {**model.save_pretrained(folder), **save_rest(folder)}
 
     def save_architecture(folder: Path) -> dict[str, FileRecord]:
         config = write_json(folder / CONFIG_FILE, model.config.to_dict())
-        return {CONFIG_FILE: config, **tokenizer.save(folder)}
+        return {CONFIG_FILE: config, **save_rest(folder)}
 
     return Job(
         model=model,
@@ -90,8 +106,29 @@ def build_job(materials: Materials, settings: FineTuneSettings) -> Job[TaskBatch
         save_architecture=save_architecture,
         batch_tensors=batch_tensors,
         shares={task.metric: task.metric},
-        watched=Watched(task.metric, is_higher_better=True, patience=settings.patience),
+        learning_rate_scale=scale_by_layer(settings.layer_decay, model.config.num_hidden_layers),
+        watched=Watched(
+            task.metric if settings.best_by == "metric" else "loss",
+            is_higher_better=settings.best_by == "metric",
+            patience=settings.patience,
+        ),
     )
+
+
+def load_checkpoint(run: Run, step: int, materials: Materials) -> Materials:
+    """The same with the weights of a run's checkpoint; what was frozen is.
+
+    Raises:
+        ResumeError: the run has no such checkpoint.
+        DamagedFileError: a file of it isn't what was written.
+    """
+    path = checkpoint_path(run.folder, step)
+    if not path.exists():
+        raise ResumeError(f"{path} is gone; remove {run.folder} to begin again")
+    model = type(materials.model).from_pretrained(path)
+    for old, new in zip(materials.model.parameters(), model.parameters(), strict=True):
+        new.requires_grad_(old.requires_grad)
+    return replace(materials, model=model.to(materials.machine.device))
 
 
 def held_out_logits(materials: Materials) -> list[Logits]:

@@ -1,37 +1,46 @@
 """Fine-tune a model: read, train, keep the best epoch, evaluate it, write its folder."""
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from bertkit.base.errors import ResumeError
-from bertkit.base.files import write_json
+from bertkit.base.errors import ResumeError, storage_errors
+from bertkit.base.files import TEMPORARY_SUFFIX
 from bertkit.base.progress import announce
-from bertkit.checkpoints.formats import open_checkpoint
-from bertkit.checkpoints.hub import resolve_model
-from bertkit.checkpoints.run_folder import checkpoint_path
-from bertkit.data.epochs import EpochOrder
-from bertkit.recipes.finetune.examples import ExampleSet, hold_out, read_examples
-from bertkit.recipes.finetune.job import Materials, build_job, decode_all, held_out_logits
-from bertkit.recipes.finetune.settings import DEFAULT_EPOCHS, FineTuneSettings
-from bertkit.tasks.evaluation import Evaluation
-from bertkit.tasks.saved import save_task
+from bertkit.checkpoints.run_folder import list_checkpoints
+from bertkit.data.tables.records import RecordTable
+from bertkit.recipes.finetune.examples import (
+    Data,
+    check_labels,
+    count_set,
+    describe_rows,
+    describe_set,
+    open_tables,
+    read_data,
+)
+from bertkit.recipes.finetune.job import Materials, build_job, load_checkpoint
+from bertkit.recipes.finetune.layers import freeze_parameters
+from bertkit.recipes.finetune.parent import Parent, check_pairs, load_parent, open_parent
+from bertkit.recipes.finetune.result import FineTuneResult, finish, read_finished
+from bertkit.recipes.finetune.settings import FineTuneSettings
+from bertkit.recipes.finetune.steps import count_epoch_steps, decide_steps
 from bertkit.tasks.settings import TaskSettings
 from bertkit.tasks.table import TASKS
-from bertkit.tokenization.tokenizer import Tokenizer
+from bertkit.tasks.task import Task
 from bertkit.training.allocator import keep_freed_memory
 from bertkit.training.device import choose_device, choose_precision, measure_peak
 from bertkit.training.job import Machine
 from bertkit.training.loop import fit
-from bertkit.training.run import Run, RunRecord, RunState, check_resume
+from bertkit.training.run import Run, RunRecord, RunState, check_resume, take_over
 from bertkit.training.signals import stop_at_once
 from bertkit.training.versions import describe_versions
 
 RUN_FOLDER = "run"
-METRICS_FILE = "metrics.json"
+FREE_SETTINGS = {"keep_checkpoints"}  # they decide nothing of what is learnt
+WRITTEN_KEYS = {"architectures", "dtype", "torch_dtype"}  # a checkpoint says them anew
 
 
 @dataclass(frozen=True)
@@ -53,27 +62,10 @@ class Sources:
     revision: str | None = None
 
 
-@dataclass(frozen=True)
-class FineTuneResult:
-    """What a run came to.
-
-    Attributes:
-        output: the model's folder.
-        num_steps: steps of the whole run.
-        best_step: the step after which the model was kept.
-        evaluation: of that model on the held-out examples.
-    """
-
-    output: Path
-    num_steps: int
-    best_step: int
-    evaluation: Evaluation
-
-
 def finetune(
     sources: Sources, output: Path, task_settings: TaskSettings, settings: FineTuneSettings
 ) -> FineTuneResult:
-    """Fine-tune, or go on with what was begun in `output`.
+    """Fine-tune, or go on with what was begun in `output`; a finished model is only reported.
 
     Args:
         sources: model, task and data.
@@ -82,111 +74,195 @@ def finetune(
         settings: what can be chosen whatever the task.
 
     Raises:
-        BertkitError: data or model can't be read, or a run was begun there with others.
+        ResumeError: `output` holds a run with other settings or data, or something else.
+        InputError: the data can't be learnt from, or doesn't fit the model.
+        CheckpointError: the model's config or tensors don't fit.
+        MissingFileError, DamagedFileError: data, model or run lack a file or have a damaged one.
+        StorageError: the disk refused.
         StoppedError: a signal came; the same call goes on.
+        NonFiniteError: the loss went to infinity and stayed there.
+        BertkitError: the model can't be had, as in `resolve_model` and `open_checkpoint`.
     """
     run = Run(output / RUN_FOLDER)
-    with stop_at_once(lambda: "stopped; the same command goes on from the last checkpoint"):
-        materials, facts = gather(sources, task_settings, settings)
+    check_output(output, run)
+    with stop_at_once(lambda: _describe_stop(run)):
+        tables = open_tables(sources.train, sources.dev, settings)
+        wanted = describe_run(sources, tables, task_settings, settings)
+        finished = read_finished(run, wanted, settings)
+        if finished is not None:
+            return finished
+        materials, facts = gather(sources, task_settings, settings, run)
+        wanted = wanted.model_copy(update=facts)
         with run.locked():
-            return _finetune(run, materials, facts, settings)
+            return _finetune(run, materials, wanted, settings)
+
+
+def check_output(output: Path, run: Run) -> None:
+    """Refuse a folder in which something else lies.
+
+    Raises:
+        ResumeError: it is so.
+    """
+    with storage_errors(output, "read"):
+        is_file = output.exists() and not output.is_dir()
+        names = {path.name for path in output.iterdir()} if output.is_dir() else set()
+    others = {name for name in names - {RUN_FOLDER} if not name.endswith(TEMPORARY_SUFFIX)}
+    if is_file or run.is_foreign or (others and run.read_record() is None):
+        raise ResumeError(
+            f"{output} holds something that `bertkit finetune` didn't begin; choose another"
+            " --output"
+        )
+
+
+def _describe_stop(run: Run) -> str:
+    """What a signal leaves that came before the loop, a second time, or behind it."""
+    checkpoints = list_checkpoints(run.folder)
+    if not checkpoints:
+        return "stopped before the first checkpoint; the same command begins again"
+    return f"stopped; the same command goes on from {checkpoints[-1]}"
+
+
+def describe_run(
+    sources: Sources,
+    tables: list[RecordTable],
+    task_settings: TaskSettings,
+    settings: FineTuneSettings,
+) -> RunRecord:
+    """What decides a run, as far as it is known without the model."""
+    named = {"task": sources.task, "model": sources.model, "revision": sources.revision}
+    if Path(sources.model).exists():  # a shell adds a / to a folder's name or doesn't
+        named["model"] = str(Path(sources.model))
+    return RunRecord(
+        settings={
+            **named,
+            **task_settings.model_dump(mode="json"),
+            **settings.model_dump(mode="json", exclude=FREE_SETTINGS),
+        },
+        data_fingerprint=json.dumps([table.identity() for table in tables], sort_keys=True),
+        model={},
+        num_steps=0,
+        versions={},
+    )
 
 
 def gather(
-    sources: Sources, task_settings: TaskSettings, settings: FineTuneSettings
+    sources: Sources,
+    task_settings: TaskSettings,
+    settings: FineTuneSettings,
+    run: Run | None = None,
 ) -> tuple[Materials, dict[str, Any]]:
-    """Read data and model; also what identifies both, for the run's record."""
+    """Read data and model, and say what was met.
+
+    Args:
+        sources: model, task and data.
+        task_settings: the task's own.
+        settings: what can be chosen whatever the task.
+        run: one that may have a checkpoint; the model comes from there then.
+
+    Returns:
+        What the run is made of, and what its record says of that.
+    """
     kind = TASKS[sources.task].load()
-    train, dev = read_sets(sources, task_settings, settings)
-    task = kind.from_examples(task_settings, train.examples)
-    checkpoint = open_checkpoint(resolve_model(sources.model, revision=sources.revision))
+    data = read_data(
+        kind, open_tables(sources.train, sources.dev, settings), task_settings, settings
+    )
+    for line in describe_rows(data.train) + (describe_rows(data.dev) if sources.dev else []):
+        announce(line)
+    task = kind.from_examples(task_settings, data.train.examples)
+    checkpoints = list_checkpoints(run.folder) if run is not None else []
+    if checkpoints:
+        parent = open_parent(checkpoints[-1], None, task, settings)
+    else:
+        parent = open_parent(sources.model, sources.revision, task, settings)
+    materials = assemble(task, data, parent, settings)
+    machine = materials.machine
+    return materials, {
+        "model": {
+            name: value
+            for name, value in materials.model.config.to_dict().items()
+            if name not in WRITTEN_KEYS
+        },
+        "versions": describe_versions(machine.device, machine.precision),
+        "source": {} if checkpoints else parent.facts,
+    }
+
+
+def assemble(
+    task: Task[Any, Any], data: Data, parent: Parent, settings: FineTuneSettings
+) -> Materials:
+    """Encode the data and load the model.
+
+    Raises:
+        InputError: most held-out labels can't be learnt, or the model takes no pairs.
+        SettingsError: there is no such device, or more layers are to be frozen than there are.
+        BertkitError: the model can't be loaded.
+    """
+    train = task.encode(data.train.examples, parent.tokenizer)
+    dev = task.encode(data.dev.examples, parent.tokenizer)
+    counts = {
+        "train": count_set(task, data.train, train),
+        "dev": count_set(task, data.dev, dev),
+    }
+    for found, each in ((data.train, counts["train"]), (data.dev, counts["dev"])):
+        check_labels(task, found, each)
+        for line in describe_set(task, found, each):
+            announce(line)
+    sequences = (sequence for one in (*train, *dev) for sequence in one.sequences)
+    check_pairs(parent, any(sequence.segments[-1] for sequence in sequences))
     device = choose_device(settings.device)
     precision = choose_precision(settings.precision, device)
     if device.type == "cpu":
         keep_freed_memory()
     torch.manual_seed(settings.seed)
-    model = kind.model_kind.from_checkpoint(checkpoint, new_heads=True, **task.config_changes)
-    tokenizer = Tokenizer.load(checkpoint.folder)
-    materials = Materials(
+    model = load_parent(parent, task.model_kind)
+    freeze_parameters(model, settings.freeze, model.config.num_hidden_layers)
+    return Materials(
         task=task,
         model=model.to(device),
-        tokenizer=tokenizer,
-        train=task.encode(train.examples, tokenizer),
-        dev_examples=dev.examples,
-        dev=task.encode(dev.examples, tokenizer),
+        tokenizer=parent.tokenizer,
+        data=data,
+        train=train,
+        dev=dev,
+        counts=counts,
         machine=Machine(device, precision, measure_peak(device, precision)),
     )
-    return materials, {"train": train.identity, "dev": dev.identity}
-
-
-def read_sets(
-    sources: Sources, task_settings: TaskSettings, settings: FineTuneSettings
-) -> tuple[ExampleSet, ExampleSet]:
-    """Training and held-out examples, and what was met in their files."""
-    kind = TASKS[sources.task].load()
-    train = read_examples(kind, sources.train, task_settings, settings, "train")
-    if sources.dev is None:
-        train, dev = hold_out(train, settings.held_out, settings.seed)
-        announce(f"{len(dev.examples):,} of the training examples are held out")
-        return train, dev
-    return train, read_examples(kind, sources.dev, task_settings, settings, "dev")
 
 
 def _finetune(
-    run: Run, materials: Materials, facts: dict[str, Any], settings: FineTuneSettings
+    run: Run, materials: Materials, wanted: RunRecord, settings: FineTuneSettings
 ) -> FineTuneResult:
     """Train in a folder that is this process's alone, and write the model beside it."""
     record, state = run.read_record(), run.newest_state()
-    steps_per_epoch = EpochOrder(
-        len(materials.train), settings.batch_size, settings.seed
-    ).steps_per_epoch
-    num_steps = max(1, round(steps_per_epoch * (settings.epochs or DEFAULT_EPOCHS)))
-    wanted = RunRecord(
-        settings=settings.model_dump(mode="json"),
-        data_fingerprint=json.dumps(facts, sort_keys=True),
-        model=materials.model.config.to_dict(),
-        num_steps=num_steps,
-        versions=describe_versions(materials.machine.device, materials.machine.precision),
-    )
+    is_from_checkpoint = not wanted.source
+    if is_from_checkpoint != bool(state.step):
+        raise ResumeError(
+            f"another process trained in {run.folder} meanwhile; give the command again"
+        )
+    num_steps = decide_steps(settings, count_epoch_steps(len(materials.train), settings))
+    wanted = wanted.model_copy(update={"num_steps": num_steps})
     if record is not None:
         check_resume(record, wanted)
+        wanted = take_over(record, wanted)
     run.write_record(wanted)
     if state.step:
         announce(f"going on after step {state.step:,} of {run.folder}")
-        materials = with_checkpoint(run, state.step, materials)
-    paced = settings.model_copy(update={"eval_every": settings.eval_every or steps_per_epoch})
-    job = build_job(materials, paced)
-    if state.evaluated_step != num_steps:
-        state = fit(
-            job, paced, run=run, state=state, num_steps=num_steps, machine=materials.machine
-        )
-    return finish(run, materials, state)
+        materials = load_checkpoint(run, state.step, materials)
+    if not state.is_done(num_steps):
+        state = train(run, materials, state, num_steps, settings)
+    return finish(run, materials, state, settings)
 
 
-def with_checkpoint(run: Run, step: int, materials: Materials) -> Materials:
-    """The same with the weights of a checkpoint.
-
-    Raises:
-        ResumeError: the run has no such checkpoint.
-    """
-    path = checkpoint_path(run.folder, step)
-    if not path.exists():
-        raise ResumeError(f"{path} is gone; remove {run.folder} to begin again")
-    model = type(materials.model).from_pretrained(path)
-    return replace(materials, model=model.to(materials.machine.device))
-
-
-def finish(run: Run, materials: Materials, state: RunState) -> FineTuneResult:
-    """Evaluate the best checkpoint and write the model's folder."""
-    best_step = state.best_step or state.step
-    materials = with_checkpoint(run, best_step, materials)
-    logits = held_out_logits(materials)
-    task = materials.task.fit_numbers(materials.dev_examples, materials.dev, logits)
-    predictions = decode_all(task, materials.dev_examples, materials.dev, logits)
-    evaluation = task.evaluate(materials.dev_examples, predictions)
-    output = run.folder.parent
-    materials.model.save_pretrained(output)
-    materials.tokenizer.save(output)
-    write_json(output / METRICS_FILE, evaluation.metrics)
-    save_task(output, task)
-    return FineTuneResult(output, state.step, best_step, evaluation)
+def train(
+    run: Run, materials: Materials, state: RunState, num_steps: int, settings: FineTuneSettings
+) -> RunState:
+    """All steps that are still to be done, with an evaluation after each epoch."""
+    interval = settings.eval_every or count_epoch_steps(len(materials.train), settings)
+    paced = settings.model_copy(update={"eval_every": interval})
+    return fit(
+        build_job(materials, paced),
+        paced,
+        run=run,
+        state=state,
+        num_steps=num_steps,
+        machine=materials.machine,
+    )

@@ -1,0 +1,168 @@
+"""The model card: `README.md`, with the header that the Hub reads.
+
+Names of files and labels are anyone's: in the header they stand quoted as in JSON, which YAML reads
+too, and below it without what Markdown or HTML would take for more than text.
+"""
+
+import json
+import math
+from collections.abc import Sequence
+
+from bertkit._version import __version__
+from bertkit.recipes.finetune.facts import Facts
+from bertkit.reports.text import make_legible, shorten
+from bertkit.tasks.table import TASKS
+
+CARD_FILE = "README.md"
+PICTURE_FILE = "confusion_matrix.svg"
+# Source: the Hub's list of tasks; another task has no tag.
+PIPELINE_TAGS = {
+    "classify": "text-classification",
+    "regress": "text-classification",
+    "tag": "token-classification",
+    "answer": "question-answering",
+    "choose": "multiple-choice",
+}
+INTENDED_USE = """## Intended use
+
+*To be filled in: what the model is for, for whom, what it mustn't be used for, and its licence.*"""
+MAX_NAME_COLUMNS = 200
+MAX_LABELS = 100
+SPECIAL = "\\`*_[]|~#"
+
+
+def build_card(facts: Facts) -> str:
+    """The card's text."""
+    made = (
+        f"{TASKS[facts.task].summary} Fine-tuned from {plain(facts.parent)} with bertkit"
+        f" {__version__}; `report.html` shows more."
+    )
+    parts = [
+        build_header(facts),
+        f"# {plain(facts.name)}",
+        made,
+        INTENDED_USE,
+        describe_result(facts),
+        describe_data(facts),
+        describe_making(facts),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def build_header(facts: Facts) -> str:
+    """What the Hub reads, without a licence, which is for people to say."""
+    lines = ["---", "library_name: transformers"]
+    if facts.task in PIPELINE_TAGS:
+        lines.append(f"pipeline_tag: {PIPELINE_TAGS[facts.task]}")
+    if facts.record.source.get("commit"):  # only such a name means something to the Hub
+        lines.append(f"base_model: {quote(facts.parent)}")
+    lines += ["tags:", "- bertkit", "metrics:", f"- {quote(facts.judgement.task.metric)}"]
+    metrics = {
+        name: value
+        for name, value in facts.judgement.evaluation.metrics.items()
+        if math.isfinite(value)
+    }
+    if metrics and facts.task in PIPELINE_TAGS:
+        lines += [
+            "model-index:",
+            f"- name: {quote(facts.name)}",
+            "  results:",
+            "  - task:",
+            f"      type: {PIPELINE_TAGS[facts.task]}",
+            "    dataset:",
+            f"      name: {quote(facts.counts['dev'].name)}",
+            f"      type: {quote(facts.counts['dev'].name)}",
+            "    metrics:",
+        ]
+        for name, value in metrics.items():
+            lines += [f"    - type: {quote(name)}", f"      value: {value!r}"]
+    return "\n".join([*lines, "---"])
+
+
+def describe_result(facts: Facts) -> str:
+    """Metrics with their intervals, the picture, and what is odd."""
+    evaluation = facts.judgement.evaluation
+    rows = []
+    for name, value in evaluation.metrics.items():
+        low, high = evaluation.intervals.get(name, (math.nan, math.nan))
+        extent = f"{low:.4f}–{high:.4f}" if math.isfinite(low) and math.isfinite(high) else ""
+        baseline = facts.judgement.baseline.get(name)
+        shown = "" if baseline is None or math.isnan(baseline) else f"{baseline:.4f}"
+        rows.append([name, show_number(value), extent, shown])
+    number = facts.counts["dev"].num_examples
+    parts = [
+        f"## Result\n\nOn {number:,} held-out examples, by which the best epoch was chosen too:",
+        tabulate(["metric", "value", "95 % interval", "always the most frequent label"], rows),
+    ]
+    if facts.has_picture:
+        parts.append(f"![Confusion matrix]({PICTURE_FILE})")
+    return "\n\n".join([*parts, *(f"**{plain(warning)}**" for warning in evaluation.warnings)])
+
+
+def describe_data(facts: Facts) -> str:
+    """Files and what was met in them."""
+    train, dev = facts.counts["train"], facts.counts["dev"]
+    rows = [
+        ["file", train.name, dev.name],
+        ["SHA-256", train.sha256, dev.sha256],
+        *(
+            [words, *(f"{number:,}" for number in numbers)]
+            for words, *numbers in facts.count_rows()
+        ),
+    ]
+    parts = ["## Data", tabulate(["", "training", "held-out"], rows)]
+    labels = list({**train.labels, **dev.labels})
+    if labels:
+        rows = [
+            [label, f"{train.labels.get(label, 0):,}", f"{dev.labels.get(label, 0):,}"]
+            for label in labels[:MAX_LABELS]
+        ]
+        parts.append(tabulate(["label", "training", "held-out"], rows))
+    if len(labels) > MAX_LABELS:
+        parts.append(
+            f"… and {len(labels) - MAX_LABELS:,} labels more, all of them in `config.json`."
+        )
+    return "\n\n".join(parts)
+
+
+def describe_making(facts: Facts) -> str:
+    """Parent, settings, and how to use the model."""
+    source, ending = facts.record.source, " and ended early" if facts.has_ended_early else ""
+    rows = [[name, sha256] for name, sha256 in source.get("sha256", {}).items()]
+    if source.get("commit"):
+        rows.append(["commit", source["commit"]])
+    made = (
+        f"## How it was made\n\nIt trained for {facts.num_steps:,} steps{ending}; this is the model"
+        f" after epoch {facts.best_epoch:.4g}. It was made from these files of"
+        f" {plain(facts.parent)}:"
+    )
+    settings = [list(item) for item in facts.settings.items()]
+    tables = [tabulate(["file", "SHA-256"], rows), tabulate(["setting", "value"], settings)]
+    return "\n\n".join([made, *tables])
+
+
+def tabulate(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table of Markdown."""
+    lines = [
+        list(columns),
+        ["---"] * len(columns),
+        *([plain(cell) for cell in row] for row in rows),
+    ]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def show_number(value: float) -> str:
+    """A number, or that there is none."""
+    return f"{value:.4f}" if math.isfinite(value) else "not defined"
+
+
+def plain(text: str) -> str:
+    """A text as Markdown and HTML show it, in one line."""
+    text = shorten(" ".join(make_legible(text).split()), MAX_NAME_COLUMNS)
+    text = "".join(f"\\{letter}" if letter in SPECIAL else letter for letter in text)
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def quote(text: str) -> str:
+    """A text as YAML reads it."""
+    return json.dumps(make_legible(text), ensure_ascii=False)

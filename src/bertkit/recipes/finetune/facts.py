@@ -1,0 +1,79 @@
+"""What the report and the card of a fine-tuned model tell."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from bertkit.recipes.finetune.examples import SetCounts
+from bertkit.recipes.finetune.judging import Judgement
+from bertkit.tasks.sections import draw_confusion
+from bertkit.training.run import RunRecord
+
+COUNT_NAMES = {
+    "num_examples": "examples",
+    "num_broken": "broken rows, left out",
+    "num_undecodable": "rows with what isn't UTF-8",
+    "num_empty": "empty texts",
+    "num_cut": "texts that were cut",
+    "num_in_windows": "texts read in windows",
+    "num_unseen": "labels that training doesn't have",
+}
+
+
+@dataclass(frozen=True)
+class Facts:
+    """All of it.
+
+    Attributes:
+        name: of the model's folder.
+        record: what the run was begun with.
+        judgement: what the model is worth.
+        counts: what was met in `train` and `dev`.
+        num_steps: that were trained.
+        best_epoch: how often the model had seen every example.
+        steps_per_epoch: steps in which it sees all of them.
+        has_ended_early: whether nothing had become better for long enough.
+    """
+
+    name: str
+    record: RunRecord
+    judgement: Judgement
+    counts: Mapping[str, SetCounts]
+    num_steps: int
+    best_epoch: float
+    steps_per_epoch: int
+    has_ended_early: bool
+
+    @property
+    def task(self) -> str:
+        """The task's name."""
+        return self.judgement.task.name
+
+    @property
+    def parent(self) -> str:
+        """The name of the model that was fine-tuned, without the folders it lies in."""
+        model = str(self.record.settings["model"])
+        return model if self.record.source.get("commit") else model.rstrip("/").rpartition("/")[2]
+
+    @property
+    def has_picture(self) -> bool:
+        """Whether the confusion matrix is small enough to be drawn."""
+        matrix = draw_confusion(self.judgement.evaluation)
+        return matrix is not None and matrix.draw() is not None
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """What was chosen, but for names of files and folders."""
+        return {
+            name: "none" if value is None else str(value)
+            for name, value in self.record.settings.items()
+            if name not in {"task", "model", "revision"}
+        }
+
+    def count_rows(self) -> list[tuple[str, Any, Any]]:
+        """What was met, in training and in held-out examples; only what was met at all."""
+        train, dev = self.counts["train"], self.counts["dev"]
+        rows = [
+            (words, getattr(train, key), getattr(dev, key)) for key, words in COUNT_NAMES.items()
+        ]
+        return [row for row in rows if row[1] or row[2]]

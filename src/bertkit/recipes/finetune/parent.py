@@ -1,0 +1,133 @@
+"""The checkpoint that is fine-tuned: opened, held against the task, and given the task's head."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from bertkit.base.errors import InputError
+from bertkit.base.progress import announce
+from bertkit.checkpoints.checkpoint import Checkpoint
+from bertkit.checkpoints.formats import open_checkpoint
+from bertkit.checkpoints.hub import resolve_model
+from bertkit.checkpoints.identity import identify_checkpoint
+from bertkit.checkpoints.names import find_part, list_heads
+from bertkit.inference.loading import load_tokenizer
+from bertkit.models.bert.architectures import find_architecture
+from bertkit.models.bert.config import BertConfig, without_replaced_labels
+from bertkit.models.bert.fine_tuning import FineTunedBert
+from bertkit.recipes.finetune.settings import FineTuneSettings
+from bertkit.tasks.task import Task
+from bertkit.tokenization.tokenizer import Tokenizer
+
+TASK_HEADS = frozenset({"classifier", "qa_outputs"})
+
+
+@dataclass(frozen=True)
+class Parent:
+    """An opened checkpoint.
+
+    Attributes:
+        checkpoint: its config and the headers of its weights.
+        config: its sizes, with the task's labels and the run's dropout.
+        changes: the keys in which that differs from the checkpoint's.
+        tokenizer: its own.
+        facts: what it is, for the run's record.
+    """
+
+    checkpoint: Checkpoint
+    config: BertConfig
+    changes: Mapping[str, Any]
+    tokenizer: Tokenizer
+    facts: dict[str, Any]
+
+
+def open_parent(
+    name: str | Path, revision: str | None, task: Task[Any, Any], settings: FineTuneSettings
+) -> Parent:
+    """Open a checkpoint and see that it can be trained for a task.
+
+    Args:
+        name: a path, or the id of a model of the Hub.
+        revision: a branch, tag or commit of a model of the Hub.
+        task: what it is to learn.
+        settings: dropout.
+
+    Raises:
+        InputError: sequences may be longer than the model takes.
+        CheckpointError: the config means what bertkit's BERT doesn't do, or has fewer words than
+            its vocabulary.
+        BertkitError: as `resolve_model` and `open_checkpoint` raise.
+    """
+    path = resolve_model(name, revision=revision)
+    checkpoint = open_checkpoint(path)
+    changes = {**task.config_changes, **dropout_rates(settings)}
+    values = {**without_replaced_labels(checkpoint.config, changes), **changes}
+    config = BertConfig.from_dict(values, checkpoint.folder)
+    length, limit = task.settings.max_length, config.max_position_embeddings
+    if length > limit:
+        raise InputError(
+            f"max_length ({length}) is more than the model's max_position_embeddings ({limit});"
+            f" ask for --max-length {limit} or less"
+        )
+    tokenizer = load_tokenizer(checkpoint, config)
+    facts = identify_checkpoint(checkpoint, path, revision)
+    return Parent(checkpoint, config, changes, tokenizer, facts)
+
+
+def dropout_rates(settings: FineTuneSettings) -> dict[str, float]:
+    """The keys of the config that the dropout flags set."""
+    rates: dict[str, float] = {}
+    if settings.dropout is not None:
+        rates["hidden_dropout_prob"] = rates["attention_probs_dropout_prob"] = settings.dropout
+    if settings.classifier_dropout is not None:
+        rates["classifier_dropout"] = settings.classifier_dropout
+    return rates
+
+
+def load_parent(parent: Parent, kind: type[FineTunedBert]) -> FineTunedBert:
+    """The model with the checkpoint's encoder; a head that isn't the task's is drawn anew.
+
+    Raises:
+        CheckpointError: the tensors don't fit.
+        DamagedFileError: a file was cut short or altered.
+    """
+    checkpoint = parent.checkpoint
+    heads = set(list_heads(checkpoint.tensors))
+    is_replaced = not has_same_head(parent, kind) and bool(heads & TASK_HEADS)
+    if is_replaced:
+        tensors = {
+            name: tensor
+            for name, tensor in checkpoint.tensors.items()
+            if find_part(name) not in TASK_HEADS
+        }
+        checkpoint = replace(checkpoint, tensors=tensors)
+    model = kind.from_checkpoint(checkpoint, new_heads=True, **parent.changes)
+    if is_replaced:
+        announce(f"the head of {checkpoint.folder} is for other labels, and is replaced")
+    if drawn := [head for head in model.new_heads if not (is_replaced and head in TASK_HEADS)]:
+        announce(f"new weights for {', '.join(drawn)}, which {checkpoint.folder} doesn't have")
+    return model
+
+
+def has_same_head(parent: Parent, kind: type[FineTunedBert]) -> bool:
+    """Whether the checkpoint is a model of this kind with the same labels, to be trained on."""
+    checkpoint = parent.checkpoint
+    heads = list_heads(checkpoint.tensors)
+    if find_architecture(checkpoint.config, heads, checkpoint.folder) != kind.__name__:
+        return False
+    before = BertConfig.from_dict(checkpoint.config, checkpoint.folder)
+    return before.id2label == parent.config.id2label
+
+
+def check_pairs(parent: Parent, has_pairs: bool) -> None:
+    """Refuse pairs of texts for a model that knows one segment.
+
+    Raises:
+        InputError: it does.
+    """
+    if has_pairs and parent.config.type_vocab_size < 2:
+        raise InputError(
+            f"{parent.checkpoint.folder}: type_vocab_size must be at least 2 for pairs of texts,"
+            f" and is {parent.config.type_vocab_size}; take another model"
+        )

@@ -1,0 +1,41 @@
+"""How many steps a run has: enough to learn from, however few examples there are."""
+
+from bertkit.base.progress import announce
+from bertkit.data.epochs import EpochOrder
+from bertkit.recipes.finetune.settings import (
+    DEFAULT_EPOCHS,
+    ENOUGH_STEPS,
+    MOST_EPOCHS,
+    TOO_FEW_STEPS,
+    FineTuneSettings,
+)
+
+
+def choose_epochs(settings: FineTuneSettings, steps_per_epoch: int) -> float:
+    """The epochs that were asked for, or the default, which is longer on few examples."""
+    if settings.epochs is not None:
+        return settings.epochs
+    needed = float(-(-ENOUGH_STEPS // steps_per_epoch))
+    return min(MOST_EPOCHS, max(DEFAULT_EPOCHS, needed))
+
+
+def decide_steps(settings: FineTuneSettings, steps_per_epoch: int) -> int:
+    """Steps of the whole run; what isn't as in the paper, or risky, is said."""
+    epochs = choose_epochs(settings, steps_per_epoch)
+    num_steps = max(1, round(steps_per_epoch * epochs))
+    if settings.epochs is None and epochs > DEFAULT_EPOCHS:
+        announce(
+            f"training for {epochs:g} epochs, since {DEFAULT_EPOCHS:g} would be"
+            f" {round(steps_per_epoch * DEFAULT_EPOCHS):,} steps; --epochs decides otherwise"
+        )
+    elif settings.epochs is not None and num_steps < TOO_FEW_STEPS:
+        announce(
+            f"{epochs:g} epochs are {num_steps:,} steps; with under {TOO_FEW_STEPS} fine-tuning"
+            " often learns nothing: ask for more epochs, or for smaller batches"
+        )
+    return num_steps
+
+
+def count_epoch_steps(num_examples: int, settings: FineTuneSettings) -> int:
+    """Steps in which each example is seen once."""
+    return EpochOrder(num_examples, settings.batch_size, settings.seed).steps_per_epoch

@@ -1,7 +1,7 @@
 """CoNLL: a word a line with its tags in columns, a blank line between sentences.
 
 Columns are separated by tabs, or, where the first line has none, by any number of tabs and blanks.
-Tags are left as they are, whatever their scheme. `-DOCSTART-` lines and comments say nothing about
+Tags are left as they are, whatever their scheme. Marks of documents and comments say nothing about
 words: a comment is a line at the beginning of a sentence whose first sign is #, and which isn't a
 word and its tags. Of CoNLL-U the words as they were annotated are read, not the ranges that join
 some of them.
@@ -20,7 +20,7 @@ from bertkit.data.tables.row import MAX_ROW_BYTES
 from bertkit.data.tables.settings import RecordSettings
 
 BLANKS = " \t\r\n"
-DOCUMENT_START = "-DOCSTART-"
+DOCUMENT_MARKS = ("-DOCSTART-", "#begin document", "#end document")
 COMMENT = "#"
 MAX_COMMENTS = 1000  # what looks like one without a word below it, before any other sentence
 SEPARATORS = re.compile("[ \t]+")
@@ -54,7 +54,9 @@ class Layout:
         if not line.startswith(COMMENT):
             return False
         cells = self.split(line)
-        return len(cells) != self.num_columns or (not self.is_tabbed and "=" in cells[-1])
+        if len(cells) != self.num_columns:
+            return True
+        return cells[0].startswith("# ") if self.is_tabbed else "=" in cells[-1]
 
 
 def read_records(stream: BinaryIO, decoder: RecordDecoder, settings: RecordSettings) -> Rows:
@@ -80,12 +82,12 @@ def read_records(stream: BinaryIO, decoder: RecordDecoder, settings: RecordSetti
 
 
 def _read_sentences(stream: BinaryIO, decoder: RecordDecoder) -> Iterator[list[Line]]:
-    """The numbered lines of one sentence after the other, without those that begin a document."""
+    """The numbered lines of one sentence after the other, without marks of documents."""
     sentence: list[Line] = []
     num_bytes = 0
     for content in decoder.number_lines(read_lines(stream, decoder)):
         line = decoder.decode(content.rstrip(LINE_ENDS))
-        if line.startswith(DOCUMENT_START):
+        if line.startswith(DOCUMENT_MARKS):
             continue
         if line.strip(BLANKS):
             num_bytes += len(content)

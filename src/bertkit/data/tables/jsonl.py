@@ -7,7 +7,7 @@ from itertools import chain
 from typing import Any, BinaryIO
 
 from bertkit.base.errors import DamagedFileError, InputError
-from bertkit.base.files import parse_json
+from bertkit.base.files import MAX_JSON_VALUES, parse_json
 from bertkit.data.tables.lines import read_lines
 from bertkit.data.tables.record import Record, RecordDecoder, Rows
 from bertkit.data.tables.row import RowDecoder, TextRow, show_names
@@ -79,7 +79,7 @@ def _read_objects(stream: BinaryIO, decoder: RecordDecoder) -> Iterator[Record]:
             continue
         decoder.set_line(decoder.num_lines)
         try:
-            values = parse_json(decoder.decode(line), decoder.place)
+            values = parse_values(line, decoder.place, decoder)
         except DamagedFileError as error:
             decoder.finish_row(str(error))
             continue
@@ -87,18 +87,33 @@ def _read_objects(stream: BinaryIO, decoder: RecordDecoder) -> Iterator[Record]:
             kind = KINDS.get(type(values), "a single value")
             decoder.finish_row(f"{decoder.place} has {kind} where an object should be")
             continue
-        if HALF_CHARACTER.search(line):
-            values = mend_values(values, decoder)
         decoder.finish_row()
         yield Record(values, decoder.place)
 
 
-def mend_values(value: Any, decoder: RowDecoder) -> Any:
+def parse_values(
+    content: bytes, place: str, decoder: RowDecoder, max_values: int = MAX_JSON_VALUES
+) -> Any:
+    """JSON whose strings are text throughout; what isn't is U+FFFD, and counted.
+
+    Raises:
+        DamagedFileError: it isn't JSON, or has a key twice, too many values or too deep a nest.
+    """
+    values = parse_json(decoder.decode(content), place, max_values=max_values)
+    if HALF_CHARACTER.search(content) is None:
+        return values
+    try:
+        return _mend(values, decoder)
+    except RecursionError:
+        raise DamagedFileError(f"{place} is nested too deeply") from None
+
+
+def _mend(value: Any, decoder: RowDecoder) -> Any:
     """A JSON value, its strings without halves of characters."""
     if isinstance(value, str):
         return decoder.mend(value)
     if isinstance(value, list):
-        return [mend_values(item, decoder) for item in value]
+        return [_mend(item, decoder) for item in value]
     if isinstance(value, dict):
-        return {decoder.mend(key): mend_values(item, decoder) for key, item in value.items()}
+        return {decoder.mend(key): _mend(item, decoder) for key, item in value.items()}
     return value

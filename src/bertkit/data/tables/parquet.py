@@ -94,6 +94,7 @@ def read_batches(batches: Iterable["pa.RecordBatch"], decoder: RecordDecoder) ->
     """
     for batch in batches:
         _check_sizes(batch, decoder)
+        decoder.report.num_bytes += batch.nbytes
         batch = _write_times(batch)
         try:
             rows = batch.to_pylist()

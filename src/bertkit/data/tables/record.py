@@ -41,6 +41,7 @@ class RowReport:
         num_broken: rows that were left out.
         num_empty: rows whose text is empty; they are kept, and counted by who parses them.
         num_undecodable: rows that had what isn't Unicode; it became U+FFFD.
+        num_bytes: of all rows, unpacked.
         first_broken: messages of the first five broken rows.
     """
 
@@ -49,6 +50,7 @@ class RowReport:
     num_broken: int = 0
     num_empty: int = 0
     num_undecodable: int = 0
+    num_bytes: int = 0
     first_broken: list[str] = field(default_factory=list)
 
     def add_broken(self, message: str, num_rows: int = 1) -> None:
@@ -61,6 +63,7 @@ class RowReport:
         """Add what was counted of the same file before this report was there."""
         self.num_rows += other.num_rows
         self.num_undecodable += other.num_undecodable
+        self.num_bytes += other.num_bytes
         self.num_broken += other.num_broken
         self.first_broken = [*other.first_broken, *self.first_broken][:NUM_SHOWN_BROKEN]
 
@@ -90,11 +93,11 @@ class RowReport:
         """
         if not self.num_rows:
             raise InputError(f"{self.name} has no rows; is it the right file, and complete?")
-        if self.num_broken > max_broken * self.num_rows:
-            more = "; …" if self.num_broken > len(self.first_broken) else ""
+        if self.num_broken > max_broken * self.num_rows or self.num_broken == self.num_rows:
+            first = [*self.first_broken, "…"][: min(self.num_broken, NUM_SHOWN_BROKEN + 1)]
             raise InputError(
-                f"{self._share(self.num_broken)} are broken, and at most {max_broken:.3g} may be"
-                f" (max_broken): {'; '.join(self.first_broken)}{more}"
+                f"{self._share(self.num_broken)} are broken, and at most"
+                f" {max_broken * 100:.3g}% may be (max_broken): {'; '.join(first)}"
             )
 
     def _share(self, count: int) -> str:
@@ -128,6 +131,7 @@ class RecordDecoder(RowDecoder):
         """The same lines, counted."""
         for line in lines:
             self.num_lines += 1
+            self.report.num_bytes += len(line)
             yield line
 
     def check_unique(self, names: Sequence[str]) -> None:

@@ -29,7 +29,7 @@ Example = TypeVar("Example")
 
 HUB_FORMAT = "hub"
 UNIFIED_FORMATS = {"jsonl", "parquet", HUB_FORMAT}  # which may hold questions as the Hub has them
-MAX_CHARS = 4 << 30
+MAX_BYTES = 4 << 30
 
 
 @dataclass
@@ -82,7 +82,8 @@ class RecordTable:
         sha256 = self.origin.sha256()
         if sha256 is None:
             return None
-        return {"name": Path(self.name).name, "format": self.format, "sha256": sha256}
+        name = self.name if self.format == HUB_FORMAT else Path(self.name).name
+        return {"name": name, "format": self.format, "sha256": sha256}
 
 
 def open_records(
@@ -172,17 +173,15 @@ def gather(
         max_broken: share of the rows that may be broken; None for what the settings say.
 
     Raises:
-        InputError: more are, or no row is left, or there is more text than is held in memory.
+        InputError: more are, or no row is left, or there are over 4 GiB of rows.
         BertkitError: the table can't be read.
     """
     examples = []
-    num_chars = 0
     for record in table.records(report):
-        num_chars += sum(len(cell) for cell in record.values.values() if isinstance(cell, str))
-        if num_chars > MAX_CHARS:
+        if report.num_bytes > MAX_BYTES:
             raise InputError(
-                f"{record.place} is past the {MAX_CHARS >> 30} Gi characters that are held in"
-                " memory at once; divide the file"
+                f"{record.place} is past the {MAX_BYTES >> 30} GiB that are held in memory at once;"
+                " divide the file"
             )
         try:
             examples.append(parse(record))

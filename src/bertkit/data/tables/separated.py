@@ -146,8 +146,11 @@ def _read_records(
             read, a line has more than 16 MiB, or quotes are open to the end again and again.
     """
     csv.field_size_limit(max(csv.field_size_limit(), MAX_ROW_BYTES))
-    rows = CellReader(read_lines(stream, decoder), decoder, dialect)
+    lines = decoder.number_lines(read_lines(stream, decoder))
+    rows = CellReader(lines, decoder, dialect)
     first = _next_record(rows, decoder)
+    while first == []:  # blank lines above the header
+        first = _next_record(rows, decoder)
     if first is None:
         return Rows((), iter(()))
     _check_separator(first, decoder)

@@ -12,13 +12,12 @@ from typing import Any, BinaryIO, TypeVar
 from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 
 from bertkit.base.errors import DamagedFileError, InputError
-from bertkit.base.files import parse_json
 from bertkit.base.settings import describe_validation
-from bertkit.data.tables.jsonl import HALF_CHARACTER, mend_values
+from bertkit.data.tables.jsonl import parse_values
 from bertkit.data.tables.record import BrokenRowError, Record, RecordDecoder, RowReport, Rows
 from bertkit.data.tables.settings import RecordSettings
 
-MAX_FILE_BYTES = 512 << 20  # SQuAD 2.0 has 42 MB
+MAX_FILE_BYTES = 256 << 20  # SQuAD 2.0 has 42 MB
 MAX_VALUES = 1 << 24
 COLUMNS = ("id", "title", "question", "context", "answers", "is_impossible")
 TOLD_BY = {"question", "context", "answers"}
@@ -71,10 +70,15 @@ Part = TypeVar("Part", bound=_Part)
 
 
 def read_records(stream: BinaryIO, decoder: RecordDecoder, _: RecordSettings) -> Rows:
-    """A record for each question of a JSON file.
+    """A record for each question of a JSON file."""
+    return Rows(COLUMNS, _read_file(stream, decoder))
+
+
+def _read_file(stream: BinaryIO, decoder: RecordDecoder) -> Iterator[Record]:
+    """The questions of all articles.
 
     Raises:
-        InputError: it isn't of SQuAD's form, or has more than 512 MiB.
+        InputError: it isn't of SQuAD's form, or has more than 256 MiB.
     """
     content = stream.read(MAX_FILE_BYTES + 1)
     if len(content) > MAX_FILE_BYTES:
@@ -83,21 +87,19 @@ def read_records(stream: BinaryIO, decoder: RecordDecoder, _: RecordSettings) ->
             f" it, an object with {', '.join(COLUMNS)} a line"
         )
     if not content.strip():
-        return Rows((), iter(()))
+        return
+    decoder.report.num_bytes += len(content)
+    advice = "if each line is an object, name it with --format jsonl"
     try:
-        file = parse_json(decoder.decode(content), decoder.name, max_values=MAX_VALUES)
+        file = parse_values(content, decoder.name, decoder, max_values=MAX_VALUES)
     except DamagedFileError as error:
-        raise InputError(
-            f"{error}. If each line is an object, name it with --format jsonl"
-        ) from None
+        raise InputError(f"{error}; {advice}") from None
     if not isinstance(file, dict) or not isinstance(file.get("data"), list):
         raise InputError(
-            f"{decoder.name} isn't of SQuAD's form, an object whose data is a list of articles; if"
-            " each line is an object, name it with --format jsonl"
+            f"{decoder.name} isn't of SQuAD's form, an object whose data is a list of articles;"
+            f" {advice}"
         )
-    if HALF_CHARACTER.search(content):
-        file = mend_values(file, decoder)
-    return Rows(COLUMNS, _read_articles(file["data"], decoder))
+    yield from _read_articles(file["data"], decoder)
 
 
 def _read_articles(articles: list[Any], decoder: RecordDecoder) -> Iterator[Record]:

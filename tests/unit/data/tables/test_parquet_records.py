@@ -1,0 +1,77 @@
+"""Rows of Parquet as Python values, whatever their columns hold."""
+
+import datetime as dt
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from tests.unit.data.tables.labelled import read, read_values, refuse
+
+from bertkit.data.tables import parquet
+
+
+def write_table(folder, **columns):
+    path = folder / "a.parquet"
+    pq.write_table(pa.table(columns), path)
+    return path
+
+
+def test_values_are_pythons(tmp_path):
+    path = write_table(
+        tmp_path,
+        text=pa.array(["a", None]).dictionary_encode(),
+        raw=pa.array([b"x\xff", None]),
+        tags=[["O", "B-X"], []],
+        part=[{"a": 1}, None],
+        n=[1, None],
+        x=[0.5, 1.0],
+        day=[dt.date(2026, 1, 2), None],
+        nanos=pa.array([1, 2], pa.timestamp("ns")),
+    )
+    found, report = read(path)
+    assert found[0].values == {
+        "text": "a",
+        "raw": "x\ufffd",
+        "tags": ["O", "B-X"],
+        "part": {"a": 1},
+        "n": 1,
+        "x": 0.5,
+        "day": "2026-01-02",
+        "nanos": "1970-01-01 00:00:00.000000001",
+    }
+    assert found[1].values["text"] is None
+    assert report.num_undecodable == 1
+
+
+def test_rows_are_numbered_across_batches(tmp_path, monkeypatch):
+    monkeypatch.setattr(parquet, "ROWS_AT_ONCE", 3)
+    path = write_table(tmp_path, n=list(range(10)))
+    found, _ = read(path)
+    assert [record.place for record in found] == [f"{path}, row {n + 1}" for n in range(10)]
+    assert [record.values["n"] for record in found] == list(range(10))
+
+
+def test_a_value_that_python_cannot_hold_is_a_broken_row(tmp_path):
+    wrong = pa.array([[b"x"], [b"\xff"], [b"y"]])
+    path = write_table(tmp_path, tags=wrong.cast(pa.list_(pa.binary())), n=[1, 2, 3])
+    table = pq.read_table(path)
+    strings = pa.ListArray.from_arrays(
+        [0, 1, 2, 3], pa.array([b"x", b"\xff", b"y"]).view(pa.string())
+    )
+    pq.write_table(table.set_column(0, "tags", strings), path)
+    found, report = read(path)
+    assert [record.values for record in found] == [{"tags": ["x"], "n": 1}, {"tags": ["y"], "n": 3}]
+    assert report.num_broken == 1
+    assert report.first_broken[0].startswith(
+        f"{path}, row 2 has a value that can't be read ('utf-8'"
+    )
+
+
+def test_columns_of_one_name_and_rows_too_large_are_refused(tmp_path, monkeypatch):
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.Table.from_arrays([pa.array([1]), pa.array([2])], names=["a", "a"]), path)
+    refuse(path, r"a\.parquet has the column a twice")
+    path = write_table(tmp_path, text=["a", "b" * 2000, "c"])
+    monkeypatch.setattr(parquet, "MAX_ROW_BYTES", 3000)
+    assert len(read_values(path)) == 3
+    monkeypatch.setattr(parquet, "MAX_ROW_BYTES", 1000)
+    refuse(path, r"a\.parquet, row 2 has more than 0 MiB; a row may have as many")

@@ -56,9 +56,13 @@ class Task(ABC, Generic[Example, Prediction]):
     name: ClassVar[str]  # its key in TASKS
     settings_kind: ClassVar[type[TaskSettings]]
     model_kind: ClassVar[type[FineTunedBert]]
-    metric: ClassVar[str]  # by which the best epoch is chosen; higher is better
     row: ClassVar[Literal["sequence", "token"]]  # what has a row of logits
     sequence: ClassVar[Literal["window", "choice"]] = "window"  # of which an example may have many
+
+    @property
+    @abstractmethod
+    def metric(self) -> str:
+        """Name of the metric by which the best epoch is chosen; higher is better."""
 
     @classmethod
     @abstractmethod

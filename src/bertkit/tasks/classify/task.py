@@ -66,8 +66,12 @@ class Classify(Task[ClassifyExample, Classification]):
     name: ClassVar = "classify"
     settings_kind: ClassVar = ClassifySettings
     model_kind: ClassVar = BertForSequenceClassification
-    metric: ClassVar = "accuracy"
     row: ClassVar[Literal["sequence", "token"]] = "sequence"
+
+    @property
+    def metric(self) -> str:
+        """Accuracy."""
+        return "accuracy"
 
     @classmethod
     def build_parser(

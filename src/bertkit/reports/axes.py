@@ -10,6 +10,7 @@ from bertkit.reports.text import shorten
 
 LABEL_COLUMNS = 50
 MAX_LOGARITHMIC_TICKS = 10
+SMALLEST, LARGEST = 1e-150, 1e150  # of the numbers that an axis can hold
 TICK_MANTISSAS = ((1, 2, 5), (1, 3), (1,))
 
 
@@ -60,9 +61,13 @@ def add_axes(svg: ET.Element, across: Axis, upwards: Axis, x_label: str) -> None
 
 
 def round_ticks(low: float, high: float, num_intervals: int) -> tuple[float, ...]:
-    """Ticks at multiples of 1, 2, 2.5 or 5 times a power of ten that enclose low and high."""
-    if low == high:
-        margin = abs(low) / 2 or 0.5
+    """Ticks at multiples of 1, 2, 2.5 or 5 times a power of ten that enclose low and high.
+
+    Neither may be beyond `LARGEST`.
+    """
+    largest = max(abs(low), abs(high))
+    if high - low <= max(1e-9 * largest, SMALLEST):  # equal, but for the last bits
+        margin = largest / 2 if largest > SMALLEST else 0.5
         low, high = low - margin, high + margin
     raw = (high - low) / num_intervals
     power = 10.0 ** math.floor(math.log10(raw))
@@ -75,10 +80,10 @@ def logarithmic_ticks(low: float, high: float) -> tuple[float, ...]:
     """Some ten ticks or fewer, at round numbers whose ratios are even, that enclose low and high.
 
     Args:
-        low: the lowest value, above 0.
-        high: the highest value.
+        low: the lowest value, at least `SMALLEST`.
+        high: the highest value, at most `LARGEST`.
     """
-    if low == high:
+    if high <= 1.1 * low:
         low, high = low / 2, high * 2
     for mantissas in TICK_MANTISSAS:
         ticks = _enclosing(low, high, mantissas, 1)

@@ -117,7 +117,7 @@ class ConfusionMatrix:
             [each.true, each.predicted, each.count, f"{100 * each.share:.1f} %"]
             for each in most_confused(self.counts, names, MAX_PAIRS)
         ]
-        return ["True", "Predicted", "Examples", "Share of the true label's"], rows
+        return ["True", "Wrongly predicted", "Examples", "Share of the true label's"], rows
 
     def _add_cell(
         self, parent: ET.Element, layout: "_Layout", row: int, column: int, count: int

@@ -11,7 +11,15 @@ from itertools import groupby
 from typing import TypeVar
 from xml.etree import ElementTree as ET
 
-from bertkit.reports.axes import Axis, add_axes, format_tick, logarithmic_ticks, round_ticks
+from bertkit.reports.axes import (
+    LARGEST,
+    SMALLEST,
+    Axis,
+    add_axes,
+    format_tick,
+    logarithmic_ticks,
+    round_ticks,
+)
 from bertkit.reports.cells import Cell, Interval
 from bertkit.reports.svg import (
     add_group,
@@ -159,7 +167,8 @@ class LineChart:
         return f"{100 * value:.4g} %" if self.is_percent else format_tick(value)
 
     def _is_drawable(self, values: tuple[float, ...]) -> bool:
-        return all(map(math.isfinite, values)) and (values[0] > 0 or not self.is_logarithmic)
+        is_on_axis = not self.is_logarithmic or values[0] >= SMALLEST
+        return is_on_axis and all(abs(value) <= LARGEST for value in values)
 
     def _drawable(self, all_values: Sequence[Values]) -> list[Values]:
         return [values for values in all_values if self._is_drawable(values)]

@@ -125,11 +125,12 @@ class ReliabilityDiagram:
         for index, curve in enumerate(self.curves):
             group = add_group(svg, series_style(index))
             bin_width = SIDE / max(1, len(curve.bins))
-            width = (bin_width - 2) / len(self.curves)
+            gap = min(2, bin_width / 10)
+            width = (bin_width - gap) / len(self.curves)
             for place, each in enumerate(curve.bins):
                 if each.count:
                     height = STRIP_HEIGHT * each.count / most
-                    x = LEFT + place * bin_width + 1 + index * width
+                    x = LEFT + place * bin_width + gap / 2 + index * width
                     box = add_box(group, x, bottom - height, width, height)
                     ET.SubElement(
                         box, "title"

@@ -63,6 +63,31 @@ def test_one_point_and_constant_values_are_drawn():
         assert len(list(svg.iter("circle"))) == len(points)
 
 
+@pytest.mark.parametrize(
+    "values",
+    [
+        (0.9, math.nextafter(0.9, 1)),  # a metric that is the same but for its last bit
+        (123456789.123, math.nextafter(123456789.123, 0)),
+        (0.0, 5e-324),
+        (1e150, -1e150),
+        (1e-150, 1e150),
+        (1e-310, 1e-150),
+    ],
+)
+@pytest.mark.parametrize("is_logarithmic", [False, True])
+def test_values_of_any_size_and_nearness_are_drawn(values, is_logarithmic):
+    for points in ([(1, values[0]), (2, values[1])], [(values[0], 1), (values[1], 2)]):
+        svg = draw(Series("a", points), is_logarithmic=is_logarithmic)
+        places = [place for line in polylines(svg) for xy in line for place in xy]
+        assert all(0 <= place <= WIDTH for place in places)
+        assert places or words(svg) == ["no data yet"]
+
+
+def test_what_no_axis_can_hold_is_left_out():
+    [line] = polylines(draw(Series("a", [(0, 1.0), (1, 2.0), (2, 1.7e308)])))
+    assert len(line) == 2
+
+
 def test_each_series_has_its_own_style_and_its_name_in_the_description():
     svg = draw(Series("train", [(0, 3), (9, 1)]), Series("held out", [(0, 4), (9, 2)]))
     assert [group.get("class") for group in svg.iter("g")][1:] == [

@@ -38,8 +38,9 @@ def test_a_file_needs_no_page(picture, tmp_path):
     assert [part.tag for part in svg][:3] == [f"{SVG}title", f"{SVG}desc", f"{SVG}style"]
     style = svg.find(f"{SVG}style").text
     assert "var(" not in style
-    assert LIGHT["page"] in style.split("@media")[0]
-    assert DARK["page"] in style.split("@media (prefers-color-scheme: dark)")[1]
+    light, dark = style.split("@media (prefers-color-scheme: dark)")
+    for name in ("page", "text", "right", "c0"):
+        assert (LIGHT[name] in light, DARK[name] in dark) == (True, True)
     texts = [text.text for text in svg.iter(f"{SVG}text")]
     assert texts[0] == f"a plain name ({picture.unit})"
     assert texts[1 : 1 + len(picture.legend())] == [name for _, name in picture.legend()]

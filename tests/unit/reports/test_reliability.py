@@ -17,7 +17,8 @@ from bertkit.reports.reliability import (
 )
 
 EMPTY = Bin(math.nan, math.nan, 0)
-BEFORE = ReliabilityCurve("before", [EMPTY, Bin(0.375, 0.25, 10), EMPTY, Bin(1.0, 0.5, 40)])
+ZERO = Bin(0.0, 0.0, 0)
+BEFORE = ReliabilityCurve("before", [ZERO, Bin(0.375, 0.25, 10), EMPTY, Bin(1.0, 0.5, 40)])
 AFTER = ReliabilityCurve("after", [Bin(0.25, 0.25, 50), EMPTY, EMPTY, EMPTY])
 
 
@@ -68,7 +69,7 @@ def test_words_and_numbers_say_the_same():
 
 
 @pytest.mark.parametrize(
-    "curves", [[], [ReliabilityCurve("a", [])], [ReliabilityCurve("a", [EMPTY] * 10)]]
+    "curves", [[], [ReliabilityCurve("a", [])], [ReliabilityCurve("a", [EMPTY, ZERO] * 5)]]
 )
 def test_no_data_is_said(curves):
     svg = draw(*curves)

@@ -103,7 +103,7 @@ def matthews(matrix: Matrix) -> Numbers:
     shared = _trace(matrix) * total - (actual * predicted).sum(axis=-1)
     spread_of_actual = total**2 - (actual**2).sum(axis=-1)
     spread_of_predicted = total**2 - (predicted**2).sum(axis=-1)
-    return divide(shared, np.sqrt(spread_of_actual) * np.sqrt(spread_of_predicted))
+    return divide(shared, np.sqrt(spread_of_actual * spread_of_predicted))
 
 
 def _trace(matrix: Matrix) -> Numbers:

@@ -33,7 +33,8 @@ def pearson(
         InputError: there is no example, more of one than of the other, or a number isn't finite.
     """
     first, second = _read_pair(truth, predictions)
-    return _correlate(first, second, read_weights(weights, len(first)))
+    # Without the first, so that the mean of large numbers rounds no small difference away.
+    return _correlate(first - first[0], second - second[0], read_weights(weights, len(first)))
 
 
 def spearman(

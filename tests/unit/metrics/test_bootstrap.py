@@ -1,0 +1,88 @@
+"""Intervals by resampling."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from bertkit.base.errors import InputError
+from bertkit.metrics import bootstrap
+from bertkit.metrics.bootstrap import Interval, bootstrap_interval
+from bertkit.metrics.classification import confusion_matrix, macro_f1
+from bertkit.metrics.correlation import pearson
+from bertkit.metrics.examples import weighted_mean
+
+
+def test_each_resample_draws_as_many_examples():
+    seen = []
+
+    def remember(weights):
+        seen.append(weights)
+        return weights[:, 0]
+
+    bootstrap_interval(remember, 50, seed=0, num_resamples=200)
+    weights = np.concatenate(seen)
+    assert weights.shape == (200, 50)
+    assert (weights.sum(axis=1) == 50).all()
+    assert (weights == np.floor(weights)).all()
+    assert weights.mean(axis=0) == pytest.approx(np.ones(50), abs=0.5)
+    assert weights.var() == pytest.approx(1 - 1 / 50, abs=0.05)  # of a binomial count
+
+
+def test_the_interval_of_a_mean_is_that_of_its_standard_error():
+    right = np.arange(1000) < 800
+    interval = bootstrap_interval(lambda weights: weighted_mean(right, weights), 1000, seed=1)
+    low, high = stats.binom(1000, 0.8).ppf([0.025, 0.975]) / 1000
+    assert interval.low == pytest.approx(low, abs=0.003)
+    assert interval.high == pytest.approx(high, abs=0.003)
+    narrower = bootstrap_interval(
+        lambda weights: weighted_mean(right, weights), 1000, seed=1, confidence=0.5
+    )
+    assert interval.low < narrower.low < 0.8 < narrower.high < interval.high
+    assert narrower.confidence == 0.5
+
+
+def test_the_seed_alone_decides_and_not_how_many_are_made_at_once(monkeypatch):
+    values = np.random.default_rng(2).normal(size=30)
+
+    def measure(seed):
+        return bootstrap_interval(lambda weights: weighted_mean(values, weights), 30, seed=seed)
+
+    interval = measure(3)
+    assert measure(3) == interval != measure(4)
+    for num_weights in (70, 1):  # two resamples, and fewer than one
+        monkeypatch.setattr(bootstrap, "NUM_WEIGHTS_AT_ONCE", num_weights)
+        other = measure(3)
+        assert (other.low, other.high) == pytest.approx((interval.low, interval.high))
+
+
+def test_a_statistic_may_be_made_of_matrices():
+    labels, predictions = np.random.default_rng(3).integers(3, size=(2, 60))
+
+    def score(weights):
+        return macro_f1(confusion_matrix(labels, predictions, 3, weights))
+
+    interval = bootstrap_interval(score, 60, seed=0)
+    assert interval.low < macro_f1(confusion_matrix(labels, predictions, 3)) < interval.high
+
+
+def test_resamples_without_a_value_are_left_out():
+    interval = bootstrap_interval(lambda weights: pearson([0, 1], [0, 1], weights), 2, seed=0)
+    assert interval == Interval(pytest.approx(1.0), pytest.approx(1.0))
+    interval = bootstrap_interval(lambda weights: pearson([1, 1], [0, 1], weights), 2, seed=0)
+    assert np.isnan([interval.low, interval.high]).all()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"num_examples": 0}, "not 0 and 1,000"),
+        ({"num_resamples": 0}, "not 5 and 0"),
+        ({"confidence": 1.0}, "confidence is 1,"),
+        ({"confidence": 95}, "confidence is 95"),
+        ({"confidence": float("nan")}, "confidence is nan"),
+    ],
+)
+def test_an_interval_needs_examples_and_a_confidence(changes, message):
+    arguments = {"num_examples": 5, "seed": 0} | changes
+    with pytest.raises(InputError, match=message):
+        bootstrap_interval(lambda weights: weights[:, 0], **arguments)

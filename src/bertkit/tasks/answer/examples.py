@@ -123,12 +123,9 @@ def locate_answer(context: str, text: str, start: int | None) -> GoldAnswer:
 def list_oddities(examples: Sequence[AnswerExample]) -> list[str]:
     """How many questions have no answer, and how many answers stand elsewhere than it is said."""
     num_impossible = sum(example.answers == () for example in examples)
-    moved = [
-        example.place
-        for example in examples
-        for answer in example.answers or ()
-        if answer.is_moved or answer.start is None
-    ]
+    golds = [(gold, example.place) for example in examples for gold in example.answers or ()]
+    moved = [place for gold, place in golds if gold.is_moved]
+    absent = [place for gold, place in golds if gold.start is None]
     lines = []
     if num_impossible:
         lines.append(f"{num_impossible:,} of {len(examples):,} questions have no answer")
@@ -136,6 +133,11 @@ def list_oddities(examples: Sequence[AnswerExample]) -> list[str]:
         lines.append(
             f"{len(moved):,} answers don't begin where answer_start says; the nearest place with"
             f" their words is taken, first at {moved[0]}"
+        )
+    if absent:
+        lines.append(
+            f"{len(absent):,} answers beside others aren't in their context; they are only scored"
+            f" with, first at {absent[0]}"
         )
     return lines
 

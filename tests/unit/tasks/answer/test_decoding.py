@@ -1,0 +1,130 @@
+"""Answers are slices of the context, the best first, or none."""
+
+import numpy as np
+import pytest
+
+from bertkit.tasks.answer.settings import AnswerSettings
+from bertkit.tasks.answer.task import AnswerQuestions
+from bertkit.tokenization.engine import SPECIAL_TOKENS
+from bertkit.tokenization.tokenizer import Tokenizer
+
+TOKENIZER = Tokenizer([*SPECIAL_TOKENS, "who", "?", "ada", "wrote", "cafe", "ole", "##s", "x", "."])
+CONTEXT = "Ada wrote cafe\u0301s ol\u00e9 cafe\u0301."  # accents behind their letter and in it
+
+
+def answer(peaks, context=CONTEXT, threshold=0.0, **settings):
+    """The answer where some tokens of the one window have high scores, by (token, side)."""
+    task = AnswerQuestions(
+        AnswerSettings(**{"version": "1.1", **settings}), numbers={"null_threshold": threshold}
+    )
+    example = task.make_example(("Who?", context), "here")
+    (encoded,) = task.encode([example], TOKENIZER)
+    logits = np.zeros((encoded.num_tokens, 2), dtype=np.float32)
+    for place, score in peaks.items():
+        logits[place] = score
+    return task.decode(example, encoded, logits)
+
+
+FIRST = 4  # [CLS] who ? [SEP]
+ADA, WROTE, CAFES, S, OLE, CAFE = range(FIRST, FIRST + 6)
+
+
+def test_an_answer_is_a_slice_of_the_context_with_its_probability():
+    found = answer({(WROTE, 0): 5, (OLE, 1): 6})
+    assert found.text == "wrote cafe\u0301s ol\u00e9" == CONTEXT[found.start : found.stop]
+    assert (found.start, found.stop) == (4, 20)
+    assert not found.is_null
+    assert found.null_odds is None
+    scores = np.array([one.start_logit + one.end_logit for one in found.n_best])
+    assert scores[0] == 11
+    assert (np.diff(scores) <= 0).all()
+    assert found.probability == pytest.approx(np.exp(11) / np.exp(scores).sum())
+    assert sum(one.probability for one in found.n_best) == pytest.approx(1)
+    assert found.best == found.n_best[0]
+
+
+def test_accents_behind_the_last_letter_belong_to_the_answer():
+    assert answer({(CAFE, 0): 5, (CAFE, 1): 5}).text == "cafe\u0301"
+    alone = "ada wrote cafe\u0301\u0302"
+    assert answer({(FIRST + 2, 0): 5, (FIRST + 2, 1): 5}, alone).text == "cafe\u0301\u0302"
+
+
+def test_an_answer_is_no_longer_than_allowed_and_goes_forwards():
+    peaks = {(ADA, 0): 9, (OLE, 1): 9, (WROTE, 0): 5, (WROTE, 1): 5}
+    assert answer(peaks).text == "Ada wrote cafe\u0301s ol\u00e9"
+    assert answer(peaks, max_answer_length=4).text != "Ada wrote cafe\u0301s ol\u00e9"
+    back = answer({(OLE, 0): 9, (ADA, 1): 9, (WROTE, 0): 5, (WROTE, 1): 5})
+    assert back.start <= back.stop
+
+
+def test_the_question_is_no_answer():
+    found = answer({(1, 0): 9, (1, 1): 9, (0, 0): 9, (0, 1): 9, (FIRST - 1, 1): 9, (ADA, 0): 1})
+    assert found.text.startswith("Ada")
+
+
+def test_where_no_best_place_may_answer_all_places_are_tried():
+    peaks = {(place, side): 9 for place in (1, 2) for side in (0, 1)}
+    found = answer({**peaks, (WROTE, 0): 2, (WROTE, 1): 2}, n_best=2)
+    assert found.text == "wrote"
+
+
+def test_each_text_is_a_candidate_once():
+    found = answer({(ADA, 0): 5, (ADA, 1): 5}, "ada x ada x ada", max_answer_length=1)
+    assert [one.text for one in found.n_best] == ["ada", "x"]
+    assert (found.start, found.n_best[0].start_logit) == (0, 5)
+
+
+NULL = {(0, 0): 4, (0, 1): 3}
+
+
+def test_none_is_the_answer_where_its_odds_are_above_the_threshold():
+    peaks = {**NULL, (ADA, 0): 2, (ADA, 1): 3}
+    found = answer(peaks, version="2.0", threshold=1.9)
+    assert (found.text, found.start, found.stop, found.is_null) == ("", None, None, True)
+    assert found.null_odds == 2
+    assert found.n_best[0].text == ""
+    assert found.probability == found.n_best[0].probability
+    at = answer(peaks, version="2.0", threshold=2.0)
+    assert (at.text, at.is_null) == ("Ada", False)
+    assert at.decide(1.9) == found
+    assert at.probability < found.probability
+    assert at.best == found.best
+
+
+def test_by_the_rules_of_1_1_there_is_always_an_answer():
+    found = answer({**NULL, (0, 0): 99, (0, 1): 99}, threshold=-99)
+    assert found.text
+    assert all(one.text for one in found.n_best)
+
+
+@pytest.mark.parametrize("score", [9, -9])
+def test_none_is_always_a_candidate(score):
+    found = answer({(0, 0): score, (0, 1): score}, version="2.0", n_best=3)
+    assert [one.text for one in found.n_best].index("") == (0 if score > 0 else 3)
+    assert len(found.n_best) == (3 if score > 0 else 4)
+
+
+@pytest.mark.parametrize("version", ["1.1", "2.0"])
+@pytest.mark.parametrize("context", ["", " \n", "\u200b\x00"])
+def test_a_context_without_a_token_has_no_answer(context, version):
+    found = answer({(0, 0): -50}, context, version=version)
+    assert found.is_null
+    assert (found.text, found.probability, found.best) == ("", 1.0, None)
+    assert found.null_odds == (-50 if version == "2.0" else None)
+    assert len(found.n_best) == 1
+    assert found.decide(-99.0).is_null
+
+
+def test_the_odds_of_none_are_those_of_the_window_that_doubts_most():
+    task = AnswerQuestions(
+        AnswerSettings(version="2.0", max_length=8, max_question_length=2, doc_stride=2)
+    )
+    example = task.make_example(("Who?", "ada wrote x ada wrote"), "here")
+    (encoded,) = task.encode([example], TOKENIZER)
+    assert [len(one.ids) for one in encoded.sequences] == [8, 8]
+    logits = np.zeros((16, 2), dtype=np.float32)
+    logits[0], logits[8] = (7, 1), (1, 3)
+    logits[9:11] = 50  # the second window's question
+    found = task.decode(example, encoded, logits)
+    assert found.null_odds == 4
+    assert [one.start_logit for one in found.n_best if not one.text] == [1]

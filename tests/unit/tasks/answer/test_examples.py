@@ -1,0 +1,177 @@
+"""Records become questions, and answers are found in their contexts."""
+
+import json
+
+import pytest
+
+from bertkit.base.errors import InputError
+from bertkit.data.tables.record import BrokenRowError, Record, RowReport
+from bertkit.data.tables.records import RecordTable, gather, open_records
+from bertkit.tasks.answer.examples import (
+    AnswerExample,
+    GoldAnswer,
+    build_parser,
+    list_oddities,
+    locate_answer,
+    make_example,
+)
+from bertkit.tasks.answer.settings import AnswerSettings
+
+CONTEXT = "Ada wrote it. Ada died in 1852."
+COLUMNS = ("id", "question", "context", "answers")
+
+
+def parse(values, columns=COLUMNS, *, needs_answer=True, **settings):
+    table = RecordTable("q.jsonl", "jsonl", columns, origin=None)
+    parser = build_parser(AnswerSettings(**settings), table, needs_answer=needs_answer)
+    return parser(Record({"question": "Who?", "context": CONTEXT, **values}, "q.jsonl, line 3"))
+
+
+@pytest.mark.parametrize(
+    ("text", "start", "expected"),
+    [
+        ("Ada", 0, GoldAnswer("Ada", 0, False)),
+        ("Ada", 14, GoldAnswer("Ada", 14, False)),
+        ("Ada", 13, GoldAnswer("Ada", 14, True)),
+        ("Ada", 6, GoldAnswer("Ada", 0, True)),
+        ("Ada", 8, GoldAnswer("Ada", 14, True)),
+        ("Ada", 999, GoldAnswer("Ada", 14, True)),
+        ("Ada", -1, GoldAnswer("Ada", 0, True)),
+        ("1852", 10**30, GoldAnswer("1852", 26, True)),
+        ("Ada", None, GoldAnswer("Ada", 0, False)),
+        (" Ada ", None, GoldAnswer("Ada", 0, False)),
+        (" wrote it", 3, GoldAnswer("wrote it", 4, False)),
+        ("Babbage", 0, GoldAnswer("Babbage", None, False)),
+        ("Babbage", None, GoldAnswer("Babbage", None, False)),
+    ],
+)
+def test_an_answer_is_taken_where_it_is_or_nearest_to_that(text, start, expected):
+    assert locate_answer(CONTEXT, text, start) == expected
+
+
+def test_a_record_of_squad_becomes_a_question():
+    answers = [{"text": "Ada", "answer_start": 14}, {"text": "1852", "answer_start": 26}]
+    example = parse({"id": "a1", "answers": answers, "is_impossible": False})
+    golds = (GoldAnswer("Ada", 14, False), GoldAnswer("1852", 26, False))
+    assert example == AnswerExample("Who?", CONTEXT, golds, "a1", "q.jsonl, line 3")
+    assert CONTEXT[slice(*example.span)] == "Ada"
+
+
+def test_the_first_answer_that_is_there_is_learnt():
+    example = parse({"answers": [{"text": "Bob", "answer_start": 0}, {"text": "it"}]})
+    assert [gold.text for gold in example.answers] == ["Bob", "it"]
+    assert example.span == (10, 12)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"answers": [], "is_impossible": True},
+        {"answers": [{"text": "Ada", "answer_start": 0}], "is_impossible": True},
+        {"answers": []},
+        {"answers": None},
+        {"answers": " "},
+    ],
+)
+def test_a_question_may_have_no_answer(values):
+    example = parse(values)
+    assert example.answers == ()
+    assert example.span is None
+
+
+def test_answers_may_be_a_text_in_another_column():
+    columns = ("Q", "passage", "answer")
+    values = {"Q": "When?", "passage": CONTEXT, "answer": "1852"}
+    names = {"question_column": "Q", "context_column": "passage"}
+    example = parse(values, columns, **names)
+    assert (example.question, example.span) == ("When?", (26, 30))
+    assert example.identity == example.place
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"answers": "Babbage"}, "line 3 has an answer that isn't in its context: 'Babbage'"),
+        ({"answers": [], "is_impossible": False}, "has no answer, and isn't said to have none"),
+        ({"answers": [{"text": " "}]}, "has no answer, and isn't said to have none"),
+        ({}, "line 3 has no answers"),
+        ({"answers": 3}, "has 3 in answers where a text, or a list"),
+        ({"answers": [{"text": 3}]}, "where a text, or a list"),
+        ({"answers": [{"text": "Ada", "answer_start": "0"}]}, "where a text, or a list"),
+        ({"answers": [{"text": "Ada", "answer_start": True}]}, "where a text, or a list"),
+        ({"answers": ["Ada"]}, "where a text, or a list"),
+        ({"answers": "Ada", "context": 7}, "int in context where a text should be"),
+        ({"answers": "Ada", "question": None}, "in question where a text should be"),
+    ],
+)
+def test_a_record_that_cannot_be_used_is_broken(values, message):
+    with pytest.raises(BrokenRowError, match=message):
+        parse(values)
+
+
+def test_without_need_of_answers_none_is_read():
+    example = parse({"answers": 3}, ("question", "context"), needs_answer=False)
+    assert example.answers is None
+    assert example.span is None
+
+
+@pytest.mark.parametrize("missing", ["question", "context", "answers"])
+def test_missing_columns_are_listed(missing):
+    columns = tuple(name for name in COLUMNS if name != missing)
+    with pytest.raises(InputError, match=rf"{missing}; name one of its columns .*: id, "):
+        parse({}, columns)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        ("Who?", CONTEXT),
+        {"question": "Who?", "context": CONTEXT},
+        {"question": "Who?", "context": CONTEXT, "id": 7, "title": "x"},
+    ],
+)
+def test_inputs_are_pairs_or_mappings(value):
+    example = make_example(value, "input 1")
+    assert (example.question, example.context, example.answers) == ("Who?", CONTEXT, None)
+    assert example.identity == ("7" if "id" in value else "input 1")
+
+
+@pytest.mark.parametrize("value", ["Who?", ("Who?",), ("a", "b", "c"), {"question": "a"}, None, 3])
+def test_other_inputs_are_refused(value):
+    with pytest.raises(InputError, match="input 1: expected a tuple of question and context"):
+        make_example(value, "input 1")
+
+
+def test_oddities_are_counted():
+    examples = [
+        parse({"answers": [{"text": "Ada", "answer_start": 1}, {"text": "Bob"}]}),
+        parse({"answers": "Ada"}),
+        parse({"answers": ""}),
+    ]
+    lines = list_oddities(examples)
+    assert lines[0] == "1 of 3 questions have no answer"
+    assert lines[1].startswith("1 answers don't begin where answer_start says;")
+    assert lines[2].startswith("1 answers beside others aren't in their context;")
+    assert all(line.endswith("first at q.jsonl, line 3") for line in lines[1:])
+    assert list_oddities(examples[1:2]) == []
+
+
+def test_a_file_of_squad_is_read(tmp_path):
+    questions = [
+        {"id": "a", "question": "Who?", "answers": [{"text": "Ada", "answer_start": 0}]},
+        {"id": "b", "question": "Where?", "answers": [{"text": "London", "answer_start": 0}]},
+        {"id": "c", "question": "Why?", "answers": [], "is_impossible": True},
+    ]
+    paragraphs = [{"context": CONTEXT, "qas": questions}]
+    path = tmp_path / "q.json"
+    path.write_text(json.dumps({"data": [{"title": "Ada", "paragraphs": paragraphs}]}))
+    table = open_records(path)
+    report = RowReport(table.name)
+    parser = build_parser(AnswerSettings(), table, needs_answer=True)
+    examples = gather(table, parser, report, 0.5)
+    assert [(one.identity, one.span) for one in examples] == [("a", (0, 3)), ("c", None)]
+    assert report.num_broken == 1
+    assert (
+        "data[0].paragraphs[0].qas[1] has an answer that isn't in its context: 'London'"
+        in (report.first_broken[0])
+    )

@@ -1,0 +1,107 @@
+"""Answers against those of people: totals, the threshold, mistakes and warnings."""
+
+import numpy as np
+import pytest
+
+from bertkit.tasks.answer import scoring
+from bertkit.tasks.answer.decoding import Answer, Candidate
+from bertkit.tasks.answer.examples import AnswerExample, locate_answer
+
+CONTEXT = "Ada Lovelace wrote the first program in 1843."
+
+
+def question(*golds, number=0, context=CONTEXT):
+    answers = tuple(locate_answer(context, gold, None) for gold in golds)
+    return AnswerExample("Who?", context, answers, f"q{number}", f"dev.json, line {number}")
+
+
+def answered(text, null_odds=None, probability=0.5, threshold=0.0):
+    start = CONTEXT.index(text)
+    candidates = [Candidate(text, start, start + len(text), probability, 1.0, 1.0)]
+    if null_odds is not None:
+        candidates.append(Candidate("", None, None, 1 - probability, 0.0, 0.0))
+    return Answer.choose(tuple(candidates), null_odds, threshold)
+
+
+def test_totals_are_those_of_1_1_where_each_question_has_an_answer():
+    examples = [question("Ada Lovelace"), question("1843", "in 1843"), question("the first")]
+    answers = [answered("Lovelace"), answered("in 1843"), answered("1843")]
+    found = scoring.measure(examples, answers)
+    assert found == {"exact_match": pytest.approx(100 / 3), "f1": pytest.approx(100 * (5 / 3) / 3)}
+
+
+def test_totals_are_those_of_2_0_where_an_answer_may_be_none():
+    examples = [question("Ada"), question(), question()]
+    answers = [answered("Ada", 5.0), answered("1843", 2.0), answered("1843", -2.0)]
+    found = scoring.measure(examples, answers)
+    assert (found["HasAns_f1"], found["NoAns_f1"], found["f1"]) == (0, 50, pytest.approx(100 / 3))
+    alone = scoring.measure(examples[:1], answers[:1])
+    assert alone == {"exact": 0, "f1": 0, "total": 1} | {
+        "HasAns_exact": 0,
+        "HasAns_f1": 0,
+        "HasAns_total": 1,
+    }
+    by_data = scoring.measure(examples[:2], [answered("Ada"), answered("Ada")])
+    assert (by_data["HasAns_exact"], by_data["NoAns_exact"]) == (100, 0)
+
+
+def test_the_threshold_gives_the_best_f1():
+    examples = [question("Ada"), question("1843"), question(), question()]
+    answers = [answered("Ada", -3.0), answered("1843", 1.5), answered("in", 2.0), answered("in", 4)]
+    threshold = scoring.find_threshold(examples, answers)
+    assert threshold == 1.5
+    decided = [answer.decide(threshold) for answer in answers]
+    assert scoring.measure(examples, decided)["f1"] == 100
+    assert scoring.measure(examples, answers)["f1"] == 75
+
+
+@pytest.mark.parametrize("examples", [[question("Ada")], [question()]])
+def test_without_both_kinds_of_question_no_threshold_is_found(examples):
+    assert scoring.find_threshold(examples, [answered("Ada", 1.0)]) is None
+
+
+def test_an_evaluation_has_intervals_confidences_and_the_surest_mistakes_first():
+    examples = [question("Ada", number=1), question("1843", number=2), question("Ada", number=3)]
+    answers = [
+        answered("Lovelace", probability=0.4),
+        answered("1843", probability=0.9),
+        answered("first", probability=0.8),
+    ]
+    found = scoring.evaluate(examples, answers)
+    assert found.metrics["f1"] == pytest.approx(100 / 3)
+    low, high = found.intervals["f1"]
+    assert 0 <= low < found.metrics["f1"] < high <= 100
+    assert found.intervals.keys() == {"exact_match", "f1"}
+    np.testing.assert_array_equal(found.confidences, [0.4, 0.9, 0.8])
+    assert found.is_right.tolist() == [False, True, False]
+    assert [one.badness for one in found.mistakes] == [0.8, 0.4]
+    first = found.mistakes[0]
+    assert (first.place, first.expected, first.predicted) == ("dev.json, line 3", "Ada", "first")
+    assert first.text == f"Who? — {CONTEXT}"
+    assert found.warnings == ()
+
+
+def test_an_excerpt_shows_the_context_around_the_answer():
+    context = "a " * 300 + "Ada wrote it" + " b" * 300
+    gold, none = question("Ada", "wrote", context=context), question(context=context)
+    found = scoring.evaluate([gold, none], [answered("first", 0.0), answered("first", 0.0)])
+    texts = [mistake.text for mistake in found.mistakes]
+    assert texts[0].startswith("Who? — …a a")
+    assert texts[0].endswith("b …")
+    assert "Ada wrote it" in texts[0]
+    assert len(texts[0]) < 300
+    assert texts[1].startswith("Who? — a a a")
+    assert [mistake.expected for mistake in found.mistakes] == ["Ada | wrote", scoring.NO_ANSWER]
+    assert found.intervals.keys() == {"exact", "f1"}
+
+
+def test_oddities_are_warned_of():
+    examples = [question("Ada"), question()]
+    of_1_1 = scoring.evaluate(examples, [answered("Ada"), answered("Ada")])
+    (warning,) = of_1_1.warnings
+    assert warning.startswith("1 of 2 questions have no answer, and this model, trained by the")
+    all_null = scoring.evaluate(examples, [answered("Ada", 9.0), answered("Ada", 9.0)])
+    assert all_null.warnings == ("every prediction is that there is no answer",)
+    assert all_null.mistakes[0].predicted == scoring.NO_ANSWER
+    fine = scoring.evaluate(examples[1:], [answered("Ada", 9.0)])
+    assert fine.warnings == ()

@@ -1,0 +1,182 @@
+"""The task as the recipe and the predictor use it, from questions to a saved model."""
+
+import json
+
+import pytest
+import torch
+
+from bertkit.base.errors import CheckpointError, InputError
+from bertkit.inference.predictor import Predictor
+from bertkit.models.bert.config import BertConfig
+from bertkit.models.bert.fine_tuning import BertForQuestionAnswering
+from bertkit.tasks.answer.examples import AnswerExample, GoldAnswer, locate_answer
+from bertkit.tasks.answer.settings import AnswerSettings
+from bertkit.tasks.answer.task import AnswerQuestions
+from bertkit.tasks.batch import TaskBatch
+from bertkit.tasks.logits import compute_logits
+from bertkit.tasks.saved import load_task, save_task
+from bertkit.tasks.table import TASKS
+from bertkit.tokenization.engine import SPECIAL_TOKENS
+from bertkit.tokenization.tokenizer import Tokenizer
+
+NAMES = ("ada", "bob", "cleo", "dan")
+TOKENIZER = Tokenizer([*SPECIAL_TOKENS, "who", "?", "the", "cat", "saw", "and", "ran", *NAMES])
+SETTINGS = AnswerSettings(max_length=12, max_question_length=4, doc_stride=4)
+FILLERS = ("the cat", "saw the cat and ran", "ran and saw", "the cat ran and the cat saw")
+
+
+def list_examples(*, has_impossible=True):
+    """The answer is the name; every fourth context has none."""
+    found = []
+    for number in range(32):
+        before, after = FILLERS[number % 4], FILLERS[number // 4 % 4]
+        name = NAMES[number // 3 % 4]
+        has_name = number % 4 != 3 or not has_impossible
+        context = f"{before} {name} {after}" if has_name else f"{before} the {after}"
+        golds = (locate_answer(context, name, len(before)),) if has_name else ()
+        found.append(AnswerExample("who ?", context, golds, f"q{number}", f"line {number}"))
+    return found
+
+
+def train(task, examples, num_steps=40):
+    torch.manual_seed(0)
+    config = BertConfig(
+        vocab_size=TOKENIZER.vocab_size,
+        hidden_size=16,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=32,
+        max_position_embeddings=16,
+        hidden_dropout_prob=0.0,
+        attention_probs_dropout_prob=0.0,
+        initializer_range=0.2,
+        **task.config_changes,
+    )
+    model = BertForQuestionAnswering(config)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.02)
+    batch = TaskBatch.collate(task.encode(examples, TOKENIZER), range(len(examples)))
+    assert batch.target_counts == {"task": len(batch.packed.lengths)}
+    for _ in range(num_steps):
+        scores = task.loss(model.scores(batch.packed), batch)
+        optimizer.zero_grad()
+        scores.losses["task"].backward()
+        optimizer.step()
+    assert int(scores.hits["task"]) == len(batch.labels)
+    return model.eval()
+
+
+def test_it_learns_names_and_where_there_is_none_and_is_saved(tmp_path):
+    examples = list_examples()
+    task = AnswerQuestions.from_examples(SETTINGS, examples)
+    assert task.settings.version == "2.0"
+    model = train(task, examples)
+    encoded = task.encode(examples, TOKENIZER)
+    assert sum(len(one.sequences) for one in encoded) > len(examples)
+    logits = compute_logits(model.scores, encoded, row=task.row, tokens_per_batch=64)
+    fitted = task.fit_numbers(examples, encoded, logits)
+    assert fitted.numbers.keys() == {"null_threshold"}
+    rows = list(zip(examples, encoded, logits, strict=True))
+    predictions = [fitted.decode(*row) for row in rows]
+    assert fitted.measure(examples, predictions)["f1"] == 100
+    assert fitted.evaluate(examples, predictions).metrics["NoAns_exact"] == 100
+
+    model.save_pretrained(tmp_path)
+    TOKENIZER.save(tmp_path)
+    save_task(tmp_path, fitted)
+    answer = Predictor.load(tmp_path, device="cpu", engine="torch")
+    assert answer.task == fitted
+    found, none = answer(
+        [("who ?", "the cat saw bob"), {"question": "who ?", "context": "the cat"}]
+    )
+    assert (found.text, found.start, found.stop) == ("bob", 12, 15)
+    assert none.is_null
+    assert answer.task.describe(none).startswith("(no answer)\t")
+    assert answer.task.describe(found) == f"bob\t{found.probability:.4f}"
+    assert json.loads(json.dumps(answer.task.to_json(found)))["n_best"][0]["text"] == "bob"
+
+
+def test_until_the_threshold_is_known_the_best_one_is_measured_with():
+    examples = list_examples()
+    task = AnswerQuestions.from_examples(SETTINGS, examples)
+    encoded = task.encode(examples, TOKENIZER)
+    torch.manual_seed(1)
+    logits = [torch.randn(one.num_tokens, 2).numpy() for one in encoded]
+    rows = list(zip(examples, encoded, logits, strict=True))
+    predictions = [task.decode(*row) for row in rows]
+    fitted = task.fit_numbers(examples, encoded, logits)
+    final = fitted.measure(examples, [fitted.decode(*row) for row in rows])
+    assert task.measure(examples, predictions) == final
+    assert final["f1"] > task.evaluate(examples, predictions).metrics["f1"]
+
+
+def test_by_the_rules_of_1_1_no_threshold_is_looked_for():
+    examples = list_examples(has_impossible=False)
+    task = AnswerQuestions.from_examples(SETTINGS, examples)
+    assert task.settings.version == "1.1"
+    encoded = task.encode(examples, TOKENIZER)
+    logits = [torch.zeros(one.num_tokens, 2).numpy() for one in encoded]
+    assert task.fit_numbers(examples, encoded, logits) is task
+    predictions = [task.decode(*row) for row in zip(examples, encoded, logits, strict=True)]
+    files = task.prediction_files(examples, predictions)
+    assert files.keys() == {"predictions.json", "nbest_predictions.json"}
+    assert files["predictions.json"].keys() == {example.identity for example in examples}
+    assert task.measure(examples, predictions).keys() == {"exact_match", "f1"}
+
+
+def test_2_0_may_be_asked_for_where_each_question_has_an_answer():
+    examples = list_examples(has_impossible=False)
+    task = AnswerQuestions.from_examples(SETTINGS.model_copy(update={"version": "2.0"}), examples)
+    encoded = task.encode(examples, TOKENIZER)
+    logits = [torch.zeros(one.num_tokens, 2).numpy() for one in encoded]
+    assert task.fit_numbers(examples, encoded, logits) is task
+    assert task.threshold == 0.0
+    predictions = [task.decode(*row) for row in zip(examples, encoded, logits, strict=True)]
+    assert "null_odds.json" in task.prediction_files(examples, predictions)
+    assert "HasAns_f1" in task.measure(examples, predictions)
+
+
+def test_what_cannot_be_learnt_is_refused():
+    none = [AnswerExample("who ?", "the cat", ())]
+    with pytest.raises(InputError, match="no question has an answer"):
+        AnswerQuestions.from_examples(SETTINGS, none)
+    with pytest.raises(InputError, match=r"8 of 32 questions have no answer.*--version 2\.0"):
+        AnswerQuestions.from_examples(
+            SETTINGS.model_copy(update={"version": "1.1"}), list_examples()
+        )
+
+
+def test_a_model_of_another_tool_answers_every_question(tmp_path):
+    task = load_task(tmp_path, BertConfig(), "BertForQuestionAnswering")
+    assert isinstance(task, AnswerQuestions)
+    assert task.settings.version == "1.1"
+    with pytest.raises(CheckpointError, match="has 2 labels, beginning and end, not 3"):
+        load_task(tmp_path, BertConfig(num_labels=3), "BertForQuestionAnswering")
+    kept = AnswerQuestions.from_config(AnswerSettings(version="2.0"), BertConfig(), {})
+    assert kept.settings.version == "2.0"
+
+
+def test_the_end_of_a_long_question_is_left_out_and_said():
+    task = AnswerQuestions(SETTINGS)
+    examples = [AnswerExample("who " * length, "the cat saw") for length in (0, 4, 5)]
+    encoded = task.encode(examples, TOKENIZER)
+    assert [len(one.sequences[0].ids) for one in encoded] == [6, 10, 10]
+    assert [one.is_cut for one in encoded] == [False, False, True]
+    assert [one.labels for one in encoded] == [None] * 3
+    assert encoded[0].sequences[0].segments == [0, 0, 1, 1, 1, 1]
+
+
+def test_an_answer_without_a_token_points_at_cls():
+    task = AnswerQuestions(SETTINGS)
+    gold = GoldAnswer("\u200b", 3, False)
+    (encoded,) = task.encode([AnswerExample("who ?", "the\u200b cat", (gold,))], TOKENIZER)
+    assert encoded.labels.tolist() == [[0, 0]]
+
+
+def test_the_table_leads_to_it():
+    entry = TASKS["answer"]
+    assert entry.load() is AnswerQuestions
+    assert (entry.settings, AnswerQuestions.name) == (AnswerSettings, "answer")
+    example = AnswerExample("who ?", "the cat", identity="q")
+    task = AnswerQuestions(SETTINGS)
+    assert (task.show(example), task.num_chars(example)) == ("who ?", 12)
+    assert task.list_oddities(list_examples())[0] == "8 of 32 questions have no answer"

@@ -7,7 +7,7 @@ python tools/write_reference.py --check    fails when they aren't what it would 
 import inspect
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import Enum
 from pathlib import Path
 from types import NoneType
@@ -17,7 +17,7 @@ from cyclopts import App
 from cyclopts.argument import Argument
 
 from bertkit.base.settings import Settings
-from bertkit.cli.main import COMMANDS, build_app
+from bertkit.cli.main import build_app, list_commands
 
 REFERENCE = Path(__file__).resolve().parents[1] / "docs" / "reference"
 
@@ -32,19 +32,20 @@ error.
 
 CONFIG_INTRODUCTION = """# The settings file
 
-`--config FILE.toml` takes the flags of a command from a table with its name; flags on the command
-line win. Keys may be spelled with `-` or `_`; a table or key that nothing reads is an error. What a
-command reads, such as texts or folders without a flag, stays on the command line. Below are all
-keys with their defaults; those without one are commented out.
+`--config FILE.toml` takes the flags of a command from a table with its name, those of
+`bertkit finetune classify` from `[finetune.classify]`; flags on the command line win. Keys may be
+spelled with `-` or `_`; a table or key that nothing reads is an error. What a command reads, such
+as texts or folders without a flag, stays on the command line. Below are all keys with their
+defaults; those without one are commented out.
 """
 
 
 def main(words: Sequence[str]) -> int:
     """Write both pages, or with `--check` say whether they are current."""
-    app = build_app()
+    commands = list_commands(build_app())
     pages = {
-        REFERENCE / "commands.md": render_commands(app),
-        REFERENCE / "config.md": render_config(app),
+        REFERENCE / "commands.md": render_commands(commands),
+        REFERENCE / "config.md": render_config(commands),
     }
     if "--check" in words:
         stale = [path.name for path, page in pages.items() if not is_current(path, page)]
@@ -61,20 +62,21 @@ def is_current(path: Path, page: str) -> bool:
     return path.is_file() and path.read_text(encoding="utf-8") == page
 
 
-def render_commands(app: App) -> str:
+def render_commands(commands: Mapping[str, App]) -> str:
     """The page with a section and a table of flags for each command."""
-    return "\n".join([COMMANDS_INTRODUCTION, *(render_command(app, name) for name in COMMANDS)])
+    sections = (render_command(name, command) for name, command in commands.items())
+    return "\n".join([COMMANDS_INTRODUCTION, *sections])
 
 
-def render_command(app: App, name: str) -> str:
+def render_command(name: str, command: App) -> str:
     """Text, examples and flags of one command."""
-    text, examples = read_docstring(app, name)
-    defaults = find_defaults(app, name)
+    text, examples = read_docstring(command)
+    defaults = find_defaults(command)
     lines = [f"## bertkit {name}", "", text, ""]
     if examples:
         lines += ["```console", *(f"$ {example}" for example in examples), "```", ""]
     lines += ["| | takes | default | meaning |", "| --- | --- | --- | --- |"]
-    for argument in list_arguments(app, name):
+    for argument in list_arguments(command):
         is_flag = argument.name.startswith("--")
         shown = argument.name if is_flag else argument.name.lower()
         default = describe_default(defaults[argument.name], argument.required)
@@ -83,9 +85,9 @@ def render_command(app: App, name: str) -> str:
     return "\n".join([*lines, ""])
 
 
-def read_docstring(app: App, name: str) -> tuple[str, list[str]]:
+def read_docstring(command: App) -> tuple[str, list[str]]:
     """A command's text without its arguments, and the example calls in it."""
-    docstring = inspect.getdoc(app[name].default_command) or ""
+    docstring = inspect.getdoc(command.default_command) or ""
     text: list[str] = []
     examples: list[str] = []
     for line in docstring.partition("\nArgs:")[0].splitlines():
@@ -96,13 +98,13 @@ def read_docstring(app: App, name: str) -> tuple[str, list[str]]:
     return "\n".join(text).strip(), examples
 
 
-def render_config(app: App) -> str:
+def render_config(commands: Mapping[str, App]) -> str:
     """The page with a TOML file of all keys and their defaults."""
     lines = [CONFIG_INTRODUCTION, "```toml"]
-    for name in COMMANDS:
-        defaults = find_defaults(app, name)
-        flags = [flag for flag in list_arguments(app, name) if flag.name.startswith("--")]
-        lines.append(f"[{name}]")
+    for name, command in commands.items():
+        defaults = find_defaults(command)
+        flags = [flag for flag in list_arguments(command) if flag.name.startswith("--")]
+        lines.append(f"[{name.replace(' ', '.')}]")
         for flag in flags:
             key, default = flag.name.removeprefix("--"), defaults[flag.name]
             is_set = default is not None and default is not inspect.Parameter.empty
@@ -112,9 +114,9 @@ def render_config(app: App) -> str:
     return "\n".join([*lines[:-1], "```", ""])
 
 
-def list_arguments(app: App, name: str) -> list[Argument]:
+def list_arguments(command: App) -> list[Argument]:
     """The arguments that a user can give, in the order of the signature."""
-    arguments = app[name].assemble_argument_collection(parse_docstring=True)
+    arguments = command.assemble_argument_collection(parse_docstring=True)
     return [argument for argument in arguments if argument.show]
 
 
@@ -124,11 +126,11 @@ class DependsOn(NamedTuple):
     setting: str
 
 
-def find_defaults(app: App, name: str) -> dict[str, Any]:
+def find_defaults(command: App) -> dict[str, Any]:
     """Defaults by flag: those of the settings object that the command has as its own default."""
     chosen: dict[str, Any] = {}
     defaults: dict[str, Any] = {}
-    for argument in app[name].assemble_argument_collection():
+    for argument in command.assemble_argument_collection():
         default = argument.field_info.default
         if isinstance(default, Settings):
             chosen |= dict(default)

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from bertkit.inference.features import FeatureExtractor as FeatureExtractor
     from bertkit.inference.fill_mask import FillMask as FillMask
     from bertkit.inference.next_sentence import NextSentence as NextSentence
+    from bertkit.inference.predictor import Predictor as Predictor
+    from bertkit.inference.predictors import Classifier as Classifier
     from bertkit.inference.vector_index import VectorIndex as VectorIndex
     from bertkit.inference.word_vectors import WordVectors as WordVectors
     from bertkit.models.bert.config import BertConfig as BertConfig
@@ -48,11 +50,13 @@ _HOMES = {
     "BertForTokenClassification": "bertkit.models.bert.fine_tuning",
     "BertModel": "bertkit.models.bert.encoder",
     "BertkitError": "bertkit.base.errors",
+    "Classifier": "bertkit.inference.predictors",
     "Embedder": "bertkit.inference.embedder",
     "EmbedderSettings": "bertkit.inference.embedder_settings",
     "FeatureExtractor": "bertkit.inference.features",
     "FillMask": "bertkit.inference.fill_mask",
     "NextSentence": "bertkit.inference.next_sentence",
+    "Predictor": "bertkit.inference.predictor",
     "SearchIndex": "bertkit.recipes.search.run",
     "SearchSettings": "bertkit.recipes.search.settings",
     "Tokenizer": "bertkit.tokenization.tokenizer",

@@ -6,7 +6,10 @@ import sys
 
 import pytest
 
-from bertkit.cli.main import COMMANDS, main
+from bertkit.cli.main import COMMANDS, build_app, list_commands, main
+from bertkit.tasks.table import TASKS
+
+ALL = list(list_commands(build_app()))
 
 
 def test_the_list_says_what_each_command_is_for(capsys):
@@ -16,14 +19,15 @@ def test_the_list_says_what_each_command_is_for(capsys):
     shown = capsys.readouterr().out
     assert bare == shown
     rows = [line.strip("│ ").split(maxsplit=1) for line in shown.splitlines() if "│" in line]
-    summaries = {row[0]: row[1] for row in rows if row[0] in COMMANDS and len(row) > 1}
-    assert summaries.keys() == COMMANDS.keys()
+    names = {*COMMANDS, *TASKS, "finetune"}
+    summaries = {row[0]: row[1] for row in rows if row[0] in names and len(row) > 1}
+    assert summaries.keys() == names
     assert "--config" in shown
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", ALL)
 def test_help_explains_every_flag_and_shows_an_example(capsys, name):
-    assert main([name, "--help"]) == 0
+    assert main([*name.split(), "--help"]) == 0
     shown = capsys.readouterr().out
     assert f"bertkit {name} " in shown.partition("\n")[2], "no example"
     flags = [line for line in shown.splitlines() if line.strip("│* ").startswith("--")]
@@ -31,13 +35,19 @@ def test_help_explains_every_flag_and_shows_an_example(capsys, name):
     assert "--config" in shown
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", ALL)
 def test_an_unknown_flag_is_told_in_one_line(capsys, name):
-    assert main([name, "--no-such-flag", "3"]) == 2
+    assert main([*name.split(), "--no-such-flag", "3"]) == 2
     captured = capsys.readouterr()
     assert captured.out == ""
     assert captured.err.startswith("bertkit: ")
     assert captured.err.count("\n") == 1
+
+
+def test_finetune_lists_its_tasks(capsys):
+    assert main(["finetune"]) == 0
+    shown = capsys.readouterr().out
+    assert [name for name in TASKS if f"│ {name} " in shown] == list(TASKS)
 
 
 def test_a_misspelt_command_gets_a_suggestion(capsys):

@@ -11,8 +11,9 @@ import pytest
 
 import bertkit
 from bertkit.checkpoints.formats import FORMATS
-from bertkit.cli.main import COMMANDS
+from bertkit.cli.main import COMMANDS, build_app, list_commands
 from bertkit.data.readers import READERS
+from bertkit.tasks.table import TASKS
 
 PUBLIC_NAMES = [
     "BertConfig",
@@ -25,11 +26,13 @@ PUBLIC_NAMES = [
     "BertForTokenClassification",
     "BertModel",
     "BertkitError",
+    "Classifier",
     "Embedder",
     "EmbedderSettings",
     "FeatureExtractor",
     "FillMask",
     "NextSentence",
+    "Predictor",
     "SearchIndex",
     "SearchSettings",
     "Tokenizer",
@@ -44,8 +47,8 @@ import contextlib, io, json, sys
 loaded = {}
 import bertkit
 loaded["import bertkit"] = [name for name in HEAVY if name in sys.modules]
-from bertkit.cli.main import COMMANDS, main
-for words in [["--help"], *([name, "--help"] for name in COMMANDS)]:
+from bertkit.cli.main import build_app, list_commands, main
+for words in [["--help"], *([*name.split(), "--help"] for name in list_commands(build_app()))]:
     with contextlib.redirect_stdout(io.StringIO()):
         assert main(words) == 0, words
     loaded[" ".join(words)] = [name for name in HEAVY if name in sys.modules]
@@ -61,7 +64,20 @@ def list_modules(package: str) -> set[str]:
 def test_each_command_is_a_file_and_a_function_of_its_name():
     expected = {name: name.replace("-", "_") for name in COMMANDS}
     assert {name: f"bertkit.cli.{stem}:{stem}" for name, stem in expected.items()} == COMMANDS
-    assert list_modules("bertkit.cli") - {"main", "texts"} == set(expected.values())
+    of_tasks = {"finetune", "predict"}
+    assert list_modules("bertkit.cli") - {"main", "texts"} - of_tasks == set(expected.values())
+
+
+def test_each_task_is_a_folder_with_two_commands():
+    folder = Path(importlib.import_module("bertkit.tasks").__file__).parent
+    rooms = {path.name for path in folder.iterdir() if (path / "__init__.py").exists()}
+    assert {name.replace("-", "_") for name in TASKS} == rooms
+    for name, entry in TASKS.items():
+        kind = entry.load()
+        assert (kind.name, kind.settings_kind) == (name, entry.settings)
+        assert kind.__module__ == f"bertkit.tasks.{name.replace('-', '_')}.task"
+    commands = list_commands(build_app())
+    assert commands.keys() == {*COMMANDS, *TASKS, *(f"finetune {name}" for name in TASKS)}
 
 
 def test_each_reader_is_a_file_of_its_name():
@@ -111,5 +127,5 @@ def test_import_and_help_load_nothing_heavy():
     )
     assert result.returncode == 0, result.stderr
     loaded = json.loads(result.stdout)
-    assert len(loaded) == 2 + len(COMMANDS)
+    assert len(loaded) == 2 + len(list_commands(build_app()))
     assert {moment: names for moment, names in loaded.items() if names} == {}

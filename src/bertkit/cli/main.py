@@ -25,7 +25,6 @@ COMMANDS = {
     "prepare": "bertkit.cli.prepare:prepare",
     "pretrain": "bertkit.cli.pretrain:pretrain",
     "replay": "bertkit.cli.replay:replay",
-    "evaluate": "bertkit.cli.evaluate:evaluate",
     "fill-mask": "bertkit.cli.fill_mask:fill_mask",
     "next-sentence": "bertkit.cli.next_sentence:next_sentence",
     "embed": "bertkit.cli.embed:embed",
@@ -37,6 +36,7 @@ COMMANDS = {
     "inspect": "bertkit.cli.inspect:inspect",
     "convert": "bertkit.cli.convert:convert",
     "export": "bertkit.cli.export:export",
+    "evaluate": "bertkit.cli.evaluate:evaluate",
 }
 # `finetune` has a command for each task, and each task has one of its own: those follow from TASKS.
 PRETRAINING = Group("From text to an encoder", sort_key=1)

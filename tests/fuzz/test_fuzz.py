@@ -13,7 +13,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from tests.fuzz import folder_target, modules_target
+from tests.fuzz import folder_target, modules_target, records_target
 
 SECONDS = float(os.environ.get("BERTKIT_FUZZ_SECONDS", "20"))
 SEED = int(os.environ.get("BERTKIT_FUZZ_SEED", str(time.time_ns() % (1 << 32))))
@@ -58,7 +58,7 @@ def test_mutated_files_come_to_errors_of_ours(
     assert ending.returncode == 0, f"seed {SEED}: {ending.stdout}{ending.stderr}"
 
 
-@pytest.mark.parametrize("target", [folder_target, modules_target])
+@pytest.mark.parametrize("target", [folder_target, modules_target, records_target])
 def test_the_good_examples_are_read_to_the_end(target: ModuleType, tmp_path: Path) -> None:
     seeds = target.seeds()
     assert len(seeds) == len(set(seeds)) > 1

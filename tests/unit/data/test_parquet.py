@@ -97,3 +97,9 @@ def test_damaged_parquet_is_counted(folder, cut):
     documents, report = read(write(path, path.read_bytes()[cut]))
     assert (documents, report.counts) == ([], {"damaged": 1})
     assert report.places["damaged"][0].startswith("in/a.parquet (")
+
+
+def test_a_column_whose_name_is_not_utf8_is_damage(folder):
+    path = write_parquet(folder / "a.parquet", text=["One."], other=[1])
+    documents, report = read(write(path, path.read_bytes().replace(b"other", b"oth\xffr")))
+    assert (documents, report.counts) == ([], {"damaged": 1})

@@ -41,7 +41,7 @@ def read_documents(
                 yield from document_of(text, place, report)
     except StorageError:  # of the copy, not of the source
         raise
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:  # of a column's name
         source.count_fault(report, *classify(error))
     if not number and not source.is_faulty:
         report.add("empty-file", source.name)

@@ -14,7 +14,7 @@ from bertkit.data.tables.row import MAX_ROW_BYTES
 MAX_AGAIN_BYTES = 16 * MAX_ROW_BYTES
 
 
-class CellReader:
+class CellReader(Iterator[list[str]]):
     """The cells of one row after the other.
 
     A quote that is never closed swallows the lines behind it. They are read again: the next row
@@ -34,9 +34,6 @@ class CellReader:
         self._taken: list[tuple[int, bytes]] = []
         self._num_again_bytes = 0
         self._parser = csv.reader(self._take_lines(), **dialect)
-
-    def __iter__(self) -> Iterator[list[str]]:
-        return self
 
     def __next__(self) -> list[str]:
         """The cells of the next row; none where its line is blank.

@@ -52,7 +52,7 @@ def open_table(path: Path | None, decoder: RowDecoder) -> Iterator[BinaryIO]:
             yield stream
     except BertkitError:  # said already; StorageError, of the copy, is an OSError
         raise
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:  # of a column's name
         decoder.refuse_rest(*classify(error))
 
 

@@ -4,9 +4,12 @@ import datetime as dt
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 from tests.unit.data.tables.labelled import read, read_values, refuse
 
+from bertkit.base.errors import InputError
 from bertkit.data.tables import parquet
+from bertkit.data.tables.texts import open_texts
 
 
 def write_table(folder, **columns):
@@ -75,3 +78,11 @@ def test_columns_of_one_name_and_rows_too_large_are_refused(tmp_path, monkeypatc
     assert len(read_values(path)) == 3
     monkeypatch.setattr(parquet, "MAX_ROW_BYTES", 1000)
     refuse(path, r"a\.parquet, row 2 has more than 0 MiB; a row may have as many")
+
+
+def test_a_column_whose_name_is_not_utf8_is_damage(tmp_path):
+    path = write_table(tmp_path, text=["a"], other=[1])
+    path.write_bytes(path.read_bytes().replace(b"other", b"oth\xffr"))
+    refuse(path, r"a\.parquet is damaged or cut short after row 0 \('utf-8' codec")
+    with pytest.raises(InputError, match=r"damaged or cut short after row 0 \('utf-8' codec"):
+        list(open_texts(path).rows())

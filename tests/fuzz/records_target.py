@@ -1,0 +1,65 @@
+"""Random bytes as a labelled file; the first says of which format, and whether with a header."""
+
+import io
+import json
+from contextlib import suppress
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from bertkit.base.errors import BertkitError
+from bertkit.data.tables.records import Record, RowReport, gather, open_records
+from bertkit.data.tables.settings import RecordSettings
+
+FORMATS = ("csv", "tsv", "jsonl", "parquet", "conll", "squad", "text")
+NO_HEADER = 126  # first bytes from here on
+ANSWERS = {"text": ["b"], "answer_start": [2]}
+QUESTION = {"id": "1", "question": "a?", "context": "a b", "answers": ANSWERS}
+SQUAD = {"data": [{"paragraphs": [{"context": "a b", "qas": [{"id": 1, "question": "a?"}]}]}]}
+
+
+def write_parquet(row: dict[str, object]) -> bytes:
+    buffer = io.BytesIO()
+    pq.write_table(pa.Table.from_pylist([row] * 3), buffer)
+    return buffer.getvalue()
+
+
+EXAMPLES = {
+    "csv": b'text,label\n"a, ""b""\n",x\nc,y\n',
+    "tsv": b'text\tlabel\na "b"\tx\nc\ty\n',
+    "jsonl": json.dumps(QUESTION).encode() + b'\n{"text": "\\ud83d\\ude00"}\n',
+    "parquet": write_parquet(QUESTION),
+    "conll": b"# id = 1\na\tNN\tO\nb\tNN\tB-X\n\n-DOCSTART-\n\nc\tNN\tO\n",
+    "squad": json.dumps(SQUAD).encode(),
+    "text": b"a\nb\r\nc",
+}
+
+
+def seeds() -> list[bytes]:
+    """A file of each format."""
+    numbers = [(number, EXAMPLES[name]) for number, name in enumerate(FORMATS)]
+    return [bytes([first + number]) + content for number, content in numbers for first in (0, 126)]
+
+
+def dict_of(record: Record) -> dict[str, object]:
+    return dict(record.values)
+
+
+def read(data: bytes, folder: Path) -> None:
+    """Read it to the end; every row is an example or is counted as broken."""
+    first = data[0] if data else 0
+    path = folder / "data"
+    path.write_bytes(data[1:])
+    settings = RecordSettings(
+        format=FORMATS[first % len(FORMATS)], header=first < NO_HEADER, max_broken=1
+    )
+    report = RowReport(path.name)
+    examples = gather(open_records(path, settings), dict_of, report)
+    assert len(examples) + report.num_broken == report.num_rows
+
+
+def run(data: bytes, folder: Path) -> None:
+    """The same, where bertkit's own errors are as good as none."""
+    with suppress(BertkitError):
+        read(data, folder)

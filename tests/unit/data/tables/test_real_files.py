@@ -1,0 +1,52 @@
+"""Labelled files that others made are read to the last row, with nothing left out."""
+
+from pathlib import Path
+
+import pytest
+from tests.unit.data.tables.labelled import read, read_values
+
+from bertkit.data.tables.records import open_records
+
+pytestmark = pytest.mark.shared_data
+
+
+@pytest.mark.parametrize(("split", "count"), [("train", 6920), ("dev", 872), ("test", 1821)])
+def test_sst2(shared_data: Path, split: str, count: int) -> None:
+    values = read_values(shared_data / "tasks" / "sst2" / f"{split}.csv")
+    assert len(values) == count
+    assert {cells["label"] for cells in values} == {"negative", "positive"}
+    assert all(cells["text"] for cells in values)
+
+
+@pytest.mark.parametrize(("split", "count"), [("train", 8551), ("dev", 516)])
+def test_cola(shared_data: Path, split: str, count: int) -> None:
+    values = read_values(shared_data / "tasks" / "cola" / f"{split}.tsv", header=False)
+    assert len(values) == count
+    assert {cells["2"] for cells in values} == {"0", "1"}
+    folder, _ = read(shared_data / "tasks" / "cola", split=split, header=False)
+    assert [dict(record.values) for record in folder] == values
+
+
+@pytest.mark.parametrize(
+    ("split", "num_sentences", "num_words"),
+    [("train", 3394, 62730), ("dev", 1009, 15733), ("test", 1287, 23394)],
+)
+def test_wnut17(shared_data: Path, split: str, num_sentences: int, num_words: int) -> None:
+    values = read_values(shared_data / "tasks" / "wnut17" / f"{split}.conll")
+    assert len(values) == num_sentences
+    assert sum(len(cells["tokens"]) for cells in values) == num_words
+    kinds = {tag[2:] for cells in values for tag in cells["tags"] if tag != "O"}
+    assert kinds == {"corporation", "creative-work", "group", "location", "person", "product"}
+
+
+@pytest.mark.parametrize(("split", "count"), [("train", 925), ("dev", 265)])
+def test_squad(shared_data: Path, split: str, count: int) -> None:
+    path = shared_data / "tasks" / "squad" / f"{split}.json"
+    assert open_records(path).format == "squad"
+    values = read_values(path)
+    assert len({cells["id"] for cells in values}) == len(values) == count
+    for cells in values:
+        assert not cells["is_impossible"]
+        for answer in cells["answers"]:
+            start = answer["answer_start"]
+            assert cells["context"][start : start + len(answer["text"])] == answer["text"]

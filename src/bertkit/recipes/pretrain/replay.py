@@ -18,6 +18,7 @@ from bertkit.models.bert.weights import without_memory
 from bertkit.objectives.batch_tensors import batch_from_tensors
 from bertkit.objectives.bert import PreTrainingBatch, score
 from bertkit.recipes.pretrain.settings import PretrainSettings
+from bertkit.tasks.saved import TASK_FILE
 from bertkit.tokenization.engine import MASK, SEP
 from bertkit.tokenization.tokenizer import Tokenizer
 from bertkit.training.dump import (
@@ -88,9 +89,14 @@ def replay(path: Path, *, fp64: bool = False) -> Replay:
     Raises:
         MissingFileError: there is no dump.
         DamagedFileError: a file of it isn't what was written.
-        CheckpointError: the weights aren't those of the config.
+        CheckpointError: the weights aren't those of the config, or it is of a fine-tuning.
     """
     dump = read_dump(path)
+    if (path / TASK_FILE).exists():
+        raise CheckpointError(
+            f"{path} is of `bertkit finetune`, whose steps aren't shown again; look at"
+            f" {WEIGHTS_FILE} and {BATCHES_FILE} there, or begin again with a lower learning rate"
+        )
     record = dump.record
     settings = parse_settings(PretrainSettings, record.settings, str(path / RECORD_FILE))
     has_device = record.device == "cuda" and torch.cuda.is_available()

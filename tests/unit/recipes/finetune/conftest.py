@@ -1,0 +1,30 @@
+"""A small model and its tables, made once; machines aren't measured."""
+
+from pathlib import Path
+
+import pytest
+from tests.unit.recipes.finetune.small import save_model, write_tables
+
+from bertkit.recipes.finetune import run as recipe
+from bertkit.recipes.finetune.run import Sources
+
+
+@pytest.fixture(scope="session")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a model and tables."""
+    folder = tmp_path_factory.mktemp("made")
+    save_model(folder / "model")
+    write_tables(folder)
+    return folder
+
+
+@pytest.fixture
+def sources(made: Path) -> Sources:
+    """What a classifier is made of."""
+    return Sources("classify", str(made / "model"), str(made / "train.csv"), str(made / "dev.csv"))
+
+
+@pytest.fixture(autouse=True)
+def _unmeasured(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The machine's peak, which takes a second to measure."""
+    monkeypatch.setattr(recipe, "measure_peak", lambda device, precision: 1e11)

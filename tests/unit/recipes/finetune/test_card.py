@@ -1,0 +1,147 @@
+import json
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import yaml
+from huggingface_hub import ModelCard
+from tests.unit.recipes.finetune.small import TASK
+
+from bertkit.recipes.finetune.card import build_card, plain, quote
+from bertkit.recipes.finetune.examples import SetCounts
+from bertkit.recipes.finetune.facts import Facts
+from bertkit.recipes.finetune.judging import Judgement
+from bertkit.recipes.finetune.page import build_page
+from bertkit.reports.report import render_report
+from bertkit.tasks.classify.task import Classify
+from bertkit.tasks.evaluation import Evaluation, Mistake
+from bertkit.training.run import RunRecord
+
+HOSTILE = 'a"b: |\n</script>\x00`[x](y)`\ud800 \\'
+
+
+def make_facts(labels=("bad", "good"), name="model", **changes) -> Facts:
+    counts = SetCounts(
+        name=f"{name}.csv",
+        sha256="0" * 64,
+        num_examples=7,
+        num_broken=1,
+        num_undecodable=0,
+        num_empty=0,
+        num_cut=2,
+        num_in_windows=0,
+        num_unseen=0,
+        labels=dict.fromkeys(labels, 3),
+    )
+    evaluation = Evaluation(
+        metrics={"accuracy": 0.75, "odd": math.nan},
+        intervals={"accuracy": (0.5, 0.9), "odd": (math.nan, math.nan)},
+        labels=labels,
+        confusion=np.eye(len(labels), dtype=np.int64),
+        confidences=np.array([0.5, 0.75, 1.0]),
+        is_right=np.array([True, False, True]),
+        mistakes=(Mistake("dev.csv, line 3", f"the {name}", *labels[:2], 0.5),),
+        warnings=(f"every prediction is {labels[0]!r}",),
+    )
+    task = Classify(TASK, labels)
+    record = RunRecord(
+        settings={"task": "classify", "model": f"/home/me/{name}/", "seed": 0, "pair": None},
+        data_fingerprint="",
+        model={},
+        num_steps=9,
+        versions={},
+        source={"commit": None, "sha256": {"model.safetensors": "1" * 64}},
+    )
+    judgement = Judgement(task, [], evaluation, evaluation, {"accuracy": 0.5})
+    facts = Facts(name, record, judgement, {"train": counts, "dev": counts}, 9, 2.5, 3, True)
+    return replace(facts, **changes)
+
+
+def test_the_hub_reads_the_header():
+    card = ModelCard(build_card(make_facts()))
+    assert card.data.pipeline_tag == "text-classification"
+    assert card.data.license is None
+    assert card.data.base_model is None
+    (result,) = card.data.eval_results
+    assert (result.metric_type, result.metric_value) == ("accuracy", 0.75)
+    assert result.dataset_name == "model.csv"
+
+
+def test_a_model_of_the_hub_is_named_as_there():
+    facts = make_facts()
+    source = {"commit": "c0ffee", "sha256": {}}
+    settings = {**facts.record.settings, "model": "owner/name"}
+    record = facts.record.model_copy(update={"source": source, "settings": settings})
+    text = build_card(replace(facts, record=record))
+    assert ModelCard(text).data.base_model == "owner/name"
+    assert "c0ffee" in text
+
+
+def test_the_card_tells_what_was_met_and_what_came_of_it():
+    text = build_card(make_facts())
+    assert "| accuracy | 0.7500 | 0.5000–0.9000 | 0.5000 |" in text
+    assert "| odd | not defined |  |  |" in text
+    assert "| broken rows, left out | 1 | 1 |" in text
+    assert "| texts that were cut | 2 | 2 |" in text
+    assert "texts read in windows" not in text
+    assert "![Confusion matrix](confusion_matrix.svg)" in text
+    assert "**every prediction is 'bad'**" in text
+    assert "To be filled in" in text
+    assert "and ended early" in text
+    assert "/home/me" not in text
+    assert "Fine-tuned from model with bertkit" in text
+
+
+def test_names_of_anyone_are_only_text():
+    facts = make_facts(labels=(HOSTILE, f"{HOSTILE}2"), name=HOSTILE.replace("/", "-"))
+    text = build_card(facts)
+    text.encode()
+    header = yaml.safe_load(text.split("---\n")[1])
+    assert header["model-index"][0]["results"][0]["dataset"]["name"].startswith('a"b: |\n')
+    body = text.partition("\n# ")[2]
+    assert "</script>" not in body
+    assert "\\`\\[x\\]" in body
+    assert all(line.count("|") >= 2 for line in body.splitlines() if line.startswith("|"))
+    page = render_report(build_page(facts, []))
+    assert "</script>" not in page
+
+
+@pytest.mark.parametrize("text", ["\x7f\x85", "\u2028", "é 日本 😀", "- a: b", "\udc80"])
+def test_quoted_texts_are_yaml_and_json(text):
+    quoted = quote(text)
+    assert isinstance(yaml.safe_load(quoted), str)
+    assert isinstance(json.loads(quoted), str)
+    quoted.encode()
+
+
+def test_a_cell_is_one_line():
+    assert plain("a\nb |c <d> &\t*e*") == "a b \\|c &lt;d&gt; &amp; \\*e\\*"
+
+
+def test_many_labels_have_no_picture_and_a_short_table():
+    labels = tuple(f"label {number}" for number in range(120))
+    text = build_card(make_facts(labels=labels))
+    assert "confusion_matrix.svg" not in text
+    assert "… and 20 labels more" in text
+
+
+def test_the_page_shows_curves_labels_and_mistakes():
+    log = [
+        {"event": "train", "step": 1, "loss": 0.7},
+        {"event": "eval", "step": 3, "loss": 0.6, "accuracy": 0.75},
+        {"event": "eval", "step": 6, "loss": None, "accuracy": None},
+    ]
+    page = render_report(build_page(make_facts(), log))
+    for words in ("How it learnt", "Labels", "dev.csv, line 3", "before scaling", "ended early"):
+        assert words in page, words
+
+
+def test_a_task_without_labels_has_neither_baseline_nor_label_table():
+    facts = make_facts()
+    counts = facts.counts["train"].model_copy(update={"labels": {}})
+    judgement = replace(facts.judgement, baseline={}, evaluation=Evaluation({"accuracy": 0.75}))
+    facts = replace(facts, judgement=judgement, counts={"train": counts, "dev": counts})
+    page = render_report(build_page(facts, []))
+    assert "most frequent" not in page
+    assert "| label |" not in build_card(facts)

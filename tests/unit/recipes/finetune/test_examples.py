@@ -1,0 +1,111 @@
+import pytest
+from tests.unit.recipes.finetune.small import QUICK, TASK, make_rows, write_rows
+
+from bertkit.base.errors import InputError
+from bertkit.recipes.finetune.examples import (
+    check_labels,
+    count_set,
+    describe_rows,
+    describe_set,
+    hold_out,
+    open_tables,
+    read_data,
+    read_set,
+)
+from bertkit.tasks.classify.task import Classify
+from bertkit.tokenization.tokenizer import Tokenizer
+
+TWO = Classify(TASK, ("bad", "good"))
+
+
+@pytest.fixture
+def tokenizer(made):
+    return Tokenizer.load(made / "model")
+
+
+def read(path, **changes):
+    settings = QUICK.model_copy(update=changes)
+    (table,) = open_tables(str(path), None, settings)
+    return read_set(Classify, table, TASK)
+
+
+def test_broken_rows_are_left_out_counted_and_named(tmp_path, tokenizer):
+    rows = make_rows(20, 1)
+    found = read(write_rows(tmp_path / "a.csv", [*rows, "the cat"]), max_broken=0.1)
+    assert len(found.examples) == 20
+    first, second = describe_rows(found)
+    assert "1 of 21 rows" in first
+    assert "line 22" in second
+    counts = count_set(TWO, found, TWO.encode(found.examples, tokenizer))
+    assert (counts.num_examples, counts.num_broken) == (20, 1)
+    with pytest.raises(InputError, match="line 22"):
+        read(tmp_path / "a.csv")
+
+
+def test_empty_and_cut_texts_are_kept_and_told(tmp_path, tokenizer):
+    rows = [*make_rows(20, 1), ",good", f"{'the ' * 30},bad"]
+    found = read(write_rows(tmp_path / "a.csv", rows))
+    counts = count_set(TWO, found, TWO.encode(found.examples, tokenizer))
+    assert (counts.num_examples, counts.num_empty) == (22, 1)
+    lines = describe_set(TWO, found, counts)
+    assert lines[0].endswith("22 examples; labels: bad 11, good 11")
+    assert any("1 of them have no text; they were kept" in line for line in lines)
+
+
+def test_labels_that_arent_learnt_are_counted_and_named(tmp_path, tokenizer):
+    rows = [*make_rows(20, 1), *(f"the,odd{number}" for number in range(7))]
+    found = read(write_rows(tmp_path / "a.csv", rows))
+    counts = count_set(TWO, found, TWO.encode(found.examples, tokenizer))
+    assert counts.num_unseen == 7
+    check_labels(TWO, found, counts)
+    lines = describe_set(TWO, found, counts)
+    assert "7 labels aren't among those that are learnt" in lines[1]
+    assert "a.csv, line 22: 'odd0'" in lines[2]
+    assert lines[-1] == "  …"
+    assert len(lines) == 8
+
+
+def test_mostly_other_labels_are_an_error(tmp_path, tokenizer):
+    rows = [*make_rows(4, 1), *(f"the,odd{number}" for number in range(5))]
+    found = read(write_rows(tmp_path / "a.csv", rows))
+    counts = count_set(TWO, found, TWO.encode(found.examples, tokenizer))
+    with pytest.raises(
+        InputError, match=r"5 of 9 labels aren't among .*\(bad, good\), first .*odd0"
+    ):
+        check_labels(TWO, found, counts)
+
+
+def test_what_is_held_out_follows_from_the_seed(tmp_path):
+    found = read(write_rows(tmp_path / "a.csv", make_rows(20, 1)))
+    one, same, other = (hold_out(found, 0.25, seed) for seed in (1, 1, 2))
+    assert (len(one.train.examples), len(one.dev.examples)) == (15, 5)
+    assert one.dev.examples == same.dev.examples != other.dev.examples
+    places = {each.place for each in (*one.train.examples, *one.dev.examples)}
+    assert len(places) == 20
+    assert one.dev.name.endswith("a.csv, held out")
+
+
+def test_one_example_cant_be_parted(tmp_path):
+    path = write_rows(tmp_path / "a.csv", ["the cat,good"])
+    with pytest.raises(InputError, match="has 1 example; give held-out ones with --dev"):
+        read_data(Classify, open_tables(str(path), None, QUICK), TASK, QUICK)
+
+
+def test_standard_input_is_refused(monkeypatch):
+    import io
+    import sys
+    from types import SimpleNamespace
+
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(b"a\n"), isatty=lambda: 0))
+    with pytest.raises(InputError, match="--train can't be standard input"):
+        open_tables("-", None, QUICK)
+
+
+def test_many_labels_are_shown_by_the_most_frequent(tmp_path, tokenizer):
+    rows = [f"the,{number}" for number in range(12)] + ["a,11"]
+    found = read(write_rows(tmp_path / "a.csv", rows))
+    task = Classify(TASK, tuple(sorted(map(str, range(12)))))
+    counts = count_set(task, found, task.encode(found.examples, tokenizer))
+    (line,) = describe_set(task, found, counts)
+    assert "labels: 11 2, 0 1" in line
+    assert line.endswith("and 2 more")

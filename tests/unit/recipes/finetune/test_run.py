@@ -1,0 +1,295 @@
+import dataclasses
+import json
+import shutil
+import signal
+from pathlib import Path
+
+import pytest
+from tests.unit.recipes.finetune.small import QUICK, TASK, make_rows, save_model, write_rows
+
+from bertkit.base.errors import (
+    CheckpointError,
+    DamagedFileError,
+    InputError,
+    MissingFileError,
+    NonFiniteError,
+    ResumeError,
+    SettingsError,
+    StoppedError,
+    StorageError,
+)
+from bertkit.checkpoints.run_folder import list_checkpoints
+from bertkit.inference.predictors import Classifier
+from bertkit.recipes.finetune import result as result_module
+from bertkit.recipes.finetune import run as recipe
+from bertkit.recipes.finetune.run import finetune, gather
+from bertkit.recipes.pretrain.replay import replay
+from bertkit.training import loop
+from bertkit.training.log import CLOCK_FIELDS, read_log
+
+
+def rows(output: Path) -> list[dict]:
+    return [
+        {name: value for name, value in row.items() if name not in CLOCK_FIELDS}
+        for row in read_log(output / "run" / "log.jsonl")
+    ]
+
+
+def contents(output: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in output.iterdir() if path.is_file()}
+
+
+@pytest.fixture(scope="session")
+def whole(made, tmp_path_factory) -> Path:
+    """A model that nothing interrupted."""
+    output = tmp_path_factory.mktemp("whole") / "model"
+    sources = recipe.Sources(
+        "classify", str(made / "model"), str(made / "train.csv"), str(made / "dev.csv")
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(recipe, "measure_peak", lambda device, precision: 1e11)
+        finetune(sources, output, TASK, QUICK)
+    return output
+
+
+def stop_at(step: int, monkeypatch: pytest.MonkeyPatch, number: signal.Signals) -> None:
+    """Send a signal in the midst of a step."""
+    take_step = loop.take_step
+
+    def take(job, settings, optimizer, at, *rest):
+        if at == step:
+            signal.raise_signal(number)
+        return take_step(job, settings, optimizer, at, *rest)
+
+    monkeypatch.setattr(loop, "take_step", take)
+
+
+def test_it_learns_and_keeps_the_best_epoch(whole):
+    saved = json.loads((whole / "metrics.json").read_text())
+    assert saved["metrics"]["accuracy"] == 1.0
+    assert saved["baseline"]["accuracy"] == 0.5
+    evaluations = [row for row in rows(whole) if row["event"] == "eval"]
+    assert [row["step"] for row in evaluations] == [0, 5, 10, 15, 20]
+    best = max(evaluations[1:], key=lambda row: (row["accuracy"], -row["step"]))
+    assert saved["best_step"] == best["step"]
+    assert saved["best_epoch"] == best["step"] / 5
+    classify = Classifier.load(whole, engine="torch")
+    assert [each.label for each in classify(["the cat", "a dog lost"])] == ["good", "bad"]
+
+
+def test_the_folder_has_all_that_is_known_and_no_checkpoint(whole):
+    assert set(contents(whole)) >= {
+        "README.md",
+        "config.json",
+        "metrics.json",
+        "model.safetensors",
+        "report.html",
+        "task.json",
+        "tokenizer.json",
+        "vocab.txt",
+    }
+    assert {path.name for path in (whole / "run").iterdir()} >= {"log.jsonl", "settings.json"}
+    assert not list_checkpoints(whole / "run")
+    page = (whole / "report.html").read_text()
+    assert "How it learnt" in page
+    assert "good" in page
+
+
+@pytest.mark.parametrize(("step", "number"), [(7, signal.SIGTERM), (1, signal.SIGINT)])
+def test_a_stopped_run_goes_on_to_the_same_bits(
+    whole, sources, tmp_path, monkeypatch, capsys, step, number
+):
+    output = tmp_path / "model"
+    with monkeypatch.context() as patch:
+        stop_at(step, patch, number)
+        with pytest.raises(StoppedError, match="the same command goes on from there"):
+            finetune(sources, output, TASK, QUICK)
+    assert len(list_checkpoints(output / "run")) >= 1
+    assert not (output / "metrics.json").exists()
+    finetune(sources, output, TASK, QUICK)
+    assert f"going on after step {step + 1}" in capsys.readouterr().err
+    assert contents(output) == contents(whole)
+    assert rows(output) == rows(whole)
+
+
+def test_what_is_killed_before_its_folder_is_whole_is_finished_by_the_same_call(
+    whole, sources, tmp_path, monkeypatch
+):
+    output = tmp_path / "model"
+    for name in ("judge", "write_report", "write_sealed_json"):
+        with monkeypatch.context() as patch:
+            patch.setattr(result_module, name, interrupt)
+            with pytest.raises(StoppedError, match="goes on from"):
+                finetune(sources, output, TASK, QUICK)
+    assert list_checkpoints(output / "run")
+    monkeypatch.setattr(loop, "take_step", None)  # no step is left to be done
+    finetune(sources, output, TASK, QUICK)
+    assert contents(output) == contents(whole)
+
+
+def interrupt(*_: object, **__: object) -> None:
+    raise KeyboardInterrupt
+
+
+def test_a_finished_model_is_reported_without_training(whole, sources, monkeypatch, capsys):
+    monkeypatch.setattr(recipe, "gather", None)
+    before = contents(whole)
+    found = finetune(sources, whole, TASK, QUICK)
+    assert "was finished before" in capsys.readouterr().err
+    assert found.evaluation.metrics["accuracy"] == 1.0
+    assert found.num_steps == 20
+    assert contents(whole) == before
+
+
+def test_checkpoints_that_a_killed_end_left_are_removed_later(whole, sources, tmp_path):
+    output = tmp_path / "model"
+    keeping = QUICK.model_copy(update={"keep_checkpoints": True, "epochs": 1.0})
+    finetune(sources, output, TASK, keeping)
+    assert list_checkpoints(output / "run")
+    finetune(sources, output, TASK, keeping)
+    assert list_checkpoints(output / "run")
+    finetune(sources, output, TASK, keeping.model_copy(update={"keep_checkpoints": False}))
+    assert not list_checkpoints(output / "run")
+
+
+def test_other_settings_model_or_data_are_refused(whole, sources, made, tmp_path):
+    other = QUICK.model_copy(update={"learning_rate": 1e-3})
+    with pytest.raises(ResumeError, match=r"learning_rate: 0\.01 → 0\.001"):
+        finetune(sources, whole, TASK, other)
+    with pytest.raises(ResumeError, match="max_length: 12 → 11"):
+        finetune(sources, whole, TASK.model_copy(update={"max_length": 11}), QUICK)
+    path = write_rows(tmp_path / "train.csv", make_rows(40, 3))
+    with pytest.raises(ResumeError, match="not the data"):
+        finetune(dataclasses.replace(sources, train=str(path)), whole, TASK, QUICK)
+    shutil.copytree(made / "model", tmp_path / "copy")
+    with pytest.raises(ResumeError, match="model: "):
+        finetune(dataclasses.replace(sources, model=str(tmp_path / "copy")), whole, TASK, QUICK)
+
+
+def test_a_parent_that_changed_is_refused_before_the_first_checkpoint(
+    sources, made, tmp_path, monkeypatch
+):
+    shutil.copytree(made / "model", tmp_path / "model")
+    moved = dataclasses.replace(sources, model=str(tmp_path / "model"))
+    output = tmp_path / "out"
+    monkeypatch.setattr(recipe, "train", interrupt)
+    with pytest.raises(StoppedError, match="begins again"):
+        finetune(moved, output, TASK, QUICK)
+    save_model(tmp_path / "model", initializer_range=0.2)
+    with pytest.raises(ResumeError, match="source: its files"):
+        finetune(moved, output, TASK, QUICK)
+
+
+@pytest.mark.parametrize("name", ["notes.txt", "run/notes.txt", "config.json"])
+def test_a_folder_of_something_else_is_left_alone(sources, tmp_path, name):
+    path = tmp_path / "out" / name
+    path.parent.mkdir(parents=True)
+    path.write_text("mine")
+    with pytest.raises(ResumeError, match="choose another --output"):
+        finetune(sources, tmp_path / "out", TASK, QUICK)
+    assert path.read_text() == "mine"
+    with pytest.raises(ResumeError, match="choose another --output"):
+        finetune(sources, path, TASK, QUICK)
+
+
+def test_a_finished_folder_that_lost_or_got_something_says_so(whole, sources, tmp_path):
+    output = tmp_path / "model"
+    shutil.copytree(whole, output)
+    (output / "model.safetensors").unlink()
+    with pytest.raises(MissingFileError, match=r"remove .*metrics\.json to train again"):
+        finetune(sources, output, TASK, QUICK)
+    saved = output / "metrics.json"
+    saved.write_text(saved.read_text().replace("classify", "classifz"))
+    with pytest.raises(DamagedFileError, match="was altered"):
+        finetune(sources, output, TASK, QUICK)
+
+
+def test_a_wrong_call_leaves_nothing_behind(sources, tmp_path):
+    output = tmp_path / "out"
+    cases = [
+        (dataclasses.replace(sources, dev=str(tmp_path / "no.csv")), TASK, QUICK, MissingFileError),
+        (sources, TASK.model_copy(update={"label_column": "x"}), QUICK, InputError),
+        (sources, TASK.model_copy(update={"max_length": 99}), QUICK, InputError),
+        (sources, TASK, QUICK.model_copy(update={"freeze": "9"}), SettingsError),
+        (dataclasses.replace(sources, train="-"), TASK, QUICK, InputError),
+        (dataclasses.replace(sources, model=str(tmp_path / "no/model/x")), TASK, QUICK, None),
+    ]
+    for odd, task, settings, kind in cases:
+        with pytest.raises(kind or MissingFileError):
+            finetune(odd, output, task, settings)
+        assert not output.exists()
+
+
+def test_two_processes_dont_train_in_one_folder(sources, tmp_path):
+    output = tmp_path / "out"
+    with recipe.Run(output / "run").locked(), pytest.raises(ResumeError, match="another process"):
+        finetune(sources, output, TASK, QUICK)
+
+
+def test_a_run_that_another_process_took_further_meanwhile_is_refused(
+    sources, tmp_path, monkeypatch
+):
+    output = tmp_path / "out"
+    with monkeypatch.context() as patch:
+        stop_at(3, patch, signal.SIGTERM)
+        with pytest.raises(StoppedError):
+            finetune(sources, output, TASK, QUICK)
+    monkeypatch.setattr(recipe, "gather", lambda *words: gather(*words[:3]))
+    with pytest.raises(ResumeError, match="meanwhile"):
+        finetune(sources, output, TASK, QUICK)
+
+
+def test_patience_ends_a_run_early(sources, tmp_path):
+    patient = QUICK.model_copy(update={"patience": 1, "epochs": 30.0})
+    found = finetune(sources, tmp_path / "out", TASK, patient)
+    saved = json.loads((tmp_path / "out" / "metrics.json").read_text())
+    assert saved["has_ended_early"]
+    assert found.num_steps == found.best_step + 5 < 150
+    assert "ended early" in (tmp_path / "out" / "README.md").read_text()
+
+
+def test_the_lowest_loss_can_tell_the_best(sources, tmp_path):
+    settings = QUICK.model_copy(update={"best_by": "loss"})
+    found = finetune(sources, tmp_path / "out", TASK, settings)
+    losses = {row["step"]: row["loss"] for row in rows(tmp_path / "out") if row["event"] == "eval"}
+    assert found.best_step == min(list(losses)[1:], key=losses.__getitem__)
+
+
+def test_without_dev_a_share_is_held_out(sources, tmp_path, capsys):
+    settings = QUICK.model_copy(update={"held_out": 0.25, "epochs": 1.0})
+    finetune(dataclasses.replace(sources, dev=None), tmp_path / "out", TASK, settings)
+    saved = json.loads((tmp_path / "out" / "metrics.json").read_text())
+    assert (saved["train"]["num_examples"], saved["dev"]["num_examples"]) == (30, 10)
+    assert saved["dev"]["name"] == "train.csv, held out"
+    assert "held out: 10 examples" in capsys.readouterr().err
+
+
+def test_a_model_that_learns_nothing_is_told(sources, tmp_path):
+    settings = QUICK.model_copy(update={"learning_rate": 1e-9, "epochs": 0.2})
+    found = finetune(sources, tmp_path / "out", TASK, settings)
+    assert any("the model has learnt nothing" in warning for warning in found.evaluation.warnings)
+    assert "has learnt nothing" in (tmp_path / "out" / "README.md").read_text()
+
+
+def test_a_loss_that_goes_to_infinity_ends_the_run(sources, tmp_path, capsys):
+    settings = QUICK.model_copy(update={"learning_rate": 1e30, "max_skipped_steps": 2})
+    with pytest.raises(NonFiniteError):
+        finetune(sources, tmp_path / "out", TASK, settings)
+    dumps = sorted((tmp_path / "out" / "run" / "dumps").iterdir())
+    assert str(dumps[0]) in capsys.readouterr().err
+    with pytest.raises(CheckpointError, match="is of `bertkit finetune`, whose steps aren't shown"):
+        replay(dumps[0])
+
+
+def test_a_full_disk_is_told_and_the_same_call_finishes(whole, sources, tmp_path, monkeypatch):
+    output = tmp_path / "model"
+
+    def refuse(*_: object) -> None:
+        raise StorageError("no space left")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(result_module, "save_task", refuse)
+        with pytest.raises(StorageError, match="no space"):
+            finetune(sources, output, TASK, QUICK)
+    finetune(sources, output, TASK, QUICK)
+    assert contents(output) == contents(whole)

@@ -182,8 +182,9 @@ def describe_set(task: Task[Any, Any], found: ExampleSet, counts: SetCounts) -> 
     if counts.num_empty:
         lines.append(f"{name}: {counts.num_empty:,} of them have no text; they were kept")
     if counts.num_cut:
-        length = task.settings.max_length
-        lines.append(f"{name}: {counts.num_cut:,} of them are cut to {length} tokens (max_length)")
+        lines.append(
+            f"{name}: {counts.num_cut:,} of them are longer than the task's settings allow, and cut"
+        )
     if counts.num_in_windows:
         lines.append(f"{name}: {counts.num_in_windows:,} of them are read in several windows")
     if counts.num_unseen:
@@ -193,7 +194,7 @@ def describe_set(task: Task[Any, Any], found: ExampleSet, counts: SetCounts) -> 
         )
         shown = list(islice(_list_unseen(task, found), NUM_SHOWN_BROKEN))
         lines += [*shown, *(["  …"] if counts.num_unseen > len(shown) else [])]
-    return lines
+    return lines + [f"{name}: {line}" for line in task.list_oddities(found.examples)]
 
 
 def check_labels(task: Task[Any, Any], found: ExampleSet, counts: SetCounts) -> None:

@@ -18,6 +18,7 @@ LIMIT_BYTES = 4 << 20
 # What a model is for whose folder has no task.json, as other tools write them.
 BY_ARCHITECTURE = {
     "BertForSequenceClassification": "classify",
+    "BertForTokenClassification": "tag",
     "BertForQuestionAnswering": "answer",
 }
 

@@ -9,6 +9,7 @@ from bertkit.tasks.answer.settings import AnswerInputs, AnswerSettings
 from bertkit.tasks.classify.settings import ClassifySettings
 from bertkit.tasks.inputs import PairInputs, TaskInputs
 from bertkit.tasks.settings import TaskSettings
+from bertkit.tasks.tag.settings import TagSettings
 
 if TYPE_CHECKING:
     from bertkit.tasks.task import Task
@@ -45,6 +46,12 @@ TASKS: Mapping[str, TaskEntry] = {
         "Label texts, or pairs of texts.",
         "bertkit.tasks.classify.task:Classify",
         PairInputs,
+    ),
+    "tag": TaskEntry(
+        TagSettings,
+        "Tag each word: entities, parts of speech.",
+        "bertkit.tasks.tag.task:Tag",
+        example_data=".conll",
     ),
     "answer": TaskEntry(
         AnswerSettings,

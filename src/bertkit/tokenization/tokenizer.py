@@ -185,6 +185,17 @@ class Tokenizer:
         length = pad_to or max((len(ids) for ids, _ in rows), default=0)
         return stack_padded(rows, length, self.pad_id)
 
+    def find_words(self, text: str) -> list[tuple[int, int]]:
+        """Where BERT's words stand, as `text[start:stop]`: between blanks and around punctuation.
+
+        What the cleaning drops, such as control characters, is part of no word.
+        """
+        found = run_engine(self._engine, text)
+        spans: dict[int | None, tuple[int, int]] = {}
+        for word, (start, stop) in zip(found.word_ids, found.offsets, strict=True):
+            spans[word] = (spans[word][0] if word in spans else start, stop)
+        return list(spans.values())
+
     def piece_ids(self, texts: Iterable[str]) -> list[list[int]]:
         """Token ids of each text without special tokens."""
         known_ids = self._known_chunks.__getitem__

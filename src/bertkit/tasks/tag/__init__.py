@@ -1,0 +1,4 @@
+"""Tag each word of a text: entities, parts of speech.
+
+Source: Devlin et al. 2018, section 5.3: T_i of a word's first piece, then a linear layer.
+"""

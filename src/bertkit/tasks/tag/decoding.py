@@ -1,0 +1,144 @@
+"""From scores of words to tags and entities."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from bertkit.metrics.entities import MEANINGS, OUTSIDE, Scheme, find_entities, repair_tags
+from bertkit.tasks.logits import Logits
+
+
+class TaggedWord(NamedTuple):
+    """A word with its tag.
+
+    Attributes:
+        text: the word.
+        tag: the likeliest tag; those of entities are spelt out where they didn't fit each other.
+        probability: of the likeliest tag, from 0 to 1.
+        start: where the word stands in the text; None where words were given.
+        stop: where it ends.
+    """
+
+    text: str
+    tag: str
+    probability: float
+    start: int | None = None
+    stop: int | None = None
+
+
+class NamedEntity(NamedTuple):
+    """An entity of one or more words.
+
+    Attributes:
+        type: such as PER.
+        text: as it stands in the text, or its words with blanks between.
+        first_word: number of its first word, from 0.
+        stop_word: number of the word behind its last.
+        probability: mean of its words' tags, from 0 to 1.
+        start: where it stands in the text; None where words were given.
+        stop: where it ends.
+    """
+
+    type: str
+    text: str
+    first_word: int
+    stop_word: int
+    probability: float
+    start: int | None = None
+    stop: int | None = None
+
+
+@dataclass(frozen=True)
+class Tagging:
+    """A sentence with its tags.
+
+    Attributes:
+        words: all words.
+        entities: what the tags mean; empty where each word has a tag of its own.
+    """
+
+    words: tuple[TaggedWord, ...]
+    entities: tuple[NamedEntity, ...] = ()
+
+    @property
+    def tags(self) -> list[str]:
+        """The words' tags."""
+        return [word.tag for word in self.words]
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """The words of a sentence.
+
+    Attributes:
+        words: as they were given, or stand in the text.
+        spans: start and end of each in the text; None where words were given.
+        text: that text.
+    """
+
+    words: Sequence[str]
+    spans: Sequence[tuple[int, int]] | None = None
+    text: str | None = None
+
+
+@dataclass(frozen=True)
+class Words:
+    """A sentence, and where its words' scores are.
+
+    Attributes:
+        sentence: the words.
+        rows: the row of each among the logits of the sentence.
+    """
+
+    sentence: Sentence
+    rows: npt.NDArray[np.int64]
+
+
+def find_scheme(labels: Sequence[str]) -> Scheme | None:
+    """How the labels mark entities; None where they don't."""
+    letters = {label.partition("-")[0] for label in labels}
+    if OUTSIDE not in labels or not letters <= MEANINGS.keys():
+        return None
+    if letters & {"L", "U"}:
+        return "BILOU"
+    return "BIOES" if letters & {"E", "S"} else "BIO"
+
+
+def decode(words: Words, logits: Logits, labels: Sequence[str], scheme: Scheme | None) -> Tagging:
+    """The likeliest tag of each word, and the entities that they make."""
+    scores = logits[words.rows]
+    best = scores.argmax(axis=-1) if len(scores) else np.zeros(0, dtype=np.int64)
+    peaks = scores.max(axis=-1, keepdims=True, initial=-np.inf)
+    probabilities = (1.0 / np.exp(scores - peaks).sum(axis=-1)).tolist()
+    tags = [labels[index] for index in best.tolist()]
+    if scheme is not None and any(tag != OUTSIDE for tag in tags):
+        tags = repair_tags(tags, scheme)
+    sentence = words.sentence
+    nowhere: list[tuple[None, None]] = [(None, None)] * len(tags)
+    spans = nowhere if sentence.spans is None else sentence.spans
+    tagged = tuple(
+        TaggedWord(word, tag, probability, *span)
+        for word, tag, probability, span in zip(
+            sentence.words, tags, probabilities, spans, strict=True
+        )
+    )
+    return Tagging(tagged, () if scheme is None else _name_entities(sentence, tags, probabilities))
+
+
+def _name_entities(
+    sentence: Sentence, tags: Sequence[str], probabilities: Sequence[float]
+) -> tuple[NamedEntity, ...]:
+    found = []
+    for type_, first, stop in find_entities(tags):
+        probability = sum(probabilities[first:stop]) / (stop - first)
+        if sentence.spans is None or sentence.text is None:
+            text = " ".join(sentence.words[first:stop])
+            found.append(NamedEntity(type_, text, first, stop, probability))
+            continue
+        start, end = sentence.spans[first][0], sentence.spans[stop - 1][1]
+        text = sentence.text[start:end]
+        found.append(NamedEntity(type_, text, first, stop, probability, start, end))
+    return tuple(found)

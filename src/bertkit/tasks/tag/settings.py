@@ -1,0 +1,28 @@
+"""What can be chosen about tagging words."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from bertkit.tasks.settings import TaskSettings
+
+
+class TagSettings(TaskSettings):
+    """Settings of the task tag."""
+
+    words_column: str | None = Field(
+        None, description="Column of a list of words; by default tokens or words."
+    )
+    tags_column: str | None = Field(
+        None, description="Column of a list of tags; by default tags, ner_tags or pos_tags."
+    )
+    scheme: Literal["auto", "entities", "plain"] = Field(
+        "auto",
+        description="entities: tags such as B-PER, I-PER and O mark entities of several words;"
+        " plain: each word has a tag of its own; auto goes by the tags.",
+    )
+    context: Annotated[int, Field(ge=0)] = Field(
+        32,
+        description="Tokens that two windows of a long sentence have in common; each word is"
+        " tagged in the window where more stands around it.",
+    )

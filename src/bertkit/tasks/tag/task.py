@@ -1,0 +1,191 @@
+"""T_i of a word's first piece, then a linear layer: one tag for each word."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor
+
+from bertkit.base.errors import CheckpointError, InputError
+from bertkit.data.tables.record import Record
+from bertkit.data.tables.records import RecordTable
+from bertkit.metrics.entities import OUTSIDE, Scheme
+from bertkit.models.bert.config import BertConfig
+from bertkit.models.bert.fine_tuning import BertForTokenClassification
+from bertkit.tasks.batch import IGNORED_LABEL, Encoded, TaskBatch, TokenSequence
+from bertkit.tasks.evaluation import Evaluation
+from bertkit.tasks.logits import Logits
+from bertkit.tasks.tag import decoding, scoring
+from bertkit.tasks.tag import examples as records
+from bertkit.tasks.tag.decoding import Sentence, Tagging, Words, find_scheme
+from bertkit.tasks.tag.examples import TagExample
+from bertkit.tasks.tag.settings import TagSettings
+from bertkit.tasks.tag.windows import cut_windows
+from bertkit.tasks.task import Task, TaskScores
+from bertkit.tokenization.tokenizer import Tokenizer
+
+NUM_SPECIAL = 2  # [CLS] and [SEP]
+
+
+@dataclass(frozen=True)
+class Tag(Task[TagExample, Tagging]):
+    """Tags the words of a text."""
+
+    name: ClassVar = "tag"
+    settings_kind: ClassVar = TagSettings
+    model_kind: ClassVar = BertForTokenClassification
+    row: ClassVar[Literal["sequence", "token"]] = "token"
+
+    @property
+    def metric(self) -> str:
+        """F1 of entities, or accuracy where tags don't mark any."""
+        return "f1" if self.scheme is not None else "accuracy"
+
+    @cached_property
+    def scheme(self) -> Scheme | None:
+        """How tags mark entities; None where each word has a tag of its own."""
+        return None if self.settings.scheme == "plain" else find_scheme(self.labels)
+
+    @classmethod
+    def build_parser(
+        cls, settings: TagSettings, table: RecordTable, *, needs_answer: bool
+    ) -> Callable[[Record], TagExample]:
+        """Look for words and tags in their columns."""
+        return records.build_parser(settings, table, needs_answer=needs_answer)
+
+    @classmethod
+    def from_examples(cls, settings: TagSettings, examples: Sequence[TagExample]) -> Self:
+        """The tags of the examples: O, then the others in the order of their names."""
+        tags = {tag for example in examples for tag in example.tags or ()}
+        if len(tags) < 2:
+            shown = (
+                f"all words have the tag {next(iter(tags))!r:.40}" if tags else "no word is tagged"
+            )
+            raise InputError(f"{shown}; at least two tags are needed")
+        task = cls(settings, tuple(sorted(tags, key=lambda tag: (tag != OUTSIDE, tag))))
+        if settings.scheme == "entities" and task.scheme is None:
+            raise InputError(
+                "scheme entities needs the tag O, and others such as B-PER and I-PER, not"
+                f" {', '.join(task.labels[:5])}"
+            )
+        return task
+
+    @classmethod
+    def from_config(
+        cls, settings: TagSettings, config: BertConfig, numbers: Mapping[str, float]
+    ) -> Self:
+        """The labels of the config."""
+        if config.num_labels < 2:
+            raise CheckpointError("a tagger needs at least two labels")
+        names = config.id2label or {id_: f"LABEL_{id_}" for id_ in range(config.num_labels)}
+        return cls(settings, tuple(names[id_] for id_ in range(len(names))), numbers)
+
+    @property
+    def config_changes(self) -> dict[str, Any]:
+        """The tags."""
+        return {"id2label": dict(enumerate(self.labels))}
+
+    def make_example(self, value: Any, place: str) -> TagExample:
+        """A text, or a list of words."""
+        return records.make_example(value, place)
+
+    def num_chars(self, example: TagExample) -> int:
+        """Characters of all words."""
+        return len(example.text or "") + sum(map(len, example.words or ()))
+
+    def list_labels(self, example: TagExample) -> Sequence[str]:
+        """The tags of its words."""
+        return example.tags or ()
+
+    def encode(self, examples: Sequence[TagExample], tokenizer: Tokenizer) -> list[Encoded]:
+        """`[CLS] words [SEP]`, a window for each part of a long sentence."""
+        ids = {label: id_ for id_, label in enumerate(self.labels)}
+        sentences = [find_sentence(example, tokenizer) for example in examples]
+        words = chain.from_iterable(sentence.words for sentence in sentences)
+        pieces = iter(tokenizer.piece_ids(words))
+        found = []
+        for example, sentence in zip(examples, sentences, strict=True):
+            # What BERT's cleaning leaves nothing of is still a word with a tag.
+            own = [next(pieces) or [tokenizer.unk_id] for _ in sentence.words]
+            labels = None
+            if example.tags is not None:
+                labels = [ids.get(tag, IGNORED_LABEL) for tag in example.tags]
+            found.append(self._encode(sentence, own, labels, tokenizer))
+        return found
+
+    def _encode(
+        self,
+        sentence: Sentence,
+        pieces: list[list[int]],
+        labels: list[int] | None,
+        tokenizer: Tokenizer,
+    ) -> Encoded:
+        """The windows of one sentence."""
+        room = self.settings.max_length - NUM_SPECIAL
+        kept = [word[:room] for word in pieces]
+        windows = cut_windows([len(word) for word in kept], room, self.settings.context)
+        sequences = []
+        for begin, stop in windows.words:
+            ids = [tokenizer.cls_id, *chain.from_iterable(kept[begin:stop]), tokenizer.sep_id]
+            sequences.append(TokenSequence(ids, [0] * len(ids)))
+        rows = None
+        if labels is not None:
+            rows = np.full(sum(len(one.ids) for one in sequences), IGNORED_LABEL)
+            rows[windows.rows] = labels
+        return Encoded(
+            tuple(sequences),
+            rows,
+            is_cut=kept != pieces,
+            alignment=Words(sentence, windows.rows),
+        )
+
+    def loss(self, logits: Float[Tensor, "tokens labels"], batch: TaskBatch) -> TaskScores:
+        """Cross-entropy over the words' first pieces."""
+        scores = logits.float()
+        loss = F.cross_entropy(scores, batch.labels, reduction="sum", ignore_index=IGNORED_LABEL)
+        hits = (scores.detach().argmax(dim=-1) == batch.labels).sum()
+        return TaskScores({"task": loss}, {"task": hits})
+
+    def decode(self, example: TagExample, encoded: Encoded, logits: Logits) -> Tagging:
+        """The likeliest tag of each word, and what the tags mean."""
+        del example
+        return decoding.decode(encoded.alignment, logits, self.labels, self.scheme)
+
+    def measure(
+        self, examples: Sequence[TagExample], predictions: Sequence[Tagging]
+    ) -> dict[str, float]:
+        """F1 of entities and accuracy over words."""
+        return scoring.measure(examples, predictions, is_entities=self.scheme is not None)
+
+    def evaluate(
+        self, examples: Sequence[TagExample], predictions: Sequence[Tagging]
+    ) -> Evaluation:
+        """Also intervals, each type of entity, and the worst sentences."""
+        return scoring.evaluate(
+            examples, predictions, self.labels, is_entities=self.scheme is not None
+        )
+
+    def describe(self, prediction: Tagging) -> str:
+        """Each word with its tag, as `word/tag`."""
+        return " ".join(f"{word.text}/{word.tag}" for word in prediction.words)
+
+    def to_json(self, prediction: Tagging) -> dict[str, Any]:
+        """All words and entities."""
+        return {
+            "words": [word._asdict() for word in prediction.words],
+            "entities": [entity._asdict() for entity in prediction.entities],
+        }
+
+
+def find_sentence(example: TagExample, tokenizer: Tokenizer) -> Sentence:
+    """The words of an example; those of a text are cut as BERT cuts them, before WordPiece."""
+    if example.words is not None:
+        return Sentence(example.words)
+    text = example.text or ""
+    spans = tokenizer.find_words(text)
+    return Sentence(tuple(text[start:stop] for start, stop in spans), spans, text)

@@ -1,0 +1,102 @@
+"""A table → a fine-tuned model → its answers, through the command line."""
+
+import json
+import signal
+from pathlib import Path
+
+import pytest
+from tests.unit.recipes.finetune.small import make_rows, save_model, write_rows, write_tables
+
+from bertkit.cli.main import main
+from bertkit.recipes.finetune import run as recipe
+from bertkit.training import loop
+
+
+@pytest.fixture(scope="module")
+def workshop(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("finetune")
+    save_model(folder / "model")
+    write_tables(folder)
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def _unmeasured(monkeypatch):
+    monkeypatch.setattr(recipe, "measure_peak", lambda device, precision: 1e11)
+
+
+def words(workshop: Path, output: Path, *more: str, train: str = "train.csv") -> list[str]:
+    return (
+        f"finetune classify --model {workshop}/model --train {workshop}/{train}"
+        f" --dev {workshop}/dev.csv --output {output} --max-length 12 --epochs 4 --batch-size 8"
+        " --learning-rate 1e-2 --dropout 0 --device cpu"
+    ).split() + list(more)
+
+
+def test_a_classifier_learns_and_its_folder_is_whole(workshop, tmp_path, capsys):
+    output = tmp_path / "model"
+    assert main(words(workshop, output)) == 0
+    assert "accuracy 1.0000" in capsys.readouterr().out
+    names = {path.name for path in output.iterdir()}
+    assert {"README.md", "metrics.json", "report.html", "task.json", "config.json"} <= names
+    assert main(["classify", str(output), "the cat", "a dog saw", "--json"]) == 0
+    found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [each["label"] for each in found] == ["good", "bad"]
+
+
+def test_a_stopped_command_goes_on_to_the_same_bits(workshop, tmp_path, capsys, monkeypatch):
+    whole, stopped = tmp_path / "whole" / "model", tmp_path / "stopped" / "model"
+    take_step = loop.take_step
+
+    def take(job, settings, optimizer, step, *rest):
+        if step == 6:
+            signal.raise_signal(signal.SIGTERM)
+        return take_step(job, settings, optimizer, step, *rest)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(loop, "take_step", take)
+        assert main(words(workshop, stopped)) == 75
+    assert "stopped after step 7 of 20 with a checkpoint" in capsys.readouterr().err
+    assert main(words(workshop, stopped)) == 0
+    assert main(words(workshop, whole)) == 0
+    for name in ("model.safetensors", "metrics.json", "report.html", "README.md", "task.json"):
+        assert (stopped / name).read_bytes() == (whole / name).read_bytes(), name
+    capsys.readouterr()
+    assert main(words(workshop, whole, "--json")) == 0
+    captured = capsys.readouterr()
+    assert "was finished before" in captured.err
+    assert json.loads(captured.out)["metrics"]["accuracy"] == 1.0
+    assert main(words(workshop, whole, "--seed", "1")) == 2
+    assert "seed: 0 → 1" in capsys.readouterr().err
+
+
+def test_broken_rows_are_counted_and_named(workshop, tmp_path, capsys):
+    rows = [*make_rows(20, 1), "the cat", "a dog,", ",good"]
+    write_rows(workshop / "broken.csv", rows)
+    command = words(workshop, tmp_path / "out", "--json", train="broken.csv")
+    assert main(command) == 2
+    error = capsys.readouterr().err
+    assert "2 of 23 rows" in error
+    assert "max_broken" in error
+    assert main([*command, "--max-broken", "0.1"]) == 0
+    captured = capsys.readouterr()
+    assert json.loads(captured.out)["output"] == str(tmp_path / "out")
+    for shown in ("left out, being broken", "line 22", "line 23", "1 of them have no text"):
+        assert shown in captured.err, shown
+    saved = json.loads((tmp_path / "out" / "metrics.json").read_text())
+    assert (saved["train"]["num_broken"], saved["train"]["num_empty"]) == (2, 1)
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (["--label-column", "sentiment"], "no column sentiment"),
+        (["--freeze", "head"], "expected none, embeddings, encoder, or a number of layers"),
+        (["--freeze", "7"], "the encoder has 2 layers"),
+    ],
+)
+def test_a_wrong_word_is_told_in_one_line(workshop, tmp_path, capsys, more, message):
+    assert main(words(workshop, tmp_path / "out", *more)) == 2
+    error = capsys.readouterr().err
+    assert message in error.splitlines()[-1]
+    assert not (tmp_path / "out").exists()

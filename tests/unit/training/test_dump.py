@@ -63,6 +63,12 @@ def test_a_dump_has_batch_weights_and_settings_from_before_the_step(run, machine
     assert "replay" not in said  # it reads what this job's recipe doesn't write
 
 
+def test_a_dump_that_a_command_reads_is_told_with_the_command(run, machine, capfd):
+    job = replace(build_job(SETTINGS, poison=lambda step: step == 1), can_replay=True)
+    fit(job, SETTINGS, run=run, state=RunState(), num_steps=2, machine=machine)
+    assert f"`bertkit replay {dump_path(run.folder, 2)}` shows step 2" in capfd.readouterr().err
+
+
 def test_a_disk_that_refuses_a_dump_ends_nothing_and_hides_nothing(
     run, machine, monkeypatch, capfd
 ):

@@ -168,6 +168,8 @@ def gather(
     )
     for line in describe_rows(data.train) + (describe_rows(data.dev) if sources.dev else []):
         announce(line)
+    if sources.dev is not None and data.train.identity == data.dev.identity:
+        announce("--dev is the training data: metrics on it say nothing of other texts")
     task = kind.from_examples(task_settings, data.train.examples)
     checkpoints = list_checkpoints(run.folder) if run is not None else []
     if checkpoints:

@@ -61,6 +61,7 @@ class AnswerSettings(TaskSettings):
 class AnswerInputs(TaskInputs):
     """Questions, and the text that has their answers."""
 
+    words: ClassVar[str] = "Questions"
     example: ClassVar[str] = '"Who wrote it?" --context "Ada wrote it in 1843."'
     example_file: ClassVar[str] = "questions.jsonl"
 

@@ -41,7 +41,8 @@ def test_the_best_gold_answer_counts():
 
 
 def test_a_word_counts_as_often_as_it_is_there():
-    assert score_answers(["x x y"], [["x z"]], "1.1").f1.tolist() == pytest.approx([2 / 5])
+    scores = score_answers(["x x y", "x x y"], [["x z"], ["x x"]], "1.1")
+    assert scores.f1.tolist() == pytest.approx([2 / 5, 4 / 5])
 
 
 @pytest.mark.parametrize(
@@ -129,6 +130,9 @@ def test_the_official_threshold_has_the_official_faults():
     assert (best.score, best.threshold) == (100.0, -1.0)
     ours = find_null_threshold(scores, "exact", [True, False], odds)
     assert (ours.score, ours.threshold) == (50.0, -2.0)
+    # What isn't answered costs nothing, whatever its odds.
+    best = find_official_threshold([1.0, 1.0], ["", "cat"], [False, True], [0.0, 1.0])
+    assert (best.score, best.threshold) == (100.0, 1.0)
     # No answer at all is best, and 0 lets all through.
     best = find_official_threshold([0.0], ["dog"], [False], [-1.0])
     assert (best.score, best.threshold) == (100.0, 0.0)

@@ -10,15 +10,18 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict
 
 from bertkit.base.errors import InputError
+from bertkit.base.progress import show_progress
 from bertkit.data.tables.record import NUM_SHOWN_BROKEN, RowReport
 from bertkit.data.tables.records import RecordTable, gather, open_records
 from bertkit.inference.prediction_counts import count_encoded
 from bertkit.recipes.finetune.settings import FineTuneSettings
 from bertkit.tasks.batch import Encoded
 from bertkit.tasks.task import Task
+from bertkit.tokenization.tokenizer import Tokenizer
 
 HOLDING_OUT = 3  # what the generator is for; part of its key
 MIN_EXAMPLES = 2
+EXAMPLES_AT_ONCE = 2048
 HELD_OUT = ", held out"  # behind the name of a file of which a part is
 SHOWN_LABELS, SHOWN_CHARS = 10, 40
 
@@ -145,6 +148,18 @@ def hold_out(whole: ExampleSet, share: float, seed: int) -> Data:
         train=replace(whole, examples=kept),
         dev=replace(whole, examples=taken, name=f"{whole.name}{HELD_OUT}"),
     )
+
+
+def encode(task: Task[Any, Any], found: ExampleSet, tokenizer: Tokenizer) -> list[Encoded]:
+    """Token ids of all examples of a set."""
+    encoded: list[Encoded] = []
+    number = len(found.examples)
+    with show_progress(f"encoding {found.name}", number) as bar:
+        for start in range(0, number, EXAMPLES_AT_ONCE):
+            chosen = found.examples[start : start + EXAMPLES_AT_ONCE]
+            encoded += task.encode(chosen, tokenizer)
+            bar.advance(len(chosen))
+    return encoded
 
 
 def count_set(task: Task[Any, Any], found: ExampleSet, encoded: Sequence[Encoded]) -> SetCounts:

@@ -18,6 +18,7 @@ from bertkit.recipes.finetune.examples import (
     count_set,
     describe_rows,
     describe_set,
+    encode,
     open_tables,
     read_data,
 )
@@ -199,8 +200,7 @@ def assemble(
         SettingsError: there is no such device, or more layers are to be frozen than there are.
         BertkitError: the model can't be loaded.
     """
-    train = task.encode(data.train.examples, parent.tokenizer)
-    dev = task.encode(data.dev.examples, parent.tokenizer)
+    train, dev = (encode(task, found, parent.tokenizer) for found in (data.train, data.dev))
     counts = {
         "train": count_set(task, data.train, train),
         "dev": count_set(task, data.dev, dev),

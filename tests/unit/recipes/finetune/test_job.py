@@ -1,0 +1,127 @@
+import math
+import signal
+
+import numpy as np
+import pytest
+import torch
+from tests.unit.recipes.finetune.small import QUICK, TASK
+
+from bertkit.base.errors import ResumeError, StoppedError
+from bertkit.recipes.finetune.job import (
+    build_job,
+    decode_all,
+    held_out_logits,
+    load_checkpoint,
+    mean_loss,
+)
+from bertkit.recipes.finetune.judging import compare_to_baseline, judge, measure_baseline
+from bertkit.recipes.finetune.run import finetune, gather
+from bertkit.tasks.evaluation import Evaluation
+from bertkit.training import loop
+from bertkit.training.run import Run
+
+
+@pytest.fixture
+def materials(sources):
+    found, _ = gather(sources, TASK, QUICK)
+    return found
+
+
+def test_an_epoch_has_each_example_once_and_accumulation_parts_the_step(materials):
+    whole = build_job(materials, QUICK)
+    parted = build_job(materials, QUICK.model_copy(update={"accumulate": 3}))
+    seen = [number for step in range(5) for number in whole.batches_at(step)[0].numbers]
+    assert sorted(seen) == list(range(40))
+    parts = parted.batches_at(0)
+    assert [len(part.numbers) for part in parts] == [3, 3, 2]
+    assert [n for part in parts for n in part.numbers] == list(whole.batches_at(0)[0].numbers)
+
+
+def test_layers_learn_at_the_rates_that_were_asked_for(materials):
+    job = build_job(materials, QUICK.model_copy(update={"layer_decay": 0.5}))
+    assert job.learning_rate_scale("encoder.layers.0.attention.output.weight") == 0.25
+    assert job.learning_rate_scale("classifier.weight") == 1.0
+
+
+def test_what_is_watched(materials):
+    watched = build_job(materials, QUICK.model_copy(update={"patience": 2})).watched
+    assert (watched.metric, watched.is_higher_better, watched.patience) == ("accuracy", True, 2)
+    watched = build_job(materials, QUICK.model_copy(update={"best_by": "loss"})).watched
+    assert (watched.metric, watched.is_higher_better, watched.patience) == ("loss", False, None)
+
+
+def test_the_held_out_loss_is_the_mean_over_labels(materials):
+    logits = held_out_logits(materials)
+    log_shares = [row[0] - math.log(np.exp(row[0].astype(float)).sum()) for row in logits]
+    labels = [one.labels[0] for one in materials.dev]
+    expected = -np.mean([row[label] for row, label in zip(log_shares, labels, strict=True)])
+    assert mean_loss(materials.task, materials.dev, logits) == pytest.approx(expected, rel=1e-5)
+    found = build_job(materials, QUICK).evaluate()
+    assert found["loss"] == pytest.approx(expected, rel=1e-5)
+    predictions = decode_all(materials.task, materials.dev_examples, materials.dev, logits)
+    assert (
+        found["accuracy"] == materials.task.measure(materials.dev_examples, predictions)["accuracy"]
+    )
+
+
+def test_a_frozen_layer_stays_frozen_when_a_run_is_taken_up(sources, tmp_path, monkeypatch):
+    settings = QUICK.model_copy(update={"freeze": "1"})
+    take_step = loop.take_step
+
+    def take(job, given, optimizer, step, *rest):
+        if step == 3:
+            signal.raise_signal(signal.SIGTERM)
+        return take_step(job, given, optimizer, step, *rest)
+
+    monkeypatch.setattr(loop, "take_step", take)
+    with pytest.raises(StoppedError):
+        finetune(sources, tmp_path / "out", TASK, settings)
+    run = Run(tmp_path / "out" / "run")
+    materials, facts = gather(sources, TASK, settings, run)
+    assert facts["source"] == {}
+    loaded = load_checkpoint(run, 4, materials)
+    frozen = {name for name, each in loaded.model.named_parameters() if not each.requires_grad}
+    assert "encoder.layers.0.attention.output.weight" in frozen
+    assert "encoder.layers.1.attention.output.weight" not in frozen
+    with pytest.raises(ResumeError, match="is gone; remove"):
+        load_checkpoint(run, 3, materials)
+
+
+def test_checkpoints_and_dumps_say_which_task_they_are_for(materials, tmp_path):
+    job = build_job(materials, QUICK)
+    for save in (job.save_model, job.save_architecture):
+        folder = tmp_path / save.__name__
+        folder.mkdir()
+        files = save(folder)
+        assert {"task.json", "config.json", "vocab.txt"} <= files.keys()
+        assert set(files) == {path.name for path in folder.iterdir()}
+    tensors = job.batch_tensors(job.batches_at(0)[0])
+    assert all(isinstance(tensor, torch.Tensor) for tensor in tensors.values())
+
+
+def test_the_baseline_says_the_most_frequent_label(materials):
+    assert measure_baseline(materials)["accuracy"] == 0.5
+
+
+def test_a_judgement_has_the_finished_task(materials):
+    judgement = judge(materials)
+    assert len(judgement.predictions) == 16
+    assert judgement.task.labels == ("bad", "good")
+    has_numbers = judgement.task.numbers != materials.task.numbers
+    assert has_numbers == (judgement.before is not None)
+
+
+@pytest.mark.parametrize(
+    ("value", "baseline", "is_told"),
+    [
+        (0.9, {"f1": 0.5}, False),
+        (0.5, {"f1": 0.5}, True),
+        (math.nan, {"f1": 0.5}, True),
+        (0.1, {}, False),
+        (1.0, {"f1": 1.0}, False),
+        (0.5, {"f1": math.nan}, False),
+    ],
+)
+def test_no_better_than_the_baseline_is_told(value, baseline, is_told):
+    warning = compare_to_baseline("f1", Evaluation({"f1": value}), baseline)
+    assert (warning is not None) == is_told

@@ -1,4 +1,4 @@
-"""Which column of a table is what."""
+"""Which column of a table is what, and what a cell says."""
 
 from collections.abc import Mapping, Sequence
 
@@ -43,7 +43,7 @@ def take_text(record: Record, column: str) -> str:
     Raises:
         BrokenRowError: there is none.
     """
-    value = _take(record.values, column, record.place)
+    value = take_value(record, column)
     if not isinstance(value, str):
         raise BrokenRowError(
             f"{record.place} has {type(value).__name__} in {column} where a text should be"
@@ -52,21 +52,53 @@ def take_text(record: Record, column: str) -> str:
 
 
 def take_label(record: Record, column: str) -> str:
-    """The label in a column, as text: numbers and truth values are labels too.
+    """The label in a column, as text: whole numbers and truth values are labels too.
 
     Raises:
         BrokenRowError: there is none.
     """
-    value = _take(record.values, column, record.place)
-    if isinstance(value, bool) or not isinstance(value, str | int):
-        raise BrokenRowError(f"{record.place} has no label in {column}: {value!r:.40}")
-    label = str(value).strip()
+    value = take_value(record, column)
+    label = read_label(value)
+    if label is None:
+        raise BrokenRowError(f"{record.place} has no label in {column}: {value!r:.{SHOWN_CHARS}}")
     if not label:
         raise BrokenRowError(f"{record.place} has an empty label in {column}")
     return label
 
 
-def _take(values: Mapping[str, object], column: str, place: str) -> object:
+def take_labels(record: Record, column: str, separator: str) -> tuple[str, ...]:
+    """The labels in a column: a list, or a text of labels with a separator between; maybe none.
+
+    Raises:
+        BrokenRowError: there is something else.
+    """
+    value = take_value(record, column)
+    values = value.split(separator) if isinstance(value, str) else value
+    labels = [read_label(each) for each in values] if isinstance(values, list) else [None]
+    if None in labels:
+        raise BrokenRowError(
+            f"{record.place} has {value!r:.{SHOWN_CHARS}} in {column} where a list of labels, or"
+            f" labels with {separator!r} between them, should be"
+        )
+    return tuple(dict.fromkeys(label for label in labels if label))
+
+
+def read_label(value: object) -> str | None:
+    """A cell's value as a label, as JSON spells it; None where it can't be one."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)  # tables with a missing cell have whole numbers as 1.0
+    return str(value).strip() if isinstance(value, str | int) else None
+
+
+def take_value(record: Record, column: str) -> object:
+    """What a column has, whatever it is.
+
+    Raises:
+        BrokenRowError: the record has no such column.
+    """
+    values: Mapping[str, object] = record.values
     if column not in values:
-        raise BrokenRowError(f"{place} has no {column}")
+        raise BrokenRowError(f"{record.place} has no {column}")
     return values[column]

@@ -1,17 +1,84 @@
 """What can be chosen about labelling texts."""
 
-from pydantic import Field
+from typing import Annotated, Literal, Self
 
-from bertkit.tasks.settings import TaskSettings
+from pydantic import Field, model_validator
+
+from bertkit.tasks.text_settings import TextSettings
+
+Metric = Literal["auto", "accuracy", "f1", "macro_f1", "matthews", "micro_f1", "subset_accuracy"]
+METRICS_OF_ONE = ("accuracy", "f1", "macro_f1", "matthews")
+METRICS_OF_MANY = ("micro_f1", "macro_f1", "subset_accuracy")
 
 
-class ClassifySettings(TaskSettings):
+class ClassifySettings(TextSettings):
     """Settings of the task classify."""
 
-    text_column: str | None = Field(
-        None, description="Column of the text; by default text, sentence or premise."
+    label_column: str | None = Field(
+        None, description="Column of the label; by default label or labels."
     )
-    pair_column: str | None = Field(
-        None, description="Column of a second text, for pairs; by default none is read."
+    labels: str | None = Field(
+        None,
+        description="All labels in the order of their ids, with commas between; a row with another"
+        " one is broken then. By default those of the training examples, in order.",
     )
-    label_column: str | None = Field(None, description="Column of the label; by default label.")
+    multi_label: bool = Field(False, description="Whether a text may have several labels, or none.")
+    label_separator: Annotated[str, Field(min_length=1)] = Field(
+        ",", description="What stands between the labels of a cell, with multi_label."
+    )
+    class_weights: Literal["none", "balanced"] = Field(
+        "none",
+        description="Balanced: mistakes on rare labels cost more, each label as much as another in"
+        " all of training.",
+    )
+    metric: Metric = Field(
+        "auto",
+        description="What tells the best epoch: accuracy (the default), f1 (of the positive label),"
+        " macro_f1 or matthews; with multi_label micro_f1 (the default), macro_f1 or"
+        " subset_accuracy.",
+    )
+    positive_label: str | None = Field(
+        None, description="The label whose F1 is meant by f1; by default the second of two."
+    )
+    threshold: Annotated[float, Field(gt=0.0, lt=1.0)] = Field(
+        0.5, description="Probability from which a label is given, with multi_label."
+    )
+    find_threshold: bool = Field(
+        False,
+        description="Take the threshold that gives the best micro F1 on the held-out examples, with"
+        " multi_label.",
+    )
+
+    @property
+    def label_names(self) -> tuple[str, ...] | None:
+        """The labels that were listed."""
+        return None if self.labels is None else tuple(map(str.strip, self.labels.split(",")))
+
+    @property
+    def chosen_metric(self) -> str:
+        """The metric, whichever is the default."""
+        if self.metric != "auto":
+            return self.metric
+        return "micro_f1" if self.multi_label else "accuracy"
+
+    @model_validator(mode="after")
+    def _metric_fits(self) -> Self:
+        known = METRICS_OF_MANY if self.multi_label else METRICS_OF_ONE
+        if self.chosen_metric not in known:
+            how = "with" if self.multi_label else "without"
+            raise ValueError(
+                f"metric {self.metric} isn't one of those {how} multi_label: {', '.join(known)}"
+            )
+        if self.find_threshold and not self.multi_label:
+            raise ValueError("find_threshold is for multi_label; a single label needs no threshold")
+        return self
+
+    @model_validator(mode="after")
+    def _labels_differ(self) -> Self:
+        names = self.label_names
+        if names is not None:
+            if "" in names or len(set(names)) < max(2, len(names)):
+                raise ValueError(f"labels must be two or more different ones, not {self.labels!r}")
+            if self.positive_label is not None and self.positive_label not in names:
+                raise ValueError(f"positive_label {self.positive_label!r} isn't among the labels")
+        return self

@@ -1,67 +1,47 @@
-"""C, then a linear layer: one label for a text or a pair."""
+"""C, then a linear layer: one label for a text or a pair, or any number of them."""
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
+import numpy.typing as npt
 import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
-from bertkit.base.errors import CheckpointError, InputError
+from bertkit.base.errors import CheckpointError
 from bertkit.data.tables.record import Record
 from bertkit.data.tables.records import RecordTable
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.fine_tuning import BertForSequenceClassification
-from bertkit.tasks.batch import IGNORED_LABEL, Encoded, TaskBatch, TokenSequence
+from bertkit.tasks.batch import IGNORED_LABEL, Encoded, TaskBatch
+from bertkit.tasks.classify import decoding, joint_scoring, scoring
+from bertkit.tasks.classify import examples as records
+from bertkit.tasks.classify.decoding import TEMPERATURE, THRESHOLD, Classification
+from bertkit.tasks.classify.examples import ClassifyExample
 from bertkit.tasks.classify.settings import ClassifySettings
-from bertkit.tasks.columns import find_column, take_label, take_text
 from bertkit.tasks.evaluation import Evaluation
 from bertkit.tasks.logits import Logits
+from bertkit.tasks.long_texts import encode_texts, pool_windows
 from bertkit.tasks.task import Task, TaskScores
+from bertkit.tasks.texts import read_texts
 from bertkit.tokenization.tokenizer import Tokenizer
 
-USUAL_TEXT = ("text", "sentence", "premise", "sentence1", "question1")
-USUAL_LABEL = ("label", "labels")
-
-
-@dataclass(frozen=True)
-class ClassifyExample:
-    """A text or a pair, and perhaps its label.
-
-    Attributes:
-        text: the first text.
-        pair: the second.
-        label: None where it is to be found.
-        place: file and line, for messages.
-    """
-
-    text: str
-    pair: str | None = None
-    label: str | None = None
-    place: str = ""
-
-
-@dataclass(frozen=True)
-class Classification:
-    """The label of a text.
-
-    Attributes:
-        label: the likeliest.
-        probability: its probability, from 0 to 1.
-        probabilities: of each label.
-    """
-
-    label: str
-    probability: float
-    probabilities: dict[str, float]
+MULTI_LABEL = "multi_label_classification"
+ONE_LABEL = "single_label_classification"
 
 
 @dataclass(frozen=True)
 class Classify(Task[ClassifyExample, Classification]):
-    """Labels texts or pairs of texts."""
+    """Labels texts or pairs of texts.
+
+    Attributes:
+        label_weights: what a mistake on each label costs while it is trained; empty where all cost
+            the same.
+    """
+
+    label_weights: tuple[float, ...] = ()
 
     name: ClassVar = "classify"
     settings_kind: ClassVar = ClassifySettings
@@ -70,137 +50,171 @@ class Classify(Task[ClassifyExample, Classification]):
 
     @property
     def metric(self) -> str:
-        """Accuracy."""
-        return "accuracy"
+        """The one that was chosen: by default accuracy, or micro F1 of several labels."""
+        metric: str = self.settings.chosen_metric
+        return metric
+
+    @property
+    def positive(self) -> str | None:
+        """The label that f1 is of; None where none was named and there are more than two."""
+        named: str | None = self.settings.positive_label
+        return self.labels[1] if named is None and len(self.labels) == 2 else named
 
     @classmethod
     def build_parser(
         cls, settings: ClassifySettings, table: RecordTable, *, needs_answer: bool
     ) -> Callable[[Record], ClassifyExample]:
         """Look for text, pair and label in their columns."""
-        text = find_column(table, "text", settings.text_column, USUAL_TEXT)
-        label = None
-        if needs_answer:
-            label = find_column(table, "label", settings.label_column, USUAL_LABEL)
-        has_pair = settings.pair_column is not None or "pair" in table.roles
-        pair = find_column(table, "pair", settings.pair_column) if has_pair else None
-
-        def parse(record: Record) -> ClassifyExample:
-            return ClassifyExample(
-                text=take_text(record, text),
-                pair=None if pair is None else take_text(record, pair),
-                label=None if label is None else take_label(record, label),
-                place=record.place,
-            )
-
-        return parse
+        return records.build_parser(settings, table, needs_answer=needs_answer)
 
     @classmethod
     def from_examples(cls, settings: ClassifySettings, examples: Sequence[ClassifyExample]) -> Self:
-        """The labels of the examples, in the order of their names."""
-        labels = sorted({example.label for example in examples if example.label is not None})
-        if len(labels) < 2:
-            raise InputError(
-                f"all examples have the label {labels[0]!r:.40}; at least two labels are needed"
-                if labels
-                else "no example has a label"
-            )
-        return cls(settings, tuple(labels))
+        """The labels that are listed, or those of the examples."""
+        labels = records.find_labels(settings, examples)
+        return cls(settings, labels, label_weights=records.weigh_labels(settings, labels, examples))
 
     @classmethod
     def from_config(
         cls, settings: ClassifySettings, config: BertConfig, numbers: Mapping[str, float]
     ) -> Self:
-        """The labels of the config."""
+        """The labels of the config, and whether a text may have several."""
         names = config.id2label or {id_: f"LABEL_{id_}" for id_ in range(config.num_labels)}
-        if len(names) < 2:
-            raise CheckpointError("a classifier needs at least two labels; is this a regression?")
+        if config.problem_type == MULTI_LABEL:  # which only the config says of another tool's model
+            settings = settings.model_copy(update={"multi_label": True})
+        if config.problem_type == "regression" or (len(names) < 2 and not settings.multi_label):
+            raise CheckpointError(
+                "a classifier needs at least two labels, and the config is that of a regression;"
+                " use `bertkit regress`"
+            )
+        if not numbers.get(TEMPERATURE, 1.0) > 0.0:
+            raise CheckpointError(f"the temperature is {numbers[TEMPERATURE]}, and must be above 0")
         return cls(settings, tuple(names[id_] for id_ in range(len(names))), numbers)
 
     @property
     def config_changes(self) -> dict[str, Any]:
-        """Labels, and that each text has one."""
+        """Labels, and how many of them a text has."""
         return {
             "id2label": dict(enumerate(self.labels)),
-            "problem_type": "single_label_classification",
+            "problem_type": MULTI_LABEL if self.settings.multi_label else ONE_LABEL,
         }
 
     def make_example(self, value: Any, place: str) -> ClassifyExample:
         """A text, or a tuple of two."""
-        if isinstance(value, str):
-            return ClassifyExample(value, place=place)
-        if isinstance(value, tuple) and len(value) == 2 and all(isinstance(t, str) for t in value):
-            return ClassifyExample(*value, place=place)
-        raise InputError(f"{place}: expected a text or a tuple of two, got {value!r:.80}")
+        return ClassifyExample(read_texts(value, place), place=place)
 
     def num_chars(self, example: ClassifyExample) -> int:
         """Characters of text and pair."""
-        return len(example.text) + len(example.pair or "")
+        return example.texts.num_chars
 
     def list_labels(self, example: ClassifyExample) -> Sequence[str]:
-        """Its label."""
-        return () if example.label is None else (example.label,)
+        """Its labels."""
+        return example.labels or ()
+
+    def list_oddities(self, examples: Sequence[ClassifyExample]) -> list[str]:
+        """Whether they are pairs, and how many have no label."""
+        return records.list_oddities(examples)
 
     def encode(self, examples: Sequence[ClassifyExample], tokenizer: Tokenizer) -> list[Encoded]:
-        """`[CLS] A [SEP]` or `[CLS] A [SEP] B [SEP]`."""
+        """`[CLS] A [SEP]` or `[CLS] A [SEP] B [SEP]`; of a long text, perhaps windows."""
         ids = {label: id_ for id_, label in enumerate(self.labels)}
-        found = []
-        for example in examples:
-            encoding = tokenizer.encode(
-                example.text, example.pair, max_length=self.settings.max_length
-            )
-            labels = None
-            if example.label is not None:
-                labels = np.array([ids.get(example.label, IGNORED_LABEL)])
-            sequence = TokenSequence(encoding.ids, encoding.token_type_ids)
-            found.append(Encoded((sequence,), labels))
-        return found
+        readings = encode_texts([each.texts for each in examples], self.settings, tokenizer)
+        return [
+            Encoded(reading.sequences, self._number(example, ids), reading.is_cut)
+            for example, reading in zip(examples, readings, strict=True)
+        ]
 
-    def loss(self, logits: Float[Tensor, "rows labels"], batch: TaskBatch) -> TaskScores:
-        """Cross-entropy."""
-        return TaskScores(
-            {"task": F.cross_entropy(logits.float(), batch.labels, reduction="sum")},
-            {"task": (logits.detach().argmax(dim=-1) == batch.labels).sum()},
-        )
+    def _number(self, example: ClassifyExample, ids: dict[str, int]) -> npt.NDArray[Any] | None:
+        """The row that the loss compares with: an id; or, of several labels, a 1 for each."""
+        if example.labels is None:
+            return None
+        if not self.settings.multi_label:
+            (label,) = example.labels
+            return np.array([ids.get(label, IGNORED_LABEL)])
+        row = np.zeros((1, len(ids)), dtype=np.float32)
+        row[0, [ids[label] for label in example.labels if label in ids]] = 1.0
+        return row
+
+    def loss(self, logits: Float[Tensor, "sequences labels"], batch: TaskBatch) -> TaskScores:
+        """Cross-entropy; of several labels, that of each, their mean."""
+        scores = pool_windows(logits, batch)
+        weights = scores.new_tensor(self.label_weights) if self.label_weights else None
+        guesses = scores.detach()
+        if self.settings.multi_label:
+            truth = batch.labels.to(scores.dtype)
+            loss = F.binary_cross_entropy_with_logits(
+                scores, truth, pos_weight=weights, reduction="sum"
+            ) / len(self.labels)
+            hits = ((guesses > 0) == (truth > 0)).all(dim=-1).sum()
+        else:
+            loss = F.cross_entropy(
+                scores, batch.labels, weights, ignore_index=IGNORED_LABEL, reduction="sum"
+            )
+            hits = (guesses.argmax(dim=-1) == batch.labels).sum()
+        return TaskScores({"task": loss}, {"task": hits})
 
     def decode(self, example: ClassifyExample, encoded: Encoded, logits: Logits) -> Classification:
-        """The likeliest label, and how likely each is."""
+        """The likeliest label, or all that reach the threshold, and how likely each is."""
         del example, encoded
-        shifted = np.exp(logits[0] - logits[0].max())
-        values = shifted / shifted.sum()
-        best = int(values.argmax())
-        return Classification(
-            self.labels[best],
-            float(values[best]),
-            dict(zip(self.labels, values.tolist(), strict=True)),
+        values = decoding.find_probabilities(
+            logits.mean(axis=0, dtype=np.float64),
+            self.numbers.get(TEMPERATURE, 1.0),
+            multi_label=self.settings.multi_label,
         )
+        if self.settings.multi_label:
+            threshold = self.numbers.get(THRESHOLD, self.settings.threshold)
+            return decoding.choose_labels(self.labels, values, threshold)
+        return decoding.choose_label(self.labels, values)
+
+    def fit_numbers(
+        self,
+        examples: Sequence[ClassifyExample],
+        encoded: Sequence[Encoded],
+        logits: Sequence[Logits],
+    ) -> Self:
+        """The same task with the temperature, and perhaps the threshold, of held-out examples."""
+        del examples
+        scores = decoding.pool_scores(logits)
+        labels = np.concatenate([one.labels for one in encoded if one.labels is not None])
+        if self.settings.multi_label:
+            found = decoding.fit_joint(
+                scores, labels > 0, needs_threshold=self.settings.find_threshold
+            )
+        else:
+            found = decoding.fit(scores, labels)
+        return replace(self, numbers={**self.numbers, **found})
 
     def measure(
         self, examples: Sequence[ClassifyExample], predictions: Sequence[Classification]
     ) -> dict[str, float]:
-        """Accuracy."""
-        pairs = zip(examples, predictions, strict=True)
-        hits = sum(example.label == prediction.label for example, prediction in pairs)
-        return {"accuracy": hits / len(examples)}
+        """Accuracy, F1s and Matthews' correlation; of several labels, F1s and subset accuracy."""
+        if self.settings.multi_label:
+            return joint_scoring.measure(examples, predictions, self.labels)
+        return scoring.measure(examples, predictions, self.labels, self.positive)
 
     def evaluate(
         self, examples: Sequence[ClassifyExample], predictions: Sequence[Classification]
     ) -> Evaluation:
-        """All there is to see."""
-        found = Counter(prediction.label for prediction in predictions)
-        warnings: tuple[str, ...] = ()
-        if len(found) == 1:
-            warnings = (f"every prediction is {next(iter(found))!r}",)
-        return Evaluation(self.measure(examples, predictions), warnings=warnings)
+        """Also intervals, each label, how sure is right, and the worst mistakes."""
+        if self.settings.multi_label:
+            return joint_scoring.evaluate(examples, predictions, self.labels)
+        return scoring.evaluate(examples, predictions, self.labels, self.positive)
 
     def show(self, example: ClassifyExample) -> str:
         """The text, or the pair."""
-        return example.text if example.pair is None else f"{example.text} ||| {example.pair}"
+        return example.texts.show()
 
     def describe(self, prediction: Classification) -> str:
-        """The label and its probability."""
-        return f"{prediction.label}\t{prediction.probability:.4f}"
+        """The label and its probability, or each of the labels with its own."""
+        if not self.settings.multi_label:
+            return f"{prediction.label}\t{prediction.probability:.4f}"
+        shares = prediction.probabilities
+        given = [f"{label} {shares[label]:.4f}" for label in prediction.labels]
+        return ", ".join(given) or joint_scoring.NO_LABEL
 
     def to_json(self, prediction: Classification) -> dict[str, Any]:
         """All probabilities."""
-        return asdict(prediction)
+        found = asdict(prediction)
+        if self.settings.multi_label:
+            return {"labels": list(prediction.labels), "probabilities": found["probabilities"]}
+        del found["labels"]
+        return found

@@ -1,0 +1,116 @@
+"""From scores to labels and probabilities, and what is found for that on held-out examples.
+
+Source: Guo et al. 2017, "On Calibration of Modern Neural Networks", section 4.2 (temperature).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from bertkit.metrics.calibration import fit_temperature
+from bertkit.tasks.batch import IGNORED_LABEL
+from bertkit.tasks.logits import Logits
+
+TEMPERATURE = "temperature"
+THRESHOLD = "threshold"
+
+Numbers = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Classification:
+    """The label of a text, or its labels.
+
+    Attributes:
+        label: the likeliest.
+        probability: its probability, from 0 to 1.
+        probabilities: of each label; where a text may have several, they don't add up to 1.
+        labels: those that are given: the likeliest; or, where a text may have several, those whose
+            probability reaches the threshold, perhaps none.
+    """
+
+    label: str
+    probability: float
+    probabilities: dict[str, float]
+    labels: tuple[str, ...]
+
+
+def find_probabilities(scores: Numbers, temperature: float, *, multi_label: bool) -> Numbers:
+    """Probabilities `[..., labels]` of scores."""
+    scaled = scores / temperature
+    if multi_label:
+        return 0.5 + 0.5 * np.tanh(scaled / 2)  # the logistic function; nothing overflows
+    powers = np.exp(scaled - scaled.max(axis=-1, keepdims=True))
+    shares: Numbers = powers / powers.sum(axis=-1, keepdims=True)
+    return shares
+
+
+def choose_label(labels: Sequence[str], values: Numbers) -> Classification:
+    """The likeliest label."""
+    best = int(values.argmax())
+    return Classification(
+        labels[best],
+        float(values[best]),
+        dict(zip(labels, values.tolist(), strict=True)),
+        (labels[best],),
+    )
+
+
+def choose_labels(labels: Sequence[str], values: Numbers, threshold: float) -> Classification:
+    """All labels whose probability reaches the threshold."""
+    best = int(values.argmax())
+    shares = dict(zip(labels, values.tolist(), strict=True))
+    given = tuple(label for label, share in shares.items() if share >= threshold)
+    return Classification(labels[best], float(values[best]), shares, given)
+
+
+def pool_scores(logits: Sequence[Logits]) -> Numbers:
+    """The mean scores of each example's windows, `[examples, labels]`."""
+    return np.stack([rows.mean(axis=0, dtype=np.float64) for rows in logits])
+
+
+def fit(scores: Numbers, labels: npt.NDArray[np.int64]) -> dict[str, float]:
+    """The temperature under which the true labels are likeliest.
+
+    Nothing where no example has a label that is known, or where all are right: then any temperature
+    would be beaten by a lower one, and the examples say nothing of how sure the model may be.
+
+    Args:
+        scores: `[examples, labels]`.
+        labels: the true ones; -100 is left out.
+    """
+    is_known = labels != IGNORED_LABEL
+    scores, labels = scores[is_known], labels[is_known]
+    if not len(labels) or (scores.argmax(axis=1) == labels).all():
+        return {}
+    return {TEMPERATURE: fit_temperature(scores, labels)}
+
+
+def fit_joint(
+    scores: Numbers, labels: npt.NDArray[np.bool_], *, needs_threshold: bool
+) -> dict[str, float]:
+    """The same where each label is there or not, one temperature for all; and the threshold."""
+    rows = np.stack([np.zeros(scores.size), scores.ravel()], axis=1)
+    found = fit(rows, labels.ravel().astype(np.int64))
+    if needs_threshold and labels.any():
+        shares = find_probabilities(scores, found.get(TEMPERATURE, 1.0), multi_label=True)
+        found[THRESHOLD] = find_threshold(shares, labels)
+    return found
+
+
+def find_threshold(probabilities: Numbers, labels: npt.NDArray[np.bool_]) -> float:
+    """The probability from which a label is given so that the micro F1 is best.
+
+    It lies in the middle between two probabilities that came.
+    """
+    values, is_there = probabilities.ravel(), labels.ravel()
+    order = np.argsort(-values, kind="stable")
+    values = values[order]
+    correct = np.cumsum(is_there[order])
+    f1 = 2 * correct / (np.arange(1, len(values) + 1) + is_there.sum())
+    is_end = np.append(values[:-1] > values[1:], True)  # equal probabilities aren't parted
+    best = int(np.argmax(np.where(is_end, f1, -1.0)))
+    below = values[best + 1] if best + 1 < len(values) else 0.0
+    return float((values[best] + below) / 2)

@@ -1,0 +1,139 @@
+"""Texts with their labels, of any record that has them."""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from bertkit.base.errors import InputError
+from bertkit.data.tables.record import BrokenRowError, Record
+from bertkit.data.tables.records import RecordTable
+from bertkit.tasks.classify.settings import ClassifySettings
+from bertkit.tasks.columns import SHOWN_CHARS, find_column, take_label, take_labels
+from bertkit.tasks.texts import Texts, build_text_parser
+
+USUAL_LABEL = ("label", "labels")
+
+
+@dataclass(frozen=True)
+class ClassifyExample:
+    """A text or a pair, and perhaps its labels.
+
+    Attributes:
+        texts: what is read.
+        labels: one; any number of them where a text may have several; None where they are to be
+            found.
+        place: file and line, for messages.
+    """
+
+    texts: Texts
+    labels: tuple[str, ...] | None = None
+    place: str = ""
+
+
+def build_parser(
+    settings: ClassifySettings, table: RecordTable, *, needs_answer: bool
+) -> Callable[[Record], ClassifyExample]:
+    """Look for text, pair and label in their columns.
+
+    Raises:
+        InputError: one is missing.
+    """
+    parse_texts = build_text_parser(settings, table)
+    column = None
+    if needs_answer:
+        column = find_column(table, "label", settings.label_column, USUAL_LABEL)
+
+    def parse(record: Record) -> ClassifyExample:
+        labels = None if column is None else _take(record, column, settings)
+        return ClassifyExample(parse_texts(record), labels, record.place)
+
+    return parse
+
+
+def _take(record: Record, column: str, settings: ClassifySettings) -> tuple[str, ...]:
+    """The labels of a record.
+
+    Raises:
+        BrokenRowError: there is none where one must be, or one that wasn't listed.
+    """
+    if settings.multi_label:
+        labels = take_labels(record, column, settings.label_separator)
+    else:
+        labels = (take_label(record, column),)
+    listed = settings.label_names
+    unknown = [] if listed is None else [label for label in labels if label not in listed]
+    if unknown:
+        raise BrokenRowError(
+            f"{record.place} has the label {unknown[0]!r:.{SHOWN_CHARS}}, which isn't among labels"
+        )
+    return labels
+
+
+def find_labels(settings: ClassifySettings, examples: Sequence[ClassifyExample]) -> tuple[str, ...]:
+    """The labels that are listed, or those of examples: numbers by their size, others by name.
+
+    Raises:
+        InputError: there are too few to be told apart, or the positive label isn't among them.
+    """
+    found = {label for example in examples for label in example.labels or ()}
+    if not found:
+        raise InputError("no example has a label")
+    if len(found) == 1 and not settings.multi_label:
+        raise InputError(
+            f"all examples have the label {next(iter(found))!r:.{SHOWN_CHARS}}; at least two labels"
+            " are needed"
+        )
+    labels = settings.label_names or sort_labels(found)
+    positive = settings.positive_label
+    if positive is not None and positive not in labels:
+        raise InputError(
+            f"no example has the positive_label {positive!r:.{SHOWN_CHARS}}; labels are"
+            f" {', '.join(labels[:10])}"
+        )
+    if settings.metric == "f1" and positive is None and len(labels) > 2:
+        raise InputError(
+            f"metric f1 is that of one label, and there are {len(labels)}: name it with"
+            " --positive-label, or take macro_f1"
+        )
+    return labels
+
+
+def sort_labels(labels: set[str]) -> tuple[str, ...]:
+    """Labels in order: 2 stands before 10 where all are whole numbers."""
+    if all(map(str.isdecimal, labels)):
+        return tuple(sorted(labels, key=lambda label: (int(label), label)))
+    return tuple(sorted(labels))
+
+
+def weigh_labels(
+    settings: ClassifySettings, labels: Sequence[str], examples: Sequence[ClassifyExample]
+) -> tuple[float, ...]:
+    """What a mistake on each label costs in the loss; nothing where all cost the same.
+
+    With one label a text, examples / (labels x examples of that label), as in scikit-learn: the
+    mean over all examples is 1. With several, that of "has it" beside "hasn't": those without it
+    for each that has it. A label that training doesn't have has 1.
+    """
+    if settings.class_weights == "none":
+        return ()
+    counts = Counter(label for example in examples for label in example.labels or ())
+    number = len(examples)
+    if settings.multi_label:
+        return tuple(
+            (number - counts[label]) / counts[label] if 0 < counts[label] < number else 1.0
+            for label in labels
+        )
+    return tuple(
+        number / (len(counts) * counts[label]) if counts[label] else 1.0 for label in labels
+    )
+
+
+def list_oddities(examples: Sequence[ClassifyExample]) -> list[str]:
+    """Whether they are pairs, and how many have no label."""
+    lines = []
+    if any(example.texts.pair is not None for example in examples):
+        lines.append("they are pairs of texts")
+    num_bare = sum(example.labels == () for example in examples)
+    if num_bare:
+        lines.append(f"{num_bare:,} of {len(examples):,} texts have no label at all")
+    return lines

@@ -1,0 +1,154 @@
+"""One label a text: predictions held against the truth."""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from bertkit.metrics.bootstrap import bootstrap_interval
+from bertkit.metrics.calibration import expected_calibration_error, find_reliability
+from bertkit.metrics.classification import (
+    Matrix,
+    accuracy,
+    binary_f1,
+    confusion_matrix,
+    count_labels,
+    macro_f1,
+    matthews,
+)
+from bertkit.metrics.examples import weighted_mean
+from bertkit.tasks.classify.decoding import Classification
+from bertkit.tasks.classify.examples import ClassifyExample
+from bertkit.tasks.evaluation import Evaluation, Mistake
+
+BOOTSTRAP_SEED = 0
+MAX_MISTAKES = 100
+MAX_INTERVAL_LABELS = 100  # of more, a thousand matrices are too large
+SHOWN_CHARS = 5000  # of a text among the mistakes
+
+Ids = npt.NDArray[np.int64]
+Statistic = Callable[[Matrix], npt.NDArray[np.float64]]
+
+
+def measure(
+    examples: Sequence[ClassifyExample],
+    predictions: Sequence[Classification],
+    labels: Sequence[str],
+    positive: str | None,
+) -> dict[str, float]:
+    """Accuracy, F1 of the positive label, macro F1 and Matthews' correlation.
+
+    Args:
+        examples: with their labels; those that the model doesn't know count as its mistakes.
+        predictions: as many.
+        labels: that the model knows.
+        positive: the label that f1 is of; None where there is none.
+    """
+    names = list_names(examples, labels)
+    matrix = confusion_matrix(*_number(examples, predictions, names), len(names))
+    return {name: float(score(matrix)) for name, score in _list_scores(names, positive).items()}
+
+
+def evaluate(
+    examples: Sequence[ClassifyExample],
+    predictions: Sequence[Classification],
+    labels: Sequence[str],
+    positive: str | None,
+) -> Evaluation:
+    """The same with intervals, F1 of each label, how sure is right, and the surest mistakes."""
+    names = list_names(examples, labels)
+    truth, guess = _number(examples, predictions, names)
+    matrix = confusion_matrix(truth, guess, len(names))
+    scores = _list_scores(names, positive)
+    metrics = {name: float(score(matrix)) for name, score in scores.items()}
+    if len(names) > 2:
+        for name, value in zip(names, count_labels(matrix).f1.tolist(), strict=True):
+            metrics[f"f1 {name}"] = value
+    confidences = np.array([found.probability for found in predictions])
+    is_right = truth == guess
+    bins = find_reliability(confidences, is_right)
+    metrics["calibration_error"] = expected_calibration_error(bins)
+    return Evaluation(
+        metrics=metrics,
+        intervals=_find_intervals(truth, guess, len(names), scores),
+        labels=names,
+        confusion=matrix.astype(np.int64),
+        confidences=confidences,
+        is_right=is_right,
+        mistakes=_list_mistakes(examples, predictions, is_right),
+        warnings=_warn(predictions),
+    )
+
+
+def list_names(examples: Sequence[ClassifyExample], labels: Sequence[str]) -> tuple[str, ...]:
+    """The labels, and behind them those that the model can't give."""
+    met = {label for example in examples for label in example.labels or ()}
+    return (*labels, *sorted(met - set(labels)))
+
+
+def _number(
+    examples: Sequence[ClassifyExample],
+    predictions: Sequence[Classification],
+    names: Sequence[str],
+) -> tuple[Ids, Ids]:
+    """Ids of the true and of the predicted labels."""
+    ids = {name: id_ for id_, name in enumerate(names)}
+    truth = [ids[label] for example in examples for label in example.labels or ()]
+    return np.array(truth), np.array([ids[found.label] for found in predictions])
+
+
+def _list_scores(names: Sequence[str], positive: str | None) -> dict[str, Statistic]:
+    scores: dict[str, Statistic] = {"accuracy": accuracy}
+    if positive is not None:
+        number = list(names).index(positive)
+        scores["f1"] = lambda matrix: binary_f1(matrix, number)
+    return scores | {"macro_f1": macro_f1, "matthews": matthews}
+
+
+def _find_intervals(
+    truth: Ids, guess: Ids, num_labels: int, scores: dict[str, Statistic]
+) -> dict[str, tuple[float, float]]:
+    """Intervals of the metrics; of very many labels only that of the accuracy."""
+    number = len(truth)
+    if num_labels > MAX_INTERVAL_LABELS:
+        hits = truth == guess
+        found = bootstrap_interval(
+            lambda weights: weighted_mean(hits, weights), number, seed=BOOTSTRAP_SEED
+        )
+        return {"accuracy": (found.low, found.high)}
+    intervals = {}
+    for name, score in scores.items():
+        found = bootstrap_interval(
+            lambda weights, score=score: score(  # type: ignore[misc]
+                confusion_matrix(truth, guess, num_labels, weights)
+            ),
+            number,
+            seed=BOOTSTRAP_SEED,
+        )
+        intervals[name] = (found.low, found.high)
+    return intervals
+
+
+def _list_mistakes(
+    examples: Sequence[ClassifyExample],
+    predictions: Sequence[Classification],
+    is_right: npt.NDArray[np.bool_],
+) -> tuple[Mistake, ...]:
+    """The mistakes that were made most surely."""
+    wrong = np.flatnonzero(~is_right).tolist()
+    wrong.sort(key=lambda number: -predictions[number].probability)
+    return tuple(
+        Mistake(
+            place=examples[number].place,
+            text=examples[number].texts.show()[:SHOWN_CHARS],
+            expected=", ".join(examples[number].labels or ()),
+            predicted=predictions[number].label,
+            badness=predictions[number].probability,
+        )
+        for number in wrong[:MAX_MISTAKES]
+    )
+
+
+def _warn(predictions: Sequence[Classification]) -> tuple[str, ...]:
+    found = {prediction.label for prediction in predictions}
+    return (f"every prediction is {next(iter(found))!r}",) if len(found) == 1 else ()

@@ -1,0 +1,83 @@
+"""A text or a pair of texts: of a record, or as a caller gives it."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from bertkit.base.errors import InputError
+from bertkit.data.tables.record import Record
+from bertkit.data.tables.records import RecordTable
+from bertkit.tasks.columns import find_column, take_text
+from bertkit.tasks.text_settings import TextSettings
+
+# First and second text, as the files of GLUE, its relatives and the Hub's copies call them.
+USUAL_PAIRS = (
+    ("premise", "hypothesis"),
+    ("sentence1", "sentence2"),
+    ("question1", "question2"),
+    ("question", "sentence"),
+    ("text1", "text2"),
+)
+USUAL_TEXT = ("text", "sentence", *(first for first, _ in USUAL_PAIRS))
+
+
+class Texts(NamedTuple):
+    """A text, or two that are read together."""
+
+    text: str
+    pair: str | None = None
+
+    @property
+    def num_chars(self) -> int:
+        """Characters of both."""
+        return len(self.text) + len(self.pair or "")
+
+    def show(self) -> str:
+        """Both, for people."""
+        return self.text if self.pair is None else f"{self.text} ||| {self.pair}"
+
+
+def build_text_parser(settings: TextSettings, table: RecordTable) -> Callable[[Record], Texts]:
+    """Look for text and pair in their columns.
+
+    Raises:
+        InputError: one is missing.
+    """
+    text, pair = find_text_columns(settings, table)
+
+    def parse(record: Record) -> Texts:
+        second = None if pair is None else take_text(record, pair)
+        return Texts(take_text(record, text), second)
+
+    return parse
+
+
+def find_text_columns(settings: TextSettings, table: RecordTable) -> tuple[str, str | None]:
+    """Columns of text and pair: as they are named, as the layout has them, or as is usual.
+
+    Raises:
+        InputError: one is missing.
+    """
+    text, pair = settings.text_column, settings.pair_column
+    if text is None and pair is None and not table.roles:
+        columns = set(table.columns or ())
+        for names in USUAL_PAIRS:
+            if columns.issuperset(names) and "text" not in columns:
+                return names
+    has_pair = pair is not None or (text is None and "pair" in table.roles)
+    return (
+        find_column(table, "text", text, USUAL_TEXT),
+        find_column(table, "pair", pair) if has_pair else None,
+    )
+
+
+def read_texts(value: Any, place: str) -> Texts:
+    """What a caller gave: a text, or a tuple of two.
+
+    Raises:
+        InputError: it is something else.
+    """
+    if isinstance(value, str):
+        return Texts(value)
+    if isinstance(value, tuple) and len(value) == 2 and all(isinstance(t, str) for t in value):
+        return Texts(*value)
+    raise InputError(f"{place}: expected a text or a tuple of two, got {value!r:.80}")

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from bertkit.inference.fill_mask import FillMask as FillMask
     from bertkit.inference.next_sentence import NextSentence as NextSentence
     from bertkit.inference.predictor import Predictor as Predictor
+    from bertkit.inference.predictors import Answerer as Answerer
     from bertkit.inference.predictors import Classifier as Classifier
+    from bertkit.inference.predictors import Tagger as Tagger
     from bertkit.inference.vector_index import VectorIndex as VectorIndex
     from bertkit.inference.word_vectors import WordVectors as WordVectors
     from bertkit.models.bert.config import BertConfig as BertConfig
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
     from bertkit.tokenization.tokenizer import Tokenizer as Tokenizer
 
 _HOMES = {
+    "Answerer": "bertkit.inference.predictors",
     "BertConfig": "bertkit.models.bert.config",
     "BertForPreTraining": "bertkit.models.bert.heads",
     "BertForMaskedLM": "bertkit.models.bert.heads",
@@ -59,6 +62,7 @@ _HOMES = {
     "Predictor": "bertkit.inference.predictor",
     "SearchIndex": "bertkit.recipes.search.run",
     "SearchSettings": "bertkit.recipes.search.settings",
+    "Tagger": "bertkit.inference.predictors",
     "Tokenizer": "bertkit.tokenization.tokenizer",
     "VectorIndex": "bertkit.inference.vector_index",
     "WordVectors": "bertkit.inference.word_vectors",

@@ -16,6 +16,7 @@ from bertkit.data.readers import READERS
 from bertkit.tasks.table import TASKS
 
 PUBLIC_NAMES = [
+    "Answerer",
     "BertConfig",
     "BertForMaskedLM",
     "BertForMultipleChoice",
@@ -35,6 +36,7 @@ PUBLIC_NAMES = [
     "Predictor",
     "SearchIndex",
     "SearchSettings",
+    "Tagger",
     "Tokenizer",
     "VectorIndex",
     "WordVectors",

@@ -1,9 +1,18 @@
 """Predictors of one task each, with the types that belong to it."""
 
+from collections.abc import Mapping
 from typing import ClassVar
 
 from bertkit.inference.predictor import Predictor
-from bertkit.tasks.classify.task import Classification, Classify, ClassifyExample
+from bertkit.tasks.answer.decoding import Answer
+from bertkit.tasks.answer.examples import AnswerExample
+from bertkit.tasks.answer.task import AnswerQuestions
+from bertkit.tasks.classify.decoding import Classification
+from bertkit.tasks.classify.examples import ClassifyExample
+from bertkit.tasks.classify.task import Classify
+from bertkit.tasks.tag.decoding import Tagging
+from bertkit.tasks.tag.examples import TagExample
+from bertkit.tasks.tag.task import Tag
 
 
 class Classifier(Predictor[str | tuple[str, str], ClassifyExample, Classification]):
@@ -20,3 +29,32 @@ class Classifier(Predictor[str | tuple[str, str], ClassifyExample, Classificatio
     """
 
     task_kind: ClassVar = Classify
+
+
+class Tagger(Predictor[str | tuple[str, ...], TagExample, Tagging]):
+    """Tags the words of texts, and finds entities.
+
+    Called with a text, or a tuple of its words, it gives a `Tagging`; with a list of them, a list.
+
+    Examples:
+        >>> tag = Tagger.load("names/")  # doctest: +SKIP
+        >>> tagging = tag("Ada Lovelace lived in London.")  # doctest: +SKIP
+        >>> [(one.type, one.text) for one in tagging.entities]  # doctest: +SKIP
+        [('person', 'Ada Lovelace'), ('location', 'London')]
+    """
+
+    task_kind: ClassVar = Tag
+
+
+class Answerer(Predictor[tuple[str, str] | Mapping[str, str], AnswerExample, Answer]):
+    """Answers questions with words of a text.
+
+    Called with a tuple of question and context, it gives an `Answer`; with a list of them, a list.
+
+    Examples:
+        >>> answer = Answerer.load("squad/")  # doctest: +SKIP
+        >>> answer(("Who wrote it?", "Ada wrote it in 1843.")).text  # doctest: +SKIP
+        'Ada'
+    """
+
+    task_kind: ClassVar = AnswerQuestions

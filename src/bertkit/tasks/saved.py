@@ -20,6 +20,7 @@ BY_ARCHITECTURE = {
     "BertForSequenceClassification": "classify",
     "BertForTokenClassification": "tag",
     "BertForQuestionAnswering": "answer",
+    "BertForMultipleChoice": "choose",
 }
 
 
@@ -73,7 +74,8 @@ def load_task(folder: Path, config: BertConfig, architecture: str | None) -> Tas
         except ValidationError as error:
             raise CheckpointError(f"{path}: {describe_validation(error)}") from None
     elif architecture in BY_ARCHITECTURE:
-        saved = SavedTask(task=BY_ARCHITECTURE[architecture], settings={})
+        as_long_as_it_takes = {"max_length": config.max_position_embeddings}
+        saved = SavedTask(task=BY_ARCHITECTURE[architecture], settings=as_long_as_it_takes)
     else:
         raise CheckpointError(
             f"{folder} is no fine-tuned model: it has no {TASK_FILE}, and its architecture is"
@@ -86,3 +88,10 @@ def load_task(folder: Path, config: BertConfig, architecture: str | None) -> Tas
     entry = TASKS[saved.task]
     settings = parse_settings(entry.settings, saved.settings, str(path))
     return entry.load().from_config(settings, config, saved.numbers)
+
+
+def is_regression(config: BertConfig) -> bool:
+    """Whether a model of whole sequences gives a number, as transformers tells it."""
+    if config.problem_type is not None:
+        return config.problem_type == "regression"
+    return config.num_labels == 1

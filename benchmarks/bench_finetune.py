@@ -1,0 +1,166 @@
+"""Speed of fine-tuning beside transformers' `Trainer`.
+
+    python benchmarks/bench_finetune.py --sets sst2 squad --rounds 5
+
+all-MiniLM-L6-v2 on SST-2 (sentences) and a sample of SQuAD (questions and paragraphs, in windows of
+up to 384 tokens), 32 examples a step, float32, dropout 0.1, AdamW, clipping. Whole programs run,
+each in a process of its own, in turns, an epoch a round and another side first each time: bertkit's
+loop with its log, and the `Trainer` with dynamic padding, SDPA attention and fused AdamW,
+
+- `transformers`: on the same batches as bertkit, in random order;
+- `kept`: the same with freed memory kept as bertkit keeps it (`training/allocator.py`);
+- `grouped`: with its own batches of similar length (`train_sampling_strategy="group_by_length"`).
+
+Token ids are compared first, and the loss of the first batch without dropout. Speed is in sequences
+of average length a second: real tokens a second by the tokens of the set's average sequence.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from bench_step import ask, describe_machine
+from bertkit.data.epochs import EpochOrder
+from bertkit.recipes.finetune.settings import FineTuneSettings
+from finetune_peers import (
+    Feature,
+    be_quiet,
+    build_peer_task,
+    load_peer_model,
+    read_features,
+)
+from finetune_side import gather_materials
+from minilm import find_minilm
+from task_sets import TaskSet, prepare_set
+from turns import show_ratio
+
+BATCH_SIZE = 32
+NUM_EPOCHS = 40  # of batches that are written; more than any run takes
+SIDES = ("bertkit", "transformers", "kept", "grouped")
+MAX_DIFFERENCE = 1e-4
+
+
+def main() -> None:
+    """Print a table, and write the figures as JSON."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("--data", type=Path, default=Path("../shared/data"))
+    parser.add_argument("--sets", nargs="+", default=["sst2", "squad"])
+    parser.add_argument("--sides", nargs="+", default=SIDES, choices=SIDES)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--steps", type=int, help="of a round, instead of an epoch")
+    parser.add_argument("--output", type=Path, default=Path("benchmarks/results/finetune.json"))
+    arguments = parser.parse_args()
+    be_quiet()
+    results: list[dict[str, Any]] = []
+    for name in arguments.sets:
+        with tempfile.TemporaryDirectory() as folder:
+            results.append(compare(name, arguments, Path(folder)))
+        print("\n".join(describe(results[-1])), flush=True)
+        arguments.output.parent.mkdir(parents=True, exist_ok=True)
+        content = {"machine": describe_machine(), "results": results}
+        arguments.output.write_text(json.dumps(content, indent=1) + "\n")
+
+
+def compare(name: str, arguments: argparse.Namespace, folder: Path) -> dict[str, Any]:
+    """Let the sides take turns on a set; the first round doesn't count."""
+    task_set = prepare_set(arguments.data, name, folder)
+    lengths, batches = write_sides(task_set, folder)
+    steps = arguments.steps or len(batches) // NUM_EPOCHS
+    names = list(dict.fromkeys(["bertkit", *arguments.sides]))
+    sides = {side: start_side(side, name, arguments.data, folder) for side in names}
+    losses = {side: ask(process)["loss"] for side, process in sides.items()}
+    if max(losses.values()) - min(losses.values()) > MAX_DIFFERENCE:
+        raise SystemExit(f"{name}: the first batch's losses differ: {losses}")
+    rounds: dict[str, list[dict[str, Any]]] = {side: [] for side in names}
+    for number in range(arguments.rounds + 1):
+        first = number % len(names)
+        for side in names[first:] + names[:first]:
+            rounds[side].append(ask(sides[side], steps))
+    for process in sides.values():
+        process.communicate()
+    average = statistics.mean(lengths)
+    counted = {side: each[1:] for side, each in rounds.items()}
+    return {"set": name, "steps": steps, "losses": losses, **summarise(counted, average)}
+
+
+def write_sides(task_set: TaskSet, folder: Path) -> tuple[list[int], list[list[int]]]:
+    """Write weights and batches; the lengths of all sequences, and the batches."""
+    task = build_peer_task(task_set, find_minilm())
+    torch.manual_seed(0)
+    load_peer_model(task, find_minilm()).save_pretrained(folder / "model")
+    task.tokenizer.save_pretrained(folder / "model")
+    _, features = read_features(task, task_set, "train")
+    owners = compare_ids(task_set, folder, features)
+    order = EpochOrder(1 + owners[-1], BATCH_SIZE, 0)
+    sequences_of: list[list[int]] = [[] for _ in range(1 + owners[-1])]
+    for number, owner in enumerate(owners):
+        sequences_of[owner].append(number)
+    batches = [
+        [number for example in order.examples(step).tolist() for number in sequences_of[example]]
+        for step in range(NUM_EPOCHS * order.steps_per_epoch)
+    ]
+    (folder / "batches.json").write_text(json.dumps(batches))
+    return [len(feature["input_ids"]) for feature in features], batches
+
+
+def compare_ids(task_set: TaskSet, folder: Path, features: list[Feature]) -> list[int]:
+    """The example of each sequence, when bertkit and transformers agree on all token ids."""
+    encoded = gather_materials(task_set, folder / "model", FineTuneSettings()).train
+    ours = [list(sequence.ids) for one in encoded for sequence in one.sequences]
+    theirs = [feature["input_ids"] for feature in features]
+    if ours != theirs:
+        raise SystemExit(f"{task_set.name}: the sides have other token ids")
+    return [owner for owner, one in enumerate(encoded) for _ in one.sequences]
+
+
+def start_side(side: str, name: str, data: Path, folder: Path) -> subprocess.Popen[str]:
+    """Begin the process of a side."""
+    script = Path(__file__).with_name("finetune_side.py")
+    return subprocess.Popen(
+        [sys.executable, script, side, name, data, folder],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={"OMP_WAIT_POLICY": "PASSIVE", **os.environ},
+    )
+
+
+def summarise(rounds: dict[str, list[dict[str, Any]]], average: float) -> dict[str, Any]:
+    """Medians of speeds, and of ratios round by round with the least and the greatest."""
+    speeds = {
+        side: [each["tokens"] / each["seconds"] / average for each in answers]
+        for side, answers in rounds.items()
+    }
+    peers = {}
+    for side, values in speeds.items():
+        places = sum(each["places"] for each in rounds[side])
+        ratios = [ours / theirs for ours, theirs in zip(speeds["bertkit"], values, strict=True)]
+        peers[side] = {
+            "sequences_per_second": statistics.median(values),
+            "padding": 1 - sum(each["tokens"] for each in rounds[side]) / places,
+            "ratio": statistics.median(ratios),
+            "low": min(ratios),
+            "high": max(ratios),
+        }
+    return {"tokens_per_sequence": average, "sides": peers, "rounds": rounds}
+
+
+def describe(result: dict[str, Any]) -> list[str]:
+    """A result as lines of a Markdown table."""
+    return [
+        f"| {result['set']} | {side} | {row['sequences_per_second']:,.1f} | {row['padding']:.0%} |"
+        f" {show_ratio(row)} |"
+        for side, row in result["sides"].items()
+    ]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,224 @@
+"""What fine-tuned models score: beside transformers, with less data, and with a frozen encoder.
+
+    python benchmarks/bench_tasks.py --systems bertkit transformers --seeds 3
+    python benchmarks/bench_tasks.py --tables sets --only sst2 --encoders mini=run/
+
+A cell is one run with one seed; each becomes a line of `--output` as soon as it is there, and isn't
+run again. Tables are printed of all that the file has, as medians with the least and the greatest:
+
+- `sets`: SST-2, CoLA, RTE, WNUT-17 and a sample of SQuAD; transformers has three of them;
+- `less`: SST-2 with 100, 500, 2,000 and all examples, from pre-trained and from random weights;
+  each seed draws its own examples;
+- `frozen`: SST-2 and WNUT-17 with a frozen encoder under a linear layer or a BiLSTM.
+
+The best epoch is chosen on dev. Figures are of the test part, or of dev where there is none. The
+encoder is all-MiniLM-L6-v2; others are given as NAME=FOLDER, and have the table `sets` only.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from bench_step import describe_machine
+from bertkit.models.bert.encoder import BertModel
+from bertkit.tokenization.tokenizer import Tokenizer
+from minilm import find_minilm
+from task_cells import Cell, run_bertkit, run_transformers
+from task_sets import SETS, TaskSet, prepare_set
+
+COMPARED = ("sst2", "wnut17", "squad")
+COUNTS = (100, 500, 2000, None)
+FROZEN = ("sst2", "wnut17")
+HEADS = ("linear", "bilstm")
+MINILM, RANDOM = "minilm", "random"
+SYSTEMS = {"bertkit": run_bertkit, "transformers": run_transformers}
+
+Row = dict[str, Any]
+
+
+def main() -> None:
+    """Run what is missing, and print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("--data", type=Path, default=Path("../shared/data"))
+    parser.add_argument("--tables", nargs="+", default=list(PLANS), choices=PLANS)
+    parser.add_argument("--only", nargs="+", default=SETS, choices=SETS)
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--systems", nargs="+", default=["bertkit"], choices=SYSTEMS)
+    parser.add_argument("--encoders", nargs="+", default=[], metavar="NAME=FOLDER")
+    parser.add_argument("--jobs", type=int, default=1, help="runs at a time, which share the cores")
+    parser.add_argument("--output", type=Path, default=Path("benchmarks/results/tasks.jsonl"))
+    arguments = parser.parse_args()
+    given = dict(word.split("=", maxsplit=1) for word in arguments.encoders)
+    encoders = {MINILM: find_minilm(), **{name: Path(path) for name, path in given.items()}}
+    cells = [
+        replace(cell, seed=seed)
+        for seed in range(arguments.seeds)  # all tables have a seed before one has the next
+        for table in arguments.tables
+        for cell in PLANS[table](arguments.systems, list(encoders))
+        if cell.set in arguments.only
+    ]
+    done = {Cell(**row["cell"]) for row in read_rows(arguments.output)}
+    missing = [cell for cell in dict.fromkeys(cells) if cell not in done]
+    run_cells(missing, arguments, encoders)
+    rows = read_rows(arguments.output)
+    with tempfile.TemporaryDirectory() as scratch:
+        sets = {name: prepare_set(arguments.data, name, Path(scratch)) for name in SETS}
+    for table in arguments.tables:
+        print("\n".join(["", *TABLES[table](rows, sets)]))
+
+
+def plan_sets(systems: Sequence[str], encoders: Sequence[str]) -> Iterator[Cell]:
+    """Every set with every system and encoder that it has."""
+    for name in SETS:
+        for encoder in encoders:
+            if "bertkit" in systems:
+                yield Cell(name, "bertkit", encoder)
+            if "transformers" in systems and name in COMPARED and encoder == MINILM:
+                yield Cell(name, "transformers", encoder)
+
+
+def plan_less(systems: Sequence[str], encoders: Sequence[str]) -> Iterator[Cell]:
+    """Fewer examples, with pre-trained and with random weights."""
+    del systems, encoders
+    for count in COUNTS:
+        yield Cell("sst2", encoder=MINILM, count=count)
+        yield Cell("sst2", encoder=RANDOM, count=count)
+
+
+def plan_frozen(systems: Sequence[str], encoders: Sequence[str]) -> Iterator[Cell]:
+    """The encoder trained, or frozen under a head."""
+    del systems, encoders
+    for name in FROZEN:
+        for head in (None, *HEADS):
+            yield Cell(name, head=head)
+
+
+PLANS: dict[str, Callable[[Sequence[str], Sequence[str]], Iterator[Cell]]] = {
+    "sets": plan_sets,
+    "less": plan_less,
+    "frozen": plan_frozen,
+}
+
+
+def run_cells(
+    cells: Sequence[Cell], arguments: argparse.Namespace, encoders: dict[str, Path]
+) -> None:
+    """Run cells, some at a time, and write each as soon as it is there."""
+    arguments.output.parent.mkdir(parents=True, exist_ok=True)
+    cores = (os.cpu_count() or 1) // arguments.jobs
+    os.environ["OMP_NUM_THREADS"] = str(max(1, cores))  # of the processes that are begun
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(arguments.jobs) as workers:
+        write_random_encoder(Path(folder))
+        places = {**encoders, RANDOM: Path(folder)}
+        futures = [workers.submit(run_cell, cell, arguments.data, places) for cell in cells]
+        for number, future in enumerate(as_completed(futures), start=1):
+            row = future.result()
+            with arguments.output.open("a", encoding="utf-8") as stream:
+                stream.write(json.dumps(row) + "\n")
+            print(f"{number} of {len(cells)}: {row['command']}: {row['metrics']}", flush=True)
+
+
+def run_cell(cell: Cell, data: Path, encoders: dict[str, Path]) -> Row:
+    """One run."""
+    started = time.perf_counter()
+    metrics, command = SYSTEMS[cell.system](cell, data, encoders[cell.encoder])
+    return {
+        "cell": asdict(cell),
+        "metrics": metrics,
+        "command": command,
+        "seconds": time.perf_counter() - started,
+        "machine": describe_machine(),
+    }
+
+
+def write_random_encoder(folder: Path) -> None:
+    """A model of the same sizes, whose weights were drawn."""
+    torch.manual_seed(0)
+    source = find_minilm()
+    BertModel(BertModel.from_pretrained(source).config).save_pretrained(folder)
+    Tokenizer.load(source).save(folder)
+
+
+def read_rows(path: Path) -> list[Row]:
+    """What has been run."""
+    if not path.exists():
+        return []
+    return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+
+
+def show(rows: Sequence[Row], metric: str, **wanted: Any) -> str:
+    """Median, least and greatest over the seeds of a cell."""
+    values = [row["metrics"][metric] for row in rows if {**row["cell"], **wanted} == row["cell"]]
+    if not values:
+        return "–"
+    digits = 1 if max(values) > 1 else 3
+    middle, low, high = statistics.median(values), min(values), max(values)
+    return f"{middle:.{digits}f} ({low:.{digits}f}–{high:.{digits}f})"
+
+
+def show_sets(rows: Sequence[Row], sets: dict[str, TaskSet]) -> Iterator[str]:
+    """A line for each set."""
+    whole = [row for row in rows if row["cell"]["count"] is None and row["cell"]["head"] is None]
+    columns = sorted({(row["cell"]["encoder"], row["cell"]["system"]) for row in whole})
+    columns = [column for column in columns if column[0] != RANDOM]
+    titles = [f"{encoder}, {system}" for encoder, system in columns]
+    yield from begin_table("set", "metric", "part", *titles)
+    for name, task_set in sets.items():
+        values = [
+            show(whole, task_set.metric, set=name, encoder=encoder, system=system)
+            for encoder, system in columns
+        ]
+        yield format_line(name, task_set.metric, task_set.reported, *values)
+
+
+def show_less(rows: Sequence[Row], sets: dict[str, TaskSet]) -> Iterator[str]:
+    """A line for each number of examples."""
+    metric = sets["sst2"].metric
+    ours = [row for row in rows if row["cell"]["system"] == "bertkit"]
+    yield from begin_table("examples", "pre-trained", "random weights")
+    for count in COUNTS:
+        chosen = {"set": "sst2", "count": count, "head": None}
+        values = [show(ours, metric, encoder=name, **chosen) for name in (MINILM, RANDOM)]
+        yield format_line("all" if count is None else f"{count:,}", *values)
+
+
+def show_frozen(rows: Sequence[Row], sets: dict[str, TaskSet]) -> Iterator[str]:
+    """A line for each set."""
+    ours = [row for row in rows if row["cell"]["system"] == "bertkit"]
+    yield from begin_table("set", "metric", "fine-tuned", *(f"frozen, {head}" for head in HEADS))
+    for name in FROZEN:
+        chosen = {"set": name, "encoder": MINILM, "count": None}
+        values = [show(ours, sets[name].metric, head=head, **chosen) for head in (None, *HEADS)]
+        yield format_line(name, sets[name].metric, *values)
+
+
+TABLES: dict[str, Callable[[Sequence[Row], dict[str, TaskSet]], Iterator[str]]] = {
+    "sets": show_sets,
+    "less": show_less,
+    "frozen": show_frozen,
+}
+
+
+def begin_table(*titles: str) -> list[str]:
+    """The first two lines of a Markdown table."""
+    return [format_line(*titles), format_line(*("---" for _ in titles))]
+
+
+def format_line(*cells: str) -> str:
+    """A line of a Markdown table."""
+    return f"| {' | '.join(cells)} |"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,185 @@
+"""One side of `bench_finetune.py`: fine-tuning in a process of its own, some steps when told to.
+
+    python benchmarks/finetune_side.py {bertkit,transformers,kept,grouped} SET DATA FOLDER
+
+FOLDER has `model/`, from which all sides begin, and `batches.json`, the numbers of the features of
+each batch. Each line of standard input is a number of steps; the answer is a line of JSON. Whole
+programs run: bertkit's loop with its log, and transformers' `Trainer`; both are held between steps.
+"""
+
+import json
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils.data import DataLoader
+from transformers import Trainer, TrainerCallback, set_seed
+
+from bertkit.recipes.finetune.job import Materials, build_job
+from bertkit.recipes.finetune.run import Sources, gather
+from bertkit.recipes.finetune.settings import FineTuneSettings
+from bertkit.tasks.batch import TaskBatch
+from bertkit.tasks.table import TASKS
+from bertkit.training.allocator import keep_freed_memory
+from bertkit.training.loop import fit
+from bertkit.training.run import Run, RunState
+from finetune_peers import (
+    be_quiet,
+    build_collator,
+    build_peer_task,
+    inputs_of,
+    load_peer_model,
+    read_features,
+)
+from peer_trainer import Recipe, build_arguments
+from task_sets import TaskSet, prepare_set
+
+MANY_EPOCHS = 1000
+NEVER = 1 << 40
+
+
+class Pace:
+    """Lets so many steps go by as standard input says, and answers how long they took."""
+
+    def __init__(self) -> None:
+        self.steps_left = 0
+        self.started = 0.0
+        self.done = {"sequences": 0, "tokens": 0, "places": 0}
+
+    def wait(self) -> None:
+        """Answer, when the steps are done, and wait for more."""
+        if self.steps_left:
+            return
+        if self.started:
+            answer({"seconds": time.perf_counter() - self.started, **self.done})
+        line = sys.stdin.readline()
+        if not line:
+            sys.exit()
+        self.steps_left = int(line)
+        self.done = dict.fromkeys(self.done, 0)
+        self.started = time.perf_counter()
+
+    def count(self, sequences: int, tokens: int, places: int) -> None:
+        """Note a step."""
+        self.steps_left -= 1
+        for name, number in zip(self.done, (sequences, tokens, places), strict=True):
+            self.done[name] += number
+
+
+def answer(content: dict[str, Any]) -> None:
+    """A line for the parent."""
+    print(json.dumps(content), flush=True)
+
+
+def main() -> None:
+    """Build the side, tell the loss of the first batch without dropout, then obey."""
+    side, name, data, folder = sys.argv[1:]
+    be_quiet()
+    task_set = prepare_set(Path(data), name, Path(folder))
+    if side == "bertkit":
+        train_bertkit(task_set, Path(folder))
+        return
+    if side == "kept":
+        keep_freed_memory()
+    train_transformers(task_set, Path(folder), is_grouped=side == "grouped")
+
+
+def train_bertkit(task_set: TaskSet, folder: Path) -> None:
+    """Ours: the job of `bertkit finetune`, whose batches are handed out at the pace."""
+    settings = FineTuneSettings(eval_every=NEVER, checkpoint_every=NEVER)
+    materials = gather_materials(task_set, folder / "model", settings)
+    job, pace = build_job(materials, settings), Pace()
+
+    def batches_at(step: int) -> Sequence[TaskBatch]:
+        pace.wait()
+        batches = job.batches_at(step)
+        pace.count(
+            sequences=sum(len(batch.packed.lengths) for batch in batches),
+            tokens=sum(batch.num_tokens for batch in batches),
+            places=sum(batch.num_tokens for batch in batches),
+        )
+        return batches
+
+    (first,) = job.batches_at(0)
+    with torch.no_grad():
+        scores = job.score(job.model.eval(), first)
+        answer({"loss": float(scores.losses["task"]) / first.target_counts["task"]})
+    paced = replace(job, batches_at=batches_at, evaluate=lambda: {"loss": 0.0}, watched=None)
+    run = Run(folder / "run")
+    run.folder.mkdir()
+    fit(paced, settings, run=run, state=RunState(), num_steps=NEVER, machine=materials.machine)
+
+
+def gather_materials(task_set: TaskSet, model: Path, settings: FineTuneSettings) -> Materials:
+    """What `bertkit finetune` would train on."""
+    sources = Sources(
+        task_set.task, str(model), str(task_set.parts["train"]), str(task_set.parts["dev"])
+    )
+    task_settings = TASKS[task_set.task].settings(**task_set.columns)
+    materials, _ = gather(sources, task_settings, settings)
+    return materials
+
+
+class PacedTrainer(Trainer):  # type: ignore[misc]
+    """A trainer that counts, and may be given its batches."""
+
+    pace: Pace
+    batches: list[list[int]] | None = None
+
+    def training_step(self, model: Any, inputs: dict[str, Tensor], *rest: Any) -> Tensor:
+        """A step, counted."""
+        mask = inputs["attention_mask"]
+        self.pace.count(len(mask), int(mask.sum()), mask.numel())
+        loss: Tensor = super().training_step(model, inputs, *rest)
+        return loss
+
+    def get_train_dataloader(self) -> DataLoader[Any]:
+        """The batches of the parent, or the trainer's own."""
+        if self.batches is None:
+            loader: DataLoader[Any] = super().get_train_dataloader()
+            return loader
+        return DataLoader(
+            self.train_dataset, batch_sampler=self.batches, collate_fn=self.data_collator
+        )
+
+
+class Hold(TrainerCallback):  # type: ignore[misc]
+    """Holds a trainer between steps."""
+
+    def __init__(self, pace: Pace) -> None:
+        self.pace = pace
+
+    def on_step_begin(self, *_: Any, **__: Any) -> None:
+        """Wait for the parent."""
+        self.pace.wait()
+
+
+def train_transformers(task_set: TaskSet, folder: Path, *, is_grouped: bool) -> None:
+    """Theirs, with the parent's batches or with batches grouped by length."""
+    set_seed(0)
+    task = build_peer_task(task_set, folder / "model")
+    _, features = read_features(task, task_set, "train")
+    batches = json.loads((folder / "batches.json").read_text())
+    model, inputs = load_peer_model(task, folder / "model"), inputs_of(features)
+    collate = build_collator(task)
+    with torch.no_grad():
+        loss = model.eval()(**collate([inputs[number] for number in batches[0]])).loss
+        answer({"loss": float(loss)})
+    strategy = "group_by_length" if is_grouped else "random"
+    arguments = build_arguments(
+        Recipe(epochs=MANY_EPOCHS), folder / "output", train_sampling_strategy=strategy
+    )
+    trainer = PacedTrainer(model, arguments, collate, train_dataset=inputs)
+    trainer.pace = Pace()
+    trainer.batches = None if is_grouped else batches
+    trainer.add_callback(Hold(trainer.pace))
+    trainer.train()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,121 @@
+"""One cell of `bench_tasks.py`: a fine-tuning run, and what it scores.
+
+    python benchmarks/task_cells.py transformers DATA ENCODER CELL
+
+is how the peer's side is run, in a process of its own; bertkit's side is the command `bertkit`.
+"""
+
+import json
+import subprocess
+import sys
+import tempfile
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from task_sets import Example, TaskSet, keep_some, list_gold, prepare_set, read_part
+
+# What is learnt in three epochs differs with the size of a set. Both sides have the same.
+EPOCHS = {"sst2": 3, "cola": 3, "rte": 3, "wnut17": 3, "squad": 3}
+LEARNING_RATES = {"sst2": 3e-5, "cola": 3e-5, "rte": 3e-5, "wnut17": 3e-5, "squad": 3e-5}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What makes a run.
+
+    Attributes:
+        set: a key of `task_sets.SETS`.
+        system: bertkit or transformers.
+        encoder: name of a model.
+        seed: decides all that is random, and which examples are kept.
+        count: training examples that are kept; None keeps all.
+        head: of a frozen encoder, linear or bilstm; None trains the whole model.
+    """
+
+    set: str
+    system: str = "bertkit"
+    encoder: str = "minilm"
+    seed: int = 0
+    count: int | None = None
+    head: str | None = None
+
+
+def read_cell_set(cell: Cell, data: Path, folder: Path) -> TaskSet:
+    """The files of a cell."""
+    task_set = prepare_set(data, cell.set, folder)
+    return task_set if cell.count is None else keep_some(task_set, cell.count, cell.seed, folder)
+
+
+def run_bertkit(cell: Cell, data: Path, encoder: Path) -> tuple[dict[str, float], str]:
+    """Fine-tune and evaluate by the command line; metrics and the command."""
+    bertkit = Path(sys.executable).with_name("bertkit")
+    with tempfile.TemporaryDirectory() as scratch:
+        task_set = read_cell_set(cell, data, Path(scratch))
+        model, judged = Path(scratch) / "model", Path(scratch) / "judged"
+        words = ["finetune", task_set.task, "--model", encoder, "--output", model]
+        words += ["--train", task_set.parts["train"], "--dev", task_set.parts["dev"]]
+        words += list_flags(cell, task_set)
+        run([bertkit, *words])
+        run([bertkit, "evaluate", model, task_set.parts[task_set.reported], "--output", judged])
+        examples = read_part(task_set, task_set.reported)
+        found = read_answers(task_set, judged, examples)
+    from task_metrics import measure
+
+    command = " ".join(Path(word).name for word in map(str, words))
+    return measure(task_set.task, list_gold(task_set, examples), found), f"bertkit {command}"
+
+
+def list_flags(cell: Cell, task_set: TaskSet) -> list[str]:
+    """What differs from the defaults."""
+    flags = [f"--{name.replace('_', '-')}={value}" for name, value in task_set.columns.items()]
+    if cell.count is None and cell.head is None:
+        flags += ["--epochs", str(EPOCHS[cell.set])]
+        flags += ["--learning-rate", str(LEARNING_RATES[cell.set])]
+    if cell.head is not None:
+        flags += ["--features", cell.head]
+    return [*flags, "--seed", str(cell.seed)]
+
+
+def read_answers(task_set: TaskSet, folder: Path, examples: list[Example]) -> list[Any]:
+    """The answers that `bertkit evaluate` wrote, in the form of `list_gold`."""
+    if task_set.task == "answer":
+        texts = json.loads((folder / "predictions.json").read_text("utf-8"))
+        return [texts[example["id"]] for example in examples]
+    lines = (folder / "answers.jsonl").read_text("utf-8").splitlines()
+    rows = [json.loads(line) for line in lines]
+    if task_set.task == "tag":
+        return [[word["tag"] for word in row["words"]] for row in rows]
+    return [row["label"] for row in rows]
+
+
+def run_transformers(cell: Cell, data: Path, encoder: Path) -> tuple[dict[str, float], str]:
+    """The peer, in a process of its own."""
+    words = ["transformers", data, encoder, json.dumps(asdict(cell))]
+    output = run([sys.executable, Path(__file__), *words])
+    metrics: dict[str, float] = json.loads(output.splitlines()[-1])
+    return metrics, "transformers Trainer"
+
+
+def run(command: list[Any]) -> str:
+    """Run a program to its end, and give what it prints."""
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise SystemExit(f"{' '.join(map(str, command))} failed:\n{done.stderr[-2000:]}")
+    return done.stdout
+
+
+def main() -> None:
+    """The peer's side."""
+    from peer_trainer import Recipe, finetune_peer
+
+    _, data, encoder, content = sys.argv[1:]
+    cell = Cell(**json.loads(content))
+    recipe = Recipe(EPOCHS[cell.set], 32, LEARNING_RATES[cell.set], cell.seed)
+    with tempfile.TemporaryDirectory() as scratch:
+        task_set = read_cell_set(cell, Path(data), Path(scratch))
+        print(json.dumps(finetune_peer(task_set, Path(encoder), recipe)))
+
+
+if __name__ == "__main__":
+    main()

@@ -75,7 +75,7 @@ def load_task(folder: Path, config: BertConfig, architecture: str | None) -> Tas
             raise CheckpointError(f"{path}: {describe_validation(error)}") from None
     elif architecture in BY_ARCHITECTURE:
         as_long_as_it_takes = {"max_length": config.max_position_embeddings}
-        saved = SavedTask(task=BY_ARCHITECTURE[architecture], settings=as_long_as_it_takes)
+        saved = SavedTask(task=find_task(architecture, config), settings=as_long_as_it_takes)
     else:
         raise CheckpointError(
             f"{folder} is no fine-tuned model: it has no {TASK_FILE}, and its architecture is"
@@ -90,8 +90,10 @@ def load_task(folder: Path, config: BertConfig, architecture: str | None) -> Tas
     return entry.load().from_config(settings, config, saved.numbers)
 
 
-def is_regression(config: BertConfig) -> bool:
-    """Whether a model of whole sequences gives a number, as transformers tells it."""
-    if config.problem_type is not None:
-        return config.problem_type == "regression"
-    return config.num_labels == 1
+def find_task(architecture: str, config: BertConfig) -> str:
+    """The task of a model that another tool wrote, as transformers tells a regression."""
+    is_number = config.problem_type == "regression"
+    if config.problem_type is None:
+        is_number = config.num_labels == 1
+    name = BY_ARCHITECTURE[architecture]
+    return "regress" if name == "classify" and is_number else name

@@ -6,8 +6,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from bertkit.tasks.answer.settings import AnswerInputs, AnswerSettings
+from bertkit.tasks.choose.settings import ChooseInputs, ChooseSettings
 from bertkit.tasks.classify.settings import ClassifySettings
 from bertkit.tasks.inputs import PairInputs, TaskInputs
+from bertkit.tasks.regress.settings import RegressSettings
 from bertkit.tasks.settings import TaskSettings
 from bertkit.tasks.tag.settings import TagSettings
 
@@ -47,6 +49,12 @@ TASKS: Mapping[str, TaskEntry] = {
         "bertkit.tasks.classify.task:Classify",
         PairInputs,
     ),
+    "regress": TaskEntry(
+        RegressSettings,
+        "Give texts, or pairs of texts, a number.",
+        "bertkit.tasks.regress.task:Regress",
+        PairInputs,
+    ),
     "tag": TaskEntry(
         TagSettings,
         "Tag each word: entities, parts of speech.",
@@ -59,5 +67,12 @@ TASKS: Mapping[str, TaskEntry] = {
         "bertkit.tasks.answer.task:AnswerQuestions",
         AnswerInputs,
         ".json",
+    ),
+    "choose": TaskEntry(
+        ChooseSettings,
+        "Choose among answers or endings.",
+        "bertkit.tasks.choose.task:Choose",
+        ChooseInputs,
+        ".jsonl",
     ),
 }

@@ -12,6 +12,7 @@ from bertkit.tasks.columns import SHOWN_CHARS, find_column, take_label, take_lab
 from bertkit.tasks.texts import Texts, build_text_parser
 
 USUAL_LABEL = ("label", "labels")
+MAX_DIGITS = 18  # of a label that is a number
 
 
 @dataclass(frozen=True)
@@ -100,7 +101,7 @@ def find_labels(settings: ClassifySettings, examples: Sequence[ClassifyExample])
 
 def sort_labels(labels: set[str]) -> tuple[str, ...]:
     """Labels in order: 2 stands before 10 where all are whole numbers."""
-    if all(map(str.isdecimal, labels)):
+    if all(label.isdecimal() and len(label) <= MAX_DIGITS for label in labels):
         return tuple(sorted(labels, key=lambda label: (int(label), label)))
     return tuple(sorted(labels))
 

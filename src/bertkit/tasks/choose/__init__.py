@@ -1,0 +1,4 @@
+"""Choose among answers to a question, or endings of a story.
+
+Source: Devlin et al. 2018, section 4.4 (SWAG): one score for each C, a softmax over the choices.
+"""

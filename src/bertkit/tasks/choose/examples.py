@@ -1,0 +1,183 @@
+"""Contexts with their choices, of any record that has them."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from bertkit.base.errors import InputError
+from bertkit.data.tables.record import BrokenRowError, Record
+from bertkit.data.tables.records import RecordTable
+from bertkit.tasks.choose.settings import ChooseSettings
+from bertkit.tasks.columns import SHOWN_CHARS, find_column, take_text, take_value
+
+MIN_CHOICES, MAX_CHOICES = 2, 64
+USUAL_CONTEXT = ("context", "sent1", "premise", "text")
+USUAL_QUESTION = ("question", "sent2")
+USUAL_CHOICES = ("choices", "endings", "options")
+USUAL_BEGINNINGS = ("ending", "choice", "option")
+
+
+@dataclass(frozen=True)
+class ChooseExample:
+    """A context and its choices.
+
+    Attributes:
+        context: what comes first.
+        choices: from 2 to 64.
+        question: what each choice goes on from, or answers; empty where there is nothing.
+        label: the number of the right choice, from 0; None where it is to be found.
+        place: file and line, for messages.
+    """
+
+    context: str
+    choices: tuple[str, ...]
+    question: str = ""
+    label: int | None = None
+    place: str = ""
+
+    def join(self, choice: str) -> str:
+        """The question and a choice, as the model reads them behind the context."""
+        return f"{self.question} {choice}" if self.question else choice
+
+
+def build_parser(
+    settings: ChooseSettings, table: RecordTable, *, needs_answer: bool
+) -> Callable[[Record], ChooseExample]:
+    """Look for context, question, choices and the right one in their columns.
+
+    Raises:
+        InputError: one is missing.
+    """
+    context = find_column(table, "context", settings.context_column, USUAL_CONTEXT)
+    question = _find_question(settings, table)
+    take_choices = _find_choices(settings, table)
+    label = None
+    if needs_answer:
+        label = find_column(table, "label", settings.label_column, ("label", "answer"))
+
+    def parse(record: Record) -> ChooseExample:
+        choices = take_choices(record)
+        return ChooseExample(
+            context=take_text(record, context),
+            choices=choices,
+            question="" if question is None else take_text(record, question),
+            label=None if label is None else _take_label(record, label, choices),
+            place=record.place,
+        )
+
+    return parse
+
+
+def make_example(value: Any, place: str) -> ChooseExample:
+    """An example of (context, choices), or of a mapping with context, choices, maybe a question.
+
+    Raises:
+        InputError: it is something else.
+    """
+    question: Any = None
+    if isinstance(value, Mapping):
+        question = value.get("question")
+        value = (value.get("context"), value.get("choices"))
+    if isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], str):
+        context, choices = value
+        is_list = isinstance(choices, list | tuple) and all(isinstance(t, str) for t in choices)
+        if is_list and isinstance(question, str | None):
+            if not MIN_CHOICES <= len(choices) <= MAX_CHOICES:
+                raise InputError(f"{place}: {_describe_number(len(choices))}")
+            return ChooseExample(context, tuple(choices), question or "", place=place)
+    raise InputError(
+        f"{place}: expected a tuple of context and a list of choices, or a mapping that has both"
+        f" and perhaps a question; got {value!r:.80}"
+    )
+
+
+def _find_question(settings: ChooseSettings, table: RecordTable) -> str | None:
+    """The question's column; None where none was named, and there is none with a usual name."""
+    columns = table.columns or ()
+    if settings.question_column is None and not set(USUAL_QUESTION) & set(columns):
+        return None
+    return find_column(table, "question", settings.question_column, USUAL_QUESTION)
+
+
+def _find_choices(
+    settings: ChooseSettings, table: RecordTable
+) -> Callable[[Record], tuple[str, ...]]:
+    """How a record's choices are taken: from a list, or from columns with numbers.
+
+    Raises:
+        InputError: there are no such columns.
+    """
+    columns = table.columns or ()
+    wanted = settings.choices_column
+    beginnings = USUAL_BEGINNINGS if wanted is None else (wanted,)
+    has_list = wanted in columns or (wanted is None and bool(set(USUAL_CHOICES) & set(columns)))
+    if not has_list:
+        for beginning in beginnings:
+            if _list_numbered(beginning, columns):
+                return lambda record: _take_numbered(record, beginning)
+    column = find_column(table, "choices", wanted, USUAL_CHOICES)
+    return lambda record: _check(take_value(record, column), record, column)
+
+
+def _list_numbered(beginning: str, columns: Sequence[str]) -> list[str]:
+    """Columns such as ending0, ending1, in the order of their numbers."""
+    pattern = re.compile(rf"{re.escape(beginning)}(\d{{1,3}})", re.ASCII)
+    found = [(int(match[1]), name) for name in columns if (match := pattern.fullmatch(name))]
+    return [name for _, name in sorted(found)]
+
+
+def _take_numbered(record: Record, beginning: str) -> tuple[str, ...]:
+    """Choices in columns of their own; empty ones behind the last aren't there.
+
+    Raises:
+        BrokenRowError: they can't be chosen among.
+    """
+    values = [record.values[name] for name in _list_numbered(beginning, list(record.values))]
+    while values and values[-1] in (None, ""):
+        values.pop()
+    return _check(values, record, beginning)
+
+
+def _check(values: object, record: Record, column: str) -> tuple[str, ...]:
+    """Choices, as texts.
+
+    Raises:
+        BrokenRowError: they aren't texts, or too few or too many.
+    """
+    if not isinstance(values, list) or not all(isinstance(choice, str) for choice in values):
+        raise BrokenRowError(
+            f"{record.place} has {values!r:.{SHOWN_CHARS}} in {column} where a list of texts should"
+            " be"
+        )
+    if not MIN_CHOICES <= len(values) <= MAX_CHOICES:
+        raise BrokenRowError(f"{record.place}: {_describe_number(len(values))}")
+    return tuple(values)
+
+
+def _describe_number(number: int) -> str:
+    return f"there must be from {MIN_CHOICES} to {MAX_CHOICES} choices, not {number}"
+
+
+def _take_label(record: Record, column: str, choices: tuple[str, ...]) -> int:
+    """The number of the right choice: a cell's whole number, or the place of its text.
+
+    Raises:
+        BrokenRowError: it is neither, or two choices are the same.
+    """
+    value = take_value(record, column)
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if isinstance(value, int) and not isinstance(value, bool):
+        value = str(value)
+    if isinstance(value, str):
+        bare = value.strip()
+        if re.fullmatch(r"\d{1,3}", bare, re.ASCII) and int(bare) < len(choices):
+            return int(bare)
+        places = [place for place, choice in enumerate(choices) if choice.strip() == bare]
+        if len(places) == 1:
+            return places[0]
+    raise BrokenRowError(
+        f"{record.place} has {value!r:.{SHOWN_CHARS}} in {column} where a number from 0 to"
+        f" {len(choices) - 1}, or one of the choices, should be"
+    )

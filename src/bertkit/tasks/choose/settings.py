@@ -1,0 +1,58 @@
+"""What can be chosen about multiple choice, and what its command takes."""
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from pydantic import Field
+
+from bertkit.base.errors import InputError
+from bertkit.tasks.inputs import TaskInputs
+from bertkit.tasks.settings import TaskSettings
+
+
+class ChooseSettings(TaskSettings):
+    """Settings of the task choose."""
+
+    context_column: str | None = Field(
+        None, description="Column of what comes first; by default context, sent1, premise or text."
+    )
+    question_column: str | None = Field(
+        None,
+        description="Column of what each choice goes on from, or answers; by default question or"
+        " sent2, if there is one.",
+    )
+    choices_column: str | None = Field(
+        None,
+        description="Column of a list of choices; or what the names of several columns begin with"
+        " that end in a number. By default choices, endings, options, or ending0, ending1 …,"
+        " choice0 …, option0 ….",
+    )
+    label_column: str | None = Field(
+        None,
+        description="Column of the right choice, its number from 0 or its text; by default label"
+        " or answer.",
+    )
+
+
+class ChooseInputs(TaskInputs):
+    """Contexts, and the choices that all of them have."""
+
+    words: ClassVar[str] = "Contexts"
+    example: ClassVar[str] = '"She opened the umbrella." --choice "It rained." --choice "It sang."'
+    example_file: ClassVar[str] = "questions.jsonl"
+
+    choice: tuple[str, ...] = Field((), description="A choice; give it once for each of them.")
+    question: str | None = Field(None, description="What each choice goes on from, or answers.")
+
+    def gather(self, words: Sequence[str]) -> list[Any]:
+        """Each context with the choices.
+
+        Raises:
+            InputError: there are fewer than two.
+        """
+        if words and len(self.choice) < 2:
+            raise InputError("give at least two choices, each with --choice")
+        return [
+            {"context": word, "question": self.question, "choices": list(self.choice)}
+            for word in words
+        ]

@@ -1,0 +1,96 @@
+"""Texts with their numbers, of any record that has them."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from bertkit.data.tables.record import BrokenRowError, Record
+from bertkit.data.tables.records import RecordTable
+from bertkit.tasks.columns import SHOWN_CHARS, find_column, take_value
+from bertkit.tasks.regress.settings import RegressSettings
+from bertkit.tasks.texts import Texts, build_text_parser
+
+USUAL_NUMBER = ("label", "labels", "score", "similarity", "similarity_score")
+LARGEST = 1e18  # its square, summed over a batch, is still a float32
+FAR_MEAN, SMALL_SPREAD, LARGE_SPREAD = 20.0, 0.05, 20.0  # STS-B: 0 to 5, mean 2.7, spread 1.5
+
+
+@dataclass(frozen=True)
+class RegressExample:
+    """A text or a pair, and perhaps its number.
+
+    Attributes:
+        texts: what is read.
+        number: None where it is to be found.
+        place: file and line, for messages.
+    """
+
+    texts: Texts
+    number: float | None = None
+    place: str = ""
+
+
+def build_parser(
+    settings: RegressSettings, table: RecordTable, *, needs_answer: bool
+) -> Callable[[Record], RegressExample]:
+    """Look for text, pair and number in their columns.
+
+    Raises:
+        InputError: one is missing.
+    """
+    parse_texts = build_text_parser(settings, table)
+    column = None
+    if needs_answer:
+        column = find_column(table, "label", settings.label_column, USUAL_NUMBER)
+
+    def parse(record: Record) -> RegressExample:
+        number = None if column is None else take_number(record, column)
+        return RegressExample(parse_texts(record), number, record.place)
+
+    return parse
+
+
+def take_number(record: Record, column: str) -> float:
+    """The number in a column, perhaps as text.
+
+    Raises:
+        BrokenRowError: there is none, or it isn't finite, or too large to be learnt from.
+    """
+    value = take_value(record, column)
+    number = read_number(value)
+    if not abs(number) <= LARGEST:
+        raise BrokenRowError(
+            f"{record.place} has {value!r:.{SHOWN_CHARS}} in {column} where a number from"
+            f" {-LARGEST:g} to {LARGEST:g} should be"
+        )
+    return number
+
+
+def read_number(value: object) -> float:
+    """A cell's value as a number, with a point if it isn't whole; NaN where it is none."""
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        return math.nan
+    if isinstance(value, str) and not (value.isascii() and "_" not in value):
+        return math.nan  # Python would read 1_000 and Arabic digits
+    try:
+        return float(value)
+    except (ValueError, OverflowError):
+        return math.nan
+
+
+def list_oddities(examples: Sequence[RegressExample]) -> list[str]:
+    """From where to where the numbers go, and whether that is a scale which is learnt well."""
+    numbers = np.array([example.number for example in examples], dtype=np.float64)
+    mean, spread = float(numbers.mean()), float(numbers.std())
+    extent = f"numbers from {numbers.min():g} to {numbers.max():g}"
+    lines = [f"{extent}, mean {mean:.4g}, standard deviation {spread:.4g}"]
+    if abs(mean) > FAR_MEAN or not SMALL_SPREAD <= spread <= LARGE_SPREAD:
+        lines.append(
+            "numbers of this scale are learnt slowly or not at all, since the head begins near 0;"
+            " shift and divide them so that most lie between -5 and 5"
+        )
+    if any(example.texts.pair is not None for example in examples):
+        lines.append("they are pairs of texts")
+    return lines

@@ -1,0 +1,13 @@
+"""What can be chosen about giving texts a number."""
+
+from pydantic import Field
+
+from bertkit.tasks.text_settings import TextSettings
+
+
+class RegressSettings(TextSettings):
+    """Settings of the task regress."""
+
+    label_column: str | None = Field(
+        None, description="Column of the number; by default label, labels, score or similarity."
+    )

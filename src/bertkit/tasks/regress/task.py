@@ -1,0 +1,144 @@
+"""C, then a linear layer with one output: a number for a text or a pair."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor
+
+from bertkit.base.errors import CheckpointError, InputError
+from bertkit.data.tables.record import Record
+from bertkit.data.tables.records import RecordTable
+from bertkit.models.bert.config import BertConfig
+from bertkit.models.bert.fine_tuning import BertForSequenceClassification
+from bertkit.tasks.batch import Encoded, TaskBatch
+from bertkit.tasks.evaluation import Evaluation
+from bertkit.tasks.logits import Logits
+from bertkit.tasks.long_texts import encode_texts, pool_windows
+from bertkit.tasks.regress import examples as records
+from bertkit.tasks.regress import scoring
+from bertkit.tasks.regress.examples import RegressExample
+from bertkit.tasks.regress.settings import RegressSettings
+from bertkit.tasks.task import Task, TaskScores
+from bertkit.tasks.texts import read_texts
+from bertkit.tokenization.tokenizer import Tokenizer
+
+
+@dataclass(frozen=True)
+class Regression:
+    """The number of a text, in the unit of the training examples."""
+
+    value: float
+
+
+@dataclass(frozen=True)
+class Regress(Task[RegressExample, Regression]):
+    """Gives texts or pairs of texts a number."""
+
+    name: ClassVar = "regress"
+    settings_kind: ClassVar = RegressSettings
+    model_kind: ClassVar = BertForSequenceClassification
+    row: ClassVar[Literal["sequence", "token"]] = "sequence"
+
+    @property
+    def metric(self) -> str:
+        """Pearson's correlation."""
+        return "pearson"
+
+    @classmethod
+    def build_parser(
+        cls, settings: RegressSettings, table: RecordTable, *, needs_answer: bool
+    ) -> Callable[[Record], RegressExample]:
+        """Look for text, pair and number in their columns."""
+        return records.build_parser(settings, table, needs_answer=needs_answer)
+
+    @classmethod
+    def from_examples(cls, settings: RegressSettings, examples: Sequence[RegressExample]) -> Self:
+        """Nothing of the examples, but that their numbers differ."""
+        numbers = {example.number for example in examples}
+        if len(numbers) < 2:
+            raise InputError(
+                f"all examples have the number {next(iter(numbers))}; nothing can be learnt"
+                if numbers
+                else "there are no examples"
+            )
+        return cls(settings)
+
+    @classmethod
+    def from_config(
+        cls, settings: RegressSettings, config: BertConfig, numbers: Mapping[str, float]
+    ) -> Self:
+        """Nothing of the config, but that the model gives one number."""
+        if config.num_labels != 1:
+            raise CheckpointError(
+                f"a regression has 1 label, the number, not {config.num_labels}; is this a"
+                " classifier?"
+            )
+        return cls(settings, numbers=numbers)
+
+    @property
+    def config_changes(self) -> dict[str, Any]:
+        """One number."""
+        return {"num_labels": 1, "problem_type": "regression"}
+
+    def make_example(self, value: Any, place: str) -> RegressExample:
+        """A text, or a tuple of two."""
+        return RegressExample(read_texts(value, place), place=place)
+
+    def num_chars(self, example: RegressExample) -> int:
+        """Characters of text and pair."""
+        return example.texts.num_chars
+
+    def list_oddities(self, examples: Sequence[RegressExample]) -> list[str]:
+        """From where to where the numbers go, and whether that is a good scale."""
+        return records.list_oddities(examples)
+
+    def encode(self, examples: Sequence[RegressExample], tokenizer: Tokenizer) -> list[Encoded]:
+        """`[CLS] A [SEP]` or `[CLS] A [SEP] B [SEP]`; of a long text, perhaps windows."""
+        readings = encode_texts([each.texts for each in examples], self.settings, tokenizer)
+        return [
+            Encoded(
+                reading.sequences,
+                None if example.number is None else np.array([example.number], dtype=np.float32),
+                reading.is_cut,
+            )
+            for example, reading in zip(examples, readings, strict=True)
+        ]
+
+    def loss(self, logits: Float[Tensor, "sequences 1"], batch: TaskBatch) -> TaskScores:
+        """The squared error."""
+        values = pool_windows(logits, batch)[:, 0]
+        truth = batch.labels.to(values.dtype)
+        return TaskScores({"task": F.mse_loss(values, truth, reduction="sum")}, {})
+
+    def decode(self, example: RegressExample, encoded: Encoded, logits: Logits) -> Regression:
+        """The number; of windows, their mean."""
+        del example, encoded
+        return Regression(float(logits.mean(dtype=np.float64)))
+
+    def measure(
+        self, examples: Sequence[RegressExample], predictions: Sequence[Regression]
+    ) -> dict[str, float]:
+        """Pearson's and Spearman's correlation, squared and absolute error."""
+        return scoring.measure(examples, [found.value for found in predictions])
+
+    def evaluate(
+        self, examples: Sequence[RegressExample], predictions: Sequence[Regression]
+    ) -> Evaluation:
+        """Also intervals, and the predictions that are farthest off."""
+        return scoring.evaluate(examples, [found.value for found in predictions])
+
+    def show(self, example: RegressExample) -> str:
+        """The text, or the pair."""
+        return example.texts.show()
+
+    def describe(self, prediction: Regression) -> str:
+        """The number."""
+        return f"{prediction.value:.4f}"
+
+    def to_json(self, prediction: Regression) -> dict[str, Any]:
+        """The number."""
+        return asdict(prediction)

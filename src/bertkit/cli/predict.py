@@ -46,7 +46,8 @@ DOCSTRING = """{summary}
             model of the Hub.
         words: {words}; - reads standard input, by default a text a line.
         inputs: What else is read.
-        file: File of texts, or of records as for training, whose answers aren't needed.
+        file: File of texts, or of records as for training, whose answers aren't needed; or
+            hub:owner/name.
         output: File for the answers: .jsonl or .csv.
         settings: What can be chosen.
         columns: What is in which column.
@@ -67,7 +68,7 @@ def build_predict(name: str, entry: TaskEntry) -> Callable[..., None]:
         /,
         *words: Words,
         inputs: Annotated[inputs_kind, Parameter(name="*")] = inputs_kind(),  # noqa: B008
-        file: Path | None = None,
+        file: str | None = None,
         output: Path | None = None,
         settings: Annotated[PredictSettings, Parameter(name="*")] = PredictSettings(),  # noqa: B008
         columns: Annotated[columns_kind, Parameter(name="*")] = columns_kind(),  # noqa: B008
@@ -107,7 +108,7 @@ def build_predict(name: str, entry: TaskEntry) -> Callable[..., None]:
 
 
 def find_inputs(
-    words: tuple[str, ...], inputs: TaskInputs, file: Path | None
+    words: tuple[str, ...], inputs: TaskInputs, file: str | None
 ) -> tuple[list[Any], str | None]:
     """What to answer: values, or a file to read, - being standard input.
 
@@ -117,11 +118,11 @@ def find_inputs(
     """
     is_given = bool(words) or inputs != type(inputs)()
     if file is None and (words == (STANDARD_INPUT,) or not (is_given or sys.stdin.isatty())):
-        words, is_given, file = (), False, Path(STANDARD_INPUT)
+        words, is_given, file = (), False, STANDARD_INPUT
     if file is not None:
         if is_given:
             raise SettingsError("give texts or a file, not both; - alone is standard input")
-        return [], str(file)
+        return [], file
     values = inputs.gather(words)
     if not values:
         raise InputError("there is nothing to read: give a text, --file, or - for standard input")

@@ -1,0 +1,244 @@
+"""`bertkit <task>` and its words, files, standard input and outputs."""
+
+import csv
+import io
+import json
+import sys
+
+import pytest
+from tests.unit.inference.small_task import LABELS, save_classifier
+
+from bertkit.base.errors import InputError, SettingsError
+from bertkit.cli.main import main
+from bertkit.cli.predict import find_inputs
+from bertkit.inference import stream
+from bertkit.inference.predictors import Classifier
+from bertkit.tasks.inputs import PairInputs, TaskInputs
+
+ROWS = [("the cat", "a hat"), ("a dog saw", "the dog"), ("", ""), ("the hat, lost", "a - cat")]
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    return save_classifier(tmp_path_factory.mktemp("models") / "labels")
+
+
+@pytest.fixture(scope="module")
+def classify(model):
+    return Classifier.load(model)
+
+
+@pytest.fixture
+def run(capsys):
+    def call(*words, exit_code=0):
+        assert main(list(map(str, words))) == exit_code
+        return capsys.readouterr()
+
+    return call
+
+
+@pytest.fixture
+def write_csv(tmp_path):
+    def write(name, columns, rows):
+        path = tmp_path / name
+        with path.open("w", newline="", encoding="utf-8") as file:
+            csv.writer(file).writerows([columns, *rows])
+        return path
+
+    return write
+
+
+def read_json_lines(text):
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def matches(shown, answers):
+    assert [each["label"] for each in shown] == [each.label for each in answers]
+    assert [each["probability"] for each in shown] == pytest.approx(
+        [each.probability for each in answers], abs=1e-6
+    )
+    return True
+
+
+def test_texts_are_answered_a_line_each(run, model, classify):
+    found = run("classify", model, "the cat", "a\ndog")
+    answers = classify(["the cat", "a\ndog"])
+    assert found.out.splitlines() == [
+        f"{answer.label}\t{answer.probability:.4f}\t{text}"
+        for answer, text in zip(answers, ["the cat", "a dog"], strict=True)
+    ]
+    assert found.err == ""
+
+
+def test_json_has_all_scores(run, model, classify):
+    found = run("classify", model, "the cat", "a dog", "--json")
+    shown = read_json_lines(found.out)
+    assert matches(shown, classify(["the cat", "a dog"]))
+    assert list(shown[0]["probabilities"]) == list(LABELS)
+
+
+def test_a_second_text_makes_a_pair(run, model, classify):
+    shown = read_json_lines(
+        run("classify", model, "a cat", "dog", "--pair", "the hat", "--json").out
+    )
+    assert matches(shown, classify([("a cat", "the hat"), ("dog", "the hat")]))
+    assert "a cat ||| the hat" in run("classify", model, "a cat", "--pair", "the hat").out
+
+
+@pytest.mark.parametrize("name", ["texts.csv", "texts.jsonl", "texts.txt"])
+def test_each_row_of_a_file_has_its_answer(run, model, classify, tmp_path, write_csv, name):
+    path = write_csv("texts.csv", ["text", "pair"], ROWS)
+    if name.endswith("jsonl"):
+        path = tmp_path / name
+        path.write_text("".join(f'{{"text": {json.dumps(text)}}}\n' for text, _ in ROWS))
+    if name.endswith("txt"):
+        path = tmp_path / name
+        path.write_text("".join(f"{text}\n" for text, _ in ROWS))
+    found = run("classify", model, "--file", path, "--json")
+    assert matches(read_json_lines(found.out), classify([text for text, _ in ROWS]))
+    assert "4 answered, " in found.err
+    assert found.err.endswith("; 1 without a word\n")
+
+
+def test_columns_are_named_for_a_file(run, model, classify, write_csv):
+    path = write_csv("rows.csv", ["one", "other"], ROWS)
+    words = ["--text-column", "one", "--pair-column", "other", "--json"]
+    found = run("classify", model, "--file", path, *words)
+    assert matches(read_json_lines(found.out), classify(ROWS))
+    message = run("classify", model, "--file", path, exit_code=2).err
+    assert "has no column" in message
+    assert "--text-column: one, other" in message
+
+
+@pytest.mark.parametrize("words", [[], ["-"]])
+def test_standard_input_is_a_text_a_line(run, model, classify, monkeypatch, words):
+    data = io.TextIOWrapper(io.BytesIO(b"the cat\n\na \xff dog\n"))
+    monkeypatch.setattr(sys, "stdin", data)
+    found = run("classify", model, *words, "--json")
+    assert matches(read_json_lines(found.out), classify(["the cat", "", "a \ufffd dog"]))
+    assert "1 without a word, 1 with bytes that aren't UTF-8" in found.err.replace("; ", ", ")
+
+
+def test_what_can_not_be_meant_is_refused(run, model, monkeypatch, tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_text("the cat\n")
+    assert (
+        "give texts or a file, not both"
+        in run("classify", model, "a", "--file", path, exit_code=2).err
+    )
+    assert "not both" in run("classify", model, "--pair", "a", "--file", path, exit_code=2).err
+    assert (
+        "overwrite is for an --output"
+        in run("classify", model, "a", "--overwrite", exit_code=2).err
+    )
+    assert "there is no option --jsn" in run("classify", model, "a", "--jsn", exit_code=2).err
+    assert "doesn't exist" in run("classify", model, "--file", tmp_path / "b.txt", exit_code=2).err
+    assert (
+        "for the task classify; use `bertkit classify`" in run("tag", model, "a", exit_code=2).err
+    )
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
+    assert "there is nothing to read: give a text" in run("classify", model, exit_code=2).err
+
+
+def test_which_input_is_meant(monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.StringIO())
+    assert find_inputs((), TaskInputs(), None) == ([], "-")
+    assert find_inputs((), TaskInputs(), "a.csv") == ([], "a.csv")
+    assert find_inputs(("a", "-"), TaskInputs(), None) == (["a", "-"], None)
+    assert find_inputs(("a",), PairInputs(pair="b"), None) == ([("a", "b")], None)
+    with pytest.raises(InputError, match="nothing to read"):
+        find_inputs((), PairInputs(pair="b"), None)
+    with pytest.raises(SettingsError, match="not both"):
+        find_inputs((), PairInputs(pair="b"), "a.csv")
+
+
+def test_a_broken_row_ends_what_was_answered_before_it(run, model, monkeypatch, tmp_path):
+    monkeypatch.setattr(stream, "WINDOW_TEXTS", 2)
+    path = tmp_path / "texts.jsonl"
+    lines = ['{"text": "a cat"}', '{"text": "a"}', '{"text": "dog"}', '{"text": 3}']
+    path.write_text("".join(f"{line}\n" for line in lines))
+    found = run("classify", model, "--file", path, exit_code=2)
+    assert len(found.out.splitlines()) == 2
+    assert f"{path}, line 4 has " in found.err
+    path.write_text("".join(f"{line}\n" for line in [*lines[:2], "{", lines[2]]))
+    found = run("classify", model, "--file", path, exit_code=2)
+    assert f"{path}, line 3 isn't JSON" in found.err
+    assert found.err.rstrip().endswith("mend it, or take it out")
+    output = tmp_path / "answers.jsonl"
+    run("classify", model, "--file", path, "--output", output, exit_code=2)
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("text", ["", "text\n"])
+def test_a_file_without_rows_is_refused(run, model, tmp_path, text):
+    path = tmp_path / "none.csv"
+    path.write_text(text)
+    found = run("classify", model, "--file", path, exit_code=2)
+    assert str(path) in found.err
+
+
+def test_answers_are_written_whole(run, model, classify, tmp_path, write_csv):
+    path = write_csv("texts.csv", ["text", "pair"], ROWS)
+    answers = classify([text for text, _ in ROWS])
+    output = tmp_path / "answers.jsonl"
+    found = run("classify", model, "--file", path, "--output", output)
+    assert found.out == ""
+    assert found.err.startswith(f"{output}: 4 answered")
+    assert matches(read_json_lines(output.read_text("utf-8")), answers)
+    assert (
+        "exists; name another"
+        in run("classify", model, "--file", path, "--output", output, exit_code=2).err
+    )
+    run("classify", model, "the cat", "--output", output, "--overwrite")
+    assert len(output.read_text("utf-8").splitlines()) == 1
+
+
+def test_answers_are_written_as_csv(run, model, classify, tmp_path, write_csv):
+    path = write_csv("texts.csv", ["text", "pair"], ROWS)
+    output = tmp_path / "answers.csv"
+    run("classify", model, "--file", path, "--output", output)
+    with output.open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    answers = classify([text for text, _ in ROWS])
+    assert [row["label"] for row in rows] == [answer.label for answer in answers]
+    assert [json.loads(row["probabilities"]) for row in rows] == [
+        pytest.approx(answer.probabilities, abs=1e-6) for answer in answers
+    ]
+
+
+def test_an_output_that_would_lose_something_is_refused(run, model, write_csv, tmp_path):
+    path = write_csv("texts.csv", ["text", "pair"], ROWS)
+    before = path.read_bytes()
+    for output, message in (
+        (path, "is the input, and would be written over"),
+        (tmp_path / "a.txt", "must end with .jsonl or .csv"),
+        (tmp_path / "folder.csv", "is a folder"),
+    ):
+        (tmp_path / "folder.csv").mkdir(exist_ok=True)
+        words = ["--file", path, "--output", output, "--overwrite"]
+        assert message in run("classify", model, *words, exit_code=2).err
+    assert path.read_bytes() == before
+
+
+def test_text_of_the_command_line_is_mended(run, model):
+    found = run("classify", model, "a \udcff cat\x1b[2J")
+    assert found.out.endswith("a \ufffd cat\ufffd[2J\n")
+
+
+def test_a_settings_file_has_tables_of_tasks(run, model, tmp_path):
+    path = tmp_path / "settings.toml"
+    path.write_text("[classify]\njson = true\n[finetune.classify]\nepochs = 2\n")
+    found = run("classify", model, "the cat", "--config", path)
+    assert read_json_lines(found.out)[0]["label"] in LABELS
+    for text, message in (
+        ("[finetune]\nepochs = 2", "tables or keys that no command reads: finetune.epochs; tables"),
+        ("[finetune.sort]\nx = 1", "no command reads: finetune.sort; tables are finetune.classify"),
+        (
+            "[finetune.classify]\nepoch = 2",
+            "table finetune.classify has keys that `bertkit finetune",
+        ),
+        ("[finetune]\nclassify = 2", "finetune.classify must be a table, got 2"),
+        ("[classify]\nlearning-rate = 2", "`bertkit classify` doesn't read: learning-rate"),
+    ):
+        path.write_text(text)
+        assert message in run("classify", model, "a", "--config", path, exit_code=2).err

@@ -19,7 +19,9 @@ from bertkit.tasks.answer.decoding import Answer
 from bertkit.tasks.answer.examples import AnswerExample
 from bertkit.tasks.evaluation import Evaluation, Mistake
 
-PERCENT = 100.0
+PERCENT = 100.0  # the official scripts' unit
+COUNT_ENDING = "total"  # of names of numbers of questions
+MARGIN = 1.0  # logits that a threshold lies above all odds
 BOOTSTRAP_SEED = 0
 MAX_MISTAKES = 100
 SHOWN_CHARS = 120  # of the context, on each side of what is to be seen
@@ -29,7 +31,8 @@ NO_ANSWER = "(no answer)"
 def find_threshold(examples: Sequence[AnswerExample], answers: Sequence[Answer]) -> float | None:
     """The odds above which "there is no answer" gives the best F1.
 
-    None where questions with an answer or those without are missing: nothing would be weighed then.
+    It lies halfway to the next odds, since those of another engine differ in their last bits. None
+    where questions with an answer or those without are missing: nothing would be weighed then.
     """
     has_answer = list_answerable(examples)
     if has_answer.all() or not has_answer.any():
@@ -37,18 +40,24 @@ def find_threshold(examples: Sequence[AnswerExample], answers: Sequence[Answer])
     texts = ["" if answer.best is None else answer.best.text for answer in answers]
     scores = score_answers(texts, _gold_texts(examples), "2.0")
     odds = np.array([answer.null_odds for answer in answers], dtype=np.float64)
-    return find_null_threshold(scores, "f1", has_answer, odds).threshold
+    lowest = find_null_threshold(scores, "f1", has_answer, odds).threshold
+    above = odds[odds > lowest].min(initial=lowest + 2 * MARGIN)
+    return float(lowest + above) / 2
 
 
 def measure(examples: Sequence[AnswerExample], answers: Sequence[Answer]) -> dict[str, float]:
-    """Totals in percent, under the names of the official script of 1.1 or 2.0.
+    """Totals from 0 to 1, under the names of the official script of 1.1 or 2.0.
 
     The rules are those of 2.0 where answers may be none, or where questions have none.
     """
     scores, version = _score(examples, answers)
     if version == "1.1":
-        return total_squad_1(scores)
-    return total_squad_2(scores, list_answerable(examples))
+        totals = total_squad_1(scores)
+    else:
+        totals = total_squad_2(scores, list_answerable(examples))
+    return {
+        name: value / PERCENT for name, value in totals.items() if not name.endswith(COUNT_ENDING)
+    }
 
 
 def evaluate(examples: Sequence[AnswerExample], answers: Sequence[Answer]) -> Evaluation:
@@ -89,7 +98,7 @@ def _interval(values: npt.NDArray[np.float64]) -> tuple[float, float]:
     interval = bootstrap_interval(
         lambda weights: weighted_mean(values, weights), len(values), seed=BOOTSTRAP_SEED
     )
-    return PERCENT * interval.low, PERCENT * interval.high
+    return interval.low, interval.high
 
 
 def _list_mistakes(

@@ -163,7 +163,7 @@ class AnswerQuestions(Task[AnswerExample, Answer]):
     def measure(
         self, examples: Sequence[AnswerExample], predictions: Sequence[Answer]
     ) -> dict[str, float]:
-        """Exact match and F1 in percent.
+        """Exact match and F1, from 0 to 1.
 
         Until the threshold of "there is no answer" is known, it is the best for these examples, as
         it will be for the finished model.

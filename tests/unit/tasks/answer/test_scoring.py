@@ -27,32 +27,37 @@ def test_totals_are_those_of_1_1_where_each_question_has_an_answer():
     examples = [question("Ada Lovelace"), question("1843", "in 1843"), question("the first")]
     answers = [answered("Lovelace"), answered("in 1843"), answered("1843")]
     found = scoring.measure(examples, answers)
-    assert found == {"exact_match": pytest.approx(100 / 3), "f1": pytest.approx(100 * (5 / 3) / 3)}
+    assert found == {"exact_match": pytest.approx(1 / 3), "f1": pytest.approx(5 / 9)}
 
 
 def test_totals_are_those_of_2_0_where_an_answer_may_be_none():
     examples = [question("Ada"), question(), question()]
     answers = [answered("Ada", 5.0), answered("1843", 2.0), answered("1843", -2.0)]
     found = scoring.measure(examples, answers)
-    assert (found["HasAns_f1"], found["NoAns_f1"], found["f1"]) == (0, 50, pytest.approx(100 / 3))
+    assert (found["HasAns_f1"], found["NoAns_f1"], found["f1"]) == (0, 0.5, pytest.approx(1 / 3))
     alone = scoring.measure(examples[:1], answers[:1])
-    assert alone == {"exact": 0, "f1": 0, "total": 1} | {
-        "HasAns_exact": 0,
-        "HasAns_f1": 0,
-        "HasAns_total": 1,
-    }
+    assert alone == {"exact": 0, "f1": 0, "HasAns_exact": 0, "HasAns_f1": 0}
     by_data = scoring.measure(examples[:2], [answered("Ada"), answered("Ada")])
-    assert (by_data["HasAns_exact"], by_data["NoAns_exact"]) == (100, 0)
+    assert (by_data["HasAns_exact"], by_data["NoAns_exact"]) == (1, 0)
 
 
 def test_the_threshold_gives_the_best_f1():
     examples = [question("Ada"), question("1843"), question(), question()]
     answers = [answered("Ada", -3.0), answered("1843", 1.5), answered("in", 2.0), answered("in", 4)]
     threshold = scoring.find_threshold(examples, answers)
-    assert threshold == 1.5
+    assert threshold == 1.75
     decided = [answer.decide(threshold) for answer in answers]
-    assert scoring.measure(examples, decided)["f1"] == 100
-    assert scoring.measure(examples, answers)["f1"] == 75
+    assert scoring.measure(examples, decided)["f1"] == 1
+    assert scoring.measure(examples, answers)["f1"] == 0.75
+
+
+@pytest.mark.parametrize(
+    ("texts", "odds", "expected"),
+    [(("Ada", "Ada", "in"), (-3.0, -3.0, -5.0), -2.0), (("in", "in", "in"), (3.0, 3.0, 4.0), 2.5)],
+)
+def test_a_threshold_beyond_all_odds_keeps_a_distance(texts, odds, expected):
+    examples = [question("Ada"), question("Ada"), question()]
+    assert scoring.find_threshold(examples, list(map(answered, texts, odds))) == expected
 
 
 @pytest.mark.parametrize("examples", [[question("Ada")], [question()]])
@@ -68,9 +73,9 @@ def test_an_evaluation_has_intervals_confidences_and_the_surest_mistakes_first()
         answered("first", probability=0.8),
     ]
     found = scoring.evaluate(examples, answers)
-    assert found.metrics["f1"] == pytest.approx(100 / 3)
+    assert found.metrics["f1"] == pytest.approx(1 / 3)
     low, high = found.intervals["f1"]
-    assert 0 <= low < found.metrics["f1"] < high <= 100
+    assert 0 <= low < found.metrics["f1"] < high <= 1
     assert found.intervals.keys() == {"exact_match", "f1"}
     np.testing.assert_array_equal(found.confidences, [0.4, 0.9, 0.8])
     assert found.is_right.tolist() == [False, True, False]

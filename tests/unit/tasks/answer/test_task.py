@@ -77,8 +77,8 @@ def test_it_learns_names_and_where_there_is_none_and_is_saved(tmp_path):
     assert fitted.numbers.keys() == {"null_threshold"}
     rows = list(zip(examples, encoded, logits, strict=True))
     predictions = [fitted.decode(*row) for row in rows]
-    assert fitted.measure(examples, predictions)["f1"] == 100
-    assert fitted.evaluate(examples, predictions).metrics["NoAns_exact"] == 100
+    assert fitted.measure(examples, predictions)["f1"] == 1
+    assert fitted.evaluate(examples, predictions).metrics["NoAns_exact"] == 1
 
     model.save_pretrained(tmp_path)
     TOKENIZER.save(tmp_path)

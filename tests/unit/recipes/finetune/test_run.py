@@ -206,7 +206,9 @@ def test_a_finished_folder_that_lost_or_got_something_says_so(whole, sources, tm
 
 def test_a_wrong_call_leaves_nothing_behind(sources, tmp_path):
     output = tmp_path / "out"
+    other = str(write_rows(tmp_path / "other.csv", ["the cat,1", "a dog,2", "the hat,good"]))
     cases = [
+        (dataclasses.replace(sources, dev=other), TASK, QUICK, InputError),
         (dataclasses.replace(sources, dev=str(tmp_path / "no.csv")), TASK, QUICK, MissingFileError),
         (sources, TASK.model_copy(update={"label_column": "x"}), QUICK, InputError),
         (sources, TASK.model_copy(update={"max_length": 99}), QUICK, InputError),
@@ -240,12 +242,16 @@ def test_a_run_that_another_process_took_further_meanwhile_is_refused(
 
 
 def test_patience_ends_a_run_early(sources, tmp_path):
-    patient = QUICK.model_copy(update={"patience": 1, "epochs": 30.0})
+    patient = QUICK.model_copy(update={"patience": 1, "epochs": 30.0, "keep_checkpoints": True})
     found = finetune(sources, tmp_path / "out", TASK, patient)
     saved = json.loads((tmp_path / "out" / "metrics.json").read_text())
     assert saved["has_ended_early"]
     assert found.num_steps == found.best_step + 5 < 150
     assert "ended early" in (tmp_path / "out" / "README.md").read_text()
+    best, last = list_checkpoints(tmp_path / "out" / "run")
+    weights = (tmp_path / "out" / "model.safetensors").read_bytes()
+    assert weights == (best / "model.safetensors").read_bytes()
+    assert weights != (last / "model.safetensors").read_bytes()
 
 
 def test_the_lowest_loss_can_tell_the_best(sources, tmp_path):

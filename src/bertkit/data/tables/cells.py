@@ -18,7 +18,8 @@ class CellReader(Iterator[list[str]]):
     """The cells of one row after the other.
 
     A quote that is never closed swallows the lines behind it. They are read again: the next row
-    after a broken one begins on the line after the one where that began.
+    after a broken one begins on the line after the one where that began. Where such a quote finds
+    another that fits it, what is between them is a cell, and nobody knows better.
 
     Args:
         lines: of the file, with their ends.

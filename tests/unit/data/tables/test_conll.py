@@ -51,6 +51,8 @@ def test_layouts(tmp_path, content, expected):
         ("a O\n# O\n\n# O\nb O\n", [pair("a #", "O O"), pair("# b", "O O")]),
         ("a\n\n#tag\nb\n", [{"tokens": ["a"]}, {"tokens": ["#tag", "b"]}]),
         ("# \n\n# x\n\na\tO\n", [pair("a", "O")]),
+        ("#new\na\tO\n\n# new\nb\tO\n", [pair("a", "O"), pair("b", "O")]),
+        ("# newdoc\na X O\n", [pair("a", "O")]),
     ],
 )
 def test_comments_and_words_that_look_like_them(tmp_path, content, expected):
@@ -59,8 +61,10 @@ def test_comments_and_words_that_look_like_them(tmp_path, content, expected):
 
 def test_comments_without_end_are_not_all_held(tmp_path, monkeypatch):
     monkeypatch.setattr(conll, "MAX_COMMENTS", 3)
-    path = write(tmp_path, "a.conll", "#a O\n\n" * 9 + "b O\n")
-    assert read_values(path) == [pair("#a", "O")] * 9 + [pair("b", "O")]
+    path = write(tmp_path, "a.conll", "#a O\n\n" * 9 + "b X O\n")
+    found, report = read(path)
+    assert [record.values for record in found] == [pair("#a", "O")] * 9
+    assert "line 19 has 3 cells where there are 2 columns" in report.first_broken[0]
 
 
 def test_columns_are_chosen_by_number(tmp_path):

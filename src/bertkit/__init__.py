@@ -1,4 +1,4 @@
-"""bertkit: BERT, whole, from raw text to filled blanks, vectors and search.
+"""bertkit: BERT, whole, from raw text to models that label, tag and answer, and to vectors.
 
 The public names are loaded when they are first used, so that `import bertkit` (and with it
 `bertkit --help`) doesn't load torch.
@@ -18,7 +18,11 @@ if TYPE_CHECKING:
     from bertkit.inference.next_sentence import NextSentence as NextSentence
     from bertkit.inference.predictor import Predictor as Predictor
     from bertkit.inference.predictors import Answerer as Answerer
+    from bertkit.inference.predictors import Chooser as Chooser
+    from bertkit.inference.predictors import Chooser as Chooser
     from bertkit.inference.predictors import Classifier as Classifier
+    from bertkit.inference.predictors import Regressor as Regressor
+    from bertkit.inference.predictors import Regressor as Regressor
     from bertkit.inference.predictors import Tagger as Tagger
     from bertkit.inference.vector_index import VectorIndex as VectorIndex
     from bertkit.inference.word_vectors import WordVectors as WordVectors
@@ -53,6 +57,8 @@ _HOMES = {
     "BertForTokenClassification": "bertkit.models.bert.fine_tuning",
     "BertModel": "bertkit.models.bert.encoder",
     "BertkitError": "bertkit.base.errors",
+    "Chooser": "bertkit.inference.predictors",
+    "Chooser": "bertkit.inference.predictors",
     "Classifier": "bertkit.inference.predictors",
     "Embedder": "bertkit.inference.embedder",
     "EmbedderSettings": "bertkit.inference.embedder_settings",
@@ -60,6 +66,8 @@ _HOMES = {
     "FillMask": "bertkit.inference.fill_mask",
     "NextSentence": "bertkit.inference.next_sentence",
     "Predictor": "bertkit.inference.predictor",
+    "Regressor": "bertkit.inference.predictors",
+    "Regressor": "bertkit.inference.predictors",
     "SearchIndex": "bertkit.recipes.search.run",
     "SearchSettings": "bertkit.recipes.search.settings",
     "Tagger": "bertkit.inference.predictors",

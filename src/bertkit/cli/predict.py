@@ -61,13 +61,14 @@ DOCSTRING = """{summary}
 def build_predict(name: str, entry: TaskEntry) -> Callable[..., None]:
     """The command of a task: its flags follow from the task's inputs and columns."""
     inputs_kind: Any = entry.inputs
+    as_flags = Parameter(name="*", show=bool(entry.inputs.model_fields))
     columns_kind: Any = choose_columns(entry.settings)
 
     def predict(
         model: str,
         /,
         *words: Words,
-        inputs: Annotated[inputs_kind, Parameter(name="*")] = inputs_kind(),  # noqa: B008
+        inputs: Annotated[inputs_kind, as_flags] = inputs_kind(),  # noqa: B008
         file: str | None = None,
         output: Path | None = None,
         settings: Annotated[PredictSettings, Parameter(name="*")] = PredictSettings(),  # noqa: B008

@@ -1,15 +1,25 @@
 """Predictors of one task each, with the types that belong to it."""
 
-from collections.abc import Mapping
-from typing import ClassVar
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
 
 from bertkit.inference.predictor import Predictor
 from bertkit.tasks.answer.decoding import Answer
 from bertkit.tasks.answer.examples import AnswerExample
 from bertkit.tasks.answer.task import AnswerQuestions
+from bertkit.tasks.choose.choice import Choice
+from bertkit.tasks.choose.examples import ChooseExample
+from bertkit.tasks.choose.task import Choose
+from bertkit.tasks.choose.choice import Choice
+from bertkit.tasks.choose.examples import ChooseExample
+from bertkit.tasks.choose.task import Choose
 from bertkit.tasks.classify.decoding import Classification
 from bertkit.tasks.classify.examples import ClassifyExample
 from bertkit.tasks.classify.task import Classify
+from bertkit.tasks.regress.examples import RegressExample
+from bertkit.tasks.regress.task import Regress, Regression
+from bertkit.tasks.regress.examples import RegressExample
+from bertkit.tasks.regress.task import Regress, Regression
 from bertkit.tasks.tag.decoding import Tagging
 from bertkit.tasks.tag.examples import TagExample
 from bertkit.tasks.tag.task import Tag
@@ -29,6 +39,34 @@ class Classifier(Predictor[str | tuple[str, str], ClassifyExample, Classificatio
     """
 
     task_kind: ClassVar = Classify
+
+
+class Regressor(Predictor[str | tuple[str, str], RegressExample, Regression]):
+    """Gives texts, or pairs of texts, a number.
+
+    Called with a text, or a tuple of two, it gives a `Regression`; with a list of them, a list.
+
+    Examples:
+        >>> compare = Regressor.load("similarity/")  # doctest: +SKIP
+        >>> compare(("A plane takes off.", "An air plane is taking off.")).value  # doctest: +SKIP
+        4.83
+    """
+
+    task_kind: ClassVar = Regress
+
+
+class Regressor(Predictor[str | tuple[str, str], RegressExample, Regression]):
+    """Gives texts, or pairs of texts, a number.
+
+    Called with a text, or a tuple of two, it gives a `Regression`; with a list of them, a list.
+
+    Examples:
+        >>> compare = Regressor.load("similarity/")  # doctest: +SKIP
+        >>> compare(("A man sings.", "Someone is singing.")).value  # doctest: +SKIP
+        4.2
+    """
+
+    task_kind: ClassVar = Regress
 
 
 class Tagger(Predictor[str | tuple[str, ...], TagExample, Tagging]):
@@ -58,3 +96,33 @@ class Answerer(Predictor[tuple[str, str] | Mapping[str, str], AnswerExample, Ans
     """
 
     task_kind: ClassVar = AnswerQuestions
+
+
+class Chooser(Predictor[tuple[str, Sequence[str]] | Mapping[str, Any], ChooseExample, Choice]):
+    """Chooses among answers or endings.
+
+    Called with a tuple of context and choices, or a mapping of `context`, `choices` and perhaps
+    `question`, it gives a `Choice`; with a list of them, a list.
+
+    Examples:
+        >>> choose = Chooser.load("swag/")  # doctest: +SKIP
+        >>> choose(("She opened the umbrella.", ["It rained.", "It sang."])).text  # doctest: +SKIP
+        'It rained.'
+    """
+
+    task_kind: ClassVar = Choose
+
+
+class Chooser(Predictor[tuple[str, Sequence[str]] | Mapping[str, object], ChooseExample, Choice]):
+    """Chooses among answers or endings.
+
+    Called with a tuple of context and choices, or a mapping that has both and perhaps a question,
+    it gives a `Choice`; with a list of them, a list.
+
+    Examples:
+        >>> choose = Chooser.load("endings/")  # doctest: +SKIP
+        >>> choose(("She opened the umbrella.", ["It rained.", "It sang."])).text  # doctest: +SKIP
+        'It rained.'
+    """
+
+    task_kind: ClassVar = Choose

@@ -8,10 +8,9 @@ from typing import Any
 from bertkit.base.errors import InputError
 from bertkit.data.tables.record import BrokenRowError, Record
 from bertkit.data.tables.records import RecordTable
-from bertkit.tasks.choose.settings import ChooseSettings
+from bertkit.tasks.choose.settings import MAX_CHOICES, MIN_CHOICES, ChooseSettings
 from bertkit.tasks.columns import SHOWN_CHARS, find_column, take_text, take_value
 
-MIN_CHOICES, MAX_CHOICES = 2, 64
 USUAL_CONTEXT = ("context", "sent1", "premise", "text")
 USUAL_QUESTION = ("question", "sent2")
 USUAL_CHOICES = ("choices", "endings", "options")

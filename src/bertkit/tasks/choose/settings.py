@@ -9,6 +9,8 @@ from bertkit.base.errors import InputError
 from bertkit.tasks.inputs import TaskInputs
 from bertkit.tasks.settings import TaskSettings
 
+MIN_CHOICES, MAX_CHOICES = 2, 64
+
 
 class ChooseSettings(TaskSettings):
     """Settings of the task choose."""
@@ -41,7 +43,9 @@ class ChooseInputs(TaskInputs):
     example: ClassVar[str] = '"She opened the umbrella." --choice "It rained." --choice "It sang."'
     example_file: ClassVar[str] = "questions.jsonl"
 
-    choice: tuple[str, ...] = Field((), description="A choice; give it once for each of them.")
+    choice: tuple[str, ...] | None = Field(
+        None, description="A choice; the flag is given once for each of them."
+    )
     question: str | None = Field(None, description="What each choice goes on from, or answers.")
 
     def gather(self, words: Sequence[str]) -> list[Any]:
@@ -50,9 +54,7 @@ class ChooseInputs(TaskInputs):
         Raises:
             InputError: there are fewer than two.
         """
-        if words and len(self.choice) < 2:
+        choices = self.choice or ()
+        if words and len(choices) < MIN_CHOICES:
             raise InputError("give at least two choices, each with --choice")
-        return [
-            {"context": word, "question": self.question, "choices": list(self.choice)}
-            for word in words
-        ]
+        return [{"context": word, "question": self.question, "choices": choices} for word in words]

@@ -68,15 +68,19 @@ def build_parser(
     answers = None
     if needs_answer:
         answers = find_column(table, "answers", settings.answers_column, ("answers", "answer"))
+    seen: set[str] = set()
 
     def parse(record: Record) -> AnswerExample:
         text = take_text(record, context)
-        identity = record.values.get("id")
+        given = record.values.get("id")
+        identity = record.place if given is None or given == "" else str(given)
+        if needs_answer:
+            _check_new(identity, seen, record.place)
         return AnswerExample(
             question=take_text(record, question),
             context=text,
             answers=None if answers is None else _read_answers(record, answers, text),
-            identity=record.place if identity is None else str(identity),
+            identity=identity,
             place=record.place,
         )
 
@@ -140,6 +144,19 @@ def list_oddities(examples: Sequence[AnswerExample]) -> list[str]:
             f" with, first at {absent[0]}"
         )
     return lines
+
+
+def _check_new(identity: str, seen: set[str], place: str) -> None:
+    """Add an id to those that there are.
+
+    Raises:
+        BrokenRowError: it is among them.
+    """
+    if identity in seen:
+        raise BrokenRowError(
+            f"{place} has the id {identity[:NUM_SHOWN_CHARS]!r}, which was there before"
+        )
+    seen.add(identity)
 
 
 def _read_answers(record: Record, column: str, context: str) -> tuple[GoldAnswer, ...]:

@@ -115,6 +115,19 @@ def test_without_need_of_answers_none_is_read():
     assert example.span is None
 
 
+def test_an_id_that_was_there_before_is_broken_where_answers_are_learnt():
+    table = RecordTable("q.csv", "csv", (*COLUMNS, "answer"), origin=None)
+    values = {"id": 0, "question": "Who?", "context": CONTEXT, "answer": "Ada", "answers": "Ada"}
+    records = [Record(values | {"id": id_}, f"line {id_}") for id_ in (0, "", "", "0")]
+    parser = build_parser(AnswerSettings(), table, needs_answer=True)
+    records[2] = Record(records[2].values, "line 3")
+    assert [parser(record).identity for record in records[:3]] == ["0", "line ", "line 3"]
+    with pytest.raises(BrokenRowError, match="line 0 has the id '0', which was there before"):
+        parser(records[3])
+    parser = build_parser(AnswerSettings(), table, needs_answer=False)
+    assert [parser(record).identity for record in (records[0], records[3])] == ["0", "0"]
+
+
 @pytest.mark.parametrize("missing", ["question", "context", "answers"])
 def test_missing_columns_are_listed(missing):
     columns = tuple(name for name in COLUMNS if name != missing)

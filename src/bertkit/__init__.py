@@ -19,9 +19,7 @@ if TYPE_CHECKING:
     from bertkit.inference.predictor import Predictor as Predictor
     from bertkit.inference.predictors import Answerer as Answerer
     from bertkit.inference.predictors import Chooser as Chooser
-    from bertkit.inference.predictors import Chooser as Chooser
     from bertkit.inference.predictors import Classifier as Classifier
-    from bertkit.inference.predictors import Regressor as Regressor
     from bertkit.inference.predictors import Regressor as Regressor
     from bertkit.inference.predictors import Tagger as Tagger
     from bertkit.inference.vector_index import VectorIndex as VectorIndex
@@ -58,7 +56,6 @@ _HOMES = {
     "BertModel": "bertkit.models.bert.encoder",
     "BertkitError": "bertkit.base.errors",
     "Chooser": "bertkit.inference.predictors",
-    "Chooser": "bertkit.inference.predictors",
     "Classifier": "bertkit.inference.predictors",
     "Embedder": "bertkit.inference.embedder",
     "EmbedderSettings": "bertkit.inference.embedder_settings",
@@ -66,7 +63,6 @@ _HOMES = {
     "FillMask": "bertkit.inference.fill_mask",
     "NextSentence": "bertkit.inference.next_sentence",
     "Predictor": "bertkit.inference.predictor",
-    "Regressor": "bertkit.inference.predictors",
     "Regressor": "bertkit.inference.predictors",
     "SearchIndex": "bertkit.recipes.search.run",
     "SearchSettings": "bertkit.recipes.search.settings",

@@ -10,14 +10,9 @@ from bertkit.tasks.answer.task import AnswerQuestions
 from bertkit.tasks.choose.choice import Choice
 from bertkit.tasks.choose.examples import ChooseExample
 from bertkit.tasks.choose.task import Choose
-from bertkit.tasks.choose.choice import Choice
-from bertkit.tasks.choose.examples import ChooseExample
-from bertkit.tasks.choose.task import Choose
 from bertkit.tasks.classify.decoding import Classification
 from bertkit.tasks.classify.examples import ClassifyExample
 from bertkit.tasks.classify.task import Classify
-from bertkit.tasks.regress.examples import RegressExample
-from bertkit.tasks.regress.task import Regress, Regression
 from bertkit.tasks.regress.examples import RegressExample
 from bertkit.tasks.regress.task import Regress, Regression
 from bertkit.tasks.tag.decoding import Tagging
@@ -50,20 +45,6 @@ class Regressor(Predictor[str | tuple[str, str], RegressExample, Regression]):
         >>> compare = Regressor.load("similarity/")  # doctest: +SKIP
         >>> compare(("A plane takes off.", "An air plane is taking off.")).value  # doctest: +SKIP
         4.83
-    """
-
-    task_kind: ClassVar = Regress
-
-
-class Regressor(Predictor[str | tuple[str, str], RegressExample, Regression]):
-    """Gives texts, or pairs of texts, a number.
-
-    Called with a text, or a tuple of two, it gives a `Regression`; with a list of them, a list.
-
-    Examples:
-        >>> compare = Regressor.load("similarity/")  # doctest: +SKIP
-        >>> compare(("A man sings.", "Someone is singing.")).value  # doctest: +SKIP
-        4.2
     """
 
     task_kind: ClassVar = Regress
@@ -106,21 +87,6 @@ class Chooser(Predictor[tuple[str, Sequence[str]] | Mapping[str, Any], ChooseExa
 
     Examples:
         >>> choose = Chooser.load("swag/")  # doctest: +SKIP
-        >>> choose(("She opened the umbrella.", ["It rained.", "It sang."])).text  # doctest: +SKIP
-        'It rained.'
-    """
-
-    task_kind: ClassVar = Choose
-
-
-class Chooser(Predictor[tuple[str, Sequence[str]] | Mapping[str, object], ChooseExample, Choice]):
-    """Chooses among answers or endings.
-
-    Called with a tuple of context and choices, or a mapping that has both and perhaps a question,
-    it gives a `Choice`; with a list of them, a list.
-
-    Examples:
-        >>> choose = Chooser.load("endings/")  # doctest: +SKIP
         >>> choose(("She opened the umbrella.", ["It rained.", "It sang."])).text  # doctest: +SKIP
         'It rained.'
     """

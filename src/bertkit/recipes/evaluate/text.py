@@ -79,7 +79,8 @@ def render_mistakes(evaluation: Evaluation) -> Iterator[str]:
             shorten(text, TEXT_CHARS) for text in (mistake.expected, mistake.predicted)
         )
         yield f"  {mistake.place}: is {expected}, predicted {predicted}"
-        yield f"    {shorten(mistake.text, TEXT_CHARS)}"
+        if text := shorten(mistake.text, TEXT_CHARS):
+            yield f"    {text}"
 
 
 def shorten(text: str, num_chars: int) -> str:

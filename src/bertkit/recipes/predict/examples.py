@@ -77,4 +77,6 @@ def mend(value: Any) -> Any:
         return value.encode(errors="surrogateescape").decode(errors="replace")
     if isinstance(value, list | tuple):
         return type(value)(map(mend, value))
+    if isinstance(value, dict):
+        return {key: mend(part) for key, part in value.items()}
     return value

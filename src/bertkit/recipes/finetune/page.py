@@ -85,11 +85,9 @@ def draw_curves(facts: Facts, log: Sequence[Row]) -> Charts:
 
 def tabulate_counts(facts: Facts) -> Table:
     """What was read."""
-    rows: list[list[Cell]] = [
-        ["file", facts.counts["train"].name, facts.counts["dev"].name],
-        *([words, *numbers] for words, *numbers in facts.count_rows()),
-    ]
-    return Table(["What", "Training", "Held-out"], rows, title="What was read")
+    rows: list[list[Cell]] = [[words, *numbers] for words, *numbers in facts.count_rows()]
+    columns = ["What", facts.counts["train"].name, facts.counts["dev"].name]
+    return Table(columns, rows, title="What was read")
 
 
 def tabulate_labels(facts: Facts) -> Table:

@@ -12,25 +12,16 @@ from bertkit.base.files import TEMPORARY_SUFFIX
 from bertkit.base.progress import announce
 from bertkit.checkpoints.run_folder import list_checkpoints
 from bertkit.data.tables.records import RecordTable
-from bertkit.recipes.finetune.examples import (
-    Data,
-    check_labels,
-    count_set,
-    describe_rows,
-    describe_set,
-    encode,
-    open_tables,
-    read_data,
-)
+from bertkit.recipes.finetune.examples import open_tables
 from bertkit.recipes.finetune.job import Materials, build_job, load_checkpoint
 from bertkit.recipes.finetune.layers import freeze_parameters
 from bertkit.recipes.finetune.parent import Parent, check_pairs, load_parent, open_parent
+from bertkit.recipes.finetune.prepared import Prepared, prepare, read_task
 from bertkit.recipes.finetune.result import FineTuneResult, finish, read_finished
 from bertkit.recipes.finetune.settings import FineTuneSettings
 from bertkit.recipes.finetune.steps import count_epoch_steps, decide_steps
 from bertkit.tasks.settings import TaskSettings
 from bertkit.tasks.table import TASKS
-from bertkit.tasks.task import Task
 from bertkit.training.allocator import keep_freed_memory
 from bertkit.training.device import choose_device, choose_precision, measure_peak
 from bertkit.training.job import Machine
@@ -64,7 +55,11 @@ class Sources:
 
 
 def finetune(
-    sources: Sources, output: Path, task_settings: TaskSettings, settings: FineTuneSettings
+    sources: Sources,
+    output: Path,
+    task_settings: TaskSettings,
+    settings: FineTuneSettings,
+    prepared: Prepared | None = None,
 ) -> FineTuneResult:
     """Fine-tune, or go on with what was begun in `output`; a finished model is only reported.
 
@@ -73,6 +68,7 @@ def finetune(
         output: the folder of the model; its `run/` has log and checkpoints.
         task_settings: the task's own.
         settings: what can be chosen whatever the task.
+        prepared: the data, where it was read before.
 
     Raises:
         ResumeError: `output` holds a run with other settings or data, or something else.
@@ -92,7 +88,7 @@ def finetune(
         finished = read_finished(run, wanted, settings)
         if finished is not None:
             return finished
-        materials, facts = gather(sources, task_settings, settings, run)
+        materials, facts = gather(sources, task_settings, settings, run, prepared)
         wanted = wanted.model_copy(update=facts)
         with run.locked():
             return _finetune(run, materials, wanted, settings)
@@ -151,6 +147,7 @@ def gather(
     task_settings: TaskSettings,
     settings: FineTuneSettings,
     run: Run | None = None,
+    prepared: Prepared | None = None,
 ) -> tuple[Materials, dict[str, Any]]:
     """Read data and model, and say what was met.
 
@@ -159,25 +156,24 @@ def gather(
         task_settings: the task's own.
         settings: what can be chosen whatever the task.
         run: one that may have a checkpoint; the model comes from there then.
+        prepared: the data, where it was read before.
 
     Returns:
         What the run is made of, and what its record says of that.
     """
-    kind = TASKS[sources.task].load()
-    data = read_data(
-        kind, open_tables(sources.train, sources.dev, settings), task_settings, settings
-    )
-    for line in describe_rows(data.train) + (describe_rows(data.dev) if sources.dev else []):
-        announce(line)
-    if sources.dev is not None and data.train.identity == data.dev.identity:
-        announce("--dev is the training data: metrics on it say nothing of other texts")
-    task = kind.from_examples(task_settings, data.train.examples)
+    if prepared is None:
+        tables = open_tables(sources.train, sources.dev, settings)
+        task, data = read_task(TASKS[sources.task].load(), tables, task_settings, settings)
+    else:
+        task, data = prepared.task, prepared.data
     checkpoints = list_checkpoints(run.folder) if run is not None else []
     if checkpoints:
         parent = open_parent(checkpoints[-1], None, task, settings)
     else:
         parent = open_parent(sources.model, sources.revision, task, settings)
-    materials = assemble(task, data, parent, settings)
+    if prepared is None:
+        prepared = prepare(task, data, parent.tokenizer)
+    materials = assemble(prepared, parent, settings)
     machine = materials.machine
     return materials, {
         "model": {
@@ -190,42 +186,32 @@ def gather(
     }
 
 
-def assemble(
-    task: Task[Any, Any], data: Data, parent: Parent, settings: FineTuneSettings
-) -> Materials:
-    """Encode the data and load the model.
+def assemble(prepared: Prepared, parent: Parent, settings: FineTuneSettings) -> Materials:
+    """Load the model.
 
     Raises:
-        InputError: most held-out labels can't be learnt, or the model takes no pairs.
+        InputError: the model takes no pairs, and there are some.
         SettingsError: there is no such device, or more layers are to be frozen than there are.
         BertkitError: the model can't be loaded.
     """
-    train, dev = (encode(task, found, parent.tokenizer) for found in (data.train, data.dev))
-    counts = {
-        "train": count_set(task, data.train, train),
-        "dev": count_set(task, data.dev, dev),
-    }
-    for found, each in ((data.train, counts["train"]), (data.dev, counts["dev"])):
-        check_labels(task, found, each)
-        for line in describe_set(task, found, each):
-            announce(line)
-    sequences = (sequence for one in (*train, *dev) for sequence in one.sequences)
+    examples = (*prepared.train, *prepared.dev)
+    sequences = (sequence for one in examples for sequence in one.sequences)
     check_pairs(parent, any(sequence.segments[-1] for sequence in sequences))
     device = choose_device(settings.device)
     precision = choose_precision(settings.precision, device)
     if device.type == "cpu":
         keep_freed_memory()
     torch.manual_seed(settings.seed)
-    model = load_parent(parent, task.model_kind)
+    model = load_parent(parent, prepared.task.model_kind)
     freeze_parameters(model, settings.freeze, model.config.num_hidden_layers)
     return Materials(
-        task=task,
+        task=prepared.task,
         model=model.to(device),
-        tokenizer=parent.tokenizer,
-        data=data,
-        train=train,
-        dev=dev,
-        counts=counts,
+        tokenizer=prepared.tokenizer,
+        data=prepared.data,
+        train=prepared.train,
+        dev=prepared.dev,
+        counts=prepared.counts,
         machine=Machine(device, precision, measure_peak(device, precision)),
     )
 

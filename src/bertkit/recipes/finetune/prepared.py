@@ -1,0 +1,89 @@
+"""Labelled data as the model reads it: read, told and encoded once, for one run or for many."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from bertkit.base.progress import announce
+from bertkit.data.tables.records import RecordTable
+from bertkit.recipes.finetune.examples import (
+    Data,
+    SetCounts,
+    check_labels,
+    count_set,
+    describe_rows,
+    describe_set,
+    encode,
+    read_data,
+)
+from bertkit.recipes.finetune.settings import FineTuneSettings
+from bertkit.tasks.batch import Encoded
+from bertkit.tasks.settings import TaskSettings
+from bertkit.tasks.task import Task
+from bertkit.tokenization.tokenizer import Tokenizer
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """What a model is trained on.
+
+    Attributes:
+        task: with the labels of the training examples.
+        tokenizer: by which they were encoded.
+        data: what was read.
+        train: examples as token ids.
+        dev: held-out examples as token ids.
+        counts: what was met in `train` and `dev`.
+    """
+
+    task: Task[Any, Any]
+    tokenizer: Tokenizer
+    data: Data
+    train: Sequence[Encoded]
+    dev: Sequence[Encoded]
+    counts: Mapping[str, SetCounts]
+
+
+def read_task(
+    kind: type[Task[Any, Any]],
+    tables: Sequence[RecordTable],
+    task_settings: TaskSettings,
+    settings: FineTuneSettings,
+) -> tuple[Task[Any, Any], Data]:
+    """Read the data, say what was met in the files, and find the labels.
+
+    Args:
+        kind: the task.
+        tables: as `open_tables` gives them.
+        task_settings: the task's own.
+        settings: what can be chosen whatever the task.
+
+    Raises:
+        InputError: the data can't be learnt from.
+        BertkitError: it can't be read.
+    """
+    data = read_data(kind, tables, task_settings, settings)
+    has_dev = len(tables) > 1
+    for line in describe_rows(data.train) + (describe_rows(data.dev) if has_dev else []):
+        announce(line)
+    if has_dev and data.train.identity == data.dev.identity:
+        announce("--dev is the training data: metrics on it say nothing of other texts")
+    return kind.from_examples(task_settings, data.train.examples), data
+
+
+def prepare(task: Task[Any, Any], data: Data, tokenizer: Tokenizer) -> Prepared:
+    """Encode the data, and say what was met in it.
+
+    Raises:
+        InputError: most held-out labels can't be learnt.
+    """
+    train, dev = (encode(task, found, tokenizer) for found in (data.train, data.dev))
+    counts = {
+        "train": count_set(task, data.train, train),
+        "dev": count_set(task, data.dev, dev),
+    }
+    for found, each in ((data.train, counts["train"]), (data.dev, counts["dev"])):
+        check_labels(task, found, each)
+        for line in describe_set(task, found, each):
+            announce(line)
+    return Prepared(task, tokenizer, data, train, dev, counts)

@@ -1,3 +1,5 @@
+import dataclasses
+import json
 import math
 import signal
 
@@ -101,6 +103,17 @@ def test_checkpoints_and_dumps_say_which_task_they_are_for(materials, tmp_path):
 
 def test_the_baseline_says_the_most_frequent_label(materials):
     assert measure_baseline(materials)["accuracy"] == 0.5
+
+
+def test_the_baseline_of_several_labels_says_those_that_most_texts_have(sources, tmp_path):
+    rows = [{"text": "the cat", "label": labels} for labels in (["x", "y"], ["x"], ["x"], [])]
+    path = tmp_path / "train.jsonl"
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    several = dataclasses.replace(sources, train=str(path), dev=str(path))
+    materials, _ = gather(several, TASK.model_copy(update={"multi_label": True}), QUICK)
+    baseline = measure_baseline(materials)
+    assert baseline["micro_f1"] == pytest.approx(2 * 3 / (4 + 4))
+    assert baseline["subset_accuracy"] == 0.5
 
 
 def test_a_judgement_has_the_finished_task(materials):

@@ -105,3 +105,21 @@ def test_a_trained_vocabulary_knows_all_it_was_trained_on(many: list[str]) -> No
     tokenizer = Tokenizer(train_vocabulary(many, wanted))
     for ids in tokenizer.piece_ids(many):
         assert tokenizer.unk_id not in ids
+
+
+@given(tokenizers, st.one_of(texts, st.text(st.characters(categories=["Cs", "Ll", "Mn", "Zs"]))))
+def test_words_have_the_pieces_of_their_text(tokenizer: Tokenizer, text: str) -> None:
+    spans = tokenizer.find_words(text)
+    ends = [0, *(stop for _, stop in spans)]
+    assert all(end <= start < stop for end, (start, stop) in zip(ends, spans, strict=False))
+    words = [text[start:stop] for start, stop in spans]
+    assert [ids for word in tokenizer.piece_ids(words) for ids in word] == (
+        tokenizer.piece_ids([text])[0]
+    )
+    assert not any(set(word) & set(" \t\n") for word in words)
+
+
+@given(tokenizers, st.text(st.characters(min_codepoint=32, max_codepoint=126)))
+def test_the_fast_path_for_words_equals_the_engine(tokenizer: Tokenizer, text: str) -> None:
+    # What isn't ASCII takes the slow path; the sign behind the blank is a word of its own.
+    assert tokenizer.find_words(f"{text} é")[:-1] == tokenizer.find_words(text)

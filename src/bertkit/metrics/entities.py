@@ -15,6 +15,7 @@ task of CoNLL-2000.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -23,7 +24,7 @@ from bertkit.base.errors import InputError
 from bertkit.metrics.counts import Counts
 from bertkit.metrics.examples import check_lengths
 
-Scheme = Literal["BIO", "BIOES", "BILOU"]
+Scheme = Literal["BIO", "BIOES", "BILOU", "BMES"]
 
 OUTSIDE = "O"
 MEANINGS = {"O": "O", "B": "B", "I": "I", "M": "I", "E": "E", "L": "E", "S": "S", "U": "S"}
@@ -32,6 +33,7 @@ LETTERS: dict[Scheme, tuple[str, str, str, str]] = {
     "BIO": ("B", "I", "I", "B"),
     "BIOES": ("B", "I", "E", "S"),
     "BILOU": ("B", "I", "L", "U"),
+    "BMES": ("B", "M", "E", "S"),
 }
 
 
@@ -87,14 +89,18 @@ def repair_tags(tags: Sequence[str], scheme: Scheme = "BIO") -> list[str]:
     Raises:
         InputError: a tag begins with none of the known letters.
     """
+    return spell_tags(find_entities(tags), len(tags), scheme)
+
+
+def spell_tags(entities: Iterable[Entity], num_words: int, scheme: Scheme = "BIO") -> list[str]:
+    """The tags of a sentence in which there are such entities."""
     first, middle, last, only = LETTERS[scheme]
-    repaired = [OUTSIDE] * len(tags)
-    for entity in find_entities(tags):
-        num_words = entity.stop - entity.start
-        letters = only if num_words == 1 else first + middle * (num_words - 2) + last
-        ending = f"-{entity.type}" if entity.type else ""
-        repaired[entity.start : entity.stop] = [letter + ending for letter in letters]
-    return repaired
+    tags = [OUTSIDE] * num_words
+    for type_, start, stop in entities:
+        letters = only if stop - start == 1 else first + middle * (stop - start - 2) + last
+        ending = f"-{type_}" if type_ else ""
+        tags[start:stop] = [letter + ending for letter in letters]
+    return tags
 
 
 def count_entities(
@@ -130,10 +136,17 @@ def count_entities(
 
 
 def _read_tag(tag: str, place: int) -> tuple[str, str]:
-    letter, _, type_ = tag.partition("-")
-    if letter not in MEANINGS:
+    found = _part_tag(tag)
+    if found is None:
         raise InputError(
             f"tag {tag!r} of word {place} isn't one of entities: expected O, or B, I, E, S (also L,"
             " M, U) and a type, such as B-PER"
         )
-    return MEANINGS[letter], type_
+    return found
+
+
+@lru_cache(maxsize=1024)
+def _part_tag(tag: str) -> tuple[str, str] | None:
+    """What the letter of a tag means, and its type; None if it isn't one of entities."""
+    letter, _, type_ = tag.partition("-")
+    return (MEANINGS[letter], type_) if letter in MEANINGS else None

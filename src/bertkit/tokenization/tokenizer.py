@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
+from unicodedata import category
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +25,7 @@ from bertkit.tokenization.engine import (
     CONTINUATION,
     MASK,
     PAD,
+    PLAIN_WORD,
     SEP,
     SPECIAL_TOKENS,
     UNK,
@@ -188,12 +190,17 @@ class Tokenizer:
     def find_words(self, text: str) -> list[tuple[int, int]]:
         """Where BERT's words stand, as `text[start:stop]`: between blanks and around punctuation.
 
-        What the cleaning drops, such as control characters, is part of no word.
+        What the cleaning drops, such as control characters, is part of no word, unless it is inside
+        one, or a combining mark behind it.
         """
-        found = run_engine(self._engine, text)
+        if text.isascii() and text.isprintable():
+            return [found.span() for found in PLAIN_WORD.finditer(text)]
+        encoding = run_engine(self._engine, text)
         spans: dict[int | None, tuple[int, int]] = {}
-        for word, (start, stop) in zip(found.word_ids, found.offsets, strict=True):
+        for word, (start, stop) in zip(encoding.word_ids, encoding.offsets, strict=True):
             spans[word] = (spans[word][0] if word in spans else start, stop)
+        if self.settings.strip_accents:
+            return [(start, _skip_marks(text, stop)) for start, stop in spans.values()]
         return list(spans.values())
 
     def piece_ids(self, texts: Iterable[str]) -> list[list[int]]:
@@ -251,6 +258,13 @@ class Tokenizer:
                 f" of {'a pair' if len(lengths) == 2 else 'one text'}; ask for more"
             )
         return cut_longest_first(lengths[0], sum(lengths[1:]), budget)[: len(lengths)]
+
+
+def _skip_marks(text: str, start: int) -> int:
+    """Where combining marks end that begin at some place, if there are any."""
+    while start < len(text) and category(text[start]) == "Mn":
+        start += 1
+    return start
 
 
 def check_texts(texts: Sequence[object]) -> None:

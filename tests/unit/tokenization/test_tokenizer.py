@@ -36,6 +36,33 @@ def test_offsets_count_characters_of_the_original_text(tokenizer: Tokenizer) -> 
     assert encoding.tokens[1:-1] == ["e", "中", "[UNK]", "the"]
 
 
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("U.S. isn't it", ["U", ".", "S", ".", "isn", "'", "t", "it"]),
+        ("cafe\u0301, e\u0301te\u0301", ["cafe\u0301", ",", "e\u0301te\u0301"]),
+        ("में", ["में"]),
+        ("!\u0301", ["!\u0301"]),
+        ("the\u200bcat \x00 a\x01", ["the\u200bcat", "a"]),
+        ("中the", ["中", "the"]),
+        (f"a{'b' * 200} the", [f"a{'b' * 200}", "the"]),
+        ("[UNK]", ["[", "UNK", "]"]),
+        ("\ud800 \ud800s", ["s"]),
+        (" \n", []),
+        ("", []),
+    ],
+)
+def test_words_stand_where_they_were_written(
+    tokenizer: Tokenizer, text: str, words: list[str]
+) -> None:
+    assert [text[start:stop] for start, stop in tokenizer.find_words(text)] == words
+
+
+def test_a_mark_of_a_tokenizer_with_accents_is_what_its_pieces_are() -> None:
+    cased = Tokenizer(VOCABULARY, TokenizerSettings(lowercase=False, strip_accents=False))
+    assert cased.find_words("e\u0301 !\u0301") == [(0, 2), (3, 4), (4, 5)]
+
+
 def test_special_tokens_in_a_text_are_text(tokenizer: Tokenizer) -> None:
     encoding = tokenizer.encode("[MASK] [SEP]")
     assert tokenizer.special_ids.isdisjoint(set(encoding.ids[1:-1]) - {tokenizer.unk_id})

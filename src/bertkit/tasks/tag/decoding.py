@@ -7,7 +7,14 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bertkit.metrics.entities import MEANINGS, OUTSIDE, Scheme, find_entities, repair_tags
+from bertkit.metrics.entities import (
+    MEANINGS,
+    OUTSIDE,
+    Entity,
+    Scheme,
+    find_entities,
+    spell_tags,
+)
 from bertkit.tasks.logits import Logits
 
 
@@ -16,7 +23,8 @@ class TaggedWord(NamedTuple):
 
     Attributes:
         text: the word.
-        tag: the likeliest tag; those of entities are spelt out where they didn't fit each other.
+        tag: the likeliest tag; those of entities are mended where they don't fit each other, so
+            that they say what `entities` says.
         probability: of the likeliest tag, from 0 to 1.
         start: where the word stands in the text; None where words were given.
         stop: where it ends.
@@ -100,45 +108,46 @@ class Words:
 def find_scheme(labels: Sequence[str]) -> Scheme | None:
     """How the labels mark entities; None where they don't."""
     letters = {label.partition("-")[0] for label in labels}
-    if OUTSIDE not in labels or not letters <= MEANINGS.keys():
+    has_types = all("-" in label for label in labels)
+    if not letters <= MEANINGS.keys() or not (OUTSIDE in labels or has_types):
         return None
     if letters & {"L", "U"}:
         return "BILOU"
+    if "M" in letters:
+        return "BMES"
     return "BIOES" if letters & {"E", "S"} else "BIO"
 
 
 def decode(words: Words, logits: Logits, labels: Sequence[str], scheme: Scheme | None) -> Tagging:
     """The likeliest tag of each word, and the entities that they make."""
-    scores = logits[words.rows]
-    best = scores.argmax(axis=-1) if len(scores) else np.zeros(0, dtype=np.int64)
-    peaks = scores.max(axis=-1, keepdims=True, initial=-np.inf)
-    probabilities = (1.0 / np.exp(scores - peaks).sum(axis=-1)).tolist()
-    tags = [labels[index] for index in best.tolist()]
-    if scheme is not None and any(tag != OUTSIDE for tag in tags):
-        tags = repair_tags(tags, scheme)
     sentence = words.sentence
-    nowhere: list[tuple[None, None]] = [(None, None)] * len(tags)
-    spans = nowhere if sentence.spans is None else sentence.spans
-    tagged = tuple(
-        TaggedWord(word, tag, probability, *span)
-        for word, tag, probability, span in zip(
-            sentence.words, tags, probabilities, spans, strict=True
-        )
-    )
-    return Tagging(tagged, () if scheme is None else _name_entities(sentence, tags, probabilities))
+    tags, probabilities = _choose(logits[words.rows], labels)
+    entities: tuple[NamedEntity, ...] = ()
+    if scheme is not None:
+        found = find_entities(tags)
+        tags = spell_tags(found, len(tags), scheme)
+        entities = tuple(_name(entity, sentence, probabilities) for entity in found)
+    columns = [sentence.words, tags, probabilities]
+    if sentence.spans:
+        columns += zip(*sentence.spans, strict=True)
+    return Tagging(tuple(map(TaggedWord, *columns)), entities)
 
 
-def _name_entities(
-    sentence: Sentence, tags: Sequence[str], probabilities: Sequence[float]
-) -> tuple[NamedEntity, ...]:
-    found = []
-    for type_, first, stop in find_entities(tags):
-        probability = sum(probabilities[first:stop]) / (stop - first)
-        if sentence.spans is None or sentence.text is None:
-            text = " ".join(sentence.words[first:stop])
-            found.append(NamedEntity(type_, text, first, stop, probability))
-            continue
-        start, end = sentence.spans[first][0], sentence.spans[stop - 1][1]
-        text = sentence.text[start:end]
-        found.append(NamedEntity(type_, text, first, stop, probability, start, end))
-    return tuple(found)
+def _choose(scores: Logits, labels: Sequence[str]) -> tuple[list[str], list[float]]:
+    """The likeliest label of each word, and its probability."""
+    if not len(scores):
+        return [], []
+    peaks = scores.max(axis=-1, keepdims=True)
+    probabilities = 1.0 / np.exp(scores - peaks).sum(axis=-1)
+    return [labels[index] for index in scores.argmax(axis=-1).tolist()], probabilities.tolist()
+
+
+def _name(entity: Entity, sentence: Sentence, probabilities: Sequence[float]) -> NamedEntity:
+    """An entity with its text."""
+    type_, first, stop = entity
+    probability = sum(probabilities[first:stop]) / (stop - first)
+    if sentence.spans is None or sentence.text is None:
+        text = " ".join(sentence.words[first:stop])
+        return NamedEntity(type_, text, first, stop, probability)
+    start, end = sentence.spans[first][0], sentence.spans[stop - 1][1]
+    return NamedEntity(type_, sentence.text[start:end], first, stop, probability, start, end)

@@ -3,16 +3,19 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+from unicodedata import category
 
 from bertkit.base.errors import InputError
 from bertkit.data.tables.record import BrokenRowError, Record
 from bertkit.data.tables.records import RecordTable
+from bertkit.metrics.entities import MEANINGS, Scheme, repair_tags
 from bertkit.tasks.columns import find_column
 from bertkit.tasks.tag.settings import TagSettings
 
 USUAL_WORDS = ("tokens", "words")
 USUAL_TAGS = ("tags", "ner_tags", "pos_tags")
 TEXT = "text"
+REPLACEMENT = "\ufffd"  # BERT's cleaning drops it too
 
 
 @dataclass(frozen=True)
@@ -40,59 +43,111 @@ def build_parser(
     Raises:
         InputError: columns are missing.
     """
-    columns = table.columns or ()
-    has_text = TEXT in columns and not any(name in columns for name in USUAL_WORDS)
-    if not needs_answer and settings.words_column is None and has_text:
-        return _parse_text
-    words_column = find_column(table, "words", settings.words_column, USUAL_WORDS)
-    tags_column = None
     if needs_answer:
+        words_column = find_column(table, "words", settings.words_column, USUAL_WORDS)
         tags_column = find_column(table, "tags", settings.tags_column, USUAL_TAGS)
-
-    def parse(record: Record) -> TagExample:
-        words = _take_list(record, words_column)
-        tags = None if tags_column is None else _take_list(record, tags_column)
-        if tags is not None and len(tags) != len(words):
-            raise BrokenRowError(f"{record.place} has {len(words)} words and {len(tags)} tags")
-        if not words:
-            raise BrokenRowError(f"{record.place} has no words")
-        if tags is not None and not all(tags):
-            raise BrokenRowError(f"{record.place} has an empty tag")
-        return TagExample(words=words, tags=tags, place=record.place)
-
-    return parse
+        return lambda record: _parse_tagged(record, words_column, tags_column)
+    # A text a line is that, whatever the column of words was in training.
+    wanted = None if table.format == TEXT else settings.words_column
+    column = find_column(table, "words", wanted, (*USUAL_WORDS, TEXT))
+    return lambda record: _parse_untagged(record, column)
 
 
 def make_example(value: Any, place: str) -> TagExample:
-    """Of a text, or a list of words.
+    """Of a text, or a list of words; a mapping may have either by its usual name.
 
     Raises:
         InputError: it is something else.
     """
-    if isinstance(value, str):
-        return TagExample(text=value, place=place)
+    words = value
     if isinstance(value, Mapping):
-        value = next((value[name] for name in USUAL_WORDS if name in value), None)
-    if isinstance(value, Sequence) and all(isinstance(word, str) for word in value):
-        return TagExample(words=tuple(value), place=place)
+        words = next((value[name] for name in (*USUAL_WORDS, TEXT) if name in value), None)
+    if isinstance(words, str):
+        return TagExample(text=words, place=place)
+    if isinstance(words, list | tuple) and all(isinstance(word, str) for word in words):
+        return TagExample(words=tuple(words), place=place)
     raise InputError(f"{place}: expected a text or a list of words, got {value!r:.80}")
 
 
-def _parse_text(record: Record) -> TagExample:
-    value = record.values.get(TEXT)
-    if not isinstance(value, str):
-        raise BrokenRowError(f"{record.place} has no text")
-    return TagExample(text=value, place=record.place)
+def list_oddities(examples: Sequence[TagExample], scheme: Scheme | None) -> list[str]:
+    """What is odd about words and tags, in lines for people, with the place of the first."""
+    blank = [example for example in examples if any(map(is_blank, example.words or ()))]
+    lines = []
+    if blank:
+        lines.append(
+            f"{_count(blank)} words without a letter or sign; they are read as [UNK]; first"
+            f" {blank[0].place}"
+        )
+    if scheme is None:
+        return lines
+    odd = [
+        example
+        for example in examples
+        if example.tags is not None and read_tags(example.tags, scheme) != list(example.tags)
+    ]
+    if odd:
+        lines.append(
+            f"{_count(odd)} tags that don't follow {scheme}, such as an I- that begins an entity;"
+            f" their entities are read as conlleval reads them; first {odd[0].place}"
+        )
+    return lines
+
+
+def is_blank(word: str) -> bool:
+    """Whether BERT's cleaning leaves nothing of a word."""
+    return all(category(sign)[0] in "CZ" or sign == REPLACEMENT for sign in word)
+
+
+def read_tags(tags: Sequence[str], scheme: Scheme) -> list[str]:
+    """Tags of people as tags of a scheme; what is no tag of entities becomes one of its own type.
+
+    So a tag that the model doesn't know counts as an entity that it doesn't find.
+    """
+    known = [tag if tag.partition("-")[0] in MEANINGS else f"B-{tag!r}" for tag in tags]
+    return repair_tags(known, scheme)
+
+
+def _count(examples: Sequence[TagExample]) -> str:
+    return "1 sentence has" if len(examples) == 1 else f"{len(examples):,} sentences have"
+
+
+def _parse_tagged(record: Record, words_column: str, tags_column: str) -> TagExample:
+    """A sentence with its tags.
+
+    Raises:
+        BrokenRowError: it isn't one.
+    """
+    words, tags = _take_list(record, words_column), _take_list(record, tags_column)
+    if len(tags) != len(words):
+        raise BrokenRowError(f"{record.place} has {len(words)} words and {len(tags)} tags")
+    if not words:
+        raise BrokenRowError(f"{record.place} has no words")
+    tags = tuple(tag.strip() for tag in tags)
+    if not all(tags):
+        raise BrokenRowError(f"{record.place} has an empty tag")
+    return TagExample(words=words, tags=tags, place=record.place)
+
+
+def _parse_untagged(record: Record, column: str) -> TagExample:
+    """A sentence or a text.
+
+    Raises:
+        BrokenRowError: it is neither.
+    """
+    value = record.values.get(column)
+    if isinstance(value, str):
+        return TagExample(text=value, place=record.place)
+    return TagExample(words=_take_list(record, column), place=record.place)
 
 
 def _take_list(record: Record, column: str) -> tuple[str, ...]:
-    """A list of texts; tags may be whole numbers too.
+    """A list of texts; whole numbers are texts too.
 
     Raises:
         BrokenRowError: it is something else.
     """
     value = record.values.get(column)
-    if not isinstance(value, Sequence) or isinstance(value, str):
+    if not isinstance(value, list | tuple):
         raise BrokenRowError(f"{record.place} has no list in {column}: {value!r:.40}")
     if not all(isinstance(item, str | int) and not isinstance(item, bool) for item in value):
         raise BrokenRowError(f"{record.place} has something else than texts in {column}")

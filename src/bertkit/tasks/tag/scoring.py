@@ -1,7 +1,7 @@
 """Tags held against those of people."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import chain
 
 import numpy as np
@@ -9,148 +9,148 @@ import numpy.typing as npt
 
 from bertkit.metrics.bootstrap import bootstrap_interval
 from bertkit.metrics.classification import confusion_matrix
-from bertkit.metrics.entities import OUTSIDE, EntityCounts, count_entities, find_entities
-from bertkit.metrics.examples import weighted_mean
+from bertkit.metrics.entities import OUTSIDE, EntityCounts, Scheme, count_entities, find_entities
+from bertkit.metrics.examples import Numbers, divide
 from bertkit.tasks.evaluation import Evaluation, Mistake
 from bertkit.tasks.tag.decoding import Tagging
-from bertkit.tasks.tag.examples import TagExample
+from bertkit.tasks.tag.examples import TagExample, read_tags
+
+Tags = list[list[str]]  # of each word of each sentence
 
 BOOTSTRAP_SEED = 0
 MAX_MISTAKES = 100
 
 
 def measure(
-    examples: Sequence[TagExample], predictions: Sequence[Tagging], *, is_entities: bool
+    examples: Sequence[TagExample], predictions: Sequence[Tagging], scheme: Scheme | None
 ) -> dict[str, float]:
-    """Accuracy over words; for entities also precision, recall and F1, as conlleval has them."""
-    hits, sizes = _count_hits(examples, predictions)
-    metrics = {"accuracy": float(hits.sum() / max(1, sizes.sum()))}
-    if not is_entities:
-        return metrics
-    total = _count(examples, predictions).by_sentence.add_up().pool()
-    scores = {"f1": total.f1, "precision": total.precision, "recall": total.recall}
-    return {name: float(value) for name, value in scores.items()} | metrics
+    """Accuracy over words; for entities also precision, recall and F1, as conlleval has them.
+
+    A word is right if its entity's type and the word's place in it are, whatever the letters that
+    its file has for that: I-PER that begins an entity is B-PER.
+    """
+    truth, found = _list_tags(examples, predictions, scheme)
+    return _measure(truth, found, None if scheme is None else count_entities(truth, found))
 
 
 def evaluate(
     examples: Sequence[TagExample],
     predictions: Sequence[Tagging],
     labels: Sequence[str],
-    *,
-    is_entities: bool,
+    scheme: Scheme | None,
 ) -> Evaluation:
     """Metrics with intervals over sentences, F1 of each type, and the worst sentences."""
-    metrics = measure(examples, predictions, is_entities=is_entities)
-    hits, sizes = _count_hits(examples, predictions)
-    number = len(examples)
-    intervals = {
-        "accuracy": bootstrap_interval(
-            lambda weights: weighted_mean(hits, weights) / weighted_mean(sizes, weights),
-            number,
-            seed=BOOTSTRAP_SEED,
-        )
-    }
-    if is_entities:
-        counts = _count(examples, predictions)
-        by_type = counts.by_sentence.add_up()
-        for type_, value in zip(counts.types, by_type.f1.tolist(), strict=True):
-            metrics[f"f1 {type_}"] = value
-        intervals["f1"] = bootstrap_interval(
-            lambda weights: counts.by_sentence.add_up(weights).pool().f1,
-            number,
-            seed=BOOTSTRAP_SEED,
-        )
-    names = _list_names(examples, labels)
+    truth, found = _list_tags(examples, predictions, scheme)
+    counts = None if scheme is None else count_entities(truth, found)
+    metrics = _measure(truth, found, counts)
+    if counts is not None:
+        by_type = counts.by_sentence.add_up().f1.tolist()
+        names = (f"f1 {type_}" for type_ in counts.types)
+        metrics |= dict(zip(names, by_type, strict=True))
+    names_of_tags = _list_names(labels, truth, found)
     return Evaluation(
         metrics=metrics,
-        intervals={name: (found.low, found.high) for name, found in intervals.items()},
-        labels=names,
-        confusion=_confuse(examples, predictions, names),
+        intervals=_find_intervals(truth, found, counts),
+        labels=names_of_tags,
+        confusion=_confuse(truth, found, names_of_tags),
         confidences=np.array(
-            [word.probability for found in predictions for word in found.words], dtype=np.float64
+            [word.probability for one in predictions for word in one.words], dtype=np.float64
         ),
-        is_right=np.array(list(_list_hits(examples, predictions)), dtype=np.bool_),
-        mistakes=_find_mistakes(examples, predictions, is_entities=is_entities),
-        warnings=_warn(predictions),
+        is_right=np.array(_list_hits(truth, found), dtype=np.bool_),
+        mistakes=_find_mistakes(examples, predictions, scheme),
+        warnings=_warn(found),
     )
 
 
-def _true_tags(example: TagExample) -> tuple[str, ...]:
+def _list_tags(
+    examples: Sequence[TagExample], predictions: Sequence[Tagging], scheme: Scheme | None
+) -> tuple[Tags, Tags]:
+    """Those of people and those that were found, in the letters of one scheme."""
+    truth = [_read_truth(example, scheme) for example in examples]
+    return truth, [prediction.tags for prediction in predictions]
+
+
+def _read_truth(example: TagExample, scheme: Scheme | None) -> list[str]:
     assert example.tags is not None, "only examples with tags are measured"
-    return example.tags
+    return list(example.tags) if scheme is None else read_tags(example.tags, scheme)
 
 
-def _list_hits(examples: Sequence[TagExample], predictions: Sequence[Tagging]) -> list[bool]:
+def _measure(truth: Tags, found: Tags, counts: EntityCounts | None) -> dict[str, float]:
+    hits = _list_hits(truth, found)
+    metrics = {"accuracy": sum(hits) / max(1, len(hits))}
+    if counts is None:
+        return metrics
+    total = counts.by_sentence.add_up().pool()
+    scores = {"f1": total.f1, "precision": total.precision, "recall": total.recall}
+    return {name: float(value) for name, value in scores.items()} | metrics
+
+
+def _find_intervals(
+    truth: Tags, found: Tags, counts: EntityCounts | None
+) -> dict[str, tuple[float, float]]:
+    """By drawing sentences anew."""
+    hits = [sum(_list_hits([one], [other])) for one, other in zip(truth, found, strict=True)]
+    by_sentence = np.array([hits, list(map(len, truth))], dtype=np.float64)
+    statistics: dict[str, Callable[[Numbers], Numbers]] = {
+        "accuracy": lambda weights: divide(*(by_sentence @ weights.T))
+    }
+    if counts is not None:
+        statistics["f1"] = lambda weights: counts.by_sentence.add_up(weights).pool().f1
+    intervals = {
+        name: bootstrap_interval(statistic, len(truth), seed=BOOTSTRAP_SEED)
+        for name, statistic in statistics.items()
+    }
+    return {name: (interval.low, interval.high) for name, interval in intervals.items()}
+
+
+def _list_hits(truth: Tags, found: Tags) -> list[bool]:
+    """Of each word, whether its tag is right."""
     return [
-        tag == word.tag
-        for example, found in zip(examples, predictions, strict=True)
-        for tag, word in zip(_true_tags(example), found.words, strict=True)
+        tag == other
+        for one, guess in zip(truth, found, strict=True)
+        for tag, other in zip(one, guess, strict=True)
     ]
 
 
-def _count_hits(
-    examples: Sequence[TagExample], predictions: Sequence[Tagging]
-) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Right words and all words of each sentence."""
-    sizes = np.array([len(_true_tags(example)) for example in examples], dtype=np.float64)
-    is_right = np.array(_list_hits(examples, predictions), dtype=np.float64)
-    ends = np.cumsum(sizes).astype(np.int64)
-    sums = np.concatenate([[0.0], np.cumsum(is_right)])
-    return np.diff(sums[np.concatenate([[0], ends])]), sizes
-
-
-def _count(examples: Sequence[TagExample], predictions: Sequence[Tagging]) -> EntityCounts:
-    return count_entities(
-        [_true_tags(example) for example in examples], [found.tags for found in predictions]
-    )
-
-
-def _list_names(examples: Sequence[TagExample], labels: Sequence[str]) -> tuple[str, ...]:
-    """The labels, and behind them those that the model can't give."""
-    seen = {tag for example in examples for tag in _true_tags(example)}
+def _list_names(labels: Sequence[str], truth: Tags, found: Tags) -> tuple[str, ...]:
+    """The labels, and behind them those that training didn't have, or mending made."""
+    seen = set(chain.from_iterable(truth)) | set(chain.from_iterable(found))
     return (*labels, *sorted(seen - set(labels)))
 
 
-def _confuse(
-    examples: Sequence[TagExample], predictions: Sequence[Tagging], names: Sequence[str]
-) -> npt.NDArray[np.int64]:
+def _confuse(truth: Tags, found: Tags, names: Sequence[str]) -> npt.NDArray[np.int64]:
     """Which tag was taken for which, by word."""
     ids = {name: number for number, name in enumerate(names)}
-    truth = [ids[tag] for tag in chain.from_iterable(map(_true_tags, examples))]
-    # Mended tags, such as a B- in place of an I-, may be ones that training didn't have.
-    guess = [
-        ids.get(word.tag, truth[number])
-        for number, word in enumerate(chain.from_iterable(found.words for found in predictions))
-    ]
-    matrix: npt.NDArray[np.int64] = confusion_matrix(truth, guess, len(names)).astype(np.int64)
+    rows, columns = ([ids[tag] for tag in chain.from_iterable(tags)] for tags in (truth, found))
+    matrix: npt.NDArray[np.int64] = confusion_matrix(rows, columns, len(names)).astype(np.int64)
     return matrix
 
 
 def _find_mistakes(
-    examples: Sequence[TagExample], predictions: Sequence[Tagging], *, is_entities: bool
+    examples: Sequence[TagExample], predictions: Sequence[Tagging], scheme: Scheme | None
 ) -> tuple[Mistake, ...]:
     """The sentences with the most that is wrong."""
     found = []
     for example, prediction in zip(examples, predictions, strict=True):
         words = [word.text for word in prediction.words]
-        expected = _name(words, _true_tags(example), is_entities=is_entities)
-        predicted = _name(words, prediction.tags, is_entities=is_entities)
-        num_wrong = (expected - predicted).total() + (predicted - expected).total()
-        if num_wrong:
+        expected = _name(words, _read_truth(example, scheme), scheme)
+        predicted = _name(words, prediction.tags, scheme)
+        missed, invented = expected - predicted, predicted - expected
+        if missed or invented:
             mistake = Mistake(
                 place=example.place,
                 text=" ".join(words),
-                expected=", ".join((expected - predicted).elements()) or "nothing more",
-                predicted=", ".join((predicted - expected).elements()) or "nothing more",
-                badness=float(num_wrong),
+                expected=", ".join(missed.elements()) or "nothing else",
+                predicted=", ".join(invented.elements()) or "nothing",
+                badness=float(missed.total() + invented.total()),
             )
             found.append(mistake)
     return tuple(sorted(found, key=lambda mistake: -mistake.badness)[:MAX_MISTAKES])
 
 
-def _name(words: Sequence[str], tags: Sequence[str], *, is_entities: bool) -> Counter[str]:
+def _name(words: Sequence[str], tags: Sequence[str], scheme: Scheme | None) -> Counter[str]:
     """What tags say, one entry for each entity or word."""
-    if is_entities:
+    if scheme is not None:
         return Counter(
             f"{' '.join(words[start:stop])} ({type_}, word {start + 1})"
             for type_, start, stop in find_entities(tags)
@@ -161,8 +161,9 @@ def _name(words: Sequence[str], tags: Sequence[str], *, is_entities: bool) -> Co
     )
 
 
-def _warn(predictions: Sequence[Tagging]) -> tuple[str, ...]:
-    tags = {word.tag for found in predictions for word in found.words}
+def _warn(found: Tags) -> tuple[str, ...]:
+    """Say it where all words have one tag."""
+    tags = set(chain.from_iterable(found))
     if tags == {OUTSIDE}:
         return ("no word was found to be of an entity: every tag is O",)
     return (f"every tag is {next(iter(tags))!r}",) if len(tags) == 1 else ()

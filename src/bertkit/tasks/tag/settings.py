@@ -23,6 +23,6 @@ class TagSettings(TaskSettings):
     )
     context: Annotated[int, Field(ge=0)] = Field(
         32,
-        description="Tokens that two windows of a long sentence have in common; each word is"
-        " tagged in the window where more stands around it.",
+        description="Tokens that two windows of a long sentence have in common, at most half of a"
+        " window; each word is tagged in the window where more stands around it.",
     )

@@ -102,6 +102,10 @@ class Tag(Task[TagExample, Tagging]):
         """The tags of its words."""
         return example.tags or ()
 
+    def list_oddities(self, examples: Sequence[TagExample]) -> list[str]:
+        """Words that nothing is read of, and tags that have to be mended."""
+        return records.list_oddities(examples, self.scheme)
+
     def encode(self, examples: Sequence[TagExample], tokenizer: Tokenizer) -> list[Encoded]:
         """`[CLS] words [SEP]`, a window for each part of a long sentence."""
         ids = {label: id_ for id_, label in enumerate(self.labels)}
@@ -160,15 +164,13 @@ class Tag(Task[TagExample, Tagging]):
         self, examples: Sequence[TagExample], predictions: Sequence[Tagging]
     ) -> dict[str, float]:
         """F1 of entities and accuracy over words."""
-        return scoring.measure(examples, predictions, is_entities=self.scheme is not None)
+        return scoring.measure(examples, predictions, self.scheme)
 
     def evaluate(
         self, examples: Sequence[TagExample], predictions: Sequence[Tagging]
     ) -> Evaluation:
         """Also intervals, each type of entity, and the worst sentences."""
-        return scoring.evaluate(
-            examples, predictions, self.labels, is_entities=self.scheme is not None
-        )
+        return scoring.evaluate(examples, predictions, self.labels, self.scheme)
 
     def describe(self, prediction: Tagging) -> str:
         """Each word with its tag, as `word/tag`."""

@@ -1,7 +1,8 @@
-"""Words in pieces, and sentences that are longer than a sequence in windows.
+"""Sentences that are longer than a sequence, in windows.
 
 A window holds whole words. Neighbouring windows overlap, and each word is tagged once, in the
-window that has the most tokens on the side where it has fewer.
+window that has the most tokens on the side where it has fewer; where the sentence itself begins or
+ends, nothing is missing.
 """
 
 from collections.abc import Sequence
@@ -33,37 +34,31 @@ def cut_windows(lengths: Sequence[int], room: int, context: int) -> WordWindows:
     Args:
         lengths: pieces of each word, none more than `room`.
         room: most pieces of a window.
-        context: pieces that two windows have in common, as far as there is room for a new word.
+        context: pieces that two windows have in common; at most half of a window, and as far as
+            there is room for a new word.
     """
     ends = np.cumsum(lengths, dtype=np.int64)
     starts = ends - np.asarray(lengths, dtype=np.int64)
-    windows = [(0, _count_fitting(ends, room))]
-    while windows[-1][1] < len(lengths):
-        stop = windows[-1][1]
-        overlap = min(context, room - lengths[stop])
-        first = int(np.searchsorted(starts, starts[stop] - overlap))
-        begin = max(windows[-1][0] + 1, first)
-        windows.append((begin, begin + _count_fitting(ends[begin:] - starts[begin], room)))
+    windows = [(0, int(np.searchsorted(ends, room, side="right")))]
+    if windows[0][1] == len(lengths):
+        return WordWindows(tuple(windows), starts + 1)
+    while (stop := windows[-1][1]) < len(lengths):
+        overlap = min(context, room // 2, room - lengths[stop])
+        begin = int(np.searchsorted(starts, starts[stop] - overlap))
+        windows.append((begin, int(np.searchsorted(ends, starts[begin] + room, side="right"))))
     return WordWindows(tuple(windows), _find_rows(windows, starts, ends))
-
-
-def _count_fitting(ends: Numbers, room: int) -> int:
-    """How many words fit, given where each ends."""
-    return int(np.searchsorted(ends, room, side="right"))
 
 
 def _find_rows(windows: Sequence[tuple[int, int]], starts: Numbers, ends: Numbers) -> Numbers:
     """The row of each word, in the window where it has most around it."""
     rows = np.zeros(len(starts), dtype=np.int64)
     most = np.full(len(starts), -1, dtype=np.int64)
+    far = np.iinfo(np.int64).max
     offset = 0
     for begin, stop in windows:
-        if begin == stop:
-            break  # a sentence without a word
         first, last = starts[begin], ends[stop - 1]
         before = starts[begin:stop] - first
         behind = last - ends[begin:stop]
-        far = np.iinfo(np.int64).max
         if begin == 0:
             before = np.full_like(before, far)
         if stop == len(starts):

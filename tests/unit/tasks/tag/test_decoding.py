@@ -1,0 +1,108 @@
+"""Scores of words become tags that fit each other, and entities."""
+
+import numpy as np
+import pytest
+
+from bertkit.tasks.tag.decoding import Sentence, Tagging, Words, decode, find_scheme
+
+LABELS = ("O", "B-PER", "I-PER", "B-LOC", "I-LOC")
+TEXT = "Ada Lovelace, Rome"
+SPANS = [(0, 3), (4, 12), (12, 13), (14, 18)]
+WORDS = tuple(TEXT[start:stop] for start, stop in SPANS)
+
+
+@pytest.mark.parametrize(
+    ("labels", "scheme"),
+    [
+        ("O B-PER I-PER", "BIO"),
+        ("O I-PER", "BIO"),
+        ("O B I", "BIO"),
+        ("B-NP I-NP B-VP", "BIO"),
+        ("O B-PER I-PER E-PER S-PER", "BIOES"),
+        ("O I-PER E-PER", "BIOES"),
+        ("O B-PER I-PER L-PER U-PER", "BILOU"),
+        ("O B-PER M-PER E-PER S-PER", "BMES"),
+        ("NOUN VERB O", None),
+        ("B I E S", None),
+        ("O B-PER X", None),
+        ("LABEL_0 LABEL_1", None),
+        ("O PER LOC", None),
+    ],
+)
+def test_the_scheme_follows_from_the_labels(labels, scheme):
+    assert find_scheme(labels.split()) == scheme
+
+
+def tag(tags, *, labels=LABELS, scheme="BIO", sentence=None) -> Tagging:
+    """Scores by which each tag is likeliest, in every second row of the logits."""
+    rows = np.arange(len(tags), dtype=np.int64) * 2 + 1
+    logits = np.full((2 * len(tags) + 2, len(labels)), 9.0, dtype=np.float32)
+    logits[rows] = 0.0
+    logits[rows, [labels.index(each) for each in tags]] = np.log(4)
+    words = Words(sentence or Sentence(WORDS[: len(tags)]), rows)
+    return decode(words, logits, labels, scheme)
+
+
+def test_words_of_a_text_have_tags_places_and_probabilities():
+    found = tag(["B-PER", "I-PER", "O", "B-LOC"], sentence=Sentence(WORDS, SPANS, TEXT))
+    assert found.tags == ["B-PER", "I-PER", "O", "B-LOC"]
+    first = found.words[0]
+    assert (first.text, first.tag, first.start, first.stop) == ("Ada", "B-PER", 0, 3)
+    assert [word.probability for word in found.words] == pytest.approx([0.5] * 4)
+    ada, rome = found.entities
+    assert ada[:4] == ("PER", "Ada Lovelace", 0, 2)
+    assert (ada.start, ada.stop, ada.probability) == (0, 12, pytest.approx(0.5))
+    assert rome[:4] == ("LOC", "Rome", 3, 4)
+    assert (rome.start, rome.stop) == (14, 18)
+
+
+def test_given_words_have_no_places():
+    found = tag(["B-PER", "I-PER", "O"])
+    assert found.words[1][:2] == ("Lovelace", "I-PER")
+    assert found.words[1][3:] == (None, None)
+    assert found.entities[0][:4] == ("PER", "Ada Lovelace", 0, 2)
+    assert found.entities[0][5:] == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("tags", "mended", "entities"),
+    [
+        ("O I-PER I-PER O", "O B-PER I-PER O", [("PER", 1, 3)]),
+        ("B-PER I-LOC I-LOC O", "B-PER B-LOC I-LOC O", [("PER", 0, 1), ("LOC", 1, 3)]),
+        (
+            "B-PER B-PER O I-PER",
+            "B-PER B-PER O B-PER",
+            [("PER", 0, 1), ("PER", 1, 2), ("PER", 3, 4)],
+        ),
+    ],
+)
+def test_tags_that_do_not_fit_are_mended(tags, mended, entities):
+    found = tag(tags.split())
+    assert found.tags == mended.split()
+    assert [(each.type, each.first_word, each.stop_word) for each in found.entities] == entities
+
+
+def test_an_entity_is_as_likely_as_its_words_on_average():
+    labels = ("O", "B-X", "I-X")
+    logits = np.log(np.array([[0.1, 0.8, 0.1], [0.2, 0.2, 0.6]], dtype=np.float32))
+    words = Words(Sentence(("a", "b")), np.array([0, 1]))
+    (entity,) = decode(words, logits, labels, "BIO").entities
+    assert entity.probability == pytest.approx(0.7)
+
+
+def test_plain_tags_stay_and_make_no_entities():
+    labels = ("O", "NOUN", "I-X")
+    found = tag(["I-X", "O", "NOUN"], labels=labels, scheme=None)
+    assert (found.tags, found.entities) == (["I-X", "O", "NOUN"], ())
+
+
+@pytest.mark.parametrize("sentence", [Sentence(()), Sentence((), [], " ")])
+def test_no_words_have_no_tags(sentence):
+    words = Words(sentence, np.zeros(0, dtype=np.int64))
+    assert decode(words, np.zeros((2, 5), dtype=np.float32), LABELS, "BIO") == Tagging(())
+
+
+def test_large_scores_do_not_overflow():
+    words = Words(Sentence(("a",)), np.array([0]))
+    logits = np.array([[1e30, -1e30]], dtype=np.float32)
+    assert decode(words, logits, ("x", "y"), None).words[0][:3] == ("a", "x", 1.0)

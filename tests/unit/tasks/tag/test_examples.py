@@ -1,0 +1,145 @@
+"""Records and what callers give, as sentences."""
+
+import json
+from unicodedata import category
+
+import pytest
+
+from bertkit.base.errors import InputError
+from bertkit.data.tables.record import BrokenRowError, Record, RowReport
+from bertkit.data.tables.records import open_records
+from bertkit.tasks.tag.examples import (
+    TagExample,
+    build_parser,
+    is_blank,
+    list_oddities,
+    make_example,
+    read_tags,
+)
+from bertkit.tasks.tag.settings import TagSettings
+from bertkit.tokenization.engine import SPECIAL_TOKENS
+from bertkit.tokenization.tokenizer import Tokenizer
+
+
+def read(path, *, needs_answer=True, **settings):
+    table = open_records(path)
+    parse = build_parser(TagSettings(**settings), table, needs_answer=needs_answer)
+    return [parse(record) for record in table.records(RowReport(table.name))]
+
+
+def write(path, *rows):
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    return path
+
+
+def test_conll_is_read_with_its_tags_or_without(tmp_path):
+    path = tmp_path / "train.conll"
+    path.write_text("Ada B-PER\nran O\n\nBob B-PER\n")
+    first, second = read(path)
+    assert first == TagExample(words=("Ada", "ran"), tags=("B-PER", "O"), place=f"{path}, line 1")
+    assert (second.words, second.tags, second.place) == (("Bob",), ("B-PER",), f"{path}, line 4")
+    (first, _) = read(path, needs_answer=False)
+    assert (first.words, first.tags) == (("Ada", "ran"), None)
+    path.write_text("Ada\nran\n")
+    assert [one.words for one in read(path, needs_answer=False)] == [("Ada", "ran")]
+    with pytest.raises(InputError, match=r"no column for the tags; name one of .*--tags-column"):
+        read(path)
+
+
+@pytest.mark.parametrize(
+    ("words", "tags"), [("tokens", "tags"), ("words", "ner_tags"), ("tokens", "pos_tags")]
+)
+def test_usual_columns_are_found(words, tags, tmp_path):
+    path = write(tmp_path / "a.jsonl", {"id": 1, words: ["Ada", 1843], tags: [1, 0]})
+    assert [(one.words, one.tags) for one in read(path)] == [(("Ada", "1843"), ("1", "0"))]
+
+
+def test_columns_may_be_named(tmp_path):
+    path = write(tmp_path / "a.jsonl", {"tokens": ["a"], "tags": ["x"], "w": ["b"], "t": ["y "]})
+    (example,) = read(path, words_column="w", tags_column="t")
+    assert (example.words, example.tags) == (("b",), ("y",))
+    with pytest.raises(InputError, match="has no column v; name one of its columns with --words"):
+        read(path, words_column="v")
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"tags": ["O"]}, "has no list in tokens: None"),
+        ({"tokens": "a b", "tags": ["O", "O"]}, "has no list in tokens: 'a b'"),
+        ({"tokens": ["a", None], "tags": ["O", "O"]}, "has something else than texts in tokens"),
+        ({"tokens": ["a"], "tags": [True]}, "has something else than texts in tags"),
+        ({"tokens": ["a", "b"], "tags": ["O"]}, "has 2 words and 1 tags"),
+        ({"tokens": [], "tags": []}, "has no words"),
+        ({"tokens": ["a"], "tags": [" "]}, "has an empty tag"),
+    ],
+)
+def test_broken_records_are_told_with_their_place(values, message, tmp_path):
+    path = write(tmp_path / "a.jsonl", {"tokens": [], "tags": []})
+    parse = build_parser(TagSettings(), open_records(path), needs_answer=True)
+    with pytest.raises(BrokenRowError, match=f"^line 7 {message}"):
+        parse(Record(values, "line 7"))
+
+
+def test_without_answers_a_text_will_do(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_text("Ada ran\n\n")
+    for settings in ({}, {"words_column": "w"}):
+        found = read(path, needs_answer=False, **settings)
+        assert [(one.text, one.words) for one in found] == [("Ada ran", None), ("", None)]
+    path = write(tmp_path / "a.jsonl", {"text": "Ada", "w": ["Bob"]}, {"text": ["Cleo"]})
+    found = read(path, needs_answer=False)
+    assert [(one.text, one.words) for one in found] == [("Ada", None), (None, ("Cleo",))]
+    with pytest.raises(BrokenRowError, match="line 2 has no list in w: None"):
+        read(path, needs_answer=False, words_column="w")
+    with pytest.raises(InputError, match="no column for the words"):
+        read(path)
+    parse = build_parser(TagSettings(), open_records(path), needs_answer=False)
+    with pytest.raises(BrokenRowError, match="has no list in text: 3"):
+        parse(Record({"text": 3}, "here"))
+
+
+def test_callers_give_texts_or_words():
+    assert make_example("Ada ran", "here") == TagExample(text="Ada ran", place="here")
+    assert make_example(("Ada",), "here") == TagExample(words=("Ada",), place="here")
+    assert make_example([], "here").words == ()
+    assert make_example({"tokens": ["Ada"]}, "here").words == ("Ada",)
+    assert make_example({"text": "Ada"}, "here").text == "Ada"
+
+
+@pytest.mark.parametrize("value", [None, 3, b"Ada", ["Ada", 3], [["Ada"]], {"word": "Ada"}, {1}])
+def test_callers_give_nothing_else(value):
+    with pytest.raises(InputError, match=r"^input 2: expected a text or a list of words, got"):
+        make_example(value, "input 2")
+
+
+def test_odd_sentences_are_counted_and_the_first_is_named():
+    examples = [
+        TagExample(words=("Ada", "ran"), tags=("B-PER", "O"), place="line 1"),
+        TagExample(words=("Ada", "\u200b"), tags=("I-PER", "O"), place="line 4"),
+        TagExample(words=("", "ran"), tags=("B-PER", "O"), place="line 7"),
+    ]
+    blank = "2 sentences have words without a letter or sign; they are read as [UNK]; first line 4"
+    assert list_oddities(examples, None) == [blank]
+    assert list_oddities(examples, "BIO") == [
+        blank,
+        (
+            "1 sentence has tags that don't follow BIO, such as an I- that begins an entity; their"
+            " entities are read as conlleval reads them; first line 4"
+        ),
+    ]
+    assert list_oddities(examples[:1], "BIO") == []
+    assert list_oddities([TagExample(text="Ada")], "BIO") == []
+
+
+def test_tags_of_people_become_those_of_a_scheme():
+    assert read_tags(["O", "I-PER", "E-PER", "PER"], "BIO") == ["O", "B-PER", "I-PER", "B-'PER'"]
+
+
+def test_a_word_is_blank_if_the_tokenizer_drops_it():
+    codes = (*range(0x800), *range(0x2000, 0x3100), 0xFFFD, 0xD800, 0xE0001, 0xE000)
+    signs = list(map(chr, codes))
+    signs = [sign for sign in signs if category(sign) not in {"Mn", "Cn"}]
+    tokenizer = Tokenizer(SPECIAL_TOKENS)
+    found = dict(zip(signs, tokenizer.piece_ids(signs), strict=True))
+    assert [sign for sign in signs if is_blank(sign)] == [sign for sign in signs if not found[sign]]

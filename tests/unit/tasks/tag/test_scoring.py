@@ -1,0 +1,120 @@
+"""Tags held against those of people, those too that training didn't have."""
+
+import numpy as np
+import pytest
+
+from bertkit.tasks.tag.decoding import TaggedWord, Tagging
+from bertkit.tasks.tag.examples import TagExample
+from bertkit.tasks.tag.scoring import MAX_MISTAKES, evaluate, measure
+
+LABELS = ("O", "B-LOC", "B-PER", "I-PER")
+
+
+def make(*pairs):
+    """Examples and predictions of pairs of tags."""
+    examples, predictions = [], []
+    for number, (truth, guess) in enumerate(pairs, start=1):
+        words = [f"w{index}" for index in range(len(truth.split()))]
+        examples.append(
+            TagExample(words=tuple(words), tags=tuple(truth.split()), place=f"line {number}")
+        )
+        tagged = [TaggedWord(*pair, 0.5) for pair in zip(words, guess.split(), strict=True)]
+        predictions.append(Tagging(tuple(tagged)))
+    return examples, predictions
+
+
+def test_entities_are_measured_as_conlleval_does():
+    found = make(("B-PER I-PER O B-LOC", "B-PER I-PER O O"), ("O O", "B-LOC O"))
+    assert measure(*found, "BIO") == pytest.approx(
+        {"f1": 0.5, "precision": 0.5, "recall": 0.5, "accuracy": 4 / 6}
+    )
+    assert measure(*found, None) == pytest.approx({"accuracy": 4 / 6})
+
+
+@pytest.mark.parametrize(
+    ("truth", "guess"),
+    [
+        ("I-PER I-PER O", "B-PER I-PER O"),  # IOB1
+        ("B-PER E-PER S-PER", "B-PER I-PER B-PER"),
+        ("O I-PER", "O B-PER"),
+    ],
+)
+def test_another_spelling_of_the_same_entities_is_right(truth, guess):
+    found = make((truth, guess))
+    assert set(measure(*found, "BIO").values()) == {1.0}
+    evaluation = evaluate(*found, LABELS, "BIO")
+    assert evaluation.mistakes == ()
+    assert evaluation.is_right.all()
+    assert np.trace(evaluation.confusion) == len(truth.split())
+
+
+@pytest.mark.parametrize("unseen", ["B-ORG", "PER", "X", "I-PER-x"])
+def test_tags_that_training_did_not_have_are_mistakes(unseen):
+    found = make((f"O {unseen} O B-LOC", "O B-PER O B-LOC"))
+    metrics = measure(*found, "BIO")
+    assert metrics == pytest.approx({"f1": 0.5, "precision": 0.5, "recall": 0.5, "accuracy": 0.75})
+    evaluation = evaluate(*found, LABELS, "BIO")
+    assert len(evaluation.labels) == 5
+    assert evaluation.confusion[4, LABELS.index("B-PER")] == 1
+    assert evaluation.is_right.tolist() == [True, False, True, True]
+
+
+def test_mended_tags_that_training_did_not_have_stand_behind_the_labels():
+    evaluation = evaluate(*make(("O O", "B-PER O")), ("O", "I-PER"), "BIO")
+    assert evaluation.labels == ("O", "I-PER", "B-PER")
+    assert evaluation.confusion.tolist() == [[1, 0, 1], [0, 0, 0], [0, 0, 0]]
+
+
+def test_plain_tags_are_told_word_by_word():
+    found = make(("NN VB NN", "NN NN NN"), ("NN VB", "NN VB"))
+    evaluation = evaluate(*found, ("NN", "VB"), None)
+    assert evaluation.metrics == pytest.approx({"accuracy": 0.8})
+    assert evaluation.confusion.tolist() == [[3, 0], [1, 1]]
+    (mistake,) = evaluation.mistakes
+    assert (mistake.expected, mistake.predicted) == ("w1 (VB, word 2)", "w1 (NN, word 2)")
+    assert evaluation.warnings == ()
+
+
+def test_all_there_is_to_see():
+    pairs = [("B-PER I-PER O B-LOC", "B-PER O O O"), ("O O", "O B-LOC"), ("B-LOC", "B-LOC")]
+    examples, predictions = make(*pairs * 20)
+    evaluation = evaluate(examples, predictions, LABELS, "BIO")
+    assert evaluation.metrics["f1 LOC"] == pytest.approx(0.5)
+    assert evaluation.metrics["f1 PER"] == 0.0
+    for name in ("f1", "accuracy"):
+        low, high = evaluation.intervals[name]
+        assert low < evaluation.metrics[name] < high
+    assert evaluation.confidences.tolist() == [0.5] * 140
+    assert evaluation.is_right.mean() == pytest.approx(evaluation.metrics["accuracy"])
+    assert evaluation.confusion.sum() == 140
+    first, second = evaluation.mistakes[0], evaluation.mistakes[20]
+    assert (first.place, first.text, first.badness) == ("line 1", "w0 w1 w2 w3", 3)
+    assert first.expected == "w0 w1 (PER, word 1), w3 (LOC, word 4)"
+    assert first.predicted == "w0 (PER, word 1)"
+    assert (second.place, second.expected, second.predicted) == (
+        "line 2",
+        "nothing else",
+        "w1 (LOC, word 2)",
+    )
+
+
+def test_the_interval_of_accuracy_draws_sentences():
+    found = make(("O " * 9 + "O", "O " * 9 + "O"), ("O", "B-PER"))
+    low, high = evaluate(*found, LABELS, "BIO").intervals["accuracy"]
+    assert (low, high) == (0.0, 1.0)  # twice the second, twice the first
+
+
+def test_many_mistakes_are_cut():
+    found = make(*[("B-PER", "O")] * (MAX_MISTAKES + 1))
+    evaluation = evaluate(*found, LABELS, "BIO")
+    assert len(evaluation.mistakes) == MAX_MISTAKES
+    assert evaluation.mistakes[0].predicted == "nothing"
+
+
+def test_a_model_that_says_one_tag_is_told():
+    assert evaluate(*make(("B-PER O", "O O")), LABELS, "BIO").warnings == (
+        "no word was found to be of an entity: every tag is O",
+    )
+    assert evaluate(*make(("NN VB", "NN NN")), ("NN", "VB"), None).warnings == (
+        "every tag is 'NN'",
+    )

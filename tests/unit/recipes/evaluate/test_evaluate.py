@@ -1,0 +1,222 @@
+"""An evaluation: what is found, told and written, and what is refused."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+from tests.unit.inference.small_task import LABELS, save_answerer, save_classifier, save_tagger
+
+from bertkit.base import storage
+from bertkit.cli.main import main
+from bertkit.inference.predictors import Answerer, Classifier, Tagger
+from bertkit.recipes.evaluate.files import describe_calibration, with_nulls
+from bertkit.recipes.evaluate.text import align, render_confusion, shorten
+from bertkit.tasks.evaluation import Evaluation
+
+TEXTS = ("the cat", "a dog saw the hat", "", "the hat lost a cat", "hat dog")
+CONTEXT = "the cat saw a dog . the dog lost the hat . a cat saw the hat ."
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory):
+    return tmp_path_factory.mktemp("models")
+
+
+@pytest.fixture(scope="module")
+def model(models):
+    return save_classifier(models / "labels")
+
+
+@pytest.fixture
+def run(capsys):
+    def call(*words, exit_code=0):
+        assert main(list(map(str, words))) == exit_code
+        return capsys.readouterr()
+
+    return call
+
+
+@pytest.fixture
+def rows(tmp_path, model):
+    """A file whose first label is wrong, and the others what the model says."""
+    answers = [answer.label for answer in Classifier.load(model)(list(TEXTS))]
+    wrong = next(label for label in LABELS if label != answers[0])
+    path = tmp_path / "test.jsonl"
+    lines = [
+        json.dumps({"text": text, "label": label})
+        for text, label in zip(TEXTS, [wrong, *answers[1:]], strict=True)
+    ]
+    path.write_text("".join(f"{line}\n" for line in lines))
+    return path
+
+
+def test_metrics_and_mistakes_are_told(run, model, rows):
+    found = run("evaluate", model, rows)
+    lines = found.out.splitlines()
+    assert lines[0] == f"{model} on {rows}: 5 examples"
+    (accuracy,) = [line for line in lines if line.split()[0] == "accuracy"]
+    assert accuracy.split()[1] == "0.8000"
+    assert accuracy.endswith(")")
+    assert any(line.startswith(f"  {rows}, line 1: is ") for line in lines)
+    assert "  the cat" in "\n".join(lines)
+    assert "and is right in 0.8000" in found.out
+    assert "1 of them have no text" in found.err
+
+
+def test_json_is_all_of_it(run, model, rows):
+    shown = json.loads(run("evaluate", model, rows, "--json").out)
+    assert shown["task"] == "classify"
+    assert shown["metrics"]["accuracy"] == 0.8
+    low, high = shown["intervals"]["accuracy"]
+    assert 0 <= low <= 0.8 <= high <= 1
+    assert np.trace(shown["confusion"]["counts"]) == 4
+    assert shown["confusion"]["labels"] == list(LABELS)
+    assert shown["data"]["num_examples"] == 5
+    assert shown["data"]["num_empty"] == 1
+    assert [mistake["place"] for mistake in shown["mistakes"]] == [f"{rows}, line 1"]
+    assert shown["calibration"]["accuracy"] == 0.8
+
+
+def test_everything_is_written(run, model, rows, tmp_path):
+    output = tmp_path / "found"
+    run("evaluate", model, rows, "--output", output)
+    assert {path.name for path in output.iterdir()} == {
+        "answers.jsonl",
+        "metrics.json",
+        "report.html",
+    }
+    metrics = json.loads((output / "metrics.json").read_text("utf-8"))
+    assert metrics == json.loads(run("evaluate", model, rows, "--json").out)
+    answers = [
+        json.loads(line) for line in (output / "answers.jsonl").read_text("utf-8").splitlines()
+    ]
+    assert [one["label"] for one in answers] == [
+        one.label for one in Classifier.load(model)(list(TEXTS))
+    ]
+    assert "test.jsonl" in (output / "report.html").read_text("utf-8")
+    assert "isn't empty" in run("evaluate", model, rows, "--output", output, exit_code=2).err
+    (output / "notes.txt").write_text("mine")
+    run("evaluate", model, rows, "--output", output, "--overwrite")
+    assert (output / "notes.txt").read_text() == "mine"
+
+
+def test_a_disk_that_is_full_leaves_no_metrics(run, model, rows, tmp_path, monkeypatch):
+    output = tmp_path / "found"
+    run("evaluate", model, rows, "--output", output)
+
+    def refuse(path):
+        if path.name.startswith("report"):
+            raise OSError(28, "No space left on device")
+        return whole(path)
+
+    whole = storage.open_new
+    monkeypatch.setattr(storage, "open_new", refuse)
+    found = run("evaluate", model, rows, "--output", output, "--overwrite", exit_code=2)
+    assert "No space left" in found.err
+    assert found.out == ""
+    assert not (output / "metrics.json").exists()
+
+
+def test_an_output_that_is_not_its_own_is_refused(run, model, rows, tmp_path):
+    for output, message in ((model, "is a model's folder"), (rows, "is a file where a folder")):
+        words = ["--output", output, "--overwrite"]
+        assert message in run("evaluate", model, rows, *words, exit_code=2).err
+    assert (
+        "overwrite is for an --output"
+        in run("evaluate", model, rows, "--overwrite", exit_code=2).err
+    )
+
+
+def test_rows_that_can_not_be_used_are_left_out_and_told(run, model, rows):
+    rows.write_text(rows.read_text() + '{"text": "the cat"}\n')
+    refused = run("evaluate", model, rows, exit_code=2).err
+    assert f"{rows}, line 6" in refused
+    found = run("evaluate", model, rows, "--max-broken", "0.5")
+    assert f"{rows}, line 6" in found.err
+    assert ": 5 examples" in found.out.splitlines()[0]
+
+
+def test_labels_that_the_model_does_not_know_are_mistakes(run, model, rows):
+    lines = rows.read_text().splitlines()
+    lines[1] = json.dumps({"text": TEXTS[1], "label": "new"})
+    rows.write_text("\n".join(lines))
+    found = run("evaluate", model, rows)
+    assert "accuracy" in found.out
+    assert f"{rows}, line 2: 'new'" in found.err
+    metrics = json.loads(run("evaluate", model, rows, "--json").out)["metrics"]
+    assert metrics["accuracy"] == 0.6
+    rows.write_text("".join(json.dumps({"text": t, "label": "new"}) + "\n" for t in TEXTS))
+    assert "aren't among those" in run("evaluate", model, rows, exit_code=2).err
+
+
+def test_columns_are_named_and_foreign_ones_refused(run, model, rows, tmp_path):
+    other = tmp_path / "other.jsonl"
+    other.write_text(rows.read_text().replace('"text"', '"body"').replace('"label"', '"stars"'))
+    words = ["--text-column", "body", "--label-column", "stars", "--json"]
+    assert json.loads(run("evaluate", model, other, *words).out)["metrics"]["accuracy"] == 0.8
+    assert "no column" in run("evaluate", model, other, exit_code=2).err
+    assert (
+        "reads no question_column"
+        in run("evaluate", model, rows, "--question-column", "x", exit_code=2).err
+    )
+
+
+@pytest.mark.parametrize("source", ["-", "none.csv"])
+def test_data_that_is_not_there_is_refused(run, model, source, tmp_path):
+    words = [source if source == "-" else tmp_path / source]
+    assert run("evaluate", model, *words, exit_code=2).out == ""
+
+
+def test_tags_are_evaluated(run, models, tmp_path):
+    model, path = save_tagger(models / "tags"), tmp_path / "test.conll"
+    tags = Tagger.load(model)(("the", "cat", "saw")).tags
+    lines = [f"{word} {tag}" for word, tag in zip(("the", "cat", "saw"), tags, strict=True)]
+    path.write_text("\n".join(lines) + "\n")
+    shown = json.loads(run("evaluate", model, path, "--json").out)
+    assert shown["metrics"]["f1"] == 1.0
+    assert shown["mistakes"] == []
+
+
+def test_answers_are_evaluated_and_written_for_official_scorers(run, models, tmp_path):
+    model, path = save_answerer(models / "answers"), tmp_path / "test.json"
+    answer = Answerer.load(model)(("a cat", CONTEXT))
+    asked = {
+        "id": "x7",
+        "question": "a cat",
+        "answers": [{"text": answer.text, "answer_start": answer.start}],
+    }
+    content = {"data": [{"title": "t", "paragraphs": [{"context": CONTEXT, "qas": [asked]}]}]}
+    path.write_text(json.dumps({"version": "1.1", **content}))
+    found = run("evaluate", model, path, "--output", tmp_path / "found", "--json")
+    shown = json.loads(found.out)
+    assert shown["metrics"]["exact_match"] == shown["metrics"]["f1"] == 1.0
+    predictions = json.loads((tmp_path / "found" / "predictions.json").read_text("utf-8"))
+    assert predictions == {"x7": answer.text}
+    assert (tmp_path / "found" / "nbest_predictions.json").exists()
+
+
+def test_many_labels_are_told_by_their_mistakes():
+    counts = np.zeros((9, 9), dtype=np.int64)
+    counts[2, 5], counts[0, 0] = 3, 7
+    evaluation = Evaluation({}, labels=tuple("abcdefghi"), confusion=counts)
+    title, *lines = render_confusion(evaluation)
+    assert title == "what is most often taken for what"
+    assert lines == ["  3 of c for f (100.0%)"]
+    assert list(render_confusion(Evaluation({}))) == []
+
+
+def test_a_table_is_aligned():
+    rows = [["", "good", "a very long name"], ["good", 12_345, 0]]
+    assert list(align(rows)) == ["          good  a very long…", "  good  12,345             0"]
+    assert shorten("a\nb  c", 4) == "a b…"
+
+
+def test_what_is_not_defined_is_null():
+    assert with_nulls({"a": [math.nan, 1.0, (math.inf,)], "b": "c"}) == {
+        "a": [None, 1.0, [None]],
+        "b": "c",
+    }
+    assert describe_calibration(Evaluation({})) is None
+    none = np.empty(0)
+    assert describe_calibration(Evaluation({}, confidences=none, is_right=none > 0)) is None

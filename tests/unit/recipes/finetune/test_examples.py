@@ -52,6 +52,16 @@ def test_empty_and_cut_texts_are_kept_and_told(tmp_path, tokenizer):
     assert any("1 of them have no text; they were kept" in line for line in lines)
 
 
+def test_texts_read_in_windows_are_told(tmp_path, tokenizer):
+    task = Classify(TASK.model_copy(update={"long_texts": "windows"}), ("bad", "good"))
+    found = read(write_rows(tmp_path / "a.csv", [*make_rows(4, 1), f"{'the ' * 30},bad"]))
+    counts = count_set(task, found, task.encode(found.examples, tokenizer))
+    assert counts.num_in_windows == 1
+    assert any(
+        "1 of them are read in several windows" in x for x in describe_set(task, found, counts)
+    )
+
+
 def test_labels_that_arent_learnt_are_counted_and_named(tmp_path, tokenizer):
     rows = [*make_rows(20, 1), *(f"the,odd{number}" for number in range(7))]
     found = read(write_rows(tmp_path / "a.csv", rows))

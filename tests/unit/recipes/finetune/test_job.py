@@ -6,7 +6,7 @@ import signal
 import numpy as np
 import pytest
 import torch
-from tests.unit.recipes.finetune.small import QUICK, TASK
+from tests.unit.recipes.finetune.small import QUICK, TASK, write_rows
 
 from bertkit.base.errors import ResumeError, StoppedError
 from bertkit.recipes.finetune.job import (
@@ -19,6 +19,7 @@ from bertkit.recipes.finetune.job import (
 from bertkit.recipes.finetune.judging import compare_to_baseline, judge, measure_baseline
 from bertkit.recipes.finetune.run import finetune, gather
 from bertkit.tasks.evaluation import Evaluation
+from bertkit.tasks.regress.settings import RegressSettings
 from bertkit.training import loop
 from bertkit.training.run import Run
 
@@ -114,6 +115,20 @@ def test_the_baseline_of_several_labels_says_those_that_most_texts_have(sources,
     baseline = measure_baseline(materials)
     assert baseline["micro_f1"] == pytest.approx(2 * 3 / (4 + 4))
     assert baseline["subset_accuracy"] == 0.5
+
+
+def test_a_number_has_no_baseline(sources, tmp_path):
+    path = write_rows(tmp_path / "train.csv", ["the cat,1", "a dog,2.5"])
+    numbers = dataclasses.replace(sources, task="regress", train=str(path), dev=str(path))
+    materials, _ = gather(numbers, RegressSettings(max_length=12), QUICK)
+    assert measure_baseline(materials) == {}
+
+
+def test_held_out_examples_that_are_the_training_data_are_told(sources, capsys):
+    gather(sources, TASK, QUICK)
+    assert "--dev is the training data" not in capsys.readouterr().err
+    gather(dataclasses.replace(sources, dev=sources.train), TASK, QUICK)
+    assert "--dev is the training data" in capsys.readouterr().err
 
 
 def test_a_judgement_has_the_finished_task(materials):

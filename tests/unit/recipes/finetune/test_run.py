@@ -18,12 +18,14 @@ from bertkit.base.errors import (
     StoppedError,
     StorageError,
 )
+from bertkit.base.sealed import write_sealed_json
 from bertkit.checkpoints.run_folder import list_checkpoints
 from bertkit.inference.predictors import Classifier
 from bertkit.recipes.finetune import result as result_module
 from bertkit.recipes.finetune import run as recipe
 from bertkit.recipes.finetune.run import finetune, gather
 from bertkit.recipes.pretrain.replay import replay
+from bertkit.tasks.classify.task import Classify
 from bertkit.training import loop
 from bertkit.training.log import CLOCK_FIELDS, read_log
 
@@ -202,6 +204,19 @@ def test_a_finished_folder_that_lost_or_got_something_says_so(whole, sources, tm
     saved.write_text(saved.read_text().replace("classify", "classifz"))
     with pytest.raises(DamagedFileError, match="was altered"):
         finetune(sources, output, TASK, QUICK)
+    write_sealed_json(saved, {"format_version": 9})
+    with pytest.raises(DamagedFileError, match=r"metrics\.json: format_version"):
+        finetune(sources, output, TASK, QUICK)
+
+
+def test_what_official_scorers_read_is_written_too(sources, tmp_path, monkeypatch):
+    def name_files(task, examples, predictions):
+        return {"labels.json": [each.label for each in predictions]}
+
+    monkeypatch.setattr(Classify, "prediction_files", name_files)
+    settings = QUICK.model_copy(update={"epochs": 1.0})
+    finetune(sources, tmp_path / "out", TASK, settings)
+    assert len(json.loads((tmp_path / "out" / "labels.json").read_text())) == 16
 
 
 def test_a_wrong_call_leaves_nothing_behind(sources, tmp_path):

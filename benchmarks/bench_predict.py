@@ -1,0 +1,170 @@
+"""Speed of fine-tuned models' answers beside transformers' pipelines.
+
+    python benchmarks/bench_predict.py --lines 10000 --rounds 3
+
+`classify` on sentences of SST-2 and `tag` on those of WNUT-17, repeated until there are enough
+lines; all-MiniLM-L6-v2 fine-tuned for an epoch by `bertkit finetune`, or the models of
+`--classifier` and `--tagger`. From lists of texts to answers, two threads, all in one process and
+in turns; a round is all lines once by each side. bertkit gets the lines as they are, with PyTorch
+alone and with ONNX Runtime; the pipelines run
+
+- with their defaults: one text at a time;
+- at the best of five batch sizes, on texts that were sorted by length before the clock started.
+
+bertkit gives entities and words with their offsets; the pipeline for tags gives rows for pieces,
+which is its default and its fastest. Probabilities of every fiftieth line are compared first,
+without the temperature that bertkit has found.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from importlib.metadata import version
+from itertools import cycle, islice
+from pathlib import Path
+from typing import Any
+
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # read when torch is loaded
+
+import torch
+from transformers import pipeline
+
+from bench_step import describe_machine
+from bertkit.inference.engines.choice import EngineName
+from bertkit.inference.predictor import Predictor
+from finetune_peers import be_quiet
+from minilm import find_minilm
+from task_sets import TaskSet, prepare_set, read_part
+from turns import fastest, show_ratio, summarise, take_turns
+
+NUM_THREADS = 2
+ENGINES: dict[str, EngineName] = {"bertkit": "torch", "bertkit[onnx]": "onnx"}
+DEFAULTS, BEST = "pipeline, defaults", "pipeline, best batch, sorted"
+BATCH_SIZES = (8, 16, 32, 64, 128)
+EVERY_NTH = 50
+MAX_DIFFERENCE = 1e-4
+TASKS = {"classify": ("sst2", "text-classification"), "tag": ("wnut17", "token-classification")}
+
+
+def main() -> None:
+    """Print tables, and write the figures as JSON."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("--data", type=Path, default=Path("../shared/data"))
+    parser.add_argument("--classifier", type=Path)
+    parser.add_argument("--tagger", type=Path)
+    parser.add_argument("--tasks", nargs="+", default=list(TASKS), choices=TASKS)
+    parser.add_argument("--lines", type=int, default=10_000)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--output", type=Path, default=Path("benchmarks/results/predict.json"))
+    arguments = parser.parse_args()
+    be_quiet()
+    torch.set_num_threads(NUM_THREADS)
+    models = {"classify": arguments.classifier, "tag": arguments.tagger}
+    results: list[dict[str, Any]] = []
+    for task in arguments.tasks:
+        with tempfile.TemporaryDirectory() as scratch:
+            task_set = prepare_set(arguments.data, TASKS[task][0], Path(scratch))
+            model = models[task] or finetune(task_set, Path(scratch) / "model")
+            texts = read_lines(task_set, arguments.lines)
+            results.append({"task": task, **measure(task, model, texts, arguments.rounds)})
+        print("\n".join(describe(results[-1])), flush=True)
+        arguments.output.parent.mkdir(parents=True, exist_ok=True)
+        machine = {**describe_machine(), "onnxruntime": version("onnxruntime")}
+        content = {"machine": machine, "results": results}
+        arguments.output.write_text(json.dumps(content, indent=1) + "\n")
+
+
+def finetune(task_set: TaskSet, output: Path) -> Path:
+    """A model that has seen each example once."""
+    command = [Path(sys.executable).with_name("bertkit"), "finetune", task_set.task]
+    command += ["--model", find_minilm(), "--output", output, "--epochs", "1"]
+    command += ["--train", task_set.parts["train"], "--dev", task_set.parts["dev"]]
+    subprocess.run(list(map(str, command)), check=True, stdout=subprocess.DEVNULL)
+    return output
+
+
+def read_lines(task_set: TaskSet, count: int) -> list[str]:
+    """All texts of a set, the test part first, from the beginning again until there are enough."""
+    examples = [each for part in ("test", "dev", "train") for each in read_part(task_set, part)]
+    texts = [each.get("text") or " ".join(each["tokens"]) for each in examples]
+    return list(islice(cycle(texts), count))
+
+
+def measure(task: str, model: Path, texts: list[str], rounds: int) -> dict[str, Any]:
+    """Compare answers, choose the batch size, take turns."""
+    ours: dict[str, Predictor[Any, Any, Any]] = {
+        name: Predictor.load(model, device="cpu", engine=engine) for name, engine in ENGINES.items()
+    }
+    theirs = pipeline(TASKS[task][1], str(model), device="cpu")
+    some = texts[::EVERY_NTH]
+    for name, predictor in ours.items():
+        plain = replace(predictor, task=replace(predictor.task, numbers={}))
+        difference = COMPARE[task](plain(some), theirs(some))
+        if difference > MAX_DIFFERENCE:
+            raise SystemExit(f"{name} gives other probabilities: {difference:.1e}")
+    ordered = sorted(texts, key=len)
+    tried = ordered[:: max(1, len(texts) // 1000)]
+    size = fastest({size: partial(theirs, tried, batch_size=size) for size in BATCH_SIZES}, 2)
+    sides: dict[str, Callable[[], object]] = {
+        **{name: partial(predictor, texts) for name, predictor in ours.items()},
+        DEFAULTS: partial(theirs, texts),
+        BEST: partial(theirs, ordered, batch_size=size),
+    }
+    seconds = take_turns(sides, rounds, num_uncounted=0)  # all have run before
+    return {
+        "lines": len(texts),
+        "rounds": rounds,
+        "best_batch_size": size,
+        "lines_per_second": {
+            name: len(texts) / statistics.median(values) for name, values in seconds.items()
+        },
+        "ratios": {
+            name: {peer: summarise(seconds[name], seconds[peer]) for peer in (DEFAULTS, BEST)}
+            for name in ours
+        },
+        "seconds": seconds,
+    }
+
+
+def compare_labels(ours: Sequence[Any], theirs: Sequence[Any]) -> float:
+    """The largest difference of two probabilities of a label."""
+    return max(
+        abs(float(one.probabilities[other["label"]] - other["score"]))
+        for one, other in zip(ours, theirs, strict=True)
+    )
+
+
+def compare_tags(ours: Sequence[Any], theirs: Sequence[Any]) -> float:
+    """The largest difference of two probabilities of a word's tag; the pipeline leaves out O."""
+    differences = [0.0]
+    for tagging, rows in zip(ours, theirs, strict=True):
+        words = {word.start: word for word in tagging.words}
+        firsts = [(row, words[row["start"]]) for row in rows if row["start"] in words]
+        differences += [abs(row["score"] - word.probability) for row, word in firsts]
+        tagged = sum(word.tag != "O" for word in tagging.words)
+        differences.append(float(tagged != len(firsts)))
+    return max(differences)
+
+
+COMPARE = {"classify": compare_labels, "tag": compare_tags}
+
+
+def describe(result: dict[str, Any]) -> list[str]:
+    """A result as lines of a Markdown table, a side a row."""
+    best = f"the pipeline's best batch size is {result['best_batch_size']}"
+    lines = [f"{result['task']}: {result['lines']:,} lines, {best}"]
+    for name, speed in result["lines_per_second"].items():
+        ratios = [show_ratio(one) for one in result["ratios"].get(name, {}).values()]
+        lines.append(f"| {' | '.join([name, f'{speed:,.0f}', *(ratios or ['–', '–'])])} |")
+    return lines
+
+
+if __name__ == "__main__":
+    main()

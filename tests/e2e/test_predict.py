@@ -1,0 +1,138 @@
+"""Each task from its file to its answers, through the command line."""
+
+import json
+import random
+import sys
+from pathlib import Path
+from subprocess import run
+
+import pytest
+from tests.unit.recipes.finetune.small import FILLERS, save_model
+
+from bertkit.cli.main import main
+from bertkit.recipes.finetune import run as recipe
+from bertkit.tasks.table import TASKS
+
+NUM_ROWS = 24
+
+
+@pytest.fixture(scope="module")
+def workshop(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("predict")
+    save_model(folder / "model")
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def _unmeasured(monkeypatch):
+    monkeypatch.setattr(recipe, "measure_peak", lambda device, precision: 1e11)
+
+
+def make_texts():
+    """Texts with a cat or a dog."""
+    choose = random.Random(0)
+    for index in range(NUM_ROWS):
+        words = choose.choices(FILLERS, k=4)
+        words.insert(choose.randint(0, 4), ("cat", "dog")[index % 2])
+        yield " ".join(words), index % 2 == 0
+
+
+def write_rows(path, rows):
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def write_data(folder, task):
+    """A file from which the task can be learnt."""
+    texts = list(make_texts())
+    if task == "tag":
+        path = folder / "tag.conll"
+        tags = {"cat": "B-CAT", "dog": "B-DOG"}
+        sentences = (
+            "".join(f"{word}\t{tags.get(word, 'O')}\n" for word in text.split())
+            for text, _ in texts
+        )
+        path.write_text("\n".join(sentences))
+        return path
+    rows = {
+        "classify": lambda text, is_cat: {"text": text, "label": "good" if is_cat else "bad"},
+        "regress": lambda text, is_cat: {"text": text, "label": 1.5 if is_cat else -1.5},
+        "choose": lambda text, is_cat: {
+            "context": text,
+            "choices": ["the cat", "the dog"],
+            "label": 1 - is_cat,
+        },
+        "answer": lambda text, is_cat: {
+            "id": text,
+            "question": "the",
+            "context": text,
+            "answers": [
+                {
+                    "text": "cat" if is_cat else "dog",
+                    "answer_start": text.index("cat" if is_cat else "dog"),
+                }
+            ],
+        },
+    }
+    return write_rows(folder / f"{task}.jsonl", (rows[task](*row) for row in texts))
+
+
+WORDS = {
+    "classify": ["the cat", "a dog"],
+    "regress": ["the cat", "a dog"],
+    "tag": ["the cat", "a dog"],
+    "answer": ["the", "a", "--context", "the cat saw"],
+    "choose": ["the cat", "a dog", "--choice", "the cat", "--choice", "the dog"],
+}
+
+
+def test_every_task_is_tried():
+    assert WORDS.keys() == TASKS.keys()
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_a_task_from_its_file_to_its_answers(workshop, tmp_path, capsys, task):
+    data, model = write_data(tmp_path, task), tmp_path / "model"
+    words = (
+        f"finetune {task} --model {workshop}/model --train {data} --dev {data} --output {model}"
+        " --epochs 1 --batch-size 8 --learning-rate 1e-2 --device cpu --json --max-length 20"
+    ).split()
+    assert main([*words, *(["--max-question-length", "6"] if task == "answer" else [])]) == 0
+    learnt = json.loads(capsys.readouterr().out)["metrics"]
+    assert main([task, str(model), *WORDS[task], "--json"]) == 0
+    spoken = capsys.readouterr().out.splitlines()
+    assert len([json.loads(line) for line in spoken]) == 2
+    assert main([task, str(model), *WORDS[task]]) == 0
+    assert len(capsys.readouterr().out.splitlines()) >= 2
+    output = tmp_path / "answers.jsonl"
+    assert main([task, str(model), "--file", str(data), "--output", str(output)]) == 0
+    answers = [json.loads(line) for line in output.read_text("utf-8").splitlines()]
+    assert len(answers) == NUM_ROWS
+    capsys.readouterr()
+    found = tmp_path / "found"
+    assert main(["evaluate", str(model), str(data), "--output", str(found), "--json"]) == 0
+    judged = json.loads(capsys.readouterr().out)
+    assert judged["task"] == task
+    assert judged["metrics"] == pytest.approx(learnt, abs=1e-4, nan_ok=True)
+    lines = (found / "answers.jsonl").read_text("utf-8").splitlines()
+    assert [json.loads(line).keys() for line in lines] == [answer.keys() for answer in answers]
+
+
+def test_answers_go_through_a_pipe(tmp_path, workshop):
+    """Only standard output has answers, in order, and a reader may stop."""
+    data, model = write_data(tmp_path, "classify"), tmp_path / "model"
+    words = (
+        f"finetune classify --model {workshop}/model --train {data} --output {model} --epochs 1"
+        " --device cpu --max-length 20"
+    )
+    assert main(words.split()) == 0
+    texts = "".join(f"{text}\n" for text, _ in make_texts())
+    done = run(
+        [sys.executable, "-m", "bertkit", "classify", str(model), "--device", "cpu"],
+        input=texts,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert [line.split("\t")[2] for line in done.stdout.splitlines()] == texts.splitlines()
+    assert done.stderr.startswith(f"{NUM_ROWS} answered")

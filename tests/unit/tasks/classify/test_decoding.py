@@ -1,0 +1,85 @@
+"""Probabilities, and what is found on held-out examples for them."""
+
+import numpy as np
+import pytest
+
+from bertkit.metrics.calibration import negative_log_likelihood
+from bertkit.tasks.classify.decoding import (
+    choose_labels,
+    find_probabilities,
+    find_threshold,
+    fit,
+    fit_joint,
+    pool_scores,
+)
+
+RANDOM = np.random.default_rng(0)
+
+
+def test_probabilities_are_softmax_or_logistic():
+    scores = np.array([0.5, -1.0, 2.0])
+    powers = np.exp(scores / 2)
+    assert find_probabilities(scores, 2.0, multi_label=False) == pytest.approx(
+        powers / powers.sum()
+    )
+    found = find_probabilities(scores, 2.0, multi_label=True)
+    assert found == pytest.approx(1 / (1 + np.exp(-scores / 2)))
+    far = np.array([1e6, -1e6])
+    assert find_probabilities(far, 1.0, multi_label=True).tolist() == [1.0, 0.0]
+    assert find_probabilities(far, 1.0, multi_label=False).tolist() == [1.0, 0.0]
+
+
+def test_labels_that_reach_the_threshold_are_given():
+    found = choose_labels(("a", "b", "c"), np.array([0.5, 0.2, 0.6]), 0.5)
+    assert found.labels == ("a", "c")
+    assert (found.label, found.probability) == ("c", 0.6)
+    assert choose_labels(("a", "b"), np.array([0.1, 0.2]), 0.5).labels == ()
+
+
+def test_windows_are_averaged():
+    rows = [np.array([[1, 2], [3, 4]], dtype=np.float32), np.array([[5, 6]], dtype=np.float32)]
+    assert pool_scores(rows).tolist() == [[2, 3], [5, 6]]
+
+
+def test_the_temperature_is_the_likeliest():
+    truth = RANDOM.integers(3, size=400)
+    scores = 3 * RANDOM.normal(size=(400, 3)) + 3 * np.eye(3)[truth]
+    found = fit(scores, truth)["temperature"]
+    assert found > 1
+    best = negative_log_likelihood(scores, truth, found)
+    assert best < min(
+        negative_log_likelihood(scores, truth, t) for t in (1.0, found * 0.9, found * 1.1)
+    )
+    unknown = np.concatenate([truth, [-100] * 50])
+    more = np.concatenate([scores, RANDOM.normal(size=(50, 3))])
+    assert fit(more, unknown)["temperature"] == found
+
+
+def test_where_all_are_right_no_temperature_is_found():
+    truth = np.array([0, 1, 2])
+    assert fit(np.eye(3), truth) == {}
+    assert fit(np.eye(3), np.full(3, -100)) == {}
+    assert fit_joint(np.eye(3) - 0.5, np.eye(3, dtype=bool), needs_threshold=False) == {}
+
+
+def test_the_threshold_gives_the_best_micro_f1():
+    for _ in range(20):
+        labels = RANDOM.random((30, 4)) < 0.3
+        scores = np.round(RANDOM.normal(size=(30, 4)) + labels - 1, 1)  # many are equal
+        found = fit_joint(scores, labels, needs_threshold=True)
+        shares = find_probabilities(scores, found["temperature"], multi_label=True)
+
+        def f1(threshold, labels=labels, shares=shares):
+            given = shares >= threshold
+            return 2 * (given & labels).sum() / (given.sum() + labels.sum())
+
+        best = max(f1(share) for share in shares.ravel())
+        assert f1(found["threshold"]) == best
+        assert found["threshold"] not in shares
+
+
+def test_a_threshold_needs_labels():
+    assert find_threshold(np.array([[0.2], [0.2]]), np.array([[True], [False]])) == 0.1
+    assert fit_joint(
+        np.ones((2, 2)), np.zeros((2, 2), dtype=bool), needs_threshold=True
+    ).keys() == {"temperature"}

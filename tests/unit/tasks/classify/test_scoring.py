@@ -1,0 +1,128 @@
+"""Predictions held against the truth, one label a text or several."""
+
+import numpy as np
+import pytest
+from sklearn import metrics
+
+from bertkit.tasks.classify import joint_scoring, scoring
+from bertkit.tasks.classify.decoding import Classification
+from bertkit.tasks.classify.examples import ClassifyExample
+from bertkit.tasks.texts import Texts
+
+LABELS = ("a", "b", "c")
+RANDOM = np.random.default_rng(1)
+
+
+def example(number: int, *labels: str) -> ClassifyExample:
+    return ClassifyExample(Texts(f"text {number}"), labels, f"dev.csv, line {number}")
+
+
+def one(label: str, probability: float = 0.7) -> Classification:
+    return Classification(label, probability, {}, (label,))
+
+
+def several(*shares: float) -> Classification:
+    given = tuple(label for label, share in zip(LABELS, shares, strict=True) if share >= 0.5)
+    return Classification("a", max(shares), dict(zip(LABELS, shares, strict=True)), given)
+
+
+def test_metrics_are_those_of_scikit_learn():
+    truth = RANDOM.choice(LABELS, 200).tolist()
+    guess = np.where(RANDOM.random(200) < 0.5, truth, RANDOM.choice(LABELS, 200)).tolist()
+    examples = [example(number, label) for number, label in enumerate(truth)]
+    found = scoring.measure(examples, list(map(one, guess)), LABELS, "b")
+    assert found == {
+        "accuracy": pytest.approx(metrics.accuracy_score(truth, guess)),
+        "f1": pytest.approx(metrics.f1_score(truth, guess, labels=["b"], average="macro")),
+        "macro_f1": pytest.approx(metrics.f1_score(truth, guess, average="macro")),
+        "matthews": pytest.approx(metrics.matthews_corrcoef(truth, guess)),
+    }
+    assert "f1" not in scoring.measure(examples, list(map(one, guess)), LABELS, None)
+    whole = scoring.evaluate(examples, list(map(one, guess)), LABELS, "b")
+    assert whole.metrics["f1 c"] == pytest.approx(
+        metrics.f1_score(truth, guess, labels=["c"], average="macro")
+    )
+    assert whole.confusion.tolist() == metrics.confusion_matrix(truth, guess).tolist()
+    for name in found:
+        low, high = whole.intervals[name]
+        assert low < found[name] < high
+    assert whole.metrics["calibration_error"] == pytest.approx(abs(found["accuracy"] - 0.7))
+
+
+def test_unseen_labels_are_mistakes():
+    examples = [example(1, "a"), example(2, "new"), example(3, "b")]
+    found = scoring.evaluate(examples, [one("a"), one("b", 0.9), one("a", 0.8)], LABELS[:2], "b")
+    assert found.metrics["accuracy"] == pytest.approx(1 / 3)
+    assert found.labels == ("a", "b", "new")
+    assert found.confusion.sum() == 3
+    assert [(each.place, each.expected, each.predicted) for each in found.mistakes] == [
+        ("dev.csv, line 2", "new", "b"),
+        ("dev.csv, line 3", "b", "a"),
+    ]
+    assert found.is_right.tolist() == [True, False, False]
+    assert not found.warnings
+
+
+def test_one_prediction_for_all_is_told_and_long_texts_of_mistakes_are_short():
+    long = ClassifyExample(Texts("x" * 9000), ("b",), "")
+    found = scoring.evaluate([example(1, "a"), long], [one("a"), one("a")], LABELS, None)
+    assert found.warnings == ("every prediction is 'a'",)
+    assert len(found.mistakes[0].text) == 5000
+
+
+def test_of_very_many_labels_only_the_accuracy_has_an_interval():
+    labels = tuple(map(str, range(101)))
+    examples = [example(number, str(number)) for number in range(10)]
+    found = scoring.evaluate(
+        examples, [one(str(number // 2)) for number in range(10)], labels, None
+    )
+    assert found.intervals.keys() == {"accuracy"}
+    low, high = found.intervals["accuracy"]
+    assert low < found.metrics["accuracy"] < high
+
+
+def test_several_labels_as_in_scikit_learn():
+    truth = RANDOM.random((100, 3)) < 0.4
+    shares = np.clip(truth * 0.4 + RANDOM.random((100, 3)) * 0.6, 0, 1)
+    examples = [
+        example(number, *[label for label, flag in zip(LABELS, row, strict=True) if flag])
+        for number, row in enumerate(truth)
+    ]
+    predictions = [several(*row) for row in shares.tolist()]
+    guess = shares >= 0.5
+    found = joint_scoring.measure(examples, predictions, LABELS)
+    assert found == {
+        "micro_f1": pytest.approx(metrics.f1_score(truth, guess, average="micro")),
+        "macro_f1": pytest.approx(metrics.f1_score(truth, guess, average="macro")),
+        "subset_accuracy": pytest.approx(metrics.accuracy_score(truth, guess)),
+    }
+    whole = joint_scoring.evaluate(examples, predictions, LABELS)
+    assert whole.metrics["f1 b"] == pytest.approx(metrics.f1_score(truth[:, 1], guess[:, 1]))
+    assert (whole.is_right == (truth == guess).ravel()).all()
+    assert whole.confidences == pytest.approx(np.maximum(shares, 1 - shares).ravel())
+    badness = [each.badness for each in whole.mistakes]
+    assert badness == sorted(badness, reverse=True)
+    assert len(badness) == (truth != guess).any(axis=1).sum()
+    for name in found:
+        low, high = whole.intervals[name]
+        assert low < found[name] < high
+
+
+def test_of_several_labels_unseen_ones_are_missed():
+    examples = [example(1, "a", "new"), example(2)]
+    found = joint_scoring.evaluate(examples, [several(0.9, 0, 0), several(0, 0, 0.9)], LABELS)
+    assert found.metrics["micro_f1"] == pytest.approx(2 / 4)
+    assert found.metrics["subset_accuracy"] == 0
+    assert [(each.expected, each.predicted) for each in found.mistakes] == [
+        ("a, new", "a"),
+        ("(no label)", "c"),
+    ]
+    assert not found.warnings
+
+
+def test_one_answer_of_several_labels_for_all_is_told():
+    examples = [example(1, "a"), example(2, "b")]
+    nothing = joint_scoring.evaluate(examples, [several(0, 0, 0)] * 2, LABELS)
+    assert "no text is given a label" in nothing.warnings[0]
+    same = joint_scoring.evaluate(examples, [several(1, 1, 0)] * 2, LABELS)
+    assert same.warnings == ("every prediction is 'a, b'",)

@@ -1,0 +1,165 @@
+"""The task as the recipe and the predictor use it, from texts to a saved model."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from tests.unit.tasks.small import TOKENIZER, decode, score, train
+
+from bertkit.base.errors import CheckpointError, InputError
+from bertkit.inference.predictors import Classifier
+from bertkit.models.bert.config import BertConfig
+from bertkit.tasks.batch import TaskBatch
+from bertkit.tasks.classify.examples import ClassifyExample
+from bertkit.tasks.classify.settings import ClassifySettings
+from bertkit.tasks.classify.task import Classify
+from bertkit.tasks.saved import load_task, save_task
+from bertkit.tasks.texts import Texts
+
+ONE = ClassifySettings(max_length=12)
+MANY = ClassifySettings(max_length=12, multi_label=True, find_threshold=True)
+FILLERS = ("the", "a hat", "saw the", "lost a hat", "the the hat")
+
+
+def list_examples(*, several: bool) -> list[ClassifyExample]:
+    """Texts whose labels are the animals in them: one, or none to all three."""
+    found = []
+    for number in range(32):
+        animals = ["cat", "dog", "fox"]
+        chosen = [name for bit, name in enumerate(animals) if number >> bit & 1]
+        if not several:
+            chosen = [animals[number % 3]]
+        text = " ".join((FILLERS[number % 5], *chosen, FILLERS[number // 5 % 5]))
+        found.append(ClassifyExample(Texts(text), tuple(chosen), f"line {number}"))
+    return found
+
+
+@pytest.mark.parametrize("settings", [ONE, MANY], ids=["one", "several"])
+def test_it_learns_animals_and_is_saved(settings, tmp_path):
+    examples = list_examples(several=settings.multi_label)
+    task = Classify.from_examples(settings, examples)
+    assert task.labels == ("cat", "dog", "fox")
+    model = train(task, examples, num_steps=100)
+    encoded, logits = score(task, model, examples)
+    fitted = task.fit_numbers(examples, encoded, logits)
+    predictions = decode(fitted, examples, encoded, logits)
+    assert fitted.measure(examples, predictions)[task.metric] == 1.0
+    assert fitted.evaluate(examples, predictions).mistakes == ()
+    assert fitted.numbers.keys() == ({"threshold"} if settings.multi_label else set())
+
+    model.save_pretrained(tmp_path)
+    TOKENIZER.save(tmp_path)
+    save_task(tmp_path, fitted)
+    classify = Classifier.load(tmp_path, device="cpu", engine="torch")
+    assert classify.task == fitted
+    found = classify(["the cat", ("a fox", "saw the hat")])
+    assert [each.labels for each in found] == [("cat",), ("fox",)]
+    shown = json.loads(json.dumps(classify.task.to_json(found[0])))
+    if settings.multi_label:
+        assert shown.keys() == {"labels", "probabilities"}
+        assert classify.task.describe(found[0]).startswith("cat 0.9")
+        assert classify.task.describe(classify("the hat")) == "(no label)"
+    else:
+        assert shown.keys() == {"label", "probability", "probabilities"}
+        assert classify.task.describe(found[0]) == f"cat\t{found[0].probability:.4f}"
+        assert sum(shown["probabilities"].values()) == pytest.approx(1.0)
+
+
+def test_a_temperature_changes_probabilities_and_no_label():
+    examples = list_examples(several=False)
+    task = Classify.from_examples(ONE, examples)
+    encoded = task.encode(examples, TOKENIZER)
+    random = np.random.default_rng(0)
+    logits = [
+        random.normal(size=(1, 3)).astype(np.float32) + 2 * (one.labels == [0, 1, 2])
+        for one in encoded
+    ]
+    fitted = task.fit_numbers(examples, encoded, logits)
+    before = decode(task, examples, encoded, logits)
+    after = decode(fitted, examples, encoded, logits)
+    assert fitted.numbers.keys() == {"temperature"}
+    assert [each.label for each in before] == [each.label for each in after]
+    assert before[0].probability != after[0].probability
+
+
+def test_labels_as_the_loss_reads_them():
+    examples = [
+        ClassifyExample(Texts("a"), ("y",)),
+        ClassifyExample(Texts("a"), ("new",)),
+        ClassifyExample(Texts("a")),
+    ]
+    rows = Classify(ONE, ("x", "y")).encode(examples, TOKENIZER)
+    assert [one.labels.tolist() for one in rows[:2]] == [[1], [-100]]
+    assert rows[2].labels is None
+    examples = [ClassifyExample(Texts("a"), ("y", "new")), ClassifyExample(Texts("a"), ())]
+    rows = Classify(MANY, ("x", "y")).encode(examples, TOKENIZER)
+    assert [one.labels.tolist() for one in rows] == [[[0.0, 1.0]], [[0.0, 0.0]]]
+    assert TaskBatch.collate(rows, [0, 1]).target_counts == {"task": 2}
+
+
+def test_windows_of_a_text_have_one_loss_and_one_answer():
+    settings = ClassifySettings(max_length=8, long_texts="windows")
+    task = Classify(settings, ("x", "y"))
+    examples = [ClassifyExample(Texts("the cat " * 9), ("y",)), ClassifyExample(Texts("a"), ("x",))]
+    encoded = task.encode(examples, TOKENIZER)
+    batch = TaskBatch.collate(encoded, [0, 1])
+    num_windows = len(encoded[0].sequences)
+    assert num_windows > 3
+    logits = torch.randn(num_windows + 1, 2, generator=torch.Generator().manual_seed(0))
+    scores = task.loss(logits, batch)
+    means = torch.stack([logits[:-1].mean(dim=0), logits[-1]])
+    expected = torch.nn.functional.cross_entropy(means, torch.tensor([1, 0]), reduction="sum")
+    assert torch.allclose(scores.losses["task"], expected)
+    found = task.decode(examples[0], encoded[0], logits[:-1].numpy())
+    assert found.probabilities["y"] == pytest.approx(float(means.softmax(dim=1)[0, 1]))
+
+
+def test_weights_make_a_rare_label_dear():
+    examples = [ClassifyExample(Texts("a"), (label,)) for label in "xxxy"]
+    settings = ONE.model_copy(update={"class_weights": "balanced"})
+    task = Classify.from_examples(settings, examples)
+    batch = TaskBatch.collate(task.encode(examples, TOKENIZER), range(4))
+    logits = torch.zeros(4, 2)
+    plain = Classify.from_examples(ONE, examples).loss(logits, batch).losses["task"]
+    assert task.loss(logits, batch).losses["task"] == pytest.approx(float(plain))  # mean 1
+    logits[3, 0] = 5.0  # wrong about the rare one
+    wrong = task.loss(logits, batch).losses["task"]
+    assert float(wrong - plain) > 1.9 * 4.3
+
+
+def test_the_positive_label():
+    assert Classify(ONE, ("bad", "good")).positive == "good"
+    assert Classify(ONE, ("a", "b", "c")).positive is None
+    named = ClassifySettings(positive_label="a", metric="f1")
+    assert Classify(named, ("a", "b", "c")).positive == "a"
+
+
+def test_a_model_of_another_tool_says_how_many_labels_a_text_has(tmp_path):
+    config = BertConfig.from_dict(
+        {"model_type": "bert", "num_labels": 3, "problem_type": "multi_label_classification"},
+        tmp_path,
+    )
+    task = load_task(tmp_path, config, "BertForSequenceClassification")
+    assert task.settings.multi_label
+    assert task.metric == "micro_f1"
+    assert task.labels == ("LABEL_0", "LABEL_1", "LABEL_2")
+
+
+def test_a_regression_is_no_classifier(tmp_path):
+    config = BertConfig.from_dict({"model_type": "bert", "num_labels": 1}, tmp_path)
+    with pytest.raises(CheckpointError, match="at least two labels"):
+        Classify.from_config(ONE, config, {})
+    with pytest.raises(CheckpointError, match="temperature is 0"):
+        Classify.from_config(ONE, BertConfig(), {"temperature": 0.0})
+
+
+def test_what_is_no_text_is_refused():
+    task = Classify(ONE, ("x", "y"))
+    assert task.make_example(("a", "b"), "here") == ClassifyExample(Texts("a", "b"), place="here")
+    with pytest.raises(InputError, match="input 3: expected a text or a tuple of two"):
+        task.make_example(3, "input 3")
+    example = ClassifyExample(Texts("ab", "c"))
+    assert (task.num_chars(example), task.show(example)) == (3, "ab ||| c")
+    assert task.list_labels(example) == ()
+    assert task.list_oddities([example]) == ["they are pairs of texts"]

@@ -1,0 +1,121 @@
+"""The task as the recipe and the predictor use it, from texts to a saved model."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+import torch
+from scipy import stats
+from tests.unit.tasks.small import TOKENIZER, decode, score, train
+
+from bertkit.base.errors import CheckpointError, InputError
+from bertkit.inference.predictors import Regressor
+from bertkit.models.bert.config import BertConfig
+from bertkit.tasks.batch import TaskBatch
+from bertkit.tasks.regress.examples import RegressExample
+from bertkit.tasks.regress.settings import RegressSettings
+from bertkit.tasks.regress.task import Regress, Regression
+from bertkit.tasks.saved import load_task, save_task
+from bertkit.tasks.texts import Texts
+
+SETTINGS = RegressSettings(max_length=12)
+WORTH = {"cat": 2.0, "dog": -1.0, "fox": 0.5}
+
+
+def list_examples() -> list[RegressExample]:
+    """Texts whose number is that of the animal in them."""
+    return [
+        RegressExample(Texts(f"the {name} saw {other}"), worth, f"{name} {other}")
+        for name, worth in WORTH.items()
+        for other in ("a hat", "the hat", "lost", "not")
+    ]
+
+
+def test_it_learns_what_animals_are_worth_and_is_saved(tmp_path):
+    examples = list_examples()
+    task = Regress.from_examples(SETTINGS, examples)
+    model = train(task, examples, num_steps=80)
+    encoded, logits = score(task, model, examples)
+    assert task.fit_numbers(examples, encoded, logits) == task
+    predictions = decode(task, examples, encoded, logits)
+    assert task.measure(examples, predictions)[task.metric] > 0.99
+
+    model.save_pretrained(tmp_path)
+    TOKENIZER.save(tmp_path)
+    save_task(tmp_path, task)
+    regress = Regressor.load(tmp_path, device="cpu", engine="torch")
+    assert regress.task == task
+    cat, dog = regress(["the cat saw a hat", "the dog saw a hat"])
+    assert (cat.value, dog.value) == (pytest.approx(2, abs=0.3), pytest.approx(-1, abs=0.3))
+    assert regress.task.describe(dog) == f"{dog.value:.4f}"
+    assert json.loads(json.dumps(regress.task.to_json(dog))) == {"value": dog.value}
+
+    (tmp_path / "task.json").unlink()  # what another tool writes
+    config = json.loads((tmp_path / "config.json").read_text())
+    assert config["problem_type"] == "regression"
+    assert Regressor.load(tmp_path, device="cpu", engine="torch")("the cat").value > 0
+
+
+def test_evaluation_tells_correlation_error_and_the_worst():
+    random = np.random.default_rng(0)
+    truth = random.normal(size=50)
+    guess = truth + random.normal(size=50)
+    examples = [
+        RegressExample(Texts(f"t {i}"), number, f"line {i}") for i, number in enumerate(truth)
+    ]
+    predictions = [Regression(value) for value in guess]
+    found = Regress(SETTINGS).evaluate(examples, predictions)
+    assert found.metrics == {
+        "pearson": pytest.approx(stats.pearsonr(truth, guess).statistic),
+        "spearman": pytest.approx(stats.spearmanr(truth, guess).statistic),
+        "mean_squared_error": pytest.approx(((truth - guess) ** 2).mean()),
+        "mean_absolute_error": pytest.approx(np.abs(truth - guess).mean()),
+    }
+    for name, value in found.metrics.items():
+        low, high = found.intervals[name]
+        assert low < value < high
+    assert found.mistakes[0].badness == np.abs(truth - guess).max()
+    assert not found.warnings
+
+
+def test_one_prediction_for_all_is_told():
+    examples = [RegressExample(Texts("a"), number) for number in (0.0, 1.0)]
+    found = Regress(SETTINGS).evaluate(examples, [Regression(0.5), Regression(0.5)])
+    assert found.warnings == ("every prediction is about 0.5",)
+    assert math.isnan(found.metrics["pearson"])
+    exact = Regress(SETTINGS).evaluate(examples, [Regression(0.0), Regression(1.0)])
+    assert exact.mistakes == ()
+
+
+def test_windows_are_averaged():
+    task = Regress(RegressSettings(max_length=8, long_texts="windows"))
+    example = RegressExample(Texts("the cat " * 7), 1.0)
+    (encoded,) = task.encode([example], TOKENIZER)
+    batch = TaskBatch.collate([encoded], [0])
+    logits = torch.arange(float(len(encoded.sequences)))[:, None]
+    scores = task.loss(logits, batch)
+    assert float(scores.losses["task"]) == (float(logits.mean()) - 1) ** 2
+    assert scores.hits == {}
+    assert task.decode(example, encoded, logits.numpy()).value == float(logits.mean())
+
+
+def test_what_cannot_be_learnt_or_loaded_is_refused(tmp_path):
+    same = [RegressExample(Texts("a"), 1.0)] * 2
+    with pytest.raises(InputError, match=r"all examples have the number 1\.0"):
+        Regress.from_examples(SETTINGS, same)
+    with pytest.raises(InputError, match="there are no examples"):
+        Regress.from_examples(SETTINGS, [])
+    config = BertConfig.from_dict({"model_type": "bert", "num_labels": 1}, tmp_path)
+    assert isinstance(load_task(tmp_path, config, "BertForSequenceClassification"), Regress)
+    with pytest.raises(CheckpointError, match="1 label, the number, not 2"):
+        Regress.from_config(SETTINGS, BertConfig(), {})
+
+
+def test_what_is_read():
+    task = Regress(SETTINGS)
+    example = task.make_example(("ab", "c"), "here")
+    assert (task.num_chars(example), task.show(example)) == (3, "ab ||| c")
+    assert task.encode([example], TOKENIZER)[0].labels is None
+    numbers = [RegressExample(Texts("a"), 1.0), RegressExample(Texts("a"), 2.0)]
+    assert len(task.list_oddities(numbers)) == 1

@@ -1,0 +1,78 @@
+"""A tokenizer of ten words, and a model that is trained on a task in some steps."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from bertkit.data.tables.record import Record
+from bertkit.data.tables.records import RecordTable
+from bertkit.models.bert.config import BertConfig
+from bertkit.models.bert.fine_tuning import FineTunedBert
+from bertkit.tasks.batch import Encoded, TaskBatch
+from bertkit.tasks.logits import Logits, compute_logits
+from bertkit.tasks.task import Task
+from bertkit.tokenization.engine import SPECIAL_TOKENS
+from bertkit.tokenization.tokenizer import Tokenizer
+
+WORDS = ("the", "a", "cat", "dog", "fox", "saw", "lost", "hat", "not", "##s")
+TOKENIZER = Tokenizer([*SPECIAL_TOKENS, *WORDS])
+
+
+def table_of(*columns: str, **roles: str) -> RecordTable:
+    """A table that has columns, and nothing else that a parser asks for."""
+    return RecordTable("t.csv", "csv", columns or None, origin=None, roles=roles)  # type: ignore[arg-type]
+
+
+def record_of(**values: object) -> Record:
+    """A row."""
+    return Record(values, "t.csv, line 2")
+
+
+def train(task: Task[Any, Any], examples: Sequence[Any], num_steps: int = 40) -> FineTunedBert:
+    """A model that has learnt the examples."""
+    torch.manual_seed(0)
+    config = BertConfig.from_dict(
+        {
+            "model_type": "bert",
+            "vocab_size": TOKENIZER.vocab_size,
+            "hidden_size": 16,
+            "num_hidden_layers": 1,
+            "num_attention_heads": 2,
+            "intermediate_size": 32,
+            "max_position_embeddings": 32,
+            "hidden_dropout_prob": 0.0,
+            "attention_probs_dropout_prob": 0.0,
+            "initializer_range": 0.2,
+            **task.config_changes,
+        },
+        "the test",
+    )
+    model = task.model_kind(config)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.02)
+    batch = TaskBatch.collate(task.encode(examples, TOKENIZER), range(len(examples)))
+    for _ in range(num_steps):
+        loss = task.loss(model.scores(batch.packed), batch).losses["task"]
+        optimizer.zero_grad()
+        (loss / batch.target_counts["task"]).backward()
+        optimizer.step()
+    return model.eval()
+
+
+def score(
+    task: Task[Any, Any], model: FineTunedBert, examples: Sequence[Any]
+) -> tuple[list[Encoded], list[Logits]]:
+    """Examples as token ids, and what a model makes of them."""
+    encoded = task.encode(examples, TOKENIZER)
+    return encoded, compute_logits(model.scores, encoded, row=task.row, tokens_per_batch=64)
+
+
+def decode(
+    task: Task[Any, Any],
+    examples: Sequence[Any],
+    encoded: Sequence[Encoded],
+    logits: Sequence[Logits],
+) -> list[Any]:
+    """The answers."""
+    rows = zip(examples, encoded, logits, strict=True)
+    return [task.decode(*row) for row in rows]

@@ -1,0 +1,69 @@
+"""Cells as labels, whatever the file's format."""
+
+import math
+
+import pytest
+from tests.unit.tasks.small import record_of, table_of
+
+from bertkit.base.errors import InputError
+from bertkit.data.tables.record import BrokenRowError
+from bertkit.tasks.columns import find_column, take_label, take_labels, take_text
+
+
+@pytest.mark.parametrize(
+    ("value", "label"),
+    [(" x ", "x"), (3, "3"), (3.0, "3"), (True, "true"), (False, "false"), ("True", "True")],
+)
+def test_what_can_be_a_label(value, label):
+    assert take_label(record_of(y=value), "y") == label
+
+
+@pytest.mark.parametrize("value", [None, 1.5, math.nan, math.inf, ["x"], {}])
+def test_what_cannot(value):
+    with pytest.raises(BrokenRowError, match=r"t\.csv, line 2 has no label in y"):
+        take_label(record_of(y=value), "y")
+
+
+def test_a_label_must_be_there():
+    with pytest.raises(BrokenRowError, match="has an empty label in y"):
+        take_label(record_of(y=" "), "y")
+    with pytest.raises(BrokenRowError, match="has no y"):
+        take_label(record_of(x="a"), "y")
+
+
+@pytest.mark.parametrize(
+    ("value", "labels"),
+    [
+        ("a; b ;a", ("a", "b")),
+        ("", ()),
+        (" ; ", ()),
+        (["b", "a", "b"], ("b", "a")),
+        ([1, 2.0], ("1", "2")),
+        ([], ()),
+    ],
+)
+def test_several_labels(value, labels):
+    assert take_labels(record_of(y=value), "y", ";") == labels
+
+
+@pytest.mark.parametrize("value", [None, 3, {"a": 1}, ["a", None], ["a", ["b"]]])
+def test_what_is_no_list_of_labels(value):
+    with pytest.raises(BrokenRowError, match="a list of labels, or labels with ';' between"):
+        take_labels(record_of(y=value), "y", ";")
+
+
+def test_a_text_must_be_one():
+    assert take_text(record_of(x=""), "x") == ""
+    with pytest.raises(BrokenRowError, match="has int in x where a text should be"):
+        take_text(record_of(x=1), "x")
+
+
+def test_a_missing_column_is_told_with_those_that_there_are():
+    with pytest.raises(InputError, match=r"no column for the label; name.*--label-column: a, b"):
+        find_column(table_of("a", "b"), "label", None, ("label",))
+    with pytest.raises(InputError, match="has no column y; name one"):
+        find_column(table_of("a", "b"), "label", "y")
+    with pytest.raises(InputError, match="--label-column: none"):
+        find_column(table_of(), "label", None)
+    assert find_column(table_of(), "label", None, ("label",)) == "label"
+    assert find_column(table_of("a", "gold", label="gold"), "label", None) == "gold"

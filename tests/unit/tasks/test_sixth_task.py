@@ -1,0 +1,154 @@
+"""A sixth task is a class and a line: its commands and its predictor follow from them.
+
+The toy counts the animals of a text, from 0 to 3, with the classifier's head.
+"""
+
+import json
+from collections import Counter
+from dataclasses import dataclass
+from types import MappingProxyType
+
+import numpy as np
+import pytest
+import torch.nn.functional as F
+from tests.unit.recipes.finetune.small import save_model
+
+from bertkit.cli.main import main
+from bertkit.inference.predictor import Predictor
+from bertkit.models.bert.fine_tuning import BertForSequenceClassification
+from bertkit.recipes.finetune import run as recipe
+from bertkit.tasks import table
+from bertkit.tasks.batch import Encoded, TokenSequence
+from bertkit.tasks.columns import find_column, take_label, take_text
+from bertkit.tasks.evaluation import Evaluation
+from bertkit.tasks.settings import TaskSettings
+from bertkit.tasks.task import Task, TaskScores
+
+MOST = 3
+
+
+@dataclass(frozen=True)
+class CountExample:
+    text: str
+    number: int | None = None
+    place: str = ""
+
+
+class CountSettings(TaskSettings):
+    """The column `text` is read, and `number`."""
+
+
+class Count(Task[CountExample, int]):
+    name, settings_kind, model_kind = "count", CountSettings, BertForSequenceClassification
+    row, metric = "sequence", "accuracy"
+    config_changes = MappingProxyType({"num_labels": MOST + 1})
+
+    @classmethod
+    def build_parser(cls, settings, table, *, needs_answer):
+        text = find_column(table, "text", "text")
+        return lambda record: CountExample(
+            take_text(record, text),
+            int(take_label(record, "number")) if needs_answer else None,
+            record.place,
+        )
+
+    @classmethod
+    def from_examples(cls, settings, examples):
+        return cls(settings)
+
+    @classmethod
+    def from_config(cls, settings, config, numbers):
+        return cls(settings)
+
+    def make_example(self, value, place):
+        return CountExample(value, place=place)
+
+    def num_chars(self, example):
+        return len(example.text)
+
+    def encode(self, examples, tokenizer):
+        encodings = [tokenizer.encode(example.text, max_length=16) for example in examples]
+        return [
+            Encoded(
+                (TokenSequence(encoding.ids, encoding.token_type_ids),),
+                None if example.number is None else np.array([example.number]),
+            )
+            for example, encoding in zip(examples, encodings, strict=True)
+        ]
+
+    def loss(self, logits, batch):
+        return TaskScores({"task": F.cross_entropy(logits, batch.labels, reduction="sum")}, {})
+
+    def decode(self, example, encoded, logits):
+        return int(logits[0].argmax())
+
+    def measure(self, examples, predictions):
+        hits = [
+            example.number == found for example, found in zip(examples, predictions, strict=True)
+        ]
+        return {"accuracy": sum(hits) / len(hits)}
+
+    def evaluate(self, examples, predictions):
+        return Evaluation(self.measure(examples, predictions))
+
+    def describe(self, prediction):
+        return f"{prediction} animals"
+
+    def to_json(self, prediction):
+        return {"number": prediction}
+
+
+@pytest.fixture(autouse=True)
+def _sixth(monkeypatch):
+    """The line; and machines aren't measured."""
+    entry = table.TaskEntry(CountSettings, "Count the animals.", f"{__name__}:Count")
+    monkeypatch.setitem(table.TASKS, "count", entry)
+    monkeypatch.setattr(recipe, "measure_peak", lambda device, precision: 1e11)
+
+
+def write_table(path, num_rows):
+    rows = []
+    for number in range(num_rows):
+        words = ["the", "cat", "a", "cat", "saw", "cat"]
+        kept = [
+            word for place, word in enumerate(words) if word != "cat" or number >> place // 2 & 1
+        ]
+        rows.append(f"{' '.join(kept)},{Counter(kept)['cat']}")
+    path.write_text("\n".join(["text,number", *rows]) + "\n")
+    return path
+
+
+def test_it_is_trained_evaluated_and_used_by_its_name(tmp_path, capsys):
+    save_model(tmp_path / "model")
+    data = write_table(tmp_path / "data.csv", 64)
+    output = tmp_path / "counter"
+    words = (
+        f"finetune count --model {tmp_path}/model --train {data} --dev {data} --output {output}"
+        " --max-length 16 --epochs 20 --batch-size 16 --learning-rate 1e-2 --dropout 0 --device cpu"
+    )
+    assert main(words.split()) == 0
+    assert "accuracy 1.0000" in capsys.readouterr().out
+    assert json.loads((output / "task.json").read_text())["task"] == "count"
+
+    assert main(["count", str(output), "the cat saw a cat", "a", "--engine", "torch"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.partition("\t")[0] for line in lines] == ["2 animals", "0 animals"]
+    assert main(["count", str(output), "the cat a saw", "--json", "--engine", "torch"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"number": 1}
+    assert main(["evaluate", str(output), str(data), "--json", "--engine", "torch"]) == 0
+    assert json.loads(capsys.readouterr().out)["metrics"] == {"accuracy": 1.0}
+
+    predictor = Predictor.load(output, device="cpu", engine="torch")
+    assert predictor(["the cat a cat saw cat", "the a saw"]) == [3, 0]
+    assert main(["classify", str(output), "the cat"]) == 2
+    assert "is a model for the task count; use `bertkit count`" in capsys.readouterr().err
+
+
+def test_its_commands_are_in_the_help(capsys):
+    for words in (["--help"], ["finetune", "--help"]):
+        assert main(words) == 0
+        assert "Count the animals." in " ".join(capsys.readouterr().out.split())
+    assert main(["finetune", "count", "--help"]) == 0
+    shown = capsys.readouterr().out
+    assert "--max-length" in shown
+    assert "bertkit finetune count --model M --train train.csv" in " ".join(shown.split())

@@ -5,7 +5,7 @@ Source: google-research/bert `run_squad.py`, `write_predictions`.
 
 import unicodedata
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -182,18 +182,18 @@ def _list_candidates(
 ) -> Iterator[Candidate]:
     """The best spans, each text once; probabilities are still to come."""
     seen: set[str] = set()
-    for first, last, start_logit, end_logit in zip(*map(np.ndarray.tolist, spans), strict=True):
+    for first, last, *logits in zip(*spans, strict=True):  # few of many are looked at
         start = int(windows.offsets[first, 0])
         stop = _with_marks(context, windows, last)
         text = context[start:stop]
         if text not in seen:
             seen.add(text)
-            yield Candidate(text, start, stop, 0.0, start_logit, end_logit)
+            yield Candidate(text, start, stop, 0.0, *map(float, logits))
         if len(seen) == num_best:
             return
 
 
-def _with_marks(context: str, windows: Windows, last: int) -> int:
+def _with_marks(context: str, windows: Windows, last: np.int64) -> int:
     """Where a token ends, with the accents behind it, which a tokenizer may have dropped."""
     stop = int(windows.offsets[last, 1])
     end = len(context)
@@ -224,5 +224,6 @@ def _with_probabilities(candidates: list[Candidate]) -> tuple[Candidate, ...]:
     values = np.exp(scores - scores.max())
     shares = (values / values.sum()).tolist()
     return tuple(
-        replace(one, probability=share) for one, share in zip(candidates, shares, strict=True)
+        Candidate(one.text, one.start, one.stop, share, one.start_logit, one.end_logit)
+        for one, share in zip(candidates, shares, strict=True)
     )

@@ -1,7 +1,9 @@
 """An evaluation: what is found, told and written, and what is refused."""
 
+import io
 import json
 import math
+import sys
 
 import numpy as np
 import pytest
@@ -11,8 +13,8 @@ from bertkit.base import storage
 from bertkit.cli.main import main
 from bertkit.inference.predictors import Answerer, Classifier, Tagger
 from bertkit.recipes.evaluate.files import describe_calibration, with_nulls
-from bertkit.recipes.evaluate.text import align, render_confusion, shorten
-from bertkit.tasks.evaluation import Evaluation
+from bertkit.recipes.evaluate.text import align, render_confusion, render_mistakes, shorten
+from bertkit.tasks.evaluation import Evaluation, Mistake
 
 TEXTS = ("the cat", "a dog saw the hat", "", "the hat lost a cat", "hat dog")
 CONTEXT = "the cat saw a dog . the dog lost the hat . a cat saw the hat ."
@@ -162,10 +164,10 @@ def test_columns_are_named_and_foreign_ones_refused(run, model, rows, tmp_path):
     )
 
 
-@pytest.mark.parametrize("source", ["-", "none.csv"])
-def test_data_that_is_not_there_is_refused(run, model, source, tmp_path):
-    words = [source if source == "-" else tmp_path / source]
-    assert run("evaluate", model, *words, exit_code=2).out == ""
+def test_data_that_is_not_there_is_refused(run, model, tmp_path, monkeypatch):
+    assert "doesn't exist" in run("evaluate", model, tmp_path / "none.csv", exit_code=2).err
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"the cat\n")))
+    assert "write standard input to a file first" in run("evaluate", model, "-", exit_code=2).err
 
 
 def test_tags_are_evaluated(run, models, tmp_path):
@@ -204,6 +206,16 @@ def test_many_labels_are_told_by_their_mistakes():
     assert title == "what is most often taken for what"
     assert lines == ["  3 of c for f (100.0%)"]
     assert list(render_confusion(Evaluation({}))) == []
+
+
+def test_a_mistake_without_a_text_is_one_line():
+    mistakes = [Mistake("a.csv, line 2", text, "x", "y", 1.0) for text in ("", "the cat")]
+    assert list(render_mistakes(Evaluation({}, mistakes=tuple(mistakes)))) == [
+        "the worst mistakes",
+        "  a.csv, line 2: is x, predicted y",
+        "  a.csv, line 2: is x, predicted y",
+        "    the cat",
+    ]
 
 
 def test_a_table_is_aligned():

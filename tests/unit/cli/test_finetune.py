@@ -1,0 +1,60 @@
+"""What `bertkit finetune` says, and which commands it has."""
+
+import json
+import math
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from bertkit.cli.finetune import describe
+from bertkit.cli.main import build_app, list_commands, list_flags, main
+from bertkit.recipes.finetune.settings import FineTuneSettings
+from bertkit.tasks.evaluation import Evaluation
+from bertkit.tasks.table import TASKS
+
+RESULT = SimpleNamespace(
+    output=Path("out"),
+    comparison=None,
+    best_step=1200,
+    num_steps=3000,
+    evaluation=Evaluation(
+        {"pearson": math.nan, "mse": 0.25}, warnings=("every prediction is 'x'",)
+    ),
+)
+
+
+def test_a_result_is_told_in_a_line_and_what_is_odd_behind_it():
+    assert describe(RESULT, json=False).splitlines() == [
+        "out: best after step 1,200 of 3,000: pearson nan, mse 0.2500",
+        "every prediction is 'x'",
+    ]
+
+
+def test_what_is_not_defined_is_null_in_json():
+    assert json.loads(describe(RESULT, json=True)) == {
+        "output": "out",
+        "metrics": {"pearson": None, "mse": 0.25},
+    }
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_each_task_has_its_own_flags_and_those_of_all(task):
+    flags = list_flags(list_commands(build_app())[f"finetune {task}"])
+    names = {*TASKS[task].settings.model_fields, *FineTuneSettings.model_fields}
+    assert {name.replace("_", "-") for name in names} <= flags
+
+
+def test_a_task_of_another_kind_has_its_commands_with_its_line(monkeypatch, capsys):
+    monkeypatch.setitem(TASKS, "label-again", TASKS["classify"])
+    names = list_commands(build_app()).keys()
+    assert {"label-again", "finetune label-again"} <= names
+    assert main(["--help"]) == 0
+    assert "label-again" in capsys.readouterr().out
+
+
+def test_a_misspelt_task_gets_a_suggestion(capsys):
+    assert main(["finetune", "clasify"]) == 2
+    error = capsys.readouterr().err
+    assert 'Did you mean "classify"?' in error
+    assert error.count("\n") == 1

@@ -18,7 +18,7 @@ COLUMNS: Any = choose_columns(*(entry.settings for entry in TASKS.values()))
 
 def evaluate(
     model: str,
-    data: str,
+    data: Annotated[str, Parameter(allow_leading_hyphen=True)],
     /,
     *,
     output: Path | None = None,

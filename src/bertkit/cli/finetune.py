@@ -2,12 +2,13 @@
 
 import json as json_module
 from collections.abc import Callable
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App, Parameter
 
-from bertkit.recipes.finetune.settings import FineTuneSettings
+from bertkit.recipes.finetune.settings import FineTuneSettings, SearchSettings
 from bertkit.tasks.table import TASKS, TaskEntry
 from bertkit.training.signals import stop_at_once
 
@@ -25,6 +26,8 @@ DOCSTRING = """{summary}
 
         bertkit finetune {name} --model M --train train{data} --output out/ --epochs 4 --seed 1
 
+        bertkit finetune {name} --model M --train train{data} --output out/ --search paper --seeds 3
+
     Args:
         model: A model folder of any format, a run of `bertkit pretrain`, or the id of a model of
             the Hub.
@@ -33,6 +36,7 @@ DOCSTRING = """{summary}
         output: Folder for the model.
         task: What can be chosen about the task.
         settings: What can be chosen about training.
+        search: Several runs instead of one.
         revision: Branch, tag or commit of a model of the Hub.
         json: Print the result as one JSON object.
     """
@@ -59,14 +63,20 @@ def build_command(name: str, entry: TaskEntry) -> Callable[..., None]:
         output: Path,
         task: Annotated[task_kind, Parameter(name="*")] = task_kind(),  # noqa: B008
         settings: Annotated[FineTuneSettings, Parameter(name="*")] = FineTuneSettings(),  # noqa: B008
+        search: Annotated[SearchSettings, Parameter(name="*")] = SearchSettings(),  # noqa: B008
         revision: str | None = None,
         json: bool = False,
     ) -> None:
         with stop_at_once(lambda: "stopped while it was loading; the same command begins again"):
             from bertkit.recipes.finetune.run import Sources, finetune
+            from bertkit.recipes.finetune.search import search as run_search
 
         sources = Sources(name, model, train, dev, revision)
-        print(describe(finetune(sources, output, task, settings), json=json))
+        if search.is_single:
+            result = finetune(sources, output, task, settings)
+        else:
+            result = run_search(sources, output, task, settings, search)
+        print(describe(result, json=json))
 
     finetune_task.__doc__ = DOCSTRING.format(
         name=name, summary=entry.summary, data=entry.example_data
@@ -76,9 +86,14 @@ def build_command(name: str, entry: TaskEntry) -> Callable[..., None]:
 
 def describe(result: "FineTuneResult", *, json: bool) -> str:
     """What came of it, for programs or for people."""
-    metrics = result.evaluation.metrics
+    metrics, comparison = result.evaluation.metrics, result.comparison
     if json:
-        return json_module.dumps({"output": str(result.output), "metrics": metrics})
+        defined = {name: value if isfinite(value) else None for name, value in metrics.items()}
+        found: dict[str, Any] = {"output": str(result.output), "metrics": defined}
+        if comparison is not None:
+            found["search"] = comparison.to_json()
+        return json_module.dumps(found)
     shown = ", ".join(f"{key} {value:.4f}" for key, value in metrics.items())
     line = f"{result.output}: best after step {result.best_step:,} of {result.num_steps:,}: {shown}"
-    return "\n".join((line, *result.evaluation.warnings))
+    compared = [] if comparison is None else comparison.describe()
+    return "\n".join((*compared, line, *result.evaluation.warnings))

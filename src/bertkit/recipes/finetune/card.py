@@ -9,6 +9,7 @@ import math
 from collections.abc import Sequence
 
 from bertkit._version import __version__
+from bertkit.recipes.finetune.comparison import SELECTION_BIAS, Comparison, show_spread
 from bertkit.recipes.finetune.facts import Facts
 from bertkit.reports.text import make_legible, shorten
 from bertkit.tasks.table import TASKS
@@ -43,6 +44,7 @@ def build_card(facts: Facts) -> str:
         made,
         INTENDED_USE,
         describe_result(facts),
+        *([] if facts.comparison is None else [describe_search(facts.comparison)]),
         describe_data(facts),
         describe_making(facts),
     ]
@@ -97,6 +99,17 @@ def describe_result(facts: Facts) -> str:
     if facts.has_picture:
         parts.append(f"![Confusion matrix]({PICTURE_FILE})")
     return "\n\n".join([*parts, *(f"**{plain(warning)}**" for warning in evaluation.warnings)])
+
+
+def describe_search(comparison: Comparison) -> str:
+    """The runs among which this one was chosen."""
+    rows = [
+        [outcome.cell.describe(), str(len(outcome.values)), show_spread(outcome)]
+        for outcome in comparison.outcomes
+    ]
+    made = f"## Search\n\n{comparison.summarise()}. {SELECTION_BIAS}."
+    columns = ["choice", "seeds", f"{comparison.metric}, median (lowest–highest)"]
+    return "\n\n".join([made, tabulate(columns, rows)])
 
 
 def describe_data(facts: Facts) -> str:

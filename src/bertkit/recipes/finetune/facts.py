@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from bertkit.recipes.finetune.comparison import Comparison
 from bertkit.recipes.finetune.examples import SetCounts
 from bertkit.recipes.finetune.judging import Judgement
 from bertkit.tasks.sections import draw_confusion
@@ -33,6 +34,7 @@ class Facts:
         best_epoch: how often the model had seen every example.
         steps_per_epoch: steps in which it sees all of them.
         has_ended_early: whether nothing had become better for long enough.
+        comparison: with the other runs of a search; None where there was none.
     """
 
     name: str
@@ -43,6 +45,7 @@ class Facts:
     best_epoch: float
     steps_per_epoch: int
     has_ended_early: bool
+    comparison: Comparison | None = None
 
     @property
     def task(self) -> str:

@@ -19,8 +19,9 @@ def build_page(facts: Facts, log: Sequence[Row]) -> Report:
         facts: what it tells.
         log: the run's rows.
     """
-    judgement = facts.judgement
+    judgement, comparison = facts.judgement, facts.comparison
     sections: list[Section] = [
+        *([] if comparison is None else comparison.sections()),
         *build_sections(judgement.evaluation, judgement.before),
         draw_curves(facts, log),
         tabulate_counts(facts),

@@ -16,6 +16,7 @@ from bertkit.checkpoints.file_names import CONFIG_FILE
 from bertkit.checkpoints.huggingface import WEIGHTS_FILE
 from bertkit.checkpoints.run_folder import list_checkpoints
 from bertkit.recipes.finetune.card import CARD_FILE, PICTURE_FILE, build_card
+from bertkit.recipes.finetune.comparison import Comparison
 from bertkit.recipes.finetune.examples import SetCounts
 from bertkit.recipes.finetune.facts import Facts
 from bertkit.recipes.finetune.job import Materials, load_checkpoint
@@ -47,12 +48,14 @@ class FineTuneResult:
         best_step: the step after which the model was kept.
         evaluation: of that model on the held-out examples; of a run that was finished before, its
             metrics, intervals and warnings.
+        comparison: with the other runs of a search; None where there was none.
     """
 
     output: Path
     num_steps: int
     best_step: int
     evaluation: Evaluation
+    comparison: Comparison | None = None
 
 
 class SavedResult(BaseModel):
@@ -103,13 +106,53 @@ def finish(
     judgement = judge(materials)
     saved = describe_result(materials, judgement, state, settings)
     output = run.folder.parent
+    write_model(output, run, materials, judgement, saved)
+    drop_checkpoints(run, settings)
+    return FineTuneResult(output, state.step, best_step, judgement.evaluation)
+
+
+def write_model(
+    output: Path,
+    run: Run,
+    materials: Materials,
+    judgement: Judgement,
+    saved: SavedResult,
+    comparison: Comparison | None = None,
+) -> None:
+    """Write a model's folder; `metrics.json` comes last.
+
+    Args:
+        output: the folder.
+        run: that trained it.
+        materials: with the best weights.
+        judgement: of those.
+        saved: what is told of the run for good.
+        comparison: with the other runs of a search.
+
+    Raises:
+        StorageError: the disk refused.
+    """
+    record = run.read_record()
+    assert record is not None
+    facts = Facts(
+        name=output.resolve().name,
+        record=record,
+        judgement=judgement,
+        counts=materials.counts,
+        num_steps=saved.num_steps,
+        best_epoch=saved.best_epoch,
+        steps_per_epoch=round(saved.best_step / saved.best_epoch),
+        has_ended_early=saved.has_ended_early,
+        comparison=comparison,
+    )
     materials.model.save_pretrained(output)
     materials.tokenizer.save(output)
     save_task(output, judgement.task)
-    write_descriptions(run, materials, judgement, saved, settings)
+    write_descriptions(output, facts, run)
+    files = judgement.task.prediction_files(materials.dev_examples, judgement.predictions)
+    for name, content in files.items():
+        write_json(output / name, content)
     write_sealed_json(output / METRICS_FILE, saved.model_dump(mode="json"))
-    drop_checkpoints(run, settings)
-    return FineTuneResult(output, state.step, best_step, judgement.evaluation)
 
 
 def describe_result(
@@ -136,34 +179,13 @@ def describe_result(
     )
 
 
-def write_descriptions(
-    run: Run,
-    materials: Materials,
-    judgement: Judgement,
-    saved: SavedResult,
-    settings: FineTuneSettings,
-) -> None:
-    """Write what people and official scorers read: report, card, picture, predictions."""
-    output, record = run.folder.parent, run.read_record()
-    assert record is not None
-    facts = Facts(
-        name=output.resolve().name,
-        record=record,
-        judgement=judgement,
-        counts=materials.counts,
-        num_steps=saved.num_steps,
-        best_epoch=saved.best_epoch,
-        steps_per_epoch=count_epoch_steps(len(materials.train), settings),
-        has_ended_early=saved.has_ended_early,
-    )
-    matrix = draw_confusion(judgement.evaluation)
+def write_descriptions(output: Path, facts: Facts, run: Run) -> None:
+    """Write what people read: report, card and picture."""
+    matrix = draw_confusion(facts.judgement.evaluation)
     if facts.has_picture and matrix is not None:
         write_svg(output / PICTURE_FILE, matrix)
     write_report(output / REPORT_FILE, build_page(facts, list(read_log(run.log_path))))
     write_file(output / CARD_FILE, build_card(facts).encode())
-    files = judgement.task.prediction_files(materials.dev_examples, judgement.predictions)
-    for name, content in files.items():
-        write_json(output / name, content)
 
 
 def read_finished(run: Run, wanted: RunRecord, settings: FineTuneSettings) -> FineTuneResult | None:
@@ -179,21 +201,29 @@ def read_finished(run: Run, wanted: RunRecord, settings: FineTuneSettings) -> Fi
         return None
     check_resume(record, wanted.model_copy(update={"model": record.model}))
     output = run.folder.parent
-    path = output / METRICS_FILE
-    if not path.exists():
+    if not (output / METRICS_FILE).exists():
         return None
-    try:
-        saved = SavedResult.model_validate(read_sealed_json(path))
-    except ValidationError as error:
-        raise DamagedFileError(f"{path}: {describe_validation(error)}") from None
-    for name in (CONFIG_FILE, WEIGHTS_FILE, TASK_FILE):
-        if not (output / name).exists():
-            raise MissingFileError(
-                f"{output / name} is gone; restore it, or remove {path} to train again"
-            )
+    result = read_result(output)
     with run.locked():
         drop_checkpoints(run, settings)
     announce(f"{output} was finished before: nothing is trained")
+    return result
+
+
+def read_result(output: Path) -> FineTuneResult:
+    """The result of a finished run, by its files.
+
+    Raises:
+        MissingFileError: the model that it wrote is gone.
+        DamagedFileError: its record isn't what was written.
+    """
+    saved = read_saved(output)
+    for name in (CONFIG_FILE, WEIGHTS_FILE, TASK_FILE):
+        if not (output / name).exists():
+            raise MissingFileError(
+                f"{output / name} is gone; restore it, or remove {output / METRICS_FILE} to train"
+                " again"
+            )
     evaluation = Evaluation(
         metrics={name: _undefine(value) for name, value in saved.metrics.items()},
         intervals={
@@ -202,6 +232,20 @@ def read_finished(run: Run, wanted: RunRecord, settings: FineTuneSettings) -> Fi
         warnings=saved.warnings,
     )
     return FineTuneResult(output, saved.num_steps, saved.best_step, evaluation)
+
+
+def read_saved(output: Path) -> SavedResult:
+    """The content of a folder's `metrics.json`.
+
+    Raises:
+        MissingFileError: there is none.
+        DamagedFileError: it isn't what was written.
+    """
+    path = output / METRICS_FILE
+    try:
+        return SavedResult.model_validate(read_sealed_json(path))
+    except ValidationError as error:
+        raise DamagedFileError(f"{path}: {describe_validation(error)}") from None
 
 
 def drop_checkpoints(run: Run, settings: FineTuneSettings) -> None:

@@ -31,6 +31,11 @@ from bertkit.training.signals import stop_at_once
 from bertkit.training.versions import describe_versions
 
 RUN_FOLDER = "run"
+SEARCH_FOLDER = "search"
+OTHER_KINDS = (
+    (RUN_FOLDER, "a single run", "leave out --search and --seeds"),
+    (SEARCH_FOLDER, "a search", "give --search or --seeds, as it was begun"),
+)
 FREE_SETTINGS = {"keep_checkpoints"}  # they decide nothing of what is learnt
 WRITTEN_KEYS = {"architectures", "dtype", "torch_dtype"}  # a checkpoint says them anew
 
@@ -97,13 +102,20 @@ def finetune(
 def check_output(output: Path, run: Run) -> None:
     """Refuse a folder in which something else lies.
 
+    Args:
+        output: the folder.
+        run: the run, or the search, that is in it.
+
     Raises:
         ResumeError: it is so.
     """
     with storage_errors(output, "read"):
         is_file = output.exists() and not output.is_dir()
         names = {path.name for path in output.iterdir()} if output.is_dir() else set()
-    others = {name for name in names - {RUN_FOLDER} if not name.endswith(TEMPORARY_SUFFIX)}
+    others = {name for name in names - {run.folder.name} if not name.endswith(TEMPORARY_SUFFIX)}
+    for name, what, way in OTHER_KINDS:
+        if name in others:
+            raise ResumeError(f"{output} holds {what}; {way}, or choose another --output")
     if is_file or run.is_foreign or (others and run.read_record() is None):
         raise ResumeError(
             f"{output} holds something that `bertkit finetune` didn't begin; choose another"

@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, field_validator
 
+from bertkit.base.settings import Settings
 from bertkit.data.tables.settings import RecordSettings
 from bertkit.training.settings import Count, LoopSettings, Positive
 
@@ -74,3 +75,21 @@ class FineTuneSettings(LoopSettings, RecordSettings):
         ):
             raise ValueError("expected none, embeddings, encoder, or a number of layers")
         return value
+
+
+class SearchSettings(Settings):
+    """Several runs instead of one; the best of them becomes the model."""
+
+    search: Literal["paper"] | None = Field(
+        None,
+        description="Try the paper's grid: learning rates 5e-5, 3e-5 and 2e-5, batches 16 and 32,"
+        " epochs 2 to 4, a run for each; the choice with the best median is kept.",
+    )
+    seeds: Count = Field(
+        1, description="Runs of each choice, with as many seeds from --seed on; the best is kept."
+    )
+
+    @property
+    def is_single(self) -> bool:
+        """Whether one run is all that was asked for."""
+        return self.search is None and self.seeds == 1

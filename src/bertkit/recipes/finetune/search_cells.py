@@ -1,0 +1,89 @@
+"""Which runs a search has: its cells, and each of them with several seeds."""
+
+from dataclasses import dataclass
+from itertools import product
+
+from bertkit.base.errors import SettingsError
+from bertkit.base.settings import parse_settings
+from bertkit.recipes.finetune.settings import FineTuneSettings, SearchSettings
+
+# Source: Devlin et al. 2018, appendix A.3.
+LEARNING_RATES = (5e-5, 3e-5, 2e-5)
+BATCH_SIZES = (16, 32)
+EPOCHS = (2.0, 3.0, 4.0)  # a run each, for the learning rate falls to 0 by its end
+CHOSEN_BY_SEARCH = ("learning_rate", "batch_size", "epochs")
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One choice, whatever the seed.
+
+    Attributes:
+        learning_rate: the peak.
+        batch_size: examples of a step.
+        epochs: how often every example is seen; None for as often as the recipe decides.
+    """
+
+    learning_rate: float
+    batch_size: int
+    epochs: float | None
+
+    @property
+    def name(self) -> str:
+        """Its folder's."""
+        epochs = "" if self.epochs is None else f"-epochs{self.epochs:g}"
+        return f"lr{self.learning_rate:g}-batch{self.batch_size}{epochs}"
+
+    def describe(self) -> str:
+        """The choice in words."""
+        words = f"learning rate {self.learning_rate:g}, batch {self.batch_size}"
+        return words if self.epochs is None else f"{words}, epochs {self.epochs:g}"
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One run of a search."""
+
+    cell: Cell
+    seed: int
+
+    @property
+    def place(self) -> str:
+        """Its folder in the search's."""
+        return f"{self.cell.name}/seed{self.seed}"
+
+    def choose(self, settings: FineTuneSettings) -> FineTuneSettings:
+        """The settings of this run.
+
+        Raises:
+            SettingsError: they don't go together, such as more parts of a step than examples.
+        """
+        values = {
+            **settings.model_dump(),
+            "learning_rate": self.cell.learning_rate,
+            "batch_size": self.cell.batch_size,
+            "epochs": self.cell.epochs,
+            "seed": self.seed,
+        }
+        return parse_settings(FineTuneSettings, values, self.cell.describe())
+
+
+def list_trials(search: SearchSettings, settings: FineTuneSettings) -> list[Trial]:
+    """All runs: cell by cell, and in each the seeds from the lowest.
+
+    Raises:
+        SettingsError: a grid is asked for, and a value that it chooses is given too.
+    """
+    given = [name for name in CHOSEN_BY_SEARCH if name in settings.model_fields_set]
+    if search.search is not None and given:
+        flags = " and ".join(f"--{name.replace('_', '-')}" for name in given)
+        raise SettingsError(
+            f"--search {search.search} chooses {', '.join(CHOSEN_BY_SEARCH)} itself; leave out"
+            f" {flags}, or the search"
+        )
+    if search.search is None:
+        cells = [Cell(settings.learning_rate, settings.batch_size, settings.epochs)]
+    else:
+        cells = [Cell(*choice) for choice in product(LEARNING_RATES, BATCH_SIZES, EPOCHS)]
+    seeds = range(settings.seed, settings.seed + search.seeds)
+    return [Trial(cell, seed) for cell in cells for seed in seeds]

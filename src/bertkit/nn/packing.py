@@ -7,8 +7,10 @@ Nothing inside the encoder is padding. The padded form that people know, `[batch
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 from typing import Self
 
+import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
@@ -48,10 +50,12 @@ class PackedBatch:
             raise InputError("input_ids and token_type_ids must have the same lengths")
         if not lengths or 0 in lengths:
             raise InputError("a batch needs at least one sequence, and each at least one token")
+        sizes = torch.tensor(lengths)
+        starts = (sizes.cumsum(0) - sizes).repeat_interleave(sizes)
         return cls(
-            input_ids=torch.tensor([id_ for ids in input_ids for id_ in ids]),
-            token_type_ids=torch.tensor([id_ for ids in token_type_ids for id_ in ids]),
-            position_ids=torch.cat([torch.arange(length) for length in lengths]),
+            input_ids=_lay_end_to_end(input_ids, len(starts)),
+            token_type_ids=_lay_end_to_end(token_type_ids, len(starts)),
+            position_ids=torch.arange(len(starts)) - starts,
             lengths=lengths,
         )
 
@@ -120,6 +124,11 @@ class PackedBatch:
             token_type_ids=self.token_type_ids.to(device, non_blocking=True),
             position_ids=self.position_ids.to(device, non_blocking=True),
         )
+
+
+def _lay_end_to_end(sequences: Sequence[Sequence[int]], num_tokens: int) -> Int[Tensor, " tokens"]:
+    """All numbers in a row; NumPy reads lists several times as fast as torch."""
+    return torch.from_numpy(np.fromiter(chain.from_iterable(sequences), np.int64, num_tokens))
 
 
 def pad(

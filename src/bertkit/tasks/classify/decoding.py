@@ -3,6 +3,7 @@
 Source: Guo et al. 2017, "On Calibration of Modern Neural Networks", section 4.2 (temperature).
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -37,38 +38,39 @@ class Classification:
     labels: tuple[str, ...]
 
 
-def find_probabilities(scores: Numbers, temperature: float, *, multi_label: bool) -> Numbers:
-    """Probabilities `[..., labels]` of scores."""
-    scaled = scores / temperature
-    if multi_label:
-        return 0.5 + 0.5 * np.tanh(scaled / 2)  # the logistic function; nothing overflows
-    powers = np.exp(scaled - scaled.max(axis=-1, keepdims=True))
-    shares: Numbers = powers / powers.sum(axis=-1, keepdims=True)
-    return shares
+def find_probabilities(
+    scores: Sequence[float], temperature: float, *, multi_label: bool
+) -> list[float]:
+    """Probabilities of one example's labels; without numpy, which is slow on a few numbers."""
+    if multi_label:  # the logistic function; nothing overflows
+        return [0.5 + 0.5 * math.tanh(score / temperature / 2) for score in scores]
+    most = max(scores)
+    powers = [math.exp((score - most) / temperature) for score in scores]
+    total = math.fsum(powers)
+    return [power / total for power in powers]
 
 
-def choose_label(labels: Sequence[str], values: Numbers) -> Classification:
+def choose_label(labels: Sequence[str], values: Sequence[float]) -> Classification:
     """The likeliest label."""
-    best = int(values.argmax())
-    return Classification(
-        labels[best],
-        float(values[best]),
-        dict(zip(labels, values.tolist(), strict=True)),
-        (labels[best],),
-    )
+    best = values.index(max(values))
+    shares = dict(zip(labels, values, strict=True))
+    return Classification(labels[best], values[best], shares, (labels[best],))
 
 
-def choose_labels(labels: Sequence[str], values: Numbers, threshold: float) -> Classification:
+def choose_labels(
+    labels: Sequence[str], values: Sequence[float], threshold: float
+) -> Classification:
     """All labels whose probability reaches the threshold."""
-    best = int(values.argmax())
-    shares = dict(zip(labels, values.tolist(), strict=True))
+    best = values.index(max(values))
+    shares = dict(zip(labels, values, strict=True))
     given = tuple(label for label, share in shares.items() if share >= threshold)
-    return Classification(labels[best], float(values[best]), shares, given)
+    return Classification(labels[best], values[best], shares, given)
 
 
-def pool_scores(logits: Sequence[Logits]) -> Numbers:
-    """The mean scores of each example's windows, `[examples, labels]`."""
-    return np.stack([rows.mean(axis=0, dtype=np.float64) for rows in logits])
+def pool_windows(rows: Logits) -> list[float]:
+    """The mean scores of an example's windows."""
+    scores: list[float] = (rows[0] if len(rows) == 1 else rows.mean(axis=0)).tolist()
+    return scores
 
 
 def fit(scores: Numbers, labels: npt.NDArray[np.int64]) -> dict[str, float]:
@@ -95,8 +97,9 @@ def fit_joint(
     rows = np.stack([np.zeros(scores.size), scores.ravel()], axis=1)
     found = fit(rows, labels.ravel().astype(np.int64))
     if needs_threshold and labels.any():
-        shares = find_probabilities(scores, found.get(TEMPERATURE, 1.0), multi_label=True)
-        found[THRESHOLD] = find_threshold(shares, labels)
+        temperature = found.get(TEMPERATURE, 1.0)
+        shares = [find_probabilities(row, temperature, multi_label=True) for row in scores.tolist()]
+        found[THRESHOLD] = find_threshold(np.array(shares), labels)
     return found
 
 

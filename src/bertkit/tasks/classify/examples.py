@@ -66,6 +66,7 @@ def _take(record: Record, column: str, settings: ClassifySettings) -> tuple[str,
     if unknown:
         raise BrokenRowError(
             f"{record.place} has the label {unknown[0]!r:.{SHOWN_CHARS}}, which isn't among labels"
+            f" ({settings.labels:.{SHOWN_CHARS}})"
         )
     return labels
 

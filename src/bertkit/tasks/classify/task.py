@@ -156,7 +156,7 @@ class Classify(Task[ClassifyExample, Classification]):
         """The likeliest label, or all that reach the threshold, and how likely each is."""
         del example, encoded
         values = decoding.find_probabilities(
-            logits.mean(axis=0, dtype=np.float64),
+            decoding.pool_windows(logits),
             self.numbers.get(TEMPERATURE, 1.0),
             multi_label=self.settings.multi_label,
         )
@@ -173,7 +173,7 @@ class Classify(Task[ClassifyExample, Classification]):
     ) -> Self:
         """The same task with the temperature, and perhaps the threshold, of held-out examples."""
         del examples
-        scores = decoding.pool_scores(logits)
+        scores = np.array([decoding.pool_windows(rows) for rows in logits])
         labels = np.concatenate([one.labels for one in encoded if one.labels is not None])
         if self.settings.multi_label:
             found = decoding.fit_joint(

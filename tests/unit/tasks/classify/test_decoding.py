@@ -10,7 +10,7 @@ from bertkit.tasks.classify.decoding import (
     find_threshold,
     fit,
     fit_joint,
-    pool_scores,
+    pool_windows,
 )
 
 RANDOM = np.random.default_rng(0)
@@ -24,21 +24,21 @@ def test_probabilities_are_softmax_or_logistic():
     )
     found = find_probabilities(scores, 2.0, multi_label=True)
     assert found == pytest.approx(1 / (1 + np.exp(-scores / 2)))
-    far = np.array([1e6, -1e6])
-    assert find_probabilities(far, 1.0, multi_label=True).tolist() == [1.0, 0.0]
-    assert find_probabilities(far, 1.0, multi_label=False).tolist() == [1.0, 0.0]
+    far = [1e6, -1e6]
+    assert find_probabilities(far, 1.0, multi_label=True) == [1.0, 0.0]
+    assert find_probabilities(far, 1.0, multi_label=False) == [1.0, 0.0]
 
 
 def test_labels_that_reach_the_threshold_are_given():
-    found = choose_labels(("a", "b", "c"), np.array([0.5, 0.2, 0.6]), 0.5)
+    found = choose_labels(("a", "b", "c"), [0.5, 0.2, 0.6], 0.5)
     assert found.labels == ("a", "c")
     assert (found.label, found.probability) == ("c", 0.6)
-    assert choose_labels(("a", "b"), np.array([0.1, 0.2]), 0.5).labels == ()
+    assert choose_labels(("a", "b"), [0.1, 0.2], 0.5).labels == ()
 
 
 def test_windows_are_averaged():
-    rows = [np.array([[1, 2], [3, 4]], dtype=np.float32), np.array([[5, 6]], dtype=np.float32)]
-    assert pool_scores(rows).tolist() == [[2, 3], [5, 6]]
+    assert pool_windows(np.array([[1, 2], [3, 4]], dtype=np.float32)) == [2.0, 3.0]
+    assert pool_windows(np.array([[5, 6]], dtype=np.float32)) == [5.0, 6.0]
 
 
 def test_the_temperature_is_the_likeliest():
@@ -67,7 +67,10 @@ def test_the_threshold_gives_the_best_micro_f1():
         labels = RANDOM.random((30, 4)) < 0.3
         scores = np.round(RANDOM.normal(size=(30, 4)) + labels - 1, 1)  # many are equal
         found = fit_joint(scores, labels, needs_threshold=True)
-        shares = find_probabilities(scores, found["temperature"], multi_label=True)
+        temperature = found["temperature"]
+        shares = np.array(
+            [find_probabilities(row, temperature, multi_label=True) for row in scores.tolist()]
+        )
 
         def f1(threshold, labels=labels, shares=shares):
             given = shares >= threshold

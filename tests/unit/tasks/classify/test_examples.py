@@ -47,7 +47,9 @@ def test_a_label_that_is_not_listed_is_a_broken_row(settings):
     settings = settings.model_copy(update={"labels": "x,y"})
     parse = build_parser(settings, table_of("text", "label"), needs_answer=True)
     assert parse(record_of(text="a", label="y")).labels == ("y",)
-    with pytest.raises(BrokenRowError, match="has the label 'z', which isn't among labels"):
+    with pytest.raises(
+        BrokenRowError, match=r"has the label 'z', which isn't among labels \(x,y\)"
+    ):
         parse(record_of(text="a", label="z"))
 
 

@@ -59,9 +59,7 @@ def _find_rows(windows: Sequence[tuple[int, int]], starts: Numbers, ends: Number
         first, last = starts[begin], ends[stop - 1]
         before = starts[begin:stop] - first
         behind = last - ends[begin:stop]
-        if begin == 0:
-            before = np.full_like(before, far)
-        if stop == len(starts):
+        if stop == len(starts):  # at the beginning it makes no difference
             behind = np.full_like(behind, far)
         around = np.minimum(before, behind)
         is_better = around > most[begin:stop]

@@ -22,7 +22,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -122,11 +122,22 @@ def run_cells(
         write_random_encoder(Path(folder))
         places = {**encoders, RANDOM: Path(folder)}
         futures = [workers.submit(run_cell, cell, arguments.data, places) for cell in cells]
-        for number, future in enumerate(as_completed(futures), start=1):
-            row = future.result()
-            with arguments.output.open("a", encoding="utf-8") as stream:
-                stream.write(json.dumps(row) + "\n")
-            print(f"{number} of {len(cells)}: {row['command']}: {row['metrics']}", flush=True)
+        try:
+            for number, future in enumerate(as_completed(futures), start=1):
+                print(f"{number} of {len(cells)}: {note(future, arguments.output)}", flush=True)
+        finally:
+            workers.shutdown(cancel_futures=True)
+
+
+def note(future: Future[Row], output: Path) -> str:
+    """Write a run's line, and say what came of it; one that failed is missing the next time too."""
+    try:
+        row = future.result()
+    except RuntimeError as error:
+        return str(error)
+    with output.open("a", encoding="utf-8") as stream:
+        stream.write(json.dumps(row) + "\n")
+    return f"{row['command']}: {row['metrics']}"
 
 
 def run_cell(cell: Cell, data: Path, encoders: dict[str, Path]) -> Row:

@@ -106,4 +106,5 @@ def finetune_peer(task_set: TaskSet, model_folder: Path, recipe: Recipe) -> dict
             compute_metrics=dev,
         )
         trainer.train()
+        trainer.compute_metrics = None  # which is dev's
         return told(trainer.predict(told.inputs))

@@ -98,10 +98,15 @@ def run_transformers(cell: Cell, data: Path, encoder: Path) -> tuple[dict[str, f
 
 
 def run(command: list[Any]) -> str:
-    """Run a program to its end, and give what it prints."""
-    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False)
+    """Run a program to its end, and give what it prints.
+
+    Raises:
+        RuntimeError: it failed.
+    """
+    words = list(map(str, command))
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
     if done.returncode:
-        raise SystemExit(f"{' '.join(map(str, command))} failed:\n{done.stderr[-2000:]}")
+        raise RuntimeError(f"{' '.join(words)} failed:\n{done.stderr[-2000:]}")
     return done.stdout
 
 

@@ -1,0 +1,223 @@
+"""The task as the recipe and the predictor use it, from sentences to a saved model."""
+
+import json
+
+import pytest
+import torch
+
+from bertkit.base.errors import CheckpointError, InputError
+from bertkit.inference.predictors import Tagger
+from bertkit.models.bert.config import BertConfig
+from bertkit.models.bert.fine_tuning import BertForTokenClassification
+from bertkit.tasks.batch import IGNORED_LABEL, TaskBatch
+from bertkit.tasks.logits import compute_logits
+from bertkit.tasks.saved import load_task, save_task
+from bertkit.tasks.table import TASKS
+from bertkit.tasks.tag.examples import TagExample
+from bertkit.tasks.tag.settings import TagSettings
+from bertkit.tasks.tag.task import Tag
+from bertkit.tokenization.engine import SPECIAL_TOKENS
+from bertkit.tokenization.tokenizer import Tokenizer
+
+FILLERS = ("the", "saw", "ran", "and", ",")
+WORDS = (*FILLERS, "ada", "bob", "love", "##lace", "rome", "##s")
+TOKENIZER = Tokenizer([*SPECIAL_TOKENS, *WORDS])
+SETTINGS = TagSettings(max_length=8, context=2)
+LABELS = ("O", "B-LOC", "B-PER", "I-PER")
+
+
+def list_examples():
+    """Names, one of them of two words, between others; some sentences need two windows."""
+    found = []
+    for number in range(30):
+        words, tags = [], []
+        for place in range(1 + number % 4):
+            words += [FILLERS[(number + place) % 5]]
+            tags += ["O"]
+            name = (number + 2 * place) % 3
+            words += (("ada", "lovelace"), ("bob",), ("Rome",))[name]
+            tags += (("B-PER", "I-PER"), ("B-PER",), ("B-LOC",))[name]
+        found.append(TagExample(words=tuple(words), tags=tuple(tags), place=f"line {number}"))
+    return found
+
+
+def build_model(task, **changes):
+    torch.manual_seed(0)
+    config = BertConfig(
+        vocab_size=TOKENIZER.vocab_size,
+        hidden_size=16,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=32,
+        max_position_embeddings=16,
+        hidden_dropout_prob=0.0,
+        attention_probs_dropout_prob=0.0,
+        initializer_range=0.2,
+        **{**task.config_changes, **changes},
+    )
+    return BertForTokenClassification(config)
+
+
+def train(task, examples, num_steps=30):
+    model = build_model(task)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.02)
+    batch = TaskBatch.collate(task.encode(examples, TOKENIZER), range(len(examples)))
+    num_words = sum(len(example.words) for example in examples)
+    assert batch.target_counts == {"task": num_words}
+    for _ in range(num_steps):
+        scores = task.loss(model.scores(batch.packed), batch)
+        optimizer.zero_grad()
+        scores.losses["task"].backward()
+        optimizer.step()
+    assert int(scores.hits["task"]) == num_words
+    return model.eval()
+
+
+def test_it_learns_names_and_is_saved(tmp_path):
+    examples = list_examples()
+    task = Tag.from_examples(SETTINGS, examples)
+    assert (task.labels, task.scheme, task.metric) == (LABELS, "BIO", "f1")
+    model = train(task, examples)
+    encoded = task.encode(examples, TOKENIZER)
+    assert sum(len(one.sequences) for one in encoded) > len(examples)
+    assert not any(one.is_cut for one in encoded)
+    logits = compute_logits(model.scores, encoded, row=task.row, tokens_per_batch=64)
+    rows = zip(examples, encoded, logits, strict=True)
+    predictions = [task.decode(*row) for row in rows]
+    assert set(task.measure(examples, predictions).values()) == {1.0}
+    evaluation = task.evaluate(examples, predictions)
+    assert evaluation.metrics["f1 LOC"] == 1.0
+    assert evaluation.mistakes == ()
+
+    model.save_pretrained(tmp_path)
+    TOKENIZER.save(tmp_path)
+    save_task(tmp_path, task)
+    tag = Tagger.load(tmp_path, device="cpu", engine="torch")
+    assert tag.task == task
+    text = "The Ada  Lovelace, and Rome"
+    found, given, none = tag([text, ("the", "bob"), "\u200b"])
+    assert [entity[:2] for entity in found.entities] == [("PER", "Ada  Lovelace"), ("LOC", "Rome")]
+    for part in (*found.words, *found.entities):
+        assert text[part.start : part.stop] == part.text
+    assert tag.task.describe(found) == "The/O Ada/B-PER Lovelace/I-PER ,/O and/O Rome/B-LOC"
+    assert [word.start for word in given.words] == [None, None]
+    assert given.entities[0].text == "bob"
+    assert none == tag(()) == tag("")
+    assert none.words == ()
+    told = json.loads(json.dumps(tag.task.to_json(found)))
+    assert told["words"][1]["tag"] == "B-PER"
+    assert told["entities"][1]["start"] == 23
+
+
+def test_the_first_piece_of_each_word_has_its_label():
+    task = Tag(SETTINGS, LABELS)
+    example = TagExample(words=("ada", "lovelace", "roms", "romes"), tags=("B-PER",) * 4)
+    (encoded,) = task.encode([example], TOKENIZER)
+    (sequence,) = encoded.sequences
+    pieces = [TOKENIZER.vocabulary[id_] for id_ in sequence.ids]
+    assert pieces == ["[CLS]", "ada", "love", "##lace", "[UNK]", "rome", "##s", "[SEP]"]
+    no = IGNORED_LABEL
+    assert encoded.labels.tolist() == [no, 2, 2, no, 2, 2, no, no]
+    assert encoded.alignment.rows.tolist() == [1, 2, 4, 5]
+    assert sequence.segments == [0] * 8
+
+
+def test_each_word_of_a_long_sentence_counts_once():
+    task = Tag(SETTINGS, LABELS)
+    words = ("ada", "saw", "bob") * 5
+    tags = ("B-PER", "O", "B-PER") * 5
+    encoded, untagged = task.encode([TagExample(words, tags=tags), TagExample(words)], TOKENIZER)
+    assert [len(one.ids) for one in encoded.sequences] == [8, 8, 8, 5]
+    assert (encoded.labels != IGNORED_LABEL).sum() == len(words)
+    tokens = [id_ for one in encoded.sequences for id_ in one.ids]
+    found = [TOKENIZER.vocabulary[tokens[row]] for row in encoded.alignment.rows]
+    assert found == list(words)
+    assert (untagged.labels, untagged.sequences) == (None, encoded.sequences)
+
+
+def test_words_that_bert_reads_nothing_of_keep_their_tag():
+    task = Tag(SETTINGS, LABELS)
+    example = TagExample(words=("", "ada", "\u200b", "\u0301"), tags=("O", "B-PER", "O", "O"))
+    (encoded,) = task.encode([example], TOKENIZER)
+    pieces = [TOKENIZER.vocabulary[id_] for id_ in encoded.sequences[0].ids]
+    assert pieces == ["[CLS]", "[UNK]", "ada", "[UNK]", "[UNK]", "[SEP]"]
+    assert encoded.labels.tolist()[1:-1] == [0, 2, 0, 0]
+    assert task.list_oddities([example])[0].startswith("1 sentence has words without a letter")
+
+
+def test_a_word_that_fills_more_than_a_window_is_cut_and_said():
+    task = Tag(SETTINGS, LABELS)
+    word = "love" + "s" * 9
+    examples = [TagExample(words=("ada", each)) for each in (word, word[:9])]
+    long, fitting = task.encode(examples, TOKENIZER)
+    assert [len(one.ids) for one in long.sequences] == [3, 8]
+    assert (long.is_cut, fitting.is_cut) == (True, False)
+
+
+def test_labels_that_training_does_not_have_are_ignored():
+    task = Tag(SETTINGS, LABELS)
+    example = TagExample(words=("ada", "ran"), tags=("B-ORG", "O"))
+    batch = TaskBatch.collate(task.encode([example], TOKENIZER), [0])
+    assert batch.target_counts == {"task": 1}
+    logits = torch.full((4, 4), 60000.0, dtype=torch.float16)
+    loss = task.loss(logits, batch).losses["task"]
+    assert loss.dtype == torch.float32
+    assert float(loss) == pytest.approx(torch.log(torch.tensor(4.0)).item())
+    assert list(task.list_labels(example)) == ["B-ORG", "O"]
+    assert list(task.list_labels(TagExample(text="ada"))) == []
+
+
+@pytest.mark.parametrize(
+    ("tags", "scheme", "expected"),
+    [
+        ("NN VB O", "auto", (("O", "NN", "VB"), None, "accuracy")),
+        ("B-X I-X O", "plain", (("O", "B-X", "I-X"), None, "accuracy")),
+        ("B-X I-X O", "entities", (("O", "B-X", "I-X"), "BIO", "f1")),
+        ("S-X O", "auto", (("O", "S-X"), "BIOES", "f1")),
+        ("2 10 1", "auto", (("1", "10", "2"), None, "accuracy")),
+    ],
+)
+def test_labels_and_scheme_follow_from_the_examples(tags, scheme, expected):
+    example = TagExample(words=("a",) * 3, tags=tuple(tags.split()))
+    task = Tag.from_examples(TagSettings(scheme=scheme), [example])
+    assert (task.labels, task.scheme, task.metric) == expected
+
+
+@pytest.mark.parametrize(
+    ("tags", "scheme", "message"),
+    [
+        ((), "auto", "no word is tagged"),
+        (("O", "O"), "auto", "all words have the tag 'O'; at least two tags are needed"),
+        (
+            ("O", "NN"),
+            "entities",
+            "scheme entities needs tags such as B-PER, I-PER and O, not O, N",
+        ),
+    ],
+)
+def test_what_cannot_be_learnt_is_refused(tags, scheme, message):
+    examples = [TagExample(words=("a",) * len(tags), tags=tags), TagExample(text="a")]
+    with pytest.raises(InputError, match=message):
+        Tag.from_examples(TagSettings(scheme=scheme), examples)
+
+
+def test_a_model_of_another_tool_tags(tmp_path):
+    names = {0: "B-PER", 1: "O", 2: "I-PER"}
+    config = BertConfig(id2label=names)
+    task = load_task(tmp_path, config, "BertForTokenClassification")
+    assert isinstance(task, Tag)
+    assert (task.labels, task.scheme) == (("B-PER", "O", "I-PER"), "BIO")
+    nameless = load_task(tmp_path, BertConfig(num_labels=3), "BertForTokenClassification")
+    assert (nameless.labels, nameless.metric) == (("LABEL_0", "LABEL_1", "LABEL_2"), "accuracy")
+    with pytest.raises(CheckpointError, match="a tagger needs at least two labels"):
+        load_task(tmp_path, BertConfig(num_labels=1), "BertForTokenClassification")
+
+
+def test_the_table_leads_to_it():
+    entry = TASKS["tag"]
+    assert entry.load() is Tag
+    assert (entry.settings, Tag.name) == (TagSettings, "tag")
+    task = Tag(SETTINGS, LABELS)
+    assert task.make_example(("ada", "ran"), "here").words == ("ada", "ran")
+    sizes = [TagExample(words=("ada", "ran")), TagExample(text="ada ran")]
+    assert list(map(task.num_chars, sizes)) == [6, 7]

@@ -87,11 +87,26 @@ def test_broken_rows_are_counted_and_named(workshop, tmp_path, capsys):
     assert (saved["train"]["num_broken"], saved["train"]["num_empty"]) == (2, 1)
 
 
+def test_a_head_is_trained_on_a_frozen_encoder(workshop, tmp_path, capsys):
+    output = tmp_path / "out"
+    command = words(workshop, output, "--features", "bilstm", "--lstm-hidden", "8")
+    at = command.index("--learning-rate")
+    del command[at : at + 2]
+    assert main(command) == 0
+    assert "hidden states are computed once" in capsys.readouterr().err
+    record = json.loads((output / "run" / "settings.json").read_text())
+    assert record["settings"]["learning_rate"] == 1e-3
+    assert main(["classify", str(output), "the cat", "--json"]) == 0
+    assert "label" in json.loads(capsys.readouterr().out)
+
+
 @pytest.mark.parametrize(
     ("more", "message"),
     [
         (["--label-column", "sentiment"], "no column sentiment"),
         (["--freeze", "head"], "expected none, embeddings, encoder, or a number of layers"),
+        (["--features", "linear", "--freeze", "1"], "leave out freeze and layer_decay"),
+        (["--feature-layers", "last_four"], "is for --features linear or bilstm"),
         (["--freeze", "7"], "the encoder has 2 layers"),
     ],
 )

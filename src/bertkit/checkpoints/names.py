@@ -58,6 +58,14 @@ BERT_NAMES: dict[str, tuple[str, ...]] = {
     "qa_outputs.weight": ("qa_outputs.weight",),
     "qa_outputs.bias": ("qa_outputs.bias",),
 }
+# A head that only bertkit has: two layers that read both ways, under torch's own names.
+LSTM_NAMES: dict[str, tuple[str, ...]] = {
+    f"lstm.{kind}_{source}_l{layer}{way}": (f"lstm.{kind}_{source}_l{layer}{way}",)
+    for kind in ("weight", "bias")
+    for source in ("ih", "hh")
+    for layer in range(2)
+    for way in ("", "_reverse")
+}
 
 # Copies that some files hold of a tensor that they also hold under its own name.
 COPIES = {
@@ -75,9 +83,10 @@ PARTS = {
     "cls.seq_relationship": "next_sentence",
     "classifier": "classifier",
     "qa_outputs": "qa_outputs",
+    "lstm": "lstm",
 }
 # Parts that a model which has no use for them leaves behind.
-HEADS = ("pooler", "masked_lm", "next_sentence", "classifier", "qa_outputs")
+HEADS = ("pooler", "masked_lm", "next_sentence", "classifier", "qa_outputs", "lstm")
 
 # How files of the first years, `bert-base-uncased` among them, name their norms.
 OLD_NORMS = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
@@ -114,7 +123,7 @@ def show(name: str) -> str:
 def their_names(name: str) -> tuple[str, ...]:
     """Look one of our names up in the table."""
     if not name.startswith("encoder.layers."):
-        return BERT_NAMES[name]
+        return LSTM_NAMES[name] if name in LSTM_NAMES else BERT_NAMES[name]
     layer, _, rest = name.removeprefix("encoder.layers.").partition(".")
     return tuple(their.format(layer=layer) for their in BERT_NAMES[f"{LAYER}.{rest}"])
 

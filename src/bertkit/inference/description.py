@@ -126,7 +126,9 @@ def describe(
     heads = list_heads(tensors)
     architecture = _find_architecture(checkpoint, heads, problems)
     if config is not None and tensors:
-        problems.found += list_problems(tensors, expected_shapes(config, architecture, heads))
+        problems.found += problems.attempt(
+            lambda: list_problems(tensors, expected_shapes(config, architecture, heads)), []
+        )
         problems.found += problems.attempt(lambda: list_unequal_copies(tensors), [])
     return ModelDescription(
         folder=folder,
@@ -136,7 +138,9 @@ def describe(
         heads=heads,
         labels=_list_labels(config) if "classifier" in heads else (),
         num_attention_heads=_count_attention_heads(config),
-        parameters=_count_parameters(checkpoint, config, architecture),
+        parameters=problems.attempt(
+            lambda: _count_parameters(checkpoint, config, architecture), {}
+        ),
         dtypes=dict(Counter(str(t.dtype).removeprefix("torch.") for t in tensors.values())),
         tokenizer=problems.attempt(lambda: _describe_tokenizer(folder, config), None),
         sentences=problems.attempt(lambda: _describe_sentences(path, checkpoint.format), None),

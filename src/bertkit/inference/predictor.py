@@ -18,8 +18,9 @@ from bertkit.inference.engines.engine import Engine
 from bertkit.inference.loading import LoadedModel
 from bertkit.inference.prediction_counts import PredictionCounts, count_encoded
 from bertkit.inference.stream import cut_windows, encode_ahead
-from bertkit.models.bert.architectures import find_architecture
+from bertkit.models.bert.architectures import FEATURE_BASED, find_architecture
 from bertkit.models.bert.config import BertConfig
+from bertkit.models.bert.feature_based import BertFeatureBased
 from bertkit.models.bert.fine_tuning import FineTunedBert
 from bertkit.nn.packing import PackedBatch
 from bertkit.tasks.batch import Encoded
@@ -96,8 +97,10 @@ class Predictor(Generic[Input, Example, Prediction]):
                 f"{checkpoint.folder} reads {task.settings.max_length:,} tokens at a time, and its"
                 f" model takes at most {limit:,}; its files don't belong together"
             )
-        loaded = LoadedModel.from_checkpoint(task.model_kind, checkpoint, device)
-        return cls(task, loaded, choose_engine(engine, loaded.model))
+        kind = BertFeatureBased if architecture == FEATURE_BASED else task.model_kind
+        loaded = LoadedModel.from_checkpoint(kind, checkpoint, device)
+        model = loaded.model
+        return cls(task, loaded, choose_engine(engine, model, model.head_layers))
 
     @overload
     def __call__(self, inputs: Input) -> Prediction: ...
@@ -197,7 +200,8 @@ class Predictor(Generic[Input, Example, Prediction]):
         Raises:
             NonFiniteError: they aren't finite.
         """
-        (tokens,) = self.engine(batch)
+        states = self.engine(batch)
+        tokens = states[0] if len(states) == 1 else torch.cat(states, dim=1)
         scores = self.loaded.model.head_scores(tokens, batch.to(find_device(self.loaded.model)))
         if not scores.isfinite().all():
             raise NonFiniteError(

@@ -7,6 +7,7 @@ from bertkit.base.errors import CheckpointError
 from bertkit.checkpoints.names import HEADS
 from bertkit.models.bert.architectures import (
     ARCHITECTURES,
+    FEATURE_BASED,
     expected_shapes,
     find_architecture,
 )
@@ -23,10 +24,10 @@ def find(name: str | None, *heads: str) -> str:
 
 
 def test_the_table_has_the_models_that_there_are():
-    assert sorted(ARCHITECTURES) == sorted(PUBLIC)
+    assert sorted(ARCHITECTURES) == sorted([*PUBLIC, FEATURE_BASED])
 
 
-@pytest.mark.parametrize("name", ARCHITECTURES)
+@pytest.mark.parametrize("name", PUBLIC)
 def test_shapes_are_those_of_the_model(name):
     num_labels = 2 if name == "BertForQuestionAnswering" else 3
     config = CONFIG.model_validate({**CONFIG.to_dict(), "num_labels": num_labels})
@@ -53,6 +54,8 @@ def test_shapes_are_those_of_the_model(name):
         ("BertForMaskedLM", ("pooler", "masked_lm", "next_sentence"), "BertForMaskedLM"),
         ("BertForMaskedLM", ("pooler",), "BertModel"),
         ("BertModel", ("masked_lm",), "BertModel"),
+        (FEATURE_BASED, ("classifier", "lstm"), FEATURE_BASED),
+        (FEATURE_BASED, ("qa_outputs",), "BertForQuestionAnswering"),
         ("SomethingElse", ("masked_lm",), "BertForMaskedLM"),
     ],
 )

@@ -8,9 +8,11 @@ from torch import nn
 from bertkit.base.errors import CheckpointError
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.encoder import BertEncoder, Pooler
+from bertkit.models.bert.feature_based import BertFeatureBased
 from bertkit.models.bert.heads import MaskedLMHead
 from bertkit.models.bert.weights import without_memory
 
+FEATURE_BASED = BertFeatureBased.__name__
 # The heads that each needs, the largest first: of several that fit, a config without a name is
 # taken for the first.
 ARCHITECTURES: dict[str, frozenset[str]] = {
@@ -21,6 +23,7 @@ ARCHITECTURES: dict[str, frozenset[str]] = {
     "BertForMultipleChoice": frozenset({"pooler", "classifier"}),
     "BertForTokenClassification": frozenset({"classifier"}),
     "BertForQuestionAnswering": frozenset({"qa_outputs"}),
+    FEATURE_BASED: frozenset({"classifier"}),  # only by name; transformers doesn't know it
     "BertModel": frozenset(),
 }
 
@@ -58,6 +61,10 @@ def expected_shapes(
         architecture: tells one logit a choice from one a label.
         heads: those that there are, also such as the architecture has no use for.
     """
+    if architecture == FEATURE_BASED:
+        with without_memory():
+            states = BertFeatureBased(config).state_dict()
+        return {name: tuple(tensor.shape) for name, tensor in states.items()}
     size = config.hidden_size
     num_logits = 1 if architecture == "BertForMultipleChoice" else config.num_labels
     model = nn.Module()

@@ -14,6 +14,7 @@ ProblemType = Literal["single_label_classification", "multi_label_classification
 
 MAX_LABELS = 100_000  # a classifier of Base has 77 million weights then
 LABEL_KEYS = ("id2label", "label2id", "num_labels")
+FEATURE_HEAD = "feature_head"  # a key that only `BertFeatureBased` reads
 SHOWN_CHARS = 80
 
 

@@ -27,12 +27,22 @@ class FineTunedBert(PretrainedBert):
 
     def scores(self, batch: PackedBatch) -> Float[Tensor, "rows ..."]:
         """What the head makes of a batch, a row for each sequence or each token."""
-        return self.head_scores(self.encoder(batch), batch)
+        return self.head_scores(self.states(batch), batch)
+
+    @property
+    def head_layers(self) -> tuple[int, ...]:
+        """The layers whose hidden states the head reads, side by side; -1 is the last."""
+        return (-1,)
+
+    def states(self, batch: PackedBatch) -> Float[Tensor, "tokens features"]:
+        """The hidden states that the head reads."""
+        states: Tensor = self.encoder(batch)
+        return states
 
     def head_scores(
         self, tokens: Float[Tensor, "tokens hidden"], batch: PackedBatch
     ) -> Float[Tensor, "rows ..."]:
-        """What the head makes of the last hidden states of a batch."""
+        """What the head makes of the hidden states of a batch, those of `head_layers`."""
         raise NotImplementedError
 
 
@@ -47,7 +57,7 @@ class BertForSequenceClassification(FineTunedBert):
         super().__init__(config)
         self.encoder = BertEncoder(config)
         self.pooler = Pooler(config)
-        self.dropout = _classifier_dropout(config)
+        self.dropout = classifier_dropout(config)
         self.classifier = nn.Linear(config.hidden_size, config.num_labels)
         initialise(self, config.initializer_range)
 
@@ -80,7 +90,7 @@ class BertForTokenClassification(FineTunedBert):
     def __init__(self, config: BertConfig) -> None:
         super().__init__(config)
         self.encoder = BertEncoder(config)
-        self.dropout = _classifier_dropout(config)
+        self.dropout = classifier_dropout(config)
         self.classifier = nn.Linear(config.hidden_size, config.num_labels)
         initialise(self, config.initializer_range)
 
@@ -166,7 +176,7 @@ class BertForMultipleChoice(FineTunedBert):
         super().__init__(config)
         self.encoder = BertEncoder(config)
         self.pooler = Pooler(config)
-        self.dropout = _classifier_dropout(config)
+        self.dropout = classifier_dropout(config)
         self.classifier = nn.Linear(config.hidden_size, 1)
         initialise(self, config.initializer_range)
 
@@ -197,7 +207,7 @@ class BertForMultipleChoice(FineTunedBert):
         return self.scores(batch).view(input_ids.shape[:2])
 
 
-def _classifier_dropout(config: BertConfig) -> Dropout:
+def classifier_dropout(config: BertConfig) -> Dropout:
     """Dropout before a classifier, as transformers has it."""
     rate = config.classifier_dropout
     return Dropout(config.hidden_dropout_prob if rate is None else rate)

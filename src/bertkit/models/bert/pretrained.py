@@ -12,7 +12,7 @@ from bertkit.checkpoints.checkpoint import Checkpoint
 from bertkit.checkpoints.formats import open_checkpoint
 from bertkit.checkpoints.hub import resolve_model
 from bertkit.checkpoints.names import list_heads
-from bertkit.models.bert.config import LABEL_KEYS, BertConfig, without_replaced_labels
+from bertkit.models.bert.config import FEATURE_HEAD, LABEL_KEYS, BertConfig, without_replaced_labels
 from bertkit.models.bert.weights import fill_model, save_weights, without_memory
 
 
@@ -108,7 +108,7 @@ def _check_changes(changes: dict[str, Any]) -> None:
     Raises:
         SettingsError: the config has no key of that name.
     """
-    known = {*BertConfig.model_fields, *LABEL_KEYS}
+    known = {*BertConfig.model_fields, *LABEL_KEYS, FEATURE_HEAD}
     if unknown := sorted(changes.keys() - known):
         raise SettingsError(
             f"from_pretrained: {unknown[0]!r} is neither an argument nor a key of the config, of"

@@ -21,12 +21,17 @@ from bertkit.models.bert.config import BertConfig
 def initialise(model: nn.Module, standard_deviation: float) -> None:
     """Draw initial weights: truncated normal; biases 0; norms 1; from the default generator.
 
+    An LSTM's are torch's own.
+
     Source: google-research/bert, which cuts the normal at two standard deviations.
     """
     if next(model.parameters()).is_meta:
         return  # without memory there are no values
     limit = 2 * standard_deviation
     for module in model.modules():
+        if isinstance(module, nn.LSTM):
+            module.reset_parameters()  # torch's: uniform, by its size
+            continue
         for name, parameter in module.named_parameters(recurse=False):
             if name == "bias":
                 nn.init.zeros_(parameter)

@@ -78,14 +78,6 @@ def build_job(materials: Materials, settings: FineTuneSettings) -> Job[TaskBatch
     def score(model: FineTunedBert, batch: TaskBatch) -> TaskScores:
         return task.loss(model.scores(batch.packed), batch)
 
-    def evaluate() -> dict[str, float]:
-        logits = held_out_logits(materials)
-        predictions = decode_all(task, materials.dev_examples, materials.dev, logits)
-        return {
-            "loss": mean_loss(task, materials.dev, logits),
-            **task.measure(materials.dev_examples, predictions),
-        }
-
     def save_rest(folder: Path) -> dict[str, FileRecord]:
         return {**tokenizer.save(folder), **save_task(folder, task)}
 
@@ -100,7 +92,7 @@ def build_job(materials: Materials, settings: FineTuneSettings) -> Job[TaskBatch
         model=model,
         batches_at=batches_at,
         score=score,
-        evaluate=evaluate,
+        evaluate=lambda: measure_logits(materials, held_out_logits(materials)),
         count_operations=lambda batch: count_operations(model.config, batch),
         save_model=save_model,
         save_architecture=save_architecture,
@@ -140,6 +132,16 @@ def held_out_logits(materials: Materials) -> list[Logits]:
         row=materials.task.row,
         tokens_per_batch=TOKENS_PER_BATCH[device.type],
     )
+
+
+def measure_logits(materials: Materials, logits: Sequence[Logits]) -> dict[str, float]:
+    """Loss and metrics of the held-out examples."""
+    task, examples = materials.task, materials.dev_examples
+    predictions = decode_all(task, examples, materials.dev, logits)
+    return {
+        "loss": mean_loss(task, materials.dev, logits),
+        **task.measure(examples, predictions),
+    }
 
 
 def decode_all(

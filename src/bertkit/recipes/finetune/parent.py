@@ -14,13 +14,14 @@ from bertkit.checkpoints.identity import identify_checkpoint
 from bertkit.checkpoints.names import find_part, list_heads
 from bertkit.inference.loading import load_tokenizer
 from bertkit.models.bert.architectures import find_architecture
-from bertkit.models.bert.config import BertConfig, without_replaced_labels
-from bertkit.models.bert.fine_tuning import FineTunedBert
+from bertkit.models.bert.config import FEATURE_HEAD, BertConfig, without_replaced_labels
+from bertkit.models.bert.feature_based import BertFeatureBased
+from bertkit.models.bert.fine_tuning import BertForMultipleChoice, FineTunedBert
 from bertkit.recipes.finetune.settings import FineTuneSettings
 from bertkit.tasks.task import Task
 from bertkit.tokenization.tokenizer import Tokenizer
 
-TASK_HEADS = frozenset({"classifier", "qa_outputs"})
+TASK_HEADS = frozenset({"classifier", "qa_outputs", "lstm"})
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,7 @@ def open_parent(
     """
     path = resolve_model(name, revision=revision)
     checkpoint = open_checkpoint(path)
-    changes = {**task.config_changes, **dropout_rates(settings)}
+    changes = {**task.config_changes, **dropout_rates(settings), **describe_head(task, settings)}
     values = {**without_replaced_labels(checkpoint.config, changes), **changes}
     config = BertConfig.from_dict(values, checkpoint.folder)
     length, limit = task.settings.max_length, config.max_position_embeddings
@@ -83,6 +84,25 @@ def dropout_rates(settings: FineTuneSettings) -> dict[str, float]:
     if settings.classifier_dropout is not None:
         rates["classifier_dropout"] = settings.classifier_dropout
     return rates
+
+
+def describe_head(task: Task[Any, Any], settings: FineTuneSettings) -> dict[str, Any]:
+    """The key of the config that says what a head of ours reads."""
+    if not settings.has_own_model:
+        return {}
+    is_choice = task.model_kind is BertForMultipleChoice
+    return {
+        FEATURE_HEAD: {
+            "layers": settings.feature_layers,
+            "lstm_hidden": settings.lstm_hidden if settings.features == "bilstm" else None,
+            "scores": "choice" if is_choice else task.row,
+        }
+    }
+
+
+def choose_kind(task: Task[Any, Any], settings: FineTuneSettings) -> type[FineTunedBert]:
+    """The class of the model."""
+    return BertFeatureBased if settings.has_own_model else task.model_kind
 
 
 def load_parent(parent: Parent, kind: type[FineTunedBert]) -> FineTunedBert:

@@ -1,6 +1,8 @@
 """Fine-tune a model: read, train, keep the best epoch, evaluate it, write its folder."""
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,9 +15,16 @@ from bertkit.base.progress import announce
 from bertkit.checkpoints.run_folder import list_checkpoints
 from bertkit.data.tables.records import RecordTable
 from bertkit.recipes.finetune.examples import open_tables
+from bertkit.recipes.finetune.features import build_feature_job, remember_states
 from bertkit.recipes.finetune.job import Materials, build_job, load_checkpoint
 from bertkit.recipes.finetune.layers import freeze_parameters
-from bertkit.recipes.finetune.parent import Parent, check_pairs, load_parent, open_parent
+from bertkit.recipes.finetune.parent import (
+    Parent,
+    check_pairs,
+    choose_kind,
+    load_parent,
+    open_parent,
+)
 from bertkit.recipes.finetune.prepared import Prepared, prepare, read_task
 from bertkit.recipes.finetune.result import FineTuneResult, finish, read_finished
 from bertkit.recipes.finetune.settings import FineTuneSettings
@@ -24,7 +33,7 @@ from bertkit.tasks.settings import TaskSettings
 from bertkit.tasks.table import TASKS
 from bertkit.training.allocator import keep_freed_memory
 from bertkit.training.device import choose_device, choose_precision, measure_peak
-from bertkit.training.job import Machine
+from bertkit.training.job import Job, Machine
 from bertkit.training.loop import fit
 from bertkit.training.run import Run, RunRecord, RunState, check_resume, take_over
 from bertkit.training.signals import stop_at_once
@@ -214,8 +223,9 @@ def assemble(prepared: Prepared, parent: Parent, settings: FineTuneSettings) -> 
     if device.type == "cpu":
         keep_freed_memory()
     torch.manual_seed(settings.seed)
-    model = load_parent(parent, prepared.task.model_kind)
-    freeze_parameters(model, settings.freeze, model.config.num_hidden_layers)
+    model = load_parent(parent, choose_kind(prepared.task, settings))
+    frozen = settings.freeze if settings.features is None else "encoder"
+    freeze_parameters(model, frozen, model.config.num_hidden_layers)
     return Materials(
         task=prepared.task,
         model=model.to(device),
@@ -258,11 +268,23 @@ def train(
     """All steps that are still to be done, with an evaluation after each epoch."""
     interval = settings.eval_every or count_epoch_steps(len(materials.train), settings)
     paced = settings.model_copy(update={"eval_every": interval})
-    return fit(
-        build_job(materials, paced),
-        paced,
-        run=run,
-        state=state,
-        num_steps=num_steps,
-        machine=materials.machine,
-    )
+    with prepare_job(run, materials, paced) as job:
+        return fit(
+            job,
+            paced,
+            run=run,
+            state=state,
+            num_steps=num_steps,
+            machine=materials.machine,
+        )
+
+
+@contextmanager
+def prepare_job(run: Run, materials: Materials, settings: FineTuneSettings) -> Iterator[Job[Any]]:
+    """What the loop is handed, as long as it needs it."""
+    job = build_job(materials, settings)
+    if settings.features is None:
+        yield job
+    else:
+        with remember_states(run.folder, materials, settings) as states:
+            yield build_feature_job(job, materials, states)

@@ -5,11 +5,13 @@ from itertools import product
 
 from bertkit.base.errors import SettingsError
 from bertkit.base.settings import parse_settings
-from bertkit.recipes.finetune.settings import FineTuneSettings, SearchSettings
+from bertkit.recipes.finetune.settings import FEATURE_RATE, FineTuneSettings, SearchSettings
 
 # Source: Devlin et al. 2018, appendix A.3.
 LEARNING_RATES = (5e-5, 3e-5, 2e-5)
 BATCH_SIZES = (16, 32)
+# The paper has no grid for heads on a frozen encoder; these lie around their default.
+FEATURE_LEARNING_RATES = (3e-3, 1e-3, 3e-4)
 EPOCHS = (2.0, 3.0, 4.0)  # a run each, for the learning rate falls to 0 by its end
 CHOSEN_BY_SEARCH = ("learning_rate", "batch_size", "epochs")
 
@@ -75,6 +77,8 @@ def list_trials(search: SearchSettings, settings: FineTuneSettings) -> list[Tria
         SettingsError: a grid is asked for, and a value that it chooses is given too.
     """
     given = [name for name in CHOSEN_BY_SEARCH if name in settings.model_fields_set]
+    if settings.features is not None and settings.learning_rate == FEATURE_RATE:
+        given = [name for name in given if name != "learning_rate"]  # it is the default
     if search.search is not None and given:
         flags = " and ".join(f"--{name.replace('_', '-')}" for name in given)
         raise SettingsError(
@@ -84,6 +88,7 @@ def list_trials(search: SearchSettings, settings: FineTuneSettings) -> list[Tria
     if search.search is None:
         cells = [Cell(settings.learning_rate, settings.batch_size, settings.epochs)]
     else:
-        cells = [Cell(*choice) for choice in product(LEARNING_RATES, BATCH_SIZES, EPOCHS)]
+        rates = LEARNING_RATES if settings.features is None else FEATURE_LEARNING_RATES
+        cells = [Cell(*choice) for choice in product(rates, BATCH_SIZES, EPOCHS)]
     seeds = range(settings.seed, settings.seed + search.seeds)
     return [Trial(cell, seed) for cell in cells for seed in seeds]

@@ -1,8 +1,8 @@
 """What can be chosen about fine-tuning, whatever the task."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from bertkit.base.settings import Settings
 from bertkit.data.tables.settings import RecordSettings
@@ -16,6 +16,8 @@ ENOUGH_STEPS = 200
 TOO_FEW_STEPS = 100
 MOST_EPOCHS = 20.0
 
+FEATURE_RATE = 1e-3  # a head that begins anew, on an encoder that stays
+
 Rate = Annotated[float, Field(ge=0.0, lt=1.0)]
 
 
@@ -28,7 +30,10 @@ class FineTuneSettings(LoopSettings, RecordSettings):
         f" {MOST_EPOCHS:g} where that would be under {ENOUGH_STEPS} steps.",
     )
     batch_size: Count = Field(32, description="Examples of one optimiser step.")
-    learning_rate: Positive = Field(3e-5, description="Peak learning rate.")
+    learning_rate: Positive = Field(
+        3e-5,
+        description=f"Peak learning rate; with --features the default is {FEATURE_RATE:g}.",
+    )
     layer_decay: Annotated[float, Field(gt=0.0, le=1.0)] = Field(
         1.0,
         description="Factor of the learning rate from each layer to the one below it; the head has"
@@ -44,6 +49,17 @@ class FineTuneSettings(LoopSettings, RecordSettings):
     )
     classifier_dropout: Rate | None = Field(
         None, description="Dropout before the head; by default that of the model's config."
+    )
+    features: Literal["linear", "bilstm"] | None = Field(
+        None,
+        description="Leave the encoder as it is, compute its hidden states once, and train a head"
+        " on them: a linear one, or two layers of BiLSTM.",
+    )
+    feature_layers: Literal["last", "last_four"] = Field(
+        "last", description="With --features: the hidden states that the head reads, side by side."
+    )
+    lstm_hidden: Annotated[int, Field(ge=1, le=4096)] = Field(
+        768, description="With --features bilstm: features of each direction."
     )
     best_by: Literal["metric", "loss"] = Field(
         "metric",
@@ -67,6 +83,28 @@ class FineTuneSettings(LoopSettings, RecordSettings):
         False, description="Keep checkpoints and optimiser's state when the model is finished."
     )
 
+    @model_validator(mode="before")
+    @classmethod
+    def _heads_alone_learn_faster(cls, values: Any) -> Any:
+        if isinstance(values, dict) and values.get("features") is not None:
+            return {"learning_rate": FEATURE_RATE, **values}
+        return values
+
+    @model_validator(mode="after")
+    def _features_leave_the_encoder_alone(self) -> Self:
+        if self.features is None and self.feature_layers != "last":
+            raise ValueError("feature_layers is for --features linear or bilstm; give that too")
+        if self.features is not None and (self.freeze != "none" or self.layer_decay != 1.0):
+            raise ValueError(
+                "features leaves the whole encoder as it is: leave out freeze and layer_decay"
+            )
+        return self
+
+    @property
+    def has_own_model(self) -> bool:
+        """Whether the head is one that only bertkit knows."""
+        return self.features == "bilstm" or self.feature_layers != "last"
+
     @field_validator("freeze")
     @classmethod
     def _freeze_is_known(cls, value: str) -> str:
@@ -83,7 +121,8 @@ class SearchSettings(Settings):
     search: Literal["paper"] | None = Field(
         None,
         description="Try the paper's grid: learning rates 5e-5, 3e-5 and 2e-5, batches 16 and 32,"
-        " epochs 2 to 4, a run for each; the choice with the best median is kept.",
+        " epochs 2 to 4, a run for each; with --features learning rates 3e-3, 1e-3 and 3e-4. The"
+        " choice with the best median is kept.",
     )
     seeds: Count = Field(
         1, description="Runs of each choice, with as many seeds from --seed on; the best is kept."

@@ -1,0 +1,110 @@
+"""A head on hidden states of a frozen encoder: of its last layer or four, perhaps by a BiLSTM.
+
+Source: Devlin et al. 2018, section 5.3, where words are tagged that way.
+"""
+
+from typing import Annotated, Any, Literal
+
+import torch
+from jaxtyping import Float
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from torch import Tensor, nn
+
+from bertkit.base.errors import SettingsError
+from bertkit.base.settings import describe_validation
+from bertkit.models.bert.config import FEATURE_HEAD, BertConfig
+from bertkit.models.bert.encoder import BertEncoder
+from bertkit.models.bert.fine_tuning import FineTunedBert, classifier_dropout
+from bertkit.models.bert.weights import initialise
+from bertkit.nn.bilstm import join_ends, read_both_ways
+from bertkit.nn.packing import PackedBatch
+
+NUM_LSTM_LAYERS = 2
+MAX_LSTM_HIDDEN = 4096
+LAYERS = {"last": (-1,), "last_four": (-4, -3, -2, -1)}
+
+
+class FeatureHead(BaseModel):
+    """What `config.json` says under `feature_head`.
+
+    Attributes:
+        layers: the hidden states that are read, side by side.
+        lstm_hidden: features of each direction of the BiLSTM; None for no BiLSTM.
+        scores: of what there is a row of scores: each token, each sequence, or each sequence with
+            one score alone.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    layers: Literal["last", "last_four"]
+    lstm_hidden: Annotated[int, Field(ge=1, le=MAX_LSTM_HIDDEN)] | None
+    scores: Literal["token", "sequence", "choice"]
+
+
+def read_feature_head(config: BertConfig) -> FeatureHead:
+    """What the config says of the head.
+
+    Raises:
+        SettingsError: nothing, or something that can't be meant.
+    """
+    value: Any = (config.model_extra or {}).get(FEATURE_HEAD)
+    try:
+        head = FeatureHead.model_validate(value)
+    except ValidationError as error:
+        raise SettingsError(f"{FEATURE_HEAD}: {describe_validation(error)}") from None
+    if len(LAYERS[head.layers]) > config.num_hidden_layers:
+        raise SettingsError(
+            f"{FEATURE_HEAD} reads the last four layers, and the encoder has"
+            f" {config.num_hidden_layers}; take the last one"
+        )
+    return head
+
+
+class BertFeatureBased(FineTunedBert):
+    """Scores from hidden states; which ones, and of what, `config.feature_head` says.
+
+    A sequence is [CLS] of each layer, or, where there is a BiLSTM, its two ends' states.
+
+    Args:
+        config: sizes, labels and `feature_head`.
+
+    Raises:
+        SettingsError: `feature_head` isn't there, or can't be meant.
+    """
+
+    def __init__(self, config: BertConfig) -> None:
+        super().__init__(config)
+        self.head = read_feature_head(config)
+        self.encoder = BertEncoder(config)
+        width = config.hidden_size * len(self.head_layers)
+        if self.head.lstm_hidden is not None:
+            self.lstm = nn.LSTM(
+                width, self.head.lstm_hidden, num_layers=NUM_LSTM_LAYERS, bidirectional=True
+            )
+            width = 2 * self.head.lstm_hidden
+        self.dropout = classifier_dropout(config)
+        num_scores = 1 if self.head.scores == "choice" else config.num_labels
+        self.classifier = nn.Linear(width, num_scores)
+        initialise(self, config.initializer_range)
+
+    @property
+    def head_layers(self) -> tuple[int, ...]:
+        """As in `FineTunedBert`."""
+        return LAYERS[self.head.layers]
+
+    def states(self, batch: PackedBatch) -> Float[Tensor, "tokens features"]:
+        """As in `FineTunedBert`: the layers side by side."""
+        states = list(self.encoder.hidden_states(batch))
+        return torch.cat([states[layer] for layer in self.head_layers], dim=1)
+
+    def head_scores(
+        self, tokens: Float[Tensor, "tokens features"], batch: PackedBatch
+    ) -> Float[Tensor, "rows ..."]:
+        """As in `FineTunedBert`."""
+        if self.head.lstm_hidden is not None:
+            tokens = read_both_ways(self.lstm, tokens, batch.lengths)
+        if self.head.scores != "token":
+            has_lstm = self.head.lstm_hidden is not None
+            tokens = join_ends(tokens, batch.lengths) if has_lstm else tokens[batch.first_tokens]
+        scores: Tensor = self.classifier(self.dropout(tokens))
+        return scores[:, 0] if self.head.scores == "choice" else scores

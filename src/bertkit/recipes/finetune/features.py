@@ -1,0 +1,139 @@
+"""Training a head on hidden states of a frozen encoder, which are computed once.
+
+Source: Devlin et al. 2018, section 5.3.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from itertools import accumulate
+from pathlib import Path
+from typing import NamedTuple, Self
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from bertkit.base.files import make_folder, remove_folder
+from bertkit.models.bert.fine_tuning import FineTunedBert
+from bertkit.nn.packing import PackedBatch
+from bertkit.recipes.finetune.job import Materials, measure_logits
+from bertkit.recipes.finetune.settings import FineTuneSettings
+from bertkit.recipes.finetune.state_file import StateFile, write_states
+from bertkit.tasks.batch import TaskBatch, batch_tensors
+from bertkit.tasks.logits import Logits
+from bertkit.tasks.task import TaskScores
+from bertkit.training.job import Job
+
+STATES_FOLDER = "states"
+EXAMPLES_AT_ONCE = 32  # of an evaluation
+
+
+class States(NamedTuple):
+    """Hidden states of the examples."""
+
+    train: StateFile
+    dev: StateFile
+
+
+@dataclass(frozen=True)
+class StateBatch:
+    """Some examples with their hidden states.
+
+    Attributes:
+        examples: as the loss reads them.
+        states: what the head reads.
+        tokens: those that the states are of.
+    """
+
+    examples: TaskBatch
+    states: Float[Tensor, "tokens features"]
+    tokens: PackedBatch
+
+    @property
+    def num_tokens(self) -> int:
+        """Tokens of the examples."""
+        return self.examples.num_tokens
+
+    @property
+    def target_counts(self) -> dict[str, int]:
+        """How many labels the loss is summed over."""
+        return self.examples.target_counts
+
+    def describe(self) -> str:
+        """The examples' numbers, for messages."""
+        return self.examples.describe()
+
+    def to(self, device: torch.device) -> Self:
+        """The same batch on another device."""
+        return replace(
+            self,
+            examples=self.examples.to(device),
+            states=self.states.to(device),
+            tokens=self.tokens.to(device),
+        )
+
+
+@contextmanager
+def remember_states(
+    run: Path, materials: Materials, settings: FineTuneSettings
+) -> Iterator[States]:
+    """Hidden states of all examples, in files that are removed at the end.
+
+    Raises:
+        StorageError: there is no room, or the disk refused.
+    """
+    folder, model = run / STATES_FOLDER, materials.model
+    only_first = settings.features == "linear" and materials.task.row == "sequence"
+    remove_folder(folder)  # what a killed process left
+    make_folder(folder)
+    try:
+        train, dev = (
+            write_states(folder / name, model, encoded, materials.machine, only_first=only_first)
+            for name, encoded in (("train", materials.train), ("dev", materials.dev))
+        )
+        yield States(train, dev)
+    finally:
+        remove_folder(folder)
+
+
+def build_feature_job(job: Job[TaskBatch], materials: Materials, states: States) -> Job[StateBatch]:
+    """The same job, but for what is computed in a step: the head alone."""
+    model = materials.model
+    num_trained = sum(each.numel() for each in model.parameters() if each.requires_grad)
+
+    def batches_at(step: int) -> list[StateBatch]:
+        parts = job.batches_at(step)
+        return [StateBatch(part, *states.train.read(part.numbers)) for part in parts]
+
+    def score(model: FineTunedBert, batch: StateBatch) -> TaskScores:
+        return materials.task.loss(model.head_scores(batch.states, batch.tokens), batch.examples)
+
+    return Job(
+        model=model,
+        batches_at=batches_at,
+        score=score,
+        evaluate=lambda: measure_logits(materials, head_logits(materials, states.dev)),
+        count_operations=lambda batch: 6.0 * num_trained * len(batch.states),
+        save_model=job.save_model,
+        save_architecture=job.save_architecture,
+        batch_tensors=lambda batch: batch_tensors(batch.examples),
+        shares=job.shares,
+        watched=job.watched,
+    )
+
+
+@torch.inference_mode()
+def head_logits(materials: Materials, states: StateFile) -> list[Logits]:
+    """Logits of the held-out examples by their hidden states, without dropout."""
+    model, device = materials.model.eval(), materials.machine.device
+    found: list[Logits] = []
+    for start in range(0, len(materials.dev), EXAMPLES_AT_ONCE):
+        chosen = materials.dev[start : start + EXAMPLES_AT_ONCE]
+        rows, tokens = states.read(range(start, start + len(chosen)))
+        logits = model.head_scores(rows.to(device), tokens.to(device)).float().cpu().numpy()
+        is_token = materials.task.row == "token"
+        sizes = [one.num_tokens if is_token else len(one.sequences) for one in chosen]
+        found += np.split(logits, list(accumulate(sizes))[:-1])
+    return found

@@ -1,0 +1,125 @@
+"""Hidden states of examples in a file of a run, computed once and read through a memory map.
+
+The file is a cache: it is made anew whenever training begins or goes on, and removed behind it.
+"""
+
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from bertkit.base.errors import StorageError, storage_errors
+from bertkit.base.progress import announce, show_progress
+from bertkit.models.bert.fine_tuning import FineTunedBert
+from bertkit.nn.batching import plan_batches
+from bertkit.nn.packing import PackedBatch
+from bertkit.tasks.batch import Encoded, TokenSequence, pack_sequences
+from bertkit.training.device import mixed_precision
+from bertkit.training.job import Machine
+
+TOKENS_PER_BATCH = {"cpu": 2048, "cuda": 65536}
+FLOAT_BYTES = 4
+
+
+@dataclass(frozen=True)
+class StateFile:
+    """Hidden states of the sequences of some examples.
+
+    Attributes:
+        rows: of all sequences, in the order in which they were computed; mapped into memory.
+        sequences: of all examples, one after the other; of each only what the head reads.
+        starts: the row at which each sequence begins.
+        first_sequences: the number of each example's first sequence, and of all behind the last.
+    """
+
+    rows: npt.NDArray[np.float32]
+    sequences: Sequence[TokenSequence]
+    starts: npt.NDArray[np.int64]
+    first_sequences: Sequence[int]
+
+    def read(self, numbers: Sequence[int]) -> tuple[Float[Tensor, "tokens features"], PackedBatch]:
+        """States of some examples, and the batch that they belong to."""
+        chosen = [
+            index
+            for number in numbers
+            for index in range(self.first_sequences[number], self.first_sequences[number + 1])
+        ]
+        sequences = [self.sequences[index] for index in chosen]
+        parts = [
+            self.rows[self.starts[index] : self.starts[index] + len(sequence.ids)]
+            for index, sequence in zip(chosen, sequences, strict=True)
+        ]
+        return torch.from_numpy(np.concatenate(parts)), pack_sequences(sequences)
+
+
+def write_states(
+    path: Path,
+    model: FineTunedBert,
+    encoded: Sequence[Encoded],
+    machine: Machine,
+    *,
+    only_first: bool,
+) -> StateFile:
+    """Compute the hidden states of examples, a batch of similar lengths at a time.
+
+    Args:
+        path: the file.
+        model: its encoder computes, without dropout.
+        encoded: the examples.
+        machine: where it computes.
+        only_first: the head reads only the first token of each sequence, [CLS].
+
+    Raises:
+        StorageError: there is no room, or the disk refused.
+    """
+    whole = [sequence for one in encoded for sequence in one.sequences]
+    kept = [TokenSequence(one.ids[:1], one.segments[:1]) for one in whole] if only_first else whole
+    width = model.config.hidden_size * len(model.head_layers)
+    num_rows = sum(len(sequence.ids) for sequence in kept)
+    _check_room(path, num_rows * width * FLOAT_BYTES)
+    starts = np.zeros(len(whole), dtype=np.int64)
+    device, place = machine.device, 0
+    model.eval()
+    with (
+        storage_errors(path, "written"),
+        path.open("wb") as stream,
+        show_progress(f"hidden states into {path.name}", len(whole)) as bar,
+        torch.inference_mode(),
+        mixed_precision(device, machine.precision),
+    ):
+        for chosen in plan_batches([len(one.ids) for one in whole], TOKENS_PER_BATCH[device.type]):
+            batch = pack_sequences([whole[index] for index in chosen]).to(device)
+            states = model.states(batch)
+            states = (states[batch.first_tokens] if only_first else states).float().cpu()
+            stream.write(states.contiguous().numpy().data.cast("B"))
+            for index in chosen:
+                starts[index] = place
+                place += len(kept[index].ids)
+            bar.advance(len(chosen))
+    rows = np.memmap(path, dtype=np.float32, mode="r", shape=(num_rows, width))
+    first_sequences = [0, *accumulate(len(one.sequences) for one in encoded)]
+    return StateFile(rows, kept, starts, first_sequences)
+
+
+def _check_room(path: Path, num_bytes: int) -> None:
+    """Say how large the file will be, and refuse it where the disk hasn't as much.
+
+    Raises:
+        StorageError: it hasn't.
+    """
+    with storage_errors(path.parent, "read"):
+        free = shutil.disk_usage(path.parent).free
+    if num_bytes > free:
+        raise StorageError(
+            f"{path} would have {num_bytes / 1e6:,.1f} MB of hidden states, and the disk has"
+            f" {free / 1e6:,.1f} MB left; make room, or choose another --output, fewer examples or"
+            " --feature-layers last"
+        )
+    announce(f"hidden states are computed once: {num_bytes / 1e6:,.1f} MB in {path}")

@@ -1,0 +1,56 @@
+import pytest
+import torch
+
+from bertkit.base.errors import SettingsError
+from bertkit.models.bert.config import BertConfig
+from bertkit.models.bert.feature_based import BertFeatureBased
+from bertkit.nn.packing import PackedBatch
+
+BATCH = PackedBatch.from_single([[2, 5, 6, 3], [2, 3], [2, 7, 3]])
+
+
+def build(**head: object) -> BertFeatureBased:
+    torch.manual_seed(0)
+    config = BertConfig(
+        hidden_size=8,
+        num_hidden_layers=4,
+        num_attention_heads=2,
+        intermediate_size=4,
+        vocab_size=9,
+        num_labels=5,
+        feature_head={"layers": "last_four", "lstm_hidden": 6, "scores": "token", **head},
+    )
+    return BertFeatureBased(config).eval()
+
+
+@pytest.mark.parametrize("lstm_hidden", [None, 6])
+@pytest.mark.parametrize(
+    ("scores", "shape"), [("token", (9, 5)), ("sequence", (3, 5)), ("choice", (3,))]
+)
+def test_rows_are_those_of_each_sequence_alone(lstm_hidden, scores, shape):
+    model = build(lstm_hidden=lstm_hidden, scores=scores).double()
+    found = model.scores(BATCH)
+    assert found.shape == shape
+    parts = BATCH.input_ids.split(BATCH.lengths)
+    alone = [model.scores(PackedBatch.from_single([part.tolist()])) for part in parts]
+    torch.testing.assert_close(found, torch.cat(alone), rtol=1e-9, atol=1e-12)
+
+
+def test_the_last_four_layers_stand_side_by_side():
+    model = build(lstm_hidden=None)
+    states = list(model.encoder.hidden_states(BATCH))
+    torch.testing.assert_close(model.states(BATCH), torch.cat(states[1:], dim=1))
+    assert build(layers="last").states(BATCH).shape == (9, 8)
+
+
+def test_saved_and_loaded_it_scores_the_same(tmp_path):
+    model = build()
+    model.save_pretrained(tmp_path)
+    loaded = BertFeatureBased.from_pretrained(tmp_path)
+    torch.testing.assert_close(loaded.scores(BATCH), model.scores(BATCH), rtol=0, atol=0)
+    assert float(loaded.lstm.weight_hh_l1_reverse.detach().abs().max()) <= 6**-0.5
+
+
+def test_without_a_description_of_the_head_there_is_no_model():
+    with pytest.raises(SettingsError, match="feature_head"):
+        BertFeatureBased(BertConfig())

@@ -53,9 +53,10 @@ def build_card(facts: Facts) -> str:
 
 def build_header(facts: Facts) -> str:
     """What the Hub reads, without a licence, which is for people to say."""
-    lines = ["---", "library_name: transformers"]
-    if facts.task in PIPELINE_TAGS:
-        lines.append(f"pipeline_tag: {PIPELINE_TAGS[facts.task]}")
+    tag = PIPELINE_TAGS.get(facts.task) if facts.is_for_transformers else None
+    lines = ["---", f"library_name: {'transformers' if facts.is_for_transformers else 'bertkit'}"]
+    if tag is not None:
+        lines.append(f"pipeline_tag: {tag}")
     if facts.record.source.get("commit"):  # only such a name means something to the Hub
         lines.append(f"base_model: {quote(facts.parent)}")
     lines += ["tags:", "- bertkit", "metrics:", f"- {quote(facts.judgement.task.metric)}"]

@@ -59,6 +59,14 @@ class Facts:
         return model if self.record.source.get("commit") else model.rstrip("/").rpartition("/")[2]
 
     @property
+    def is_for_transformers(self) -> bool:
+        """Whether transformers knows such a model."""
+        settings = self.record.settings
+        return (
+            settings.get("features") != "bilstm" and settings.get("feature_layers") != "last_four"
+        )
+
+    @property
     def has_picture(self) -> bool:
         """Whether the confusion matrix is small enough to be drawn."""
         matrix = draw_confusion(self.judgement.evaluation)

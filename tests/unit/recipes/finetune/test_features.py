@@ -34,6 +34,7 @@ BILSTM = FineTuneSettings(
     learning_rate=2e-2,
     device="cpu",
 )
+BRIEF = BILSTM.model_copy(update={"epochs": 2.0})
 
 
 @pytest.fixture(scope="module")
@@ -47,6 +48,17 @@ def deep(made, tmp_path_factory) -> Path:
 @pytest.fixture
 def deep_sources(sources, deep) -> Sources:
     return Sources("classify", str(deep), sources.train, sources.dev)
+
+
+@pytest.fixture(scope="module")
+def whole(made, deep, tmp_path_factory) -> Path:
+    """A BiLSTM on four layers that nothing interrupted; it has learnt little."""
+    output = tmp_path_factory.mktemp("features") / "model"
+    sources = Sources("classify", str(deep), str(made / "train.csv"), str(made / "dev.csv"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("bertkit.recipes.finetune.run.measure_peak", lambda *_: 1e11)
+        finetune(sources, output, TASK, BRIEF)
+    return output
 
 
 def encoder_weights(folder: Path) -> dict[str, torch.Tensor]:
@@ -121,8 +133,7 @@ def test_states_from_the_file_give_the_models_own_logits(deep_sources, tmp_path,
         np.testing.assert_allclose(ours, whole, atol=1e-5)
 
 
-def test_a_stopped_run_goes_on_to_the_same_bits(deep_sources, tmp_path, monkeypatch):
-    settings = BILSTM.model_copy(update={"epochs": 3.0})
+def test_a_stopped_run_goes_on_to_the_same_bits(whole, deep_sources, tmp_path, monkeypatch):
     take_step = loop.take_step
 
     def take(job, settings, optimizer, step, *rest):
@@ -130,19 +141,23 @@ def test_a_stopped_run_goes_on_to_the_same_bits(deep_sources, tmp_path, monkeypa
             signal.raise_signal(signal.SIGTERM)
         return take_step(job, settings, optimizer, step, *rest)
 
-    finetune(deep_sources, tmp_path / "whole" / "model", TASK, settings)
-    output = tmp_path / "stopped" / "model"
+    output = tmp_path / "model"
     with monkeypatch.context() as patch:
         patch.setattr(loop, "take_step", take)
         with pytest.raises(StoppedError):
-            finetune(deep_sources, output, TASK, settings)
+            finetune(deep_sources, output, TASK, BRIEF)
     assert not (output / "run" / "states").exists()
     (output / "run" / "states").mkdir()
     (output / "run" / "states" / "train").write_text("what a killed process left")
-    finetune(deep_sources, output, TASK, settings)
-    for name in ("model.safetensors", "metrics.json", "config.json"):
-        whole = tmp_path / "whole" / "model" / name
-        assert (output / name).read_bytes() == whole.read_bytes(), name
+    finetune(deep_sources, output, TASK, BRIEF)
+    for name in ("model.safetensors", "metrics.json", "config.json", "README.md"):
+        assert (output / name).read_bytes() == (whole / name).read_bytes(), name
+
+
+def test_the_hub_is_not_told_that_transformers_loads_it(whole):
+    card = (whole / "README.md").read_text()
+    assert "library_name: bertkit\n" in card
+    assert "pipeline_tag" not in card
 
 
 def test_a_full_disk_is_told_before_and_while(sources, tmp_path, monkeypatch):
@@ -174,9 +189,9 @@ def test_a_full_disk_is_told_before_and_while(sources, tmp_path, monkeypatch):
         ({"layers": "last_four", "lstm_hidden": 9, "scores": "sequence"}, "lstm"),
     ],
 )
-def test_a_head_that_cant_be_meant_is_refused(deep_sources, tmp_path, head, message):
+def test_a_head_that_cant_be_meant_is_refused(whole, tmp_path, head, message):
     output = tmp_path / "model"
-    finetune(deep_sources, output, TASK, BILSTM.model_copy(update={"epochs": 1.0}))
+    shutil.copytree(whole, output)
     config = json.loads((output / "config.json").read_text())
     config["feature_head"] = head
     (output / "config.json").write_text(json.dumps(config))

@@ -159,11 +159,11 @@ def _read_records(
         rows.repeat_row()
         return Rows(columns, _name_cells(rows, columns, decoder))
     decoder.check_unique(first)
-    return Rows(tuple(first), _name_cells(rows, tuple(first), decoder))
+    return Rows(tuple(first), _name_cells(rows, tuple(first), decoder, has_header=True))
 
 
 def _name_cells(
-    rows: CellReader, columns: tuple[str, ...], decoder: RecordDecoder
+    rows: CellReader, columns: tuple[str, ...], decoder: RecordDecoder, *, has_header: bool = False
 ) -> Iterator[Record]:
     """A record for each row that has a cell for each column; a row without a character is none."""
     while True:
@@ -180,7 +180,9 @@ def _name_cells(
         if not cells and len(columns) > 1:
             continue
         cells = cells or [""]
-        if len(cells) == len(columns):
+        if has_header and len(cells) > 1 and tuple(cells) == columns:  # of a file behind a file
+            decoder.finish_row(f"{decoder.place} has the names of the columns again")
+        elif len(cells) == len(columns):
             decoder.finish_row()
             yield Record(dict(zip(columns, cells, strict=True)), decoder.place)
         else:

@@ -84,6 +84,16 @@ def test_columns_without_a_header_are_called_by_their_numbers(tmp_path):
     ]
 
 
+def test_a_header_again_is_no_record(tmp_path):
+    path = write(tmp_path, "a.csv", b"text,label\na,x\ntext,label\nb,y\n")
+    found, report = read(path)
+    assert [record.values["text"] for record in found] == ["a", "b"]
+    assert report.first_broken == [f"{path}, line 3 has the names of the columns again"]
+    found, _ = read(path, header=False)
+    assert len(found) == 4
+    assert read_values(write(tmp_path, "one.csv", b"text\ntext\n")) == [{"text": "text"}]
+
+
 def test_rows_that_are_ragged_are_left_out_and_named(tmp_path):
     path = write(tmp_path, "a.csv", "text,label\na,1\nb,b,1\n\nc\n\nd,2\n")
     found, report = read(path)

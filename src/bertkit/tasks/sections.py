@@ -10,6 +10,8 @@ from bertkit.reports.reliability import Bin, ReliabilityCurve, ReliabilityDiagra
 from bertkit.reports.report import Charts, Paragraph, Section, Table
 from bertkit.tasks.evaluation import Evaluation
 
+MAX_MATRIX_LABELS = 1000  # the matrix of 10,000 takes gigabytes as lists
+
 
 def build_sections(evaluation: Evaluation, before: Evaluation | None = None) -> list[Section]:
     """Metrics, what is odd, who is taken for whom, how sure is right, and the worst mistakes.
@@ -53,8 +55,8 @@ def tabulate_metrics(evaluation: Evaluation) -> Table:
 
 
 def draw_confusion(evaluation: Evaluation) -> ConfusionMatrix | None:
-    """The confusion matrix; None where the task has none."""
-    if evaluation.confusion is None:
+    """The confusion matrix; None where the task has none, or one too large for a page's memory."""
+    if evaluation.confusion is None or len(evaluation.labels) > MAX_MATRIX_LABELS:
         return None
     return ConfusionMatrix("Confusion matrix", evaluation.labels, evaluation.confusion.tolist())
 
@@ -82,10 +84,16 @@ def _fill_bins(evaluation: Evaluation) -> list[Bin]:
 
 
 def list_mistakes(evaluation: Evaluation) -> Mistakes:
-    """The worst mistakes, the worst first."""
+    """The worst mistakes, the worst first; of their files the names, without the folders."""
     return Mistakes(
         [
-            Mistake([Passage(each.text)], each.expected, each.predicted, None, each.place)
+            Mistake(
+                [Passage(each.text)],
+                each.expected,
+                each.predicted,
+                None,
+                each.place.rpartition("/")[2],
+            )
             for each in evaluation.mistakes
         ],
         title="The worst mistakes",

@@ -7,6 +7,7 @@ too, and below it without what Markdown or HTML would take for more than text.
 import json
 import math
 from collections.abc import Sequence
+from itertools import islice
 
 from bertkit._version import __version__
 from bertkit.recipes.finetune.comparison import SELECTION_BIAS, Comparison, show_spread
@@ -29,6 +30,10 @@ INTENDED_USE = """## Intended use
 *To be filled in: what the model is for, for whom, what it mustn't be used for, and its licence.*"""
 MAX_NAME_COLUMNS = 200
 MAX_LABELS = 100
+MAX_METRICS = 100  # there is one for each label
+# Marks that turn or hide what stands behind them, where nothing isolates it as the report does.
+TURNS = dict.fromkeys([*range(0x202A, 0x202F), *range(0x2066, 0x206A)], "\N{REPLACEMENT CHARACTER}")
+LINE_ENDS = {0x2028: "\\u2028", 0x2029: "\\u2029"}  # YAML ends a line there, JSON doesn't
 SPECIAL = "\\`*_[]|~#"
 
 
@@ -57,7 +62,7 @@ def build_header(facts: Facts) -> str:
     lines = ["---", f"library_name: {'transformers' if facts.is_for_transformers else 'bertkit'}"]
     if tag is not None:
         lines.append(f"pipeline_tag: {tag}")
-    if facts.record.source.get("commit"):  # only such a name means something to the Hub
+    if facts.is_from_hub:  # only such a name means something to the Hub
         lines.append(f"base_model: {quote(facts.parent)}")
     lines += ["tags:", "- bertkit", "metrics:", f"- {quote(facts.judgement.task.metric)}"]
     metrics = {
@@ -77,7 +82,7 @@ def build_header(facts: Facts) -> str:
             f"      type: {quote(facts.counts['dev'].name)}",
             "    metrics:",
         ]
-        for name, value in metrics.items():
+        for name, value in islice(metrics.items(), MAX_METRICS):
             lines += [f"    - type: {quote(name)}", f"      value: {value!r}"]
     return "\n".join([*lines, "---"])
 
@@ -86,7 +91,7 @@ def describe_result(facts: Facts) -> str:
     """Metrics with their intervals, the picture, and what is odd."""
     evaluation = facts.judgement.evaluation
     rows = []
-    for name, value in evaluation.metrics.items():
+    for name, value in islice(evaluation.metrics.items(), MAX_METRICS):
         low, high = evaluation.intervals.get(name, (math.nan, math.nan))
         extent = f"{low:.4f}–{high:.4f}" if math.isfinite(low) and math.isfinite(high) else ""
         baseline = facts.judgement.baseline.get(name)
@@ -97,6 +102,8 @@ def describe_result(facts: Facts) -> str:
         f"## Result\n\nOn {number:,} held-out examples, by which the best epoch was chosen too:",
         tabulate(["metric", "value", "95 % interval", "always the most frequent label"], rows),
     ]
+    if (num_more := len(evaluation.metrics) - MAX_METRICS) > 0:
+        parts.append(f"… and {num_more:,} metrics more, all of them in `metrics.json`.")
     if facts.has_picture:
         parts.append(f"![Confusion matrix]({PICTURE_FILE})")
     return "\n\n".join([*parts, *(f"**{plain(warning)}**" for warning in evaluation.warnings)])
@@ -172,11 +179,11 @@ def show_number(value: float) -> str:
 
 def plain(text: str) -> str:
     """A text as Markdown and HTML show it, in one line."""
-    text = shorten(" ".join(make_legible(text).split()), MAX_NAME_COLUMNS)
+    text = shorten(" ".join(make_legible(text).split()), MAX_NAME_COLUMNS).translate(TURNS)
     text = "".join(f"\\{letter}" if letter in SPECIAL else letter for letter in text)
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 def quote(text: str) -> str:
     """A text as YAML reads it."""
-    return json.dumps(make_legible(text), ensure_ascii=False)
+    return json.dumps(make_legible(text), ensure_ascii=False).translate(LINE_ENDS)

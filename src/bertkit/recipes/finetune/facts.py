@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from bertkit.checkpoints.hub import is_hub_id
 from bertkit.recipes.finetune.comparison import Comparison
 from bertkit.recipes.finetune.examples import SetCounts
 from bertkit.recipes.finetune.judging import Judgement
@@ -56,7 +57,13 @@ class Facts:
     def parent(self) -> str:
         """The name of the model that was fine-tuned, without the folders it lies in."""
         model = str(self.record.settings["model"])
-        return model if self.record.source.get("commit") else model.rstrip("/").rpartition("/")[2]
+        return model if self.is_from_hub else model.rstrip("/").rpartition("/")[2]
+
+    @property
+    def is_from_hub(self) -> bool:
+        """Whether the model was named by its id; a folder of the Hub's cache has a commit too."""
+        model = str(self.record.settings["model"])
+        return bool(self.record.source.get("commit")) and is_hub_id(model)
 
     @property
     def is_for_transformers(self) -> bool:

@@ -41,7 +41,7 @@ def make_facts(labels=("bad", "good"), name="model", **changes) -> Facts:
         confusion=np.eye(len(labels), dtype=np.int64),
         confidences=np.array([0.5, 0.75, 1.0]),
         is_right=np.array([True, False, True]),
-        mistakes=(Mistake("dev.csv, line 3", f"the {name}", *labels[:2], 0.5),),
+        mistakes=(Mistake("/home/me/dev.csv, line 3", f"the {name}", *labels[:2], 0.5),),
         warnings=(f"every prediction is {labels[0]!r}",),
     )
     task = Classify(TASK, labels)
@@ -107,12 +107,38 @@ def test_names_of_anyone_are_only_text():
     assert "</script>" not in page
 
 
-@pytest.mark.parametrize("text", ["\x7f\x85", "\u2028", "é 日本 😀", "- a: b", "\udc80"])
+@pytest.mark.parametrize(
+    "text", ["\x7f\x85", "a\u2028--- b\u2029", "é 日本 😀", "- a: b", "\udc80"]
+)
 def test_quoted_texts_are_yaml_and_json(text):
     quoted = quote(text)
     assert isinstance(yaml.safe_load(quoted), str)
     assert isinstance(json.loads(quoted), str)
     quoted.encode()
+
+
+def test_a_folder_of_the_hubs_cache_is_named_without_the_folders_above_it():
+    facts = make_facts()
+    settings = {**facts.record.settings, "model": "/home/me/cache/snapshots/c0ffee"}
+    source = {"commit": "c0ffee", "sha256": {}}
+    record = facts.record.model_copy(update={"source": source, "settings": settings})
+    text = build_card(replace(facts, record=record))
+    assert "/home/me" not in text
+    assert "base_model" not in text
+    assert "Fine-tuned from c0ffee with" in text
+
+
+def test_marks_that_turn_what_follows_are_no_part_of_a_cell():
+    assert plain("a\u202eb\u2066c") == "a�b�c"
+
+
+def test_a_metric_for_each_of_many_labels_is_no_endless_card():
+    facts = make_facts()
+    metrics = {"accuracy": 0.75, **{f"f1 label {number}": 0.5 for number in range(300)}}
+    evaluation = replace(facts.judgement.evaluation, metrics=metrics)
+    text = build_card(replace(facts, judgement=replace(facts.judgement, evaluation=evaluation)))
+    assert text.count("f1 label") == 2 * 99
+    assert "… and 201 metrics more" in text
 
 
 def test_a_cell_is_one_line():
@@ -135,6 +161,7 @@ def test_the_page_shows_curves_labels_and_mistakes():
     page = render_report(build_page(make_facts(), log))
     for words in ("How it learnt", "Labels", "dev.csv, line 3", "before scaling", "ended early"):
         assert words in page, words
+    assert "/home/me" not in page
 
 
 def test_a_task_without_labels_has_neither_baseline_nor_label_table():

@@ -47,9 +47,12 @@ def judge(materials: Materials) -> Judgement:
     if task.numbers != plain.numbers:
         before = plain.evaluate(examples, decode_all(plain, examples, encoded, logits))
     baseline = measure_baseline(materials)
-    warning = compare_to_baseline(plain.metric, evaluation, baseline)
-    if warning is not None:
-        evaluation = replace(evaluation, warnings=(*evaluation.warnings, warning))
+    found = (
+        find_only_label(materials.counts["dev"]),
+        compare_to_baseline(plain.metric, evaluation, baseline),
+    )
+    warnings = [warning for warning in found if warning is not None]
+    evaluation = replace(evaluation, warnings=(*evaluation.warnings, *warnings))
     return Judgement(
         task=task,
         predictions=predictions,
@@ -90,4 +93,15 @@ def compare_to_baseline(metric: str, evaluation: Evaluation, baseline: Metrics) 
         f"{metric} ({value:.4f}) isn't above that of always saying the most frequent label"
         f" ({least:.4f}): the model has learnt nothing; try more epochs, another learning rate or"
         " another seed"
+    )
+
+
+def find_only_label(dev: SetCounts) -> str | None:
+    """Say it where all held-out examples have one label, as a share of a few may."""
+    if list(dev.labels.values()) != [dev.num_examples]:
+        return None
+    (label,) = dev.labels
+    return (
+        f"all held-out examples have the label {label!r}: their metrics say nothing of other"
+        " labels; give examples of all with --dev"
     )

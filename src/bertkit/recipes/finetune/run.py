@@ -1,6 +1,7 @@
 """Fine-tune a model: read, train, keep the best epoch, evaluate it, write its folder."""
 
 import json
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -148,7 +149,8 @@ def describe_run(
 ) -> RunRecord:
     """What decides a run, as far as it is known without the model."""
     named = {"task": sources.task, "model": sources.model, "revision": sources.revision}
-    if Path(sources.model).exists():  # a shell adds a / to a folder's name or doesn't
+    # A shell adds a / to a folder's name or doesn't; Path.exists raises where a name is too long.
+    if os.path.exists(sources.model):  # noqa: PTH110
         named["model"] = str(Path(sources.model))
     return RunRecord(
         settings={

@@ -230,6 +230,7 @@ def test_a_wrong_call_leaves_nothing_behind(sources, tmp_path):
         (sources, TASK, QUICK.model_copy(update={"freeze": "9"}), SettingsError),
         (dataclasses.replace(sources, train="-"), TASK, QUICK, InputError),
         (dataclasses.replace(sources, model=str(tmp_path / "no/model/x")), TASK, QUICK, None),
+        (dataclasses.replace(sources, model="m" * 5000), TASK, QUICK, None),
     ]
     for odd, task, settings, kind in cases:
         with pytest.raises(kind or MissingFileError):
@@ -283,6 +284,14 @@ def test_without_dev_a_share_is_held_out(sources, tmp_path, capsys):
     assert (saved["train"]["num_examples"], saved["dev"]["num_examples"]) == (30, 10)
     assert saved["dev"]["name"] == "train.csv, held out"
     assert "held out: 10 examples" in capsys.readouterr().err
+
+
+def test_held_out_examples_of_one_label_are_told(sources, tmp_path):
+    dev = write_rows(tmp_path / "dev.csv", ["the cat,good", "a cat,good"])
+    found = finetune(dataclasses.replace(sources, dev=str(dev)), tmp_path / "out", TASK, QUICK)
+    assert found.evaluation.metrics["accuracy"] == 1.0
+    (warning,) = [each for each in found.evaluation.warnings if "all held-out" in each]
+    assert "all held-out examples have the label 'good': " in warning
 
 
 def test_a_model_that_learns_nothing_is_told(sources, tmp_path):

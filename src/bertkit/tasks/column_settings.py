@@ -4,6 +4,7 @@ They are stored with a model, as its training data had them. Another file may ha
 so what reads one takes them again.
 """
 
+from collections import defaultdict
 from typing import Any, TypeVar
 
 from pydantic import Field, create_model
@@ -18,12 +19,20 @@ SettingsKind = TypeVar("SettingsKind", bound=TaskSettings)
 
 
 def choose_columns(*kinds: type[TaskSettings]) -> type[Settings]:
-    """Settings with the columns of some tasks, none of which needs to be given."""
+    """Settings with the columns of some tasks, none of which needs to be given.
+
+    One that several tasks have is described as in each of them.
+    """
+    types: dict[str, Any] = {}
+    descriptions: defaultdict[str, list[str]] = defaultdict(list)
+    for kind in kinds:
+        for name, info in kind.model_fields.items():
+            if name.endswith(ENDINGS) and info.annotation is not None:
+                types[name] = info.annotation | None
+                descriptions[name].append(info.description or "")
     fields: dict[str, Any] = {
-        name: (info.annotation | None, Field(None, description=info.description))
-        for kind in kinds
-        for name, info in kind.model_fields.items()
-        if name.endswith(ENDINGS) and info.annotation is not None
+        name: (type_, Field(None, description=" Or: ".join(dict.fromkeys(descriptions[name]))))
+        for name, type_ in types.items()
     }
     return create_model("Columns", __base__=Settings, **fields)
 

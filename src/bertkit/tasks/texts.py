@@ -17,7 +17,8 @@ USUAL_PAIRS = (
     ("question", "sentence"),
     ("text1", "text2"),
 )
-USUAL_TEXT = ("text", "sentence", *(first for first, _ in USUAL_PAIRS))
+TEXT = "text"
+USUAL_TEXT = (TEXT, "sentence", *(first for first, _ in USUAL_PAIRS))
 
 
 class Texts(NamedTuple):
@@ -58,6 +59,8 @@ def find_text_columns(settings: TextSettings, table: RecordTable) -> tuple[str, 
         InputError: one is missing.
     """
     text, pair = settings.text_column, settings.pair_column
+    if table.format == TEXT and pair is None:
+        return TEXT, None  # a text a line is that, whatever the column was called in training
     if text is None and pair is None and not table.roles:
         columns = set(table.columns or ())
         for names in USUAL_PAIRS:

@@ -1,5 +1,7 @@
 """Where texts and pairs stand in a table, and what callers give."""
 
+from dataclasses import replace
+
 import pytest
 from tests.unit.tasks.small import record_of, table_of
 
@@ -49,3 +51,10 @@ def test_what_callers_give():
     for value in (("a",), ("a", 1), 1, None, ["a", "b"]):
         with pytest.raises(InputError, match="here: expected a text or a tuple of two"):
             read_texts(value, "here")
+
+
+def test_a_text_a_line_is_read_whatever_the_column_was_called_in_training():
+    lines = replace(table_of("text"), format="text")
+    assert find_text_columns(TextSettings(text_column="body"), lines) == ("text", None)
+    with pytest.raises(InputError, match="has no column premise"):
+        find_text_columns(TextSettings(text_column="premise", pair_column="hypothesis"), lines)

@@ -1,7 +1,7 @@
 """C, then a linear layer: one label for a text or a pair, or any number of them."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -88,7 +88,13 @@ class Classify(Task[ClassifyExample, Classification]):
             )
         if not numbers.get(TEMPERATURE, 1.0) > 0.0:
             raise CheckpointError(f"the temperature is {numbers[TEMPERATURE]}, and must be above 0")
-        return cls(settings, tuple(names[id_] for id_ in range(len(names))), numbers)
+        labels = tuple(names[id_] for id_ in range(len(names)))
+        if settings.positive_label not in (None, *labels):
+            raise CheckpointError(
+                f"the positive_label {settings.positive_label!r:.40} of task.json isn't among the"
+                f" labels of config.json: {', '.join(labels[:10])}"
+            )
+        return cls(settings, labels, numbers)
 
     @property
     def config_changes(self) -> dict[str, Any]:
@@ -213,8 +219,13 @@ class Classify(Task[ClassifyExample, Classification]):
 
     def to_json(self, prediction: Classification) -> dict[str, Any]:
         """All probabilities."""
-        found = asdict(prediction)
         if self.settings.multi_label:
-            return {"labels": list(prediction.labels), "probabilities": found["probabilities"]}
-        del found["labels"]
-        return found
+            return {
+                "labels": list(prediction.labels),
+                "probabilities": prediction.probabilities,
+            }
+        return {
+            "label": prediction.label,
+            "probability": prediction.probability,
+            "probabilities": prediction.probabilities,
+        }

@@ -154,6 +154,16 @@ def test_a_regression_is_no_classifier(tmp_path):
         Classify.from_config(ONE, BertConfig(), {"temperature": 0.0})
 
 
+def test_labels_that_were_renamed_without_the_positive_one_are_refused(tmp_path):
+    names = {"model_type": "bert", "id2label": {"0": "bad", "1": "good"}}
+    config = BertConfig.from_dict(names, tmp_path)
+    assert (
+        Classify.from_config(ClassifySettings(positive_label="bad"), config, {}).positive == "bad"
+    )
+    with pytest.raises(CheckpointError, match=r"positive_label 'p' of task\.json isn't among"):
+        Classify.from_config(ClassifySettings(positive_label="p"), config, {})
+
+
 def test_what_is_no_text_is_refused():
     task = Classify(ONE, ("x", "y"))
     assert task.make_example(("a", "b"), "here") == ClassifyExample(Texts("a", "b"), place="here")

@@ -67,13 +67,14 @@ def load_task(folder: Path, config: BertConfig, architecture: str | None) -> Tas
         CheckpointError: it is for no task, for an unknown one, or the config doesn't fit it.
         DamagedFileError: `task.json` isn't what was written.
     """
-    path = folder / TASK_FILE
+    path = source = folder / TASK_FILE
     if path.exists():
         try:
             saved = SavedTask.model_validate(read_sealed_json(path, limit_bytes=LIMIT_BYTES))
         except ValidationError as error:
             raise CheckpointError(f"{path}: {describe_validation(error)}") from None
     elif architecture in BY_ARCHITECTURE:
+        source = folder
         as_long_as_it_takes = {"max_length": config.max_position_embeddings}
         saved = SavedTask(task=find_task(architecture, config), settings=as_long_as_it_takes)
     else:
@@ -86,7 +87,7 @@ def load_task(folder: Path, config: BertConfig, architecture: str | None) -> Tas
             f"{path}: there is no task {saved.task!r:.40}; there are {', '.join(TASKS)}"
         )
     entry = TASKS[saved.task]
-    settings = parse_settings(entry.settings, saved.settings, str(path))
+    settings = parse_settings(entry.settings, saved.settings, str(source))
     return entry.load().from_config(settings, config, saved.numbers)
 
 

@@ -5,7 +5,7 @@ import json
 import pytest
 import torch
 
-from bertkit.base.errors import CheckpointError, InputError
+from bertkit.base.errors import CheckpointError, InputError, SettingsError
 from bertkit.inference.predictor import Predictor
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.fine_tuning import BertForQuestionAnswering
@@ -151,6 +151,9 @@ def test_a_model_of_another_tool_answers_every_question(tmp_path):
     assert task.settings.version == "1.1"
     with pytest.raises(CheckpointError, match="has 2 labels, beginning and end, not 3"):
         load_task(tmp_path, BertConfig(num_labels=3), "BertForQuestionAnswering")
+    short = BertConfig(max_position_embeddings=64)
+    with pytest.raises(SettingsError, match=f"^{tmp_path}: max_question_length"):
+        load_task(tmp_path, short, "BertForQuestionAnswering")
     kept = AnswerQuestions.from_config(AnswerSettings(version="2.0"), BertConfig(), {})
     assert kept.settings.version == "2.0"
 

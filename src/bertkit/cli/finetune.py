@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App, Parameter
 
+from bertkit.cli.texts import legible
 from bertkit.recipes.finetune.settings import FineTuneSettings, SearchSettings
 from bertkit.tasks.table import TASKS, TaskEntry
 from bertkit.training.signals import stop_at_once
@@ -93,7 +94,7 @@ def describe(result: "FineTuneResult", *, json: bool) -> str:
         if comparison is not None:
             found["search"] = comparison.to_json()
         return json_module.dumps(found)
-    shown = ", ".join(f"{key} {value:.4f}" for key, value in metrics.items())
+    shown = ", ".join(f"{' '.join(key.split())} {value:.4f}" for key, value in metrics.items())
     line = f"{result.output}: best after step {result.best_step:,} of {result.num_steps:,}: {shown}"
     compared = [] if comparison is None else comparison.describe()
-    return "\n".join((*compared, line, *result.evaluation.warnings))
+    return legible("\n".join((*compared, line, *result.evaluation.warnings)))

@@ -31,6 +31,13 @@ def test_a_result_is_told_in_a_line_and_what_is_odd_behind_it():
     ]
 
 
+def test_a_label_steers_no_terminal():
+    found = Evaluation({"f1 a\nb\x1b[31m": 1.0})
+    result = SimpleNamespace(**{**vars(RESULT), "evaluation": found})
+    (line,) = describe(result, json=False).splitlines()
+    assert line.endswith("f1 a b\N{REPLACEMENT CHARACTER}[31m 1.0000")
+
+
 def test_what_is_not_defined_is_null_in_json():
     assert json.loads(describe(RESULT, json=True)) == {
         "output": "out",

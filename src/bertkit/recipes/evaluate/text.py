@@ -16,9 +16,10 @@ def render(result: EvaluateResult) -> Iterator[str]:
     """Lines: metrics, who is taken for whom, how sure is right, the worst mistakes, warnings."""
     evaluation = result.evaluation
     yield f"{result.model} on {result.found.name}: {result.counts.num_examples:,} examples"
-    width = max(map(len, evaluation.metrics), default=0)
+    shown = {name: shorten(name, TEXT_CHARS) for name in evaluation.metrics}
+    width = max(map(len, shown.values()), default=0)
     for name, value in evaluation.metrics.items():
-        line = f"  {name:<{width}}  {value:.4f}"
+        line = f"  {shown[name]:<{width}}  {value:.4f}"
         if name in evaluation.intervals:
             low, high = evaluation.intervals[name]
             line += f"  ({low:.4f}–{high:.4f})"

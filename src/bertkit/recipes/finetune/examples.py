@@ -238,7 +238,12 @@ def _list_unseen(task: Task[Any, Any], found: ExampleSet) -> Iterator[str]:
 def _show_labels(labels: dict[str, int]) -> str:
     if not labels:
         return ""
-    return "; labels: " + _join([f"{label[:SHOWN_CHARS]} {n:,}" for label, n in labels.items()])
+    return "; labels: " + _join([f"{_shorten(label)} {n:,}" for label, n in labels.items()])
+
+
+def _shorten(label: str) -> str:
+    """A label in a line, its end left out where it is long."""
+    return " ".join(label[:SHOWN_CHARS].split())
 
 
 def _join(words: Sequence[str]) -> str:

@@ -17,6 +17,7 @@ from bertkit.recipes.finetune.examples import (
     read_data,
 )
 from bertkit.recipes.finetune.settings import FineTuneSettings
+from bertkit.reports.text import make_legible
 from bertkit.tasks.batch import Encoded
 from bertkit.tasks.settings import TaskSettings
 from bertkit.tasks.task import Task
@@ -65,8 +66,8 @@ def read_task(
     data = read_data(kind, tables, task_settings, settings)
     has_dev = len(tables) > 1
     for line in describe_rows(data.train) + (describe_rows(data.dev) if has_dev else []):
-        announce(line)
-    if has_dev and data.train.identity == data.dev.identity:
+        announce(make_legible(line))
+    if has_dev and data.train.identity["sha256"] == data.dev.identity["sha256"]:
         announce("--dev is the training data: metrics on it say nothing of other texts")
     return kind.from_examples(task_settings, data.train.examples), data
 
@@ -85,5 +86,5 @@ def prepare(task: Task[Any, Any], data: Data, tokenizer: Tokenizer) -> Prepared:
     for found, each in ((data.train, counts["train"]), (data.dev, counts["dev"])):
         check_labels(task, found, each)
         for line in describe_set(task, found, each):
-            announce(line)
+            announce(make_legible(line))
     return Prepared(task, tokenizer, data, train, dev, counts)

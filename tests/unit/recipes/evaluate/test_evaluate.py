@@ -4,6 +4,7 @@ import io
 import json
 import math
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,7 +14,13 @@ from bertkit.base import storage
 from bertkit.cli.main import main
 from bertkit.inference.predictors import Answerer, Classifier, Tagger
 from bertkit.recipes.evaluate.files import describe_calibration, with_nulls
-from bertkit.recipes.evaluate.text import align, render_confusion, render_mistakes, shorten
+from bertkit.recipes.evaluate.text import (
+    align,
+    render,
+    render_confusion,
+    render_mistakes,
+    shorten,
+)
 from bertkit.tasks.evaluation import Evaluation, Mistake
 
 TEXTS = ("the cat", "a dog saw the hat", "", "the hat lost a cat", "hat dog")
@@ -215,6 +222,18 @@ def test_a_mistake_without_a_text_is_one_line():
         "  a.csv, line 2: is x, predicted y",
         "  a.csv, line 2: is x, predicted y",
         "    the cat",
+    ]
+
+
+def test_a_label_of_two_lines_is_one():
+    counts = SimpleNamespace(num_examples=1)
+    evaluation = Evaluation({"f1 a\nb": 0.5, "accuracy": 1.0}, {"accuracy": (0.0, 1.0)})
+    result = SimpleNamespace(model="m", found=counts, counts=counts, evaluation=evaluation)
+    counts.name = "t.csv"
+    assert list(render(result)) == [
+        "m on t.csv: 1 examples",
+        "  f1 a b    0.5000",
+        "  accuracy  1.0000  (0.0000–1.0000)",
     ]
 
 

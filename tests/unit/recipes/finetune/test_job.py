@@ -2,6 +2,7 @@ import dataclasses
 import json
 import math
 import signal
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -124,11 +125,24 @@ def test_a_number_has_no_baseline(sources, tmp_path):
     assert measure_baseline(materials) == {}
 
 
-def test_held_out_examples_that_are_the_training_data_are_told(sources, capsys):
+def test_held_out_examples_that_are_the_training_data_are_told(sources, tmp_path, capsys):
     gather(sources, TASK, QUICK)
     assert "--dev is the training data" not in capsys.readouterr().err
     gather(dataclasses.replace(sources, dev=sources.train), TASK, QUICK)
     assert "--dev is the training data" in capsys.readouterr().err
+    copy = tmp_path / "copy.csv"
+    copy.write_bytes(Path(sources.train).read_bytes())
+    gather(dataclasses.replace(sources, dev=str(copy)), TASK, QUICK)
+    assert "--dev is the training data" in capsys.readouterr().err
+
+
+def test_labels_steer_no_terminal(sources, tmp_path, capsys):
+    rows = ['"the cat","x\ny\x1b[31m"', "a dog,good"]
+    path = write_rows(tmp_path / "train.csv", rows)
+    gather(dataclasses.replace(sources, train=str(path), dev=str(path)), TASK, QUICK)
+    told = capsys.readouterr().err
+    assert "labels: good 1, x y\N{SYMBOL FOR ESCAPE}[31m 1" in told
+    assert "\x1b" not in told
 
 
 def test_a_judgement_has_the_finished_task(materials):

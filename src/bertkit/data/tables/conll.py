@@ -143,9 +143,10 @@ def _find_fault(rows: list[tuple[int, list[str]]], layout: Layout, decoder: Reco
     for number, cells in rows:
         decoder.set_line(number)
         if len(cells) != layout.num_columns:
+            by = " between tabs, as the first line has them" if layout.is_tabbed else ""
             return (
                 f"{decoder.place} has {len(cells)} cells where there are {layout.num_columns}"
-                f" columns{of_sentence}"
+                f" columns{by}{of_sentence}"
             )
         if not cells[layout.token].strip() or (
             layout.tag is not None and not cells[layout.tag].strip()

@@ -2,6 +2,7 @@
 
 import json as json_module
 from collections.abc import Callable
+from itertools import islice
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -41,6 +42,7 @@ DOCSTRING = """{summary}
         revision: Branch, tag or commit of a model of the Hub.
         json: Print the result as one JSON object.
     """
+SHOWN_METRICS, SHOWN_CHARS = 12, 40
 HELP = "Make a pre-trained encoder a model for a task: `bertkit finetune <task>`."
 
 
@@ -94,7 +96,12 @@ def describe(result: "FineTuneResult", *, json: bool) -> str:
         if comparison is not None:
             found["search"] = comparison.to_json()
         return json_module.dumps(found)
-    shown = ", ".join(f"{' '.join(key.split())} {value:.4f}" for key, value in metrics.items())
+    shown = ", ".join(
+        f"{' '.join(name[:SHOWN_CHARS].split())} {value:.4f}"
+        for name, value in islice(metrics.items(), SHOWN_METRICS)
+    )
+    if len(metrics) > SHOWN_METRICS:  # one for each label
+        shown += f" and {len(metrics) - SHOWN_METRICS:,} more in metrics.json"
     line = f"{result.output}: best after step {result.best_step:,} of {result.num_steps:,}: {shown}"
     compared = [] if comparison is None else comparison.describe()
     return legible("\n".join((*compared, line, *result.evaluation.warnings)))

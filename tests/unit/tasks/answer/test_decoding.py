@@ -74,6 +74,27 @@ def test_each_text_is_a_candidate_once():
     assert (found.start, found.n_best[0].start_logit) == (0, 5)
 
 
+def test_an_answer_begins_in_the_window_that_has_most_around_it():
+    """What another window says of a token as a beginning does not count."""
+    task = AnswerQuestions(
+        AnswerSettings(version="1.1", max_length=12, max_question_length=2, doc_stride=4)
+    )
+    context = "ada ada wrote wrote cafe x ole cafe ada wrote ada"
+    (encoded,) = task.encode([task.make_example(("who ?", context), "here")], TOKENIZER)
+    windows = encoded.alignment
+    assert windows.parts[:2] == (range(7), range(4, 11))
+    token = next(place for place in (4, 5, 6) if windows.owners[place] == 0)
+    logits = np.zeros((encoded.num_tokens, 2), dtype=np.float32)
+    logits[12 + FIRST + token - 4] = 9.0
+    found = task.decode(task.make_example(("who ?", context), "here"), encoded, logits)
+    assert all(
+        one.start != windows.offsets[token, 0] or one.start_logit == 0 for one in found.n_best
+    )
+    logits[FIRST + token] = 5.0
+    found = task.decode(task.make_example(("who ?", context), "here"), encoded, logits)
+    assert (found.start, found.n_best[0].start_logit) == (windows.offsets[token, 0], 5)
+
+
 NULL = {(0, 0): 4, (0, 1): 3}
 
 

@@ -10,7 +10,7 @@ from tests.unit.tasks.small import TOKENIZER, decode, score, train
 from bertkit.base.errors import CheckpointError, InputError
 from bertkit.inference.predictors import Classifier
 from bertkit.models.bert.config import BertConfig
-from bertkit.tasks.batch import TaskBatch
+from bertkit.tasks.batch import Encoded, TaskBatch
 from bertkit.tasks.classify.examples import ClassifyExample
 from bertkit.tasks.classify.settings import ClassifySettings
 from bertkit.tasks.classify.task import Classify
@@ -81,6 +81,19 @@ def test_a_temperature_changes_probabilities_and_no_label():
     assert fitted.numbers.keys() == {"temperature"}
     assert [each.label for each in before] == [each.label for each in after]
     assert before[0].probability != after[0].probability
+
+
+def test_a_threshold_that_was_found_takes_the_place_of_that_of_the_settings():
+    settings = ClassifySettings(multi_label=True, threshold=0.9)
+    example = ClassifyExample(Texts("the cat"))
+    for numbers, given in (
+        ({}, ()),
+        ({"threshold": 0.7}, ("x",)),
+        ({"threshold": 0.2}, ("x", "y")),
+    ):
+        task = Classify(settings, ("x", "y"), numbers)
+        found = task.decode(example, Encoded(()), np.array([[1.0, -1.0]], dtype=np.float32))
+        assert found.labels == given
 
 
 def test_labels_as_the_loss_reads_them():

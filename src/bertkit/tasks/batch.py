@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 import torch
-from jaxtyping import Int, Shaped
+from jaxtyping import Shaped
 from torch import Tensor
 
 from bertkit.nn.packing import PackedBatch
@@ -94,13 +94,6 @@ class TaskBatch:
         if self.labels.dim() > 1 or self.labels.is_floating_point():
             return len(self.labels)
         return int((self.labels != IGNORED_LABEL).sum())
-
-    @cached_property
-    def owners(self) -> Int[Tensor, " sequences"]:
-        """Which example of the batch each sequence belongs to, on the batch's device."""
-        counts = torch.tensor(self.num_sequences)
-        owners = torch.arange(len(counts)).repeat_interleave(counts)
-        return owners.to(self.packed.input_ids.device)
 
     def describe(self) -> str:
         """The examples' numbers, for messages."""

@@ -7,13 +7,13 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from bertkit.base.checksums import record_file
 from bertkit.base.errors import DamagedFileError, MissingFileError
 from bertkit.base.files import remove_folder, write_file, write_json
+from bertkit.base.members import find_member
 from bertkit.base.progress import announce
 from bertkit.base.sealed import read_sealed_json, write_sealed_json
 from bertkit.base.settings import describe_validation
-from bertkit.checkpoints.file_names import CONFIG_FILE
-from bertkit.checkpoints.huggingface import WEIGHTS_FILE
 from bertkit.checkpoints.run_folder import list_checkpoints
 from bertkit.recipes.finetune.card import CARD_FILE, PICTURE_FILE, build_card
 from bertkit.recipes.finetune.comparison import Comparison
@@ -27,7 +27,7 @@ from bertkit.recipes.finetune.steps import count_epoch_steps
 from bertkit.reports.picture import write_svg
 from bertkit.reports.report import write_report
 from bertkit.tasks.evaluation import Evaluation
-from bertkit.tasks.saved import TASK_FILE, save_task
+from bertkit.tasks.saved import save_task
 from bertkit.tasks.sections import draw_confusion
 from bertkit.training.log import read_log
 from bertkit.training.run import Run, RunRecord, RunState, check_resume
@@ -74,6 +74,7 @@ class SavedResult(BaseModel):
         has_ended_early: whether nothing had become better for long enough.
         train: what was met in the training examples.
         dev: what was met in the held-out ones.
+        files: SHA-256 of the model's files, by name.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
@@ -91,6 +92,7 @@ class SavedResult(BaseModel):
     has_ended_early: bool
     train: SetCounts
     dev: SetCounts
+    files: dict[str, str] = {}
 
 
 def finish(
@@ -145,12 +147,15 @@ def write_model(
         has_ended_early=saved.has_ended_early,
         comparison=comparison,
     )
-    materials.model.save_pretrained(output)
-    materials.tokenizer.save(output)
-    save_task(output, judgement.task)
+    files = {
+        **materials.model.save_pretrained(output),
+        **materials.tokenizer.save(output),
+        **save_task(output, judgement.task),
+    }
+    saved = saved.model_copy(update={"files": {name: file.sha256 for name, file in files.items()}})
     write_descriptions(output, facts, run)
-    files = judgement.task.prediction_files(materials.dev_examples, judgement.predictions)
-    for name, content in files.items():
+    found = judgement.task.prediction_files(materials.dev_examples, judgement.predictions)
+    for name, content in found.items():
         write_json(output / name, content)
     write_sealed_json(output / METRICS_FILE, saved.model_dump(mode="json"))
 
@@ -193,8 +198,8 @@ def read_finished(run: Run, wanted: RunRecord, settings: FineTuneSettings) -> Fi
 
     Raises:
         ResumeError: the run was begun with other settings or data.
-        MissingFileError: the model that it wrote is gone.
-        DamagedFileError: its record isn't what was written.
+        MissingFileError: a file of the model that it wrote is gone.
+        DamagedFileError: one isn't what was written, or its record isn't.
     """
     record = run.read_record()
     if record is None:
@@ -214,16 +219,16 @@ def read_result(output: Path) -> FineTuneResult:
     """The result of a finished run, by its files.
 
     Raises:
-        MissingFileError: the model that it wrote is gone.
-        DamagedFileError: its record isn't what was written.
+        MissingFileError: a file of the model that it wrote is gone.
+        DamagedFileError: one isn't what was written, or its record isn't.
     """
     saved = read_saved(output)
-    for name in (CONFIG_FILE, WEIGHTS_FILE, TASK_FILE):
+    cure = f"restore it, or remove {output / METRICS_FILE} to train again"
+    for name, sha256 in saved.files.items():
         if not (output / name).exists():
-            raise MissingFileError(
-                f"{output / name} is gone; restore it, or remove {output / METRICS_FILE} to train"
-                " again"
-            )
+            raise MissingFileError(f"{output / name} is gone; {cure}")
+        if record_file(find_member(output, name)).sha256 != sha256:
+            raise DamagedFileError(f"{output / name} isn't what was written; {cure}")
     evaluation = Evaluation(
         metrics={name: _undefine(value) for name, value in saved.metrics.items()},
         intervals={

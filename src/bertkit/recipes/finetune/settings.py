@@ -15,6 +15,7 @@ DEFAULT_EPOCHS = 3.0
 ENOUGH_STEPS = 200
 TOO_FEW_STEPS = 100
 MOST_EPOCHS = 20.0
+MAX_EPOCHS = 10_000.0  # that anyone may ask for
 
 FEATURE_RATE = 1e-3  # a head that begins anew, on an encoder that stays
 
@@ -24,7 +25,7 @@ Rate = Annotated[float, Field(ge=0.0, lt=1.0)]
 class FineTuneSettings(LoopSettings, RecordSettings):
     """Settings of `bertkit finetune`; the defaults are those of the paper (appendix A.3)."""
 
-    epochs: Positive | None = Field(
+    epochs: Annotated[float, Field(gt=0.0, le=MAX_EPOCHS)] | None = Field(
         None,
         description=f"How often every example is seen; by default {DEFAULT_EPOCHS:g}, and up to"
         f" {MOST_EPOCHS:g} where that would be under {ENOUGH_STEPS} steps.",

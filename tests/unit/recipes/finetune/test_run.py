@@ -143,6 +143,23 @@ def test_a_finished_model_is_reported_without_training(whole, sources, monkeypat
     assert contents(whole) == before
 
 
+@pytest.mark.parametrize("name", ["model.safetensors", "config.json", "vocab.txt", "task.json"])
+def test_a_finished_model_whose_files_are_cut_is_not_reported(whole, sources, name, tmp_path):
+    output = tmp_path / "model"
+    shutil.copytree(whole, output)
+    path = output / name
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(DamagedFileError, match=f"{name} isn't what was written; restore it, or"):
+        finetune(sources, output, TASK, QUICK)
+
+
+def test_a_card_may_be_written_on(whole, sources, tmp_path):
+    output = tmp_path / "model"
+    shutil.copytree(whole, output)
+    (output / "README.md").write_text("# Mine\n")
+    assert finetune(sources, output, TASK, QUICK).num_steps == 20
+
+
 def test_checkpoints_that_a_killed_end_left_are_removed_later(whole, sources, tmp_path):
     output = tmp_path / "model"
     keeping = QUICK.model_copy(update={"keep_checkpoints": True, "epochs": 1.0})

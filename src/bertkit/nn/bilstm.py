@@ -18,7 +18,8 @@ def read_both_ways(
         tokens: of all sequences, end to end.
         lengths: of the sequences.
     """
-    packed = pack_sequence(list(tokens.split(list(lengths))), enforce_sorted=False)
+    parts = torch.split(tokens, list(lengths))
+    packed = pack_sequence(list(parts), enforce_sorted=False)
     output, _ = lstm(packed)
     return torch.cat(unpack_sequence(output))
 

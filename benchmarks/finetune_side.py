@@ -48,7 +48,7 @@ class Pace:
 
     def __init__(self) -> None:
         self.steps_left = 0
-        self.started = 0.0
+        self.started, self.cpu_started = 0.0, 0.0
         self.done = {"sequences": 0, "tokens": 0, "places": 0}
 
     def wait(self) -> None:
@@ -56,13 +56,19 @@ class Pace:
         if self.steps_left:
             return
         if self.started:
-            answer({"seconds": time.perf_counter() - self.started, **self.done})
+            seconds = time.perf_counter() - self.started
+            answer({"seconds": seconds, "cpu_seconds": self.cpu_spent(), **self.done})
         line = sys.stdin.readline()
         if not line:
             sys.exit()
         self.steps_left = int(line)
         self.done = dict.fromkeys(self.done, 0)
+        self.cpu_started = time.process_time()
         self.started = time.perf_counter()
+
+    def cpu_spent(self) -> float:
+        """Processor time of all threads since the steps began."""
+        return time.process_time() - self.cpu_started
 
     def count(self, sequences: int, tokens: int, places: int) -> None:
         """Note a step."""

@@ -32,7 +32,7 @@ Input = TypeVar("Input")
 Example = TypeVar("Example")
 Prediction = TypeVar("Prediction")
 
-ONE_INPUT = (str, tuple, Mapping)
+ONE_INPUT = (str, bytes, tuple, Mapping)  # bytes are refused as a whole, not number by number
 
 
 class Window(NamedTuple, Generic[Example]):

@@ -134,6 +134,7 @@ def test_windows_and_choices_are_told_apart(classify, monkeypatch):
     [
         (3, "the input: expected a text"),
         (None, "the input: expected a text"),
+        (b"a cat", "the input: expected a text or a tuple of two, got b'a cat'"),
         (("a", "b", "c"), "the input: expected a text"),
         ({"text": "a"}, "the input: expected a text"),
         (["a", 3], "input 2: expected a text"),

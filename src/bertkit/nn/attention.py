@@ -6,7 +6,8 @@ one that fits the device, the mode and the dropout:
 - `attend_flash`: CUDA in half precision, variable-length flash attention. It has no dropout on the
   weights; in training, dropout on the attention's output takes its place there.
 - `attend_runs`: a CPU in inference mode, `attend_fused` over views of sequences of equal length.
-- `attend_fused`: anywhere, without dropout, over rows of equal or padded length.
+- `attend_fused`: anywhere, without dropout, over rows of equal or padded length; on a CPU sequences
+  of similar length are padded to each other only.
 - `attend_spelled_out`: anywhere, with dropout on the attention weights, as in the paper.
 
 Source: Vaswani et al. 2017, section 3.2.
@@ -64,16 +65,20 @@ def attend(
     if torch.is_inference_mode_enabled() and query_key_value.is_cpu and dropout_rate == 0.0:
         return attend_runs(query_key_value, batch)
     num_tokens, _, num_heads, num_features = query_key_value.shape
-    mask = None
-    if len(set(batch.lengths)) > 1:
-        mask = length_mask(batch.lengths, query_key_value.device)
-    rows = batch.place_heads(3, num_heads).spread(query_key_value.flatten(0, 2))
-    query, key, value = rows.view(3, len(batch.lengths), num_heads, -1, num_features)
-    if dropout_rate > 0.0:
-        context = attend_spelled_out(query, key, value, mask, dropout_rate)
-    else:
-        context = attend_fused(query, key, value, mask)
-    tokens = batch.place_heads(1, num_heads).gather(context.flatten(0, 2))
+    heads = batch.place_heads(3, num_heads)
+    rows = heads.placement.spread(query_key_value.flatten(0, 2))
+    contexts = []
+    blocks = rows.split_with_sizes([math.prod(shape) for shape in heads.shapes])
+    for block, shape, lengths in zip(blocks, heads.shapes, heads.lengths, strict=True):
+        mask = length_mask(lengths, rows.device) if len(set(lengths)) > 1 else None
+        query, key, value = block.view(*shape, num_features)
+        if dropout_rate > 0.0:
+            context = attend_spelled_out(query, key, value, mask, dropout_rate)
+        else:
+            context = attend_fused(query, key, value, mask)
+        contexts.append(context.flatten(0, 2))
+    context = contexts[0] if len(contexts) == 1 else torch.cat(contexts)
+    tokens = batch.place_heads(1, num_heads).placement.gather(context)
     return tokens.view(num_tokens, num_heads, num_features)
 
 

@@ -16,7 +16,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from bertkit.base.errors import InputError
-from bertkit.nn.placement import Placement, place_heads
+from bertkit.nn.placement import HeadBlocks, place_heads
 
 
 @dataclass(frozen=True)
@@ -98,10 +98,10 @@ class PackedBatch:
         return self.offsets[:-1]
 
     @cached_property
-    def _placements(self) -> dict[tuple[int, int], Placement]:
+    def _placements(self) -> dict[tuple[int, int], HeadBlocks]:
         return {}
 
-    def place_heads(self, num_parts: int, num_heads: int) -> Placement:
+    def place_heads(self, num_parts: int, num_heads: int) -> HeadBlocks:
         """As `placement.place_heads`; found once, for all layers."""
         key = (num_parts, num_heads)
         if key not in self._placements:

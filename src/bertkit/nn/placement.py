@@ -4,6 +4,7 @@ PyTorch's own indexing scatters on the way back, element by element; here the wa
 direction is the other direction.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +13,8 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.autograd.function import once_differentiable
+
+MIN_SHARE_OF_LONGEST = 0.75  # of a group of sequences
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,17 +74,64 @@ def length_mask(lengths: Sequence[int], device: torch.device) -> Bool[Tensor, "s
     return columns < torch.tensor(lengths, device=device)[:, None]
 
 
+@dataclass(frozen=True, eq=False)
+class HeadBlocks:
+    """Heads in rows of their sequences: a block `[parts, sequences, heads, longest]` a group.
+
+    Attributes:
+        placement: from `[tokens, parts, heads]` to the blocks, end to end.
+        shapes: of the blocks.
+        lengths: of the sequences of each block.
+    """
+
+    placement: Placement
+    shapes: tuple[tuple[int, int, int, int], ...]
+    lengths: tuple[tuple[int, ...], ...]
+
+
+def group_lengths(lengths: Sequence[int], min_share: float) -> list[list[int]]:
+    """Numbers of the sequences in groups of similar length, the longest group first.
+
+    Attention's work grows with the square of a row, most of which would be padding where a short
+    sequence shares a block with a long one.
+
+    Args:
+        lengths: of the sequences.
+        min_share: what part of its group's longest a sequence has at least; 0 makes one group.
+    """
+    groups: list[list[int]] = []
+    for number in sorted(range(len(lengths)), key=lengths.__getitem__, reverse=True):
+        if not groups or lengths[number] < min_share * lengths[groups[-1][0]]:
+            groups.append([])
+        groups[-1].append(number)
+    return groups
+
+
 def place_heads(
     lengths: tuple[int, ...], num_parts: int, num_heads: int, device: torch.device
-) -> Placement:
-    """From `[tokens, parts, heads]` to `[parts, sequences, heads, longest]`.
+) -> HeadBlocks:
+    """Place the parts of all heads: query, key and value, or the one context.
 
-    The parts are query, key and value, or the one context.
+    On a CPU sequences of similar length share a block; elsewhere, where each kernel's launch
+    counts, all do.
     """
-    mask = length_mask(lengths, device)
-    sequence, column = mask.nonzero().unbind(dim=1)
+    groups = group_lengths(lengths, MIN_SHARE_OF_LONGEST if device.type == "cpu" else 0.0)
+    shapes, facts, num_places = [], [(0, 0, 0, 0)] * len(lengths), 0
+    for group in groups:
+        longest = lengths[group[0]]
+        for number_in_group, number in enumerate(group):
+            facts[number] = (num_places, len(group), number_in_group, longest)
+        shapes.append((num_parts, len(group), num_heads, longest))
+        num_places += math.prod(shapes[-1])
+    repeats = torch.tensor(lengths, device=device)
+    by_token = torch.tensor(facts, device=device).repeat_interleave(repeats, dim=0)
+    start, size, row, width = by_token[:, :, None, None].unbind(dim=1)
     part = torch.arange(num_parts, device=device)[:, None]
     head = torch.arange(num_heads, device=device)
-    row = (part * len(lengths) + sequence[:, None, None]) * num_heads + head
-    place = row * mask.shape[1] + column[:, None, None]
-    return Placement.of(place.flatten(), num_parts * num_heads * mask.numel())
+    column = length_mask(lengths, device).nonzero()[:, 1, None, None]
+    place = start + ((part * size + row) * num_heads + head) * width + column
+    return HeadBlocks(
+        Placement.of(place.flatten(), num_places),
+        tuple(shapes),
+        tuple(tuple(lengths[number] for number in group) for group in groups),
+    )

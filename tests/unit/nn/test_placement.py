@@ -1,7 +1,9 @@
+import math
+
 import pytest
 import torch
 
-from bertkit.nn.placement import Placement, place_heads
+from bertkit.nn.placement import Placement, group_lengths, place_heads
 
 CPU = torch.device("cpu")
 
@@ -22,16 +24,28 @@ def test_the_way_back_is_the_derivative():
     assert torch.autograd.gradcheck(placement.gather, places)
 
 
-@pytest.mark.parametrize("lengths", [(2, 3, 1), (2, 2), (4,)])
+@pytest.mark.parametrize("lengths", [(2, 3, 1), (2, 2), (4,), (8, 2, 7, 9, 1, 2)])
 def test_heads_go_to_rows_of_their_sequence(lengths):
-    parts, heads, longest = 3, 2, max(lengths)
+    parts, heads = 3, 2
     tokens = torch.arange(1.0, sum(lengths) * parts * heads + 1).view(-1, parts, heads, 1)
-    placement = place_heads(lengths, parts, heads, CPU)
-    rows = placement.spread(tokens.flatten(0, 2)).view(parts, len(lengths), heads, longest)
-    for part in range(parts):
-        for head in range(heads):
-            sequences = tokens[:, part, head, 0].split(lengths)
-            for sequence, (length, values) in enumerate(zip(lengths, sequences, strict=True)):
-                row = rows[part, sequence, head]
-                assert torch.equal(row[:length], values)
-                assert not row[length:].any()
+    blocks = place_heads(lengths, parts, heads, CPU)
+    rows = blocks.placement.spread(tokens.flatten(0, 2))
+    parted = rows.split([math.prod(shape) for shape in blocks.shapes])
+    sequences = tokens.split(lengths)
+    for group, block, shape in zip(
+        group_lengths(lengths, 0.75), parted, blocks.shapes, strict=True
+    ):
+        for index, number in enumerate(group):
+            row = block.view(shape)[:, index].permute(2, 0, 1)
+            assert torch.equal(row[: lengths[number]], sequences[number][..., 0])
+            assert not row[lengths[number] :].any()
+    assert torch.equal(blocks.placement.gather(rows), tokens.flatten(0, 2))
+
+
+def test_sequences_of_similar_length_share_a_block():
+    assert group_lengths((8, 2, 7, 9, 1, 2), 0.75) == [[3, 0, 2], [1, 5], [4]]
+    assert group_lengths((4, 3), 0.75) == [[0, 1]]
+    assert group_lengths((2, 9), 0.0) == [[1, 0]]
+    blocks = place_heads((8, 2, 7, 9, 1, 2), 1, 2, CPU)
+    assert blocks.lengths == ((9, 8, 7), (2, 2), (1,))
+    assert blocks.shapes == ((1, 3, 2, 9), (1, 2, 2, 2), (1, 1, 2, 1))

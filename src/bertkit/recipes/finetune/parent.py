@@ -137,7 +137,12 @@ def has_same_head(parent: Parent, kind: type[FineTunedBert]) -> bool:
     if find_architecture(checkpoint.config, heads, checkpoint.folder) != kind.__name__:
         return False
     before = BertConfig.from_dict(checkpoint.config, checkpoint.folder)
-    return before.id2label == parent.config.id2label
+    return _name_labels(before) == _name_labels(parent.config)
+
+
+def _name_labels(config: BertConfig) -> dict[int, str]:
+    """The labels; other tools leave out those without a name, as a model of answers has them."""
+    return config.id2label or {id_: f"LABEL_{id_}" for id_ in range(config.num_labels)}
 
 
 def check_pairs(parent: Parent, has_pairs: bool) -> None:

@@ -1,4 +1,5 @@
 import dataclasses
+import json
 import shutil
 
 import pytest
@@ -7,9 +8,14 @@ from tests.unit.recipes.finetune.small import QUICK, TASK, save_model
 
 from bertkit.base.errors import CheckpointError, InputError
 from bertkit.checkpoints.safetensors_file import read_safetensors
-from bertkit.models.bert.fine_tuning import BertForSequenceClassification
+from bertkit.models.bert.fine_tuning import (
+    BertForQuestionAnswering,
+    BertForSequenceClassification,
+)
 from bertkit.recipes.finetune.parent import check_pairs, load_parent, open_parent
 from bertkit.recipes.finetune.run import gather
+from bertkit.tasks.answer.settings import AnswerSettings
+from bertkit.tasks.answer.task import AnswerQuestions
 from bertkit.tasks.classify.settings import ClassifySettings
 from bertkit.tasks.classify.task import Classify
 from bertkit.tokenization.engine import SPECIAL_TOKENS
@@ -48,6 +54,23 @@ def test_a_head_with_the_same_labels_is_trained_on(classifier, capsys):
     parent = open_parent(classifier, None, TWO, QUICK)
     model = load_parent(parent, BertForSequenceClassification)
     assert bool((model.classifier.weight == 0.125).all())
+    assert capsys.readouterr().err == ""
+
+
+def test_a_head_whose_labels_have_no_names_is_trained_on(made, tmp_path, capsys):
+    task = AnswerQuestions(AnswerSettings(max_length=24, max_question_length=8))
+    parent = open_parent(made / "model", None, task, QUICK)
+    model = load_parent(parent, BertForQuestionAnswering)
+    torch.nn.init.constant_(model.qa_outputs.weight, 0.125)
+    model.save_pretrained(tmp_path)
+    parent.tokenizer.save(tmp_path)
+    config = json.loads((tmp_path / "config.json").read_text("utf-8"))
+    for key in ("id2label", "label2id"):
+        config.pop(key, None)
+    (tmp_path / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    capsys.readouterr()
+    again = load_parent(open_parent(tmp_path, None, task, QUICK), BertForQuestionAnswering)
+    assert bool((again.qa_outputs.weight == 0.125).all())
     assert capsys.readouterr().err == ""
 
 

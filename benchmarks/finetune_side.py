@@ -173,9 +173,8 @@ def train_transformers(task_set: TaskSet, folder: Path, *, is_grouped: bool) -> 
     batches = json.loads((folder / "batches.json").read_text())
     model, inputs = load_peer_model(task, folder / "model"), inputs_of(features)
     collate = build_collator(task)
-    with torch.no_grad():
-        loss = model.eval()(**collate([inputs[number] for number in batches[0]])).loss
-        answer({"loss": float(loss)})
+    first = [collate([inputs[number]]) for number in batches[0]]
+    answer({"loss": find_loss(model, first)})
     strategy = "group_by_length" if is_grouped else "random"
     arguments = build_arguments(
         Recipe(epochs=MANY_EPOCHS), folder / "output", train_sampling_strategy=strategy
@@ -185,6 +184,19 @@ def train_transformers(task_set: TaskSet, folder: Path, *, is_grouped: bool) -> 
     trainer.batches = None if is_grouped else batches
     trainer.add_callback(Hold(trainer.pace))
     trainer.train()
+
+
+@torch.no_grad()
+def find_loss(model: Any, sequences: list[dict[str, Tensor]]) -> float:
+    """The loss without dropout, of each sequence by itself.
+
+    In a padded batch padding is among the places where transformers' loss looks for answers.
+    """
+    model.eval()
+    weights = [int((one["labels"] >= 0).sum()) if "labels" in one else 1 for one in sequences]
+    losses = [float(model(**one).loss) for one in sequences]
+    pairs = zip(losses, weights, strict=True)
+    return sum(loss * weight for loss, weight in pairs) / sum(weights)
 
 
 if __name__ == "__main__":

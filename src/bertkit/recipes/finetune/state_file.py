@@ -16,6 +16,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from bertkit.base.errors import StorageError, storage_errors
+from bertkit.base.files import durable_file
 from bertkit.base.progress import announce, show_progress
 from bertkit.models.bert.fine_tuning import FineTunedBert
 from bertkit.nn.batching import plan_batches
@@ -88,8 +89,7 @@ def write_states(
     device, place = machine.device, 0
     model.eval()
     with (
-        storage_errors(path, "written"),
-        path.open("wb") as stream,
+        durable_file(path) as stream,
         show_progress(f"hidden states into {path.name}", len(whole)) as bar,
         torch.inference_mode(),
         mixed_precision(device, machine.precision),

@@ -9,6 +9,7 @@ import torch
 from tests.unit.recipes.finetune.small import TASK, save_model
 from transformers import AutoModelForSequenceClassification
 
+from bertkit.base import storage
 from bertkit.base.errors import CheckpointError, SettingsError, StoppedError, StorageError
 from bertkit.checkpoints.safetensors_file import read_safetensors
 from bertkit.inference.description import describe
@@ -168,11 +169,15 @@ def test_a_full_disk_is_told_before_and_while(sources, tmp_path, monkeypatch):
         with pytest.raises(StorageError, match=r"the disk has 0\.0 MB left; make room"):
             finetune(sources, tmp_path / "out", TASK, settings)
 
-    def refuse(*_: object) -> None:
-        raise OSError(28, "No space left on device")
+    open_new = storage.open_new
+
+    def refuse(path: Path) -> int:
+        if path.parent.name == "states":
+            raise OSError(28, "No space left on device")
+        return open_new(path)
 
     with monkeypatch.context() as patch:
-        patch.setattr(state_file, "plan_batches", refuse)
+        patch.setattr(storage, "open_new", refuse)
         with pytest.raises(StorageError, match=r"states/train can't be written: No space left"):
             finetune(sources, tmp_path / "out", TASK, settings)
     assert not (tmp_path / "out" / "run" / "states").exists()

@@ -18,7 +18,7 @@ from itertools import groupby
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from bertkit.nn.dropout import drop
@@ -43,13 +43,17 @@ class SelfAttention(nn.Module):
         self.output = nn.Linear(hidden_size, hidden_size)
 
     def forward(
-        self, tokens: Float[Tensor, "tokens hidden"], batch: PackedBatch
-    ) -> Float[Tensor, "tokens hidden"]:
-        """Attend, and mix the heads."""
+        self,
+        tokens: Float[Tensor, "tokens hidden"],
+        batch: PackedBatch,
+        kept: Int[Tensor, " rows"] | None = None,
+    ) -> Float[Tensor, "rows hidden"]:
+        """Attend, and mix the heads: of all tokens, or of those that are kept."""
         heads: Tensor = self.query_key_value(tokens)
         rate = self.dropout_rate if self.training else 0.0
         context = attend(heads.view(len(tokens), 3, self.num_heads, -1), batch, rate)
-        mixed: Tensor = self.output(context.flatten(start_dim=1))
+        rows = context if kept is None else context[kept]
+        mixed: Tensor = self.output(rows.flatten(start_dim=1))
         return mixed
 
 

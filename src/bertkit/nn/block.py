@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from bertkit.nn.attention import SelfAttention
@@ -86,9 +86,14 @@ class EncoderBlock(nn.Module):
         self.dropout = Dropout(dropout_rate)
 
     def forward(
-        self, tokens: Float[Tensor, "tokens hidden"], batch: PackedBatch
-    ) -> Float[Tensor, "tokens hidden"]:
-        """One layer up."""
-        tokens = self.attention_norm(tokens + self.dropout(self.attention(tokens, batch)))
+        self,
+        tokens: Float[Tensor, "tokens hidden"],
+        batch: PackedBatch,
+        kept: Int[Tensor, " rows"] | None = None,
+    ) -> Float[Tensor, "rows hidden"]:
+        """One layer up: for all tokens, or for those that are kept, which read all of them."""
+        attended = self.attention(tokens, batch, kept)
+        tokens = tokens if kept is None else tokens[kept]
+        tokens = self.attention_norm(tokens + self.dropout(attended))
         higher: Tensor = self.feed_forward_norm(tokens + self.dropout(self.feed_forward(tokens)))
         return higher

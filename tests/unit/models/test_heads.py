@@ -258,3 +258,13 @@ def test_labels_that_answers_cant_have_are_the_checkpoints_mistake(tmp_path):
     with pytest.raises(CheckpointError, match=rf"{tmp_path}.*num_labels \(3\) must be 2"):
         BertForQuestionAnswering.from_pretrained(tmp_path, new_heads=True)
     assert BertForQuestionAnswering.from_pretrained(tmp_path, new_heads=True, num_labels=2)
+
+
+@pytest.mark.parametrize("kind", [BertForSequenceClassification, BertForMultipleChoice])
+def test_scores_of_first_tokens_are_those_of_all_states(kind):
+    config = BertConfig(**{**SIZES, "num_hidden_layers": 2})
+    model = kind(config).double().eval()
+    batch = PackedBatch.from_single([[2, 5, 7, 3], [2, 3], [2, 6, 3]])
+    expected = model.head_scores(model.states(batch), batch)
+    assert torch.allclose(model.scores(batch), expected, rtol=1e-12, atol=1e-12)
+    assert model.encoder.first_states(batch).shape == (3, config.hidden_size)

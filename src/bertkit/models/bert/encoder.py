@@ -57,6 +57,14 @@ class BertEncoder(nn.Module):
             tokens = layer(tokens, batch)
         return tokens
 
+    def first_states(self, batch: PackedBatch) -> Float[Tensor, "sequences hidden"]:
+        """T of each sequence's first token, [CLS]; the last layer computes no other."""
+        tokens: Tensor = self.embeddings(batch)
+        for layer in self.layers[:-1]:
+            tokens = layer(tokens, batch)
+        firsts: Tensor = self.layers[-1](tokens, batch, batch.first_tokens)
+        return firsts
+
     def hidden_states(self, batch: PackedBatch) -> Iterator[Float[Tensor, "tokens hidden"]]:
         """What the embeddings give, then what each layer gives; the last is T_i."""
         tokens: Tensor = self.embeddings(batch)
@@ -77,7 +85,11 @@ class Pooler(nn.Module):
         self, tokens: Float[Tensor, "tokens hidden"], batch: PackedBatch
     ) -> Float[Tensor, "sequences hidden"]:
         """C for each sequence of the batch."""
-        pooled: Tensor = self.dense(tokens[batch.first_tokens]).tanh()
+        return self.pool(tokens[batch.first_tokens])
+
+    def pool(self, firsts: Float[Tensor, "sequences hidden"]) -> Float[Tensor, "sequences hidden"]:
+        """C of first tokens."""
+        pooled: Tensor = self.dense(firsts).tanh()
         return pooled
 
 

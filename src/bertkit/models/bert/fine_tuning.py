@@ -65,7 +65,15 @@ class BertForSequenceClassification(FineTunedBert):
         self, tokens: Float[Tensor, "tokens hidden"], batch: PackedBatch
     ) -> Float[Tensor, "sequences labels"]:
         """Scores of all labels for each sequence."""
-        pooled = self.pooler(tokens, batch)
+        return self._score(self.pooler(tokens, batch))
+
+    def scores(self, batch: PackedBatch) -> Float[Tensor, "sequences labels"]:
+        """Scores of all labels for each sequence; only its first token is computed to the end."""
+        return self._score(self.pooler.pool(self.encoder.first_states(batch)))
+
+    def _score(
+        self, pooled: Float[Tensor, "sequences hidden"]
+    ) -> Float[Tensor, "sequences labels"]:
         scores: Tensor = self.classifier(self.dropout(pooled))
         return scores
 
@@ -184,7 +192,13 @@ class BertForMultipleChoice(FineTunedBert):
         self, tokens: Float[Tensor, "tokens hidden"], batch: PackedBatch
     ) -> Float[Tensor, " sequences"]:
         """A score for each sequence, to be held against those of the same question."""
-        pooled = self.pooler(tokens, batch)
+        return self._score(self.pooler(tokens, batch))
+
+    def scores(self, batch: PackedBatch) -> Float[Tensor, " sequences"]:
+        """A score for each sequence; only its first token is computed to the end."""
+        return self._score(self.pooler.pool(self.encoder.first_states(batch)))
+
+    def _score(self, pooled: Float[Tensor, "sequences hidden"]) -> Float[Tensor, " sequences"]:
         scores: Tensor = self.classifier(self.dropout(pooled))
         return scores[:, 0]
 

@@ -23,7 +23,6 @@ from torch import Tensor, nn
 
 from bertkit.nn.dropout import drop
 from bertkit.nn.packing import PackedBatch
-from bertkit.nn.placement import length_mask
 
 
 class SelfAttention(nn.Module):
@@ -71,11 +70,11 @@ def attend(
     num_tokens, _, num_heads, num_features = query_key_value.shape
     heads = batch.place_heads(3, num_heads)
     rows = heads.placement.spread(query_key_value.flatten(0, 2))
+    sizes = [math.prod(shape) for shape in heads.shapes for _ in range(3)]
+    parts = iter(rows.split_with_sizes(sizes))
     contexts = []
-    blocks = rows.split_with_sizes([math.prod(shape) for shape in heads.shapes])
-    for block, shape, lengths in zip(blocks, heads.shapes, heads.lengths, strict=True):
-        mask = length_mask(lengths, rows.device) if len(set(lengths)) > 1 else None
-        query, key, value = block.view(*shape, num_features)
+    for shape, mask in zip(heads.shapes, heads.masks, strict=True):
+        query, key, value = (next(parts).view(*shape, num_features) for _ in range(3))
         if dropout_rate > 0.0:
             context = attend_spelled_out(query, key, value, mask, dropout_rate)
         else:
@@ -140,6 +139,7 @@ def attend_spelled_out(
     """Equation 1 of the paper, line by line, with dropout on the weights."""
     scores = (query / math.sqrt(query.shape[-1])) @ key.transpose(-2, -1)
     if mask is not None:
-        scores.masked_fill_(~mask[:, None, None, :], -math.inf)
+        barred = torch.zeros_like(mask, dtype=scores.dtype).masked_fill_(~mask, -math.inf)
+        scores += barred[:, None, None, :]
     weights = drop(scores.softmax(dim=-1), dropout_rate)
     return weights @ value

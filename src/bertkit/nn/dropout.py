@@ -3,12 +3,13 @@
 On a CPU most of the time of dropout goes into one random number for each element. Here one random
 64-bit word serves eight elements: an element is kept when its byte reaches a threshold. The rate
 is therefore rounded to a multiple of 1/256 and the scale is that of the rounded rate, so the
-expectation is exact. A CUDA device draws its numbers fast enough by itself.
+expectation is exact. What is kept is held as bytes of 0 and 1, which PyTorch multiplies with floats
+three times as fast as Booleans. A CUDA device draws its numbers fast enough by itself.
 """
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Bool, Float
+from jaxtyping import Float, UInt8
 from torch import Tensor, nn
 
 BYTE_VALUES = 256
@@ -45,7 +46,7 @@ def drop(values: Float[Tensor, " *shape"], rate: float) -> Float[Tensor, " *shap
     if values.device.type != "cpu":
         return F.dropout(values, rate)
     threshold = min(round(rate * BYTE_VALUES), BYTE_VALUES - 1)
-    kept = random_bytes(values.numel()).view(values.shape) >= threshold
+    kept = random_bytes(values.numel()).view(values.shape).ge_(threshold)
     scale = BYTE_VALUES / (BYTE_VALUES - threshold)
     dropped: Tensor = Drop.apply(values, kept, scale)  # type: ignore[no-untyped-call]
     return dropped
@@ -64,7 +65,7 @@ class Drop(torch.autograd.Function):
     def forward(
         ctx: torch.autograd.function.FunctionCtx,
         values: Float[Tensor, " *shape"],
-        kept: Bool[Tensor, " *shape"],
+        kept: UInt8[Tensor, " *shape"],
         scale: float,
     ) -> Float[Tensor, " *shape"]:
         """Zero what is not kept."""

@@ -76,17 +76,18 @@ def length_mask(lengths: Sequence[int], device: torch.device) -> Bool[Tensor, "s
 
 @dataclass(frozen=True, eq=False)
 class HeadBlocks:
-    """Heads in rows of their sequences: a block `[parts, sequences, heads, longest]` a group.
+    """Heads in rows of their sequences: a block `[sequences, heads, longest]` a group and part.
 
     Attributes:
-        placement: from `[tokens, parts, heads]` to the blocks, end to end.
-        shapes: of the blocks.
-        lengths: of the sequences of each block.
+        placement: from `[tokens, parts, heads]` to the blocks, end to end: all parts of the first
+            group, then those of the next.
+        shapes: of each group's blocks.
+        masks: of each group, True where a sequence has a token; None where all are equally long.
     """
 
     placement: Placement
-    shapes: tuple[tuple[int, int, int, int], ...]
-    lengths: tuple[tuple[int, ...], ...]
+    shapes: tuple[tuple[int, int, int], ...]
+    masks: tuple[Bool[Tensor, "_ _"] | None, ...]
 
 
 def group_lengths(lengths: Sequence[int], min_share: float) -> list[list[int]]:
@@ -116,13 +117,15 @@ def place_heads(
     counts, all do.
     """
     groups = group_lengths(lengths, MIN_SHARE_OF_LONGEST if device.type == "cpu" else 0.0)
-    shapes, facts, num_places = [], [(0, 0, 0, 0)] * len(lengths), 0
+    shapes, masks, facts, num_places = [], [], [(0, 0, 0, 0)] * len(lengths), 0
     for group in groups:
         longest = lengths[group[0]]
         for number_in_group, number in enumerate(group):
             facts[number] = (num_places, len(group), number_in_group, longest)
-        shapes.append((num_parts, len(group), num_heads, longest))
-        num_places += math.prod(shapes[-1])
+        sizes = [lengths[number] for number in group]
+        shapes.append((len(group), num_heads, longest))
+        masks.append(length_mask(sizes, device) if sizes[-1] < longest else None)
+        num_places += num_parts * math.prod(shapes[-1])
     repeats = torch.tensor(lengths, device=device)
     by_token = torch.tensor(facts, device=device).repeat_interleave(repeats, dim=0)
     start, size, row, width = by_token[:, :, None, None].unbind(dim=1)
@@ -130,8 +133,5 @@ def place_heads(
     head = torch.arange(num_heads, device=device)
     column = length_mask(lengths, device).nonzero()[:, 1, None, None]
     place = start + ((part * size + row) * num_heads + head) * width + column
-    return HeadBlocks(
-        Placement.of(place.flatten(), num_places),
-        tuple(shapes),
-        tuple(tuple(lengths[number] for number in group) for group in groups),
-    )
+    placement = Placement.of(place.flatten(), num_places)
+    return HeadBlocks(placement, tuple(shapes), tuple(masks))

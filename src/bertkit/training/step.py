@@ -49,8 +49,7 @@ def take_step(
     batches = job.batches_at(step)
     optimizer.zero_grad(set_to_none=True)
     metrics = add_gradients(job.model, batches, job.score, settings.seed, step, machine)
-    norm = nn.utils.clip_grad_norm_(job.model.parameters(), settings.clip_norm)
-    metrics["gradient_norm"] = float(norm)
+    metrics["gradient_norm"] = clip_gradients(job.model, settings.clip_norm)
     if is_finite(metrics):
         set_learning_rate(optimizer, learning_rate)
         optimizer.step()
@@ -91,6 +90,19 @@ def add_gradients(
         for name, total in _rows(scores, loss).items():
             sums[name] = sums.get(name, 0) + total.detach()
     return _mean_metrics({name: float(value) for name, value in sums.items()}, totals)
+
+
+def clip_gradients(model: nn.Module, clip_norm: float) -> float:
+    """Scale a model's gradients down to a norm, where theirs is larger, and return theirs.
+
+    Source: Pascanu et al. 2013, "On the difficulty of training recurrent neural networks".
+    """
+    parameters = [each for each in model.parameters() if each.grad is not None]
+    norm = nn.utils.get_total_norm([each.grad for each in parameters if each.grad is not None])
+    value = float(norm)
+    if not value <= clip_norm:
+        nn.utils.clip_grads_with_norm_(parameters, clip_norm, norm)
+    return value
 
 
 def is_finite(metrics: dict[str, float]) -> bool:

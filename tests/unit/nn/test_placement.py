@@ -30,13 +30,13 @@ def test_heads_go_to_rows_of_their_sequence(lengths):
     tokens = torch.arange(1.0, sum(lengths) * parts * heads + 1).view(-1, parts, heads, 1)
     blocks = place_heads(lengths, parts, heads, CPU)
     rows = blocks.placement.spread(tokens.flatten(0, 2))
-    parted = rows.split([math.prod(shape) for shape in blocks.shapes])
+    parted = rows.split([parts * math.prod(shape) for shape in blocks.shapes])
     sequences = tokens.split(lengths)
     for group, block, shape in zip(
         group_lengths(lengths, 0.75), parted, blocks.shapes, strict=True
     ):
         for index, number in enumerate(group):
-            row = block.view(shape)[:, index].permute(2, 0, 1)
+            row = block.view(parts, *shape)[:, index].permute(2, 0, 1)
             assert torch.equal(row[: lengths[number]], sequences[number][..., 0])
             assert not row[lengths[number] :].any()
     assert torch.equal(blocks.placement.gather(rows), tokens.flatten(0, 2))
@@ -47,5 +47,8 @@ def test_sequences_of_similar_length_share_a_block():
     assert group_lengths((4, 3), 0.75) == [[0, 1]]
     assert group_lengths((2, 9), 0.0) == [[1, 0]]
     blocks = place_heads((8, 2, 7, 9, 1, 2), 1, 2, CPU)
-    assert blocks.lengths == ((9, 8, 7), (2, 2), (1,))
-    assert blocks.shapes == ((1, 3, 2, 9), (1, 2, 2, 2), (1, 1, 2, 1))
+    assert blocks.shapes == ((3, 2, 9), (2, 2, 2), (1, 2, 1))
+    mask, *others = blocks.masks
+    assert mask is not None
+    assert mask.sum(dim=1).tolist() == [9, 8, 7]
+    assert others == [None, None]

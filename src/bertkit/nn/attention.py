@@ -137,9 +137,16 @@ def attend_spelled_out(
     dropout_rate: float,
 ) -> Float[Tensor, "batch heads length features"]:
     """Equation 1 of the paper, line by line, with dropout on the weights."""
-    scores = (query / math.sqrt(query.shape[-1])) @ key.transpose(-2, -1)
+    scores = score_keys(query, key)
     if mask is not None:
         barred = torch.zeros_like(mask, dtype=scores.dtype).masked_fill_(~mask, -math.inf)
         scores += barred[:, None, None, :]
     weights = drop(scores.softmax(dim=-1), dropout_rate)
     return weights @ value
+
+
+def score_keys(
+    query: Float[Tensor, "*heads length features"], key: Float[Tensor, "*heads length features"]
+) -> Float[Tensor, "*heads length length"]:
+    """Q kᵀ / √features: a row for each token that looks, a column for each that is seen."""
+    return (query / math.sqrt(query.shape[-1])) @ key.transpose(-2, -1)

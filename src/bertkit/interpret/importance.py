@@ -1,0 +1,58 @@
+"""How much each head matters, by switching it off or by the gradient of its gate.
+
+Source: Michel et al. 2019, "Are Sixteen Heads Really Better than One?", sections 3.2 and 4.1.
+"""
+
+from collections.abc import Callable, Iterable
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from bertkit.inference.engines.engine import HasEncoder
+from bertkit.interpret.ablation import gate_heads
+
+
+def importance_by_ablation(
+    model: HasEncoder, measure: Callable[[], float]
+) -> Float[Tensor, "layers heads"]:
+    """How much a measure changes when each head alone is switched off: without it minus with it.
+
+    Args:
+        model: any of our models; `measure` must run its own encoder.
+        measure: such as a loss, or the probability of an answer; called once for each head and once
+            for the whole model.
+    """
+    gates = torch.ones(model.config.num_hidden_layers, model.config.num_attention_heads)
+    whole, changes = measure(), torch.zeros_like(gates)
+    for layer in range(gates.shape[0]):
+        for head in range(gates.shape[1]):
+            gates[layer, head] = 0.0
+            with gate_heads(model.encoder, gates):
+                changes[layer, head] = measure() - whole
+            gates[layer, head] = 1.0
+    return changes
+
+
+def importance_by_gradient(
+    model: HasEncoder, losses: Iterable[Callable[[], Float[Tensor, ""]]]
+) -> Float[Tensor, "layers heads"]:
+    """The mean size of the loss's gradient at each head's gate: one pass for all heads.
+
+    Args:
+        model: any of our models, in evaluation.
+        losses: each computes the loss of one example, with the model's own encoder.
+
+    Raises:
+        ValueError: there is no example.
+    """
+    sizes = (model.config.num_hidden_layers, model.config.num_attention_heads)
+    total, count = torch.zeros(sizes), 0
+    for loss in losses:
+        gates = torch.ones(sizes, requires_grad=True)
+        with torch.enable_grad(), gate_heads(model.encoder, gates):
+            (gradient,) = torch.autograd.grad(loss(), gates)
+        total, count = total + gradient.abs(), count + 1
+    if count == 0:
+        raise ValueError("importance by gradient needs at least one example")
+    return total / count

@@ -1,0 +1,95 @@
+"""What is captured is what the model computed, and capturing changes nothing."""
+
+import pytest
+import torch
+from tests.unit.inference.small import build_model
+
+from bertkit.interpret.capture import capture_attention
+from bertkit.nn.packing import PackedBatch
+
+IDS = [[2, 5, 7, 3], [2, 6, 3], [2, 9, 10, 11, 8, 3]]
+
+
+@pytest.fixture(scope="module")
+def model():
+    return build_model().eval()
+
+
+@pytest.fixture(scope="module")
+def batch():
+    return PackedBatch.from_single(IDS)
+
+
+@torch.inference_mode()
+def test_outputs_are_equal_with_and_without(model, batch):
+    plain = model.encoder(batch)
+    with capture_attention(model.encoder):
+        watched = model.encoder(batch)
+    assert torch.equal(watched, plain)
+    assert torch.equal(model.encoder(batch), plain)
+
+
+@torch.inference_mode()
+def test_weights_make_the_context_that_the_model_computed(model, batch):
+    with capture_attention(model.encoder) as layers:
+        model.encoder(batch)
+    assert len(layers) == 2
+    for layer in layers:
+        for sequence, ids in enumerate(IDS):
+            heads = layer.heads(sequence)
+            assert heads.query.shape == (2, len(ids), 4)
+            torch.testing.assert_close(
+                heads.weights.sum(dim=-1), torch.ones(2, len(ids)), rtol=0, atol=1e-6
+            )
+            torch.testing.assert_close(heads.weights @ heads.value, heads.context)
+            assert float(heads.weights.std()) > 0.01  # not all tokens alike
+
+
+@torch.inference_mode()
+def test_query_key_and_value_are_those_of_the_layer(model, batch):
+    with capture_attention(model.encoder) as layers:
+        model.encoder(batch)
+    (matrix, bias) = model.encoder.layers[0].attention.query_key_value.parameters()
+    tokens = (model.encoder.embeddings(batch) @ matrix.T + bias)[4:7]
+    heads = layers[0].heads(1)
+    for part, name in enumerate(("query", "key", "value")):
+        rows = tokens[:, 8 * part : 8 * part + 8].view(3, 2, 4).transpose(0, 1)
+        torch.testing.assert_close(getattr(heads, name), rows)
+
+
+@torch.inference_mode()
+def test_each_pass_is_kept(model, batch):
+    with capture_attention(model.encoder) as layers:
+        model.encoder(batch)
+        model.encoder(PackedBatch.from_single(IDS[:1]))
+    assert [layer.lengths for layer in layers] == [(4, 3, 6)] * 2 + [(4,)] * 2
+
+
+@torch.inference_mode()
+def test_a_layer_that_computes_first_tokens_only_has_weights_and_no_context(model, batch):
+    with capture_attention(model.encoder) as layers:
+        model.encoder.first_states(batch)
+    first, last = (layer.heads(2) for layer in layers)
+    assert first.context is not None
+    assert last.context is None
+    assert last.weights.shape == (2, 6, 6)
+
+
+def test_no_hook_stays_behind(model, batch):
+    with pytest.raises(ZeroDivisionError), capture_attention(model.encoder):
+        raise ZeroDivisionError
+    hooks = [
+        hook
+        for module in model.modules()
+        for hook in (*module._forward_hooks.values(), *module._forward_pre_hooks.values())
+    ]
+    assert hooks == []
+
+
+def test_gradients_run_through_what_is_captured(model, batch):
+    with capture_attention(model.encoder) as layers:
+        model.encoder(batch)
+    (gradient,) = torch.autograd.grad(
+        layers[1].heads(0).weights[0, 0, 0], model.encoder.embeddings.word.weight
+    )
+    assert gradient.abs().sum() > 0

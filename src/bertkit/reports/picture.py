@@ -21,7 +21,10 @@ from bertkit.reports.svg import (
 from bertkit.reports.text import count_columns, shorten
 
 MARGIN, TITLE_HEIGHT, ENTRY_HEIGHT = 12, 24, 18
-FONT = "font-family: system-ui, -apple-system, 'Segoe UI', 'Helvetica Neue', Arial, sans-serif"
+FONT = (
+    "font-family: system-ui, -apple-system, 'Segoe UI', 'Helvetica Neue', Arial,"
+    " 'DejaVu Sans', 'Noto Sans', 'Liberation Sans', sans-serif"  # by name, for what draws PNGs
+)
 COLUMN_WIDTH = 7.5
 
 

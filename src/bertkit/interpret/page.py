@@ -1,0 +1,178 @@
+"""The page of a scene: what all views share, what each collects, and their scripts."""
+
+from collections.abc import Sequence
+from importlib import resources
+from typing import Any
+
+import torch
+from jaxtyping import Float, Int8, UInt8
+from torch import Tensor
+
+from bertkit.interpret.capture import AttentionHeads
+from bertkit.interpret.head_names import HeadName, check_heads
+from bertkit.interpret.patterns import find_patterns
+from bertkit.interpret.scene import Scene
+from bertkit.interpret.subject import Passage
+from bertkit.interpret.views.table import VIEWS
+from bertkit.interpret.views.view import View
+from bertkit.reports.interactive import InteractivePage, page_modules, read_modules, read_styles
+from bertkit.reports.modules import ENTRY
+
+MAX_TOKENS_WITH_VECTORS = 128  # above, query, key and value would be most of the page
+INT8_STEPS = 127
+
+
+def build_page(
+    scene: Scene,
+    views: Sequence[str] | None = None,
+    *,
+    start: HeadName | None = None,
+    all_vectors: bool = False,
+) -> InteractivePage:
+    """The page of a scene.
+
+    Args:
+        scene: what is shown.
+        views: names of `VIEWS`, in the order of their tabs; None for all that suit the scene.
+        start: the head that is chosen when the page opens; without it, all of the first layer.
+        all_vectors: keep query, key and value for any number of tokens; without it, for up to
+            `MAX_TOKENS_WITH_VECTORS`.
+
+    Raises:
+        SettingsError: there is no such head.
+    """
+    chosen = [view for view in _choose(views) if view.suits(scene)]
+    layers = scene.observation.layers
+    arrays = {f"weights-{number}": _weight_bytes(layer) for number, layer in enumerate(layers, 1)}
+    scales = []
+    if all_vectors or len(scene.observation.passage.tokens) <= MAX_TOKENS_WITH_VECTORS:
+        for number, layer in enumerate(layers, 1):
+            arrays[f"vectors-{number}"], layer_scales = _vector_bytes(layer)
+            scales.append(layer_scales)
+    folder = resources.files("bertkit.interpret").joinpath("views")
+    return InteractivePage(
+        title=f"What {scene.subject.name} looks at",
+        modules={
+            **page_modules(),
+            **read_modules(folder),
+            ENTRY: _entry([view.name for view in chosen]),
+        },
+        styles=list(read_styles(folder).values()),
+        data={
+            **_shared_data(scene),
+            "scales": scales,
+            "start": _start(scene, start),
+            "views": [
+                {
+                    "name": view.name,
+                    "title": view.title,
+                    "legend": view.legend,
+                    "data": view.collect(scene),
+                }
+                for view in chosen
+            ],
+        },
+        arrays=arrays,
+    )
+
+
+def _choose(views: Sequence[str] | None) -> list[View]:
+    return list(VIEWS.values()) if views is None else [VIEWS[name] for name in views]
+
+
+def _entry(views: Sequence[str]) -> str:
+    """The module that begins: it hands the views' scripts to the page."""
+    names = [f"view{number}" for number in range(1, len(views) + 1)]
+    imports = [
+        f'import {{ view as {name} }} from "./{view}.js";\n'
+        for name, view in zip(names, views, strict=True)
+    ]
+    begin = f'import {{ start }} from "./frame.js";\n\nstart([{", ".join(names)}]);\n'
+    return "".join([*imports, begin])
+
+
+def _shared_data(scene: Scene) -> dict[str, Any]:
+    """What every view knows."""
+    observation, config = scene.observation, scene.subject.model.config
+    passage = observation.passage
+    return {
+        "model": {
+            "name": scene.subject.name,
+            "layers": config.num_hidden_layers,
+            "heads": config.num_attention_heads,
+            "features": config.hidden_size // config.num_attention_heads,
+        },
+        "texts": [passage.text, passage.pair],
+        "tokens": _tokens(passage),
+        "patterns": [
+            [vars(pattern) for pattern in find_patterns(layer.weights, passage.tokens)]
+            for layer in observation.layers
+        ],
+        "without": [str(name) for name in scene.without],
+    }
+
+
+def _tokens(passage: Passage) -> list[dict[str, Any]]:
+    """What is known of each token; places count UTF-16 units, as JavaScript's strings do."""
+    encoding = passage.encoding
+    units = [_count_units(text) for text in (passage.text, passage.pair or "")]
+    rows = zip(
+        encoding.tokens, encoding.token_type_ids, passage.words, encoding.offsets, strict=True
+    )
+    return [
+        {
+            "text": text,
+            "segment": segment,
+            "word": word,
+            "start": units[segment][start],
+            "stop": units[segment][stop],
+            "special": word < 0,
+        }
+        for text, segment, word, (start, stop) in rows
+    ]
+
+
+def _count_units(text: str) -> list[int]:
+    """For each place in a text, how many UTF-16 units are before it."""
+    counts = [0]
+    for character in text:
+        counts.append(counts[-1] + (2 if ord(character) > 0xFFFF else 1))
+    return counts
+
+
+def _start(scene: Scene, head: HeadName | None) -> dict[str, Any]:
+    """What is chosen when the page opens."""
+    config = scene.subject.model.config
+    if head is None:
+        layer, focus, heads = 1, 1, list(range(1, config.num_attention_heads + 1))
+    else:
+        ((layer, focus),) = check_heads([head], config)
+        heads = [focus]
+    chosen = {"layer": layer, "heads": heads, "head": focus}
+    return {**chosen, "token": None, "side": "from", "pairs": "all"}
+
+
+def _weight_bytes(layer: AttentionHeads) -> bytes:
+    """Each weight w as the byte b for which (b / 255)² is nearest in its root."""
+    steps: UInt8[Tensor, "heads length length"] = (
+        layer.weights.float().sqrt().mul(255).round().to("cpu", torch.uint8)
+    )
+    return steps.numpy().tobytes()
+
+
+def _vector_bytes(layer: AttentionHeads) -> tuple[bytes, list[list[float]]]:
+    """Query, key and value as int8, and for each and each head the size of a step."""
+    packed = [_quantise(part) for part in (layer.query, layer.key, layer.value)]
+    return b"".join(steps.numpy().tobytes() for steps, _ in packed), [
+        scales for _, scales in packed
+    ]
+
+
+def _quantise(
+    part: Float[Tensor, "heads length features"],
+) -> tuple[Int8[Tensor, "heads length features"], list[float]]:
+    part = part.float().cpu()
+    scales = part.abs().amax(dim=(1, 2)) / INT8_STEPS
+    scales = torch.where(scales > 0, scales, torch.ones_like(scales))
+    steps = (part / scales[:, None, None]).round().to(torch.int8)
+    return steps, [float(f"{scale:.6g}") for scale in scales.tolist()]

@@ -1,0 +1,1 @@
+"""Views of what a BERT does: each collects numbers and has a script that draws them."""

@@ -1,0 +1,28 @@
+"""The head view: lines from each token to those that it attends to."""
+
+from bertkit.interpret.views.view import View, paragraphs
+
+HEADS = View(
+    name="heads",
+    title="Heads",
+    legend=paragraphs(
+        """
+        To understand a word, a BERT looks at the other words. It does so in layers, one after the
+        other, and each layer has several heads, each of which looks for something of its own. This
+        is called attention.
+
+        The text stands here twice. A line goes from a token on the left to a token on the right
+        that it looks at; the stronger the line, the more it looks there. What one token gives to
+        all others together is always 100 %. Each head has a colour.
+
+        Move over a token on the left to see only where it looks, or over one on the right to see
+        who looks at it. Click to keep it, and read the numbers in the table. The arrow keys move
+        from token to token, Enter keeps one and Escape lets it go.
+
+        Words that the model doesn't know whole are cut into pieces: ##ing goes on a word. [CLS]
+        stands for the whole text and [SEP] ends it; many heads look there when they have found
+        nothing.
+        """
+    ),
+    collect=lambda _: {},
+)

@@ -1,0 +1,73 @@
+import { headColour } from "./colour.js";
+import { element } from "./dom.js";
+import { formatShare } from "./numbers.js";
+
+const NUM_ROWS = 12;
+
+/**
+ * Where a token looks, or who looks at it, in numbers.
+ *
+ * @param {Page} page
+ * @param {{token: number, side: string}|null} focus
+ * @param {Object[]|null} shares of `findShares`.
+ * @returns {HTMLElement}
+ */
+export function shareTable(page, focus, shares) {
+  if (focus === null) {
+    return element("p", { class: "quiet" }, "Move over a token or click it to read its numbers.");
+  }
+  const { state, tokens } = page;
+  const shown = shares.flatMap((share, index) => (share === null ? [] : [{ ...share, index }]));
+  shown.sort((first, second) => second.mean - first.mean || first.index - second.index);
+  const hasMany = state.heads.length > 1;
+  const rows = shown.slice(0, NUM_ROWS).map((share) => tableRow(tokens, share, hasMany));
+  const columns = hasMany ? ["token", "mean", "strongest head"] : ["token", "attention"];
+  const heading = columns.map((name, index) =>
+    element("th", { scope: "col", class: index === 0 ? null : "number" }, name),
+  );
+  return element(
+    "table", { class: "shares" },
+    element("caption", {}, caption(state, tokens[focus.token], focus)),
+    element("thead", {}, element("tr", {}, heading)),
+    element("tbody", {}, rows, restRow(shown.slice(NUM_ROWS), hasMany, focus)),
+  );
+}
+
+function caption(state, token, { side, token: index }) {
+  const heads = state.heads.length === 1 ? `head ${state.heads[0]}` : `${state.heads.length} heads`;
+  const name = element("b", { dir: "auto" }, token.text);
+  const words = side === "from" ? "looks at" : "is looked at by";
+  return [name, ` (token ${index + 1}) ${words}, layer ${state.layer}, ${heads}:`];
+}
+
+function tableRow(tokens, { index, mean, head, weight }, hasMany) {
+  const strongest = element(
+    "td", { class: "number" },
+    element("span", { class: "head-mark", style: { "--colour": headColour(head) } }, head),
+    formatShare(weight),
+  );
+  return element(
+    "tr", {},
+    element("td", { dir: "auto" }, tokens[index].text, " ", place(index)),
+    element("td", { class: "number" }, formatShare(mean)),
+    hasMany ? strongest : null,
+  );
+}
+
+function place(index) {
+  return element("span", { class: "quiet" }, index + 1);
+}
+
+function restRow(rest, hasMany, focus) {
+  if (rest.length === 0) {
+    return [];
+  }
+  const sum = rest.reduce((total, { mean }) => total + mean, 0);
+  const share = focus.side === "from" ? formatShare(sum) : `${formatShare(sum / rest.length)} each`;
+  return element(
+    "tr", { class: "quiet" },
+    element("td", {}, `${rest.length} others`),
+    element("td", { class: "number" }, share),
+    hasMany ? element("td") : null,
+  );
+}

@@ -1,0 +1,142 @@
+const SHARES = Float32Array.from({ length: 256 }, (_, byte) => (byte / 255) ** 2);
+const PARTS = ["query", "key", "value"];
+
+/**
+ * The bytes of an array of the page, unpacked. This takes a moment where they are many.
+ *
+ * @param {string} name as Python named it.
+ * @returns {Promise<Uint8Array|null>} null where the page has no such array.
+ */
+export async function readBytes(name) {
+  const holder = document.getElementById(`array-${name}`);
+  return holder === null ? null : inflate(decodeBase64(holder.textContent));
+}
+
+/**
+ * Unpack what zlib packed.
+ *
+ * @param {Uint8Array} packed
+ * @returns {Promise<Uint8Array>}
+ */
+export async function inflate(packed) {
+  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"));
+  return new Uint8Array(await new Response(stream).arrayBuffer());
+}
+
+/**
+ * Bytes from base64.
+ *
+ * @param {string} text
+ * @returns {Uint8Array}
+ */
+export function decodeBase64(text) {
+  const characters = atob(text);
+  const bytes = new Uint8Array(characters.length);
+  for (let index = 0; index < bytes.length; index += 1) {
+    bytes[index] = characters.charCodeAt(index);
+  }
+  return bytes;
+}
+
+/**
+ * The attention weights of one layer: for each head, how much each token looks at each other. A
+ * weight is stored as a byte b and is (b / 255)².
+ */
+export class Weights {
+  /**
+   * @param {Uint8Array} bytes head by head, in each a row for each token that looks.
+   * @param {number} length tokens.
+   */
+  constructor(bytes, length) {
+    this.bytes = bytes;
+    this.length = length;
+  }
+
+  /**
+   * Where one token looks: a share for each token, together 1 but for rounding.
+   *
+   * @param {number} head from 1.
+   * @param {number} token from 0, the one that looks.
+   * @returns {Float32Array}
+   */
+  row(head, token) {
+    const start = ((head - 1) * this.length + token) * this.length;
+    return Float32Array.from(
+      this.bytes.subarray(start, start + this.length),
+      (byte) => SHARES[byte],
+    );
+  }
+
+  /**
+   * How much one token looks at another.
+   *
+   * @param {number} head from 1.
+   * @param {number} token from 0, the one that looks.
+   * @param {number} other from 0, the one that is looked at.
+   * @returns {number} from 0 to 1.
+   */
+  at(head, token, other) {
+    return SHARES[this.bytes[((head - 1) * this.length + token) * this.length + other]];
+  }
+
+  /**
+   * All weights of a head as they are stored, for drawing many of them.
+   *
+   * @param {number} head from 1.
+   * @returns {Uint8Array} length × length bytes b, each of which is the weight (b / 255)².
+   */
+  head(head) {
+    const size = this.length * this.length;
+    return this.bytes.subarray((head - 1) * size, head * size);
+  }
+}
+
+/**
+ * Query, key and value of each token in the heads of one layer, rounded: each head has 255 steps
+ * between its largest number and the same below zero.
+ */
+export class Vectors {
+  /**
+   * @param {Uint8Array} bytes the bits of int8: query, key, value; in each head by head, in each
+   *   head token by token.
+   * @param {number[][]} scales for query, key and value the size of a step of each head.
+   * @param {number} length tokens.
+   */
+  constructor(bytes, scales, length) {
+    this.steps = new Int8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+    this.scales = scales;
+    this.length = length;
+    this.features = this.steps.length / (PARTS.length * scales[0].length * length);
+  }
+
+  /**
+   * What a token looks for.
+   *
+   * @param {number} head from 1.
+   * @param {number} token from 0.
+   * @returns {Float32Array} a number for each feature.
+   */
+  query(head, token) {
+    return this.part(0, head, token);
+  }
+
+  /** What a token can be found by; as `query`. */
+  key(head, token) {
+    return this.part(1, head, token);
+  }
+
+  /** What a token gives to those that look at it; as `query`. */
+  value(head, token) {
+    return this.part(2, head, token);
+  }
+
+  part(number, head, token) {
+    const scale = this.scales[number][head - 1];
+    const numHeads = this.scales[number].length;
+    const start = ((number * numHeads + head - 1) * this.length + token) * this.features;
+    return Float32Array.from(
+      this.steps.subarray(start, start + this.features),
+      (step) => step * scale,
+    );
+  }
+}

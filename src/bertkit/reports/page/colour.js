@@ -1,0 +1,90 @@
+const NUM_HUES = 6;
+
+let variables = new Map();
+
+/**
+ * Forget the colours that were read, because the theme is another now. The page calls this before
+ * it tells the views, which draw again with the new ones.
+ */
+export function forgetColours() {
+  variables = new Map();
+}
+
+/**
+ * A colour of the page, as drawing on a canvas needs it.
+ *
+ * @param {string} name as in the style sheet without the hyphens: "text", "quiet", "rule",
+ *   "panel", "page", "c0" to "c5".
+ * @returns {string} such as "#0067a5".
+ */
+export function colour(name) {
+  if (!variables.has(name)) {
+    const style = getComputedStyle(document.documentElement);
+    variables.set(name, style.getPropertyValue(`--${name}`).trim());
+  }
+  return variables.get(name);
+}
+
+/**
+ * The colour of a head, the same in all views. The first six have the page's colours, the next six
+ * the same nearer to the text's colour, and so on; so a head's number should stand beside it.
+ *
+ * @param {number} head from 1.
+ * @returns {string}
+ */
+export function headColour(head) {
+  const round = Math.floor((head - 1) / NUM_HUES);
+  const hue = colour(`c${(head - 1) % NUM_HUES}`);
+  return round === 0 ? hue : mix(hue, colour(round % 2 ? "page" : "text"), 0.4);
+}
+
+/**
+ * The colour of a number that may be negative: blue is positive, orange negative, and the further
+ * from the page's own colour, the larger.
+ *
+ * @param {number} value
+ * @param {number} limit the size that has the full colour; larger ones have it too.
+ * @returns {string}
+ */
+export function diverging(value, limit) {
+  const share = limit > 0 ? Math.min(1, Math.abs(value) / limit) : 0;
+  return mix(colour("page"), colour(value < 0 ? "c1" : "c0"), share);
+}
+
+/**
+ * The colour of a share: the page's own for 0, blue for 1.
+ *
+ * @param {number} share from 0 to 1.
+ * @returns {string}
+ */
+export function sequential(share) {
+  return mix(colour("page"), colour("c0"), Math.max(0, Math.min(1, share)));
+}
+
+/**
+ * A colour between two.
+ *
+ * @param {string} from such as "#0067a5".
+ * @param {string} to
+ * @param {number} share 0 is the first, 1 the second.
+ * @returns {string} such as "#0067a5".
+ */
+export function mix(from, to, share) {
+  const [first, second] = [parseColour(from), parseColour(to)];
+  const mixed = first.map((part, index) => Math.round(part + (second[index] - part) * share));
+  return `#${mixed.map((part) => part.toString(16).padStart(2, "0")).join("")}`;
+}
+
+/**
+ * Red, green and blue of a colour.
+ *
+ * @param {string} text such as "#0067a5".
+ * @returns {number[]} three numbers from 0 to 255.
+ */
+export function parseColour(text) {
+  const found = /^#([0-9a-f]{2})([0-9a-f]{2})([0-9a-f]{2})$/i.exec(text);
+  if (found === null) {
+    throw new Error(`expected a colour such as #0067a5, got ${text}`);
+  }
+  return found.slice(1).map((part) => Number.parseInt(part, 16));
+}

@@ -1,0 +1,152 @@
+import { forgetColours } from "./colour.js";
+import { buildControls } from "./controls.js";
+import { element } from "./dom.js";
+import { rove } from "./keys.js";
+import { Page } from "./page.js";
+import { State } from "./state.js";
+
+/**
+ * Build the page: its heading, tabs, controls and views.
+ *
+ * @param {Object[]} scripts of the views, in the order of their tabs. Each is
+ *   `{name, controls, mount(root, page)}`. `controls` are the names of what stands above the view:
+ *   "layer", "heads" (any number of them) or "head" (one), "pairs"; without it, layer and heads.
+ *   `mount` is called when the tab is first shown, with an empty element and the view's `Page`; it
+ *   may be asynchronous.
+ */
+export function start(scripts) {
+  const main = document.getElementById("page");
+  if (typeof DecompressionStream === "undefined") {
+    main.append(complaint("This browser is too old for this page: use Firefox 113, Chrome 80, "
+      + "Edge 80, Safari 16.4 or any newer one."));
+    return;
+  }
+  const shared = JSON.parse(document.getElementById("data").textContent);
+  new Frame(main, shared, scripts).open(shared.views[0].name);
+}
+
+class Frame {
+  constructor(main, shared, scripts) {
+    this.main = main;
+    this.shared = shared;
+    this.state = new State({ ...shared.start, theme: preferredTheme() });
+    this.followTheme(); // first, so that everything else draws with its colours
+    this.controls = buildControls(shared.model, shared.texts[1] !== null, this.state);
+    this.controlBar = element("div", { class: "controls" });
+    this.tabs = scripts.map((script, index) => this.buildTab(script, shared.views[index]));
+    this.shown = null;
+    this.build();
+  }
+
+  buildTab(script, { name, title, legend, data }) {
+    const panel = element("section", {
+      class: "view", role: "tabpanel", id: `view-${name}`, "aria-labelledby": `tab-${name}`,
+    });
+    const button = element(
+      "button",
+      {
+        type: "button", role: "tab", id: `tab-${name}`, "aria-controls": `view-${name}`,
+        "aria-selected": "false", onclick: () => this.open(name),
+      },
+      title,
+    );
+    const paragraphs = legend.map((paragraph) => element("p", {}, paragraph));
+    const page = new Page(this.shared, data, this.state, {
+      show: (other) => this.open(other, true),
+      isShown: (asking) => this.shown?.page === asking,
+    });
+    return { name, script, panel, button, paragraphs, page, isMounted: false };
+  }
+
+  build() {
+    const buttons = this.tabs.map((tab) => tab.button);
+    const bar = element("div", { class: "tabs", role: "tablist", "aria-label": "Views" }, buttons);
+    rove(bar, buttons);
+    this.legend = element("div", { class: "legend-text" });
+    const summary = element("summary", {}, "What is to be seen here");
+    const legend = element("details", { class: "legend", open: true }, summary, this.legend);
+    const panels = element("div", { class: "panels" }, this.tabs.map((tab) => tab.panel));
+    const body = element("div", { class: "body" }, legend, panels);
+    const theme = element(
+      "button", { type: "button", class: "chip theme", onclick: () => this.switchTheme() },
+      "light / dark",
+    );
+    const top = element("div", { class: "top" }, bar, theme);
+    this.main.append(describe(this.shared), top, this.controlBar, body);
+  }
+
+  open(name, withFocus = false) {
+    const next = this.tabs.find((tab) => tab.name === name);
+    for (const tab of this.tabs) {
+      tab.panel.hidden = tab !== next;
+      tab.button.setAttribute("aria-selected", String(tab === next));
+    }
+    const names = next.script.controls ?? ["layer", "heads"];
+    this.controlBar.replaceChildren(...names.map((key) => this.controls[key]).filter(Boolean));
+    this.legend.replaceChildren(...next.paragraphs);
+    this.shown = next;
+    if (next.isMounted) {
+      next.page.notify([]);
+    } else {
+      next.isMounted = true;
+      next.page.missed.clear();
+      mount(next);
+    }
+    if (withFocus) {
+      next.button.focus();
+    }
+  }
+
+  followTheme() {
+    this.state.subscribe((state, changed) => changed.includes("theme") && showTheme(state.theme));
+    showTheme(this.state.current.theme);
+    const preference = matchMedia("(prefers-color-scheme: dark)");
+    preference.addEventListener("change", () => this.state.set({ theme: preferredTheme() }));
+    let before = null;
+    addEventListener("beforeprint", () => {
+      before = this.state.current.theme;
+      this.state.set({ theme: "light" });
+    });
+    addEventListener("afterprint", () => this.state.set({ theme: before }));
+  }
+
+  switchTheme() {
+    this.state.set({ theme: this.state.current.theme === "dark" ? "light" : "dark" });
+  }
+}
+
+async function mount(tab) {
+  try {
+    await tab.script.mount(tab.panel, tab.page);
+  } catch (error) {
+    tab.panel.append(complaint(`This view can't be drawn: ${error.message}`));
+    throw error;
+  }
+}
+
+function preferredTheme() {
+  return matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
+}
+
+function showTheme(theme) {
+  document.documentElement.dataset.theme = theme;
+  forgetColours();
+}
+
+function complaint(text) {
+  return element("p", { class: "complaint", role: "alert" }, text);
+}
+
+function describe({ model, texts, tokens, without }) {
+  const off = without.length > 0 ? `; heads that are switched off: ${without.join(", ")}` : "";
+  const sizes = `${model.layers} layers of ${model.heads} heads, ${tokens.length} tokens${off}`;
+  const passages = texts.filter((text) => text !== null).map((text, index) =>
+    element(
+      "p",
+      { class: "passage", dir: "auto" },
+      texts[1] === null ? null : element("b", { class: "segment" }, "AB"[index]),
+      text,
+    ),
+  );
+  return element("header", {}, passages, element("p", { class: "quiet" }, sizes));
+}

@@ -1,0 +1,23 @@
+/**
+ * A share in words: "42 %", "4.2 %", "0.3 %", "under 0.1 %" or "0 %".
+ *
+ * @param {number} share from 0 to 1.
+ * @returns {string}
+ */
+export function formatShare(share) {
+  const percent = 100 * share;
+  if (percent > 0 && percent < 0.05) {
+    return "under 0.1 %";
+  }
+  return `${percent >= 9.95 || percent === 0 ? Math.round(percent) : percent.toFixed(1)} %`;
+}
+
+/**
+ * A number with its digits in groups: 12,345.
+ *
+ * @param {number} number
+ * @returns {string}
+ */
+export function formatCount(number) {
+  return number.toLocaleString("en");
+}

@@ -1,0 +1,60 @@
+"""A real browser in which pages are opened from disk, and which fails on any complaint."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+SIZE = {"width": 1280, "height": 900}
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    """Chromium, without a window."""
+    path = os.environ.get("BERTKIT_CHROMIUM") or shutil.which("chromium")
+    if path is None:
+        pytest.skip("needs Chromium: install the package chromium, or name it in BERTKIT_CHROMIUM")
+    playwright = pytest.importorskip("playwright.sync_api", exc_type=ImportError)
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=path, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def open_page(browser: Any) -> Iterator[Any]:
+    """`open_page(path, **options)`: a page from disk, as Playwright's `Page`.
+
+    Options are those of a browser context: `color_scheme`, `viewport`, `has_touch`, and so on. At
+    the end of the test no page has complained, and none has asked for anything but its own file.
+    """
+    contexts, complaints = [], []
+
+    def open_path(path: Path, **options: Any) -> Any:
+        context = browser.new_context(**{"viewport": SIZE, **options})
+        contexts.append(context)
+        page = context.new_page()
+        url = path.resolve().as_uri()
+        page.on("console", lambda message: complaints.append(f"{message.type}: {message.text}"))
+        page.on("pageerror", lambda error: complaints.append(f"error: {error}"))
+        page.on("dialog", lambda dialog: complaints.append(f"dialog: {dialog.message}"))
+        page.on("request", lambda ask: ask.url == url or complaints.append(f"asks for {ask.url}"))
+        page.goto(url)
+        return page
+
+    yield open_path
+    for context in contexts:
+        context.close()
+    assert complaints == []

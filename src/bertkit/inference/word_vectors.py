@@ -170,6 +170,14 @@ class WordVectors:
         ranked = self._rank(target / target.norm(), top_k, left_out)
         return Neighbourhood(added, taken, self.layer, ranked)
 
+    def vector(self, word: str) -> Float[Tensor, " hidden"]:
+        """A word's vector, brought to length 1; of zeros where it has no direction.
+
+        Raises:
+            InputError: the word can't be made of the vocabulary's entries, or is too long.
+        """
+        return self._unit_vector(self._find(word))
+
     def _find(self, word: str) -> NamedWord:
         """The entries of a word: the one that is spelt so, or else its pieces."""
         tokenizer = self._tokenizer

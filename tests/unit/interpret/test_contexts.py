@@ -1,0 +1,114 @@
+"""A word is found in its texts, and its vectors are those of the model's own pass."""
+
+import math
+
+import pytest
+import torch
+from tests.unit.inference.small import save_small
+
+from bertkit.base.errors import InputError
+from bertkit.interpret.contexts import compare_contexts, compare_different, find_word
+from bertkit.interpret.subject import Subject
+
+TEXTS = ["the cat saw a hat .", "a dog lost the cat - the cats lost a cat"]
+
+
+@pytest.fixture(scope="module")
+def subject(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("contexts") / "small"
+    save_small(folder)
+    return Subject.load(folder)
+
+
+def test_each_place_of_the_word_is_found_and_none_of_another_word(subject):
+    found = compare_contexts(subject, "Cat", TEXTS)
+    assert [place.passage.text for place in found.occurrences] == [TEXTS[0], TEXTS[1], TEXTS[1]]
+    assert [place.tokens for place in found.occurrences] == [
+        range(2, 3),
+        range(5, 6),
+        range(12, 13),
+    ]
+    spans = [place.passage.text[slice(*place.span)] for place in found.occurrences]
+    assert spans == ["cat", "cat", "cat"]
+    assert found.occurrences[2].span[1] == len(TEXTS[1])
+
+
+def test_pieces_are_averaged(subject):
+    found = compare_contexts(subject, "cats", ["the cats", "a cats"])
+    assert [place.tokens for place in found.occurrences] == [range(2, 4)] * 2
+    states = subject.observe(subject.read("the cats")).states
+    for layer, state in enumerate(states):
+        torch.testing.assert_close(found.vectors[layer, 0], state[2:4].mean(dim=0))
+
+
+def test_several_words_are_found_together(subject):
+    passage = subject.read("the cat lost the cats - the cat")
+    ids = subject.tokenizer.piece_ids(["the cat"])[0]
+    assert find_word(passage, ids) == [range(1, 3), range(8, 10)]
+
+
+def test_cosines_are_those_of_the_vectors(subject):
+    found = compare_contexts(subject, "cat", TEXTS)
+    assert found.vectors.shape == (3, 3, 8)
+    expected = torch.nn.functional.cosine_similarity(
+        found.vectors[:, :, None], found.vectors[:, None], dim=-1
+    )
+    torch.testing.assert_close(found.cosines, expected)
+    mean = (expected[:, 0, 1] + expected[:, 0, 2] + expected[:, 1, 2]) / 3
+    torch.testing.assert_close(found.self_similarity, mean)
+    assert [plane.points.shape for plane in found.planes] == [(3, 2)] * 3
+
+
+def test_a_word_in_equal_texts_doesnt_change(subject):
+    found = compare_contexts(subject, "cat", ["the cat", "the cat"])
+    torch.testing.assert_close(found.self_similarity, torch.ones(3))
+    assert found.planes[-1].shares == (0.0, 0.0)
+
+
+def test_different_words_are_all_pairs_of_other_tokens_of_other_texts(subject):
+    found = compare_contexts(subject, "cat", TEXTS)
+    words = [
+        (number, token, torch.stack([state[index] for state in observed.states]))
+        for number, observed in enumerate(subject.observe(subject.read(text)) for text in TEXTS)
+        for index, token in enumerate(observed.passage.tokens)
+        if token not in ("[CLS]", "[SEP]")
+        and not any(
+            number == TEXTS.index(place.passage.text) and index in place.tokens
+            for place in found.occurrences
+        )
+    ]
+    cosines = [
+        torch.nn.functional.cosine_similarity(vector, other_vector, dim=-1)
+        for text, token, vector in words
+        for other_text, other_token, other_vector in words
+        if text != other_text and token != other_token
+    ]
+    assert "cat" in [token for _, token, _ in words]  # of cats
+    torch.testing.assert_close(found.different_words, torch.stack(cosines).mean(dim=0))
+
+
+def test_without_different_words_there_is_no_mean():
+    same = (torch.tensor([5]), torch.ones(2, 1, 3))
+    assert all(map(math.isnan, compare_different([same, same]).tolist()))
+    nothing = (torch.tensor([], dtype=torch.int64), torch.ones(2, 0, 3))
+    assert all(map(math.isnan, compare_different([nothing, nothing]).tolist()))
+
+
+@pytest.mark.parametrize(
+    ("word", "texts", "message"),
+    [
+        ("cat", ["the cat", "the dog"], "the word 'cat' isn't in text 2 .'the dog'."),
+        ("cat", ["the cats", "the cat"], "isn't in text 1"),
+        ("cat", ["the cat"], "two places or more"),
+        ("cat", [], "two places or more"),
+        ("cat", "the cat cat", "put it into a list"),
+        ("", ["the cat"] * 2, "can't be made"),
+        ("bird", ["the bird"] * 2, "can't be made"),
+        (3, ["the cat"] * 2, "expected a text"),
+        ("cat", ["the cat", " "], "the text is empty"),
+        ("cat", ["the cat", "cat " * 30], "32 tokens, and the model takes 24"),
+    ],
+)
+def test_what_cant_be_compared_is_refused(subject, word, texts, message):
+    with pytest.raises(InputError, match=message):
+        compare_contexts(subject, word, texts)

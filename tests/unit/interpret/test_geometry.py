@@ -1,0 +1,119 @@
+"""A plane keeps what it can of the distances, and is the same each time."""
+
+import numpy as np
+import pytest
+import torch
+from sklearn.decomposition import PCA
+from tests.unit.inference.small import save_small
+
+from bertkit.base.errors import InputError, NonFiniteError, SettingsError
+from bertkit.inference.word_vectors import WordVectors
+from bertkit.interpret.geometry import nearest_by_layer, project, project_layers
+from bertkit.interpret.subject import Subject
+
+
+def random_vectors(num_points=9, features=6):
+    return torch.randn(num_points, features, generator=torch.Generator().manual_seed(0))
+
+
+def test_points_and_shares_are_those_of_scikit_learn():
+    vectors = random_vectors()
+    reference = PCA(2).fit(vectors.double().numpy())
+    plane = project(vectors)
+    np.testing.assert_allclose(plane.shares, reference.explained_variance_ratio_, rtol=1e-12)
+    expected = reference.transform(vectors.double().numpy())
+    np.testing.assert_allclose(np.abs(plane.points), np.abs(expected), rtol=1e-5, atol=1e-6)
+
+
+def test_the_farthest_point_of_each_axis_lies_on_the_positive_side():
+    vectors = random_vectors()
+    plane, mirrored = project(vectors), project(-vectors)
+    for points in (plane.points, mirrored.points):
+        farthest = points.gather(0, points.abs().argmax(dim=0, keepdim=True))
+        assert (farthest > 0).all()
+    torch.testing.assert_close(mirrored.points, plane.points)
+
+
+def test_points_that_lie_on_a_plane_keep_their_distances():
+    flat = torch.zeros(5, 7)
+    flat[:, [1, 4]] = random_vectors(5, 2) + 3
+    plane = project(flat)
+    torch.testing.assert_close(torch.cdist(plane.points, plane.points), torch.cdist(flat, flat))
+    assert sum(plane.shares) == pytest.approx(1.0)
+
+
+def test_arrays_and_half_precision_are_taken():
+    vectors = random_vectors().bfloat16()
+    torch.testing.assert_close(
+        project(vectors).points, project(vectors.float().numpy()).points, rtol=0, atol=0
+    )
+
+
+@pytest.mark.parametrize("num_points", [1, 2, 7])
+def test_equal_points_lie_in_the_middle(num_points):
+    plane = project(torch.full((num_points, 3), 0.1))
+    assert plane.points.tolist() == [[0.0, 0.0]] * num_points
+    assert plane.shares == (0.0, 0.0)
+
+
+@pytest.mark.parametrize("shape", [(2, 5), (4, 1)])
+def test_what_lies_on_a_line_has_one_axis(shape):
+    plane = project(random_vectors(*shape))
+    assert plane.shares == pytest.approx((1.0, 0.0))
+    assert plane.points[:, 1].abs().max() < 1e-6
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (3, 0), (3,), (2, 2, 2)])
+def test_what_are_no_rows_of_numbers_is_refused(shape):
+    with pytest.raises(InputError, match="rows of numbers"):
+        project(torch.zeros(shape))
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_what_has_no_place_is_refused(value):
+    with pytest.raises(NonFiniteError, match="no place"):
+        project(torch.tensor([[0.0, 1.0], [value, 2.0]]))
+
+
+def test_layers_keep_points_on_their_sides():
+    first, second = torch.tensor([[-3.0], [2.0], [1.0]]), torch.tensor([[-2.9], [3.0], [-0.1]])
+    torch.testing.assert_close(project(second).points[:, :1], second)  # 3 is the farthest
+    planes = project_layers([first, second, first])
+    for plane, expected in zip(planes, (-first, -second, -first), strict=True):
+        torch.testing.assert_close(plane.points[:, :1], expected)
+        assert plane.shares == (1.0, 0.0)
+
+
+def test_layers_of_different_points_are_refused():
+    with pytest.raises(InputError, match="expected 9 points, got 4"):
+        project_layers([random_vectors(), random_vectors(4)])
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("geometry") / "small"
+    save_small(folder)
+    return folder
+
+
+def test_neighbours_are_those_of_each_layer(folder):
+    found = nearest_by_layer(Subject.load(folder), "cat", top_k=3)
+    assert [neighbourhood.layer for neighbourhood in found] == [0, 1, 2]
+    for neighbourhood in found:
+        alone = WordVectors.load(folder, layer=neighbourhood.layer, engine="torch")
+        assert neighbourhood == alone.nearest("cat", top_k=3)
+    assert len({neighbourhood.neighbours for neighbourhood in found}) == 3
+
+
+def test_layers_can_be_named(folder):
+    subject = Subject.load(folder)
+    assert [found.layer for found in nearest_by_layer(subject, "cat", [-1, 0])] == [2, 0]
+    with pytest.raises(SettingsError, match="no layer 3"):
+        nearest_by_layer(subject, "cat", [3])
+
+
+def test_vectors_of_words_have_length_1_and_can_be_laid_on_a_plane(folder):
+    vectors = WordVectors.load(folder)
+    rows = torch.stack([vectors.vector(word) for word in ("cat", "cats", "hat")])
+    torch.testing.assert_close(rows.norm(dim=1), torch.ones(3))
+    assert len(project(rows).points) == 3

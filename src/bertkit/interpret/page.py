@@ -1,6 +1,7 @@
 """The page of a scene: what all views share, what each collects, and their scripts."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from importlib import resources
 from typing import Any
 
@@ -22,11 +23,26 @@ MAX_TOKENS_WITH_VECTORS = 128  # above, query, key and value would be most of th
 INT8_STEPS = 127
 
 
+@dataclass(frozen=True)
+class Start:
+    """What is chosen when a page opens.
+
+    Attributes:
+        layer: from 1.
+        head: from 1; None for all of the layer.
+        token: from 0, as if it had been clicked; None for none.
+    """
+
+    layer: int = 1
+    head: int | None = None
+    token: int | None = None
+
+
 def build_page(
     scene: Scene,
     views: Sequence[str] | None = None,
     *,
-    start: HeadName | None = None,
+    start: Start = Start(),
     all_vectors: bool = False,
 ) -> InteractivePage:
     """The page of a scene.
@@ -34,7 +50,7 @@ def build_page(
     Args:
         scene: what is shown.
         views: names of `VIEWS`, in the order of their tabs; None for all that suit the scene.
-        start: the head that is chosen when the page opens; without it, all of the first layer.
+        start: what is chosen when the page opens.
         all_vectors: keep query, key and value for any number of tokens; without it, for up to
             `MAX_TOKENS_WITH_VECTORS`.
 
@@ -140,16 +156,14 @@ def _count_units(text: str) -> list[int]:
     return counts
 
 
-def _start(scene: Scene, head: HeadName | None) -> dict[str, Any]:
+def _start(scene: Scene, start: Start) -> dict[str, Any]:
     """What is chosen when the page opens."""
     config = scene.subject.model.config
-    if head is None:
-        layer, focus, heads = 1, 1, list(range(1, config.num_attention_heads + 1))
-    else:
-        ((layer, focus),) = check_heads([head], config)
-        heads = [focus]
-    chosen = {"layer": layer, "heads": heads, "head": focus}
-    return {**chosen, "token": None, "side": "from", "pairs": "all"}
+    focus = 1 if start.head is None else start.head
+    check_heads([HeadName(start.layer, focus)], config)
+    heads = list(range(1, config.num_attention_heads + 1)) if start.head is None else [focus]
+    chosen = {"layer": start.layer, "heads": heads, "head": focus}
+    return {**chosen, "token": start.token, "side": "from", "pairs": "all"}
 
 
 def _weight_bytes(layer: AttentionHeads) -> bytes:

@@ -1,1 +1,51 @@
-"""What a BERT does inside: captured attention, heads switched off, and views of both."""
+"""What a BERT does inside: captured attention, heads switched off, and views of both.
+
+The public names are loaded when they are first used, so that importing the room doesn't load torch.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from bertkit.interpret.ablation import ablate as ablate
+    from bertkit.interpret.capture import capture_attention as capture_attention
+    from bertkit.interpret.head_names import HeadName as HeadName
+    from bertkit.interpret.importance import importance_by_ablation as importance_by_ablation
+    from bertkit.interpret.importance import importance_by_gradient as importance_by_gradient
+    from bertkit.interpret.outcome import compare as compare
+    from bertkit.interpret.outcome import find_outcome as find_outcome
+    from bertkit.interpret.page import build_page as build_page
+    from bertkit.interpret.patterns import find_patterns as find_patterns
+    from bertkit.interpret.scene import Scene as Scene
+    from bertkit.interpret.subject import Subject as Subject
+    from bertkit.interpret.words import guess_words as guess_words
+    from bertkit.interpret.words import read_words as read_words
+
+_HOMES = {
+    "HeadName": "bertkit.interpret.head_names",
+    "Scene": "bertkit.interpret.scene",
+    "Subject": "bertkit.interpret.subject",
+    "ablate": "bertkit.interpret.ablation",
+    "build_page": "bertkit.interpret.page",
+    "capture_attention": "bertkit.interpret.capture",
+    "compare": "bertkit.interpret.outcome",
+    "find_outcome": "bertkit.interpret.outcome",
+    "find_patterns": "bertkit.interpret.patterns",
+    "guess_words": "bertkit.interpret.words",
+    "importance_by_ablation": "bertkit.interpret.importance",
+    "importance_by_gradient": "bertkit.interpret.importance",
+    "read_words": "bertkit.interpret.words",
+}
+
+__all__ = [*_HOMES]  # noqa: PLE0604 - the table is the list
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name from its home (PEP 562)."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'bertkit.interpret' has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

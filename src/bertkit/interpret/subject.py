@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import torch
 from jaxtyping import Float
@@ -23,6 +23,7 @@ from bertkit.models.bert.fine_tuning import (
     BertForQuestionAnswering,
     BertForSequenceClassification,
     BertForTokenClassification,
+    FineTunedBert,
 )
 from bertkit.models.bert.heads import (
     BertForMaskedLM,
@@ -30,6 +31,8 @@ from bertkit.models.bert.heads import (
     BertForPreTraining,
 )
 from bertkit.nn.packing import PackedBatch
+from bertkit.tasks.saved import load_task
+from bertkit.tasks.task import Task
 from bertkit.tokenization.encoding import Encoding
 from bertkit.tokenization.tokenizer import Tokenizer
 from bertkit.training.device import choose_device
@@ -110,11 +113,13 @@ class Subject:
         name: what it is called in views: the last part of its path, or its id.
         model: the model, on its device.
         tokenizer: its tokenizer.
+        task: what a fine-tuned model is for; None of any other.
     """
 
     name: str
     model: AnyBert
     tokenizer: Tokenizer
+    task: Task[Any, Any] | None = None
 
     @classmethod
     def load(cls, path: str | Path, device: str = "auto", *, revision: str | None = None) -> Self:
@@ -133,9 +138,10 @@ class Subject:
         architecture = find_architecture(checkpoint.config, heads, checkpoint.folder)
         model = MODELS[architecture].from_checkpoint(checkpoint).to(choose_device(device))
         tokenizer = load_tokenizer(checkpoint, model.config)
-        return cls(
-            Path(path).resolve().name if Path(path).exists() else str(path), model, tokenizer
-        )
+        is_fine_tuned = isinstance(model, FineTunedBert)
+        task = load_task(checkpoint.folder, model.config, architecture) if is_fine_tuned else None
+        name = Path(path).resolve().name if Path(path).exists() else str(path)
+        return cls(name, model, tokenizer, task)
 
     def read(self, text: str, pair: str | None = None, *, read_mask: bool = False) -> Passage:
         """Cut a text, or a pair, into tokens.

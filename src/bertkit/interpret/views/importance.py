@@ -1,0 +1,124 @@
+"""The importance view: how much each head matters for what the model says of the passage.
+
+Source: Michel et al. 2019, "Are Sixteen Heads Really Better than One?", sections 3.2 and 4.1.
+"""
+
+from dataclasses import asdict
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from bertkit.base.progress import show_progress
+from bertkit.interpret.ablation import ablate
+from bertkit.interpret.importance import importance_by_ablation, importance_by_gradient
+from bertkit.interpret.outcome import Outcome, compare, find_outcome, round_digits, to_json
+from bertkit.interpret.scene import Scene
+from bertkit.interpret.views.view import View, paragraphs
+
+LEGEND = paragraphs(
+    """
+    Which heads does the model need for what it says of this text? To find out, each head alone is
+    switched off, so that it adds nothing, and the model reads the text again. Each cell of the map
+    is a head, in the row of its layer and the column of its number.
+
+    Where the model says something, such as a word, a label or a tag, the number is the change of
+    its probability. Orange means that the model is less sure without the head: the head speaks for
+    what is said. Blue means that it is surer without the head: the head speaks against it. The
+    page's own colour means that nothing changes; the strongest colour is the largest change of all
+    heads, which may be a small one, so read the scale. A model that gives nothing but vectors says
+    nothing; there the number tells how far the vector of the whole text turns: 0 is not at all, 1
+    a right angle.
+
+    “Gradient” shows how much the loss would react if a head were turned down a little. It takes
+    one pass for all heads, and sees what small changes do; switching a head off is a large change,
+    so the two maps needn't agree.
+
+    Few heads matter much on a single text, and others can step in for one that is missing. So what
+    you see holds for this text and this question, and not for the head as such.
+
+    Click a cell, or press Enter on it, to see in the head view where that head looks. To try:
+    switch the most important heads off with --without and see whether the model changes its mind.
+    """
+)
+
+
+def collect_importance(scene: Scene) -> dict[str, Any]:
+    """What the model says, and how much each head matters for it.
+
+    Returns:
+        "kind": what changes, "probability", "number" or "vector"; "ablation": layers × heads, the
+        change without each head, null where the scene leaves it out; "gradient": layers × heads,
+        null where the model says nothing; "says": as in `to_json`; "whole": the same of the model
+        with all heads, and "change": from that to this, both null where no head is switched off.
+    """
+    model = scene.subject.model
+    with ablate(model, scene.without):
+        with torch.inference_mode():
+            now = find_outcome(scene.subject, scene.observation.passage)
+        ablation = _switch_off_each(scene, now) if scene.ablates_heads else None
+        gradient = None if now.loss is None else _find_gradients(scene)
+    whole = _find_whole(scene) if scene.without else None
+    return {
+        "kind": _find_kind(now),
+        "ablation": _to_rows(ablation),
+        "gradient": _to_rows(gradient),
+        "says": to_json(now, whole),
+        "whole": None if whole is None else to_json(whole),
+        "change": None if whole is None else _round(asdict(compare(whole, now))),
+    }
+
+
+def _switch_off_each(scene: Scene, now: Outcome) -> Float[Tensor, "layers heads"]:
+    """What changes without each head, by a pass a head and one more."""
+    subject, passage = scene.subject, scene.observation.passage
+    config = subject.model.config
+    num_passes = config.num_hidden_layers * config.num_attention_heads + 1
+    with torch.inference_mode(), show_progress("heads switched off", num_passes) as progress:
+
+        def measure() -> float:
+            change = compare(now, find_outcome(subject, passage)).main
+            progress.advance(1)
+            return change
+
+        return importance_by_ablation(subject.model, measure)
+
+
+def _find_gradients(scene: Scene) -> Float[Tensor, "layers heads"]:
+    """How much the loss, or the number, reacts to each head."""
+
+    def loss() -> Float[Tensor, ""]:
+        found = find_outcome(scene.subject, scene.observation.passage).loss
+        assert found is not None  # it is there in every pass or in none
+        return found
+
+    return importance_by_gradient(scene.subject.model, [loss])
+
+
+@torch.inference_mode()
+def _find_whole(scene: Scene) -> Outcome:
+    """What the model says with all its heads."""
+    return find_outcome(scene.subject, scene.observation.passage)
+
+
+def _find_kind(outcome: Outcome) -> str:
+    if outcome.judgements:
+        return "probability"
+    return "vector" if outcome.number is None else "number"
+
+
+def _to_rows(values: Float[Tensor, "layers heads"] | None) -> list[list[float]] | None:
+    return None if values is None else [list(map(round_digits, row)) for row in values.tolist()]
+
+
+def _round(values: dict[str, float | None]) -> dict[str, float | None]:
+    return {name: None if value is None else round_digits(value) for name, value in values.items()}
+
+
+IMPORTANCE = View(
+    name="importance",
+    title="Importance",
+    legend=LEGEND,
+    collect=collect_importance,
+)

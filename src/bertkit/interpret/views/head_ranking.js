@@ -1,0 +1,127 @@
+// What the map of head importance says, without drawing it.
+
+import { formatShare } from "./numbers.js";
+
+/**
+ * The largest size among the numbers of a map.
+ *
+ * @param {number[][]} rows layers × heads.
+ * @returns {number}
+ */
+export function findLargest(rows) {
+  return Math.max(...rows.flat().map(Math.abs));
+}
+
+/**
+ * Heads in the order of how much they matter, those that change nothing left out.
+ *
+ * @param {number[][]} rows layers × heads.
+ * @param {number} count of heads at most.
+ * @returns {Array<{layer: number, head: number, value: number}>} layer and head from 1.
+ */
+export function rankHeads(rows, count) {
+  const heads = rows.flatMap((row, layer) =>
+    row.map((value, head) => ({ layer: layer + 1, head: head + 1, value })),
+  );
+  heads.sort((first, second) => Math.abs(second.value) - Math.abs(first.value));
+  return heads.filter((head) => head.value !== 0).slice(0, count);
+}
+
+/**
+ * The mean probability of what a judgement says.
+ *
+ * @param {{decisions: Array<{probability: number}>}} judgement
+ * @returns {number}
+ */
+export function meanProbability({ decisions }) {
+  return decisions.reduce((sum, { probability }) => sum + probability, 0) / decisions.length;
+}
+
+/**
+ * What a number of the map means, in words.
+ *
+ * @param {Object} data of the view: {kind, says}.
+ * @param {string} map "ablation" or "gradient".
+ * @param {number} value
+ * @returns {string}
+ */
+export function describeEffect({ kind, says }, map, value) {
+  if (map === "gradient") {
+    return kind === "number"
+      ? `the number reacts by ${showSize(value)} to it`
+      : `the loss reacts by ${showSize(value)} to it`;
+  }
+  if (kind === "vector") {
+    return `without it the vector of the text turns by ${showSize(value)}`;
+  }
+  if (kind === "number") {
+    return `without it the number changes by ${showSigned(value)}`;
+  }
+  const [judgement] = says.judgements;
+  const before = meanProbability(judgement);
+  const whose = judgement.decisions.length > 1 ? "the mean probability" : "the probability";
+  const change = `(${showSigned(value)})`;
+  return `without it ${whose} goes from ${formatShare(before)} to ${formatShare(before + value)} `
+    + change;
+}
+
+/**
+ * What the map is about.
+ *
+ * @param {Object} data of the view: {kind, says}.
+ * @returns {string} a sentence.
+ */
+export function describeMeasure({ kind, says }) {
+  if (kind === "vector") {
+    return "This model gives nothing but vectors. The map tells how far the vector of the text, the"
+      + " mean of all its tokens, turns when a head is switched off (cosine distance).";
+  }
+  if (kind === "number") {
+    return `The model gives the number ${showSigned(says.number).replace("+", "")}. The map tells`
+      + " how it changes when a head is switched off.";
+  }
+  const [{ question, decisions }] = says.judgements;
+  const [{ said, probability }] = decisions;
+  const what = decisions.length === 1
+    ? `It says “${said}” with ${formatShare(probability)}.`
+    : `These are ${decisions.length} decisions; the map is about their mean.`;
+  return `The model decides ${question}. ${what} The map tells how the probability of what it says`
+    + " changes when a head is switched off.";
+}
+
+/**
+ * The decisions that two models make differently, those with the largest change first.
+ *
+ * @param {{decisions: Object[]}} before
+ * @param {{decisions: Object[]}} after has in `kept` the probability of what was said before.
+ * @returns {Array<{before: Object, after: Object, change: number}>}
+ */
+export function pairDecisions(before, after) {
+  const pairs = before.decisions.map((decision, index) => {
+    const later = after.decisions[index];
+    return { before: decision, after: later, change: later.kept - decision.probability };
+  });
+  return pairs.sort((first, second) => Math.abs(second.change) - Math.abs(first.change));
+}
+
+/**
+ * A number with its sign and two digits that count.
+ *
+ * @param {number} value
+ * @returns {string} such as "−0.21", "+0.0034" or "0".
+ */
+export function showSigned(value) {
+  const sign = value < 0 ? "−" : "+";
+  return value === 0 ? "0" : `${sign}${showSize(value)}`;
+}
+
+/**
+ * How large a number is, with two digits that count.
+ *
+ * @param {number} value
+ * @returns {string} such as "0.21", "0.0034" or "2.1e-7".
+ */
+export function showSize(value) {
+  const size = Math.abs(value);
+  return size >= 100 ? size.toFixed(0) : String(Number(size.toPrecision(2)));
+}

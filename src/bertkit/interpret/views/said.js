@@ -1,0 +1,99 @@
+// What the model says of the text, with all its heads and without some.
+
+import { element } from "./dom.js";
+import { pairDecisions, showSigned, showSize } from "./head_ranking.js";
+import { formatShare } from "./numbers.js";
+
+const MOST_ROWS = 30;
+
+/**
+ * What the model says; where heads are switched off, beside what it says with all of them.
+ *
+ * @param {Page} page of the importance view.
+ * @returns {HTMLElement}
+ */
+export function describeOutcome(page) {
+  const { says, whole } = page.data;
+  const names = page.without.join(", ");
+  const title = whole === null ? "What the model says" : `What changes without ${names}`;
+  const parts = says.judgements.map((after, index) => {
+    const before = whole === null ? null : whole.judgements[index];
+    return describeJudgement(before, after, page);
+  });
+  const change = whole === null ? null : describeChange(page.data);
+  const isSilent = parts.length === 0 && change === null && says.number === null;
+  return element("section", {}, isSilent ? null : element("h2", {}, title),
+    describeNumber(says, whole), parts, change);
+}
+
+function describeNumber(says, whole) {
+  if (says.number === null) {
+    return null;
+  }
+  const before = whole === null ? "" : `, and with all heads ${whole.number}`;
+  return element("p", {}, `It gives the number ${says.number}${before}.`);
+}
+
+function describeJudgement(before, after, page) {
+  const heading = element("h3", {}, `It decides ${after.question}`);
+  const answer = after.answer === null ? null : describeAnswer(before, after);
+  const table = before === null
+    ? listDecisions(after, page)
+    : compareDecisions(before, after, page);
+  const rest = after.decisions.length - MOST_ROWS;
+  const order = before === null ? "" : ", which change less";
+  const more = rest > 0 ? element("p", { class: "quiet" }, `and ${rest} more${order}`) : null;
+  return [heading, answer, element("div", { class: "scroll" }, table), more];
+}
+
+function describeAnswer(before, after) {
+  const earlier = before === null ? "" : `; with all heads “${before.answer}”`;
+  return element("p", {}, `The answer is “${after.answer}”${earlier}.`);
+}
+
+function listDecisions({ decisions }, page) {
+  const rows = decisions.slice(0, MOST_ROWS).map((decision) => [
+    buildAbout(decision, page), decision.said, formatShare(decision.probability),
+    decision.likeliest.filter(([name]) => name !== decision.said)
+      .map(([name, share]) => `${name} ${formatShare(share)}`).join(", "),
+  ]);
+  return buildTable(["about", "it says", "probability", "next"], rows);
+}
+
+function compareDecisions(before, after, page) {
+  const pairs = pairDecisions(before, after).slice(0, MOST_ROWS);
+  const rows = pairs.map(({ before: first, after: second, change }) => [
+    buildAbout(first, page),
+    `${first.said} ${formatShare(first.probability)}`,
+    element(first.said === second.said ? "span" : "b", {},
+      `${second.said} ${formatShare(second.probability)}`),
+    `${formatShare(first.probability)} → ${formatShare(second.kept)} (${showSigned(change)})`,
+  ]);
+  return buildTable(
+    ["about", "with all heads", "without them", "probability of what it said with all"], rows);
+}
+
+/** What a decision is about; a token of the text can be chosen there, for all views. */
+function buildAbout({ about, token }, page) {
+  if (token === null) {
+    return about;
+  }
+  const choose = () => page.set({ token });
+  return element(
+    "button", { type: "button", class: "chip", title: "choose this token", onclick: choose },
+    `${about} `, element("span", { class: "quiet" }, token + 1),
+  );
+}
+
+function buildTable(names, rows) {
+  const heads = names.map((name) => element("th", { scope: "col" }, name));
+  const body = rows.map((cells) => element("tr", {}, cells.map((cell) => element("td", {}, cell))));
+  return element("table", {}, element("thead", {}, element("tr", {}, heads)),
+    element("tbody", {}, body));
+}
+
+function describeChange({ change }) {
+  return element("p", {}, "The vector of the whole text, the mean of its tokens, turns by "
+    + `${showSize(change.vector)} (cosine distance), and the tokens' vectors move by `
+    + `${formatShare(change.tokens)} of their length in the mean.`);
+}

@@ -1,0 +1,108 @@
+"""The importance view measures each head by what the model says, and tells what changed."""
+
+import json
+
+import pytest
+import torch
+from tests.unit.inference.small import save_kind, save_small
+from tests.unit.inference.small_task import save_classifier, save_model
+
+from bertkit.interpret.ablation import ablate
+from bertkit.interpret.head_names import HeadName
+from bertkit.interpret.outcome import compare, find_outcome
+from bertkit.interpret.scene import Scene
+from bertkit.interpret.subject import Subject
+from bertkit.interpret.views.importance import collect_importance
+from bertkit.models.bert.encoder import BertModel
+from bertkit.tasks.regress.settings import RegressSettings
+from bertkit.tasks.regress.task import Regress
+
+TEXT = "the cat saw a hat ."
+
+
+@pytest.fixture(scope="module")
+def subject(tmp_path_factory):
+    return Subject.load(save_classifier(tmp_path_factory.mktemp("importance") / "labels"))
+
+
+def look(subject, *heads, **options):
+    with ablate(subject.model, heads):
+        observation = subject.observe(subject.read(TEXT))
+    return Scene(subject, observation, tuple(HeadName(*head) for head in heads), **options)
+
+
+@torch.inference_mode()
+def outcome_without(subject, *heads):
+    with ablate(subject.model, heads):
+        return find_outcome(subject, subject.read(TEXT))
+
+
+def test_the_map_is_the_change_without_each_head(subject):
+    data = collect_importance(look(subject))
+    assert data["kind"] == "probability"
+    whole = outcome_without(subject)
+    for layer in (1, 2):
+        for head in (1, 2):
+            expected = compare(whole, outcome_without(subject, (layer, head))).probability
+            assert data["ablation"][layer - 1][head - 1] == pytest.approx(expected, abs=1e-6)
+            assert abs(expected) > 1e-4
+    assert data["whole"] is data["change"] is None
+    assert json.loads(json.dumps(data, allow_nan=False)) == data
+
+
+def test_the_gradient_is_of_what_the_model_said(subject):
+    (row, _) = collect_importance(look(subject))["gradient"]
+    said = outcome_without(subject).judgements[0].said
+    gates = torch.ones(2, 2, requires_grad=True)
+    from bertkit.interpret.ablation import gate_heads
+
+    with gate_heads(subject.model.encoder, gates):
+        scores = subject.model.scores(subject.read(TEXT).pack())
+    loss = torch.nn.functional.cross_entropy(scores, said)
+    (gradient,) = torch.autograd.grad(loss, gates)
+    assert row == pytest.approx(gradient[0].abs().tolist(), rel=1e-4)
+
+
+def test_with_heads_off_it_tells_both_outcomes_and_their_distance(subject):
+    heads = ((1, 1), (2, 2))
+    data = collect_importance(look(subject, *heads))
+    whole, now = outcome_without(subject), outcome_without(subject, *heads)
+    assert data["change"]["probability"] == pytest.approx(compare(whole, now).probability, rel=1e-4)
+    (before,), (after,) = (data[name]["judgements"][0]["decisions"] for name in ("whole", "says"))
+    assert after["kept"] == pytest.approx(
+        before["probability"] + data["change"]["probability"], rel=1e-4
+    )
+    assert data["ablation"][0][0] == data["gradient"][0][0] == 0
+    assert data["ablation"][0][1] != 0
+
+
+def test_a_pass_for_each_head_can_be_left_out(subject, monkeypatch):
+    monkeypatch.delattr("bertkit.interpret.views.importance.importance_by_ablation")
+    data = collect_importance(look(subject, ablates_heads=False))
+    assert data["ablation"] is None
+    assert data["gradient"] is not None
+
+
+def test_a_plain_encoder_is_measured_by_how_far_its_vector_turns(tmp_path):
+    save_kind(tmp_path / "plain", BertModel)
+    data = collect_importance(look(Subject.load(tmp_path / "plain")))
+    assert data["kind"] == "vector"
+    assert data["gradient"] is None
+    assert all(0 < value < 2 for row in data["ablation"] for value in row)
+
+
+def test_a_number_is_measured_by_its_change(tmp_path):
+    folder = save_model(tmp_path / "numbers", Regress(RegressSettings(max_length=16)))
+    subject = Subject.load(folder)
+    data = collect_importance(look(subject))
+    assert data["kind"] == "number"
+    whole, without = outcome_without(subject).number, outcome_without(subject, (2, 1)).number
+    assert data["ablation"][1][0] == pytest.approx(float(without - whole), rel=1e-4)
+    assert data["gradient"][1][0] > 0
+
+
+def test_words_are_measured_by_their_mean_probability(tmp_path):
+    save_small(tmp_path / "words")
+    data = collect_importance(look(Subject.load(tmp_path / "words")))
+    assert data["kind"] == "probability"
+    assert len(data["says"]["judgements"][0]["decisions"]) == 6

@@ -1,0 +1,56 @@
+"""The mask view tells words as read and hidden, and is there for models that fill words in."""
+
+import json
+
+import pytest
+from tests.unit.inference.small import save_kind, save_small
+
+from bertkit.interpret.ablation import ablate
+from bertkit.interpret.head_names import HeadName
+from bertkit.interpret.scene import Scene
+from bertkit.interpret.subject import Subject
+from bertkit.interpret.views import words as view_module
+from bertkit.interpret.views.words import WORDS, collect_words
+from bertkit.models.bert.encoder import BertModel
+
+
+@pytest.fixture(scope="module")
+def subject(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("words") / "small"
+    save_small(folder)
+    return Subject.load(folder)
+
+
+def look(subject, text, *heads):
+    with ablate(subject.model, heads):
+        observation = subject.observe(subject.read(text, read_mask=True))
+    return Scene(subject, observation, tuple(HeadName(*head) for head in heads))
+
+
+def test_masks_of_the_text_are_told_once_for_both(subject):
+    data = collect_words(look(subject, "the [MASK] saw a hat"))
+    assert data["masks"] == [2]
+    assert [place["token"] for place in data["hidden"]] == [1, 2, 3, 4, 5]
+    assert data["hidden"][1] == data["read"][1]
+    assert data["hidden"][0] != data["read"][0]
+    assert json.loads(json.dumps(data, allow_nan=False)) == data
+
+
+def test_a_long_text_is_only_read(subject, monkeypatch):
+    monkeypatch.setattr(view_module, "MAX_GUESSED_TOKENS", 4)
+    assert collect_words(look(subject, "the cat"))["hidden"] is not None
+    assert collect_words(look(subject, "the cat saw"))["hidden"] is None
+
+
+def test_heads_that_are_off_are_off_here_too(subject):
+    whole, without = (
+        collect_words(look(subject, "the cat", *heads)) for heads in ((), ((1, 1), (2, 2)))
+    )
+    assert whole["read"] != without["read"]
+    assert whole["hidden"] != without["hidden"]
+
+
+def test_it_suits_models_with_a_head_for_words(subject, tmp_path):
+    save_kind(tmp_path / "plain", BertModel)
+    assert WORDS.suits(look(subject, "cat"))
+    assert not WORDS.suits(look(Subject.load(tmp_path / "plain"), "cat"))

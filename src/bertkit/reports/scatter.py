@@ -113,7 +113,7 @@ def _add_frame(svg: ET.Element) -> None:
 
 
 class Box(NamedTuple):
-    """A rectangle; y goes down."""
+    """A rectangle in the drawing, where y goes down."""
 
     left: float
     top: float
@@ -121,6 +121,7 @@ class Box(NamedTuple):
     bottom: float
 
     def overlaps(self, other: "Box") -> bool:
+        """Whether they have some area in common."""
         return (
             self.left < other.right
             and other.left < self.right

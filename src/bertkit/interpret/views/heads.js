@@ -3,13 +3,14 @@ import { element } from "./dom.js";
 import { rove } from "./keys.js";
 import { findLines, findShares } from "./lines.js";
 import { formatCount, formatShare } from "./numbers.js";
-import { shareTable } from "./shares.js";
+import { shareSentence, shareTable } from "./shares.js";
 
 const MANY_TOKENS = 64;
 const ROW_HEIGHT = 26;
 const SMALL_ROW_HEIGHT = 20;
 const MAX_CANVAS_PIXELS = 16000; // in height; browsers refuse much larger ones
-const LIMITS = [0, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5];
+const LIMITS = [0, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5]; // steps of the slider
+const MIN_SHARE = 0.01; // what is less isn't written beside a token
 
 /** Lines from each token to those that it looks at. */
 export const view = {
@@ -24,16 +25,17 @@ class HeadView {
   constructor(root, page) {
     this.page = page;
     this.hovered = null;
-    this.isMany = page.tokens.length > MANY_TOKENS;
-    this.rowHeight = this.isMany ? SMALL_ROW_HEIGHT : ROW_HEIGHT;
-    this.limit = this.isMany ? 4 : 1;
+    const isMany = page.tokens.length > MANY_TOKENS;
+    this.rowHeight = isMany ? SMALL_ROW_HEIGHT : ROW_HEIGHT;
+    this.limit = LIMITS.indexOf(isMany ? 0.05 : 0.02);
     this.sides = { from: this.buildTokens("from"), to: this.buildTokens("to") };
     this.canvas = element("canvas", { role: "img" });
     this.note = element("p", { class: "quiet" });
-    this.details = element("div", { class: "head-details", "aria-live": "polite" });
-    root.append(this.buildSlider(), this.buildDrawing());
+    this.details = element("div", { class: "head-details" });
+    this.sentence = element("p", { class: "for-ears", "aria-live": "polite" });
+    root.append(this.buildSlider(), this.buildDrawing(), this.sentence);
     page.subscribe(() => this.draw());
-    new ResizeObserver(() => this.draw()).observe(this.canvas.parentElement);
+    new ResizeObserver(() => this.drawSoon()).observe(this.canvas.parentElement);
   }
 
   buildTokens(side) {
@@ -58,7 +60,7 @@ class HeadView {
       type: "range", min: 0, max: LIMITS.length - 1, value: this.limit, id: "head-limit",
       oninput: () => {
         this.limit = Number(slider.value);
-        this.draw();
+        this.drawSoon();
       },
     });
     const label = element("label", { for: "head-limit", class: "chips-label" }, "Draw from");
@@ -79,9 +81,9 @@ class HeadView {
         onpointerleave: () => this.hover(null),
         onkeydown: (event) => event.key === "Escape" && this.release(),
       },
-      column("from", "looks …"),
+      column("from", "who looks"),
       element("div", { class: "head-lines" }, this.canvas),
-      column("to", "… at"),
+      column("to", "who is looked at"),
     );
     // two by two, so that the arrows go down a column and across to the other
     rove(drawing, this.sides.from.flatMap((token, index) => [token, this.sides.to[index]]), 2);
@@ -90,7 +92,7 @@ class HeadView {
 
   hover(token, side) {
     this.hovered = token === null ? null : { token, side };
-    this.draw();
+    this.drawSoon();
   }
 
   keep(token, side) {
@@ -100,28 +102,61 @@ class HeadView {
   }
 
   release() {
-    this.hovered = null;
+    this.hover(null);
     this.page.set({ token: null });
-    this.draw();
   }
 
-  /** The token that is isolated, by a click or for a moment. */
+  /** The token that is isolated: for a moment, or by a click. */
   get focus() {
     const { token, side } = this.page.state;
     return this.hovered ?? (token === null ? null : { token, side });
   }
 
+  /** Draw once before the browser shows the next picture, however many reasons there are. */
+  drawSoon() {
+    this.frame ??= requestAnimationFrame(() => {
+      this.frame = null;
+      this.draw();
+    });
+  }
+
   async draw() {
-    const weights = await this.page.weights(this.page.state.layer);
-    const { heads, pairs } = this.page.state;
-    const threshold = LIMITS[this.limit];
+    const { layer } = this.page.state;
+    const weights = await this.page.weights(layer);
+    if (layer !== this.page.state.layer) {
+      return; // another layer was chosen meanwhile, and is drawn
+    }
     const { focus } = this;
-    const found = findLines(weights, this.page.tokens, { heads, pairs, threshold, focus });
-    this.limitText.textContent = threshold === 0 ? "all" : formatShare(threshold);
-    this.note.textContent = found.numLeft === 0 ? "" : `${formatCount(found.numLeft)} weaker lines,`
-      + ` ${formatShare(found.shareLeft)} of the attention, aren't drawn.`;
+    const found = this.findLines(weights, focus);
+    this.showLimit(found);
     this.drawLines(found.lines);
-    this.showShares(weights, focus);
+    const shares = focus && findShares(weights, this.page.tokens, this.page.state, focus);
+    this.markTokens(focus, shares);
+    this.details.replaceChildren(shareTable(this.page, focus, shares));
+    this.sentence.textContent = shareSentence(this.page, focus, shares);
+  }
+
+  /** The lines; those of all tokens are kept, since every move away from a token needs them. */
+  findLines(weights, focus) {
+    const { layer, heads, pairs } = this.page.state;
+    const find = () => findLines(weights, this.page.tokens, {
+      heads, pairs, focus, threshold: LIMITS[this.limit],
+    });
+    if (focus !== null) {
+      return find();
+    }
+    const name = JSON.stringify([layer, heads, pairs, this.limit]);
+    if (this.whole?.name !== name) {
+      this.whole = { name, found: find() };
+    }
+    return this.whole.found;
+  }
+
+  showLimit({ numLeft, shareLeft }) {
+    const limit = LIMITS[this.limit];
+    this.limitText.textContent = limit === 0 ? "all" : formatShare(limit);
+    this.note.textContent = numLeft === 0 ? "" : `${formatCount(numLeft)} weaker lines with`
+      + ` ${formatShare(shareLeft)} of the attention aren't drawn.`;
   }
 
   drawLines(lines) {
@@ -145,21 +180,21 @@ class HeadView {
     this.canvas.setAttribute("aria-label", `${formatCount(lines.length)} lines of attention`);
   }
 
-  showShares(weights, focus) {
-    const { state, tokens } = this.page;
-    const shares = focus && findShares(weights, tokens, state, focus);
+  markTokens(focus, shares) {
+    const { state } = this.page;
     for (const [side, buttons] of Object.entries(this.sides)) {
+      const isOther = focus !== null && focus.side !== side;
       buttons.forEach((button, index) => {
         const isFocus = focus?.token === index && focus.side === side;
-        const share = focus && focus.side !== side ? shares[index] : null;
+        const share = isOther ? (shares[index]?.mean ?? 0) : 0;
+        const isLoud = share >= MIN_SHARE;
         const isKept = state.token === index && state.side === side;
         button.setAttribute("aria-pressed", String(isKept));
         button.classList.toggle("in-focus", isFocus);
-        button.classList.toggle("dimmed", focus !== null && !isFocus && !(share?.mean >= 0.01));
-        button.lastChild.textContent = share?.mean >= 0.01 ? formatShare(share.mean) : "";
-        button.style.setProperty("--share", share?.mean ?? 0);
+        button.classList.toggle("dimmed", focus !== null && !isFocus && !isLoud);
+        button.lastChild.textContent = isLoud ? formatShare(share) : "";
+        button.style.setProperty("--share", share);
       });
     }
-    this.details.replaceChildren(shareTable(this.page, focus, shares));
   }
 }

@@ -14,7 +14,7 @@ export const MAX_LINES = 20000;
  *   the weakest first; how many others there are, and their share of all weight.
  */
 export function findLines(weights, tokens, choice) {
-  const counts = new Array(256).fill(0);
+  const counts = Array.from({ length: 256 }, () => 0);
   visit(weights, tokens, choice, (head, from, to, byte) => {
     counts[byte] += 1;
   });

@@ -1,8 +1,28 @@
-import { headColour } from "./colour.js";
+import { headColour, inkOn } from "./colour.js";
 import { element } from "./dom.js";
 import { formatShare } from "./numbers.js";
 
 const NUM_ROWS = 12;
+
+/**
+ * The same as `shareTable` in a sentence, for those who hear the page.
+ *
+ * @returns {string}
+ */
+export function shareSentence(page, focus, shares) {
+  if (focus === null) {
+    return "";
+  }
+  const words = sortShares(shares).slice(0, 3)
+    .map(({ index, mean }) => `${page.tokens[index].text} ${formatShare(mean)}`);
+  const verb = focus.side === "from" ? "looks at" : "is looked at by";
+  return `${page.tokens[focus.token].text} ${verb} ${words.join(", ")}`;
+}
+
+function sortShares(shares) {
+  const shown = shares.flatMap((share, index) => (share === null ? [] : [{ ...share, index }]));
+  return shown.sort((first, second) => second.mean - first.mean || first.index - second.index);
+}
 
 /**
  * Where a token looks, or who looks at it, in numbers.
@@ -17,8 +37,7 @@ export function shareTable(page, focus, shares) {
     return element("p", { class: "quiet" }, "Move over a token or click it to read its numbers.");
   }
   const { state, tokens } = page;
-  const shown = shares.flatMap((share, index) => (share === null ? [] : [{ ...share, index }]));
-  shown.sort((first, second) => second.mean - first.mean || first.index - second.index);
+  const shown = sortShares(shares);
   const hasMany = state.heads.length > 1;
   const rows = shown.slice(0, NUM_ROWS).map((share) => tableRow(tokens, share, hasMany));
   const columns = hasMany ? ["token", "mean", "strongest head"] : ["token", "attention"];
@@ -41,9 +60,10 @@ function caption(state, token, { side, token: index }) {
 }
 
 function tableRow(tokens, { index, mean, head, weight }, hasMany) {
+  const style = { "--colour": headColour(head), "--ink": inkOn(headColour(head)) };
   const strongest = element(
     "td", { class: "number" },
-    element("span", { class: "head-mark", style: { "--colour": headColour(head) } }, head),
+    element("span", { class: "head-mark", style }, head),
     formatShare(weight),
   );
   return element(

@@ -62,6 +62,39 @@ export function sequential(share) {
 }
 
 /**
+ * The colour of text that stands on another colour: whichever of the page's own two is clearer.
+ *
+ * @param {string} ground such as "#0067a5".
+ * @returns {string}
+ */
+export function inkOn(ground) {
+  const [page, text] = [colour("page"), colour("text")];
+  return contrast(ground, page) >= contrast(ground, text) ? page : text;
+}
+
+/**
+ * How clearly two colours differ: from 1, not at all, to 21, black on white.
+ *
+ * Source: Web Content Accessibility Guidelines 2.2, "contrast ratio".
+ *
+ * @param {string} first such as "#0067a5".
+ * @param {string} second
+ * @returns {number}
+ */
+export function contrast(first, second) {
+  const [one, other] = [luminance(first), luminance(second)];
+  return (Math.max(one, other) + 0.05) / (Math.min(one, other) + 0.05);
+}
+
+function luminance(text) {
+  const [red, green, blue] = parseColour(text).map((part) => {
+    const share = part / 255;
+    return share <= 0.04045 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4;
+  });
+  return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
+}
+
+/**
  * A colour between two.
  *
  * @param {string} from such as "#0067a5".

@@ -1,5 +1,5 @@
 import { choiceChips, chipRow } from "./chips.js";
-import { headColour } from "./colour.js";
+import { headColour, inkOn } from "./colour.js";
 import { element } from "./dom.js";
 import { PAIRS, toggleHead } from "./state.js";
 
@@ -63,6 +63,7 @@ function headsControl(model, state) {
       chip.setAttribute("aria-pressed", String(chosen.includes(index + 1)));
       chip.classList.toggle("focused", index + 1 === focused && chosen.length < model.heads);
       chip.style.setProperty("--colour", headColour(index + 1));
+      chip.style.setProperty("--ink", inkOn(headColour(index + 1)));
     });
   };
   return { root: chipRow("Heads", [...chips, all]), show };

@@ -96,7 +96,7 @@ export class Page {
     }
     const names = [...this.missed];
     this.missed.clear();
-    for (const listener of [...this.listeners]) {
+    for (const listener of this.listeners) {
       listener(this.state, names);
     }
   }

@@ -37,7 +37,7 @@ export class State {
       return;
     }
     this.current = next;
-    for (const listener of [...this.listeners]) {
+    for (const listener of this.listeners) {
       listener(next, changed);
     }
   }
@@ -58,7 +58,8 @@ function withMatchingHeads(state, changes) {
   if (state.heads.includes(state.head)) {
     return state;
   }
-  return "heads" in changes ? { ...state, head: state.heads[0] } : { ...state, heads: [state.head] };
+  const { heads, head } = state;
+  return "heads" in changes ? { ...state, head: heads[0] } : { ...state, heads: [head] };
 }
 
 function isSame(first, second) {

@@ -9,6 +9,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from bertkit.interpret.ablation import ablate as ablate
     from bertkit.interpret.capture import capture_attention as capture_attention
+    from bertkit.interpret.contexts import compare_contexts as compare_contexts
+    from bertkit.interpret.geometry import nearest_by_layer as nearest_by_layer
+    from bertkit.interpret.geometry import project as project
+    from bertkit.interpret.geometry import project_layers as project_layers
     from bertkit.interpret.head_names import HeadName as HeadName
     from bertkit.interpret.importance import importance_by_ablation as importance_by_ablation
     from bertkit.interpret.importance import importance_by_gradient as importance_by_gradient
@@ -29,11 +33,15 @@ _HOMES = {
     "build_page": "bertkit.interpret.page",
     "capture_attention": "bertkit.interpret.capture",
     "compare": "bertkit.interpret.outcome",
+    "compare_contexts": "bertkit.interpret.contexts",
     "find_outcome": "bertkit.interpret.outcome",
     "find_patterns": "bertkit.interpret.patterns",
     "guess_words": "bertkit.interpret.words",
     "importance_by_ablation": "bertkit.interpret.importance",
     "importance_by_gradient": "bertkit.interpret.importance",
+    "nearest_by_layer": "bertkit.interpret.geometry",
+    "project": "bertkit.interpret.geometry",
+    "project_layers": "bertkit.interpret.geometry",
     "read_words": "bertkit.interpret.words",
 }
 

@@ -58,35 +58,51 @@ export function describeEffect({ kind, says }, map, value) {
     return `without it the number changes by ${showSigned(value)}`;
   }
   const [judgement] = says.judgements;
+  const whose = judgement.decisions.length > 1 ? "mean probability" : "probability";
   const before = meanProbability(judgement);
-  const whose = judgement.decisions.length > 1 ? "the mean probability" : "the probability";
-  const change = `(${showSigned(value)})`;
-  return `without it ${whose} goes from ${formatShare(before)} to ${formatShare(before + value)} `
-    + change;
+  const after = Math.max(0, before + value);
+  const shares = `${formatShare(before)} to ${formatShare(after)}`;
+  return `without it the ${whose} goes from ${shares} (${showSigned(value)})`;
 }
 
 /**
- * What the map is about.
+ * What is measured.
  *
  * @param {Object} data of the view: {kind, says}.
- * @returns {string} a sentence.
+ * @returns {string} some sentences.
  */
 export function describeMeasure({ kind, says }) {
   if (kind === "vector") {
-    return "This model gives nothing but vectors. The map tells how far the vector of the text, the"
-      + " mean of all its tokens, turns when a head is switched off (cosine distance).";
+    return "This model gives nothing but vectors. Measured is the vector of the whole text, the"
+      + " mean of all its tokens.";
   }
   if (kind === "number") {
-    return `The model gives the number ${showSigned(says.number).replace("+", "")}. The map tells`
-      + " how it changes when a head is switched off.";
+    return `Measured is the number that the model gives: ${says.number}.`;
   }
   const [{ question, decisions }] = says.judgements;
   const [{ said, probability }] = decisions;
-  const what = decisions.length === 1
-    ? `It says “${said}” with ${formatShare(probability)}.`
-    : `These are ${decisions.length} decisions; the map is about their mean.`;
-  return `The model decides ${question}. ${what} The map tells how the probability of what it says`
-    + " changes when a head is switched off.";
+  return decisions.length === 1
+    ? `The model decides ${question}: “${said}”, with a probability of ${formatShare(probability)}.`
+      + " Measured is this probability."
+    : `The model decides ${question}. Measured is the probability of what it says, in the mean of`
+      + ` ${decisions.length} decisions.`;
+}
+
+/**
+ * What the numbers of a map are.
+ *
+ * @param {string} kind "probability", "number" or "vector".
+ * @param {string} map "ablation" or "gradient".
+ * @returns {string} a caption.
+ */
+export function describeMap(kind, map) {
+  if (map === "gradient") {
+    const what = kind === "number" ? "the number" : "the loss (−log of the probability)";
+    return `How strongly ${what} reacts when a head is turned down a little`;
+  }
+  return kind === "vector"
+    ? "How far the vector turns when a head is switched off (cosine distance)"
+    : `How the ${kind} changes when a head is switched off`;
 }
 
 /**

@@ -4,7 +4,7 @@ import { choiceChips } from "./chips.js";
 import { diverging } from "./colour.js";
 import { element } from "./dom.js";
 import {
-  describeEffect, describeMeasure, findLargest, rankHeads, showSigned, showSize,
+  describeEffect, describeMap, describeMeasure, findLargest, rankHeads, showSigned, showSize,
 } from "./head_ranking.js";
 import { rove } from "./keys.js";
 import { describeOutcome } from "./said.js";
@@ -48,6 +48,7 @@ class HeadMap {
       row.map((_, head) => this.buildCell(layer + 1, head + 1)),
     );
     this.details = element("p", { class: "importance-details", "aria-live": "polite" });
+    this.caption = element("caption");
     this.scale = element("p", { class: "importance-scale quiet" });
     this.ranking = element("ol", { class: "importance-ranking" });
     this.choice = choiceChips("Heads are", modes, (mode) => this.show(mode));
@@ -79,7 +80,7 @@ class HeadMap {
     const body = element("tbody", {}, rows);
     rove(body, this.cells, heads);
     return element(
-      "table", { class: "importance-map" },
+      "table", { class: "importance-map" }, this.caption,
       element("thead", {}, element("tr", {}, corner, names)), body,
     );
   }
@@ -101,6 +102,7 @@ class HeadMap {
   show(mode) {
     this.mode = mode;
     this.choice.show(mode);
+    this.caption.textContent = describeMap(this.page.data.kind, mode);
     this.rows = this.page.data[mode];
     this.ranking.replaceChildren(...rankHeads(this.rows, NUM_RANKED).map((one) => this.rank(one)));
     this.details.textContent = "Point at a cell to read it, click to see where the head looks.";

@@ -93,7 +93,9 @@ def _find_gradients(scene: Scene) -> Float[Tensor, "layers heads"]:
         assert found is not None  # it is there in every pass or in none
         return found
 
-    return importance_by_gradient(scene.subject.model, [loss])
+    # cuDNN computes no gradient of an LSTM that isn't in training; some heads have one.
+    with torch.backends.cudnn.flags(enabled=False):
+        return importance_by_gradient(scene.subject.model, [loss])
 
 
 @torch.inference_mode()

@@ -1,0 +1,180 @@
+import { element } from "./dom.js";
+import { stepIndex } from "./keys.js";
+import { NeuronTable } from "./neuron_table.js";
+import { formatShare } from "./numbers.js";
+import { HeadNumbers, showNumber } from "./vector_numbers.js";
+
+const OTHER_NUMBERS = ["layer", "head", "theme"];
+const ADVICE = {
+  all: "Choose a token on the left to see how its attention is made.",
+  token: "Point at a column to read its numbers; Escape leads back to all tokens.",
+};
+
+/** How the query of a token and the keys of all tokens make the attention of a head. */
+export const view = {
+  name: "neurons",
+  controls: ["layer", "head"],
+  async mount(root, page) {
+    if ((await page.vectors(page.state.layer)) === null) {
+      root.append(explainAbsence(page.tokens.length));
+      return;
+    }
+    const neurons = new NeuronView(root, page);
+    page.subscribe((_, changed) => (
+      changed.some((name) => OTHER_NUMBERS.includes(name)) ? neurons.read() : neurons.draw()));
+    await neurons.read();
+  },
+};
+
+function explainAbsence(numTokens) {
+  return element(
+    "p",
+    {},
+    `This page has no queries and keys: the text has ${numTokens} tokens, and those of long texts`
+    + " are left out to keep the file small. Make the page again with ",
+    element("code", {}, "--neurons"),
+    " to see them.",
+  );
+}
+
+class NeuronView {
+  constructor(root, page) {
+    this.page = page;
+    this.visited = null; // the token under the pointer or in focus, shown before the kept one
+    this.cursor = null; // the number that is read out: {block, row, column}
+    this.table = new NeuronTable(
+      page.tokens, page.model.features, root.clientWidth, (token) => this.press(token));
+    this.advice = element("p", { class: "quiet" });
+    this.said = element("p", { class: "said", role: "status" });
+    const scroll = element("div", { class: "frame" }, this.table.root);
+    root.append(this.buildSwitch(), this.advice, this.said, scroll);
+    this.listen();
+  }
+
+  buildSwitch() {
+    const box = element("input", {
+      type: "checkbox",
+      onchange: () => this.table.values.classList.toggle("left-out", !box.checked),
+    });
+    return element("label", { class: "quiet" }, box, " show the values v, too");
+  }
+
+  listen() {
+    const { root, tokens, pairs, product } = this.table;
+    root.addEventListener("pointermove", (event) => this.point(event));
+    root.addEventListener("pointerdown", (event) => this.point(event));
+    root.addEventListener("pointerleave", () => this.visit(null));
+    root.addEventListener("keydown", (event) => event.key === "Escape" && this.release());
+    root.addEventListener("focusout", (event) => {
+      if (!root.contains(event.relatedTarget)) this.visit(null);
+    });
+    tokens.body.addEventListener("focusin", ({ target }) => {
+      if (target.matches(":focus-visible")) this.visit(tokens.buttons.indexOf(target));
+    });
+    pairs.body.addEventListener("click", (event) => this.press(pairs.locate(event).row));
+    pairs.body.addEventListener("keydown", (event) => {
+      if (event.key === "Enter" && this.cursor !== null) this.press(this.cursor.row);
+    });
+    for (const block of [pairs, product]) {
+      block.takeKeys((event) => this.step(block, event));
+    }
+  }
+
+  /** The token whose attention is shown; null for the overview. */
+  get token() {
+    return this.visited ?? this.page.state.token;
+  }
+
+  async read() {
+    const { layer, head } = this.page.state;
+    const parts = await Promise.all([this.page.vectors(layer), this.page.weights(layer)]);
+    if (layer === this.page.state.layer && head === this.page.state.head) {
+      this.numbers = new HeadNumbers(...parts, head, this.page.tokens.length);
+      this.draw();
+    }
+  }
+
+  draw() {
+    const { layer, head, token: kept } = this.page.state;
+    const isOff = this.page.without.includes(`${layer}.${head}`);
+    const off = isOff ? "This head is switched off: what it gathers isn't used. " : "";
+    this.advice.textContent = off + ADVICE[this.token === null ? "all" : "token"];
+    this.table.tokens.keep(kept);
+    if (this.token === null) {
+      this.table.showAll(this.numbers);
+    } else {
+      this.table.showToken(this.numbers, this.token, head);
+    }
+    this.say();
+  }
+
+  press(token) {
+    const { state } = this.page;
+    this.page.set({ token: token === state.token ? null : token, side: "from" });
+    this.visit(null);
+  }
+
+  release() {
+    const { token } = this;
+    this.page.set({ token: null });
+    if (token !== null) this.table.tokens.buttons[token].focus(); // what had the focus may vanish
+    this.visit(null);
+  }
+
+  visit(token) {
+    this.cursor = null;
+    if (token === this.visited) {
+      this.say();
+    } else {
+      this.visited = token;
+      this.draw();
+    }
+  }
+
+  point(event) {
+    const { tokens, query, blocks } = this.table;
+    const block = blocks.find(({ body }) => body.contains(event.target));
+    const place = block?.locate(event);
+    const button = tokens.buttons.indexOf(event.target);
+    const token = block === query ? place.row : button;
+    if (token >= 0 && event.pointerType !== "touch") this.visit(token);
+    this.cursor = block === undefined ? null : { block, ...place };
+    this.say();
+  }
+
+  step(block, event) {
+    const { row, column } = this.cursor?.block === block ? this.cursor : { row: 0, column: 0 };
+    const { numRows, numColumns } = block;
+    const index = row * numColumns + column;
+    const next = stepIndex(event.key, index, numRows * numColumns, numColumns);
+    if (next !== null) {
+      event.preventDefault();
+      this.cursor = { block, row: Math.floor(next / numColumns), column: next % numColumns };
+      this.say();
+    }
+  }
+
+  say() {
+    this.table.mark(this.cursor, this.token);
+    this.said.textContent = this.cursor === null ? "" : this.describe(this.cursor);
+  }
+
+  describe({ block, row, column }) {
+    const { query, pairs, value } = this.table;
+    const name = (token) => `“${this.page.tokens[token].text}”`;
+    const { queries, keys, values } = this.numbers;
+    if (block === pairs) {
+      const score = showNumber(this.numbers.scores(row)[column]);
+      const share = formatShare(this.numbers.weightsOf(row)[column]);
+      return `${name(row)} looks at ${name(column)}: score ${score}, attention ${share}`;
+    }
+    const feature = `number ${column + 1} of ${queries[0].length}`;
+    if (block === query || block === value) {
+      const [words, rows] = block === query ? ["query", queries] : ["value", values];
+      return `${feature} in the ${words} of ${name(row)}: ${showNumber(rows[row][column])}`;
+    }
+    const [q, k] = [queries[this.token][column], keys[row][column]];
+    return `${name(this.token)} looks at ${name(row)}, ${feature}: q × k = ${showNumber(q)}`
+      + ` × ${showNumber(k)} = ${showNumber(q * k)}`;
+  }
+}

@@ -1,0 +1,110 @@
+const BEYOND = 0.01; // the share of the numbers that may be larger than the strongest colour says
+
+/**
+ * The products of the numbers at the same place.
+ *
+ * @param {Float32Array} query
+ * @param {Float32Array} key as long as the query.
+ * @returns {Float32Array}
+ */
+export function multiply(query, key) {
+  return query.map((number, feature) => number * key[feature]);
+}
+
+/**
+ * How well a key fits a query: the sum of the products over the square root of their number.
+ *
+ * @param {Float32Array} query
+ * @param {Float32Array} key as long as the query.
+ * @returns {number}
+ */
+export function scoreOf(query, key) {
+  let sum = 0;
+  for (let feature = 0; feature < query.length; feature += 1) {
+    sum += query[feature] * key[feature];
+  }
+  return sum / Math.sqrt(query.length);
+}
+
+/** Queries, keys, values and attention of one head. */
+export class HeadNumbers {
+  /**
+   * @param {Vectors} vectors of its layer.
+   * @param {Weights} weights of its layer.
+   * @param {number} head from 1.
+   * @param {number} length tokens.
+   */
+  constructor(vectors, weights, head, length) {
+    const read = (part) => Array.from({ length }, (_, token) => vectors[part](head, token));
+    this.queries = read("query");
+    this.keys = read("key");
+    this.values = read("value");
+    this.weightsOf = (token) => weights.row(head, token);
+  }
+
+  /**
+   * For each key, its products with the query of a token.
+   *
+   * @param {number} token from 0, the one that looks.
+   * @returns {Float32Array[]}
+   */
+  products(token) {
+    return this.keys.map((key) => multiply(this.queries[token], key));
+  }
+
+  /**
+   * For each key, how well it fits the query of a token.
+   *
+   * @param {number} token from 0, the one that looks.
+   * @returns {Float32Array}
+   */
+  scores(token) {
+    return Float32Array.from(this.keys, (key) => scoreOf(this.queries[token], key));
+  }
+}
+
+/**
+ * The size that gets the strongest colour: nearly all numbers are smaller. A few numbers of a BERT
+ * are many times as large as all others, which would be pale beside them.
+ *
+ * @param {Float32Array[]} rows of equal length.
+ * @returns {number} above 0.
+ */
+export function findLimit(rows) {
+  const numColumns = rows[0].length;
+  const sizes = new Float32Array(rows.length * numColumns);
+  rows.forEach((row, index) => sizes.set(row.map(Math.abs), index * numColumns));
+  sizes.sort();
+  const place = Math.ceil((1 - BEYOND) * sizes.length) - 1;
+  return sizes[place] || sizes.at(-1) || 1;
+}
+
+/**
+ * The columns that are numbered in a ruler: the first, and then every fourth, eighth, ….
+ *
+ * @param {number} numColumns
+ * @param {number} columnWidth in pixels.
+ * @param {number} labelWidth in pixels.
+ * @returns {number[]} from 0.
+ */
+export function chooseTicks(numColumns, columnWidth, labelWidth) {
+  const step = [4, 8, 16, 32, 64].find((count) => count * columnWidth >= labelWidth) ?? 128;
+  const ticks = [0];
+  for (let column = step; column <= numColumns; column += step) {
+    ticks.push(column - 1);
+  }
+  return ticks;
+}
+
+/**
+ * A number for people: some three digits, with a true minus sign.
+ *
+ * @param {number} value
+ * @returns {string}
+ */
+export function showNumber(value) {
+  const size = Math.abs(value);
+  const digits = size >= 100 ? 0 : size >= 10 ? 1 : 2;
+  const text = size.toFixed(digits);
+  return value < 0 && Number(text) !== 0 ? `−${text}` : text;
+}

@@ -1,0 +1,100 @@
+"""The geometry view: where tokens lie, layer by layer, and a word in several contexts."""
+
+import math
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from bertkit.interpret.contexts import Occurrence, WordInContexts
+from bertkit.interpret.geometry import Plane, project_layers
+from bertkit.interpret.scene import Scene
+from bertkit.interpret.views.view import View, paragraphs
+
+NUM_NEIGHBOURS = 5
+LEGEND = paragraphs(
+    """
+    After every layer a BERT keeps a vector for each token: a list of some hundred numbers, which is
+    all that it knows of the token there. Vectors are points in a space of as many dimensions;
+    tokens that the model treats alike lie near each other.
+
+    So many dimensions can't be drawn. The picture is the flat view that keeps most of the distances
+    (principal components), and says how much of them it shows. What lies apart here is apart; what
+    lies together may still be far apart in a direction that isn't seen. So the list beside it names
+    the nearest tokens in the full space, by the cosine of the angle between two vectors: 1 is the
+    same direction, 0 is nothing in common. Green lines lead to them.
+
+    A solid line joins the pieces of one word, a dashed one the places of the same token. Blue is
+    the first text, orange the second. Each layer has a picture of its own, so right and up mean
+    nothing from one layer to the next; a picture is only turned over where that keeps tokens in
+    their places.
+
+    To try: take a text that has a word twice, in two senses, and drag the slider from the
+    embeddings, where only the place in the text tells one from the other, to the last layer.
+    """
+)
+
+
+def collect_geometry(scene: Scene) -> dict[str, Any]:
+    """Planes with and without special tokens, and each token's nearest, for every layer."""
+    observation = scene.observation
+    words = [token for token, word in enumerate(observation.passage.words) if word >= 0]
+    states = [state.float().cpu() for state in observation.states]
+    return {
+        "words": words,
+        "wordPlanes": [_lay(plane) for plane in project_layers(state[words] for state in states)],
+        "planes": [_lay(plane) for plane in project_layers(states)],
+        "nearest": [_nearest(state, words) for state in states],
+        "contexts": scene.contexts and _describe(scene.contexts),
+    }
+
+
+def _lay(plane: Plane) -> dict[str, Any]:
+    """A plane as data."""
+    points = [[_round(coordinate) for coordinate in point] for point in plane.points.tolist()]
+    return {"points": points, "shares": [round(share, 4) for share in plane.shares]}
+
+
+def _nearest(
+    state: Float[Tensor, "length hidden"], words: list[int]
+) -> list[list[tuple[int, float]]]:
+    """For each token those among the words that are nearest to it, with their cosines."""
+    units = torch.nn.functional.normalize(state, dim=-1)
+    cosines = units @ units[words].T
+    cosines[words, range(len(words))] = -math.inf  # not the token itself
+    found = cosines.topk(min(NUM_NEIGHBOURS, len(words)), dim=-1)
+    return [
+        [(words[number], round(cosine, 3)) for number, cosine in pairs if cosine > -math.inf]
+        for pairs in map(zip, found.indices.tolist(), found.values.tolist())
+    ]
+
+
+def _describe(contexts: WordInContexts) -> dict[str, Any]:
+    """A word in its contexts as data."""
+    baseline = contexts.different_words.tolist()
+    return {
+        "word": contexts.word,
+        "places": [_quote(occurrence) for occurrence in contexts.occurrences],
+        "cosines": [
+            [[round(cosine, 3) for cosine in row] for row in layer]
+            for layer in contexts.cosines.tolist()
+        ],
+        "mean": [round(cosine, 3) for cosine in contexts.self_similarity.tolist()],
+        "different": [None if math.isnan(cosine) else round(cosine, 3) for cosine in baseline],
+        "planes": [_lay(plane) for plane in contexts.planes],
+    }
+
+
+def _quote(occurrence: Occurrence) -> list[str]:
+    """What stands before a word, the word, and what stands behind it."""
+    text, (start, stop) = occurrence.passage.text, occurrence.span
+    return [text[:start], text[start:stop], text[stop:]]
+
+
+def _round(coordinate: float) -> float:
+    """Four digits, which is more than a screen shows."""
+    return float(f"{coordinate:.4g}")
+
+
+GEOMETRY = View(name="geometry", title="Geometry", legend=LEGEND, collect=collect_geometry)

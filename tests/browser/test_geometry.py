@@ -1,0 +1,168 @@
+"""The geometry view in a real browser: points move, are pointed at and kept; a word's contexts."""
+
+import pytest
+from tests.unit.inference.small import save_small
+
+from bertkit.interpret.contexts import compare_contexts
+from bertkit.interpret.page import build_page
+from bertkit.interpret.scene import Scene
+from bertkit.interpret.subject import Subject
+from bertkit.reports.interactive import write_page
+
+STILL = {"reduced_motion": "reduce"}
+TEXT = "the cats saw the cat - a dog lost a hat ."
+HOSTILE = "the cat </script><img src=x onerror=alert(1)> hat"
+
+
+@pytest.fixture(scope="module")
+def subject(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("geometry") / "small"
+    save_small(folder, max_position_embeddings=64)
+    return Subject.load(folder)
+
+
+def write(path, subject, *texts, contexts=None):
+    scene = Scene(subject, subject.observe(subject.read(*texts)), contexts=contexts)
+    write_page(path, build_page(scene, ["geometry"]))
+    return path
+
+
+@pytest.fixture(scope="module")
+def path(subject, tmp_path_factory):
+    contexts = compare_contexts(subject, "cat", ["the cat saw a hat", "a cat .", HOSTILE])
+    return write(
+        tmp_path_factory.mktemp("geometry") / "page.html", subject, TEXT, contexts=contexts
+    )
+
+
+def marks(page):
+    return page.locator(".plane-main .plane-mark")
+
+
+def place(mark):
+    return mark.get_attribute("transform")
+
+
+def choose_layer(page, layer):
+    page.get_by_label("After").fill(str(layer))
+
+
+def test_points_move_with_the_layer(open_page, path):
+    page = open_page(path, **STILL)
+    assert page.locator(".layer-slider output").inner_text() == "layer 1"
+    before = [place(mark) for mark in marks(page).all()]
+    assert page.locator(".plane-shares").inner_text().startswith("This picture shows ")
+    choose_layer(page, 0)
+    assert page.locator(".layer-slider output").inner_text() == "embeddings"
+    after = [place(mark) for mark in marks(page).all()]
+    assert sum(one != other for one, other in zip(before, after, strict=True)) == 13
+
+
+def test_points_arrive_where_motion_is_welcome(open_page, path):
+    still, moving = open_page(path, **STILL), open_page(path)
+    for page in (still, moving):
+        choose_layer(page, 2)
+    expected = place(marks(still).nth(4))
+    moving.wait_for_function(
+        "expected => document.querySelectorAll('.plane-main .plane-mark')[4]"
+        ".getAttribute('transform') === expected",
+        arg=expected,
+    )
+
+
+def test_special_tokens_are_shown_when_asked_for(open_page, path):
+    page = open_page(path, **STILL)
+    assert not marks(page).first.is_visible()
+    page.get_by_label("with [CLS] and [SEP]").check()
+    assert marks(page).first.is_visible()
+    assert all(mark.is_visible() for mark in marks(page).all())
+
+
+def test_a_token_that_is_pointed_at_tells_its_nearest(open_page, path):
+    page = open_page(path, **STILL)
+    detail = page.locator(".plane-detail")
+    assert "Point at a token" in detail.inner_text()
+    marks(page).nth(2).locator("circle").hover()
+    assert detail.locator("h2").inner_text() == "Nearest to cat (2)"
+    assert detail.locator("tbody tr").count() == 5
+    assert page.locator(".plane-main line.ray").count() == 5
+    page.locator(".plane-shares").hover()
+    assert "Point at a token" in detail.inner_text()
+
+
+def test_a_click_keeps_a_token_and_another_lets_it_go(open_page, path):
+    page = open_page(path, **STILL)
+    mark = marks(page).nth(2)
+    mark.locator("circle").click()
+    page.locator(".plane-shares").hover()
+    assert mark.get_attribute("aria-pressed") == "true"
+    choose_layer(page, 2)
+    assert page.locator(".plane-detail h2").inner_text() == "Nearest to cat (2)"
+    mark.locator("circle").click()
+    page.locator(".plane-shares").hover()
+    assert page.locator(".plane-detail h2").count() == 0
+
+
+def test_keys_go_from_token_to_token(open_page, path):
+    page = open_page(path, **STILL)
+    page.get_by_label("After").focus()
+    page.keyboard.press("ArrowRight")
+    assert page.locator(".layer-slider output").inner_text() == "layer 2"
+    page.keyboard.press("Tab")
+    heading = page.locator(".plane-detail h2")
+    assert heading.inner_text() == "Nearest to the (1)"
+    for key in ("ArrowRight", "ArrowDown", "ArrowLeft"):
+        page.keyboard.press(key)
+    assert heading.inner_text() == "Nearest to cat (2)"
+    page.keyboard.press("Enter")
+    page.keyboard.press("End")
+    assert heading.inner_text() == "Nearest to . (13)"
+    assert marks(page).nth(2).get_attribute("aria-pressed") == "true"
+    page.keyboard.press("Escape")
+    assert marks(page).nth(2).get_attribute("aria-pressed") == "false"
+
+
+def test_pieces_and_places_of_a_token_are_joined(open_page, path):
+    page = open_page(path, **STILL)
+    assert page.locator(".plane-main line.pieces").count() == 1
+    assert page.locator(".plane-main line.same").count() == 3  # the, cat, a
+
+
+def test_contexts_are_compared_with_the_chosen_place(open_page, path):
+    page = open_page(path, **STILL)
+    quotes = page.locator(".quote")
+    assert quotes.count() == 3
+    assert quotes.nth(2).locator("b").inner_text() == "cat"
+    assert "</script><img src=x onerror=alert(1)>" in quotes.nth(2).inner_text()
+    columns = page.locator(".cosines thead th")
+    assert columns.all_inner_texts()[1:] == [
+        "place 2", "place 3", "mean of all places", "different words",
+    ]  # fmt: skip
+    assert page.locator(".cosine-chart polyline").count() == 4
+    quotes.nth(1).click()
+    assert columns.nth(1).inner_text() == "place 1"
+    assert quotes.nth(1).get_attribute("aria-pressed") == "true"
+    assert page.locator(".cosines tr.shown th").inner_text() == "1"
+    choose_layer(page, 0)
+    assert page.locator(".cosines tr.shown th").inner_text() == "embeddings"
+
+
+def test_what_cant_be_laid_out_says_so(open_page, subject, tmp_path):
+    page = open_page(write(tmp_path / "one.html", subject, "cat"), **STILL)
+    assert "There is one point" in page.locator(".plane-shares").inner_text()
+    twins = compare_contexts(subject, "cat", ["cat", "cat"])
+    page = open_page(write(tmp_path / "twins.html", subject, "cat", contexts=twins), **STILL)
+    assert page.locator(".cosines tbody td").last.inner_text() == "–"
+    assert page.locator(".contexts .plane-mark").count() == 2
+
+
+def test_hostile_text_stays_text(open_page, subject, tmp_path):
+    page = open_page(write(tmp_path / "hostile.html", subject, HOSTILE), **STILL)
+    assert page.locator("img").count() == 0
+    assert marks(page).count() > 10
+
+
+def test_a_name_without_room_is_told(open_page, subject, tmp_path):
+    page = open_page(write(tmp_path / "long.html", subject, "cat " * 60), **STILL)
+    note = page.locator(".plane .quiet").first.inner_text()
+    assert "no room" in note

@@ -1,0 +1,80 @@
+"""The geometry view has the planes of all layers, and the nearest in the full space."""
+
+import json
+from dataclasses import replace
+
+import pytest
+import torch
+from tests.unit.inference.small import save_small
+
+from bertkit.interpret.contexts import compare_contexts
+from bertkit.interpret.geometry import project
+from bertkit.interpret.scene import Scene
+from bertkit.interpret.subject import Subject
+from bertkit.interpret.views.geometry import GEOMETRY
+
+
+@pytest.fixture(scope="module")
+def subject(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("geometry-view") / "small"
+    save_small(folder)
+    return Subject.load(folder)
+
+
+def build_scene(subject, *texts):
+    return Scene(subject, subject.observe(subject.read(*texts)))
+
+
+def test_every_layer_has_its_planes(subject):
+    scene = build_scene(subject, "the cats saw", "a hat")
+    data = GEOMETRY.collect(scene)
+    assert data["words"] == [1, 2, 3, 4, 6, 7]
+    assert data["contexts"] is None
+    assert len(data["planes"]) == len(data["wordPlanes"]) == 3
+    for plane, word_plane, state in zip(
+        data["planes"], data["wordPlanes"], scene.observation.states, strict=True
+    ):
+        assert plane["shares"] == pytest.approx(project(state).shares, abs=1e-4)
+        assert word_plane["shares"] == pytest.approx(project(state[data["words"]]).shares, abs=1e-4)
+        distances = torch.cdist(torch.tensor(plane["points"]), torch.tensor(plane["points"]))
+        points = project(state).points
+        torch.testing.assert_close(distances, torch.cdist(points, points), rtol=2e-3, atol=1e-3)
+
+
+def test_the_nearest_are_other_words_by_their_cosine(subject):
+    scene = build_scene(subject, "the cat lost the cat - a dog")
+    nearest = GEOMETRY.collect(scene)["nearest"]
+    states = torch.stack(scene.observation.states)
+    assert [len(layer) for layer in nearest] == [10] * 3
+    for layer, state in zip(nearest, states, strict=True):
+        for token, found in enumerate(layer):
+            cosines = torch.nn.functional.cosine_similarity(state[token], state, dim=-1)
+            cosines[[0, token, 9]] = -2
+            best = cosines.topk(5)
+            assert [other for other, _ in found] == best.indices.tolist()
+            assert [cosine for _, cosine in found] == pytest.approx(best.values.tolist(), abs=1e-3)
+
+
+def test_a_single_word_has_a_place_and_no_neighbour(subject):
+    data = GEOMETRY.collect(build_scene(subject, "cat"))
+    assert data["wordPlanes"] == [{"points": [[0.0, 0.0]], "shares": [0.0, 0.0]}] * 3
+    assert [layer[1] for layer in data["nearest"]] == [[]] * 3
+    assert [[other for other, _ in layer[0]] for layer in data["nearest"]] == [[1]] * 3
+
+
+def test_contexts_are_quoted_and_numbered(subject):
+    contexts = compare_contexts(subject, "cat", ["the cat saw a hat", "a Cat ."])
+    scene = replace(build_scene(subject, "the cat"), contexts=contexts)
+    found = GEOMETRY.collect(scene)["contexts"]
+    assert found["word"] == "cat"
+    assert found["places"] == [["the ", "cat", " saw a hat"], ["a ", "Cat", " ."]]
+    assert torch.tensor(found["cosines"]).shape == (3, 2, 2)
+    assert [layer[0][1] for layer in found["cosines"]] == found["mean"]
+    assert len(found["planes"]) == len(found["different"]) == 3
+    json.dumps(found, allow_nan=False)
+
+
+def test_what_isnt_defined_is_none(subject):
+    contexts = compare_contexts(subject, "cat", ["cat", "cat cat"])
+    scene = replace(build_scene(subject, "cat"), contexts=contexts)
+    assert GEOMETRY.collect(scene)["contexts"]["different"] == [None] * 3

@@ -5,12 +5,9 @@ from dataclasses import dataclass
 from importlib import resources
 from typing import Any
 
-import torch
-from jaxtyping import Float, Int8, UInt8
-from torch import Tensor
-
-from bertkit.interpret.capture import AttentionHeads
+from bertkit.base.errors import SettingsError
 from bertkit.interpret.head_names import HeadName, check_heads
+from bertkit.interpret.page_arrays import pack_vectors, pack_weights
 from bertkit.interpret.patterns import find_patterns
 from bertkit.interpret.scene import Scene
 from bertkit.interpret.subject import Passage
@@ -20,7 +17,6 @@ from bertkit.reports.interactive import InteractivePage, page_modules, read_modu
 from bertkit.reports.modules import ENTRY
 
 MAX_TOKENS_WITH_VECTORS = 128  # above, query, key and value would be most of the page
-INT8_STEPS = 127
 
 
 @dataclass(frozen=True)
@@ -55,52 +51,49 @@ def build_page(
             `MAX_TOKENS_WITH_VECTORS`.
 
     Raises:
-        SettingsError: there is no such head.
+        SettingsError: there is no such view or head, or no view suits the scene.
     """
-    chosen = [view for view in _choose(views) if view.suits(scene)]
+    chosen = _choose(scene, views)
     layers = scene.observation.layers
-    arrays = {f"weights-{number}": _weight_bytes(layer) for number, layer in enumerate(layers, 1)}
-    scales = []
+    arrays, scales = pack_weights(layers), []
     if all_vectors or len(scene.observation.passage.tokens) <= MAX_TOKENS_WITH_VECTORS:
-        for number, layer in enumerate(layers, 1):
-            arrays[f"vectors-{number}"], layer_scales = _vector_bytes(layer)
-            scales.append(layer_scales)
+        vectors, scales = pack_vectors(layers)
+        arrays |= vectors
     folder = resources.files("bertkit.interpret").joinpath("views")
     return InteractivePage(
         title=f"What {scene.subject.name} looks at",
-        modules={
-            **page_modules(),
-            **read_modules(folder),
-            ENTRY: _entry([view.name for view in chosen]),
-        },
+        modules={**page_modules(), **read_modules(folder), ENTRY: _entry(chosen)},
         styles=list(read_styles(folder).values()),
         data={
             **_shared_data(scene),
             "scales": scales,
             "start": _start(scene, start),
-            "views": [
-                {
-                    "name": view.name,
-                    "title": view.title,
-                    "legend": view.legend,
-                    "data": view.collect(scene),
-                }
-                for view in chosen
-            ],
+            "views": [_view_data(view, scene) for view in chosen],
         },
         arrays=arrays,
     )
 
 
-def _choose(views: Sequence[str] | None) -> list[View]:
-    return list(VIEWS.values()) if views is None else [VIEWS[name] for name in views]
+def _choose(scene: Scene, names: Sequence[str] | None) -> list[View]:
+    """The views of a page, each once."""
+    unknown = [name for name in names or [] if name not in VIEWS]
+    if unknown:
+        raise SettingsError(f"there is no view {unknown[0]!r:.40}; there are: {', '.join(VIEWS)}")
+    views = [VIEWS[name] for name in dict.fromkeys(VIEWS if names is None else names)]
+    chosen = [view for view in views if view.suits(scene)]
+    if not chosen:
+        raise SettingsError(
+            f"{scene.subject.name} has nothing for these views to show; name others, or none for"
+            " all that suit it"
+        )
+    return chosen
 
 
-def _entry(views: Sequence[str]) -> str:
+def _entry(views: Sequence[View]) -> str:
     """The module that begins: it hands the views' scripts to the page."""
     names = [f"view{number}" for number in range(1, len(views) + 1)]
     imports = [
-        f'import {{ view as {name} }} from "./{view}.js";\n'
+        f'import {{ view as {name} }} from "./{view.name}.js";\n'
         for name, view in zip(names, views, strict=True)
     ]
     begin = f'import {{ start }} from "./frame.js";\n\nstart([{", ".join(names)}]);\n'
@@ -156,6 +149,12 @@ def _count_units(text: str) -> list[int]:
     return counts
 
 
+def _view_data(view: View, scene: Scene) -> dict[str, Any]:
+    """What a view's tab needs."""
+    shown = {"name": view.name, "title": view.title, "legend": view.legend}
+    return {**shown, "data": view.collect(scene)}
+
+
 def _start(scene: Scene, start: Start) -> dict[str, Any]:
     """What is chosen when the page opens."""
     config = scene.subject.model.config
@@ -164,29 +163,3 @@ def _start(scene: Scene, start: Start) -> dict[str, Any]:
     heads = list(range(1, config.num_attention_heads + 1)) if start.head is None else [focus]
     chosen = {"layer": start.layer, "heads": heads, "head": focus}
     return {**chosen, "token": start.token, "side": "from", "pairs": "all"}
-
-
-def _weight_bytes(layer: AttentionHeads) -> bytes:
-    """Each weight w as the byte b for which (b / 255)² is nearest in its root."""
-    steps: UInt8[Tensor, "heads length length"] = (
-        layer.weights.float().sqrt().mul(255).round().to("cpu", torch.uint8)
-    )
-    return steps.numpy().tobytes()
-
-
-def _vector_bytes(layer: AttentionHeads) -> tuple[bytes, list[list[float]]]:
-    """Query, key and value as int8, and for each and each head the size of a step."""
-    packed = [_quantise(part) for part in (layer.query, layer.key, layer.value)]
-    return b"".join(steps.numpy().tobytes() for steps, _ in packed), [
-        scales for _, scales in packed
-    ]
-
-
-def _quantise(
-    part: Float[Tensor, "heads length features"],
-) -> tuple[Int8[Tensor, "heads length features"], list[float]]:
-    part = part.float().cpu()
-    scales = part.abs().amax(dim=(1, 2)) / INT8_STEPS
-    scales = torch.where(scales > 0, scales, torch.ones_like(scales))
-    steps = (part / scales[:, None, None]).round().to(torch.int8)
-    return steps, [float(f"{scale:.6g}") for scale in scales.tolist()]

@@ -47,12 +47,21 @@ def _order(sources: Mapping[str, str]) -> list[str]:
             asking = importers[-1] if importers else "a page"
             raise ValueError(f"{asking} needs the module {name}, which isn't there")
         if name not in ordered:
-            for _, imported in _IMPORT.findall(sources[name]):
+            for names, imported in _IMPORT.findall(sources[name]):
                 visit(imported, (*importers, name))
+                _check_exports(name, names, imported, sources[imported])
             ordered[name] = None
 
     visit(ENTRY, ())
     return list(ordered)
+
+
+def _check_exports(name: str, names: str, imported: str, source: str) -> None:
+    """Refuse what a browser would refuse of modules that it reads by itself."""
+    wanted = {part.split(" as ")[0].strip() for part in names.split(",") if part.strip()}
+    missing = wanted - set(_EXPORTED.findall(source))
+    if missing:
+        raise ValueError(f"{name} imports {min(missing)}, and {imported} doesn't export it")
 
 
 def _wrap(name: str, source: str) -> str:

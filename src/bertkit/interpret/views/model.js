@@ -14,29 +14,36 @@ export const view = {
   name: "model",
   controls: [],
   mount(root, page) {
-    new ModelView(root, page);
+    root.append(...new ModelView(page).build());
   },
 };
 
 class ModelView {
-  constructor(root, page) {
+  constructor(page) {
     this.page = page;
     this.style = "squares";
     this.rows = Array.from({ length: page.model.layers }, (_, index) => this.buildRow(index + 1));
     this.dialog = new HeadDialog(page);
-    const { root: chips, show } = choiceChips("Draw as", STYLES, (style) => {
+    page.subscribe((_, changed) => changed.includes("theme") && this.redraw());
+  }
+
+  build() {
+    const observer = new IntersectionObserver((entries) => this.drawSeen(entries), {
+      rootMargin: "200px",
+    });
+    this.rows.forEach((row) => observer.observe(row.root));
+    addEventListener("beforeprint", () => this.rows.forEach((row) => this.drawRow(row)));
+    return [this.buildStyles(), this.buildGrid(), this.dialog.root];
+  }
+
+  buildStyles() {
+    const { root, show } = choiceChips("Draw as", STYLES, (style) => {
       this.style = style;
       show(style);
       this.redraw();
     });
     show(this.style);
-    root.append(chips, this.buildGrid(), this.dialog.root);
-    this.observer = new IntersectionObserver((entries) => this.drawSeen(entries), {
-      rootMargin: "200px",
-    });
-    this.rows.forEach((row) => this.observer.observe(row.root));
-    page.subscribe((_, changed) => changed.includes("theme") && this.redraw());
-    addEventListener("beforeprint", () => this.rows.forEach((row) => this.drawRow(row)));
+    return root;
   }
 
   buildGrid() {

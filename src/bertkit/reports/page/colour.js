@@ -26,16 +26,17 @@ export function colour(name) {
 }
 
 /**
- * The colour of a head, the same in all views. The first six have the page's colours, the next six
- * the same nearer to the text's colour, and so on; so a head's number should stand beside it.
+ * The colour of a head, the same in all views. The first six have the page's own colours, the next
+ * six those made paler, the next stronger, and then they come again; so a head's number should
+ * stand beside its colour.
  *
  * @param {number} head from 1.
  * @returns {string}
  */
 export function headColour(head) {
-  const round = Math.floor((head - 1) / NUM_HUES);
   const hue = colour(`c${(head - 1) % NUM_HUES}`);
-  return round === 0 ? hue : mix(hue, colour(round % 2 ? "page" : "text"), 0.4);
+  const round = Math.floor((head - 1) / NUM_HUES) % 3;
+  return round === 0 ? hue : mix(hue, colour(round === 1 ? "page" : "text"), 0.4);
 }
 
 /**

@@ -1,0 +1,42 @@
+import assert from "node:assert/strict";
+import test from "node:test";
+
+import { decodeBase64, inflate, Vectors, Weights } from "./arrays.js";
+
+test("what zlib packed is unpacked", async () => {
+  const packed = decodeBase64("eJxjZGJmAQAAGAAL"); // zlib.compress(bytes([1, 2, 3, 4]))
+  assert.deepEqual([...(await inflate(packed))], [1, 2, 3, 4]);
+});
+
+test("what isn't packed is refused", async () => {
+  await assert.rejects(inflate(Uint8Array.of(1, 2, 3)));
+});
+
+test("a weight is the square of its byte's share", () => {
+  const weights = new Weights(Uint8Array.of(0, 255, 51, 102, 1, 2, 3, 4), 2);
+  assert.deepEqual([...weights.row(1, 0)], [0, 1]);
+  assert.equal(weights.at(1, 1, 0).toFixed(6), "0.040000");
+  assert.equal(weights.row(1, 1)[1].toFixed(6), "0.160000");
+  assert.deepEqual([...weights.head(2)], [1, 2, 3, 4]);
+  assert.equal(weights.at(2, 1, 1), Math.fround((4 / 255) ** 2));
+});
+
+test("vectors are found by part, head and token", () => {
+  const numHeads = 2;
+  const length = 3;
+  const features = 2;
+  const bytes = Uint8Array.from({ length: 3 * numHeads * length * features }, (_, index) => index);
+  const scales = [[1, 2], [10, 20], [100, 200]];
+  const vectors = new Vectors(bytes, scales, length);
+  assert.equal(vectors.features, features);
+  assert.deepEqual([...vectors.query(1, 0)], [0, 1]);
+  assert.deepEqual([...vectors.query(2, 1)], [16, 18]);
+  assert.deepEqual([...vectors.key(1, 2)], [160, 170]);
+  assert.deepEqual([...vectors.value(2, 2)], [6800, 7000]);
+});
+
+test("the bytes of vectors are signed", () => {
+  const vectors = new Vectors(Uint8Array.of(129, 127, 255, 0, 1, 2), [[1], [1], [1]], 1);
+  assert.deepEqual([...vectors.query(1, 0)], [-127, 127]);
+  assert.deepEqual([...vectors.key(1, 0)], [-1, 0]);
+});

@@ -6,7 +6,7 @@ const FIRST_WIDE = 0x2e80; // where the scripts of East Asia begin
 const LABEL_SIDES = [
   { x: LABEL_GAP, y: 4, anchor: "start" },
   { x: -LABEL_GAP, y: 4, anchor: "end" },
-  { x: 0, y: -LABEL_GAP, anchor: "middle" },
+  { x: 0, y: -LABEL_GAP - 2, anchor: "middle" },
   { x: 0, y: LABEL_GAP + 10, anchor: "middle" },
 ];
 

@@ -2,9 +2,11 @@
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
+from tests.scripts import run_script_tests
 from tests.unit.inference.small import save_small
 
 from bertkit.interpret.contexts import compare_contexts
@@ -78,3 +80,7 @@ def test_what_isnt_defined_is_none(subject):
     contexts = compare_contexts(subject, "cat", ["cat", "cat cat"])
     scene = replace(build_scene(subject, "cat"), contexts=contexts)
     assert GEOMETRY.collect(scene)["contexts"]["different"] == [None] * 3
+
+
+def test_the_scripts_of_the_view(tmp_path):
+    run_script_tests(Path(__file__).parent / "geometry", tmp_path)

@@ -35,16 +35,20 @@ def browser() -> Iterator[Any]:
 
 @pytest.fixture
 def open_page(browser: Any) -> Iterator[Any]:
-    """`open_page(path, **options)`: a page from disk, as Playwright's `Page`.
+    """`open_page(path, script=None, **options)`: a page from disk, as Playwright's `Page`.
 
-    Options are those of a browser context: `color_scheme`, `viewport`, `has_touch`, and so on. At
-    the end of the test no page has complained, and none has asked for anything but its own file.
+    The script runs before those of the page. Options are those of a browser context:
+    `color_scheme`, `viewport`, `has_touch`, and so on. At the end of the test no page has
+    complained, and none has asked for anything but its own file; `open_page.complaints` is the
+    list, from which a test takes what it expects.
     """
     contexts, complaints = [], []
 
-    def open_path(path: Path, **options: Any) -> Any:
+    def open_path(path: Path, script: str | None = None, **options: Any) -> Any:
         context = browser.new_context(**{"viewport": SIZE, **options})
         contexts.append(context)
+        if script is not None:
+            context.add_init_script(script)
         page = context.new_page()
         url = path.resolve().as_uri()
         page.on("console", lambda message: complaints.append(f"{message.type}: {message.text}"))
@@ -54,6 +58,7 @@ def open_page(browser: Any) -> Iterator[Any]:
         page.goto(url)
         return page
 
+    open_path.complaints = complaints
     yield open_path
     for context in contexts:
         context.close()

@@ -43,7 +43,8 @@ class HeadView {
       element(
         "button",
         {
-          type: "button", class: "token", "aria-pressed": "false",
+          type: "button", class: `token${this.startsText(index) ? " starts" : ""}`,
+          "aria-pressed": "false",
           onclick: () => this.keep(index, side),
           onpointerenter: (event) => event.pointerType !== "touch" && this.hover(index, side),
           onfocus: (event) => event.target.matches(":focus-visible") && this.hover(index, side),
@@ -53,6 +54,12 @@ class HeadView {
         element("span", { class: "token-share" }),
       ),
     );
+  }
+
+  /** Whether a token is the first of the second text. */
+  startsText(index) {
+    const { tokens } = this.page;
+    return index > 0 && tokens[index].segment !== tokens[index - 1].segment;
   }
 
   buildSlider() {

@@ -64,7 +64,8 @@ class Frame {
     rove(bar, buttons);
     this.legend = element("div", { class: "legend-text" });
     const summary = element("summary", {}, "What is to be seen here");
-    const legend = element("details", { class: "legend", open: true }, summary, this.legend);
+    const open = matchMedia("(min-width: 64rem)").matches; // elsewhere it stands above the view
+    const legend = element("details", { class: "legend", open }, summary, this.legend);
     const panels = element("div", { class: "panels" }, this.tabs.map((tab) => tab.panel));
     const body = element("div", { class: "body" }, legend, panels);
     const theme = element(

@@ -1,0 +1,33 @@
+"""Pages of a small model with random weights, for tests in the browser."""
+
+from pathlib import Path
+
+from tests.unit.inference.small import save_small
+
+from bertkit.interpret.head_names import HeadName
+from bertkit.interpret.page import build_page
+from bertkit.interpret.scene import Scene
+from bertkit.interpret.subject import Subject
+from bertkit.reports.interactive import write_page
+
+HOSTILE = "the </script><img src=x onerror=alert(1)>"
+
+
+def load_small(folder: Path, name: str = "small") -> Subject:
+    """Two layers of two heads that read up to 512 tokens."""
+    save_small(folder / "model", max_position_embeddings=512)
+    loaded = Subject.load(folder / "model")
+    return Subject(name, loaded.model, loaded.tokenizer)
+
+
+def observe(
+    subject: Subject, text: str, pair: str | None = None, without: tuple[HeadName, ...] = ()
+) -> Scene:
+    """A scene of a text or a pair."""
+    return Scene(subject, subject.observe(subject.read(text, pair)), without)
+
+
+def write_scene(path: Path, scene: Scene, *views: str) -> Path:
+    """Write the page of a scene with these views, or the first two."""
+    write_page(path, build_page(scene, views or ("heads", "model")))
+    return path

@@ -1,0 +1,104 @@
+"""All heads at a glance in a real browser: pictures, names, enlarging, and the way to the lines."""
+
+import pytest
+from tests.browser.scenes import load_small, observe, write_scene
+
+from bertkit.interpret.head_names import HeadName
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("model")
+
+
+@pytest.fixture(scope="module")
+def subject(folder):
+    return load_small(folder)
+
+
+@pytest.fixture
+def page(open_page, folder, subject):
+    scene = observe(subject, "the cat saw the hat .", without=(HeadName(2, 2),))
+    page = open_page(write_scene(folder / "page.html", scene))
+    page.get_by_role("tab", name="All heads").click()
+    page.wait_for_function(
+        "[...document.querySelectorAll('.model-cell canvas')].every((one) => one.width === 8)"
+    )
+    return page
+
+
+def cell(page, layer, head):
+    return page.locator(".model-row").nth(layer).locator(".model-cell").nth(head - 1)
+
+
+def first_pixels(page):
+    """The upper left corner of each small picture."""
+    return page.locator(".model-cell canvas").evaluate_all(
+        "all => all.map((one) => [...one.getContext('2d').getImageData(0, 0, 1, 1).data].join())"
+    )
+
+
+def test_each_head_has_a_picture_and_its_pattern(page):
+    patterns = page.evaluate("JSON.parse(document.getElementById('data').textContent).patterns")
+    names = page.locator(".model-cell").all_inner_texts()
+    expected = [pattern["name"] for layer in patterns for pattern in layer]
+    assert names == [*expected[:3], "off"]
+    assert page.locator(".model-cell.off").get_attribute("aria-label") == "head 2.2: off"
+
+
+def test_pictures_show_the_weights(page):
+    page.get_by_role("button", name="light / dark").click()
+    before = first_pixels(page)
+    page.get_by_role("button", name="light / dark").click()
+    assert first_pixels(page) != before, "they are drawn again in the other colours"
+    assert len(set(first_pixels(page))) > 1
+
+
+def test_pictures_as_lines(page):
+    page.get_by_role("button", name="lines", exact=True).click()
+    page.wait_for_function("document.querySelector('.model-cell canvas').width === 160")
+    page.get_by_role("button", name="squares").click()
+    page.wait_for_function("document.querySelector('.model-cell canvas').width === 8")
+
+
+def test_a_click_enlarges_and_leads_to_the_lines(page):
+    cell(page, 2, 1).click()
+    dialog = page.get_by_role("dialog", name="Head 2.1")
+    assert dialog.is_visible()
+    assert dialog.locator("tr").count() == 6
+    dialog.get_by_role("button", name="See its lines").click()
+    assert page.get_by_role("tab", selected=True).inner_text() == "Heads"
+    chosen = page.locator(".controls [aria-pressed=true]").all_inner_texts()
+    assert chosen == ["2", "1"]
+
+
+def test_keys_enlarge_and_lead_to_the_lines(page):
+    cell(page, 1, 1).focus()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("Enter")
+    assert page.get_by_role("dialog", name="Head 2.2").is_visible()
+    page.keyboard.press("ArrowUp")
+    assert page.get_by_role("dialog", name="Head 1.2").is_visible()
+    page.keyboard.press("Escape")
+    assert page.get_by_role("dialog").count() == 0
+    page.keyboard.press("Enter")
+    page.keyboard.press("Enter")
+    assert page.get_by_role("tab", selected=True).inner_text() == "Heads"
+
+
+def test_pointing_at_a_square_reads_it(page, subject):
+    cell(page, 1, 2).click()
+    square = page.locator("canvas.square")
+    box = square.bounding_box()
+    scale = box["width"] / 516
+    step = 420 / 8
+    # from the third token to the fifth
+    square.hover(position={"x": scale * (96 + 4.5 * step), "y": scale * (96 + 2.5 * step)})
+    reading = page.locator(".square-reading")
+    assert reading.inner_text().startswith("cat (3) looks at the (5): ")
+    weights = subject.observe(subject.read("the cat saw the hat .")).layers[0].weights
+    percent = float(reading.inner_text().split(": ")[1].removesuffix(" %"))
+    assert percent == pytest.approx(100 * float(weights[1, 2, 4]), abs=1)
+    square.hover(position={"x": 5, "y": 5})
+    assert reading.inner_text().startswith("Each row")

@@ -1,0 +1,202 @@
+"""The page around the views: tabs, controls, colours, and what it must not do."""
+
+import re
+
+import pytest
+from tests.browser.scenes import HOSTILE, load_small, observe, write_scene
+
+from bertkit.interpret.head_names import HeadName
+from bertkit.reports.interactive import InteractivePage, page_modules, write_page
+
+TEXT, PAIR = "the cat saw the hat .", "a dog lost a hat ."
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("pages")
+
+
+@pytest.fixture(scope="module")
+def subject(folder):
+    return load_small(folder)
+
+
+@pytest.fixture(scope="module")
+def pair_page(folder, subject):
+    return write_scene(folder / "pair.html", observe(subject, TEXT, PAIR))
+
+
+def chip(page, group, name):
+    return page.get_by_role("group", name=group, exact=True).get_by_role(
+        "button", name=name, exact=True
+    )
+
+
+def pressed(page, group):
+    chips = page.get_by_role("group", name=group, exact=True).locator("[aria-pressed=true]")
+    return chips.all_inner_texts()
+
+
+def test_the_page_tells_what_it_shows(open_page, folder, subject):
+    path = write_scene(folder / "off.html", observe(subject, TEXT, without=(HeadName(2, 1),)))
+    page = open_page(path)
+    assert page.title() == "What small looks at"
+    assert page.locator("h1").inner_text() == "What small looks at"
+    header = page.locator("header").inner_text()
+    assert TEXT in header
+    assert "2 layers of 2 heads, 8 tokens; heads that are switched off: 2.1" in header
+    assert page.get_by_role("group", name="Texts").count() == 0
+
+
+def test_tabs_by_mouse_and_by_keys(open_page, pair_page):
+    page = open_page(pair_page)
+    assert page.get_by_role("tab", selected=True).inner_text() == "Heads"
+    assert "Move over a token" in page.locator(".legend-text").inner_text()
+    page.get_by_role("tab", name="All heads").click()
+    assert page.get_by_role("tabpanel", name="All heads").is_visible()
+    assert page.locator("#view-heads").is_hidden()
+    assert "Each small picture" in page.locator(".legend-text").inner_text()
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("Enter")
+    assert page.get_by_role("tab", selected=True).inner_text() == "Heads"
+    assert page.locator("#view-heads").is_visible()
+
+
+def test_layer_and_heads_by_mouse(open_page, pair_page):
+    page = open_page(pair_page)
+    assert (pressed(page, "Layer"), pressed(page, "Heads")) == (["1"], ["1", "2"])
+    chip(page, "Layer", "2").click()
+    chip(page, "Heads", "head 1").click()
+    assert (pressed(page, "Layer"), pressed(page, "Heads")) == (["2"], ["2"])
+    chip(page, "Heads", "head 2").click()
+    assert pressed(page, "Heads") == ["2"], "the last head stays"
+    chip(page, "Heads", "all").click()
+    assert pressed(page, "Heads") == ["1", "2"]
+    chip(page, "Heads", "head 1").dblclick()
+    assert pressed(page, "Heads") == ["1"]
+
+
+def test_layer_and_heads_by_keys(open_page, pair_page):
+    page = open_page(pair_page)
+    chip(page, "Layer", "1").focus()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("Enter")
+    assert pressed(page, "Layer") == ["2"]
+    page.keyboard.press("Tab")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("Shift+Enter")
+    assert pressed(page, "Heads") == ["2"]
+    page.keyboard.press("Home")
+    page.keyboard.press("Space")
+    assert pressed(page, "Heads") == ["1", "2"]
+
+
+def test_what_is_chosen_stays_chosen_in_other_views(open_page, folder, subject):
+    views = ("heads", "neurons")
+    page = open_page(write_scene(folder / "two.html", observe(subject, TEXT), *views))
+    chip(page, "Layer", "2").click()
+    page.get_by_role("tab").nth(1).click()
+    assert pressed(page, "Layer") == ["2"]
+
+
+def test_hostile_text_stays_text(open_page, folder):
+    subject = load_small(folder / "hostile", name=HOSTILE)
+    page = open_page(write_scene(folder / "hostile.html", observe(subject, HOSTILE, HOSTILE)))
+    page.locator(".token").first.wait_for()
+    assert page.locator("img").count() == 0
+    assert page.locator("h1").inner_text() == f"What {HOSTILE} looks at"
+    assert page.locator(".passage").all_inner_texts() == [f"A{HOSTILE}", f"B{HOSTILE}"]
+
+
+def test_the_policy_forbids_requests_and_other_scripts(open_page, pair_page):
+    page = open_page(pair_page)
+    page.locator(".token").first.wait_for()
+    refused = page.evaluate("fetch('https://example.org').then(() => 'came', () => 'refused')")
+    assert refused == "refused"
+    page.evaluate(
+        "document.body.append(Object.assign(document.createElement('script'),"
+        " { textContent: 'window.ran = true' }))"
+    )
+    assert page.evaluate("window.ran") is None
+    complaints = open_page.complaints
+    assert len(complaints) == 2
+    assert all("Content Security Policy" in complaint for complaint in complaints)
+    complaints.clear()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_colours_follow_the_reader_and_the_button(open_page, pair_page, scheme):
+    page = open_page(pair_page, color_scheme=scheme)
+    grounds = {"light": "rgb(255, 255, 255)", "dark": "rgb(20, 24, 28)"}
+    other = "dark" if scheme == "light" else "light"
+
+    def ground():
+        return page.evaluate("getComputedStyle(document.body).backgroundColor")
+
+    assert ground() == grounds[scheme]
+    page.get_by_role("button", name="light / dark").click()
+    assert ground() == grounds[other]
+    page.emulate_media(color_scheme=other)
+    page.emulate_media(color_scheme=scheme)
+    assert ground() == grounds[scheme]
+
+
+def test_the_page_prints_light(open_page, pair_page):
+    page = open_page(pair_page, color_scheme="dark")
+    page.evaluate(
+        "addEventListener('beforeprint',"
+        " () => { window.printed = document.documentElement.dataset.theme; })"
+    )
+    assert page.pdf()[:5] == b"%PDF-"
+    assert page.evaluate("window.printed") == "light"
+    assert page.evaluate("document.documentElement.dataset.theme") == "dark"
+
+
+def test_without_scripts_the_page_says_so(open_page, pair_page):
+    page = open_page(pair_page, java_script_enabled=False)
+    assert "Nothing is shown without them" in re.sub(r"\s+", " ", page.inner_text("noscript"))
+
+
+def test_an_old_browser_is_told(open_page, pair_page):
+    page = open_page(pair_page, script="delete window.DecompressionStream;")
+    assert "too old" in page.get_by_role("alert").inner_text()
+    assert page.get_by_role("tab").count() == 0
+
+
+def test_a_view_that_fails_says_so_and_the_others_go_on(open_page, tmp_path):
+    start = """import { start } from "./frame.js";
+const view = (name, mount) => ({ name, controls: [], mount });
+start([
+  view("broken", () => { throw new Error("no numbers"); }),
+  view("whole", (root) => root.append("works")),
+]);
+"""
+    views = [
+        {"name": name, "title": name, "legend": ["-"], "data": {}} for name in ("broken", "whole")
+    ]
+    chosen = {"layer": 1, "heads": [1], "head": 1, "token": None, "side": "from", "pairs": "all"}
+    data = {
+        "model": {"name": "none", "layers": 1, "heads": 1, "features": 1},
+        "texts": ["", None],
+        "tokens": [],
+        "patterns": [],
+        "without": [],
+        "start": chosen,
+        "views": views,
+    }
+    page = InteractivePage("Title", {**page_modules(), "start.js": start}, [], data, {})
+    write_page(tmp_path / "page.html", page)
+    opened = open_page(tmp_path / "page.html")
+    assert opened.get_by_role("alert").inner_text() == "This view can't be drawn: no numbers"
+    opened.get_by_role("tab", name="whole").click()
+    assert opened.locator("#view-whole").inner_text() == "works"
+    assert [complaint.splitlines()[0] for complaint in open_page.complaints] == [
+        "error: no numbers"
+    ]
+    open_page.complaints.clear()
+
+
+def test_a_narrow_window_has_everything(open_page, pair_page):
+    page = open_page(pair_page, viewport={"width": 360, "height": 700})
+    page.locator(".token").first.wait_for()
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360

@@ -1,0 +1,81 @@
+import assert from "node:assert/strict";
+import test from "node:test";
+
+import { Weights } from "./arrays.js";
+import { findLines, findShares, MAX_LINES } from "./lines.js";
+
+const TOKENS = [{ segment: 0 }, { segment: 0 }, { segment: 1 }];
+// two heads, in each three rows for the tokens that look
+const WEIGHTS = new Weights(
+  Uint8Array.of(255, 0, 0, 0, 128, 128, 51, 51, 102, 0, 255, 0, 0, 0, 255, 51, 0, 0), 3,
+);
+const ALL = { heads: [1, 2], pairs: "all", threshold: 0, focus: null };
+
+function draw(changes) {
+  const found = findLines(WEIGHTS, TOKENS, { ...ALL, ...changes });
+  return { ...found, lines: found.lines.map(({ head, from, to }) => `${head}:${from}→${to}`) };
+}
+
+test("every weight above zero is a line, the weakest first", () => {
+  const { lines } = findLines(WEIGHTS, TOKENS, ALL);
+  assert.equal(lines.length, 9);
+  const weights = lines.map((line) => line.weight);
+  assert.deepEqual(weights, weights.toSorted((first, second) => first - second));
+  assert.deepEqual(lines.at(-1), { head: 2, from: 1, to: 2, weight: 1 });
+});
+
+test("only chosen heads have lines", () => {
+  assert.deepEqual(draw({ heads: [2] }).lines, ["2:2→0", "2:0→1", "2:1→2"]);
+});
+
+test("a token on the left shows where it looks, one on the right who looks at it", () => {
+  const from = draw({ focus: { token: 2, side: "from" } }).lines;
+  assert.deepEqual(from, ["1:2→0", "1:2→1", "2:2→0", "1:2→2"]);
+  const to = draw({ focus: { token: 2, side: "to" } }).lines;
+  assert.deepEqual(to, ["1:2→2", "1:1→2", "2:1→2"]);
+});
+
+test("pairs of texts leave lines out", () => {
+  assert.deepEqual(draw({ pairs: "B→A" }).lines, ["1:2→0", "1:2→1", "2:2→0"]);
+  assert.deepEqual(draw({ pairs: "B→B" }).lines, ["1:2→2"]);
+});
+
+test("what is under the limit is counted, and its share of the attention", () => {
+  const { lines, numLeft, shareLeft } = draw({ heads: [2], threshold: 0.04 });
+  assert.equal(lines.length, 3, "0.04 itself is drawn");
+  assert.equal(numLeft, 0);
+  const higher = draw({ heads: [2], threshold: 0.05 });
+  assert.equal(higher.numLeft, 1);
+  assert.equal(higher.shareLeft.toFixed(4), (0.04 / 2.04).toFixed(4));
+  assert.equal(shareLeft, 0);
+});
+
+test("there are never more lines than can be drawn, and those are the strongest", () => {
+  const length = 200;
+  const bytes = Uint8Array.from({ length: length * length }, (_, index) => 1 + (index % 255));
+  const tokens = Array.from({ length }, () => ({ segment: 0 }));
+  const choice = { heads: [1], pairs: "all", threshold: 0, focus: null };
+  const { lines, numLeft } = findLines(new Weights(bytes, length), tokens, choice);
+  assert.ok(lines.length <= MAX_LINES && lines.length > 0.95 * MAX_LINES);
+  assert.equal(lines.length + numLeft, bytes.length);
+  assert.equal(lines.at(-1).weight, 1);
+});
+
+test("shares are the mean of the heads, and tell the strongest", () => {
+  const shares = findShares(WEIGHTS, TOKENS, ALL, { token: 0, side: "from" });
+  assert.deepEqual(shares.map(({ mean }) => mean), [0.5, 0.5, 0]);
+  assert.deepEqual([shares[0].head, shares[1].head], [1, 2]);
+  assert.equal(shares[1].weight, 1);
+});
+
+test("shares of a token that is looked at are those of a column", () => {
+  const shares = findShares(WEIGHTS, TOKENS, { heads: [2], pairs: "all" }, { token: 2, side: "to" });
+  assert.deepEqual(shares.map(({ mean }) => mean), [0, 1, 0]);
+});
+
+test("shares outside of the chosen texts are none", () => {
+  const shares = findShares(WEIGHTS, TOKENS, { heads: [1], pairs: "A→B" }, {
+    token: 1, side: "from",
+  });
+  assert.deepEqual(shares.map((share) => share === null), [true, true, false]);
+});

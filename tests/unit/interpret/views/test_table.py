@@ -1,0 +1,40 @@
+"""Views and files agree."""
+
+from importlib import resources
+
+from bertkit.interpret.views.table import VIEWS
+from bertkit.interpret.views.view import paragraphs
+from bertkit.reports.interactive import page_modules, read_modules
+
+FOLDER = resources.files("bertkit.interpret").joinpath("views")
+LONGEST_PARAGRAPH = 700  # characters; people read legends beside what they explain
+
+
+def test_each_view_is_a_file_and_a_script_of_its_name():
+    rest = {"__init__.py", "table.py", "view.py"}
+    files = {file.name for file in FOLDER.iterdir()}
+    for name, view in VIEWS.items():
+        assert view.name == name
+        assert {f"{name}.py", f"{name}.js"} <= files
+        assert f'name: "{name}"' in FOLDER.joinpath(f"{name}.js").read_text()
+    assert {file for file in files if file.endswith(".py")} - rest == {
+        f"{name}.py" for name in VIEWS
+    }
+
+
+def test_titles_tell_views_apart():
+    assert len({view.title for view in VIEWS.values()}) == len(VIEWS)
+
+
+def test_legends_are_short_paragraphs():
+    for view in VIEWS.values():
+        assert view.legend
+        assert all(0 < len(part) <= LONGEST_PARAGRAPH for part in view.legend), view.name
+
+
+def test_no_script_of_a_view_replaces_one_of_the_page():
+    assert not page_modules().keys() & read_modules(FOLDER).keys()
+
+
+def test_empty_lines_part_paragraphs():
+    assert paragraphs("\n  One\n  line.\n\n  Another.\n") == ("One line.", "Another.")

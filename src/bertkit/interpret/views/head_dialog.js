@@ -26,8 +26,9 @@ export class HeadDialog {
   build() {
     const button = (text, onclick) =>
       element("button", { type: "button", class: "chip", onclick }, text);
+    const hasLines = this.page.views.includes("heads");
     const buttons = [
-      button("See its lines", () => this.go()),
+      hasLines ? button("See its lines", () => this.go()) : null,
       button("Close", () => this.root.close()),
     ];
     return element(

@@ -70,7 +70,9 @@ class HeadView {
         this.drawSoon();
       },
     });
-    const label = element("label", { for: "head-limit", class: "chips-label" }, "Draw from");
+    const label = element(
+      "label", { for: "head-limit", class: "chips-label" }, "Draw lines of at least",
+    );
     this.limitText = element("output", { for: "head-limit" });
     return element("div", { class: "head-limit" }, label, slider, this.limitText, this.note);
   }
@@ -160,8 +162,7 @@ class HeadView {
   }
 
   showLimit({ numLeft, shareLeft }) {
-    const limit = LIMITS[this.limit];
-    this.limitText.textContent = limit === 0 ? "all" : formatShare(limit);
+    this.limitText.textContent = formatShare(LIMITS[this.limit]);
     this.note.textContent = numLeft === 0 ? "" : `${formatCount(numLeft)} weaker lines with`
       + ` ${formatShare(shareLeft)} of the attention aren't drawn.`;
   }

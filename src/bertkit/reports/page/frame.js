@@ -17,8 +17,8 @@ import { State } from "./state.js";
 export function start(scripts) {
   const main = document.getElementById("page");
   if (typeof DecompressionStream === "undefined") {
-    main.append(complaint("This browser is too old for this page: use Firefox 113, Chrome or Edge 111,"
-      + " Safari 16.4, or any newer one."));
+    main.append(complaint("This browser is too old for this page: use Firefox 113, Chrome or Edge"
+      + " 111, Safari 16.4, or any newer one."));
     return;
   }
   const shared = JSON.parse(document.getElementById("data").textContent);
@@ -78,6 +78,9 @@ class Frame {
 
   open(name, withFocus = false) {
     const next = this.tabs.find((tab) => tab.name === name);
+    if (next === undefined) {
+      return;
+    }
     for (const tab of this.tabs) {
       tab.panel.hidden = tab !== next;
       tab.button.setAttribute("aria-selected", String(tab === next));

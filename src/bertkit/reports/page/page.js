@@ -52,7 +52,7 @@ export class Page {
     return () => this.listeners.delete(listener);
   }
 
-  /** Go to another view, by its name; the names of those that the page has are in `views`. */
+  /** Go to another view, by its name; where the page hasn't this one (see `views`), stay. */
   show(name) {
     this.frame.show(name);
   }

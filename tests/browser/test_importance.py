@@ -111,7 +111,7 @@ def test_a_plain_encoder_has_a_map_of_turns_alone(open_page, write, tmp_path):
     save_kind(tmp_path / "plain", BertModel)
     page = open_page(write(tmp_path / "plain", *OFF))
     assert page.get_by_role("button", name="gradient").count() == 0
-    assert page.get_by_text("gives nothing but vectors").first.is_visible()
+    assert page.get_by_text("decides nothing about this text").is_visible()
     assert page.get_by_text("cosine distance), and the tokens' vectors move by").is_visible()
 
 

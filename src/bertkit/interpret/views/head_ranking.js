@@ -73,8 +73,8 @@ export function describeEffect({ kind, says }, map, value) {
  */
 export function describeMeasure({ kind, says }) {
   if (kind === "vector") {
-    return "This model gives nothing but vectors. Measured is the vector of the whole text, the"
-      + " mean of all its tokens.";
+    return "The model decides nothing about this text. Measured is the vector of the whole text,"
+      + " the mean of all its tokens.";
   }
   if (kind === "number") {
     return `Measured is the number that the model gives: ${says.number}.`;

@@ -161,8 +161,6 @@ class HeadMap {
 
   open(layer, head) {
     this.page.set({ layer, heads: [head], head });
-    if (this.page.views.includes("heads")) {
-      this.page.show("heads");
-    }
+    this.page.show("heads");
   }
 }

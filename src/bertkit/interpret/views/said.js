@@ -57,7 +57,7 @@ function listDecisions({ decisions }, page) {
     decision.likeliest.filter(([name]) => name !== decision.said)
       .map(([name, share]) => `${name} ${formatShare(share)}`).join(", "),
   ]);
-  return buildTable(["about", "it says", "probability", "next"], rows);
+  return buildTable(["about", "it says", "probability", "other choices"], rows);
 }
 
 function compareDecisions(before, after, page) {

@@ -15,6 +15,7 @@ from bertkit.checkpoints.hub import resolve_model
 from bertkit.checkpoints.names import list_heads
 from bertkit.inference.engines.choice import EngineName, choose_engine, find_device
 from bertkit.inference.engines.engine import Engine
+from bertkit.inference.engines.torch_engine import TorchEngine
 from bertkit.inference.loading import LoadedModel
 from bertkit.inference.prediction_counts import PredictionCounts, count_encoded
 from bertkit.inference.stream import cut_windows, encode_ahead
@@ -200,9 +201,13 @@ class Predictor(Generic[Input, Example, Prediction]):
         Raises:
             NonFiniteError: they aren't finite.
         """
-        states = self.engine(batch)
-        tokens = states[0] if len(states) == 1 else torch.cat(states, dim=1)
-        scores = self.loaded.model.head_scores(tokens, batch.to(find_device(self.loaded.model)))
+        model, placed = self.loaded.model, batch.to(find_device(self.loaded.model))
+        if isinstance(self.engine, TorchEngine):  # a model that reads C alone computes less itself
+            scores = model.scores(placed)
+        else:
+            states = self.engine(batch)
+            tokens = states[0] if len(states) == 1 else torch.cat(states, dim=1)
+            scores = model.head_scores(tokens, placed)
         if not scores.isfinite().all():
             raise NonFiniteError(
                 "the model gives scores that aren't finite; see what `bertkit inspect` says of it"

@@ -6,10 +6,10 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
-from bertkit.reports.line_chart import LineChart, Series
+from bertkit.recipes.pretrain.curves import MASKED_WORDS, NEXT_SENTENCE
 from bertkit.reports.report import Bar, Bars, Charts, Command, Report, Section, Table
-
-Row = Mapping[str, Any]
+from bertkit.training.course import Course
+from bertkit.training.sections import SPEED, draw_curves, tabulate_settings
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Facts:
     Attributes:
         accuracies: the result.
         examples: blanks, before and after.
-        log: the run's rows.
+        course: the run's.
         settings: tables of settings by title.
         corpus: names and numbers of what was read.
         run: the run's folder.
@@ -55,7 +55,7 @@ class Facts:
 
     accuracies: Accuracies
     examples: Sequence[Example]
-    log: Sequence[Row]
+    course: Course
     settings: Mapping[str, Mapping[str, Any]]
     corpus: Mapping[str, str | int]
     run: Path
@@ -72,7 +72,11 @@ def build_report(facts: Facts) -> Report:
             title="Five blanks, before and after",
             note="The three likeliest words of the untrained and of the trained model.",
         ),
-        _curves(facts.log),
+        Charts(
+            draw_curves(facts.course, (*MASKED_WORDS, *NEXT_SENTENCE, SPEED[0])),
+            title="How it learned",
+            note="Training values are means over neighbouring steps.",
+        ),
         Table(["What", "Number"], list(facts.corpus.items()), title="What was read"),
         Command(
             f"bertkit fill-mask {run} {quote('The function returns a [MASK].')}\n"
@@ -81,18 +85,12 @@ def build_report(facts: Facts) -> Report:
             title="How to go on",
         ),
     ]
-    sections += [
-        Table(
-            ["Setting", "Value"],
-            [[name, "none" if value is None else str(value)] for name, value in values.items()],
-            title=title,
-        )
-        for title, values in facts.settings.items()
-    ]
+    sections += [tabulate_settings(values, title) for title, values in facts.settings.items()]
+    minutes = (facts.course.train.last("elapsed_seconds") or 0.0) / 60
     return Report(
         title="A BERT from nothing",
-        summary=f"It read the documentation that comes with Python for {_minutes(facts.log):.1f}"
-        " minutes and learned to fill blanks. " + describe_result(facts.accuracies),
+        summary=f"It read the documentation that comes with Python for {minutes:.1f} minutes and"
+        f" learned to fill blanks. {describe_result(facts.accuracies)}",
         sections=sections,
     )
 
@@ -129,39 +127,3 @@ def _accuracy_bars(accuracies: Accuracies) -> Bars:
         note=f"The same {accuracies.num_masked:,} masked tokens for all three, with the same"
         " corrupted text around them, in packages that were held out as a whole.",
     )
-
-
-def _curves(log: Sequence[Row]) -> Charts:
-    train = [row for row in log if row["event"] == "train"]
-    held_out = [row for row in log if row["event"] == "eval"]
-
-    def chart(title: str, unit: str, name: str, *, is_percent: bool) -> LineChart:
-        series = [
-            Series("training", _means(train, name)),
-            Series("held out", [(row["step"], row[name]) for row in held_out]),
-        ]
-        return LineChart(title, "step", unit, series, is_percent=is_percent)
-
-    speed = Series("training", _means(train, "tokens_per_second"))
-    return Charts(
-        [
-            chart("Masked words, loss", "nats", "mlm_loss", is_percent=False),
-            chart("Masked words, accuracy", "of blanks", "mlm_accuracy", is_percent=True),
-            chart("Next sentence, accuracy", "of pairs", "nsp_accuracy", is_percent=True),
-            LineChart("Speed", "step", "real tokens a second", [speed], starts_at_zero=True),
-        ],
-        title="How it learned",
-        note="Training values are means over neighbouring steps.",
-    )
-
-
-def _minutes(log: Sequence[Row]) -> float:
-    seconds: float = max((row.get("elapsed_seconds", 0.0) for row in log), default=0.0)
-    return seconds / 60
-
-
-def _means(rows: Sequence[Row], name: str, num_points: int = 100) -> list[tuple[float, float]]:
-    """Means over equally many neighbouring steps, at the last step of each group."""
-    size = max(1, -(-len(rows) // num_points))
-    groups = [rows[start : start + size] for start in range(0, len(rows), size)]
-    return [(group[-1]["step"], sum(row[name] for row in group) / len(group)) for group in groups]

@@ -22,13 +22,16 @@ from bertkit.recipes.demo.baselines import NeighbourGuesser, neighbours
 from bertkit.recipes.demo.page import Accuracies, Example, Facts, build_report
 from bertkit.recipes.demo.settings import PREPARE_SETTINGS, TOKENIZER_SETTINGS, DemoSettings
 from bertkit.recipes.prepare.run import prepare
+from bertkit.recipes.pretrain.corpus import describe_corpus
 from bertkit.recipes.pretrain.job import build_config, held_out_batches
 from bertkit.recipes.pretrain.run import pretrain
 from bertkit.recipes.pretrain.settings import PretrainSettings
 from bertkit.recipes.train_tokenizer.run import train_tokenizer
 from bertkit.reports.report import write_report
 from bertkit.tokenization.tokenizer import Tokenizer
+from bertkit.training.course import Course
 from bertkit.training.log import read_log
+from bertkit.training.run import LOG_FILE
 
 SOURCE = "python-docs:"
 NUM_CANDIDATES = 3
@@ -91,7 +94,7 @@ def run_demo(
     facts = Facts(
         accuracies=measure_accuracies(shards, tokenizer, batches, trained.metrics["mlm_accuracy"]),
         examples=fill_examples(untrained_model(tokenizer, pretrain_settings), FillMask.load(run)),
-        log=list(read_log(run / "log.jsonl")),
+        course=Course.from_rows(read_log(run / LOG_FILE)),
         settings={"Pre-training": pretrain_settings.model_dump(mode="json")},
         corpus=describe_corpus(shards),
         run=run,
@@ -172,20 +175,6 @@ def count_neighbours(shards: Sequence[Shard], tokenizer: Tokenizer) -> Neighbour
         border_id=tokenizer.sep_id,
         vocab_size=tokenizer.vocab_size,
     )
-
-
-def describe_corpus(shards: ShardSet) -> dict[str, str | int]:
-    """What was read, in numbers."""
-    manifest = shards.manifest
-    return {
-        "entries of the vocabulary": manifest.vocab_size,
-        "documents to learn from": manifest.train.documents,
-        "sentences to learn from": manifest.train.sentences,
-        "tokens to learn from": manifest.train.tokens,
-        "documents held out": manifest.held_out.documents,
-        "sentences held out": manifest.held_out.sentences,
-        "tokens held out": manifest.held_out.tokens,
-    }
 
 
 def _show(candidates: Sequence[Candidate]) -> str:

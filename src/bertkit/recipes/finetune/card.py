@@ -11,7 +11,7 @@ from itertools import islice
 
 from bertkit._version import __version__
 from bertkit.recipes.finetune.comparison import SELECTION_BIAS, Comparison, show_spread
-from bertkit.recipes.finetune.facts import Facts
+from bertkit.recipes.finetune.facts import Facts, count_rows
 from bertkit.reports.text import make_legible, shorten
 from bertkit.tasks.table import TASKS
 
@@ -128,7 +128,7 @@ def describe_data(facts: Facts) -> str:
         ["SHA-256", train.sha256, dev.sha256],
         *(
             [words, *(f"{number:,}" for number in numbers)]
-            for words, *numbers in facts.count_rows()
+            for words, *numbers in count_rows(facts.counts)
         ),
     ]
     parts = ["## Data", tabulate(["", "training", "held-out"], rows)]

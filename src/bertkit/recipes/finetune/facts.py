@@ -88,10 +88,9 @@ class Facts:
             if name not in {"task", "model", "revision"}
         }
 
-    def count_rows(self) -> list[tuple[str, Any, Any]]:
-        """What was met, in training and in held-out examples; only what was met at all."""
-        train, dev = self.counts["train"], self.counts["dev"]
-        rows = [
-            (words, getattr(train, key), getattr(dev, key)) for key, words in COUNT_NAMES.items()
-        ]
-        return [row for row in rows if row[1] or row[2]]
+
+def count_rows(counts: Mapping[str, SetCounts]) -> list[tuple[str, Any, Any]]:
+    """What was met, in training and in held-out examples; only what was met at all."""
+    train, dev = counts["train"], counts["dev"]
+    rows = [(words, getattr(train, key), getattr(dev, key)) for key, words in COUNT_NAMES.items()]
+    return [row for row in rows if row[1] or row[2]]

@@ -1,40 +1,37 @@
 """The report of a fine-tuned model: how it learnt, what it is worth, and where it is wrong."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import replace
 
-from bertkit.recipes.finetune.facts import Facts
+from bertkit.recipes.finetune.examples import SetCounts
+from bertkit.recipes.finetune.facts import Facts, count_rows
 from bertkit.reports.cells import Cell
-from bertkit.reports.line_chart import LineChart, Series
 from bertkit.reports.report import Charts, Report, Section, Table
 from bertkit.tasks.sections import build_sections
+from bertkit.training.course import Course
+from bertkit.training.sections import LOSS, Across, Curve, draw_curves, tabulate_settings
 
-Row = Mapping[str, Any]
 
-
-def build_page(facts: Facts, log: Sequence[Row]) -> Report:
+def build_page(facts: Facts, course: Course) -> Report:
     """The page.
 
     Args:
         facts: what it tells.
-        log: the run's rows.
+        course: the run's.
     """
     judgement, comparison = facts.judgement, facts.comparison
     sections: list[Section] = [
         *([] if comparison is None else comparison.sections()),
         *build_sections(judgement.evaluation, judgement.before),
-        draw_curves(facts, log),
-        tabulate_counts(facts),
+        Charts(
+            draw_curves(
+                course, choose_curves(facts.judgement.task.metric), epochs(facts.steps_per_epoch)
+            ),
+            title="How it learnt",
+        ),
+        *tabulate_data(facts.counts),
+        tabulate_settings(facts.settings),
     ]
-    if facts.counts["train"].labels:
-        sections.append(tabulate_labels(facts))
-    sections.append(
-        Table(
-            ["Setting", "Value"],
-            [[name, value] for name, value in facts.settings.items()],
-            title="Settings",
-        )
-    )
     return Report(title=facts.name, summary=summarise(facts), sections=sections)
 
 
@@ -52,49 +49,33 @@ def summarise(facts: Facts) -> str:
     )
 
 
-def draw_curves(facts: Facts, log: Sequence[Row]) -> Charts:
-    """Loss and metric by epoch."""
-    metric = facts.judgement.task.metric
+def choose_curves(*metrics: str) -> tuple[Curve, ...]:
+    """Loss and metrics."""
+    return replace(LOSS, starts_at_zero=True), *(Curve(name, name, name) for name in metrics)
 
-    def series(name: str, event: str, key: str) -> Series:
-        points = [
-            (row["step"] / facts.steps_per_epoch, float(row[key]))
-            for row in log
-            if row["event"] == event and row.get(key) is not None
+
+def epochs(num_steps: int) -> Across:
+    """Epochs to the right.
+
+    Args:
+        num_steps: of an epoch.
+    """
+    return Across("step", "epoch", num_steps)
+
+
+def tabulate_data(counts: Mapping[str, SetCounts]) -> list[Table]:
+    """What was read, and how often each label is there.
+
+    Args:
+        counts: what was met in `train` and `dev`.
+    """
+    train, dev = counts["train"], counts["dev"]
+    met: list[list[Cell]] = [[words, *numbers] for words, *numbers in count_rows(counts)]
+    tables = [Table(["What", train.name, dev.name], met, title="What was read")]
+    if train.labels:
+        labels: list[list[Cell]] = [
+            [label, train.labels.get(label, 0), dev.labels.get(label, 0)]
+            for label in {**train.labels, **dev.labels}
         ]
-        return Series(name, points)
-
-    return Charts(
-        [
-            LineChart(
-                title="Loss",
-                x_label="epoch",
-                unit="loss",
-                series=[series("training", "train", "loss"), series("held-out", "eval", "loss")],
-                starts_at_zero=True,
-            ),
-            LineChart(
-                title=metric,
-                x_label="epoch",
-                unit=metric,
-                series=[series("held-out", "eval", metric)],
-            ),
-        ],
-        title="How it learnt",
-    )
-
-
-def tabulate_counts(facts: Facts) -> Table:
-    """What was read."""
-    rows: list[list[Cell]] = [[words, *numbers] for words, *numbers in facts.count_rows()]
-    columns = ["What", facts.counts["train"].name, facts.counts["dev"].name]
-    return Table(columns, rows, title="What was read")
-
-
-def tabulate_labels(facts: Facts) -> Table:
-    """How often each label is there."""
-    train, dev = facts.counts["train"].labels, facts.counts["dev"].labels
-    rows: list[list[Cell]] = [
-        [label, train.get(label, 0), dev.get(label, 0)] for label in {**train, **dev}
-    ]
-    return Table(["Label", "Training", "Held-out"], rows, title="Labels")
+        tables.append(Table(["Label", "Training", "Held-out"], labels, title="Labels"))
+    return tables

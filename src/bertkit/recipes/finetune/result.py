@@ -29,6 +29,7 @@ from bertkit.reports.report import write_report
 from bertkit.tasks.evaluation import Evaluation
 from bertkit.tasks.saved import save_task
 from bertkit.tasks.sections import draw_confusion
+from bertkit.training.course import Course
 from bertkit.training.log import read_log
 from bertkit.training.run import Run, RunRecord, RunState, check_resume
 
@@ -189,7 +190,8 @@ def write_descriptions(output: Path, facts: Facts, run: Run) -> None:
     matrix = draw_confusion(facts.judgement.evaluation)
     if facts.has_picture and matrix is not None:
         write_svg(output / PICTURE_FILE, matrix)
-    write_report(output / REPORT_FILE, build_page(facts, list(read_log(run.log_path))))
+    course = Course.from_rows(read_log(run.log_path))
+    write_report(output / REPORT_FILE, build_page(facts, course))
     write_file(output / CARD_FILE, build_card(facts).encode())
 
 
@@ -229,14 +231,18 @@ def read_result(output: Path) -> FineTuneResult:
             raise MissingFileError(f"{output / name} is gone; {cure}")
         if record_file(find_member(output, name)).sha256 != sha256:
             raise DamagedFileError(f"{output / name} isn't what was written; {cure}")
-    evaluation = Evaluation(
+    return FineTuneResult(output, saved.num_steps, saved.best_step, recall_evaluation(saved))
+
+
+def recall_evaluation(saved: SavedResult) -> Evaluation:
+    """As much of an evaluation as is saved: metrics, intervals and warnings."""
+    return Evaluation(
         metrics={name: _undefine(value) for name, value in saved.metrics.items()},
         intervals={
             name: (_undefine(low), _undefine(high)) for name, (low, high) in saved.intervals.items()
         },
         warnings=saved.warnings,
     )
-    return FineTuneResult(output, saved.num_steps, saved.best_step, evaluation)
 
 
 def read_saved(output: Path) -> SavedResult:

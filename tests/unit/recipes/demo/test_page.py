@@ -7,6 +7,7 @@ import pytest
 
 from bertkit.recipes.demo.page import Accuracies, Example, Facts, build_report, describe_result
 from bertkit.reports.report import Bars, Charts, render_report
+from bertkit.training.course import Course
 
 ACCURACIES = Accuracies(
     num_masked=9876,
@@ -34,7 +35,7 @@ LOG = [
 FACTS = Facts(
     accuracies=ACCURACIES,
     examples=[Example("Return the [MASK].", "##qu 0.1 %", "value 20.0 %")],
-    log=LOG,
+    course=Course.from_rows(LOG),
     settings={"Pre-training": {"model": "mini", "steps": None}},
     corpus={"documents": 4321},
     run=Path("demo/run"),

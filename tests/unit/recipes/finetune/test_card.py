@@ -16,6 +16,7 @@ from bertkit.recipes.finetune.page import build_page
 from bertkit.reports.report import render_report
 from bertkit.tasks.classify.task import Classify
 from bertkit.tasks.evaluation import Evaluation, Mistake
+from bertkit.training.course import Course
 from bertkit.training.run import RunRecord
 
 HOSTILE = 'a"b: |\n</script>\x00`[x](y)`\ud800 \\'
@@ -103,7 +104,7 @@ def test_names_of_anyone_are_only_text():
     assert "</script>" not in body
     assert "\\`\\[x\\]" in body
     assert all(line.count("|") >= 2 for line in body.splitlines() if line.startswith("|"))
-    page = render_report(build_page(facts, []))
+    page = render_report(build_page(facts, Course()))
     assert "</script>" not in page
 
 
@@ -158,7 +159,7 @@ def test_the_page_shows_curves_labels_and_mistakes():
         {"event": "eval", "step": 3, "loss": 0.6, "accuracy": 0.75},
         {"event": "eval", "step": 6, "loss": None, "accuracy": None},
     ]
-    page = render_report(build_page(make_facts(), log))
+    page = render_report(build_page(make_facts(), Course.from_rows(log)))
     for words in ("How it learnt", "Labels", "dev.csv, line 3", "before scaling", "ended early"):
         assert words in page, words
     assert "/home/me" not in page
@@ -169,6 +170,6 @@ def test_a_task_without_labels_has_neither_baseline_nor_label_table():
     counts = facts.counts["train"].model_copy(update={"labels": {}})
     judgement = replace(facts.judgement, baseline={}, evaluation=Evaluation({"accuracy": 0.75}))
     facts = replace(facts, judgement=judgement, counts={"train": counts, "dev": counts})
-    page = render_report(build_page(facts, []))
+    page = render_report(build_page(facts, Course()))
     assert "most frequent" not in page
     assert "| label |" not in build_card(facts)

@@ -1,0 +1,92 @@
+"""The corpus of a run in numbers, and blanks from its held-out part."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from bertkit.data.shards import Shard, ShardSet
+from bertkit.inference.masked_texts import MASK
+from bertkit.tokenization.tokenizer import Tokenizer
+
+FEWEST_TOKENS, MOST_TOKENS = 6, 24  # of a sentence that tells enough and fits every model
+FEWEST_LETTERS = 3
+TRIES_PER_BLANK = 20
+
+
+@dataclass(frozen=True)
+class Blank:
+    """A sentence in which a word is hidden.
+
+    Attributes:
+        text: with one [MASK].
+        word: what stood there.
+    """
+
+    text: str
+    word: str
+
+
+def describe_corpus(shards: ShardSet) -> dict[str, str | int]:
+    """What was read, in numbers."""
+    manifest = shards.manifest
+    return {
+        "entries of the vocabulary": manifest.vocab_size,
+        "documents to learn from": manifest.train.documents,
+        "sentences to learn from": manifest.train.sentences,
+        "tokens to learn from": manifest.train.tokens,
+        "documents held out": manifest.held_out.documents,
+        "sentences held out": manifest.held_out.sentences,
+        "tokens held out": manifest.held_out.tokens,
+    }
+
+
+def choose_blanks(shards: ShardSet, tokenizer: Tokenizer, num_blanks: int) -> list[Blank]:
+    """Held-out sentences from all over the largest held-out shard, the same ones every time.
+
+    Returns:
+        At most `num_blanks`, fewer where there are few sentences of middling length.
+
+    Raises:
+        DamagedFileError: the shard was altered.
+    """
+    if not shards.held_out:
+        return []
+    shard = max(shards.held_out, key=lambda shard: shard.num_sentences)
+    lengths = np.diff(shard.sentence_offsets.astype(np.int64))
+    usable = np.flatnonzero((lengths >= FEWEST_TOKENS) & (lengths <= MOST_TOKENS))
+    blanks: list[Blank] = []
+    for part in np.array_split(usable, num_blanks):
+        found = (hide_word(shard, int(index), tokenizer) for index in part[:TRIES_PER_BLANK])
+        blanks += [blank for blank in found if blank is not None][:1]
+    return blanks
+
+
+def hide_word(shard: Shard, index: int, tokenizer: Tokenizer) -> Blank | None:
+    """Hide the word that is the nearest to the middle of a sentence.
+
+    Only a word that is one entry of the vocabulary is hidden.
+
+    Args:
+        shard: that has the sentence.
+        index: of the sentence.
+        tokenizer: of the shard.
+
+    Returns:
+        None where no word will do.
+    """
+    start, stop = (int(place) for place in shard.sentence_offsets[index : index + 2])
+    ids = shard.tokens(start, stop).tolist()
+    words = [tokenizer.vocabulary[id_] for id_ in ids]
+    whole = [
+        place
+        for place in range(1, len(ids) - 1)
+        if words[place].isalpha()
+        and len(words[place]) >= FEWEST_LETTERS
+        and not tokenizer.is_continuation[ids[place + 1]]
+    ]
+    if not whole:
+        return None
+    place = min(whole, key=lambda place: abs(2 * place - len(ids)))
+    parts = tokenizer.decode(ids[:place]), MASK, tokenizer.decode(ids[place + 1 :])
+    text = " ".join(parts)
+    return Blank(text, words[place]) if text.count(MASK) == 1 else None

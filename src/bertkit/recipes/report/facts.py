@@ -1,0 +1,196 @@
+"""What is known of a run by its files, which are only read: it may still be going."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from bertkit.base.errors import InputError, MissingFileError, storage_errors
+from bertkit.base.settings import parse_settings
+from bertkit.checkpoints.run_folder import list_checkpoints
+from bertkit.data.shards import MANIFEST, ShardSet
+from bertkit.recipes.finetune.result import METRICS_FILE, SavedResult, read_saved
+from bertkit.recipes.finetune.run import RUN_FOLDER, SEARCH_FOLDER
+from bertkit.recipes.finetune.settings import FineTuneSettings
+from bertkit.recipes.pretrain.settings import PretrainSettings
+from bertkit.tasks.table import TASKS
+from bertkit.training.course import Course
+from bertkit.training.log import read_log
+from bertkit.training.run import LOG_FILE, RECORD_FILE, Run, RunRecord
+
+SHARDS_FOLDER = "shards"  # where `bertkit demo` puts them
+
+
+@dataclass(frozen=True)
+class RunFacts:
+    """A run.
+
+    Attributes:
+        path: as it was named: the run, or a folder that holds it.
+        run: the run itself.
+        record: what it was begun with.
+        course: what its log tells.
+        result: what a finished fine-tuning came to; None for any other run.
+        shards: what a pre-training run was trained on; None where they aren't known.
+    """
+
+    path: Path
+    run: Run
+    record: RunRecord
+    course: Course
+    result: SavedResult | None = None
+    shards: ShardSet | None = None
+
+    @property
+    def name(self) -> str:
+        """For people: a folder that is just called run has that of the one that holds it."""
+        folder = self.path.resolve()
+        named = folder.name or str(folder)
+        return f"{folder.parent.name}/{named}" if named == RUN_FOLDER else named
+
+    @property
+    def task(self) -> str | None:
+        """The task of a fine-tuning; None for pre-training."""
+        task = self.record.settings.get("task")
+        return None if task is None else str(task)
+
+    @property
+    def kind(self) -> str:
+        """The command that made the run."""
+        return "pretrain" if self.task is None else f"finetune {self.task}"
+
+    @property
+    def beginning(self) -> str:
+        """The model that it began from, or whose sizes it has, without its folders."""
+        return str(self.settings.get("start_from") or self.settings.get("model") or "a BERT")
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What was chosen; of a model that is a folder its name, without those it lies in."""
+        return {
+            name: _last_part(value) if name in {"model", "start_from"} else value
+            for name, value in self.record.settings.items()
+        }
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether it is at its last step and evaluated there, or ended early."""
+        last = self.course.held_out.last("step")
+        return self.course.has_ended_early or last == self.record.num_steps
+
+    @property
+    def checkpoint(self) -> Path | None:
+        """The newest one; None where there is none yet, or no more."""
+        return next(reversed(list_checkpoints(self.run.folder)), None)
+
+    @property
+    def defaults(self) -> dict[str, Any]:
+        """What this bertkit's settings would be by themselves.
+
+        Raises:
+            SettingsError: the record has a model or a head that no settings can have.
+        """
+        return list_defaults(self.record, str(self.run.folder / RECORD_FILE))
+
+
+def read_facts(path: Path, data: Path | None = None) -> RunFacts:
+    """Read a run, without a lock and without a change to it.
+
+    Args:
+        path: the run, the folder of a fine-tuned model, or that of a demo.
+        data: the shards that a pre-training run was trained on; None to take those beside it.
+
+    Raises:
+        MissingFileError: there is nothing.
+        InputError: it isn't a run, has no row in its log yet, or was trained on other shards.
+        DamagedFileError: record, log, result or shards aren't what was written.
+        StorageError: something can't be read.
+    """
+    run = find_run(path)
+    record = run.read_record()
+    assert record is not None, "find_run has seen it"
+    course = Course.from_rows(read_log(run.log_path))
+    if course.is_empty:
+        raise InputError(
+            f"{run.log_path} has no row yet, so there is nothing to show; ask again after the run's"
+            " first evaluation"
+        )
+    facts = RunFacts(path, run, record, course)
+    if facts.task is None:
+        return replace(facts, shards=find_shards(facts, data))
+    if data is not None:
+        raise InputError(
+            f"{path} is of `bertkit {facts.kind}`, which is trained on no shards; leave out data"
+        )
+    output = run.folder.parent
+    if not (output / METRICS_FILE).is_file():
+        return facts
+    return replace(facts, result=read_saved(output))
+
+
+def find_run(path: Path) -> Run:
+    """The run in a folder.
+
+    Raises:
+        MissingFileError: there is no such folder.
+        InputError: it holds no run, or those of a search.
+        StorageError: it can't be looked into.
+    """
+    with storage_errors(path, "read"):
+        for folder in (path, path / SEARCH_FOLDER):
+            is_search = folder.name == SEARCH_FOLDER and not (folder / LOG_FILE).exists()
+            if is_search and (folder / RECORD_FILE).exists():
+                raise InputError(f"{path} is a search; name its runs: {folder / '*' / 'seed*'}")
+        for folder in (path, path / RUN_FOLDER):
+            if (folder / RECORD_FILE).exists():
+                return Run(folder)
+        if not path.exists():
+            raise MissingFileError(f"{path} doesn't exist")
+    raise InputError(
+        f"{path} isn't a run: there is no {RECORD_FILE}, neither in it nor in {path / RUN_FOLDER};"
+        " name the --output of `bertkit pretrain`, `finetune` or `demo`"
+    )
+
+
+def find_shards(facts: RunFacts, data: Path | None) -> ShardSet | None:
+    """The shards that a run was trained on: those named, or those beside it if they are its own.
+
+    Raises:
+        InputError: those named are others.
+        MissingFileError, DamagedFileError: those named aren't whole.
+    """
+    if data is not None:
+        shards = ShardSet.open(data)
+        if shards.fingerprint != facts.record.data_fingerprint:
+            raise InputError(f"{facts.path} wasn't trained on {data}: their fingerprints differ")
+        return shards
+    beside = facts.run.folder.parent / SHARDS_FOLDER
+    if not (beside / MANIFEST).is_file():
+        return None
+    shards = ShardSet.open(beside)
+    return shards if shards.fingerprint == facts.record.data_fingerprint else None
+
+
+def list_defaults(record: RunRecord, source: str) -> dict[str, Any]:
+    """The settings of a run's kind as they are where nothing is chosen but the model.
+
+    Args:
+        record: of the run.
+        source: the record's file, for messages.
+
+    Raises:
+        SettingsError: no settings can have the record's model or head.
+    """
+    stored: Mapping[str, Any] = record.settings
+    if stored.get("task") is None:
+        given = {name: stored[name] for name in ("model", "start_from") if stored.get(name)}
+        return parse_settings(PretrainSettings, given, source).model_dump(mode="json")
+    given = {name: stored[name] for name in ("features",) if stored.get(name)}
+    defaults = parse_settings(FineTuneSettings, given, source).model_dump(mode="json")
+    entry = TASKS.get(str(stored["task"]))
+    task = {} if entry is None else entry.settings().model_dump(mode="json")
+    return {**task, **defaults}
+
+
+def _last_part(value: Any) -> Any:
+    return value.rstrip("/").rpartition("/")[2] if isinstance(value, str) else value

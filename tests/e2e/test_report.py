@@ -1,0 +1,76 @@
+"""A real run → a page, through the command line."""
+
+import json
+import webbrowser
+
+from tests.e2e.small import pretrain_words
+
+from bertkit.cli.main import main
+
+
+def test_a_run_is_shown_with_blanks_from_its_own_held_out_text(workshop, trained, tmp_path, capsys):
+    page = tmp_path / "page.html"
+    assert main(["report", str(trained), "--output", str(page), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["report"] == str(page)
+    [run] = found["runs"]
+    assert (run["kind"], run["step"], run["is_finished"]) == ("pretrain", 400, True)
+    assert run["held_out"]["mlm_accuracy"] > 0.3
+    html = page.read_text()
+    assert "Sentences that were held out" in html  # the shards lie beside the run
+    assert html.count("[MASK]") >= 4
+    assert "documents to learn from" in html
+    assert main(["report", str(trained), "--output", str(page)]) == 2
+    assert "exists; name another --output" in capsys.readouterr().err
+
+
+def test_texts_data_and_no_examples(workshop, trained, tmp_path, capsys):
+    words = ["report", str(trained), "--overwrite", "--output", str(tmp_path / "page.html")]
+    texts = ["--text", "the cat saw the red [MASK].", "--text", "my [MASK] followed the garden."]
+    assert main([*words, *texts, "--data", str(workshop / "shards")]) == 0
+    html = (tmp_path / "page.html").read_text()
+    assert "<td>the cat saw the red [MASK].</td><td>" in html
+    assert "<td>my [MASK] followed the garden.</td><td>" in html
+    assert main([*words, "--no-examples"]) == 0
+    assert "What it puts into blanks" not in (tmp_path / "page.html").read_text()
+    capsys.readouterr()
+    assert main([*words, "--text", "no blank"]) == 2
+    assert "[MASK]" in capsys.readouterr().err
+
+
+def test_other_shards_are_refused(workshop, trained, tmp_path, capsys):
+    words = f"prepare {workshop}/corpus.txt --tokenizer {workshop}/tokenizer --held-out 0.3"
+    assert main([*words.split(), "--output", str(tmp_path / "others"), "--workers", "1"]) == 0
+    capsys.readouterr()
+    assert main(["report", str(trained), "--data", str(tmp_path / "others")]) == 2
+    assert "wasn't trained on" in capsys.readouterr().err
+    assert not (trained / "report.html").exists()
+
+
+def test_two_runs_are_compared_and_the_page_is_opened(workshop, trained, tmp_path, monkeypatch):
+    opened: list[str] = []
+    monkeypatch.setattr(webbrowser, "open", lambda page: opened.append(page) or True)
+    other = tmp_path / "other"
+    assert main(pretrain_words(workshop, other, "--seed", "7")) == 0
+    page = tmp_path / "both.html"
+    assert main(["report", str(trained), str(other), "--output", str(page), "--open"]) == 0
+    assert opened == [page.as_uri()]
+    html = page.read_text()
+    assert "<tr><td>seed</td><td>0</td><td>7</td></tr>" in html
+    assert "<tr><td>steps</td><td>400</td><td>12</td></tr>" in html
+
+
+def test_where_no_browser_is_the_page_is_named(trained, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(webbrowser, "open", lambda page: False)
+    page = tmp_path / "page.html"
+    words = ["report", str(trained), "--no-examples", "--output", str(page), "--open"]
+    assert main(words) == 0
+    assert f"there is no browser to be started; open {page}" in capsys.readouterr().err
+
+
+def test_without_a_run_the_command_says_what_it_needs(tmp_path, capsys):
+    assert main(["report"]) == 2
+    assert main(["report", str(tmp_path)]) == 2
+    error = capsys.readouterr().err
+    assert "isn't a run: there is no settings.json" in error
+    assert error.count("\n") == 2

@@ -7,7 +7,7 @@ import torch
 from tests.unit.inference.small import save_kind, save_small
 from tests.unit.inference.small_task import save_classifier, save_model
 
-from bertkit.interpret.ablation import ablate
+from bertkit.interpret.ablation import ablate, gate_heads
 from bertkit.interpret.head_names import HeadName
 from bertkit.interpret.outcome import compare, find_outcome
 from bertkit.interpret.scene import Scene
@@ -52,10 +52,8 @@ def test_the_map_is_the_change_without_each_head(subject):
 
 def test_the_gradient_is_of_what_the_model_said(subject):
     (row, _) = collect_importance(look(subject))["gradient"]
-    said = outcome_without(subject).judgements[0].said
+    said = outcome_without(subject).judgements[0].said.clone()
     gates = torch.ones(2, 2, requires_grad=True)
-    from bertkit.interpret.ablation import gate_heads
-
     with gate_heads(subject.model.encoder, gates):
         scores = subject.model.scores(subject.read(TEXT).pack())
     loss = torch.nn.functional.cross_entropy(scores, said)

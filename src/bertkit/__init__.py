@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from bertkit.inference.predictors import Tagger as Tagger
     from bertkit.inference.vector_index import VectorIndex as VectorIndex
     from bertkit.inference.word_vectors import WordVectors as WordVectors
+    from bertkit.interpret.attention_view import AttentionView as AttentionView
+    from bertkit.interpret.view_settings import ViewSettings as ViewSettings
     from bertkit.models.bert.config import BertConfig as BertConfig
     from bertkit.models.bert.encoder import BertModel as BertModel
     from bertkit.models.bert.fine_tuning import BertForMultipleChoice as BertForMultipleChoice
@@ -45,6 +47,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "Answerer": "bertkit.inference.predictors",
+    "AttentionView": "bertkit.interpret.attention_view",
     "BertConfig": "bertkit.models.bert.config",
     "BertForPreTraining": "bertkit.models.bert.heads",
     "BertForMaskedLM": "bertkit.models.bert.heads",
@@ -69,6 +72,7 @@ _HOMES = {
     "Tagger": "bertkit.inference.predictors",
     "Tokenizer": "bertkit.tokenization.tokenizer",
     "VectorIndex": "bertkit.inference.vector_index",
+    "ViewSettings": "bertkit.interpret.view_settings",
     "WordVectors": "bertkit.inference.word_vectors",
 }
 

@@ -17,6 +17,7 @@ from bertkit.tasks.table import TASKS
 
 PUBLIC_NAMES = [
     "Answerer",
+    "AttentionView",
     "BertConfig",
     "BertForMaskedLM",
     "BertForMultipleChoice",
@@ -41,6 +42,7 @@ PUBLIC_NAMES = [
     "Tagger",
     "Tokenizer",
     "VectorIndex",
+    "ViewSettings",
     "WordVectors",
     "__version__",
 ]

@@ -33,6 +33,7 @@ COMMANDS = {
     "features": "bertkit.cli.features:features",
     "nearest": "bertkit.cli.nearest:nearest",
     "analogy": "bertkit.cli.analogy:analogy",
+    "view": "bertkit.cli.view:view",
     "inspect": "bertkit.cli.inspect:inspect",
     "convert": "bertkit.cli.convert:convert",
     "export": "bertkit.cli.export:export",

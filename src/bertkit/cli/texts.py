@@ -15,13 +15,13 @@ LIMIT_BYTES = 4 << 20  # of a line
 OPTION = re.compile(r"--[a-z][a-z0-9_-]*(=.*)?", re.DOTALL | re.IGNORECASE)
 
 
-def refuse_options(_: Any, word: str) -> None:
-    """Keep a misspelt flag from being taken for a text.
+def refuse_options(_: Any, word: str | None) -> None:
+    """Keep a misspelt flag from being taken for a text; a text that may be left out is None.
 
     Raises:
         SettingsError: the word is two hyphens and a name, and perhaps = and a value.
     """
-    if OPTION.fullmatch(word):
+    if word is not None and OPTION.fullmatch(word):
         raise SettingsError(f"there is no option {word}; see --help")
 
 

@@ -4,6 +4,7 @@ import sys
 from types import SimpleNamespace
 
 import pytest
+from tests.fonts import need_font
 
 from bertkit.base.errors import MissingExtraError, SettingsError, StorageError
 from bertkit.reports.attention_figure import AttentionFigure
@@ -15,6 +16,7 @@ SIGNATURE = b"\x89PNG\r\n\x1a\n"
 
 
 def test_the_end_of_the_name_says_the_form(tmp_path):
+    need_font()
     svg, png = tmp_path / "figure.svg", tmp_path / "figure.PNG"
     write_picture(svg, FIGURE)
     assert svg.read_text("utf-8") == render_svg(FIGURE)
@@ -29,6 +31,7 @@ def test_another_end_is_refused(tmp_path):
 
 
 def test_a_png_has_300_dots_an_inch_and_its_text():
+    need_font()
     drawn = render_png(FIGURE)
     width, height = (int.from_bytes(drawn[start : start + 4]) for start in (16, 20))
     assert (width, height) == (1325, 425)
@@ -50,5 +53,6 @@ def test_a_system_without_a_font_is_told(monkeypatch):
 
 
 def test_a_folder_that_is_not_there_is_an_error_of_ours(tmp_path):
+    need_font()
     with pytest.raises(StorageError, match="can't be written"):
         FIGURE.write(tmp_path / "missing" / "figure.png")

@@ -1,0 +1,153 @@
+"""`bertkit view`: what a model does with a text, as a page, a figure or numbers."""
+
+import json as json_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from bertkit.base.errors import SettingsError, StorageError, storage_errors
+from bertkit.base.progress import announce
+from bertkit.cli.texts import Words
+from bertkit.interpret.view_settings import ViewSettings
+
+if TYPE_CHECKING:
+    from bertkit.interpret.attention_view import AttentionView
+
+DEFAULT_OUTPUT = Path("attention.html")
+
+
+def view(
+    model: str,
+    text: Words,
+    pair: Words | None = None,
+    /,
+    *,
+    output: Path | None = None,
+    overwrite: bool = False,
+    open: Annotated[bool, Parameter(negative=())] = False,  # noqa: A002 - the flag's name
+    svg: Path | None = None,
+    png: Path | None = None,
+    settings: Annotated[ViewSettings, Parameter(name="*")] = ViewSettings(),  # noqa: B008
+    device: str = "auto",
+    revision: str | None = None,
+    json: bool = False,
+) -> None:
+    """See what a model does with a text: a page to look into, a figure for paper, or numbers.
+
+    The page is one file that needs no network and no server. It shows for every head of every layer
+    which words look at which, what the heads are known to do, the vectors behind it, and how much
+    each head matters; every view explains what is seen.
+
+    **Examples**
+
+        bertkit view all-MiniLM-L6-v2/ "The cat sat because it was tired." --open
+
+        bertkit view run/ "The door was open." "She went in." --output doors.html
+
+        bertkit view run/ "The cat sat on the [MASK]." --read-mask --views words
+
+        bertkit view sentiment/ "a gripping film" --without 5.3,5.4
+
+        bertkit view run/ "the dog ran" --svg dog.svg --png dog.png --layer 2 --head 3 --token ran
+
+        bertkit view run/ "the dog ran" --json --token ran
+
+    Args:
+        model: A run of `bertkit pretrain`, a model folder of any task, or the id of a model of the
+            Hub.
+        text: What it reads.
+        pair: A second text.
+        output: File for the page; by default attention.html, but none beside a figure or --json.
+        overwrite: Replace files that exist.
+        open: Show the page in the browser.
+        svg: File for a figure of --layer and --head; with --token of that token alone.
+        png: The same figure in pixels, 300 an inch; needs `bertkit[plots]`.
+        settings: What can be chosen.
+        device: auto, cpu, cuda or cuda:N.
+        revision: Branch, tag or commit of a model of the Hub.
+        json: Print one JSON object: the tokens, and what each head does. The weights are those of
+            --token, or of --layer and --head.
+    """
+    figures = list(filter(None, (svg, png)))
+    if output is None and (open or not (figures or json)):
+        output = DEFAULT_OUTPUT
+    check_names(output, svg, png)
+    if figures and settings.head is None:
+        raise SettingsError("a figure is of one head; name it by --layer and --head")
+    for path in filter(None, (output, *figures)):
+        check_output(path, overwrite=overwrite)
+    from bertkit.interpret.attention_view import AttentionView
+
+    seen = AttentionView.of(model, text, pair, settings, device=device, revision=revision)
+    if figures:
+        write_figures(seen, figures)
+    if output is not None:
+        write_page(seen, output)
+        if open:
+            show(output)
+    if json:
+        from bertkit.interpret.numbers import gather_numbers
+
+        print(json_module.dumps(gather_numbers(seen), ensure_ascii=False))
+
+
+def check_names(output: Path | None, svg: Path | None, png: Path | None) -> None:
+    """Refuse files whose names don't say their form.
+
+    Raises:
+        SettingsError: one doesn't.
+    """
+    for flag, path, ending in (
+        ("--output", output, ".html"),
+        ("--svg", svg, ".svg"),
+        ("--png", png, ".png"),
+    ):
+        if path is not None and path.suffix.lower() != ending:
+            raise SettingsError(f"{flag} {path} must end with {ending}")
+
+
+def check_output(path: Path, *, overwrite: bool) -> None:
+    """Refuse a file that can't be written, before a model is loaded.
+
+    Raises:
+        SettingsError: it is a folder, or exists and isn't to be replaced.
+        StorageError: its folder isn't there, or it can't be looked up.
+    """
+    with storage_errors(path, "read"):
+        if path.is_dir():
+            raise SettingsError(f"{path} is a folder; name a file")
+        if path.exists() and not overwrite:
+            raise SettingsError(f"{path} exists; name another file, or replace it by --overwrite")
+        if not path.parent.is_dir():
+            raise StorageError(f"{path} can't be written: make the folder {path.parent} first")
+
+
+def write_figures(seen: "AttentionView", paths: list[Path]) -> None:
+    """Write the figure of the chosen head under each name."""
+    layer, head = seen.settings.layer, seen.settings.head
+    assert layer is not None
+    assert head is not None
+    figure = seen.figure(layer, head, seen.settings.token)
+    for path in paths:
+        record = figure.write(path)
+        announce(f"{path}: layer {layer}, head {head}, {record.size_bytes / 1e3:,.0f} kB")
+
+
+def write_page(seen: "AttentionView", path: Path) -> None:
+    """Write the page, and say what it is."""
+    config = seen.scene.subject.model.config
+    record = seen.write(path)
+    announce(
+        f"{path}: {len(seen.tokens)} tokens, {config.num_hidden_layers} layers of"
+        f" {config.num_attention_heads} heads, {record.size_bytes / 1e6:,.1f} MB; open it in a"
+        " browser"
+    )
+
+
+def show(path: Path) -> None:
+    """Start the browser."""
+    import webbrowser
+
+    if not webbrowser.open(path.resolve().as_uri()):
+        announce(f"no browser was found; open {path} in one")

@@ -1,0 +1,129 @@
+"""`bertkit view` as a user runs it."""
+
+import json
+import webbrowser
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+from tests.fonts import need_font
+
+from bertkit.cli.main import main
+
+TEXT = "the cat saw a dog ."
+PNG = b"\x89PNG\r\n\x1a\n"
+
+
+@pytest.fixture(autouse=True)
+def in_an_empty_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def opened(monkeypatch) -> list[str]:
+    """Addresses for which the browser was started."""
+    addresses: list[str] = []
+    monkeypatch.setattr(webbrowser, "open", lambda url: addresses.append(url) or True)
+    return addresses
+
+
+def list_files() -> list[str]:
+    return sorted(path.name for path in Path.cwd().iterdir())
+
+
+def run(capsys: pytest.CaptureFixture[str], *words: object, code: int = 0) -> tuple[str, str]:
+    capsys.readouterr()
+    assert main(["view", *map(str, words)]) == code
+    captured = capsys.readouterr()
+    return captured.out, captured.err
+
+
+def test_a_page_is_written_and_not_opened(model, capsys, opened):
+    out, err = run(capsys, model, TEXT, "--views", "heads,model")
+    assert out == ""
+    assert err.startswith("attention.html: 8 tokens, 2 layers of 2 heads, 0.")
+    page = Path("attention.html").read_text("utf-8")
+    assert TEXT in page
+    assert opened == []
+    assert list_files() == ["attention.html"]
+
+
+def test_the_browser_is_started_when_it_is_asked_for(model, capsys, opened, monkeypatch):
+    words = [model, TEXT, "a hat", "--views", "heads", "--output", "a b.html", "--open"]
+    run(capsys, *words)
+    assert opened == [Path("a b.html").resolve().as_uri()]
+    monkeypatch.setattr(webbrowser, "open", lambda _: False)
+    assert "no browser was found; open a b.html" in run(capsys, *words, "--overwrite")[1]
+
+
+def test_a_page_that_exists_is_kept(model, capsys):
+    Path("attention.html").write_text("mine")
+    _, err = run(capsys, model, TEXT, code=2)
+    assert err == (
+        "bertkit: attention.html exists; name another file, or replace it by --overwrite\n"
+    )
+    assert Path("attention.html").read_text() == "mine"
+    run(capsys, model, TEXT, "--views", "heads", "--overwrite")
+    assert Path("attention.html").stat().st_size > 10_000
+
+
+def test_figures_are_written_without_a_page(model, capsys):
+    need_font()
+    figure = ["--layer", 2, "--head", 1, "--token", "dog"]
+    out, err = run(capsys, model, TEXT, "--svg", "dog.svg", "--png", "dog.png", *figure)
+    assert out == ""
+    assert [line.split(",")[0] for line in err.splitlines()] == [
+        *("dog.svg: layer 2", "dog.png: layer 2")
+    ]
+    svg = ET.parse("dog.svg").getroot()
+    assert "dog" in {text.text for text in svg.iter("{http://www.w3.org/2000/svg}text")}
+    assert Path("dog.png").read_bytes().startswith(PNG)
+    assert list_files() == ["dog.png", "dog.svg"]
+
+
+def test_numbers_are_printed_without_a_page(model, capsys):
+    out, err = run(capsys, model, "--json", TEXT, "--token", "dog", "--without", "1.2")
+    numbers = json.loads(out)
+    assert err == ""
+    assert (numbers["token"], numbers["without"]) == (5, ["1.2"])
+    assert [len(head["weights"]) for head in numbers["heads"]] == [8] * 4
+    assert sum(numbers["heads"][3]["weights"]) == pytest.approx(1, abs=1e-5)
+    assert list_files() == []
+
+
+def test_flags_may_stand_in_a_file(model, capsys):
+    Path("flags.toml").write_text("[view]\nlayer = 2\nhead = 1\njson = true\nread-mask = true\n")
+    out, _ = run(capsys, model, "the [MASK]", "--config", "flags.toml")
+    numbers = json.loads(out)
+    assert numbers["tokens"] == ["[CLS]", "the", "[MASK]", "[SEP]"]
+    assert len(numbers["heads"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ([""], "the text is empty; give at least one word"),
+        ([TEXT, " "], "the second text is empty"),
+        (["cat " * 30], "the text has 32 tokens, and the model takes 24"),
+        ([TEXT, "--head", 1], "head 1 is of a layer: say which, by layer"),
+        ([TEXT, "--layer", 9], "there is no head 9.1: this model has layers 1 to 2"),
+        ([TEXT, "--layer", 0], "layer: Input should be greater than or equal to 1"),
+        ([TEXT, "--without", "5.3"], "there is no head 5.3"),
+        ([TEXT, "--token", "bird"], "there is no token 'bird'; the model reads [CLS] the cat"),
+        ([TEXT, "--views", "brain"], "there is no view 'brain'"),
+        ([TEXT, "--output", "no/page.html"], "can't be written: make the folder no first"),
+        ([TEXT, "--output", "page.svg"], "--output page.svg must end with .html"),
+        ([TEXT, "--output", "folder.html"], "folder.html is a folder; name a file"),
+        ([TEXT, "--svg", "dog.png"], "--svg dog.png must end with .svg"),
+        ([TEXT, "--svg", "dog.svg"], "name it by --layer and --head"),
+        ([TEXT, "--png", "dog.png", "--layer", 1], "name it by --layer and --head"),
+        ([TEXT, "--layers", 1], "--layers"),
+    ],
+)
+def test_what_cannot_be_done_is_told_in_a_line(model, capsys, words, message):
+    Path("folder.html").mkdir()
+    out, err = run(capsys, model, *words, code=2)
+    assert out == ""
+    assert message in err
+    assert err.count("\n") == 1
+    assert list_files() == ["folder.html"]

@@ -22,7 +22,7 @@ def test_points_and_shares_are_those_of_scikit_learn():
     plane = project(vectors)
     np.testing.assert_allclose(plane.shares, reference.explained_variance_ratio_, rtol=1e-12)
     expected = reference.transform(vectors.double().numpy())
-    np.testing.assert_allclose(np.abs(plane.points), np.abs(expected), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(np.abs(plane.points.numpy()), np.abs(expected), rtol=1e-5, atol=1e-6)
 
 
 def test_the_farthest_point_of_each_axis_lies_on_the_positive_side():

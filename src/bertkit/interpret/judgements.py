@@ -143,15 +143,16 @@ def _judge_pair(
     assert isinstance(model, BertForPreTraining | BertForNextSentencePrediction)
     pooled = model.pooler(states, passage.pack().to(states.device))
     question = "whether the second text follows the first"
-    return _about_all(question, FOLLOWS, model.next_sentence(pooled).float().log_softmax(dim=-1))
+    logarithms = model.next_sentence(pooled).float().log_softmax(dim=-1)
+    return _judge_whole(question, passage, FOLLOWS, logarithms)
 
 
 def _judge_labels(task: Task[Any, Any], passage: Passage, scores: Scores) -> Judgement:
     """The label of the passage, or of each label whether it has it."""
-    del passage
     scores = scores / task.numbers.get(TEMPERATURE, 1.0)
     if not task.settings.multi_label:
-        return _about_all("which label it has", task.labels, scores.log_softmax(dim=-1))
+        logarithms = scores.log_softmax(dim=-1)
+        return _judge_whole("which label it has", passage, task.labels, logarithms)
     logarithms = torch.stack([F.logsigmoid(-scores[0]), F.logsigmoid(scores[0])], dim=1)
     return Judgement(
         question="which labels it has",
@@ -163,12 +164,13 @@ def _judge_labels(task: Task[Any, Any], passage: Passage, scores: Scores) -> Jud
     )
 
 
-def _about_all(
-    question: str, choices: Sequence[str], logarithms: Float[Tensor, "1 choices"]
+def _judge_whole(
+    question: str, passage: Passage, choices: Sequence[str], logarithms: Float[Tensor, "1 choices"]
 ) -> Judgement:
     """A single decision about the whole passage."""
+    about = "the text" if passage.pair is None else "both texts"
     said = logarithms.detach().argmax(dim=-1)
-    return Judgement(question, ("the text",), (None,), choices, logarithms, said)
+    return Judgement(question, (about,), (None,), choices, logarithms, said)
 
 
 def _judge_tags(task: Task[Any, Any], passage: Passage, scores: Scores) -> Judgement | None:

@@ -155,8 +155,8 @@ class HeadMap {
 
   tell(layer, head) {
     const { name } = this.page.patterns[layer - 1][head - 1];
-    const habit = name === "mixed" ? "" : ` It looks mostly at: ${name}.`;
-    this.details.textContent = `Head ${layer}.${head}: ${this.describe(layer, head)}.${habit}`;
+    this.details.textContent = `Head ${layer}.${head}: ${this.describe(layer, head)}.`
+      + ` Its pattern on this text: ${name}.`;
   }
 
   open(layer, head) {

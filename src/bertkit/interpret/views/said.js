@@ -22,7 +22,7 @@ export function describeOutcome(page) {
   });
   const change = whole === null ? null : describeChange(page.data);
   const isSilent = parts.length === 0 && change === null && says.number === null;
-  return element("section", {}, isSilent ? null : element("h2", {}, title),
+  return element("section", { class: "said" }, isSilent ? null : element("h2", {}, title),
     describeNumber(says, whole), parts, change);
 }
 

@@ -97,9 +97,8 @@ class Words {
 }
 
 function buildHead(numWords) {
-  const ranks = Array.from({ length: numWords }, (_, index) => `${index + 1}.`);
-  const names = ["Token", "Own word", ...ranks];
-  const cells = names.map((name) => element("th", { scope: "col" }, name));
+  const names = ["Token", "Own word", "Likeliest", "2nd", "3rd", "4th", "5th"];
+  const cells = names.slice(0, numWords + 2).map((name) => element("th", { scope: "col" }, name));
   return element("thead", {}, element("tr", {}, cells));
 }
 

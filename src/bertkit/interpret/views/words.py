@@ -10,6 +10,7 @@ from bertkit.interpret.scene import Scene
 from bertkit.interpret.views.view import View, paragraphs
 from bertkit.interpret.words import PlaceWords, guess_words, read_words
 
+NUM_WORDS = 5
 MAX_GUESSED_TOKENS = 128  # a pass each; longer texts are told as they are read only
 
 LEGEND = paragraphs(
@@ -50,14 +51,13 @@ def collect_words(scene: Scene) -> dict[str, Any]:
     mask_id = subject.tokenizer.mask_id
     masks = {place for place, id_ in enumerate(passage.encoding.ids) if id_ == mask_id}
     with ablate(subject.model, scene.without):
-        read = read_words(subject, passage)
+        read = read_words(subject, passage, NUM_WORDS)
         hidden = None
         if len(passage.words) <= MAX_GUESSED_TOKENS:
             covered = [words for words in read if words.place in masks]
             places = [words.place for words in read if words.place not in masks]
-            hidden = sorted(
-                covered + guess_words(subject, passage, places), key=lambda words: words.place
-            )
+            guessed = guess_words(subject, passage, places, NUM_WORDS)
+            hidden = sorted(covered + guessed, key=lambda words: words.place)
     return {
         "masks": sorted(masks),
         "read": _to_json(read),

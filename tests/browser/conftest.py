@@ -40,7 +40,8 @@ def open_page(browser: Any) -> Iterator[Any]:
     The script runs before those of the page. Options are those of a browser context:
     `color_scheme`, `viewport`, `has_touch`, and so on. At the end of the test no page has
     complained, and none has asked for anything but its own file; `open_page.complaints` is the
-    list, from which a test takes what it expects.
+    list, from which a test takes what it expects. Wait by `expect` and locators: what
+    `wait_for_function` evaluates again and again is forbidden by the pages' policy.
     """
     contexts, complaints = [], []
 

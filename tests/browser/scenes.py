@@ -31,3 +31,12 @@ def write_scene(path: Path, scene: Scene, *views: str) -> Path:
     """Write the page of a scene with these views, or the first two."""
     write_page(path, build_page(scene, views or ("heads", "model")))
     return path
+
+
+# a script: the bytes of what a canvas shows, read from a copy, since reading slows the canvas down
+PIXELS = """canvas => {
+  const copy = new OffscreenCanvas(canvas.width, canvas.height);
+  const context = copy.getContext("2d", { willReadFrequently: true });
+  context.drawImage(canvas, 0, 0);
+  return context.getImageData(0, 0, canvas.width, canvas.height).data;
+}"""

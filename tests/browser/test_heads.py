@@ -1,7 +1,10 @@
 """The head view in a real browser: what is drawn and written is what the model computed."""
 
+import re
+
 import pytest
-from tests.browser.scenes import load_small, observe, write_scene
+from playwright.sync_api import expect
+from tests.browser.scenes import PIXELS, load_small, observe, write_scene
 
 LIMIT = "Draw lines of at least"
 TEXT, PAIR = "the cat saw the hat .", "a dog lost a hat ."
@@ -59,8 +62,7 @@ def num_lines(page):
 def painted(page):
     """How many pixels of the drawing aren't empty."""
     return page.locator("canvas").evaluate(
-        "canvas => canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height)"
-        ".data.filter((part, index) => index % 4 === 3 && part > 0).length"
+        f"canvas => ({PIXELS})(canvas).filter((part, index) => index % 4 === 3 && part > 0).length"
     )
 
 
@@ -153,9 +155,7 @@ def test_what_is_heard_is_what_is_seen(page):
 def test_pairs_of_texts_leave_the_others_out(page, scene):
     whole = num_lines(page)
     page.get_by_role("button", name="B→A").click()
-    page.wait_for_function(
-        f"!document.querySelector('canvas').getAttribute('aria-label').startsWith('{whole} ')"
-    )
+    expect(page.locator("canvas")).not_to_have_attribute("aria-label", re.compile(f"^{whole} "))
     token(page, "from", 10).hover()
     page.locator(".shares").wait_for()
     assert len(table(page)) == 8  # the first text, [CLS] and [SEP]

@@ -1,7 +1,8 @@
 """All heads at a glance in a real browser: pictures, names, enlarging, and the way to the lines."""
 
 import pytest
-from tests.browser.scenes import load_small, observe, write_scene
+from playwright.sync_api import expect
+from tests.browser.scenes import PIXELS, load_small, observe, write_scene
 
 from bertkit.interpret.head_names import HeadName
 
@@ -21,9 +22,8 @@ def page(open_page, folder, subject):
     scene = observe(subject, "the cat saw the hat .", without=(HeadName(2, 2),))
     page = open_page(write_scene(folder / "page.html", scene))
     page.get_by_role("tab", name="All heads").click()
-    page.wait_for_function(
-        "[...document.querySelectorAll('.model-cell canvas')].every((one) => one.width === 8)"
-    )
+    for canvas in page.locator(".model-cell canvas").all():
+        expect(canvas).to_have_attribute("width", "8")
     return page
 
 
@@ -34,7 +34,7 @@ def cell(page, layer, head):
 def first_pixels(page):
     """The upper left corner of each small picture."""
     return page.locator(".model-cell canvas").evaluate_all(
-        "all => all.map((one) => [...one.getContext('2d').getImageData(0, 0, 1, 1).data].join())"
+        f"all => all.map((canvas) => ({PIXELS})(canvas).slice(0, 4).join())"
     )
 
 
@@ -56,9 +56,9 @@ def test_pictures_show_the_weights(page):
 
 def test_pictures_as_lines(page):
     page.get_by_role("button", name="lines", exact=True).click()
-    page.wait_for_function("document.querySelector('.model-cell canvas').width === 160")
+    expect(page.locator(".model-cell canvas").first).to_have_attribute("width", "160")
     page.get_by_role("button", name="squares").click()
-    page.wait_for_function("document.querySelector('.model-cell canvas').width === 8")
+    expect(page.locator(".model-cell canvas").first).to_have_attribute("width", "8")
 
 
 def test_a_click_enlarges_and_leads_to_the_lines(page):

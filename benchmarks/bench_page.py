@@ -1,0 +1,152 @@
+"""How long it takes to make and to open a page of attention views, and how large it is.
+
+    python benchmarks/bench_page.py --rounds 5
+
+Models of three sizes, texts of 16, 128 and 512 tokens, two threads. all-MiniLM-L6-v2 has its own
+weights; tiny and Base have random ones, so large that attention is uneven, which is the worst case
+for packing. Making is building, packing and writing the page from what one pass left behind, with
+all views that need no further pass. Opening is from the start of navigation to the first lines of
+the head view in headless Chromium, from a file in the system's cache; a layer and a token are then
+chosen, each until the view has been drawn. Medians of all rounds, with the least and the most.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # read when torch is loaded
+
+import torch
+from playwright.sync_api import Page, sync_playwright
+from tests.browser.conftest import FLAGS
+
+from bench_step import describe_machine
+from bertkit.interpret.page import build_page
+from bertkit.interpret.scene import Scene
+from bertkit.interpret.subject import Subject
+from bertkit.models.bert.config import BertConfig
+from bertkit.models.bert.encoder import BertModel
+from bertkit.reports.interactive import write_page
+from bertkit.tokenization.tokenizer import Tokenizer
+from minilm import find_minilm
+
+LENGTHS = (16, 128, 512)
+VIEWS = ("heads", "model", "neurons", "tokens", "geometry")
+SENTENCE = "the animal did not cross the street because it was too tired and so we went home ."
+UNEVEN_RANGE = 0.1  # of random weights
+# resolves when the head view has been drawn and shown once more
+CHOOSE = """async (selector) => {
+  const start = performance.now();
+  document.querySelector(selector).click();
+  const canvas = document.querySelector(".head-lines canvas");
+  await new Promise((resolve) => {
+    new MutationObserver(resolve).observe(canvas, { attributeFilter: ["aria-label"] });
+  });
+  await new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)));
+  return (performance.now() - start) / 1000;
+}"""
+
+
+def main() -> None:
+    """Print a table, and write the figures as JSON."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--output", type=Path, default=Path("benchmarks/results/page.json"))
+    arguments = parser.parse_args()
+    torch.set_num_threads(2)
+    results = []
+    with tempfile.TemporaryDirectory() as name, sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path="/usr/bin/chromium", args=FLAGS)
+        for subject in load_subjects():
+            for length in LENGTHS:
+                page = browser.new_page()
+                results.append(measure(subject, length, Path(name), page, arguments.rounds))
+                print(describe(results[-1]), flush=True)
+                page.close()
+        chromium = browser.version
+        browser.close()
+    arguments.output.parent.mkdir(parents=True, exist_ok=True)
+    machine = {**describe_machine(), "chromium": chromium}
+    arguments.output.write_text(
+        json.dumps({"machine": machine, "results": results}, indent=1) + "\n"
+    )
+
+
+def load_subjects() -> list[Subject]:
+    """The three models, with the tokenizer of one of them."""
+    tokenizer = Tokenizer.load(find_minilm())
+    minilm = Subject("MiniLM", Subject.load(find_minilm(), "cpu").model, tokenizer)
+    torch.manual_seed(0)
+    random = [
+        Subject(name, BertModel(config).eval(), tokenizer)
+        for name in ("tiny", "base")
+        for config in [BertConfig.preset(name, initializer_range=UNEVEN_RANGE)]
+    ]
+    return [random[0], minilm, random[1]]
+
+
+def measure(subject: Subject, length: int, folder: Path, page: Page, rounds: int) -> dict[str, Any]:
+    """One model and length, several times."""
+    words = (SENTENCE.split() * length)[: length - 2]
+    scene = Scene(subject, subject.observe(subject.read(" ".join(words))))
+    assert len(scene.observation.passage.tokens) == length
+    path = folder / "page.html"
+    rows = [{"make_seconds": make(scene, path), **open_page(page, path)} for _ in range(rounds)]
+    config = subject.model.config
+    return {
+        "model": subject.name,
+        "layers": config.num_hidden_layers,
+        "heads": config.num_attention_heads,
+        "tokens": length,
+        "bytes": path.stat().st_size,
+        **{name: spread([row[name] for row in rows]) for name in rows[0]},
+    }
+
+
+def make(scene: Scene, path: Path) -> float:
+    """Write the page, and give the seconds that it took."""
+    start = time.perf_counter()
+    write_page(path, build_page(scene, VIEWS))
+    return time.perf_counter() - start
+
+
+def open_page(page: Page, path: Path) -> dict[str, float]:
+    """Seconds until the first lines, until those of the second layer, and of one token."""
+    page.goto(path.as_uri(), wait_until="commit")
+    page.locator(".head-lines canvas[aria-label]").wait_for()
+    ready_seconds = page.evaluate("performance.now()") / 1000
+    return {
+        "open_seconds": ready_seconds,
+        "layer_seconds": page.evaluate(CHOOSE, "[aria-label=Layer] button:nth-child(2)"),
+        "token_seconds": page.evaluate(CHOOSE, ".tokens-from .token:nth-child(8)"),
+    }
+
+
+def spread(values: list[float]) -> dict[str, float]:
+    """The median, the least and the most."""
+    return {
+        "median": round(statistics.median(values), 4),
+        "min": round(min(values), 4),
+        "max": round(max(values), 4),
+    }
+
+
+def describe(result: dict[str, Any]) -> str:
+    """A line of the table."""
+    name = f"{result['model']:>8} {result['layers']:>3} × {result['heads']:<3}"
+    seconds = "  ".join(
+        f"{part} {result[f'{part}_seconds']['median']:7.3f} s"
+        for part in ("make", "open", "layer", "token")
+    )
+    return f"{name} {result['tokens']:>4} tokens  {result['bytes'] / 1e6:7.2f} MB  {seconds}"
+
+
+if __name__ == "__main__":
+    main()

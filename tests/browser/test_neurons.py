@@ -1,0 +1,263 @@
+"""The neuron view in a real browser: a query, the keys, and the attention that they make."""
+
+import math
+import re
+
+import pytest
+from tests.browser.scenes import HOSTILE, load_small, observe, write_scene
+
+from bertkit.interpret.head_names import HeadName
+from bertkit.interpret.page import build_page
+from bertkit.reports.interactive import write_page
+
+TEXT = "the cats saw a hat ."
+PICTURES = (
+    "[...document.querySelectorAll('.block canvas')].filter(each => each.offsetParent !== null)"
+    ".map(each => each.toDataURL())"
+)
+SAW = 4  # the token that looks in most tests
+
+
+@pytest.fixture(scope="module")
+def subject(tmp_path_factory):
+    return load_small(tmp_path_factory.mktemp("neurons"))
+
+
+@pytest.fixture(scope="module")
+def scene(subject):
+    return observe(subject, TEXT)
+
+
+@pytest.fixture(scope="module")
+def path(scene, tmp_path_factory):
+    return write_scene(tmp_path_factory.mktemp("neurons") / "page.html", scene, "neurons")
+
+
+@pytest.fixture
+def start(open_page):
+    """Opens a page, and waits until the view is drawn."""
+
+    def open_path(path, **options):
+        page = open_page(path, **options)
+        wait_until_drawn(page)
+        return page
+
+    return open_path
+
+
+def wait_until_drawn(page):
+    page.locator("#view-neurons p.quiet:not(:empty)").wait_for()
+
+
+def tokens(page):
+    return page.locator("button.neuron-token")
+
+
+def block(page, name):
+    return page.locator(".block", has=page.get_by_role("img", name=name, exact=True))
+
+
+def keep_pictures(page):
+    """Remember what is seen of queries, keys and products, pixel by pixel."""
+    page.evaluate(f"() => {{ window.before = {PICTURES}; }}")
+
+
+def wait_for_other_pictures(page):
+    """Wait until all of them have been drawn anew, and look different."""
+    page.wait_for_function(
+        f"() => {PICTURES}.every((picture, index) => picture !== window.before[index])"
+    )
+
+
+def said(page):
+    return page.get_by_role("status").inner_text()
+
+
+def number(text):
+    return float(text.replace("−", "-").removesuffix(" %"))
+
+
+def shown_numbers(page, name):
+    """What a column of numbers shows."""
+    part = page.locator(".neuron-part", has=page.locator("b", has_text=name))
+    return [number(text) for text in part.locator(".neuron-figure:visible").all_inner_texts()]
+
+
+def is_overview(page):
+    return block(page, "scores of all pairs").is_visible()
+
+
+def test_all_queries_and_scores_are_seen_before_a_token_is_chosen(start, path, scene):
+    page = start(path)
+    assert tokens(page).all_inner_texts() == scene.observation.passage.tokens
+    assert is_overview(page)
+    assert block(page, "queries").is_visible()
+    assert not block(page, "keys").is_visible()
+    assert "Choose a token" in page.locator("#view-neurons").inner_text()
+
+
+def test_a_pair_tells_its_score_and_attention(start, path, scene):
+    page = start(path)
+    pairs = block(page, "scores of all pairs")
+    size = pairs.bounding_box()
+    cell = size["width"] / 9, size["height"] / 9
+    pairs.hover(position={"x": 2.5 * cell[0], "y": 4.5 * cell[1]})
+    layer = scene.observation.layers[0]
+    found = re.fullmatch(r"“saw” looks at “cat”: score (\S+), attention (.*)", said(page))
+    assert number(found[1]) == pytest.approx(float(layer.scores[0, SAW, 2]), abs=0.1)
+    assert number(found[2]) == pytest.approx(100 * float(layer.weights[0, SAW, 2]), abs=0.5)
+    pairs.click(position={"x": 2.5 * cell[0], "y": 4.5 * cell[1]})
+    assert not is_overview(page)
+    assert tokens(page).nth(SAW).get_attribute("aria-pressed") == "true"
+
+
+def test_a_click_shows_how_the_attention_of_a_token_is_made(start, path, scene):
+    page = start(path)
+    tokens(page).nth(SAW).click()
+    assert not is_overview(page)
+    layer = scene.observation.layers[0]
+    expected = (100 * layer.weights[0, SAW]).tolist()
+    assert shown_numbers(page, "softmax") == pytest.approx(expected, abs=0.6)
+    assert shown_numbers(page, "q · k") == pytest.approx(layer.scores[0, SAW].tolist(), abs=0.1)
+    assert page.locator(".neuron-lines line").count() == sum(share >= 0.5 for share in expected)
+    heard = page.locator("li.neuron-token").nth(2).text_content()
+    assert re.fullmatch(r"cat: score \S+, \S+ %", heard)
+    page.mouse.move(5, 5)
+    assert not is_overview(page)
+    tokens(page).nth(SAW).click()
+    page.mouse.move(5, 5)
+    assert is_overview(page)
+
+
+def test_a_number_that_is_pointed_at_is_read_out(start, path, scene):
+    page = start(path)
+    tokens(page).nth(SAW).click()
+    product = block(page, "products of query and keys")
+    size = product.bounding_box()
+    product.hover(position={"x": 1.5 * size["width"] / 4, "y": 2.5 * size["height"] / 9})
+    found = re.fullmatch(
+        r"“saw” looks at “cat”, number 2 of 4: q × k = (\S+) × (\S+) = (\S+)", said(page)
+    )
+    heads = scene.observation.layers[0]
+    query, key = float(heads.query[0, SAW, 1]), float(heads.key[0, 2, 1])
+    expected = query, key, query * key
+    assert [number(text) for text in found.groups()] == pytest.approx(expected, abs=0.05)
+    for name, column in (("queries", 1), ("keys", 1), ("products of query and keys", 1)):
+        mark = block(page, name).locator(".block-column")
+        assert mark.is_visible()
+        left = mark.bounding_box()["x"] - block(page, name).bounding_box()["x"]
+        assert left == pytest.approx(column * size["width"] / 4, abs=1)
+
+
+def test_values_are_shown_when_asked_for(start, path, scene):
+    page = start(path)
+    tokens(page).nth(SAW).click()
+    assert not block(page, "values").is_visible()
+    page.get_by_label("show the values").check()
+    values = block(page, "values")
+    size = values.bounding_box()
+    values.hover(position={"x": size["width"] - 2, "y": 2})
+    found = re.fullmatch(r"number 4 of 4 in the value of “\[CLS\]”: (\S+)", said(page))
+    expected = float(scene.observation.layers[0].value[0, 0, 3])
+    assert number(found[1]) == pytest.approx(expected, abs=0.05)
+
+
+def test_a_token_under_the_pointer_is_shown_for_the_time_being(start, path):
+    page = start(path)
+    tokens(page).nth(2).hover()
+    assert not is_overview(page)
+    hovered = shown_numbers(page, "softmax")
+    block(page, "keys").hover()
+    assert shown_numbers(page, "softmax") == hovered
+    page.mouse.move(5, 5)
+    assert is_overview(page)
+
+
+def test_keys_choose_keep_and_let_go(start, path):
+    page = start(path)
+    page.get_by_label("show the values").focus()
+    page.keyboard.press("Tab")
+    for key in ("ArrowDown", "ArrowDown", "ArrowUp"):
+        page.keyboard.press(key)
+    assert tokens(page).nth(1).evaluate("each => each === document.activeElement")
+    assert not is_overview(page)
+    page.keyboard.press("Enter")
+    assert tokens(page).nth(1).get_attribute("aria-pressed") == "true"
+    page.keyboard.press("Tab")
+    for key in ("ArrowRight", "ArrowDown"):
+        page.keyboard.press(key)
+    assert said(page).startswith("“the” looks at “the”, number 2 of 4")
+    page.keyboard.press("Escape")
+    assert is_overview(page)
+    assert tokens(page).nth(1).get_attribute("aria-pressed") == "false"
+    page.keyboard.press("Tab")
+    for key in ("ArrowDown", "ArrowRight"):
+        page.keyboard.press(key)
+    assert said(page).startswith("“the” looks at “the”")
+    page.keyboard.press("Enter")
+    assert tokens(page).nth(1).get_attribute("aria-pressed") == "true"
+
+
+def test_another_layer_head_or_theme_is_drawn_anew(start, path, scene):
+    page = start(path)
+    tokens(page).nth(SAW).click()
+    for group in ("Layer", "Head"):
+        keep_pictures(page)
+        page.get_by_role("group", name=group, exact=True).get_by_role("button", name="2").click()
+        wait_for_other_pictures(page)
+    expected = (100 * scene.observation.layers[1].weights[1, SAW]).tolist()
+    assert shown_numbers(page, "softmax") == pytest.approx(expected, abs=0.6)
+    keep_pictures(page)
+    page.get_by_role("button", name="dark").click()
+    wait_for_other_pictures(page)
+
+
+def test_a_token_kept_in_another_view_is_shown(open_page, scene, tmp_path):
+    page = open_page(write_scene(tmp_path / "page.html", scene, "heads", "neurons"))
+    page.locator(".tokens-from button").nth(SAW).click()
+    page.get_by_role("tab", name="Neurons").click()
+    wait_until_drawn(page)
+    assert not is_overview(page)
+    assert tokens(page).nth(SAW).get_attribute("aria-pressed") == "true"
+
+
+def test_a_tap_keeps_a_token(start, path):
+    page = start(path, has_touch=True, viewport={"width": 420, "height": 800})
+    tokens(page).nth(SAW).tap()
+    assert not is_overview(page)
+    block(page, "keys").tap()
+    assert said(page).startswith("“saw” looks at")
+
+
+def test_a_head_that_is_switched_off_is_told(start, subject, tmp_path):
+    scene = observe(subject, TEXT, without=(HeadName(1, 2),))
+    page = start(write_scene(tmp_path / "page.html", scene, "neurons"))
+    told = "This head is switched off"
+    assert told not in page.locator("#view-neurons").inner_text()
+    page.get_by_role("group", name="Head", exact=True).get_by_role("button", name="2").click()
+    assert told in page.locator("#view-neurons").inner_text()
+
+
+def test_a_long_text_tells_how_to_get_its_numbers(open_page, subject, tmp_path):
+    scene = observe(subject, "cat " * 150)
+    page = open_page(write_scene(tmp_path / "page.html", scene, "neurons"))
+    page.get_by_text("the text has 152 tokens").wait_for()
+    assert page.locator("#view-neurons code").inner_text() == "--neurons"
+
+
+def test_a_long_text_can_have_its_numbers(start, subject, tmp_path):
+    scene = observe(subject, "cat " * 150)
+    write_page(tmp_path / "page.html", build_page(scene, ["neurons"], all_vectors=True))
+    page = start(tmp_path / "page.html")
+    tokens(page).nth(151).click()
+    assert len(shown_numbers(page, "softmax")) == 152
+    assert sum(shown_numbers(page, "softmax")) == pytest.approx(100, abs=8)
+
+
+def test_hostile_text_stays_text(start, subject, tmp_path):
+    scene = observe(subject, HOSTILE, "the cat")
+    page = start(write_scene(tmp_path / "page.html", scene, "neurons"))
+    assert page.locator("img").count() == 0
+    assert tokens(page).all_inner_texts() == scene.observation.passage.tokens
+    tokens(page).nth(2).click()
+    assert math.isclose(sum(shown_numbers(page, "softmax")), 100, abs_tol=4)

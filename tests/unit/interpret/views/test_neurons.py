@@ -1,0 +1,40 @@
+"""The neuron view's numbers: what the page stores is near to what the model computed."""
+
+import math
+from pathlib import Path
+
+import pytest
+import torch
+from tests.scripts import run_script_tests
+from tests.unit.inference.small import save_small
+
+from bertkit.interpret.page import build_page
+from bertkit.interpret.scene import Scene
+from bertkit.interpret.subject import Subject
+
+
+@pytest.fixture(scope="module")
+def scene(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("neurons") / "small"
+    save_small(folder)
+    subject = Subject.load(folder)
+    return Scene(subject, subject.observe(subject.read("the cats saw", "a hat")))
+
+
+def test_scores_of_the_stored_vectors_are_near_to_the_models(scene):
+    page = build_page(scene, ["neurons"])
+    for number, layer in enumerate(scene.observation.layers, 1):
+        heads, length, features = layer.query.shape
+        steps = torch.frombuffer(bytearray(page.arrays[f"vectors-{number}"]), dtype=torch.int8)
+        scales = torch.tensor(page.data["scales"][number - 1])
+        stored = steps.view(3, heads, length, features) * scales[:, :, None, None]
+        scores = stored[0] @ stored[1].transpose(-2, -1) / math.sqrt(features)
+        # each number is off by half a step at most
+        off = stored[0].abs().sum(-1)[:, :, None] * scales[1, :, None, None]
+        off = off + stored[1].abs().sum(-1)[:, None, :] * scales[0, :, None, None]
+        assert ((scores - layer.scores).abs() <= 0.51 * off / math.sqrt(features)).all()
+        torch.testing.assert_close(scores.softmax(-1), layer.weights, rtol=0, atol=0.02)
+
+
+def test_the_scripts_of_the_view(tmp_path):
+    run_script_tests(Path(__file__).parent / "neurons", tmp_path)

@@ -55,6 +55,19 @@ export class NeuronTable {
     ];
     this.root = element("div", { class: "neuron-table" }, always, this.overview, this.details);
     this.root.style.setProperty("--row", `${ROW_PIXELS}px`);
+    this.open(this.overview, this.details);
+  }
+
+  /**
+   * Draw what doesn't depend on the token that looks.
+   *
+   * @param {HeadNumbers} numbers
+   */
+  paint(numbers) {
+    const scores = numbers.queries.map((_, token) => numbers.scores(token));
+    this.pairs.paint(scores, findLimit(scores));
+    this.key.paint(numbers.keys, findLimit(numbers.keys));
+    this.value.paint(numbers.values, findLimit(numbers.values));
   }
 
   /**
@@ -64,9 +77,7 @@ export class NeuronTable {
    */
   showAll(numbers) {
     this.open(this.overview, this.details);
-    const scores = numbers.queries.map((_, token) => numbers.scores(token));
     this.query.paint(numbers.queries, findLimit(numbers.queries));
-    this.pairs.paint(scores, findLimit(scores));
   }
 
   /**
@@ -82,9 +93,7 @@ export class NeuronTable {
     const weights = numbers.weightsOf(token);
     const own = numbers.queries.map((query, index) => (index === token ? query : null));
     this.query.paint(own, findLimit(numbers.queries));
-    this.key.paint(numbers.keys, findLimit(numbers.keys));
     this.product.paint(products, findLimit(products));
-    this.value.paint(numbers.values, findLimit(numbers.values));
     this.lines.update(token, weights, headColour(head));
     this.seen.update(scores, weights);
     this.scores.update(scores);

@@ -20,8 +20,7 @@ export const view = {
       return;
     }
     const neurons = new NeuronView(root, page);
-    page.subscribe((_, changed) => (
-      changed.some((name) => OTHER_NUMBERS.includes(name)) ? neurons.read() : neurons.draw()));
+    page.subscribe((_, changed) => neurons.follow(changed));
     await neurons.read();
   },
 };
@@ -42,6 +41,7 @@ class NeuronView {
     this.page = page;
     this.visited = null; // the token under the pointer or in focus, shown before the kept one
     this.cursor = null; // the number that is read out: {block, row, column}
+    this.numbers = null; // of the head that is shown, once they are unpacked
     this.table = new NeuronTable(
       page.tokens, page.model.features, root.clientWidth, (token) => this.press(token));
     this.advice = element("p", { class: "quiet" });
@@ -63,17 +63,22 @@ class NeuronView {
     const { root, tokens, pairs, product } = this.table;
     root.addEventListener("pointermove", (event) => this.point(event));
     root.addEventListener("pointerdown", (event) => this.point(event));
-    root.addEventListener("pointerleave", () => this.visit(null));
+    root.addEventListener("pointerleave", (event) => {
+      if (event.pointerType !== "touch") this.visit(null); // a finger that is lifted leaves, too
+    });
     root.addEventListener("keydown", (event) => event.key === "Escape" && this.release());
-    root.addEventListener("focusout", (event) => {
-      if (!root.contains(event.relatedTarget)) this.visit(null);
+    root.addEventListener("focusout", ({ relatedTarget: next }) => {
+      if (next !== null && !root.contains(next)) this.visit(null); // null is a click on nothing
     });
     tokens.body.addEventListener("focusin", ({ target }) => {
       if (target.matches(":focus-visible")) this.visit(tokens.buttons.indexOf(target));
     });
     pairs.body.addEventListener("click", (event) => this.press(pairs.locate(event).row));
     pairs.body.addEventListener("keydown", (event) => {
-      if (event.key === "Enter" && this.cursor !== null) this.press(this.cursor.row);
+      if (event.key === "Enter" && this.cursor !== null) {
+        event.preventDefault(); // or the token, which has the focus then, is pressed, too
+        this.press(this.cursor.row);
+      }
     });
     for (const block of [pairs, product]) {
       block.takeKeys((event) => this.step(block, event));
@@ -85,16 +90,25 @@ class NeuronView {
     return this.visited ?? this.page.state.token;
   }
 
+  follow(changed) {
+    if (changed.includes("token")) {
+      this.cursor = null; // its block may not be shown now
+    }
+    return changed.some((name) => OTHER_NUMBERS.includes(name)) ? this.read() : this.draw();
+  }
+
   async read() {
     const { layer, head } = this.page.state;
     const parts = await Promise.all([this.page.vectors(layer), this.page.weights(layer)]);
     if (layer === this.page.state.layer && head === this.page.state.head) {
       this.numbers = new HeadNumbers(...parts, head, this.page.tokens.length);
+      this.table.paint(this.numbers);
       this.draw();
     }
   }
 
   draw() {
+    if (this.numbers === null) return;
     const { layer, head, token: kept } = this.page.state;
     const isOff = this.page.without.includes(`${layer}.${head}`);
     const off = isOff ? "This head is switched off: what it gathers isn't used. " : "";
@@ -111,13 +125,14 @@ class NeuronView {
   press(token) {
     const { state } = this.page;
     this.page.set({ token: token === state.token ? null : token, side: "from" });
+    this.table.tokens.buttons[token].focus(); // the block that had the focus may be hidden now
     this.visit(null);
   }
 
   release() {
     const { token } = this;
     this.page.set({ token: null });
-    if (token !== null) this.table.tokens.buttons[token].focus(); // what had the focus may vanish
+    if (token !== null) this.table.tokens.buttons[token].focus();
     this.visit(null);
   }
 
@@ -133,12 +148,11 @@ class NeuronView {
 
   point(event) {
     const { tokens, query, blocks } = this.table;
-    const block = blocks.find(({ body }) => body.contains(event.target));
-    const place = block?.locate(event);
     const button = tokens.buttons.indexOf(event.target);
-    const token = block === query ? place.row : button;
-    if (token >= 0 && event.pointerType !== "touch") this.visit(token);
-    this.cursor = block === undefined ? null : { block, ...place };
+    if (button >= 0 && event.pointerType !== "touch") this.visit(button);
+    const block = blocks.find(({ body }) => body.contains(event.target));
+    this.cursor = block === undefined ? null : { block, ...block.locate(event) };
+    if (block === query) this.cursor.row = this.token ?? this.cursor.row;
     this.say();
   }
 
@@ -155,6 +169,7 @@ class NeuronView {
   }
 
   say() {
+    if (this.numbers === null) return;
     this.table.mark(this.cursor, this.token);
     this.said.textContent = this.cursor === null ? "" : this.describe(this.cursor);
   }

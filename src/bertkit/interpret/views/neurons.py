@@ -27,7 +27,7 @@ LEGEND = paragraphs(
     there with Tab and the arrow keys. Escape leads back to all tokens.
 
     Queries, keys and values are rounded in this file, to one of 255 steps in each head, so scores
-    can be a little off. The attention is the model's own.
+    can be a little off. The attention was computed before the rounding.
     """
 )
 

@@ -124,8 +124,8 @@ export class PatternGrid {
       return "Where each head looks most, and with what share of its attention.";
     }
     if (shown === ENTROPY) {
-      const whose = token === null ? "mean of all tokens" : `of “${page.tokens[token].text}”`;
-      return `Entropy, ${whose}, and below it as how many tokens alike that is.`;
+      const whose = token === null ? "the mean of all tokens" : `“${page.tokens[token].text}”`;
+      return `The entropy of ${whose}; below it, how many tokens looked at alike have as much.`;
     }
     const number = cells.filter(({ pattern }) => pattern.name === shown).length;
     const all = shown in page.patterns[0][0].shares ? " The share of every head is shown." : "";

@@ -23,6 +23,7 @@ class TokenView {
     this.page = page;
     this.visited = null; // the token under the pointer or in focus, shown before the kept one
     this.isWhole = false;
+    this.turn = 0;
     this.scope = choiceChips(
       "In the mean of the chosen heads of",
       [{ value: false, text: "this layer" }, { value: true, text: "all layers" }],
@@ -101,7 +102,8 @@ class TokenView {
 
   /** The numbers of the chosen heads, in the layer or in all. */
   async draw() {
-    const { state, model } = this.page;
+    this.turn += 1;
+    const { turn, page: { state, model } } = this;
     const layers = this.isWhole ? count(model.layers) : [state.layer];
     this.scope.show(this.isWhole);
     this.drawPassage(layers, state);
@@ -113,7 +115,7 @@ class TokenView {
       return;
     }
     const weights = await Promise.all(layers.map((layer) => this.page.weights(layer)));
-    if (token === (this.visited ?? this.page.state.token)) {
+    if (turn === this.turn) {
       this.details.replaceChildren(...this.describe(token, layers, weights));
     }
   }

@@ -108,6 +108,7 @@ def test_keys_go_from_token_to_token(open_page, path):
     page.get_by_label("After").focus()
     page.keyboard.press("ArrowRight")
     assert page.locator(".layer-slider output").inner_text() == "layer 2"
+    page.keyboard.press("Tab")  # to the choice of special tokens
     page.keyboard.press("Tab")
     heading = page.locator(".plane-detail h2")
     assert heading.inner_text() == "Nearest to the (1)"
@@ -135,12 +136,11 @@ def test_contexts_are_compared_with_the_chosen_place(open_page, path):
     assert quotes.nth(2).locator("b").inner_text() == "cat"
     assert "</script><img src=x onerror=alert(1)>" in quotes.nth(2).inner_text()
     columns = page.locator(".cosines thead th")
-    assert columns.all_inner_texts()[1:] == [
-        "place 2", "place 3", "mean of all places", "different words",
-    ]  # fmt: skip
+    assert columns.all_inner_texts() == ["layer", "2", "3", "mean", "different"]
     assert page.locator(".cosine-chart polyline").count() == 4
     quotes.nth(1).click()
-    assert columns.nth(1).inner_text() == "place 1"
+    assert columns.all_inner_texts() == ["layer", "1", "3", "mean", "different"]
+    assert "cosine of place 2" in page.locator(".cosines caption").inner_text()
     assert quotes.nth(1).get_attribute("aria-pressed") == "true"
     assert page.locator(".cosines tr.shown th").inner_text() == "1"
     choose_layer(page, 0)

@@ -87,9 +87,10 @@ export class ContextsPanel {
     });
     const series = listSeries(this.contexts, this.chosen);
     this.plot.highlight(this.pointed, [], this.chosen);
+    const caption = `cosine of place ${this.chosen + 1} with the others, layer by layer`;
     this.numbers.replaceChildren(
-      cosineChart(series, this.layer, `cosine with place ${this.chosen + 1}, by layer`),
-      element("div", { class: "scroll" }, numberTable(series, this.layer)),
+      cosineChart(series, this.layer, caption),
+      element("div", { class: "scroll" }, numberTable(series, this.layer, caption)),
     );
   }
 }
@@ -118,9 +119,9 @@ export function listSeries({ places, cosines, mean, different }, chosen) {
   ];
 }
 
-function numberTable(series, shownLayer) {
-  const heads = ["layer", ...series.map(({ title }) => title)].map((title, index) =>
-    element("th", { scope: "col", class: index ? "number" : null }, title),
+function numberTable(series, shownLayer, caption) {
+  const heads = series.map(({ name, title }) =>
+    element("th", { scope: "col", class: "number", title }, name),
   );
   const rows = series[0].values.map((_, layer) =>
     element(
@@ -132,7 +133,9 @@ function numberTable(series, shownLayer) {
     ),
   );
   return element("table", { class: "cosines" },
-    element("thead", {}, element("tr", {}, heads)), element("tbody", {}, rows));
+    element("caption", { class: "quiet" }, caption),
+    element("thead", {}, element("tr", {}, element("th", { scope: "col" }, "layer"), heads)),
+    element("tbody", {}, rows));
 }
 
 function hueOf(place) {

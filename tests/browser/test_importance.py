@@ -93,7 +93,7 @@ def test_the_strongest_heads_come_first(open_page, write, labels):
 def test_with_heads_off_both_outcomes_stand_side_by_side(open_page, write, labels):
     page = open_page(write(labels, *OFF))
     assert page.get_by_role("heading", name="What changes without 1.2, 2.1").is_visible()
-    cell_texts = page.locator("section table td").all_inner_texts()
+    cell_texts = page.locator(".said td").all_inner_texts()
     assert len(cell_texts) == 4
     assert "→" in cell_texts[3]
     assert cells(page).all_inner_texts() == ["", "off", "off", ""]
@@ -102,7 +102,7 @@ def test_with_heads_off_both_outcomes_stand_side_by_side(open_page, write, label
 
 def test_words_can_be_chosen_where_each_is_tagged(open_page, write, tmp_path):
     page = open_page(write(save_tagger(tmp_path / "tags"), *OFF))
-    assert page.locator("section tbody tr").count() == 6
+    assert page.locator(".said tbody tr").count() == 6
     page.get_by_role("button", name="saw").click()
     assert "mean probability" in cells(page).first.get_attribute("aria-label")
 

@@ -1,6 +1,8 @@
 """`bertkit view` as a user runs it."""
 
+import errno
 import json
+import os
 import webbrowser
 from pathlib import Path
 from xml.etree import ElementTree as ET
@@ -8,6 +10,7 @@ from xml.etree import ElementTree as ET
 import pytest
 from tests.fonts import need_font
 
+from bertkit.base import storage
 from bertkit.cli.main import main
 
 TEXT = "the cat saw a dog ."
@@ -65,6 +68,16 @@ def test_a_page_that_exists_is_kept(model, capsys):
     assert Path("attention.html").read_text() == "mine"
     run(capsys, model, TEXT, "--views", "heads", "--overwrite")
     assert Path("attention.html").stat().st_size > 10_000
+
+
+def test_a_full_disk_is_told_and_leaves_nothing(model, capsys, monkeypatch):
+    def refuse(*_: object) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(storage, "write", refuse)
+    _, err = run(capsys, model, TEXT, "--views", "heads", code=2)
+    assert err == "bertkit: attention.html can't be written: No space left on device\n"
+    assert list_files() == []
 
 
 def test_figures_are_written_without_a_page(model, capsys):

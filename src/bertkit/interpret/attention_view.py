@@ -98,7 +98,7 @@ class AttentionView:
 
     @property
     def token(self) -> int | None:
-        """The number of the token whose attention is shown at first."""
+        """The place in `tokens` of the one whose attention is shown at first."""
         chosen = self.settings.token
         return None if chosen is None else find_token(self.scene.observation.passage, chosen)
 
@@ -175,7 +175,7 @@ class AttentionView:
 
 
 def find_token(passage: Passage, token: str) -> int:
-    """The number, from 0, of a token that is named by its text or its number.
+    """The place, from 0, of a token that is named by its text or its number from 1.
 
     Raises:
         InputError: there is none.
@@ -183,8 +183,8 @@ def find_token(passage: Passage, token: str) -> int:
     tokens = passage.tokens
     if token in tokens:
         return tokens.index(token)
-    if token.isdecimal() and len(token) < 8 and int(token) < len(tokens):
-        return int(token)
+    if token.isdecimal() and len(token) < 8 and 1 <= int(token) <= len(tokens):
+        return int(token) - 1
     more = " …" if len(tokens) > MAX_LISTED_TOKENS else ""
     raise InputError(
         f"there is no token {token!r:.40}; the model reads"

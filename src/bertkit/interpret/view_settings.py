@@ -19,7 +19,7 @@ class ViewSettings(Settings):
     token: str | None = Field(
         None,
         description="Token whose attention is shown at first: as the model reads it (such as it,"
-        " or ##ing), the first of its kind, or its number from 0, which is [CLS].",
+        " or ##ing), the first of its kind, or its number from 1, which is [CLS].",
     )
     without: str | None = Field(
         None, description="Heads to switch off, such as 5.3,5.4 (layer 5, heads 3 and 4)."

@@ -86,8 +86,8 @@ class AttentionFigure:
             return None
         layout = _Layout.of(self.tokens, has_numbers=self.focus is not None)
         svg = new_drawing(layout.width, layout.height, self.title, self.describe())
-        add_text(svg, layout.left, TOP - 14, "looks", anchor="end")
-        add_text(svg, layout.right, TOP - 14, "is looked at", anchor="start")
+        add_text(svg, layout.left, TOP - 14, "who looks", anchor="end")
+        add_text(svg, layout.right, TOP - 14, "who is looked at", anchor="start")
         links = sorted(self._links(), key=lambda link: link.weight)  # the strongest on top
         lines = add_group(svg, series_style(0))
         for link in links:
@@ -107,7 +107,7 @@ class AttentionFigure:
 
     def legend(self) -> list[tuple[str, str]]:
         """What the strength of a line means."""
-        least = _percent(MIN_WEIGHT)
+        least = f"{100 * MIN_WEIGHT:.0f} %"
         return [(series_style(0), f"more attention, stronger line; none under {least}")]
 
     def tabulate(self) -> tuple[list[str], list[list[Cell]]]:
@@ -118,7 +118,7 @@ class AttentionFigure:
             weights = self.weights[source]
             targets = heapq.nlargest(NUM_NAMED_LINKS, range(len(weights)), key=weights.__getitem__)
             shares = (f"{shorten(self.tokens[each])} {_percent(weights[each])}" for each in targets)
-            rows.append([source, shorten(self.tokens[source]), ", ".join(shares)])
+            rows.append([source + 1, shorten(self.tokens[source]), ", ".join(shares)])
         return ["Number", "Token", "Looks most at"], rows
 
     def write(self, path: str | Path) -> FileRecord:
@@ -219,4 +219,4 @@ def _add_numbers(svg: ET.Element, layout: _Layout, links: Iterable[Link]) -> Non
 
 
 def _percent(weight: float) -> str:
-    return f"{100 * weight:.2g} %" if weight < 0.1 else f"{100 * weight:.0f} %"
+    return f"{100 * weight:.{1 if weight < 0.0995 else 0}f} %"

@@ -102,12 +102,12 @@ def test_a_notebook_shows_the_page_in_a_frame_that_reaches_nothing(subject):
 
 def test_a_token_is_found_by_its_text_or_its_number(subject):
     passage = subject.read("the 7 cats saw the hat")
-    assert [find_token(passage, word) for word in ("the", "##s", "[SEP]", "6", "0")] == [
-        *(1, 4, 8, 6, 0)
+    assert [find_token(passage, word) for word in ("the", "##s", "[SEP]", "7", "1", "9")] == [
+        *(1, 4, 8, 6, 0, 8)
     ]
     with pytest.raises(InputError, match=r"no token 'dog'; the model reads \[CLS\] the \[U"):
         find_token(passage, "dog")
-    for wrong in ("9", "-1", "", "²", "9" * 9999):
+    for wrong in ("0", "10", "-1", "", "²", "9" * 9999):
         with pytest.raises(InputError, match="there is no token"):
             find_token(passage, wrong)
 

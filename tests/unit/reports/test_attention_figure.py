@@ -45,14 +45,18 @@ def test_each_link_that_counts_is_a_line_from_the_left_to_the_right():
 
 def test_the_tokens_stand_twice():
     texts = [text.text for text in draw().iter("text")]
-    assert texts == ["looks", "is looked at", *(token for token in TOKENS for _ in range(2))]
+    assert texts == [
+        "who looks",
+        "who is looked at",
+        *(token for token in TOKENS for _ in range(2)),
+    ]
 
 
 def test_one_token_can_be_shown_alone_with_its_numbers():
     svg = draw(focus=1)
     assert find_lines(svg).keys() == {(middle(1), middle(0)), (middle(1), middle(2))}
     texts = {text.text: text for text in svg.iter("text")}
-    assert texts.keys() >= {"4 %", "96 %"}
+    assert texts.keys() >= {"4.0 %", "96 %"}
     assert float(texts["96 %"].get("y")) == middle(2) + 4
     shades = {float(box.get("y")): box.get("opacity") for box in svg.iter("rect")}
     assert shades == {TOP: "0.040", TOP + 2 * ROW_HEIGHT: "0.960"}
@@ -65,13 +69,13 @@ def test_words_and_numbers_say_the_same():
     figure = AttentionFigure("Layer 1", TOKENS, WEIGHTS)
     assert figure.describe().endswith("[SEP] → [CLS]: 100 %. it → [SEP]: 96 %. [CLS] → it: 74 %.")
     assert figure.tabulate()[1] == [
-        [0, "[CLS]", "it 74 %, [CLS] 25 %, [SEP] 0.5 %"],
-        [1, "it", "[SEP] 96 %, [CLS] 4 %, it 0 %"],
-        [2, "[SEP]", "[CLS] 100 %, it 0 %, [SEP] 0 %"],
+        [1, "[CLS]", "it 74 %, [CLS] 25 %, [SEP] 0.5 %"],
+        [2, "it", "[SEP] 96 %, [CLS] 4.0 %, it 0.0 %"],
+        [3, "[SEP]", "[CLS] 100 %, it 0.0 %, [SEP] 0.0 %"],
     ]
     alone = AttentionFigure("Layer 1", TOKENS, WEIGHTS, focus=1)
-    assert alone.describe() == "What “it” looks at. it → [SEP]: 96 %. it → [CLS]: 4 %."
-    assert [row[0] for row in alone.tabulate()[1]] == [1]
+    assert alone.describe() == "What “it” looks at. it → [SEP]: 96 %. it → [CLS]: 4.0 %."
+    assert [row[0] for row in alone.tabulate()[1]] == [2]
     assert figure.legend()[0][1].endswith("none under 1 %")
 
 

@@ -15,7 +15,7 @@ def test_a_run_is_shown_with_blanks_from_its_own_held_out_text(workshop, trained
     assert found["report"] == str(page)
     [run] = found["runs"]
     assert (run["kind"], run["step"], run["is_finished"]) == ("pretrain", 400, True)
-    assert run["held_out"]["mlm_accuracy"] > 0.3
+    assert run["held_out"]["mlm_accuracy"] > 0.2
     html = page.read_text()
     assert "Sentences that were held out" in html  # the shards lie beside the run
     assert html.count("[MASK]") >= 4

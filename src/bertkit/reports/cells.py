@@ -25,7 +25,8 @@ def format_cell(cell: Cell) -> str:
     if isinstance(cell, Interval):
         if math.isnan(cell.value):
             return format_cell(cell.value)
-        return f"{cell.value:,.3f} ({cell.low:,.3f}–{cell.high:,.3f})"
+        digits = 0 if abs(cell.value) >= 1e3 else 3
+        return f"{cell.value:,.{digits}f} ({cell.low:,.{digits}f}–{cell.high:,.{digits}f})"
     if math.isnan(cell):
         return "not defined"
     return f"{cell:,.0f}" if 1e3 <= abs(cell) < 1e15 else f"{cell:.4g}"

@@ -59,7 +59,7 @@ class Curve:
 
 
 # Of every run, whatever it learns.
-LOSS = Curve("loss", "Loss", "loss")
+LOSS = Curve("loss", "Loss", "lower is better")
 PACE = (
     Curve("learning_rate", "Learning rate", "peak × schedule", starts_at_zero=True),
     Curve("gradient_norm", "Gradient, before it is clipped", "norm", starts_at_zero=True),
@@ -136,7 +136,7 @@ def tabulate_speed(course: Course) -> Table:
         if values:
             tenth = len(values) // 10
             middle, low, high = median(values), values[tenth], values[-1 - tenth]
-            rows.append([f"{curve.title.lower()}, {curve.unit}", _spread(middle, low, high)])
+            rows.append([f"{curve.title.lower()}, {curve.unit}", Interval(middle, low, high)])
     return Table(
         ["What", "Number"],
         rows,
@@ -144,12 +144,6 @@ def tabulate_speed(course: Course) -> Table:
         note="Of the speeds the median over all steps, and in parentheses where the slowest and"
         " the fastest tenth begin.",
     )
-
-
-def _spread(middle: float, low: float, high: float) -> Cell:
-    if middle < 1000:
-        return Interval(middle, low, high)
-    return f"{middle:,.0f} ({low:,.0f}–{high:,.0f})"
 
 
 def tabulate_incidents(course: Course) -> Section:

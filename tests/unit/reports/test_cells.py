@@ -19,7 +19,7 @@ from bertkit.reports.cells import Interval, format_cell, is_numeric
         (math.nan, "not defined"),
         (math.inf, "inf"),
         (Interval(0.912, 0.8971, 0.926), "0.912 (0.897–0.926)"),
-        (Interval(-1234.5, -2000, 0), "-1,234.500 (-2,000.000–0.000)"),
+        (Interval(-1234.5, -2000, 0), "-1,234 (-2,000–0)"),
         (Interval(math.nan, 0.1, 0.2), "not defined"),
     ],
 )

@@ -57,7 +57,7 @@ def choose_blanks(shards: ShardSet, tokenizer: Tokenizer, num_blanks: int) -> li
     blanks: list[Blank] = []
     for part in np.array_split(usable, num_blanks):
         found = (hide_word(shard, int(index), tokenizer) for index in part[:TRIES_PER_BLANK])
-        blanks += [blank for blank in found if blank is not None][:1]
+        blanks += [blank for blank in found if blank is not None and blank not in blanks][:1]
     return blanks
 
 

@@ -93,4 +93,4 @@ def is_too_large(checkpoint: Path) -> bool:
 
 
 def _show(candidates: Sequence[Candidate]) -> str:
-    return ", ".join(f"{each.token} {each.probability:.1%}" for each in candidates)
+    return ", ".join(f"“{each.token}” {each.probability:.1%}" for each in candidates)

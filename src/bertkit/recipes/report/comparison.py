@@ -6,7 +6,13 @@ from typing import Any
 
 from bertkit.base.errors import InputError
 from bertkit.recipes.report.facts import RunFacts
-from bertkit.recipes.report.page import choose_all_curves, last_metrics, list_sizes, name_metrics
+from bertkit.recipes.report.page import (
+    SHOWN,
+    choose_all_curves,
+    last_metrics,
+    list_sizes,
+    name_metrics,
+)
 from bertkit.reports.cells import Cell
 from bertkit.reports.report import Charts, Paragraph, Report, Section, Table
 from bertkit.reports.text import make_legible, shorten
@@ -78,7 +84,7 @@ def tabulate_results(runs: Sequence[RunFacts]) -> Table:
             ]
         )
     return Table(
-        ["Run", "Steps", "Tokens", "Minutes", *names],
+        ["Run", "Steps", "Tokens", "Minutes", *(SHOWN.get(name, name) for name in names)],
         rows,
         title="Results",
         note="The numbers on the right are the last ones on held-out data.",

@@ -29,7 +29,12 @@ from bertkit.training.sections import (
 
 MAX_METRICS = 6  # a task may have one for each of its labels
 NOT_METRICS = {"step", "tokens", "elapsed_seconds", "loss"}
-SHOWN = ("loss", "mlm_accuracy", "nsp_accuracy")
+# Of pre-training, and how people say it.
+SHOWN = {
+    "loss": "loss",
+    "mlm_accuracy": "masked accuracy",
+    "nsp_accuracy": "next-sentence accuracy",
+}
 
 
 def build_page(facts: RunFacts, examples: Sequence[Section]) -> Report:
@@ -81,7 +86,9 @@ def summarise(facts: RunFacts) -> str:
         f"{made}: {course.num_steps:,} of {facts.record.num_steps:,} steps, {tokens:,.0f} tokens,"
         f" {seconds / 60:.1f} minutes. {describe_state(facts)}"
     )
-    last = ", ".join(f"{name} {value:.4g}" for name, value in last_metrics(facts).items())
+    last = ", ".join(
+        f"{SHOWN.get(name, name)} {value:.4g}" for name, value in last_metrics(facts).items()
+    )
     return f"{text} Last on held-out data: {last}." if last else text
 
 

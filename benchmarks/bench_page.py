@@ -25,7 +25,7 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # read when torch is loaded
 
 import torch
 from playwright.sync_api import Page, sync_playwright
-from tests.browser.conftest import FLAGS
+from tests.chromium import FLAGS
 
 from bench_step import describe_machine
 from bertkit.interpret.page import build_page

@@ -7,16 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.chromium import FLAGS
 
-FLAGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
 SIZE = {"width": 1280, "height": 900}
 
 

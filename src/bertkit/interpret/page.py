@@ -55,7 +55,8 @@ def build_page(
     """
     chosen = _choose(scene, views)
     layers = scene.observation.layers
-    arrays, scales = pack_weights(layers), []
+    arrays = pack_weights(layers)
+    scales: list[list[list[float]]] = []
     if all_vectors or len(scene.observation.passage.tokens) <= MAX_TOKENS_WITH_VECTORS:
         vectors, scales = pack_vectors(layers)
         arrays |= vectors

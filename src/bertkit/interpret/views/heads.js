@@ -5,6 +5,7 @@ import { findLines, findShares } from "./lines.js";
 import { formatCount, formatShare } from "./numbers.js";
 import { shareSentence, shareTable } from "./shares.js";
 
+const FEW_TOKENS = 24; // whose weak lines don't hide the others
 const MANY_TOKENS = 64;
 const ROW_HEIGHT = 26;
 const SMALL_ROW_HEIGHT = 20;
@@ -27,7 +28,7 @@ class HeadView {
     this.hovered = null;
     const isMany = page.tokens.length > MANY_TOKENS;
     this.rowHeight = isMany ? SMALL_ROW_HEIGHT : ROW_HEIGHT;
-    this.limit = LIMITS.indexOf(isMany ? 0.05 : 0.02);
+    this.limit = LIMITS.indexOf(page.tokens.length > FEW_TOKENS ? 0.05 : 0.02);
     this.sides = { from: this.buildTokens("from"), to: this.buildTokens("to") };
     this.canvas = element("canvas", { role: "img" });
     this.note = element("p", { class: "quiet" });
@@ -92,7 +93,7 @@ class HeadView {
       },
       column("from", "who looks"),
       element("div", { class: "head-lines" }, this.canvas),
-      column("to", "who is looked at"),
+      column("to", "at whom"),
     );
     // two by two, so that the arrows go down a column and across to the other
     rove(drawing, this.sides.from.flatMap((token, index) => [token, this.sides.to[index]]), 2);

@@ -86,7 +86,7 @@ function restRow(rest, hasMany, focus) {
   const share = focus.side === "from" ? formatShare(sum) : `${formatShare(sum / rest.length)} each`;
   return element(
     "tr", { class: "quiet" },
-    element("td", {}, `${rest.length} others`),
+    element("td", {}, rest.length === 1 ? "1 other" : `${rest.length} others`),
     element("td", { class: "number" }, share),
     hasMany ? element("td") : null,
   );

@@ -95,9 +95,11 @@ class Scatter:
             dot = ET.SubElement(dots, "circle", {"cx": f"{x:g}", "cy": f"{y:g}", "r": str(RADIUS)})
             ET.SubElement(dot, "title").text = shorten(name)
         names = [shorten(name, NAME_COLUMNS) for name in self.names]
-        for name, box in zip(names, place_names(places, names), strict=True):
+        boxes = place_names(places, names)
+        for (x, _), name, box in zip(places, names, boxes, strict=True):
             if box is not None:
-                add_text(svg, box.left, box.bottom - 3, name, anchor="start", style="count")
+                side, anchor = _anchor(x, box)
+                add_text(svg, side, box.bottom - 3, name, anchor=anchor, style="count")
 
 
 def _add_frame(svg: ET.Element) -> None:
@@ -152,6 +154,13 @@ def place_names(places: Sequence[Place], names: Sequence[str]) -> list[Box | Non
         if box is not None:
             taken.append(box)
     return boxes
+
+
+def _anchor(x: float, box: Box) -> tuple[float, str]:
+    """Where a name is held: at its end that is next to the point, or in its middle."""
+    if box.left > x:
+        return box.left, "start"
+    return (box.right, "end") if box.right < x else (x, "middle")
 
 
 def _sides(place: Place, width: float) -> Iterator[Box]:

@@ -65,6 +65,13 @@ def test_a_name_goes_left_at_the_right_border():
     assert box.right < WIDTH - 10
 
 
+def test_a_name_is_held_next_to_its_point():
+    svg = ET.fromstring(build([(0.0, 0.0)] * 4).draw())
+    names = [text for text in svg.iter("text") if text.text.startswith("word")]
+    held = [(text.get("text-anchor"), float(text.get("x")) - WIDTH / 2) for text in names]
+    assert held == [("start", 7), ("end", -7), ("middle", 0), ("middle", 0)]
+
+
 def test_names_without_room_are_in_the_table():
     scatter = build([(0.0, 0.0)] * 9)
     texts = [text.text for text in ET.fromstring(scatter.draw()).iter("text")]

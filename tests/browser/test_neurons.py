@@ -4,17 +4,14 @@ import math
 import re
 
 import pytest
-from tests.browser.scenes import HOSTILE, load_small, observe, write_scene
+from playwright.sync_api import expect
+from tests.browser.scenes import HOSTILE, PIXELS, load_small, observe, write_scene
 
 from bertkit.interpret.head_names import HeadName
 from bertkit.interpret.page import build_page
 from bertkit.reports.interactive import write_page
 
 TEXT = "the cats saw a hat ."
-PICTURES = (
-    "[...document.querySelectorAll('.block canvas')].filter(each => each.offsetParent !== null)"
-    ".map(each => each.toDataURL())"
-)
 SAW = 4  # the token that looks in most tests
 
 
@@ -57,16 +54,14 @@ def block(page, name):
     return page.locator(".block", has=page.get_by_role("img", name=name, exact=True))
 
 
-def keep_pictures(page):
-    """Remember what is seen of queries, keys and products, pixel by pixel."""
-    page.evaluate(f"() => {{ window.before = {PICTURES}; }}")
+def pictures(page):
+    """What is seen of queries, keys and products, pixel by pixel."""
+    shown = page.locator(".block:visible canvas")
+    return [canvas.evaluate(f"canvas => ({PIXELS})(canvas).join()") for canvas in shown.all()]
 
 
-def wait_for_other_pictures(page):
-    """Wait until all of them have been drawn anew, and look different."""
-    page.wait_for_function(
-        f"() => {PICTURES}.every((picture, index) => picture !== window.before[index])"
-    )
+def are_other(before, after):
+    return len(before) == 3 and all(one != other for one, other in zip(before, after, strict=True))
 
 
 def said(page):
@@ -201,15 +196,17 @@ def test_keys_choose_keep_and_let_go(start, path):
 def test_another_layer_head_or_theme_is_drawn_anew(start, path, scene):
     page = start(path)
     tokens(page).nth(SAW).click()
+    key_scale = page.locator(".neuron-part", has_text="key k").locator(".block-scale")
     for group in ("Layer", "Head"):
-        keep_pictures(page)
+        before, scale = pictures(page), key_scale.inner_text()
         page.get_by_role("group", name=group, exact=True).get_by_role("button", name="2").click()
-        wait_for_other_pictures(page)
+        expect(key_scale).not_to_have_text(scale)
+        assert are_other(before, pictures(page))
     expected = (100 * scene.observation.layers[1].weights[1, SAW]).tolist()
     assert shown_numbers(page, "softmax") == pytest.approx(expected, abs=0.6)
-    keep_pictures(page)
+    before = pictures(page)
     page.get_by_role("button", name="dark").click()
-    wait_for_other_pictures(page)
+    assert are_other(before, pictures(page))
 
 
 def test_a_token_kept_in_another_view_is_shown(open_page, scene, tmp_path):

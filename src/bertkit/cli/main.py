@@ -25,6 +25,7 @@ COMMANDS = {
     "prepare": "bertkit.cli.prepare:prepare",
     "pretrain": "bertkit.cli.pretrain:pretrain",
     "replay": "bertkit.cli.replay:replay",
+    "report": "bertkit.cli.report:report",
     "fill-mask": "bertkit.cli.fill_mask:fill_mask",
     "next-sentence": "bertkit.cli.next_sentence:next_sentence",
     "embed": "bertkit.cli.embed:embed",
@@ -45,7 +46,9 @@ FINE_TUNING = Group("From an encoder to a model for a task", sort_key=2)
 ENCODERS = Group("What an encoder knows", sort_key=3)
 FILES = Group("Model files", sort_key=4)
 GROUPS = {
-    **dict.fromkeys(("demo", "train-tokenizer", "prepare", "pretrain", "replay"), PRETRAINING),
+    **dict.fromkeys(
+        ("demo", "train-tokenizer", "prepare", "pretrain", "replay", "report"), PRETRAINING
+    ),
     "evaluate": FINE_TUNING,
     **dict.fromkeys(("inspect", "convert", "export"), FILES),
 }

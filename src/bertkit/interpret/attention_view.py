@@ -24,7 +24,6 @@ from bertkit.reports.attention_figure import MAX_TOKENS, AttentionFigure
 from bertkit.reports.interactive import InteractivePage, write_page
 
 FRAME_HEIGHT = 760  # pixels, in a notebook
-IMPORTANCE = "importance"
 MAX_LISTED_TOKENS = 40
 
 
@@ -89,7 +88,8 @@ class AttentionView:
             find_token(passage, settings.token)
         with ablate(model.model, without):
             observation = model.observe(passage)
-        return cls(Scene(model, observation, tuple(without)), settings)
+        scene = Scene(model, observation, tuple(without), ablates_heads=settings.importance)
+        return cls(scene, settings)
 
     @property
     def tokens(self) -> list[str]:
@@ -199,7 +199,7 @@ def _list_views(settings: ViewSettings) -> Sequence[str]:
         SettingsError: one isn't known, or there is none.
     """
     if settings.views is None:
-        return [name for name in VIEWS if settings.importance or name != IMPORTANCE]
+        return list(VIEWS)
     names = list(dict.fromkeys(filter(None, map(str.strip, settings.views.split(",")))))
     unknown = [name for name in names if name not in VIEWS]
     if unknown or not names:

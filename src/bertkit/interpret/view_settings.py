@@ -36,8 +36,8 @@ class ViewSettings(Settings):
     )
     importance: bool = Field(
         True,
-        description="Measure how much each head matters, which takes a pass of the model for each"
-        " head; --no-importance leaves that view out.",
+        description="Measure how much each head matters by switching it off, which takes a pass of"
+        " the model for each; --no-importance leaves that out.",
     )
     read_mask: bool = Field(
         False,

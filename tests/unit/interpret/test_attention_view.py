@@ -83,8 +83,7 @@ def test_a_page_begins_where_it_is_told(subject):
 def test_a_page_has_the_views_that_were_asked_for(subject, tmp_path):
     page = see(subject, views="model, heads,model").page
     assert [view["name"] for view in page.data["views"]] == ["model", "heads"]
-    names = list(module._list_views(ViewSettings(importance=False)))
-    assert names == [name for name in VIEWS if name != "importance"]
+    assert list(module._list_views(ViewSettings())) == list(VIEWS)
     record = see(subject, views="heads").write(tmp_path / "page.html")
     assert (tmp_path / "page.html").stat().st_size == record.size_bytes
 
@@ -156,7 +155,10 @@ def test_a_view_that_does_not_suit_is_left_out_or_refused(tmp_path):
     ).page
     names = [view["name"] for view in page.data["views"]]
     assert "heads" in names
-    assert not {"words", "importance"} & set(names)
+    assert "words" not in names
+    data = page.data["views"][names.index("importance")]["data"]
+    assert data["ablation"] is None
+    assert data["gradient"] is not None
 
 
 def test_a_figure_has_room_for_so_many_tokens(tmp_path):

@@ -166,3 +166,19 @@ def test_a_name_without_room_is_told(open_page, subject, tmp_path):
     page = open_page(write(tmp_path / "long.html", subject, "cat " * 60), **STILL)
     note = page.locator(".plane .quiet").first.inner_text()
     assert "no room" in note
+
+
+def test_the_picture_can_be_enlarged_and_moved(open_page, path):
+    page = open_page(path, **STILL)
+    before = place(marks(page).nth(1))
+    page.get_by_label("larger").first.click()
+    assert place(marks(page).nth(1)) != before
+    enlarged = place(marks(page).nth(1))
+    box = page.locator(".plane-main svg").bounding_box()
+    page.mouse.move(box["x"] + 3, box["y"] + 3)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 43, box["y"] + 23)
+    page.mouse.up()
+    assert place(marks(page).nth(1)) != enlarged
+    page.get_by_label("see all").first.click()
+    assert place(marks(page).nth(1)) == before

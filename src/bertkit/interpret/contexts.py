@@ -158,7 +158,9 @@ def compare_different(
         (-1, ids),
         (1, ids * len(texts) + owners),
     ):
-        _, groups, sizes = keys.unique(return_inverse=True, return_counts=True)
+        _, groups, sizes = keys.unique(  # type: ignore[no-untyped-call]
+            return_inverse=True, return_counts=True
+        )
         sums = units.new_zeros(len(units), len(sizes), units.shape[-1])
         sums.index_add_(1, groups, units)
         total += sign * sums.double().square().sum(dim=(1, 2))

@@ -64,8 +64,8 @@ def project(
     points = torch.zeros(len(rows), 2, dtype=rows.dtype)
     points[:, : len(lengths)] = (bases * lengths)[:, :2]
     farthest = points.gather(0, points.abs().argmax(dim=0, keepdim=True))
-    first, second, *_ = [*(lengths**2 / (lengths**2).sum()).tolist(), 0.0]
-    return Plane((points * farthest.sign()).float(), (first, second))
+    shares: list[float] = [*(lengths**2 / (lengths**2).sum()).tolist(), 0.0]
+    return Plane((points * farthest.sign()).float(), (shares[0], shares[1]))
 
 
 def project_layers(layers: Iterable[Float[Tensor, "points features"]]) -> list[Plane]:

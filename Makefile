@@ -38,6 +38,7 @@ fuzz: $(VENV)/.installed $(VENV)/.dev ## feed every parser with broken files, 10
 check: $(VENV)/.installed $(VENV)/.dev ## style, types, floors, documentation
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
+	$(BIN)/oxlint --deny-warnings src tests
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python tools/write_reference.py --check

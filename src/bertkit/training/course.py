@@ -37,8 +37,9 @@ class Columns:
             number = _read_number(value)
             if number is None or (name not in self._values and len(self._values) == MAX_COLUMNS):
                 continue
-            column = self._values.setdefault(name, array("d", [math.nan]) * self.num_rows)
-            column.append(number)
+            if name not in self._values:
+                self._values[name] = array("d", [math.nan]) * self.num_rows
+            self._values[name].append(number)
         self.num_rows += 1
         for column in self._values.values():
             if len(column) < self.num_rows:

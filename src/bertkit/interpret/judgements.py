@@ -15,6 +15,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from bertkit.base.errors import NonFiniteError
 from bertkit.inference.masked_texts import MASK
 from bertkit.interpret.subject import AnyBert, Passage, Subject
 from bertkit.models.bert.fine_tuning import FineTunedBert
@@ -26,7 +27,7 @@ from bertkit.models.bert.heads import (
 from bertkit.tasks.answer.examples import AnswerExample
 from bertkit.tasks.answer.windows import Windows, find_tokens
 from bertkit.tasks.batch import Encoded
-from bertkit.tasks.classify.decoding import TEMPERATURE
+from bertkit.tasks.classify.decoding import TEMPERATURE, THRESHOLD
 from bertkit.tasks.task import Task
 
 FOLLOWS = ("follows", "doesn't follow")  # in the order of the next-sentence head's scores
@@ -46,7 +47,8 @@ class Judgement:
         places: the token that each is about, from 0; None where it is about the whole passage.
         choices: names of what each decision chooses from.
         log_probabilities: natural logarithms, of each choice.
-        said: the number of the choice that each decision took.
+        said: the number of the choice that each decision took: the likeliest, but where the task has
+            a threshold or rules of its own.
         answer: all decisions in words, where they mean one thing together.
     """
 
@@ -76,10 +78,15 @@ def fills_words(model: AnyBert) -> bool:
 def find_words(
     subject: Subject, tokens: Float[Tensor, "tokens hidden"]
 ) -> Float[Tensor, "tokens words"]:
-    """Log probabilities of the vocabulary's words for hidden states, by the masked-LM head."""
+    """Log probabilities of the vocabulary's words for hidden states, by the masked-LM head.
+
+    Raises:
+        NonFiniteError: the head's scores aren't finite.
+    """
     model = subject.model
     assert isinstance(model, BertForPreTraining | BertForMaskedLM)
     scores = model.masked_lm(tokens, model.encoder.embeddings.word.weight)
+    _check_finite(subject, scores)
     # A model may have more entries than its vocabulary has words.
     logarithms: Tensor = scores.float().log_softmax(dim=-1)[:, : subject.tokenizer.vocab_size]
     return logarithms
@@ -94,6 +101,9 @@ def judge(
         subject: the model.
         passage: what was read.
         states: as in `Observation`.
+
+    Raises:
+        NonFiniteError: the scores of its head aren't finite.
     """
     model, judgements = subject.model, []
     if fills_words(model):
@@ -101,22 +111,40 @@ def judge(
     has_pairs = isinstance(model, BertForPreTraining | BertForNextSentencePrediction)
     if has_pairs and passage.pair is not None:
         is_telling = subject.tokenizer.mask_id not in passage.encoding.ids
-        judgements.insert(0 if is_telling else 1, _judge_pair(model, passage, states[-1]))
+        judgements.insert(0 if is_telling else 1, _judge_pair(subject, passage, states[-1]))
     if subject.task is not None and subject.task.name in BY_TASK:
-        scores = head_scores(model, passage, states)
+        scores = head_scores(subject, passage, states)
         found = BY_TASK[subject.task.name](subject.task, passage, scores)
         judgements += filter(None, [found])
     return tuple(judgements)
 
 
 def head_scores(
-    model: AnyBert, passage: Passage, states: Sequence[Float[Tensor, "length hidden"]]
+    subject: Subject, passage: Passage, states: Sequence[Float[Tensor, "length hidden"]]
 ) -> Scores:
-    """What the head of a fine-tuned model makes of hidden states, in float32 at least."""
+    """What the head of a fine-tuned model makes of hidden states, in float32 at least.
+
+    Raises:
+        NonFiniteError: the scores aren't finite.
+    """
+    model = subject.model
     assert isinstance(model, FineTunedBert)
     tokens = torch.cat([states[layer] for layer in model.head_layers], dim=1)
     scores = model.head_scores(tokens, passage.pack().to(tokens.device))
+    _check_finite(subject, scores)
     return scores.to(torch.promote_types(scores.dtype, torch.float32))
+
+
+def _check_finite(subject: Subject, scores: Scores) -> None:
+    """Refuse scores of which no probabilities can be made.
+
+    Raises:
+        NonFiniteError: one is an infinity or NaN.
+    """
+    if not scores.isfinite().all():
+        raise NonFiniteError(
+            f"the head of {subject.name} gives scores that aren't finite; see `bertkit inspect`"
+        )
 
 
 def _judge_words(
@@ -138,13 +166,15 @@ def _judge_words(
 
 
 def _judge_pair(
-    model: AnyBert, passage: Passage, states: Float[Tensor, "length hidden"]
+    subject: Subject, passage: Passage, states: Float[Tensor, "length hidden"]
 ) -> Judgement:
+    model = subject.model
     assert isinstance(model, BertForPreTraining | BertForNextSentencePrediction)
     pooled = model.pooler(states, passage.pack().to(states.device))
     question = "whether the second text follows the first"
-    logarithms = model.next_sentence(pooled).float().log_softmax(dim=-1)
-    return _judge_whole(question, passage, FOLLOWS, logarithms)
+    scores = model.next_sentence(pooled).float()
+    _check_finite(subject, scores)
+    return _judge_whole(question, passage, FOLLOWS, scores.log_softmax(dim=-1))
 
 
 def _judge_labels(task: Task[Any, Any], passage: Passage, scores: Scores) -> Judgement:
@@ -154,13 +184,14 @@ def _judge_labels(task: Task[Any, Any], passage: Passage, scores: Scores) -> Jud
         logarithms = scores.log_softmax(dim=-1)
         return _judge_whole("which label it has", passage, task.labels, logarithms)
     logarithms = torch.stack([F.logsigmoid(-scores[0]), F.logsigmoid(scores[0])], dim=1)
+    threshold = task.numbers.get(THRESHOLD, task.settings.threshold)
     return Judgement(
         question="which labels it has",
         about=task.labels,
         places=(None,) * len(task.labels),
         choices=NO_YES,
         log_probabilities=logarithms,
-        said=logarithms.detach().argmax(dim=-1),
+        said=(logarithms.detach()[:, 1].exp() >= threshold).long(),
     )
 
 

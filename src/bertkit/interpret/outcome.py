@@ -91,7 +91,7 @@ def find_outcome(subject: Subject, passage: Passage) -> Outcome:
         )
     number = None
     if subject.task is not None and subject.task.name not in BY_TASK:
-        number = head_scores(subject.model, passage, states).flatten()[0]
+        number = head_scores(subject, passage, states).flatten()[0]
     return Outcome(states[-1].float(), judge(subject, passage, states), number)
 
 

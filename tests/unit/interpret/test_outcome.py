@@ -73,6 +73,16 @@ def test_several_labels_are_a_decision_each(tmp_path):
     assert found == pytest.approx(expected, rel=1e-4)
 
 
+def test_several_labels_are_given_from_the_threshold_of_the_task_on(tmp_path):
+    settings = ClassifySettings(max_length=16, multi_label=True, threshold=0.9)
+    for numbers in ({}, {"threshold": 0.05}):
+        folder = save_model(tmp_path / f"labels{len(numbers)}", Classify(settings, LABELS, numbers))
+        expected = Classifier.load(folder, engine="torch")(TEXT).labels
+        found = decisions_of(outcome_of(folder, TEXT))
+        assert tuple(one["about"] for one in found if one["said"] == "yes") == expected
+        assert any((one["said"] == "yes") != (one["likeliest"][0][0] == "yes") for one in found)
+
+
 def test_tags_are_those_of_the_tagger_word_by_word(tmp_path):
     folder = save_tagger(tmp_path / "tags")
     words = Tagger.load(folder, engine="torch")(TEXT).words
@@ -233,3 +243,16 @@ def test_states_that_are_not_finite_are_refused(small):
         subject.model.encoder.layers[0].attention.output.bias[0] = torch.inf
     with pytest.raises(NonFiniteError, match="bertkit inspect"):
         find_outcome(subject, subject.read(TEXT))
+
+
+@pytest.mark.parametrize("save", [save_small, save_classifier, save_tagger, save_answerer])
+def test_scores_that_are_not_finite_are_refused(save, tmp_path):
+    save(tmp_path / "model")
+    subject = Subject.load(tmp_path / "model")
+    with torch.no_grad():
+        for name, parameter in subject.model.named_parameters():
+            if not name.startswith("encoder."):
+                parameter.fill_(torch.nan)
+    for texts in ((TEXT,), PAIR):
+        with pytest.raises(NonFiniteError, match="the head of model gives scores that aren't"):
+            find_outcome(subject, subject.read(*texts))

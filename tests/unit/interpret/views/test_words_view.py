@@ -3,8 +3,10 @@
 import json
 
 import pytest
+import torch
 from tests.unit.inference.small import save_kind, save_small
 
+from bertkit.base.errors import NonFiniteError
 from bertkit.interpret.ablation import ablate
 from bertkit.interpret.head_names import HeadName
 from bertkit.interpret.scene import Scene
@@ -54,3 +56,11 @@ def test_it_suits_models_with_a_head_for_words(subject, tmp_path):
     save_kind(tmp_path / "plain", BertModel)
     assert WORDS.suits(look(subject, "cat"))
     assert not WORDS.suits(look(Subject.load(tmp_path / "plain"), "cat"))
+
+
+def test_scores_that_are_not_finite_are_refused(tmp_path):
+    save_small(tmp_path / "small")
+    subject = Subject.load(tmp_path / "small")
+    torch.nn.init.constant_(subject.model.masked_lm.bias, torch.nan)
+    with pytest.raises(NonFiniteError, match="the head of small gives scores that aren't finite"):
+        collect_words(look(subject, "the cat saw a hat"))

@@ -23,7 +23,7 @@ from typing import Any
 
 from bertkit.base.checksums import FileRecord
 from bertkit.base.files import write_file
-from bertkit.reports.modules import join_modules
+from bertkit.reports.modules import join_modules, with_plain_lines
 from bertkit.reports.svg import DARK, LIGHT
 from bertkit.reports.text import make_legible
 
@@ -59,7 +59,7 @@ class InteractivePage:
                 hold NaN or an infinity.
         """
         script = join_modules(self.modules)
-        style = "\n".join([_colours(), _read("page.css"), *self.styles])
+        style = with_plain_lines("\n".join([_colours(), _read("page.css"), *self.styles]))
         if "</style" in style.lower():
             raise ValueError("a style sheet of a page can't hold </style")
         return Template(_read("page.html")).substitute(

@@ -32,8 +32,14 @@ def join_modules(sources: Mapping[str, str]) -> str:
         ValueError: a module has another form of import or export, imports what isn't there or
             what imports it in turn, or holds what would end the script in a page.
     """
+    sources = {name: with_plain_lines(source) for name, source in sources.items()}
     parts = [_wrap(name, sources[name]) for name in _order(sources)]
     return "\n".join(['"use strict";', "const modules = {};", *parts, ""])
+
+
+def with_plain_lines(text: str) -> str:
+    """The text with the ends of lines that a browser gives it, before it computes a hash."""
+    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _order(sources: Mapping[str, str]) -> list[str]:
@@ -66,7 +72,6 @@ def _check_exports(name: str, names: str, imported: str, source: str) -> None:
 
 def _wrap(name: str, source: str) -> str:
     """A module as a function that is called at once."""
-    source = source.replace("\r\n", "\n").replace("\r", "\n")
     body = _EXPORT.sub("", _IMPORT.sub(_take_imports, source)).strip("\n")
     unread = _UNREAD.search(body) or _ENDS_SCRIPT.search(body)
     if unread is not None:

@@ -75,6 +75,10 @@ def test_the_policy_names_the_hashes_of_the_script_and_the_style_and_forbids_the
     assert ".own { color: red; }" in style["text"]
 
 
+def test_a_style_has_the_line_ends_that_the_browser_hashes():
+    assert build(styles=["a {\r\n}\r"]).render() == build(styles=["a {\n}\n"]).render()
+
+
 def test_the_policy_stands_before_all_that_it_rules():
     tags = [element["tag"] for element in Reader(build().render()).elements]
     assert tags[:4] == ["html", "head", "meta", "meta"]

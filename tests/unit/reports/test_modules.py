@@ -122,3 +122,9 @@ def test_line_ends_are_those_that_the_browser_hashes():
     script = join_modules({"start.js": "const a = 1;\r\nconst b = 2;\r"})
     assert "\r" not in script
     assert "const a = 1;\nconst b = 2;" in script
+
+
+def test_imports_are_found_whatever_ends_their_lines():
+    sources = {"start.js": START, "user.js": USER, "shared.js": SHARED}
+    other = {name: source.replace("\n", "\r\n") for name, source in sources.items()}
+    assert join_modules(other) == join_modules(sources)

@@ -22,6 +22,7 @@ from bertkit.interpret.view_settings import ViewSettings
 from bertkit.interpret.views.table import VIEWS
 from bertkit.reports.attention_figure import MAX_TOKENS, AttentionFigure
 from bertkit.reports.interactive import InteractivePage, write_page
+from bertkit.reports.text import make_legible
 
 FRAME_HEIGHT = 760  # pixels, in a notebook
 MAX_LISTED_TOKENS = 40
@@ -167,9 +168,11 @@ class AttentionView:
 
     def _repr_html_(self) -> str:
         """How notebooks show it: the page in a frame that can reach nothing of the notebook."""
-        page = html.escape(self.page.render())
+        title, page = (
+            html.escape(text) for text in (make_legible(self.page.title), self.page.render())
+        )
         return (
-            f'<iframe title="{html.escape(self.page.title)}" sandbox="allow-scripts" width="100%"'
+            f'<iframe title="{title}" sandbox="allow-scripts" width="100%"'
             f' height="{FRAME_HEIGHT}" frameborder="0" srcdoc="{page}"></iframe>'
         )
 

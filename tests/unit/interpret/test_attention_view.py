@@ -99,6 +99,13 @@ def test_a_notebook_shows_the_page_in_a_frame_that_reaches_nothing(subject):
     assert frame["title"] == view.page.title
 
 
+def test_a_notebook_can_keep_a_page_of_a_model_with_a_broken_name(subject):
+    broken = Subject("broken\udcff\0", subject.model, subject.tokenizer)
+    shown = see(broken, views="heads")._repr_html_()
+    assert 'title="What broken\ufffd␀ looks at"' in shown
+    shown.encode()  # lone surrogates can't be
+
+
 def test_a_token_is_found_by_its_text_or_its_number(subject):
     passage = subject.read("the 7 cats saw the hat")
     assert [find_token(passage, word) for word in ("the", "##s", "[SEP]", "7", "1", "9")] == [

@@ -47,8 +47,8 @@ class Judgement:
         places: the token that each is about, from 0; None where it is about the whole passage.
         choices: names of what each decision chooses from.
         log_probabilities: natural logarithms, of each choice.
-        said: the number of the choice that each decision took: the likeliest, but where the task has
-            a threshold or rules of its own.
+        said: the number of the choice that each decision took: the likeliest, but where the task
+            has a threshold or rules of its own.
         answer: all decisions in words, where they mean one thing together.
     """
 

@@ -1,6 +1,7 @@
 """The geometry view in a real browser: points move, are pointed at and kept; a word's contexts."""
 
 import pytest
+from playwright.sync_api import expect
 from tests.unit.inference.small import save_small
 
 from bertkit.interpret.contexts import compare_contexts
@@ -63,11 +64,7 @@ def test_points_arrive_where_motion_is_welcome(open_page, path):
     for page in (still, moving):
         choose_layer(page, 2)
     expected = place(marks(still).nth(4))
-    moving.wait_for_function(
-        "expected => document.querySelectorAll('.plane-main .plane-mark')[4]"
-        ".getAttribute('transform') === expected",
-        arg=expected,
-    )
+    expect(marks(moving).nth(4)).to_have_attribute("transform", expected)
 
 
 def test_special_tokens_are_shown_when_asked_for(open_page, path):
@@ -78,12 +75,31 @@ def test_special_tokens_are_shown_when_asked_for(open_page, path):
     assert all(mark.is_visible() for mark in marks(page).all())
 
 
+def test_the_layer_is_that_of_the_other_views(open_page, subject, tmp_path):
+    scene = Scene(subject, subject.observe(subject.read(TEXT)))
+    write_page(tmp_path / "page.html", build_page(scene, ["heads", "geometry"]))
+    page = open_page(tmp_path / "page.html", **STILL)
+    chosen = page.get_by_role("group", name="Layer").locator("[aria-pressed=true]")
+    output = page.locator(".layer-slider output")
+    for layer, name, others in ((2, "layer 2", "2"), (0, "embeddings", "1"), (1, "layer 1", "1")):
+        page.get_by_role("tab", name="Geometry").click()
+        choose_layer(page, layer)
+        page.get_by_role("tab", name="Heads").click()
+        assert chosen.inner_text() == others
+        page.get_by_role("tab", name="Geometry").click()
+        assert output.inner_text() == name
+    page.get_by_role("tab", name="Heads").click()
+    page.get_by_role("group", name="Layer").get_by_role("button", name="2").click()
+    page.get_by_role("tab", name="Geometry").click()
+    assert output.inner_text() == "layer 2"
+
+
 def test_a_token_that_is_pointed_at_tells_its_nearest(open_page, path):
     page = open_page(path, **STILL)
     detail = page.locator(".plane-detail")
     assert "Point at a token" in detail.inner_text()
     marks(page).nth(2).locator("circle").hover()
-    assert detail.locator("h2").inner_text() == "Nearest to cat (2)"
+    assert detail.locator("h2").inner_text() == "Nearest to cat (3)"
     assert detail.locator("tbody tr").count() == 5
     assert page.locator(".plane-main line.ray").count() == 5
     page.locator(".plane-shares").hover()
@@ -97,7 +113,7 @@ def test_a_click_keeps_a_token_and_another_lets_it_go(open_page, path):
     page.locator(".plane-shares").hover()
     assert mark.get_attribute("aria-pressed") == "true"
     choose_layer(page, 2)
-    assert page.locator(".plane-detail h2").inner_text() == "Nearest to cat (2)"
+    assert page.locator(".plane-detail h2").inner_text() == "Nearest to cat (3)"
     mark.locator("circle").click()
     page.locator(".plane-shares").hover()
     assert page.locator(".plane-detail h2").count() == 0
@@ -111,13 +127,13 @@ def test_keys_go_from_token_to_token(open_page, path):
     page.keyboard.press("Tab")  # to the choice of special tokens
     page.keyboard.press("Tab")
     heading = page.locator(".plane-detail h2")
-    assert heading.inner_text() == "Nearest to the (1)"
+    assert heading.inner_text() == "Nearest to the (2)"
     for key in ("ArrowRight", "ArrowDown", "ArrowLeft"):
         page.keyboard.press(key)
-    assert heading.inner_text() == "Nearest to cat (2)"
+    assert heading.inner_text() == "Nearest to cat (3)"
     page.keyboard.press("Enter")
     page.keyboard.press("End")
-    assert heading.inner_text() == "Nearest to . (13)"
+    assert heading.inner_text() == "Nearest to . (14)"
     assert marks(page).nth(2).get_attribute("aria-pressed") == "true"
     page.keyboard.press("Escape")
     assert marks(page).nth(2).get_attribute("aria-pressed") == "false"

@@ -9,7 +9,10 @@ export const view = {
   mount(root, page) {
     const tokens = new TokenPlanes(page);
     const contexts = page.data.contexts && new ContextsPanel(page.data.contexts);
-    const slider = layerSlider(page.model.layers, (layer) => showLayer(layer));
+    const slider = layerSlider(page.model.layers, (layer) => {
+      showLayer(layer);
+      page.set({ layer: Math.max(1, layer) }); // other views have no attention before the first
+    });
     const showLayer = (layer) => {
       slider.show(layer);
       tokens.show(layer);
@@ -18,7 +21,7 @@ export const view = {
     root.append(slider.root, tokens.root, ...(contexts ? [contexts.root] : []));
     showLayer(page.state.layer);
     page.subscribe((state, changed) => {
-      if (changed.includes("layer")) {
+      if (changed.includes("layer") && state.layer !== Math.max(1, tokens.layer)) {
         showLayer(state.layer);
       }
       if (changed.includes("token")) {
@@ -106,7 +109,7 @@ class TokenPlanes {
       element(
         "tr", {},
         element("td", { dir: "auto" }, tokens[other].text),
-        element("td", { class: "number" }, other),
+        element("td", { class: "number" }, other + 1),
         element("td", { class: "number" }, cosine.toFixed(2)),
       ),
     );
@@ -114,7 +117,7 @@ class TokenPlanes {
       element("th", { scope: "col", class: index ? "number" : null }, name),
     );
     return [
-      element("h2", {}, "Nearest to ", element("bdi", {}, tokens[token].text), ` (${token})`),
+      element("h2", {}, "Nearest to ", element("bdi", {}, tokens[token].text), ` (${token + 1})`),
       element("p", { class: "quiet" }, `in the full space, after ${nameLayer(this.layer)}`),
       element("table", {}, element("thead", {}, element("tr", {}, heads)),
         element("tbody", {}, rows)),
@@ -123,7 +126,7 @@ class TokenPlanes {
 }
 
 function markOf({ text, segment, special }, index) {
-  return { text, name: `${text}, token ${index}`, hue: special ? "quiet" : `c${segment}` };
+  return { text, name: `${text}, token ${index + 1}`, hue: special ? "quiet" : `c${segment}` };
 }
 
 function hint() {

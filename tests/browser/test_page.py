@@ -7,8 +7,10 @@ from playwright.sync_api import expect
 from tests.browser.scenes import HOSTILE, load_small, observe, write_scene
 
 from bertkit.interpret.head_names import HeadName
+from bertkit.interpret.subject import Subject
 from bertkit.reports.interactive import InteractivePage, page_modules, write_page
 
+SIZED = ("heads", "model", "neurons", "tokens", "words", "importance", "geometry")
 TEXT, PAIR = "the cat saw the hat .", "a dog lost a hat ."
 
 
@@ -126,6 +128,63 @@ def test_the_policy_forbids_requests_and_other_scripts(open_page, pair_page):
     complaints.clear()
 
 
+ATTEMPTS = """async () => {
+  const add = (tag, attributes) => new Promise((resolve) => {
+    const node = Object.assign(document.createElement(tag), attributes);
+    node.onload = () => resolve("came");
+    node.onerror = () => resolve("refused");
+    document.body.append(node);
+  });
+  const run = (make) => { try { make(); return "came"; } catch { return "refused"; } };
+  const violates = (make) => new Promise((resolve) => {
+    addEventListener("securitypolicyviolation", () => resolve("refused"), { once: true });
+    make();
+  });
+  const marked = document.createElement("p");
+  marked.setAttribute("style", "color: red");
+  const handler = document.createElement("p");
+  handler.setAttribute("onclick", "window.ran = true");
+  document.body.append(marked, handler);
+  handler.click();
+  const sheet = document.createElement("style");
+  sheet.textContent = "body { color: rgb(1, 2, 3) }";
+  document.body.append(sheet);
+  const pixel = "data:image/gif;base64,R0lGODlhAQABAAAAACwAAAAAAQABAAA=";
+  const plain = getComputedStyle(document.body).color;
+  return {
+    image: await add("img", { src: pixel }),
+    script: await add("script", { src: "data:text/javascript,window.ran = true" }),
+    sheet: await add("link", { rel: "stylesheet", href: "data:text/css,body{color:red}" }),
+    socket: await violates(() => new WebSocket("wss://example.org")),
+    beacon: await violates(() => navigator.sendBeacon("https://example.com")),
+    worker: await new Promise((resolve) => {
+      const worker = new Worker(URL.createObjectURL(new Blob(["postMessage(1)"])));
+      worker.onmessage = () => resolve("came");
+      worker.onerror = () => resolve("refused");
+    }).catch(() => "refused"),
+    style: getComputedStyle(marked).color === plain ? "refused" : "came",
+    inlineSheet: plain === "rgb(1, 2, 3)" ? "came" : "refused",
+    handler: window.ran === undefined ? "refused" : "came",
+    eval: run(() => (0, eval)("1")),
+    function: run(() => new Function("return 1")),
+    base: (() => {
+      const base = document.createElement("base");
+      base.href = "https://example.org/";
+      document.head.append(base);
+      return document.baseURI.startsWith("file:") ? "refused" : "came";
+    })(),
+  };
+}"""
+
+
+def test_the_policy_forbids_all_that_markup_could_do(open_page, pair_page):
+    page = open_page(pair_page)
+    page.locator(".token").first.wait_for()
+    came = {name for name, result in page.evaluate(ATTEMPTS).items() if result != "refused"}
+    assert came == set()
+    open_page.complaints.clear()
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_colours_follow_the_reader_and_the_button(open_page, pair_page, scheme):
     page = open_page(pair_page, color_scheme=scheme)
@@ -196,6 +255,18 @@ start([
         "error: no numbers"
     ]
     open_page.complaints.clear()
+
+
+def test_words_that_never_end_stay_in_the_page(open_page, folder, subject):
+    name = "name" * 25_000
+    long = Subject(name, subject.model, subject.tokenizer)
+    path = write_scene(folder / "long.html", observe(long, "cat " + name, name), *SIZED)
+    page = open_page(path, viewport={"width": 900, "height": 700})
+    for tab in page.get_by_role("tab").all():
+        tab.click()
+        page.locator("section.view:visible > *").first.wait_for()
+        page.locator("section.view:visible").evaluate("(view, text) => view.append(text)", name)
+        assert page.evaluate("document.documentElement.scrollWidth") <= 900
 
 
 def test_a_narrow_window_has_everything(open_page, pair_page):

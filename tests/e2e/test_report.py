@@ -2,10 +2,12 @@
 
 import json
 import webbrowser
+from shutil import copytree
 
 from tests.e2e.small import pretrain_words
 
 from bertkit.cli.main import main
+from bertkit.recipes.pretrain.corpus import Blank
 
 
 def test_a_run_is_shown_with_blanks_from_its_own_held_out_text(workshop, trained, tmp_path, capsys):
@@ -45,6 +47,27 @@ def test_other_shards_are_refused(workshop, trained, tmp_path, capsys):
     assert main(["report", str(trained), "--data", str(tmp_path / "others")]) == 2
     assert "wasn't trained on" in capsys.readouterr().err
     assert not (trained / "report.html").exists()
+
+
+def test_damaged_shards_beside_a_run_cost_what_they_tell_alone(workshop, trained, tmp_path, capsys):
+    run, shards = tmp_path / "run", tmp_path / "shards"
+    copytree(trained, run)
+    copytree(workshop / "shards", shards)
+    counts = shards / "token_counts.npy"
+    counts.write_bytes(counts.read_bytes()[:-1])
+    assert main(["report", str(run)]) == 0
+    assert f"goes without the shards beside the run: {counts}" in capsys.readouterr().err
+    assert "Learning rate" in (run / "report.html").read_text()
+    assert main(["report", str(run), "--overwrite", "--data", str(shards)]) == 2
+    assert str(counts) in capsys.readouterr().err
+
+
+def test_sentences_too_long_for_the_model_cost_the_examples_alone(trained, tmp_path, monkeypatch):
+    long = [Blank("the " * 80 + "[MASK]", "cat")]
+    monkeypatch.setattr("bertkit.recipes.report.blanks.choose_blanks", lambda *_: long)
+    page = tmp_path / "page.html"
+    assert main(["report", str(trained), "--output", str(page)]) == 0
+    assert "None was filled: " in page.read_text()
 
 
 def test_two_runs_are_compared_and_the_page_is_opened(workshop, trained, tmp_path, monkeypatch):

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from bertkit.base.errors import BertkitError, storage_errors
+from bertkit.base.errors import BertkitError, InputError, storage_errors
 from bertkit.checkpoints.huggingface import WEIGHTS_FILE
 from bertkit.inference.fill_mask import Candidate, FillMask
 from bertkit.inference.masked_texts import MASK
@@ -34,7 +34,7 @@ def fill_blanks(facts: RunFacts, texts: Sequence[str]) -> list[Section]:
         texts: the user's own; without any, held-out sentences, or some of general English.
 
     Raises:
-        InputError: a text has no [MASK], or is too long.
+        InputError: one of the user's texts has no [MASK], or is too long.
     """
     checkpoint = facts.checkpoint
     if checkpoint is None:
@@ -43,13 +43,16 @@ def fill_blanks(facts: RunFacts, texts: Sequence[str]) -> list[Section]:
         if is_too_large(checkpoint):
             return [Paragraph("Its model is too large to be tried for a report.", title=TITLE)]
         fill = FillMask.load(checkpoint, "cpu")
+        blanks, note = choose(facts, fill.loaded.tokenizer, texts)
+        filled = fill([blank.text for blank in blanks], top_k=NUM_CANDIDATES)
     except BertkitError as error:
-        # A run that is still going removes old checkpoints, and the log is worth showing anyway.
+        if texts and isinstance(error, InputError):
+            raise
+        # A run that is still going removes old checkpoints, shards may be damaged, a model may be
+        # too short for its sentences; the log is worth showing anyway.
         return [Paragraph(f"None was filled: {error}.", title=TITLE)]
-    blanks, note = choose(facts, fill.loaded.tokenizer, texts)
     if not blanks:
         return []
-    filled = fill([blank.text for blank in blanks], top_k=NUM_CANDIDATES)
     return [
         Table(
             ["Text", "Likeliest words", "What stood there"],

@@ -5,7 +5,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from bertkit.base.errors import InputError, MissingFileError, storage_errors
+from bertkit.base.errors import BertkitError, InputError, MissingFileError, storage_errors
+from bertkit.base.progress import announce
 from bertkit.base.settings import parse_settings
 from bertkit.checkpoints.run_folder import list_checkpoints
 from bertkit.data.shards import MANIFEST, ShardSet
@@ -103,7 +104,7 @@ def read_facts(path: Path, data: Path | None = None) -> RunFacts:
     Raises:
         MissingFileError: there is nothing.
         InputError: it isn't a run, has no row in its log yet, or was trained on other shards.
-        DamagedFileError: record, log, result or shards aren't what was written.
+        DamagedFileError: record, log, result or named shards aren't what was written.
         StorageError: something can't be read.
     """
     run = find_run(path)
@@ -167,7 +168,11 @@ def find_shards(facts: RunFacts, data: Path | None) -> ShardSet | None:
     beside = facts.run.folder.parent / SHARDS_FOLDER
     if not (beside / MANIFEST).is_file():
         return None
-    shards = ShardSet.open(beside)
+    try:
+        shards = ShardSet.open(beside)
+    except BertkitError as error:
+        announce(f"the report goes without the shards beside the run: {error}")
+        return None
     return shards if shards.fingerprint == facts.record.data_fingerprint else None
 
 

@@ -3,8 +3,10 @@
 import pytest
 from playwright.sync_api import expect
 from tests.browser.scenes import PIXELS, load_small, observe, write_scene
+from tests.unit.inference.small import save_small
 
 from bertkit.interpret.head_names import HeadName
+from bertkit.interpret.subject import Subject
 
 
 @pytest.fixture(scope="module")
@@ -44,6 +46,29 @@ def test_each_head_has_a_picture_and_its_pattern(page):
     expected = [pattern["name"] for layer in patterns for pattern in layer]
     assert names == [*expected[:3], "off"]
     assert page.locator(".model-cell.off").get_attribute("aria-label") == "head 2.2: off"
+
+
+def test_many_heads_have_pictures_of_one_size_and_whole_names(open_page, tmp_path):
+    save_small(tmp_path / "many", num_hidden_layers=24, num_attention_heads=16, hidden_size=32)
+    scene = observe(Subject.load(tmp_path / "many"), "the cat")
+    page = open_page(write_scene(tmp_path / "page.html", scene))
+    page.get_by_role("tab", name="All heads").click()
+    cells = page.locator(".model-cell")
+    assert cells.count() == 24 * 16
+    write = "(span, name) => { span.textContent = name; }"
+    for index, name in enumerate(("previous", "same word", "broad")):
+        cells.nth(index).locator("span").evaluate(write, name)
+    for width in (1280, 360):
+        page.set_viewport_size({"width": width, "height": 900})
+        widths = page.locator(".model-cell canvas").evaluate_all(
+            "all => all.map((canvas) => canvas.getBoundingClientRect().width)"
+        )
+        assert max(widths) - min(widths) < 1
+        cut = "all => all.filter((cell) => cell.scrollWidth > cell.clientWidth).length"
+        assert cells.evaluate_all(cut) == 0
+        names = [cells.nth(index).locator("span").bounding_box() for index in (0, 2)]
+        assert names[0]["height"] == names[1]["height"], "previous stands in one line"
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
 def test_pictures_show_the_weights(page):

@@ -51,6 +51,16 @@ def test_the_page_tells_what_it_shows(open_page, folder, subject):
     assert page.get_by_role("group", name="Texts").count() == 0
 
 
+def test_a_head_that_is_switched_off_is_marked_in_its_layer(open_page, folder, subject):
+    path = write_scene(folder / "off.html", observe(subject, TEXT, without=(HeadName(2, 1),)))
+    page = open_page(path)
+    off = chip(page, "Heads", "head 1, switched off")
+    assert off.count() == 0
+    chip(page, "Layer", "2").click()
+    expect(off).to_have_css("text-decoration-line", "line-through")
+    assert chip(page, "Heads", "head 2").count() == 1
+
+
 def test_tabs_by_mouse_and_by_keys(open_page, pair_page):
     page = open_page(pair_page)
     assert page.get_by_role("tab", selected=True).inner_text() == "Heads"

@@ -15,16 +15,15 @@ const PAIR_TITLES = {
 /**
  * What chooses the layer, the heads and the texts, above every view.
  *
- * @param {Object} model {layers, heads} of the page.
- * @param {boolean} hasPair whether there are two texts.
+ * @param {Object} shared the page's data: {model, texts, without}.
  * @param {State} state is changed by them and shown in them.
  * @returns {Object<string, HTMLElement>} layer, heads, head and, for two texts, pairs.
  */
-export function buildControls(model, hasPair, state) {
-  const names = Object.keys(MAKERS).filter((name) => hasPair || name !== "pairs");
+export function buildControls({ model, texts, without }, state) {
+  const names = Object.keys(MAKERS).filter((name) => texts[1] !== null || name !== "pairs");
   return Object.fromEntries(
     names.map((name) => {
-      const { root, show } = MAKERS[name](model, state);
+      const { root, show } = MAKERS[name](model, state, without);
       show(state.current);
       state.subscribe(show);
       return [name, root];
@@ -50,7 +49,7 @@ function pairsControl(_, state) {
   return { root, show: ({ pairs }) => show(pairs) };
 }
 
-function headsControl(model, state) {
+function headsControl(model, state, without) {
   const heads = count(model.heads);
   const chips = heads.map((head) => headChip(head, state));
   const all = element(
@@ -58,8 +57,11 @@ function headsControl(model, state) {
     { type: "button", class: "chip", onclick: () => state.set({ heads }) },
     "all",
   );
-  const show = ({ heads: chosen, head: focused }) => {
+  const show = ({ layer, heads: chosen, head: focused }) => {
     chips.forEach((chip, index) => {
+      const isOff = without.includes(`${layer}.${index + 1}`);
+      chip.classList.toggle("off", isOff);
+      chip.setAttribute("aria-label", `head ${index + 1}${isOff ? ", switched off" : ""}`);
       chip.setAttribute("aria-pressed", String(chosen.includes(index + 1)));
       chip.classList.toggle("focused", index + 1 === focused && chosen.length < model.heads);
       chip.style.setProperty("--colour", headColour(index + 1));
@@ -81,7 +83,6 @@ function headChip(head, state) {
       type: "button",
       class: "chip head-chip",
       title: "click to add or remove, double click or Shift+Enter to see this one alone",
-      "aria-label": `head ${head}`,
       onclick: (event) => (event.shiftKey ? alone() : toggle()),
       ondblclick: alone,
     },

@@ -31,7 +31,7 @@ class Frame {
     this.shared = shared;
     this.state = new State({ ...shared.start, theme: preferredTheme() });
     this.followTheme(); // first, so that everything else draws with its colours
-    this.controls = buildControls(shared.model, shared.texts[1] !== null, this.state);
+    this.controls = buildControls(shared, this.state);
     this.controlBar = element("div", { class: "controls" });
     this.tabs = scripts.map((script, index) => this.buildTab(script, shared.views[index]));
     this.shown = null;

@@ -52,6 +52,8 @@ def project(
         InputError: there is none, or they aren't rows of numbers.
         NonFiniteError: one has an infinity or NaN.
     """
+    if isinstance(vectors, np.ndarray):
+        vectors = torch.from_numpy(vectors.astype(np.float64))  # a copy: a file's can't be written
     rows = torch.as_tensor(vectors).detach().cpu().double()
     if rows.ndim != 2 or not rows.numel():
         raise InputError(f"expected vectors as rows of numbers, got the shape {list(rows.shape)}")

@@ -117,3 +117,9 @@ def test_vectors_of_words_have_length_1_and_can_be_laid_on_a_plane(folder):
     rows = torch.stack([vectors.vector(word) for word in ("cat", "cats", "hat")])
     torch.testing.assert_close(rows.norm(dim=1), torch.ones(3))
     assert len(project(rows).points) == 3
+
+
+def test_vectors_of_a_file_that_is_only_read_have_a_plane(tmp_path):
+    np.save(tmp_path / "vectors.npy", np.eye(3, dtype=np.float32))
+    plane = project(np.load(tmp_path / "vectors.npy", mmap_mode="r"))
+    assert plane.shares == pytest.approx((0.5, 0.5))

@@ -36,7 +36,9 @@ LEGEND = paragraphs(
     so the two maps needn't agree.
 
     Few heads matter much on a single text, and others can step in for one that is missing. So what
-    you see holds for this text and this question, and not for the head as such.
+    you see holds for this text and this question, and not for the head as such. The text is read
+    whole, as it stands here; where a fine-tuned model cuts long texts or reads them in parts, what
+    it says of one may differ.
 
     Click a cell, or press Enter on it, to see in the head view where that head looks. To try:
     switch the most important heads off with --without and see whether the model changes its mind.

@@ -2,6 +2,8 @@ import { isInPairs } from "./state.js";
 
 /** More lines than this are never drawn: the strongest are. */
 export const MAX_LINES = 20000;
+/** Of long texts fewer, whose lines are long and slow to draw: so many by as many tokens. */
+export const MAX_LINES_BY_TOKENS = 1000000;
 
 /**
  * The lines of the head view.
@@ -18,7 +20,7 @@ export function findLines(weights, tokens, choice) {
   visit(weights, tokens, choice, (head, from, to, byte) => {
     counts[byte] += 1;
   });
-  const least = leastByte(counts, choice.threshold);
+  const least = leastByte(counts, choice.threshold, mostLines(tokens.length));
   const lines = [];
   visit(weights, tokens, choice, (head, from, to, byte) => {
     if (byte >= least) {
@@ -73,11 +75,16 @@ function range(focus, side, length) {
   return focus?.side === side ? [focus.token] : Array.from({ length }, (_, index) => index);
 }
 
+/** How many lines are drawn at most. */
+function mostLines(numTokens) {
+  return Math.min(MAX_LINES, Math.floor(MAX_LINES_BY_TOKENS / numTokens));
+}
+
 /** The least byte that is drawn, so that there aren't too many lines. */
-function leastByte(counts, threshold) {
+function leastByte(counts, threshold, most) {
   let least = Math.max(1, Math.ceil(255 * Math.sqrt(threshold) - 1e-9));
   let num = counts.slice(least).reduce((sum, count) => sum + count, 0);
-  while (num > MAX_LINES) {
+  while (num > most) {
     num -= counts[least];
     least += 1;
   }

@@ -25,7 +25,7 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # read when torch is loaded
 
 import torch
 from playwright.sync_api import Page, sync_playwright
-from tests.chromium import FLAGS
+from tests.chromium import FLAGS, find_chromium
 
 from bench_step import describe_machine
 from bertkit.interpret.page import build_page
@@ -63,7 +63,7 @@ def main() -> None:
     torch.set_num_threads(2)
     results = []
     with tempfile.TemporaryDirectory() as name, sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path="/usr/bin/chromium", args=FLAGS)
+        browser = driver.chromium.launch(executable_path=find_chromium(), args=FLAGS)
         for subject in load_subjects():
             for length in LENGTHS:
                 page = browser.new_page()

@@ -1,4 +1,7 @@
-"""How Chromium is started for pages from disk: without a window, and quiet on the network."""
+"""How Chromium is found, and started without a window and quiet on the network."""
+
+import os
+import shutil
 
 FLAGS = [
     "--no-sandbox",
@@ -9,3 +12,8 @@ FLAGS = [
     "--disable-component-update",
     "--disable-sync",
 ]
+
+
+def find_chromium() -> str | None:
+    """What BERTKIT_CHROMIUM names, or the one on the path."""
+    return os.environ.get("BERTKIT_CHROMIUM") or shutil.which("chromium")

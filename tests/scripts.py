@@ -26,9 +26,12 @@ def run_script_tests(tests: Path, folder: Path) -> None:
     for test in tests.glob("*.test.js"):
         shutil.copy(test, folder)
     (folder / "package.json").write_text('{"type": "module"}')
-    run = subprocess.run([node, "--test"], cwd=folder, capture_output=True, text=True)
+    run = subprocess.run(
+        [node, "--test", "--test-reporter=tap"], cwd=folder, capture_output=True, text=True
+    )
     assert run.returncode == 0, run.stdout + run.stderr
-    assert "# tests 0" not in run.stdout
+    assert "# pass 0" not in run.stdout.splitlines()
+    assert "# pass " in run.stdout
 
 
 def find_node() -> str | None:

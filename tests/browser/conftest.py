@@ -1,13 +1,11 @@
 """A real browser in which pages are opened from disk, and which fails on any complaint."""
 
-import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.chromium import FLAGS
+from tests.chromium import FLAGS, find_chromium
 
 SIZE = {"width": 1280, "height": 900}
 
@@ -15,7 +13,7 @@ SIZE = {"width": 1280, "height": 900}
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Any]:
     """Chromium, without a window."""
-    path = os.environ.get("BERTKIT_CHROMIUM") or shutil.which("chromium")
+    path = find_chromium()
     if path is None:
         pytest.skip("needs Chromium: install the package chromium, or name it in BERTKIT_CHROMIUM")
     playwright = pytest.importorskip("playwright.sync_api", exc_type=ImportError)

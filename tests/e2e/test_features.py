@@ -54,7 +54,7 @@ def test_features_become_a_file(model, texts, tmp_path, capsys):
     assert facts["tokens_per_second"] > 0
     assert pq.read_table(output).num_rows == 4
     assert run(capsys, *command, code=2)[1] == (
-        f"bertkit: {output} exists; name another --output, or replace it by --overwrite\n"
+        f"bertkit: {output} exists; name another file, or replace it by --overwrite\n"
     )
     assert run(capsys, *command, "--overwrite")[0].startswith(f"4 texts → {output}, 37 tokens [16]")
 

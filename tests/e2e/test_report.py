@@ -23,7 +23,7 @@ def test_a_run_is_shown_with_blanks_from_its_own_held_out_text(workshop, trained
     assert html.count("[MASK]") >= 4
     assert "documents to learn from" in html
     assert main(["report", str(trained), "--output", str(page)]) == 2
-    assert "exists; name another --output" in capsys.readouterr().err
+    assert "exists; name another file" in capsys.readouterr().err
 
 
 def test_texts_data_and_no_examples(workshop, trained, tmp_path, capsys):

@@ -22,7 +22,7 @@ from bertkit.base.checksums import (
     FileRecord,
     view_bytes,
 )
-from bertkit.base.errors import DamagedFileError, StorageError, storage_errors
+from bertkit.base.errors import DamagedFileError, SettingsError, StorageError, storage_errors
 
 TEMPORARY_SUFFIX = ".partial"
 REPLACED_SUFFIX = ".replaced"
@@ -315,6 +315,20 @@ def check_is_file(path: Path) -> None:
         is_something_else = path.exists() and not path.is_file()
     if is_something_else:
         raise DamagedFileError(f"{path} must be a file, and is a folder, a pipe or a device")
+
+
+def check_new_file(path: Path, *, overwrite: bool) -> None:
+    """Refuse a file that isn't to be written, before any work is done for it.
+
+    Raises:
+        SettingsError: it is a folder, or exists and isn't to be replaced.
+        StorageError: the system can't tell.
+    """
+    with storage_errors(path, "read"):
+        if path.is_dir():
+            raise SettingsError(f"{path} is a folder; name a file")
+        if path.exists() and not overwrite:
+            raise SettingsError(f"{path} exists; name another file, or replace it by --overwrite")
 
 
 def read_text(path: Path, *, limit_bytes: int = 64 << 20) -> str:

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from bertkit.base.errors import SettingsError, StorageError, storage_errors
+from bertkit.base.errors import SettingsError, StorageError
+from bertkit.base.files import check_new_file
 from bertkit.base.progress import announce
 from bertkit.cli.texts import Words
 from bertkit.interpret.view_settings import ViewSettings
@@ -114,13 +115,9 @@ def check_output(path: Path, *, overwrite: bool) -> None:
         SettingsError: it is a folder, or exists and isn't to be replaced.
         StorageError: its folder isn't there, or it can't be looked up.
     """
-    with storage_errors(path, "read"):
-        if path.is_dir():
-            raise SettingsError(f"{path} is a folder; name a file")
-        if path.exists() and not overwrite:
-            raise SettingsError(f"{path} exists; name another file, or replace it by --overwrite")
-        if not path.parent.is_dir():
-            raise StorageError(f"{path} can't be written: make the folder {path.parent} first")
+    check_new_file(path, overwrite=overwrite)
+    if not path.parent.is_dir():
+        raise StorageError(f"{path} can't be written: make the folder {path.parent} first")
 
 
 def write_figures(seen: "AttentionView", paths: list[Path]) -> None:

@@ -12,8 +12,9 @@ import pytest
 
 from bertkit.base import storage
 from bertkit.base.checksums import CHUNK_BYTES, HEAD_BYTES, Checksums, FileRecord, verify_file
-from bertkit.base.errors import DamagedFileError, MissingFileError, StorageError
+from bertkit.base.errors import DamagedFileError, MissingFileError, SettingsError, StorageError
 from bertkit.base.files import (
+    check_new_file,
     durable_file,
     durable_folder,
     make_folder,
@@ -416,3 +417,15 @@ def test_what_was_about_to_be_replaced_is_put_back_unless_the_new_is_there(tmp_p
     remove_litter(tmp_path)
     assert list_names(tmp_path) == ["step-9"]
     assert (tmp_path / "step-9" / "file").read_text() == names[-1]
+
+
+def test_a_file_that_is_not_to_be_written_is_refused_beforehand(tmp_path):
+    old = tmp_path / "old"
+    old.write_text("old")
+    with pytest.raises(SettingsError, match="old exists; name another file, or replace it by"):
+        check_new_file(old, overwrite=False)
+    check_new_file(old, overwrite=True)
+    check_new_file(tmp_path / "new", overwrite=False)
+    for overwrite in (False, True):
+        with pytest.raises(SettingsError, match="is a folder; name a file"):
+            check_new_file(tmp_path, overwrite=overwrite)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from bertkit.base.errors import SettingsError, storage_errors
-from bertkit.base.files import durable_file, remove_folder
+from bertkit.base.files import check_new_file, durable_file, remove_folder
 from bertkit.base.lock import hold_name
 from bertkit.base.progress import ProgressBar, show_progress
 from bertkit.base.sealed import write_sealed_json
@@ -176,18 +176,13 @@ def check_output(source: str, output: Path, settings: FeaturesSettings) -> None:
     if settings.layout == "google" and ending != ".jsonl":
         raise SettingsError(f"layout google is one of JSONL; {output} must end with .jsonl")
     with storage_errors(output, "read"):
-        found = [path for path in (output, manifest_path(output)) if path.exists()]
-        for path in found:
-            if Path(source).exists() and path.samefile(source):
+        for path in (output, manifest_path(output)):
+            if path.exists() and Path(source).exists() and path.samefile(source):
                 raise SettingsError(
                     f"{path} is the input, and would be written over; name another --output"
                 )
-        if output.is_dir():
-            raise SettingsError(f"{output} is a folder; name a file")
-    if found and not settings.overwrite:
-        raise SettingsError(
-            f"{found[0]} exists; name another --output, or replace it by --overwrite"
-        )
+    for path in (output, manifest_path(output)):
+        check_new_file(path, overwrite=settings.overwrite)
 
 
 def manifest_path(output: Path) -> Path:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from bertkit.base.errors import SettingsError, storage_errors
-from bertkit.base.files import DurableFile
+from bertkit.base.files import DurableFile, check_new_file
 
 Answers = Iterable[dict[str, Any]]
 Writer = Callable[[DurableFile, Answers], None]
@@ -65,15 +65,14 @@ def choose_writer(output: Path, source: str | None, *, overwrite: bool) -> Write
     if writer is None:
         raise SettingsError(f"{output} must end with {' or '.join(WRITERS)}, which says its form")
     with storage_errors(output, "read"):
-        if output.is_dir():
-            raise SettingsError(f"{output} is a folder; name a file")
-        if output.exists():
-            if source is not None and Path(source).exists() and output.samefile(source):
-                raise SettingsError(
-                    f"{output} is the input, and would be written over; name another --output"
-                )
-            if not overwrite:
-                raise SettingsError(
-                    f"{output} exists; name another --output, or replace it by --overwrite"
-                )
+        if (
+            source is not None
+            and Path(source).exists()
+            and output.exists()
+            and output.samefile(source)
+        ):
+            raise SettingsError(
+                f"{output} is the input, and would be written over; name another --output"
+            )
+    check_new_file(output, overwrite=overwrite)
     return writer

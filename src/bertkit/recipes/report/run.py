@@ -7,8 +7,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from bertkit.base.errors import SettingsError, storage_errors
-from bertkit.base.files import make_folder
+from bertkit.base.errors import SettingsError
+from bertkit.base.files import check_new_file, make_folder
 from bertkit.recipes.report.blanks import fill_blanks
 from bertkit.recipes.report.comparison import build_comparison
 from bertkit.recipes.report.facts import RunFacts, find_run, read_facts
@@ -107,13 +107,7 @@ def check_output(output: Path, *, overwrite: bool) -> None:
     """
     if output.suffix.lower() not in ENDINGS:
         raise SettingsError(f"{output} must end in .html: a report is a page")
-    with storage_errors(output, "read"):
-        if output.is_dir():
-            raise SettingsError(f"{output} is a folder; name a file in it")
-        if output.exists() and not overwrite:
-            raise SettingsError(
-                f"{output} exists; name another --output, or replace it by --overwrite"
-            )
+    check_new_file(output, overwrite=overwrite)
 
 
 def summarise_run(facts: RunFacts) -> dict[str, Any]:

@@ -230,7 +230,7 @@ def test_two_at_once_are_refused(model, source, tmp_path):
             {"layout": "google", "combine": "none"},
             r"layout google is one of JSONL; .*features\.parquet must end with \.jsonl",
         ),
-        ("old.jsonl", {}, r"old\.jsonl exists; name another --output, or replace it"),
+        ("old.jsonl", {}, r"old\.jsonl exists; name another file, or replace it"),
         ("told.jsonl", {}, r"told\.jsonl\.json exists; name another"),
         ("folder.jsonl", {"overwrite": True}, "is a folder; name a file"),
         (

@@ -316,7 +316,7 @@ def test_an_output_that_exists_is_kept(tmp_path):
     run = write_run(tmp_path / "run")
     output = report([run]).report
     output.write_text("mine")
-    with pytest.raises(SettingsError, match="exists; name another --output"):
+    with pytest.raises(SettingsError, match="exists; name another file"):
         report([run])
     assert output.read_text() == "mine"
     report([run], settings=ReportSettings(overwrite=True))

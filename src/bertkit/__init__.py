@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from bertkit.inference.word_vectors import WordVectors as WordVectors
     from bertkit.interpret.attention_view import AttentionView as AttentionView
     from bertkit.interpret.view_settings import ViewSettings as ViewSettings
+    from bertkit.models.bert.causal import BertLMHeadModel as BertLMHeadModel
     from bertkit.models.bert.config import BertConfig as BertConfig
     from bertkit.models.bert.encoder import BertModel as BertModel
     from bertkit.models.bert.fine_tuning import BertForMultipleChoice as BertForMultipleChoice
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
         BertForNextSentencePrediction as BertForNextSentencePrediction,
     )
     from bertkit.models.bert.heads import BertForPreTraining as BertForPreTraining
+    from bertkit.models.seq2seq.config import EncoderDecoderConfig as EncoderDecoderConfig
+    from bertkit.models.seq2seq.model import EncoderDecoderModel as EncoderDecoderModel
     from bertkit.recipes.search.run import SearchIndex as SearchIndex
     from bertkit.recipes.search.settings import SearchSettings as SearchSettings
     from bertkit.tokenization.tokenizer import Tokenizer as Tokenizer
@@ -56,12 +59,15 @@ _HOMES = {
     "BertForQuestionAnswering": "bertkit.models.bert.fine_tuning",
     "BertForSequenceClassification": "bertkit.models.bert.fine_tuning",
     "BertForTokenClassification": "bertkit.models.bert.fine_tuning",
+    "BertLMHeadModel": "bertkit.models.bert.causal",
     "BertModel": "bertkit.models.bert.encoder",
     "BertkitError": "bertkit.base.errors",
     "Chooser": "bertkit.inference.predictors",
     "Classifier": "bertkit.inference.predictors",
     "Embedder": "bertkit.inference.embedder",
     "EmbedderSettings": "bertkit.inference.embedder_settings",
+    "EncoderDecoderConfig": "bertkit.models.seq2seq.config",
+    "EncoderDecoderModel": "bertkit.models.seq2seq.model",
     "FeatureExtractor": "bertkit.inference.features",
     "FillMask": "bertkit.inference.fill_mask",
     "NextSentence": "bertkit.inference.next_sentence",

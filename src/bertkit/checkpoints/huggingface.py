@@ -35,6 +35,7 @@ from bertkit.checkpoints.safetensors_file import (
     open_safetensors,
     write_safetensors,
 )
+from bertkit.checkpoints.seq2seq_names import MODEL_TYPE, OWN_MODEL_TYPE
 
 CONFIG_LIMIT_BYTES = 1 << 20
 MAX_SHARDS = 100  # a BERT-Large needs one
@@ -76,9 +77,14 @@ def open_huggingface(folder: Path) -> Checkpoint:
         format="huggingface",
         folder=folder,
         config=config,
-        tensors=rename_tensors(tensors),
+        tensors=tensors if is_encoder_decoder(config) else rename_tensors(tensors),
         files=(folder / CONFIG_FILE, *files),
     )
+
+
+def is_encoder_decoder(config: Mapping[str, Any]) -> bool:
+    """Whether a model has two halves, whose tensors have the half's name before their own."""
+    return config.get("model_type") in (MODEL_TYPE, OWN_MODEL_TYPE)
 
 
 def read_config(folder: Path, name: str = CONFIG_FILE) -> dict[str, Any]:

@@ -7,7 +7,8 @@ both.
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
 from typing import TypeVar
 
 from bertkit.base.errors import CheckpointError
@@ -151,3 +152,23 @@ def count_parameters(shapes: Mapping[str, tuple[int, ...]]) -> dict[str, int]:
         if name not in DROPPED and COPIES.get(name) not in shapes:
             parts[find_part(name)] += math.prod(shape)
     return dict(parts)
+
+
+@dataclass(frozen=True)
+class NameTable:
+    """What has to be known of the names of a kind of model.
+
+    Attributes:
+        their_names: one of our names → the foreign ones that it is made of.
+        find_part: a foreign name → the part of the model that it belongs to.
+        copies: copies that some files hold → the tensor that they are of.
+        dropped: what isn't a weight.
+    """
+
+    their_names: Callable[[str], tuple[str, ...]]
+    find_part: Callable[[str], str]
+    copies: Mapping[str, str]
+    dropped: Collection[str]
+
+
+BERT = NameTable(their_names, find_part, COPIES, DROPPED)

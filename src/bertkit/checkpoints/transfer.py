@@ -9,14 +9,7 @@ from torch import Tensor
 
 from bertkit.base.errors import CheckpointError
 from bertkit.checkpoints.checkpoint import LazyTensor
-from bertkit.checkpoints.names import (
-    COPIES,
-    DROPPED,
-    WORD_EMBEDDINGS,
-    find_part,
-    show,
-    their_names,
-)
+from bertkit.checkpoints.names import BERT, WORD_EMBEDDINGS, NameTable, show
 
 SHOWN_PROBLEMS = 8
 
@@ -27,6 +20,7 @@ def import_tensors(
     source: Path,
     *,
     unused_parts: Collection[str] = (),
+    names: NameTable = BERT,
 ) -> dict[str, Tensor]:
     """Turn foreign tensors into ours, each exactly once, as float32.
 
@@ -37,26 +31,28 @@ def import_tensors(
         expected: our names and shapes.
         source: where they came from, for messages.
         unused_parts: heads that the model has no use for; their tensors are left behind.
+        names: those of the kind of model.
 
     Raises:
         CheckpointError: one message lists what is missing, left over, of the wrong shape, or not
             made of finite floating-point numbers.
     """
-    problems = list_problems(foreign, expected, unused_parts)
+    problems = list_problems(foreign, expected, unused_parts, names)
     report(problems, source)
     tensors = {}
     for name in expected:
-        parts = [foreign[their].read().float() for their in their_names(name)]
+        theirs = names.their_names(name)
+        parts = [foreign[their].read().float() for their in theirs]
         problems += [
             f"{their} has NaN or infinity"
-            for their, part in zip(their_names(name), parts, strict=True)
+            for their, part in zip(theirs, parts, strict=True)
             if not is_finite(part)
         ]
         tensors[name] = torch.cat(parts) if len(parts) > 1 else parts[0]
         if len(parts) > 1 or name == WORD_EMBEDDINGS:  # copied, or seldom needed as a whole
-            for their in their_names(name):
+            for their in theirs:
                 foreign[their].release()
-    report(problems + list_unequal_copies(foreign), source)
+    report(problems + list_unequal_copies(foreign, names), source)
     return tensors
 
 
@@ -64,6 +60,7 @@ def list_problems(
     foreign: Mapping[str, LazyTensor],
     expected: Mapping[str, tuple[int, ...]],
     unused_parts: Collection[str] = (),
+    names: NameTable = BERT,
 ) -> list[str]:
     """In what the foreign names and shapes differ from those that a model has.
 
@@ -72,25 +69,26 @@ def list_problems(
     problems, unknown = [], []
     used = set()
     for name, shape in expected.items():
-        names = their_names(name)
-        part_shape = (shape[0] // len(names), *shape[1:])
-        for their in names:
+        theirs = names.their_names(name)
+        part_shape = (shape[0] // len(theirs), *shape[1:])
+        for their in theirs:
             used.add(their)
             if problem := _find_problem(their, foreign.get(their), part_shape):
                 problems.append(problem)
     for name in sorted(foreign.keys() - used):
-        is_copy = COPIES.get(name) in foreign
-        if not is_copy and name not in DROPPED and find_part(name) not in unused_parts:
+        is_copy = names.copies.get(name) in foreign
+        is_known = is_copy or name in names.dropped
+        if not is_known and names.find_part(name) not in unused_parts:
             unknown.append(f"unknown {show(name)}")
     turns = chain.from_iterable(zip_longest(problems, unknown))
     return [problem for problem in turns if problem is not None]
 
 
-def list_unequal_copies(foreign: Mapping[str, LazyTensor]) -> list[str]:
+def list_unequal_copies(foreign: Mapping[str, LazyTensor], names: NameTable = BERT) -> list[str]:
     """Tied tensors that the source holds twice, and not equal."""
     return [
         f"{copy} must equal {original}, and doesn't"
-        for copy, original in COPIES.items()
+        for copy, original in names.copies.items()
         if copy in foreign
         and original in foreign
         and not _are_equal(foreign[copy], foreign[original])
@@ -123,13 +121,14 @@ def is_finite(tensor: Tensor) -> bool:
     return bool(torch.isfinite(tensor.sum())) or bool(torch.isfinite(tensor).all())
 
 
-def export_tensors(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def export_tensors(tensors: Mapping[str, Tensor], names: NameTable = BERT) -> dict[str, Tensor]:
     """Our tensors under their foreign names, split where several were joined."""
     foreign = {}
     for name, tensor in tensors.items():
-        names = their_names(name)
-        parts = tensor.chunk(len(names))
-        foreign.update({their: part.contiguous() for their, part in zip(names, parts, strict=True)})
+        theirs = names.their_names(name)
+        parts = tensor.chunk(len(theirs))
+        pairs = zip(theirs, parts, strict=True)
+        foreign.update({their: part.contiguous() for their, part in pairs})
     return foreign
 
 

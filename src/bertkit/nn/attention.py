@@ -1,7 +1,8 @@
 """Multi-head self-attention over a packed batch: the one place that knows the borders.
 
-Four kernels compute the same thing, softmax(q kᵀ / √d) v within each sequence; `attend` takes the
-one that fits the device, the mode and the dropout:
+Four kernels compute the same thing, softmax(q kᵀ / √d) v within each sequence, or, left to right,
+within the part of it that ends with the token; `attend` takes the one that fits the device, the
+mode and the dropout:
 
 - `attend_flash`: CUDA in half precision, variable-length flash attention. It has no dropout on the
   weights; in training, dropout on the attention's output takes its place there.
@@ -22,35 +23,43 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from bertkit.nn.dropout import drop
+from bertkit.nn.growing import GrowingBatch
 from bertkit.nn.packing import PackedBatch
 
 
 class SelfAttention(nn.Module):
-    """Each token gathers from all tokens of its own sequence.
+    """Each token gathers from all tokens of its own sequence, or from those up to itself.
 
     Args:
         hidden_size: features of a token; a multiple of `num_heads`.
         num_heads: attention heads, each of hidden_size / num_heads features.
         dropout_rate: probability with which an attention weight is dropped while training.
+        is_causal: left to right: a token sees itself and those before it.
     """
 
-    def __init__(self, hidden_size: int, num_heads: int, dropout_rate: float) -> None:
+    def __init__(
+        self, hidden_size: int, num_heads: int, dropout_rate: float, *, is_causal: bool = False
+    ) -> None:
         super().__init__()
         self.num_heads = num_heads
         self.dropout_rate = dropout_rate
+        self.is_causal = is_causal
         self.query_key_value = nn.Linear(hidden_size, 3 * hidden_size)
         self.output = nn.Linear(hidden_size, hidden_size)
 
     def forward(
         self,
         tokens: Float[Tensor, "tokens hidden"],
-        batch: PackedBatch,
+        batch: PackedBatch | GrowingBatch,
         kept: Int[Tensor, " rows"] | None = None,
     ) -> Float[Tensor, "rows hidden"]:
         """Attend, and mix the heads: of all tokens, or of those that are kept."""
-        heads: Tensor = self.query_key_value(tokens)
+        heads: Tensor = self.query_key_value(tokens).view(len(tokens), 3, self.num_heads, -1)
         rate = self.dropout_rate if self.training else 0.0
-        context = attend(heads.view(len(tokens), 3, self.num_heads, -1), batch, rate)
+        if isinstance(batch, GrowingBatch):
+            context = attend_growing(heads, batch, self)
+        else:
+            context = attend(heads, batch, rate, is_causal=self.is_causal)
         rows = context if kept is None else context[kept]
         mixed: Tensor = self.output(rows.flatten(start_dim=1))
         return mixed
@@ -60,13 +69,16 @@ def attend(
     query_key_value: Float[Tensor, "tokens 3 heads features"],
     batch: PackedBatch,
     dropout_rate: float,
+    *,
+    is_causal: bool = False,
 ) -> Float[Tensor, "tokens heads features"]:
     """Attention within each sequence of a packed batch, by the kernel that fits."""
-    if query_key_value.is_cuda and query_key_value.dtype in (torch.float16, torch.bfloat16):
+    if uses_flash(query_key_value):
         query, key, value = query_key_value.unbind(dim=1)
-        return drop(attend_flash(query, key, value, batch), dropout_rate)
+        context = attend_flash(query, key, value, batch, batch, is_causal=is_causal)
+        return drop(context, dropout_rate)
     if torch.is_inference_mode_enabled() and query_key_value.is_cpu and dropout_rate == 0.0:
-        return attend_runs(query_key_value, batch)
+        return attend_runs(query_key_value, batch, is_causal=is_causal)
     num_tokens, _, num_heads, num_features = query_key_value.shape
     heads = batch.place_heads(3, num_heads)
     rows = heads.placement.spread(query_key_value.flatten(0, 2))
@@ -75,27 +87,46 @@ def attend(
     contexts = []
     for shape, mask in zip(heads.shapes, heads.masks, strict=True):
         query, key, value = (next(parts).view(*shape, num_features) for _ in range(3))
-        if dropout_rate > 0.0:
-            context = attend_spelled_out(query, key, value, mask, dropout_rate)
-        else:
-            context = attend_fused(query, key, value, mask)
+        # Left to right nothing that counts sees the padding, which stands at the end.
+        seen = None if is_causal else mask
+        context = attend_rows(query, key, value, seen, dropout_rate, is_causal=is_causal)
         contexts.append(context.flatten(0, 2))
     context = contexts[0] if len(contexts) == 1 else torch.cat(contexts)
     tokens = batch.place_heads(1, num_heads).placement.gather(context)
     return tokens.view(num_tokens, num_heads, num_features)
 
 
+def uses_flash(values: Float[Tensor, " *shape"]) -> bool:
+    """Whether `attend_flash` computes with such values."""
+    return values.is_cuda and values.dtype in (torch.float16, torch.bfloat16)
+
+
 def attend_flash(
     query: Float[Tensor, "tokens heads features"],
-    key: Float[Tensor, "tokens heads features"],
-    value: Float[Tensor, "tokens heads features"],
+    key: Float[Tensor, "others heads features"],
+    value: Float[Tensor, "others heads features"],
     batch: PackedBatch,
+    others: PackedBatch,
+    *,
+    is_causal: bool = False,
 ) -> Float[Tensor, "tokens heads features"]:
-    """Variable-length flash attention; CUDA, half precision."""
+    """Variable-length flash attention; CUDA, half precision.
+
+    Args:
+        query: of the tokens that look.
+        key: of those that are seen.
+        value: of the same.
+        batch: the borders of the first.
+        others: the borders of the second; `batch` itself in self-attention.
+        is_causal: a token sees itself and those before it.
+    """
     from torch.nn.attention.varlen import varlen_attn
 
-    longest = max(batch.lengths)
-    context = varlen_attn(query, key, value, batch.offsets, batch.offsets, longest, longest)
+    longest, longest_other = max(batch.lengths), max(others.lengths)
+    window = (-1, 0) if is_causal else (-1, -1)
+    context = varlen_attn(
+        query, key, value, batch.offsets, others.offsets, longest, longest_other, window_size=window
+    )
     assert isinstance(context, Tensor)  # a pair only where the log-sum-exp was asked for
     return context
 
@@ -103,6 +134,8 @@ def attend_flash(
 def attend_runs(
     query_key_value: Float[Tensor, "tokens 3 heads features"],
     batch: PackedBatch,
+    *,
+    is_causal: bool = False,
 ) -> Float[Tensor, "tokens heads features"]:
     """Attention over each run of neighbours of equal length: without padding, mask or copies.
 
@@ -113,40 +146,96 @@ def attend_runs(
         stop = start + length * len(list(run))
         rows = query_key_value[start:stop].view(-1, length, *query_key_value.shape[1:])
         query, key, value = rows.permute(2, 0, 3, 1, 4)
-        contexts.append(attend_fused(query, key, value, None).transpose(1, 2).flatten(0, 1))
+        context = attend_fused(query, key, value, None, is_causal=is_causal)
+        contexts.append(context.transpose(1, 2).flatten(0, 1))
         start = stop
     return contexts[0] if len(contexts) == 1 else torch.cat(contexts)
 
 
+def attend_growing(
+    query_key_value: Float[Tensor, "tokens 3 heads features"],
+    batch: GrowingBatch,
+    layer: nn.Module,
+) -> Float[Tensor, "tokens heads features"]:
+    """The newest tokens look back at all that each sequence has, which the batch remembers.
+
+    Args:
+        query_key_value: of the prompts' tokens at first, then of a token of each sequence.
+        batch: the sequences.
+        layer: whose tokens these are.
+    """
+    query, key, value = query_key_value.unbind(dim=1)
+    keys, values = batch.remember(layer, key, value)
+    if batch.prompts is not None:
+        return attend(query_key_value, batch.prompts, 0.0, is_causal=True)
+    return attend_fused(query[:, :, None], keys, values, batch.mask)[:, :, 0]
+
+
+def attend_rows(
+    query: Float[Tensor, "batch heads length features"],
+    key: Float[Tensor, "batch heads others features"],
+    value: Float[Tensor, "batch heads others features"],
+    mask: Bool[Tensor, "batch others"] | None,
+    dropout_rate: float,
+    *,
+    is_causal: bool = False,
+) -> Float[Tensor, "batch heads length features"]:
+    """Attention over sequences in rows, with dropout on the weights where there is any."""
+    if dropout_rate > 0.0:
+        return attend_spelled_out(query, key, value, mask, dropout_rate, is_causal=is_causal)
+    return attend_fused(query, key, value, mask, is_causal=is_causal)
+
+
 def attend_fused(
     query: Float[Tensor, "batch heads length features"],
-    key: Float[Tensor, "batch heads length features"],
-    value: Float[Tensor, "batch heads length features"],
-    mask: Bool[Tensor, "batch length"] | None,
+    key: Float[Tensor, "batch heads others features"],
+    value: Float[Tensor, "batch heads others features"],
+    mask: Bool[Tensor, "batch others"] | None,
+    *,
+    is_causal: bool = False,
 ) -> Float[Tensor, "batch heads length features"]:
-    """PyTorch's fused attention; True in `mask` means "may be attended to"."""
+    """PyTorch's fused attention.
+
+    Args:
+        query: of the tokens that look.
+        key: of those that are seen.
+        value: of the same.
+        mask: True means "may be attended to"; None where nothing is padding.
+        is_causal: a token sees itself and those before it; without a mask only.
+    """
     attended = None if mask is None else mask[:, None, None, :]
-    return F.scaled_dot_product_attention(query, key, value, attn_mask=attended)
+    return F.scaled_dot_product_attention(
+        query, key, value, attn_mask=attended, is_causal=is_causal
+    )
 
 
 def attend_spelled_out(
     query: Float[Tensor, "batch heads length features"],
-    key: Float[Tensor, "batch heads length features"],
-    value: Float[Tensor, "batch heads length features"],
-    mask: Bool[Tensor, "batch length"] | None,
+    key: Float[Tensor, "batch heads others features"],
+    value: Float[Tensor, "batch heads others features"],
+    mask: Bool[Tensor, "batch others"] | None,
     dropout_rate: float,
+    *,
+    is_causal: bool = False,
 ) -> Float[Tensor, "batch heads length features"]:
     """Equation 1 of the paper, line by line, with dropout on the weights."""
     scores = score_keys(query, key)
     if mask is not None:
         barred = torch.zeros_like(mask, dtype=scores.dtype).masked_fill_(~mask, -math.inf)
         scores += barred[:, None, None, :]
+    if is_causal:
+        scores += bar_later(scores)
     weights = drop(scores.softmax(dim=-1), dropout_rate)
     return weights @ value
 
 
+def bar_later(scores: Float[Tensor, "*heads length length"]) -> Float[Tensor, "length length"]:
+    """What keeps each token from those after it: minus infinity above the diagonal, 0 elsewhere."""
+    return scores.new_full(scores.shape[-2:], -math.inf).triu_(1)
+
+
 def score_keys(
-    query: Float[Tensor, "*heads length features"], key: Float[Tensor, "*heads length features"]
-) -> Float[Tensor, "*heads length length"]:
+    query: Float[Tensor, "*heads length features"], key: Float[Tensor, "*heads others features"]
+) -> Float[Tensor, "*heads length others"]:
     """Q kᵀ / √features: a row for each token that looks, a column for each that is seen."""
     return (query / math.sqrt(query.shape[-1])) @ key.transpose(-2, -1)

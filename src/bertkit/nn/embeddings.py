@@ -3,10 +3,14 @@
 Source: Devlin et al. 2018, section 3 and figure 2.
 """
 
+import math
+
+import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from bertkit.nn.dropout import Dropout
+from bertkit.nn.growing import GrowingBatch
 from bertkit.nn.packing import PackedBatch
 
 
@@ -39,7 +43,7 @@ class Embeddings(nn.Module):
         self.norm = nn.LayerNorm(hidden_size, eps=layer_norm_epsilon)
         self.dropout = Dropout(dropout_rate)
 
-    def forward(self, batch: PackedBatch) -> Float[Tensor, "tokens hidden"]:
+    def forward(self, batch: PackedBatch | GrowingBatch) -> Float[Tensor, "tokens hidden"]:
         """Look up, add, normalise."""
         summed = (
             self.word(batch.input_ids)
@@ -48,3 +52,15 @@ class Embeddings(nn.Module):
         )
         embedded: Tensor = self.dropout(self.norm(summed))
         return embedded
+
+
+def sinusoids(num_positions: int, hidden_size: int) -> Float[Tensor, "positions hidden"]:
+    """Positions that aren't learnt: sines and cosines of falling frequency, in turns.
+
+    Source: Vaswani et al. 2017, section 3.5.
+    """
+    positions = torch.arange(num_positions)[:, None]
+    pairs = torch.arange(0, hidden_size, 2)
+    angles = positions * torch.exp(pairs * (-math.log(10_000.0) / hidden_size))
+    waves = torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)
+    return waves[:, :hidden_size]

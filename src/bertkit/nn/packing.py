@@ -16,7 +16,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from bertkit.base.errors import InputError
-from bertkit.nn.placement import HeadBlocks, place_heads
+from bertkit.nn.placement import HeadBlocks, choose_groups, place_heads
 
 
 @dataclass(frozen=True)
@@ -97,6 +97,16 @@ class PackedBatch:
         """The place of each sequence's first token, [CLS]."""
         return self.offsets[:-1]
 
+    @property
+    def last_tokens(self) -> Int[Tensor, " sequences"]:
+        """The place of each sequence's last token, [SEP]."""
+        return self.offsets[1:] - 1
+
+    @cached_property
+    def groups(self) -> list[list[int]]:
+        """Numbers of the sequences that attention lays out together."""
+        return choose_groups(self.lengths, self.input_ids.device)
+
     @cached_property
     def _placements(self) -> dict[tuple[int, int], HeadBlocks]:
         return {}
@@ -106,7 +116,9 @@ class PackedBatch:
         key = (num_parts, num_heads)
         if key not in self._placements:
             device = self.input_ids.device
-            self._placements[key] = place_heads(self.lengths, num_parts, num_heads, device)
+            self._placements[key] = place_heads(
+                self.lengths, self.groups, num_parts, num_heads, device
+            )
         return self._placements[key]
 
     @property

@@ -108,23 +108,38 @@ def group_lengths(lengths: Sequence[int], min_share: float) -> list[list[int]]:
     return groups
 
 
+def choose_groups(lengths: Sequence[int], device: torch.device) -> list[list[int]]:
+    """Numbers of the sequences that share a block.
+
+    On a CPU those of similar length do; elsewhere, where each kernel's launch counts, all.
+    """
+    return group_lengths(lengths, MIN_SHARE_OF_LONGEST if device.type == "cpu" else 0.0)
+
+
 def place_heads(
-    lengths: tuple[int, ...], num_parts: int, num_heads: int, device: torch.device
+    lengths: Sequence[int],
+    groups: Sequence[Sequence[int]],
+    num_parts: int,
+    num_heads: int,
+    device: torch.device,
 ) -> HeadBlocks:
     """Place the parts of all heads: query, key and value, or the one context.
 
-    On a CPU sequences of similar length share a block; elsewhere, where each kernel's launch
-    counts, all do.
+    Args:
+        lengths: of the sequences.
+        groups: numbers of the sequences that share a block.
+        num_parts: of each head.
+        num_heads: of each token.
+        device: of the tokens.
     """
-    groups = group_lengths(lengths, MIN_SHARE_OF_LONGEST if device.type == "cpu" else 0.0)
     shapes, masks, facts, num_places = [], [], [(0, 0, 0, 0)] * len(lengths), 0
     for group in groups:
-        longest = lengths[group[0]]
+        longest = max(lengths[number] for number in group)
         for number_in_group, number in enumerate(group):
             facts[number] = (num_places, len(group), number_in_group, longest)
         sizes = [lengths[number] for number in group]
         shapes.append((len(group), num_heads, longest))
-        masks.append(length_mask(sizes, device) if sizes[-1] < longest else None)
+        masks.append(length_mask(sizes, device) if min(sizes) < longest else None)
         num_places += num_parts * math.prod(shapes[-1])
     repeats = torch.tensor(lengths, device=device)
     by_token = torch.tensor(facts, device=device).repeat_interleave(repeats, dim=0)

@@ -24,8 +24,17 @@ def vocabulary_loss(
     weight: Float[Tensor, "vocabulary hidden"],
     bias: Float[Tensor, " vocabulary"],
     labels: Int[Tensor, " positions"],
+    smoothing: float = 0.0,
 ) -> tuple[Float[Tensor, ""], Int[Tensor, ""]]:
     """Score all words at each position, and hold the scores against the right word.
+
+    Args:
+        features: what is held against each word's embedding.
+        weight: the embeddings.
+        bias: of each word.
+        labels: the right words.
+        smoothing: share of the right word's probability that is wanted spread evenly over all
+            words (Szegedy et al. 2015, section 7).
 
     Returns:
         The sum of the cross-entropies, at least in float32, and how often the right word scored
@@ -34,11 +43,12 @@ def vocabulary_loss(
     needs_gradient = any(each.requires_grad for each in (features, weight, bias))
     if features.device.type == "cpu" and torch.is_grad_enabled() and needs_gradient:
         parts = map(at_least_float32, (features, weight, bias))
-        loss, num_hits = _VocabularyLoss.apply(*parts, labels)  # type: ignore[no-untyped-call]
+        loss, num_hits = _VocabularyLoss.apply(*parts, labels, smoothing)  # type: ignore[no-untyped-call]
         return loss, num_hits
     scores = at_least_float32(F.linear(features, weight, bias))
     num_hits = (scores.argmax(dim=1) == labels).sum()
-    return F.cross_entropy(scores, labels, reduction="sum"), num_hits
+    loss = F.cross_entropy(scores, labels, reduction="sum", label_smoothing=smoothing)
+    return loss, num_hits
 
 
 def at_least_float32(values: Float[Tensor, " *shape"]) -> Float[Tensor, " *shape"]:
@@ -52,19 +62,30 @@ class _VocabularyLoss(torch.autograd.Function):
     @staticmethod
     @torch.amp.custom_fwd(device_type="cpu", cast_inputs=torch.float32)  # type: ignore[untyped-decorator]
     def forward(
-        ctx: Any, features: Tensor, weight: Tensor, bias: Tensor, labels: Tensor
+        ctx: Any,
+        features: Tensor,
+        weight: Tensor,
+        bias: Tensor,
+        labels: Tensor,
+        smoothing: float,
     ) -> tuple[Tensor, Tensor]:
         gradients = tuple(torch.zeros_like(each) for each in (features, weight, bias))
         loss, num_hits = features.new_zeros(()), labels.new_zeros(())
+        share = smoothing / len(weight)
         for start in range(0, len(labels), POSITIONS_AT_A_TIME):
             part = slice(start, start + POSITIONS_AT_A_TIME)
             right = labels[part, None]
             logarithms = torch.addmm(bias, features[part], weight.t()).log_softmax(dim=1)
             chosen = logarithms.gather(1, right)
-            loss -= chosen.sum()
+            loss -= (1.0 - smoothing) * chosen.sum()
+            if smoothing > 0.0:
+                loss -= share * logarithms.sum()
             num_hits += (chosen >= logarithms.amax(dim=1, keepdim=True)).sum()
-            errors = logarithms.exp_()  # probabilities less one at the right word: the gradient
-            errors.scatter_add_(1, right, errors.new_full((1, 1), -1.0).expand_as(right))
+            errors = logarithms.exp_()  # probabilities less the wanted ones: the gradient
+            if smoothing > 0.0:
+                errors -= share
+            wanted = errors.new_full((1, 1), 1.0 - smoothing)
+            errors.scatter_add_(1, right, -wanted.expand_as(right))
             gradients[0][part] = errors @ weight
             gradients[1].addmm_(errors.t(), features[part])
             gradients[2].add_(errors.sum(dim=0))
@@ -75,4 +96,4 @@ class _VocabularyLoss(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        return *(each * gradients[0] for each in ctx.saved_tensors), None
+        return *(each * gradients[0] for each in ctx.saved_tensors), None, None

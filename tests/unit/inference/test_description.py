@@ -194,9 +194,9 @@ def test_without_a_name_the_heads_tell(folder, value):
 
 
 def test_a_config_that_means_something_else_is_a_problem_and_the_rest_is_told(folder):
-    rewrite_config(folder, is_decoder=True)
+    rewrite_config(folder, add_cross_attention=True)
     description = describe(folder)
-    assert "is_decoder" in description.problems[0]
+    assert "add_cross_attention" in description.problems[0]
     assert description.num_attention_heads is None
     assert description.num_parameters == count(build_model())
     (folder / "model.safetensors").unlink()

@@ -68,7 +68,7 @@ def test_each_pass_is_kept(model, batch):
 @torch.inference_mode()
 def test_a_layer_that_computes_first_tokens_only_has_weights_and_no_context(model, batch):
     with capture_attention(model.encoder) as layers:
-        model.encoder.first_states(batch)
+        model.encoder.summary_states(batch)
     first, last = (layer.heads(2) for layer in layers)
     assert first.context is not None
     assert last.context is None

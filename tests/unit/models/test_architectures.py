@@ -17,6 +17,7 @@ CONFIG = BertConfig(
     hidden_size=8, num_hidden_layers=1, num_attention_heads=2, intermediate_size=4, vocab_size=9
 )
 PUBLIC = [name for name in bertkit.__all__ if name.startswith("BertFor") or name == "BertModel"]
+CAUSAL = "BertLMHeadModel"  # known by its config's is_decoder, and by name
 
 
 def find(name: str | None, *heads: str) -> str:
@@ -24,7 +25,7 @@ def find(name: str | None, *heads: str) -> str:
 
 
 def test_the_table_has_the_models_that_there_are():
-    assert sorted(ARCHITECTURES) == sorted([*PUBLIC, FEATURE_BASED])
+    assert sorted(ARCHITECTURES) == sorted([*PUBLIC, CAUSAL, FEATURE_BASED])
 
 
 @pytest.mark.parametrize("name", PUBLIC)

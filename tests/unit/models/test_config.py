@@ -31,7 +31,6 @@ def test_the_message_names_the_sizes_that_do_not_fit():
     ("key", "value"),
     [
         ("position_embedding_type", "relative_key"),
-        ("is_decoder", True),
         ("add_cross_attention", True),
         ("tie_word_embeddings", False),
         ("is_encoder_decoder", True),

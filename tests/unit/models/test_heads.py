@@ -267,4 +267,4 @@ def test_scores_of_first_tokens_are_those_of_all_states(kind):
     batch = PackedBatch.from_single([[2, 5, 7, 3], [2, 3], [2, 6, 3]])
     expected = model.head_scores(model.states(batch), batch)
     assert torch.allclose(model.scores(batch), expected, rtol=1e-12, atol=1e-12)
-    assert model.encoder.first_states(batch).shape == (3, config.hidden_size)
+    assert model.encoder.summary_states(batch).shape == (3, config.hidden_size)

@@ -30,7 +30,9 @@ def test_runs_are_for_inference_alone(monkeypatch):
     heads, batch = build((3, 3, 5))
     calls = []
     monkeypatch.setattr(
-        attention, "attend_runs", lambda *given: calls.append("runs") or attend_runs(*given)
+        attention,
+        "attend_runs",
+        lambda *given, **more: calls.append("runs") or attend_runs(*given, **more),
     )
     attend(heads, batch, dropout_rate=0.0)
     with torch.no_grad():

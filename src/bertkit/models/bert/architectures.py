@@ -23,6 +23,7 @@ ARCHITECTURES: dict[str, frozenset[str]] = {
     "BertForMultipleChoice": frozenset({"pooler", "classifier"}),
     "BertForTokenClassification": frozenset({"classifier"}),
     "BertForQuestionAnswering": frozenset({"qa_outputs"}),
+    "BertLMHeadModel": frozenset({"masked_lm"}),  # only where the config says is_decoder
     FEATURE_BASED: frozenset({"classifier"}),  # only by name; transformers doesn't know it
     "BertModel": frozenset(),
 }

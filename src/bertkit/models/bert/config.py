@@ -32,7 +32,6 @@ class Unsupported(NamedTuple):
 
 UNSUPPORTED = {
     "position_embedding_type": Unsupported(("absolute", None), "has absolute positions only"),
-    "is_decoder": Unsupported((False, None), "is an encoder"),
     "add_cross_attention": Unsupported((False, None), "attends to its own tokens only"),
     "is_encoder_decoder": Unsupported((False, None), "is an encoder"),
     "tie_word_embeddings": Unsupported(
@@ -47,6 +46,10 @@ UNSUPPORTED = {
 
 def _is_none(value: object) -> bool:
     return value is None
+
+
+def _is_false(value: object) -> bool:
+    return value is False
 
 
 class BertConfig(BaseModel):
@@ -74,6 +77,7 @@ class BertConfig(BaseModel):
             LABEL_2.
         label2id: the same from right to left; follows from `id2label`.
         problem_type: what the labels are; None where nothing says it.
+        is_decoder: left to right: a token sees itself and those before it.
 
     Raises:
         SettingsError: sizes that don't fit each other, or labels that contradict each other.
@@ -101,6 +105,7 @@ class BertConfig(BaseModel):
     id2label: dict[int, str] | None = Field(default=None, exclude_if=_is_none)
     label2id: dict[str, int] | None = Field(default=None, exclude_if=_is_none)
     problem_type: ProblemType | None = Field(default=None, exclude_if=_is_none)
+    is_decoder: bool = Field(default=False, exclude_if=_is_false)
 
     @property
     def num_labels(self) -> int:
@@ -121,6 +126,11 @@ class BertConfig(BaseModel):
                 f"expected 'bert', and this is a {name!r:.80}, which bertkit doesn't do"
             )
         return name
+
+    @field_validator("is_decoder", mode="before")
+    @classmethod
+    def _none_is_false(cls, value: object) -> object:
+        return False if value is None else value
 
     @field_validator("hidden_act")
     @classmethod

@@ -6,7 +6,7 @@ interface that people know.
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from typing import Self
+from typing import ClassVar, Self
 
 import torch
 from jaxtyping import Float, Int, Shaped
@@ -19,30 +19,23 @@ from bertkit.models.bert.weights import initialise
 from bertkit.nn.attention import SelfAttention
 from bertkit.nn.block import EncoderBlock, FeedForward
 from bertkit.nn.embeddings import Embeddings
+from bertkit.nn.growing import GrowingBatch
 from bertkit.nn.packing import PackedBatch, pad
 
 
 class BertEncoder(nn.Module):
-    """Embeddings, then a stack of identical blocks."""
+    """Embeddings, then a stack of identical blocks; with `is_decoder` it reads left to right."""
+
+    block: ClassVar[type[EncoderBlock]] = EncoderBlock
 
     def __init__(self, config: BertConfig) -> None:
         super().__init__()
-        self.embeddings = Embeddings(
-            vocab_size=config.vocab_size,
-            num_positions=config.max_position_embeddings,
-            num_segments=config.type_vocab_size,
-            hidden_size=config.hidden_size,
-            layer_norm_epsilon=config.layer_norm_eps,
-            dropout_rate=config.hidden_dropout_prob,
-        )
+        self.config = config
+        self.embeddings = build_embeddings(config)
         self.layers = nn.ModuleList(
-            EncoderBlock(
-                SelfAttention(
-                    config.hidden_size,
-                    config.num_attention_heads,
-                    config.attention_probs_dropout_prob,
-                ),
-                FeedForward(config.hidden_size, config.intermediate_size, config.hidden_act),
+            self.block(
+                build_attention(config),
+                build_feed_forward(config),
                 hidden_size=config.hidden_size,
                 layer_norm_epsilon=config.layer_norm_eps,
                 dropout_rate=config.hidden_dropout_prob,
@@ -50,20 +43,20 @@ class BertEncoder(nn.Module):
             for _ in range(config.num_hidden_layers)
         )
 
-    def forward(self, batch: PackedBatch) -> Float[Tensor, "tokens hidden"]:
+    def forward(self, batch: PackedBatch | GrowingBatch) -> Float[Tensor, "tokens hidden"]:
         """T_i for each token of the batch."""
         tokens: Tensor = self.embeddings(batch)
         for layer in self.layers:
             tokens = layer(tokens, batch)
         return tokens
 
-    def first_states(self, batch: PackedBatch) -> Float[Tensor, "sequences hidden"]:
-        """T of each sequence's first token, [CLS]; the last layer computes no other."""
+    def summary_states(self, batch: PackedBatch) -> Float[Tensor, "sequences hidden"]:
+        """T of each sequence's `summary_tokens`; the last layer computes no other."""
         tokens: Tensor = self.embeddings(batch)
         for layer in self.layers[:-1]:
             tokens = layer(tokens, batch)
-        firsts: Tensor = self.layers[-1](tokens, batch, batch.first_tokens)
-        return firsts
+        summaries: Tensor = self.layers[-1](tokens, batch, summary_tokens(self.config, batch))
+        return summaries
 
     def hidden_states(self, batch: PackedBatch) -> Iterator[Float[Tensor, "tokens hidden"]]:
         """What the embeddings give, then what each layer gives; the last is T_i."""
@@ -74,22 +67,60 @@ class BertEncoder(nn.Module):
             yield tokens
 
 
+def build_embeddings(config: BertConfig) -> Embeddings:
+    """Those of a config's sizes."""
+    return Embeddings(
+        vocab_size=config.vocab_size,
+        num_positions=config.max_position_embeddings,
+        num_segments=config.type_vocab_size,
+        hidden_size=config.hidden_size,
+        layer_norm_epsilon=config.layer_norm_eps,
+        dropout_rate=config.hidden_dropout_prob,
+    )
+
+
+def build_attention(config: BertConfig) -> SelfAttention:
+    """Self-attention of a config's sizes and direction."""
+    return SelfAttention(
+        config.hidden_size,
+        config.num_attention_heads,
+        config.attention_probs_dropout_prob,
+        is_causal=config.is_decoder,
+    )
+
+
+def build_feed_forward(config: BertConfig) -> FeedForward:
+    """The net of a config's sizes."""
+    return FeedForward(config.hidden_size, config.intermediate_size, config.hidden_act)
+
+
+def summary_tokens(config: BertConfig, batch: PackedBatch) -> Int[Tensor, " sequences"]:
+    """The token that stands for each sequence: the first, [CLS]; left to right the last, [SEP].
+
+    Left to right [CLS] sees nothing but itself.
+    """
+    return batch.last_tokens if config.is_decoder else batch.first_tokens
+
+
 class Pooler(nn.Module):
-    """C: the first token of each sequence, [CLS], through a dense layer and tanh."""
+    """C: the `summary_tokens` of each sequence, [CLS], through a dense layer and tanh."""
 
     def __init__(self, config: BertConfig) -> None:
         super().__init__()
+        self.config = config
         self.dense = nn.Linear(config.hidden_size, config.hidden_size)
 
     def forward(
         self, tokens: Float[Tensor, "tokens hidden"], batch: PackedBatch
     ) -> Float[Tensor, "sequences hidden"]:
         """C for each sequence of the batch."""
-        return self.pool(tokens[batch.first_tokens])
+        return self.pool(tokens[summary_tokens(self.config, batch)])
 
-    def pool(self, firsts: Float[Tensor, "sequences hidden"]) -> Float[Tensor, "sequences hidden"]:
-        """C of first tokens."""
-        pooled: Tensor = self.dense(firsts).tanh()
+    def pool(
+        self, summaries: Float[Tensor, "sequences hidden"]
+    ) -> Float[Tensor, "sequences hidden"]:
+        """C of those tokens."""
+        pooled: Tensor = self.dense(summaries).tanh()
         return pooled
 
 

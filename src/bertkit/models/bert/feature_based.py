@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from bertkit.base.errors import SettingsError
 from bertkit.base.settings import describe_validation
 from bertkit.models.bert.config import FEATURE_HEAD, BertConfig
-from bertkit.models.bert.encoder import BertEncoder
+from bertkit.models.bert.encoder import BertEncoder, summary_tokens
 from bertkit.models.bert.fine_tuning import FineTunedBert, classifier_dropout
 from bertkit.models.bert.weights import initialise
 from bertkit.nn.bilstm import join_ends, read_both_ways
@@ -105,6 +105,7 @@ class BertFeatureBased(FineTunedBert):
             tokens = read_both_ways(self.lstm, tokens, batch.lengths)
         if self.head.scores != "token":
             has_lstm = self.head.lstm_hidden is not None
-            tokens = join_ends(tokens, batch.lengths) if has_lstm else tokens[batch.first_tokens]
+            summaries = summary_tokens(self.config, batch)
+            tokens = join_ends(tokens, batch.lengths) if has_lstm else tokens[summaries]
         scores: Tensor = self.classifier(self.dropout(tokens))
         return scores[:, 0] if self.head.scores == "choice" else scores

@@ -23,6 +23,7 @@ from bertkit.nn.packing import PackedBatch, pad
 class FineTunedBert(PretrainedBert):
     """Base of the models below: an encoder, and a head that scores what it gives."""
 
+    may_be_causal = True
     encoder: BertEncoder
 
     def scores(self, batch: PackedBatch) -> Float[Tensor, "rows ..."]:
@@ -68,8 +69,8 @@ class BertForSequenceClassification(FineTunedBert):
         return self._score(self.pooler(tokens, batch))
 
     def scores(self, batch: PackedBatch) -> Float[Tensor, "sequences labels"]:
-        """Scores of all labels for each sequence; only its first token is computed to the end."""
-        return self._score(self.pooler.pool(self.encoder.first_states(batch)))
+        """Scores of all labels for each sequence; only one token is computed to the end."""
+        return self._score(self.pooler.pool(self.encoder.summary_states(batch)))
 
     def _score(
         self, pooled: Float[Tensor, "sequences hidden"]
@@ -195,8 +196,8 @@ class BertForMultipleChoice(FineTunedBert):
         return self._score(self.pooler(tokens, batch))
 
     def scores(self, batch: PackedBatch) -> Float[Tensor, " sequences"]:
-        """A score for each sequence; only its first token is computed to the end."""
-        return self._score(self.pooler.pool(self.encoder.first_states(batch)))
+        """A score for each sequence; only one token is computed to the end."""
+        return self._score(self.pooler.pool(self.encoder.summary_states(batch)))
 
     def _score(self, pooled: Float[Tensor, "sequences hidden"]) -> Float[Tensor, " sequences"]:
         scores: Tensor = self.classifier(self.dropout(pooled))

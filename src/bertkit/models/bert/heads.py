@@ -49,9 +49,11 @@ class MaskedLMHead(nn.Module):
         tokens: Float[Tensor, "tokens hidden"],
         word_embeddings: Float[Tensor, "vocabulary hidden"],
         labels: Int[Tensor, " tokens"],
+        smoothing: float = 0.0,
     ) -> tuple[Float[Tensor, ""], Int[Tensor, ""]]:
         """The sum of the cross-entropies, and how often the right word scored highest."""
-        return vocabulary_loss(self.features(tokens), word_embeddings, self.bias, labels)
+        features = self.features(tokens)
+        return vocabulary_loss(features, word_embeddings, self.bias, labels, smoothing)
 
 
 class BertForMaskedLM(PretrainedBert):

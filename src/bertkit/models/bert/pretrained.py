@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from torch import nn
 
@@ -26,6 +26,8 @@ class PretrainedBert(nn.Module):
         new_heads: of a loaded model, what the checkpoint lacked: pooler or heads whose weights
             were drawn and still mean nothing.
     """
+
+    may_be_causal: ClassVar[bool] = False  # whether it means something left to right
 
     def __init__(self, config: BertConfig) -> None:
         super().__init__()
@@ -74,6 +76,12 @@ class PretrainedBert(nn.Module):
         _check_changes(changes)
         values = {**without_replaced_labels(checkpoint.config, changes), **changes}
         config = BertConfig.from_dict(values, checkpoint.folder)
+        if config.is_decoder and not cls.may_be_causal:
+            raise CheckpointError(
+                f"{checkpoint.folder} reads left to right (is_decoder), and {cls.__name__} reads"
+                " both ways; `bertkit generate` goes on with texts, `bertkit finetune` makes it a"
+                " model for a task"
+            )
         try:
             with without_memory():
                 model = cls._for_heads(config, list_heads(checkpoint.tensors))

@@ -18,6 +18,7 @@ from torch import Tensor
 from bertkit.base.errors import StorageError, storage_errors
 from bertkit.base.files import durable_file
 from bertkit.base.progress import announce, show_progress
+from bertkit.models.bert.encoder import summary_tokens
 from bertkit.models.bert.fine_tuning import FineTunedBert
 from bertkit.nn.batching import plan_batches
 from bertkit.nn.packing import PackedBatch
@@ -97,7 +98,8 @@ def write_states(
         for chosen in plan_batches([len(one.ids) for one in whole], TOKENS_PER_BATCH[device.type]):
             batch = pack_sequences([whole[index] for index in chosen]).to(device)
             states = model.states(batch)
-            states = (states[batch.first_tokens] if only_first else states).float().cpu()
+            states = states[summary_tokens(model.config, batch)] if only_first else states
+            states = states.float().cpu()
             stream.write(states.contiguous().numpy().data.cast("B"))
             for index in chosen:
                 starts[index] = place

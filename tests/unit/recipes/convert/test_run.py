@@ -298,8 +298,8 @@ def test_what_stands_behind_an_encoder_of_sentences_is_recast_with_it(source, ou
 
 
 def test_a_config_that_means_something_else_is_refused(source, output):
-    rewrite_config(source, is_decoder=True)
-    with pytest.raises(BertkitError, match="is_decoder"):
+    rewrite_config(source, add_cross_attention=True)
+    with pytest.raises(BertkitError, match="add_cross_attention"):
         convert(source, output)
     assert not output.exists()
 

@@ -1,0 +1,69 @@
+"""The encoder read left to right, with the head that says which word comes next.
+
+Source: Radford et al. 2018, "Improving Language Understanding by Generative Pre-Training"; Devlin
+et al. 2018, section 5.1 ("LTR & No NSP").
+"""
+
+from jaxtyping import Float, Int, Shaped
+from torch import Tensor
+
+from bertkit.base.errors import SettingsError
+from bertkit.models.bert.config import BertConfig
+from bertkit.models.bert.encoder import BertEncoder, pack_padded
+from bertkit.models.bert.heads import MaskedLMHead
+from bertkit.models.bert.pretrained import PretrainedBert
+from bertkit.models.bert.weights import initialise
+from bertkit.nn.growing import GrowingBatch
+from bertkit.nn.packing import PackedBatch, pad
+
+
+class BertLMHeadModel(PretrainedBert):
+    """A left-to-right language model: at each token, scores of the word after it.
+
+    Args:
+        config: the sizes; `is_decoder` must be true.
+
+    Raises:
+        SettingsError: it isn't.
+    """
+
+    may_be_causal = True
+
+    def __init__(self, config: BertConfig) -> None:
+        super().__init__(config)
+        if not config.is_decoder:
+            raise SettingsError(
+                "BertLMHeadModel reads left to right; its config needs is_decoder=True"
+            )
+        self.encoder = BertEncoder(config)
+        self.masked_lm = MaskedLMHead(config)
+        initialise(self, config.initializer_range)
+
+    def next_scores(
+        self, batch: PackedBatch | GrowingBatch, positions: Int[Tensor, " chosen"] | None = None
+    ) -> Float[Tensor, "chosen vocabulary"]:
+        """Scores of all words as the next one, at the chosen places or at all."""
+        tokens = self.encoder(batch)
+        chosen = tokens if positions is None else tokens.index_select(0, positions)
+        words: Tensor = self.masked_lm(chosen, self.encoder.embeddings.word.weight)
+        return words
+
+    def next_loss(
+        self,
+        batch: PackedBatch,
+        positions: Int[Tensor, " chosen"],
+        labels: Int[Tensor, " chosen"],
+    ) -> tuple[Float[Tensor, ""], Int[Tensor, ""]]:
+        """The sum of the cross-entropies of the next words, and how often the right one won."""
+        tokens = self.encoder(batch).index_select(0, positions)
+        return self.masked_lm.loss(tokens, self.encoder.embeddings.word.weight, labels)
+
+    def forward(
+        self,
+        input_ids: Int[Tensor, "batch length"],
+        token_type_ids: Int[Tensor, "batch length"] | None = None,
+        attention_mask: Shaped[Tensor, "batch length"] | None = None,
+    ) -> Float[Tensor, "batch length vocabulary"]:
+        """As `next_scores` everywhere, zeros at padding; arguments and errors as in `BertModel`."""
+        batch, mask = pack_padded(self.config, input_ids, token_type_ids, attention_mask)
+        return pad(self.next_scores(batch), mask)

@@ -1,0 +1,130 @@
+"""The sizes of an encoder-decoder: those of its two halves, and how they are joined."""
+
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from bertkit.base.errors import CheckpointError, SettingsError
+from bertkit.base.settings import describe_validation
+from bertkit.checkpoints.seq2seq_names import MODEL_TYPE, OWN_MODEL_TYPE
+from bertkit.models.bert.config import BertConfig
+
+Id = Annotated[int, Field(ge=0)]
+CROSS_KEY = "add_cross_attention"  # in the decoder's part of a file; here every decoder has it
+
+
+class EncoderDecoderConfig(BaseModel):
+    """The architecture; with the defaults, two BERTs joined as in transformers.
+
+    Attributes:
+        encoder: of the half that reads.
+        decoder: of the half that writes; `is_decoder` is true, and its `hidden_size` is the
+            encoder's.
+        decoder_start_token_id: what the decoder begins with, [CLS].
+        eos_token_id: what ends a sequence, [SEP].
+        pad_token_id: the id of [PAD].
+        shares_embeddings: whether both halves have one table of words.
+        normalises_first: whether each part of a block normalises its input instead of the sum.
+        positions: learned, or fixed sines and cosines.
+
+    Raises:
+        SettingsError: the halves don't fit each other.
+
+    Source: Vaswani et al. 2017; two BERTs: Rothe et al. 2020, "Leveraging Pre-trained Checkpoints
+    for Sequence Generation Tasks".
+    """
+
+    model_config = ConfigDict(frozen=True, extra="allow", allow_inf_nan=False)
+
+    encoder: BertConfig
+    decoder: BertConfig
+    decoder_start_token_id: Id
+    eos_token_id: Id
+    pad_token_id: Literal[0] = 0
+    shares_embeddings: bool = False
+    normalises_first: bool = False
+    positions: Literal["learned", "sinusoidal"] = "learned"
+
+    @model_validator(mode="before")
+    @classmethod
+    def _plain_halves(cls, values: Any) -> Any:
+        decoder = values.get("decoder") if isinstance(values, dict) else None
+        if isinstance(decoder, dict):
+            rest = {name: value for name, value in decoder.items() if name != CROSS_KEY}
+            values = {**values, "decoder": rest}
+        return values
+
+    @model_validator(mode="after")
+    def _halves_fit(self) -> Self:
+        if self.encoder.is_decoder or not self.decoder.is_decoder:
+            raise ValueError("the encoder must have is_decoder=false, and the decoder true")
+        if self.encoder.hidden_size != self.decoder.hidden_size:
+            raise ValueError(
+                f"the decoder's hidden_size ({self.decoder.hidden_size}) must be the encoder's"
+                f" ({self.encoder.hidden_size})"
+            )
+        if self.shares_embeddings and self.encoder.vocab_size != self.decoder.vocab_size:
+            raise ValueError("halves that share embeddings must have the same vocab_size")
+        for name in ("decoder_start_token_id", "eos_token_id"):
+            if getattr(self, name) >= self.decoder.vocab_size:
+                raise ValueError(f"{name} must be under the decoder's vocab_size")
+        return self
+
+    def __init__(self, **values: Any) -> None:
+        try:
+            super().__init__(**values)
+        except ValidationError as error:
+            raise SettingsError(f"EncoderDecoderConfig: {describe_validation(error)}") from None
+
+    @classmethod
+    def of(cls, config: BertConfig, *, start_id: int, end_id: int, **joined: Any) -> Self:
+        """Two halves of the sizes of one BERT.
+
+        Args:
+            config: of both.
+            start_id: what the decoder begins with.
+            end_id: what ends a sequence.
+            joined: how they are joined: attributes of this class.
+        """
+        plain = config.to_dict()
+        return cls(
+            encoder=BertConfig(**{**plain, "is_decoder": False}),
+            decoder=BertConfig(**{**plain, "is_decoder": True}),
+            decoder_start_token_id=start_id,
+            eos_token_id=end_id,
+            **joined,
+        )
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any], source: str | Path) -> Self:
+        """The config in a foreign `config.json`.
+
+        Raises:
+            CheckpointError: it is no encoder-decoder of two BERTs.
+        """
+        kind = values.get("model_type")
+        if kind not in (MODEL_TYPE, OWN_MODEL_TYPE):
+            raise CheckpointError(
+                f"{source} is no encoder-decoder (its model_type is {kind!r:.80}); `bertkit"
+                " finetune translate` makes one"
+            )
+        try:
+            return cls(**values)
+        except (ValueError, TypeError) as error:
+            raise CheckpointError(f"{source}: {error}") from None
+
+    @property
+    def is_transformers_own(self) -> bool:
+        """Whether transformers' EncoderDecoderModel computes the same."""
+        return not self.normalises_first
+
+    def to_dict(self) -> dict[str, Any]:
+        """All keys for `config.json`, foreign ones included."""
+        values = self.model_dump(mode="json")
+        return {
+            **values,
+            "model_type": MODEL_TYPE if self.is_transformers_own else OWN_MODEL_TYPE,
+            "is_encoder_decoder": True,
+            "decoder": {**values["decoder"], CROSS_KEY: True},
+        }

@@ -1,0 +1,92 @@
+"""The two halves: an encoder that may normalise first, and the decoder.
+
+Source: Vaswani et al. 2017, section 3 and figure 1.
+"""
+
+from typing import ClassVar
+
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from bertkit.models.bert.config import BertConfig
+from bertkit.models.bert.encoder import (
+    BertEncoder,
+    build_attention,
+    build_embeddings,
+    build_feed_forward,
+)
+from bertkit.nn.cross_attention import CrossAttention, KeptMemory, Memory
+from bertkit.nn.decoder_block import DecoderBlock, PreNormDecoderBlock, PreNormEncoderBlock
+from bertkit.nn.growing import GrowingBatch
+from bertkit.nn.packing import PackedBatch
+
+
+class PreNormEncoder(BertEncoder):
+    """As `BertEncoder`, of blocks that normalise first; the last sum is normalised behind them."""
+
+    block = PreNormEncoderBlock
+
+    def __init__(self, config: BertConfig) -> None:
+        super().__init__(config)
+        self.final_norm = build_norm(config)
+
+    def forward(self, batch: PackedBatch | GrowingBatch) -> Float[Tensor, "tokens hidden"]:
+        """A vector for each token that is read."""
+        normalised: Tensor = self.final_norm(super().forward(batch))
+        return normalised
+
+
+class Decoder(nn.Module):
+    """Embeddings, then a stack of blocks that see what was written and what is read."""
+
+    block: ClassVar[type[DecoderBlock]] = DecoderBlock
+
+    def __init__(self, config: BertConfig) -> None:
+        super().__init__()
+        self.embeddings = build_embeddings(config)
+        self.layers = nn.ModuleList(
+            self.block(
+                build_attention(config),
+                CrossAttention(
+                    config.hidden_size,
+                    config.num_attention_heads,
+                    config.attention_probs_dropout_prob,
+                ),
+                build_feed_forward(config),
+                hidden_size=config.hidden_size,
+                layer_norm_epsilon=config.layer_norm_eps,
+                dropout_rate=config.hidden_dropout_prob,
+            )
+            for _ in range(config.num_hidden_layers)
+        )
+
+    def forward(
+        self, batch: PackedBatch | GrowingBatch, memory: Memory | KeptMemory
+    ) -> Float[Tensor, "tokens hidden"]:
+        """A vector for each token that was written."""
+        tokens: Tensor = self.embeddings(batch)
+        for layer in self.layers:
+            tokens = layer(tokens, batch, memory)
+        return tokens
+
+
+class PreNormDecoder(Decoder):
+    """As `Decoder`, of blocks that normalise first; the last sum is normalised behind them."""
+
+    block = PreNormDecoderBlock
+
+    def __init__(self, config: BertConfig) -> None:
+        super().__init__(config)
+        self.final_norm = build_norm(config)
+
+    def forward(
+        self, batch: PackedBatch | GrowingBatch, memory: Memory | KeptMemory
+    ) -> Float[Tensor, "tokens hidden"]:
+        """A vector for each token that was written."""
+        normalised: Tensor = self.final_norm(super().forward(batch, memory))
+        return normalised
+
+
+def build_norm(config: BertConfig) -> nn.LayerNorm:
+    """A layer normalisation of a config's size."""
+    return nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps)

@@ -1,0 +1,173 @@
+"""The whole Transformer: what the encoder read, the decoder writes, a token after the other.
+
+Source: Vaswani et al. 2017; both halves from a BERT: Rothe et al. 2020, "Leveraging Pre-trained
+Checkpoints for Sequence Generation Tasks".
+"""
+
+from pathlib import Path
+from typing import Self
+
+import torch
+from jaxtyping import Float, Int, Shaped
+from torch import Tensor, nn
+
+from bertkit.base.checksums import FileRecord
+from bertkit.checkpoints.checkpoint import Checkpoint
+from bertkit.checkpoints.formats import open_checkpoint
+from bertkit.checkpoints.hub import resolve_model
+from bertkit.models.bert.encoder import BertEncoder, pack_padded
+from bertkit.models.bert.heads import MaskedLMHead
+from bertkit.models.bert.pretrained import PretrainedBert
+from bertkit.models.bert.weights import initialise, without_memory
+from bertkit.models.seq2seq.config import EncoderDecoderConfig
+from bertkit.models.seq2seq.halves import Decoder, PreNormDecoder, PreNormEncoder
+from bertkit.models.seq2seq.weights import fill_halves, save_halves
+from bertkit.nn.cross_attention import KeptMemory, Memory
+from bertkit.nn.embeddings import Embeddings, sinusoids
+from bertkit.nn.growing import GrowingBatch
+from bertkit.nn.packing import PackedBatch, pad
+
+
+class EncoderDecoderModel(nn.Module):
+    """An encoder, a decoder that reads its output, and a head that scores the next word.
+
+    Args:
+        config: the sizes.
+    """
+
+    def __init__(self, config: EncoderDecoderConfig) -> None:
+        super().__init__()
+        self.config = config
+        first = config.normalises_first
+        self.encoder = PreNormEncoder(config.encoder) if first else BertEncoder(config.encoder)
+        self.decoder = PreNormDecoder(config.decoder) if first else Decoder(config.decoder)
+        self.masked_lm = MaskedLMHead(config.decoder)
+        initialise(self, config.encoder.initializer_range)
+        self.join()
+
+    def join(self) -> None:
+        """Tie what is shared, and keep positions that aren't learnt from being trained."""
+        if self.config.shares_embeddings:
+            self.decoder.embeddings.word = self.encoder.embeddings.word
+        if self.config.positions == "sinusoidal":
+            for half in (self.encoder, self.decoder):
+                fix_positions(half.embeddings)
+
+    def read(self, source: PackedBatch) -> KeptMemory:
+        """What the decoder reads in each step of generating."""
+        return KeptMemory(self.encoder(source), source)
+
+    def next_scores(
+        self, batch: PackedBatch | GrowingBatch, memory: Memory | KeptMemory
+    ) -> Float[Tensor, "tokens vocabulary"]:
+        """Scores of all words as the next one, behind each token of the batch."""
+        tokens = self.decoder(batch, memory)
+        words: Tensor = self.masked_lm(tokens, self.decoder.embeddings.word.weight)
+        return words
+
+    def next_loss(
+        self,
+        source: PackedBatch,
+        target: PackedBatch,
+        labels: Int[Tensor, " tokens"],
+        smoothing: float = 0.0,
+    ) -> tuple[Float[Tensor, ""], Int[Tensor, ""]]:
+        """The sum of the cross-entropies of the next words, and how often the right one won.
+
+        Args:
+            source: what is read.
+            target: what is written: `decoder_start_token_id`, then all but the last of the labels.
+            labels: the word after each token of `target`.
+            smoothing: as in `bertkit.nn.vocabulary_loss.vocabulary_loss`.
+        """
+        tokens = self.decoder(target, Memory(self.encoder(source), source, target))
+        words = self.decoder.embeddings.word.weight
+        return self.masked_lm.loss(tokens, words, labels, smoothing)
+
+    def forward(
+        self,
+        input_ids: Int[Tensor, "batch others"],
+        decoder_input_ids: Int[Tensor, "batch length"],
+        attention_mask: Shaped[Tensor, "batch others"] | None = None,
+        decoder_attention_mask: Shaped[Tensor, "batch length"] | None = None,
+    ) -> Float[Tensor, "batch length vocabulary"]:
+        """Scores of the next word everywhere, zeros at padding.
+
+        Args:
+            input_ids: what is read.
+            decoder_input_ids: what was written.
+            attention_mask: 0 or False where there is only padding; by default nothing is.
+            decoder_attention_mask: the same of what was written.
+
+        Raises:
+            InputError: shapes differ, an id is out of range, or a row has no token.
+        """
+        source, _ = pack_padded(self.config.encoder, input_ids, None, attention_mask)
+        target, mask = pack_padded(
+            self.config.decoder, decoder_input_ids, None, decoder_attention_mask
+        )
+        memory = Memory(self.encoder(source), source, target)
+        return pad(self.next_scores(target, memory), mask)
+
+    @classmethod
+    def from_pretrained(cls, path: str | Path, *, revision: str | None = None) -> Self:
+        """Load an encoder-decoder; ready for evaluation, in float32.
+
+        Args:
+            path: what `bertkit finetune translate` wrote, a folder of transformers'
+                EncoderDecoderModel, or the id of a model of the Hub.
+            revision: a branch, tag or commit of a model of the Hub.
+
+        Raises:
+            MissingFileError: no model is there.
+            HubError: the Hub doesn't give it.
+            CheckpointError: the config or tensors don't fit.
+            DamagedFileError: a file was cut short or altered.
+            UnsafeFileError: a file asks for what none may.
+        """
+        return cls.from_checkpoint(open_checkpoint(resolve_model(path, revision=revision)))
+
+    @classmethod
+    def from_checkpoint(cls, checkpoint: Checkpoint) -> Self:
+        """Load a checkpoint that is open already; errors as in `from_pretrained`."""
+        config = EncoderDecoderConfig.from_dict(checkpoint.config, checkpoint.folder)
+        with without_memory():
+            model = cls(config)
+        fill_halves(model, checkpoint)
+        model.join()
+        return model.eval()
+
+    def save_pretrained(self, folder: str | Path) -> dict[str, FileRecord]:
+        """Write `config.json` and `model.safetensors`; returns what was written, by file name.
+
+        Raises:
+            CheckpointError: a weight isn't finite.
+            StorageError: the disk refused.
+        """
+        return save_halves(self, self.config.to_dict(), Path(folder))
+
+    def warm_start(self, parent: PretrainedBert) -> None:
+        """Give both halves the weights of a BERT of their sizes; cross-attention stays as drawn.
+
+        The head is the parent's where it has one for masked words.
+
+        Args:
+            parent: any model of the encoder.
+
+        Source: Rothe et al. 2020, section 3 ("BERT2BERT").
+        """
+        weights = parent.encoder.state_dict()  # type: ignore[union-attr]
+        with torch.no_grad():
+            for half in (self.encoder, self.decoder):
+                half.load_state_dict(weights, strict=False)
+            if isinstance(head := getattr(parent, "masked_lm", None), MaskedLMHead):
+                self.masked_lm.load_state_dict(head.state_dict())
+
+
+def fix_positions(embeddings: Embeddings) -> None:
+    """Make the positions of embeddings sines and cosines that stay as they are."""
+    weight = embeddings.position.weight
+    if not weight.is_meta:
+        with torch.no_grad():
+            weight.copy_(sinusoids(*weight.shape))
+    weight.requires_grad_(False)

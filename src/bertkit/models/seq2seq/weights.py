@@ -1,0 +1,69 @@
+"""How the weights of an encoder-decoder come from a checkpoint and go to one."""
+
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor, nn
+
+from bertkit.base.checksums import FileRecord
+from bertkit.base.errors import CheckpointError
+from bertkit.checkpoints.checkpoint import Checkpoint
+from bertkit.checkpoints.huggingface import write_huggingface
+from bertkit.checkpoints.seq2seq_names import ENCODER_DECODER, SHARED, UNUSED_PARTS
+from bertkit.checkpoints.transfer import export_tensors, import_tensors, is_finite
+
+ARCHITECTURE = "EncoderDecoderModel"
+
+
+def fill_halves(model: nn.Module, checkpoint: Checkpoint) -> None:
+    """Give a model that was built without memory (on "meta") the weights of a checkpoint.
+
+    Args:
+        model: its shapes are those that the checkpoint must have.
+        checkpoint: a pooler is left behind.
+
+    Raises:
+        CheckpointError: a tensor is missing, unknown, of the wrong shape or not finite, or
+            embeddings that are shared differ.
+    """
+    expected = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
+    tensors = import_tensors(
+        checkpoint.tensors,
+        expected,
+        checkpoint.folder,
+        unused_parts=UNUSED_PARTS,
+        names=ENCODER_DECODER,
+    )
+    _check_shared(checkpoint, tensors)
+    model.load_state_dict(tensors, assign=True)
+    for parameter in model.parameters():
+        parameter.requires_grad_(True)
+
+
+def _check_shared(checkpoint: Checkpoint, tensors: dict[str, Tensor]) -> None:
+    """See that embeddings that are one table in the model are equal in the file."""
+    ours = ("encoder.embeddings.word.weight", "decoder.embeddings.word.weight")
+    if checkpoint.config.get("shares_embeddings") and not tensors[ours[0]].equal(tensors[ours[1]]):
+        raise CheckpointError(
+            f"{checkpoint.folder}: shares_embeddings is true, and {SHARED[0]} and {SHARED[1]}"
+            " differ"
+        )
+
+
+def save_halves(model: nn.Module, config: dict[str, Any], folder: Path) -> dict[str, FileRecord]:
+    """Write a model as a Hugging Face folder; files of the same names are replaced.
+
+    Returns:
+        What was written, by file name.
+
+    Raises:
+        CheckpointError: a weight isn't finite.
+        StorageError: the disk refused.
+    """
+    tensors = {name: tensor.detach().cpu() for name, tensor in model.state_dict().items()}
+    broken = [name for name, tensor in tensors.items() if not is_finite(tensor)]
+    if broken:
+        raise CheckpointError(f"not saved: weights with NaN or infinity in {', '.join(broken)}")
+    dtype = str(next(iter(tensors.values())).dtype).removeprefix("torch.")
+    content = {**config, "architectures": [ARCHITECTURE], "dtype": dtype}
+    return write_huggingface(folder, content, export_tensors(tensors, ENCODER_DECODER))

@@ -1,0 +1,207 @@
+"""The encoder-decoder and the left-to-right model: whole, a token at a time, and on the disk."""
+
+import pytest
+import torch
+
+from bertkit.base.errors import CheckpointError, SettingsError
+from bertkit.models.bert.causal import BertLMHeadModel
+from bertkit.models.bert.config import BertConfig
+from bertkit.models.bert.encoder import BertModel
+from bertkit.models.bert.heads import BertForPreTraining
+from bertkit.models.seq2seq.config import EncoderDecoderConfig
+from bertkit.models.seq2seq.model import EncoderDecoderModel
+from bertkit.nn.growing import GrowingBatch
+from bertkit.nn.packing import PackedBatch
+
+SIZES = {
+    "vocab_size": 30,
+    "hidden_size": 16,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "intermediate_size": 24,
+    "max_position_embeddings": 80,
+    "initializer_range": 0.3,
+}
+SOURCES = [[2, 7, 8, 9, 3], [2, 11, 3], [2, 5, 6, 7, 8, 9, 10, 11, 12, 3]]
+TARGETS = [[2, 14, 15, 9], [2, 16, 17, 18], [2, 22, 5, 6]]
+JOINS = [
+    {},
+    {"normalises_first": True},
+    {"shares_embeddings": True, "positions": "sinusoidal"},
+]
+
+
+def build(**joined):
+    torch.manual_seed(1)
+    config = EncoderDecoderConfig.of(BertConfig(**SIZES), start_id=2, end_id=3, **joined)
+    return EncoderDecoderModel(config).double().eval()
+
+
+def build_causal():
+    torch.manual_seed(1)
+    return BertLMHeadModel(BertConfig(**SIZES, is_decoder=True)).double().eval()
+
+
+def whole_scores(model, sources, targets):
+    source, target = PackedBatch.from_single(sources), PackedBatch.from_single(targets)
+    return model.next_scores(target, model.read(source))
+
+
+@pytest.mark.parametrize("joined", JOINS, ids=str)
+def test_a_token_at_a_time_gives_what_the_whole_gives(joined):
+    model = build(**joined)
+    expected = [
+        model(torch.tensor([one]), torch.tensor([two]))[0]
+        for one, two in zip(SOURCES, TARGETS, strict=True)
+    ]
+    memory = model.read(PackedBatch.from_single(SOURCES))
+    growing = GrowingBatch(PackedBatch.from_single([row[:1] for row in TARGETS]))
+    steps = [model.next_scores(growing, memory)]
+    for place in range(1, 4):
+        growing.extend(torch.tensor([row[place] for row in TARGETS]))
+        steps.append(model.next_scores(growing, memory))
+    torch.testing.assert_close(torch.stack(steps, dim=1), torch.stack(expected))
+
+
+def test_rows_are_chosen_and_memory_with_them():
+    model = build()
+    memory = model.read(PackedBatch.from_single(SOURCES))
+    growing = GrowingBatch(PackedBatch.from_single([[2]] * 3))
+    model.next_scores(growing, memory)
+    growing.select(torch.tensor([2, 2, 1, 1]))
+    memory.select(torch.tensor([2, 1]))
+    growing.extend(torch.tensor([14, 15, 16, 17]))
+    found = model.next_scores(growing, memory)
+    for row, (source, word) in enumerate([(2, 14), (2, 15), (1, 16), (1, 17)]):
+        expected = model(torch.tensor([SOURCES[source]]), torch.tensor([[2, word]]))[0, -1]
+        torch.testing.assert_close(found[row], expected)
+
+
+def test_prompts_of_several_lengths_grow_beyond_their_first_room():
+    model = build_causal()
+    prompts = [[2, 7], [2, 8, 9, 10, 11], [2]]
+    rows = [list(row) for row in prompts]
+    growing = GrowingBatch(PackedBatch.from_single(prompts))
+    with torch.no_grad():
+        model.next_scores(growing)
+        generator = torch.Generator().manual_seed(3)
+        for _ in range(70):
+            words = torch.randint(5, 30, (3,), generator=generator)
+            for row, word in zip(rows, words.tolist(), strict=True):
+                row.append(word)
+            growing.extend(words)
+            found = model.next_scores(growing)
+        for row, scores in zip(rows, found, strict=True):
+            expected = model.next_scores(PackedBatch.from_single([row]))[-1]
+            torch.testing.assert_close(scores, expected)
+
+
+def test_left_to_right_a_token_sees_nothing_behind_it():
+    model = build_causal()
+    one, other = PackedBatch.from_single([[2, 7, 8, 9]]), PackedBatch.from_single([[2, 7, 8, 4]])
+    found, expected = model.next_scores(one), model.next_scores(other)
+    torch.testing.assert_close(found[:3], expected[:3])
+    assert not torch.allclose(found[3], expected[3])
+
+
+@pytest.mark.parametrize("mode", ["training", "gradient", "inference"])
+def test_every_kernel_reads_left_to_right(mode):
+    model = build_causal()
+    rows = [[2, 7, 8, 9, 3], [2, 4], [2, 5, 6, 7]]
+    expected = torch.cat([model.next_scores(PackedBatch.from_single([row])) for row in rows])
+    batch = PackedBatch.from_single(rows)
+    if mode == "training":
+        for module in model.modules():
+            if hasattr(module, "dropout_rate"):
+                module.dropout_rate = 1e-9  # the kernel with dropout, and next to no dropout
+        model.encoder.train()
+        model.encoder.embeddings.dropout.rate = 0.0
+        for layer in model.encoder.layers:
+            layer.dropout.rate = 0.0
+        found = model.next_scores(batch)
+    elif mode == "gradient":
+        found = model.next_scores(batch)
+    else:
+        with torch.inference_mode():
+            found = model.next_scores(batch)
+    torch.testing.assert_close(found, expected)
+
+
+@pytest.mark.parametrize("joined", JOINS, ids=str)
+def test_a_saved_model_comes_back(joined, tmp_path):
+    model = build(**joined)
+    model.save_pretrained(tmp_path)
+    again = EncoderDecoderModel.from_pretrained(tmp_path)
+    assert again.config.to_dict().items() >= model.config.to_dict().items()
+    source, target = torch.tensor([SOURCES[0]]), torch.tensor([TARGETS[0]])
+    torch.testing.assert_close(
+        again(source, target).double(), model(source, target), rtol=1e-4, atol=1e-4
+    )
+    shares = again.decoder.embeddings.word is again.encoder.embeddings.word
+    assert shares == bool(joined.get("shares_embeddings"))
+    is_fixed = not again.decoder.embeddings.position.weight.requires_grad
+    assert is_fixed == (joined.get("positions") == "sinusoidal")
+
+
+def test_shared_embeddings_that_differ_are_refused(tmp_path):
+    model = build()
+    model.save_pretrained(tmp_path)
+    config = tmp_path / "config.json"
+    config.write_text(
+        config.read_text().replace('"shares_embeddings": false', '"shares_embeddings": true')
+    )
+    with pytest.raises(CheckpointError, match="differ"):
+        EncoderDecoderModel.from_pretrained(tmp_path)
+
+
+def test_a_warm_start_takes_everything_that_a_bert_has():
+    torch.manual_seed(5)
+    parent = BertForPreTraining(BertConfig(**SIZES)).double()
+    model = build()
+    before = model.decoder.layers[0].cross_attention.query.weight.clone()
+    model.warm_start(parent)
+    for half in (model.encoder, model.decoder):
+        found = half.layers[1].feed_forward.up.weight
+        torch.testing.assert_close(found, parent.encoder.layers[1].feed_forward.up.weight)
+    torch.testing.assert_close(model.decoder.layers[0].cross_attention.query.weight, before)
+    torch.testing.assert_close(model.masked_lm.dense.weight, parent.masked_lm.dense.weight)
+
+
+def test_a_left_to_right_folder_is_no_model_that_reads_both_ways(tmp_path):
+    build_causal().save_pretrained(tmp_path)
+    assert BertLMHeadModel.from_pretrained(tmp_path).config.is_decoder
+    with pytest.raises(CheckpointError, match="left to right"):
+        BertModel.from_pretrained(tmp_path)
+
+
+def test_a_left_to_right_model_needs_its_direction():
+    with pytest.raises(SettingsError, match="is_decoder"):
+        BertLMHeadModel(BertConfig(**SIZES))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"decoder_start_token_id": 30}, "decoder_start_token_id"),
+        ({"positions": "rotary"}, "positions"),
+        (
+            {
+                "shares_embeddings": True,
+                "decoder": BertConfig(**{**SIZES, "vocab_size": 31}, is_decoder=True),
+            },
+            "same vocab_size",
+        ),
+        ({"decoder": BertConfig(**{**SIZES, "hidden_size": 20}, is_decoder=True)}, "hidden_size"),
+        ({"decoder": BertConfig(**SIZES)}, "is_decoder"),
+    ],
+)
+def test_halves_that_do_not_fit_are_refused(changes, message):
+    config = BertConfig(**SIZES)
+    values = {
+        "encoder": config,
+        "decoder": BertConfig(**SIZES, is_decoder=True),
+        "decoder_start_token_id": 2,
+        "eos_token_id": 3,
+    }
+    with pytest.raises(SettingsError, match=message):
+        EncoderDecoderConfig(**{**values, **changes})

@@ -13,7 +13,7 @@ from bertkit.training.device import mixed_precision, synchronise
 from bertkit.training.job import AnyBatch, Job, Machine
 from bertkit.training.loop import NUM_EVALUATIONS, evaluation_interval
 from bertkit.training.optimizer import build_optimizer
-from bertkit.training.settings import DEFAULT_MINUTES, LoopSettings, TrainingSettings
+from bertkit.training.settings import DEFAULT_MINUTES, BudgetedSettings, RhythmSettings
 from bertkit.training.step import take_step
 
 WARM_UP_STEPS = 2
@@ -42,7 +42,7 @@ class Pace:
     peak_memory_bytes: int
 
 
-def measure_pace(job: Job[AnyBatch], settings: LoopSettings, machine: Machine) -> Pace:
+def measure_pace(job: Job[AnyBatch], settings: RhythmSettings, machine: Machine) -> Pace:
     """Take a few steps on a copy of the model, which is then thrown away."""
     trial = replace(job, model=copy.deepcopy(job.model))
     optimizer = build_optimizer(trial.model, settings, trial.learning_rate_scale)
@@ -72,7 +72,7 @@ def measure_pace(job: Job[AnyBatch], settings: LoopSettings, machine: Machine) -
 
 def count_steps(
     job: Job[AnyBatch],
-    settings: TrainingSettings,
+    settings: BudgetedSettings,
     machine: Machine,
     pace: Pace | None = None,
 ) -> int:
@@ -99,7 +99,7 @@ def count_steps(
     return max(1, int(seconds / seconds_per_step(pace, settings, seconds)))
 
 
-def seconds_per_step(pace: Pace, settings: LoopSettings, budget_seconds: float) -> float:
+def seconds_per_step(pace: Pace, settings: RhythmSettings, budget_seconds: float) -> float:
     """Time of a step with its share of the evaluations, for a run that takes the whole budget."""
     if settings.eval_every is not None:
         return pace.step_seconds + pace.evaluation_seconds / settings.eval_every
@@ -107,7 +107,7 @@ def seconds_per_step(pace: Pace, settings: LoopSettings, budget_seconds: float) 
     return pace.step_seconds * budget_seconds / max(1e-9, budget_seconds - evaluating)
 
 
-def seconds_of_run(pace: Pace, settings: LoopSettings, num_steps: int) -> float:
+def seconds_of_run(pace: Pace, settings: RhythmSettings, num_steps: int) -> float:
     """Time of all steps and evaluations."""
     num_evaluations = 1 + math.ceil(num_steps / evaluation_interval(settings, num_steps))
     return num_steps * pace.step_seconds + num_evaluations * pace.evaluation_seconds

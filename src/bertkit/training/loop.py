@@ -19,7 +19,7 @@ from bertkit.training.log import RunLog, read_log
 from bertkit.training.optimizer import build_optimizer
 from bertkit.training.run import Run, RunState
 from bertkit.training.schedule import learning_rate_at
-from bertkit.training.settings import LoopSettings
+from bertkit.training.settings import RhythmSettings
 from bertkit.training.signals import StopRequest, catch_stop_signals
 from bertkit.training.spikes import SpikeFinder
 from bertkit.training.step import StepResult, take_step
@@ -33,7 +33,7 @@ AFTER_DIVERGENCE = "lower --learning-rate and begin again with another --output"
 
 def fit(
     job: Job[AnyBatch],
-    settings: LoopSettings,
+    settings: RhythmSettings,
     *,
     run: Run,
     state: RunState,
@@ -80,7 +80,7 @@ def fit(
 @dataclass(frozen=True)
 class _Loop(Generic[AnyBatch]):
     job: Job[AnyBatch]
-    settings: LoopSettings
+    settings: RhythmSettings
     run: Run
     num_steps: int
     machine: Machine
@@ -249,6 +249,6 @@ class _Loop(Generic[AnyBatch]):
         self.run.rotate(self.settings.keep, state.best_step)
 
 
-def evaluation_interval(settings: LoopSettings, num_steps: int) -> int:
+def evaluation_interval(settings: RhythmSettings, num_steps: int) -> int:
     """Steps between evaluations."""
     return settings.eval_every or -(-num_steps // NUM_EVALUATIONS)

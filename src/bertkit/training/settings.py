@@ -36,13 +36,9 @@ class BudgetSettings(Settings):
         return self
 
 
-class LoopSettings(Settings):
-    """Settings of the loop, however long it runs."""
+class RhythmSettings(Settings):
+    """Settings of the loop, however long it runs and whatever a step is made of."""
 
-    batch_size: Count = Field(32, description="Sequences of one optimiser step.")
-    accumulate: Count = Field(
-        1, description="Parts in which a step's sequences go through the model, to save memory."
-    )
     learning_rate: Positive = Field(1e-4, description="Peak learning rate.")
     warmup: Annotated[float, Field(ge=0.0, lt=1.0)] = Field(
         0.1, description="Share of the steps in which the learning rate rises to its peak."
@@ -81,6 +77,15 @@ class LoopSettings(Settings):
         "auto", description="Mixed precision; auto takes bf16 on CUDA and fp32 elsewhere."
     )
 
+
+class LoopSettings(RhythmSettings):
+    """The same where a step is a number of sequences."""
+
+    batch_size: Count = Field(32, description="Sequences of one optimiser step.")
+    accumulate: Count = Field(
+        1, description="Parts in which a step's sequences go through the model, to save memory."
+    )
+
     @model_validator(mode="after")
     def _not_more_parts_than_sequences(self) -> Self:
         if self.accumulate > self.batch_size:
@@ -90,5 +95,9 @@ class LoopSettings(Settings):
         return self
 
 
-class TrainingSettings(LoopSettings, BudgetSettings):
+class BudgetedSettings(RhythmSettings, BudgetSettings):
+    """Settings of a loop with a budget."""
+
+
+class TrainingSettings(LoopSettings, BudgetedSettings):
     """Settings of a run with a budget; a recipe adds its own."""

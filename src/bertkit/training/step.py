@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from bertkit.training.device import mixed_precision
 from bertkit.training.job import AnyBatch, Job, Machine, Score, Scores
 from bertkit.training.optimizer import set_learning_rate
-from bertkit.training.settings import LoopSettings
+from bertkit.training.settings import RhythmSettings
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class StepResult:
 
 def take_step(
     job: Job[AnyBatch],
-    settings: LoopSettings,
+    settings: RhythmSettings,
     optimizer: torch.optim.Optimizer,
     step: int,
     learning_rate: float,

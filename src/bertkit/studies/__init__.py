@@ -1,0 +1,1 @@
+"""Studies: a question from the literature, asked of runs that differ in one thing."""

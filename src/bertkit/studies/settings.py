@@ -1,0 +1,54 @@
+"""What can be chosen about studies."""
+
+from pathlib import Path
+from typing import ClassVar, Literal
+
+from pydantic import Field
+
+from bertkit.base.settings import Settings
+from bertkit.training.settings import Count, Positive
+
+
+class StudySettings(Settings):
+    """What can be chosen about any study."""
+
+    # Names of files: they say where something lies, and a study is known by what it reads.
+    places: ClassVar[frozenset[str]] = frozenset()
+
+    size: Literal["small", "large"] = Field(
+        "small",
+        description="small takes minutes on two cores, large hours: a larger model, more training.",
+    )
+    minutes: Positive | None = Field(
+        None,
+        description="Minutes of training of each cell, instead of the size's own budget; made into"
+        " what is the same for all arms when the study begins.",
+    )
+    seeds: Count = Field(
+        3, description="Runs of each arm, with other seeds. With fewer than 3 nothing is decided."
+    )
+    only: tuple[str, ...] = Field((), description="Run this arm alone; give it again for more.")
+    device: str = Field("auto", description="auto, cpu, cuda or cuda:N.")
+
+
+# What decides no figure: a study may be taken up with other values.
+MAY_CHANGE = frozenset({"seeds", "only"})
+
+
+class PretrainingSettings(StudySettings):
+    """What can be chosen about a study of pre-training."""
+
+    places: ClassVar[frozenset[str]] = frozenset({"data", "labelled", "labelled_dev"})
+
+    data: Path = Field(description="Folder that `bertkit prepare` wrote.")
+    labelled: Path | None = Field(
+        None,
+        description="Labelled examples, as `bertkit finetune` reads them: each arm is fine-tuned on"
+        " them, beside the tasks that are made from the shards.",
+    )
+    labelled_dev: Path | None = Field(
+        None, description="Held-out ones; without it a share of --labelled is held out."
+    )
+    task: Literal["classify", "tag"] = Field(
+        "classify", description="What the labels are: of texts, or of words."
+    )

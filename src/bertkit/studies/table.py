@@ -1,0 +1,63 @@
+"""All studies: what is known of each without loading torch."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from bertkit.studies.settings import PretrainingSettings, StudySettings
+
+if TYPE_CHECKING:
+    from bertkit.studies.study import Study
+
+
+@dataclass(frozen=True)
+class StudyEntry:
+    """A study, before its code is loaded.
+
+    Attributes:
+        settings: its settings.
+        summary: what it asks, in a sentence, for `--help`.
+        home: module and class, as `module:Class`.
+        inputs: flags of examples in `--help`.
+    """
+
+    settings: type[StudySettings]
+    summary: str
+    home: str
+    inputs: str = "--data shards/"
+
+    def load(self) -> "type[Study[Any]]":
+        """The study's class."""
+        module, _, name = self.home.partition(":")
+        kind: type[Study[Any]] = getattr(import_module(module), name)
+        return kind
+
+
+STUDIES: Mapping[str, StudyEntry] = {
+    "bidirectional": StudyEntry(
+        PretrainingSettings,
+        "Do models that read in both directions learn more than those that read left to right?",
+        "bertkit.studies.bidirectional:Bidirectional",
+    ),
+    "next-sentence": StudyEntry(
+        PretrainingSettings,
+        "Does it help to learn which sentence comes next?",
+        "bertkit.studies.next_sentence:NextSentence",
+    ),
+    "masking": StudyEntry(
+        PretrainingSettings,
+        "What should be masked, by what, and how much of it?",
+        "bertkit.studies.masking:Masking",
+    ),
+    "size": StudyEntry(
+        PretrainingSettings,
+        "Are larger models better on the same text?",
+        "bertkit.studies.size:Size",
+    ),
+    "steps": StudyEntry(
+        PretrainingSettings,
+        "Is longer pre-training better?",
+        "bertkit.studies.steps:Steps",
+    ),
+}

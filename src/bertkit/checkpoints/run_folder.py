@@ -86,10 +86,11 @@ def verify_checkpoint(folder: Path, names: Collection[str] | None = None) -> Che
     return manifest
 
 
-def rotate_checkpoints(run: Path, keep: int, also: int | None = None) -> None:
-    """Remove all but the newest `keep` checkpoints, and the one after step `also`."""
+def rotate_checkpoints(run: Path, keep: int, *also: int | None) -> None:
+    """Remove all but the newest `keep` checkpoints, and those after the steps `also`."""
+    kept = {checkpoint_path(run, step) for step in also if step is not None}
     for path in list_checkpoints(run)[:-keep]:
-        if also is None or path != checkpoint_path(run, also):
+        if path not in kept:
             remove_folder(path)
 
 

@@ -1,6 +1,6 @@
 """What the loop is handed: everything that knows a model, a task or a machine."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, Literal, Protocol, Self, TypeVar
@@ -52,6 +52,12 @@ def keep_learning_rate(name: str) -> float:
     return 1.0
 
 
+def need_no_steps(step: int) -> Collection[int]:
+    """None."""
+    del step
+    return ()
+
+
 @dataclass(frozen=True)
 class Watched:
     """The held-out metric that tells the best checkpoint.
@@ -86,6 +92,8 @@ class Job(Generic[AnyBatch]):
         learning_rate_scale: name of a parameter → factor of its learning rate. A parameter that
             needs no gradient stays as it is.
         watched: by what the best checkpoint is known; None where the last one counts.
+        needed_steps: the newest step → steps whose checkpoints stay, such as those whose weights
+            will be averaged.
         example_names: what a batch's names of examples are, for messages.
         can_replay: whether `bertkit replay` reads the job's dumps.
     """
@@ -101,6 +109,7 @@ class Job(Generic[AnyBatch]):
     shares: Mapping[str, str]
     learning_rate_scale: Callable[[str], float] = keep_learning_rate
     watched: Watched | None = None
+    needed_steps: Callable[[int], Collection[int]] = need_no_steps
     example_names: str = "examples"
     can_replay: bool = False
 

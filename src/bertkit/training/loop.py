@@ -246,7 +246,7 @@ class _Loop(Generic[AnyBatch]):
         log.sync()
         state = state.model_copy(update={"num_log_rows": log.num_rows})
         self.run.save(state, self.job.model, self.optimizer, self.job.save_model)
-        self.run.rotate(self.settings.keep, state.best_step)
+        self.run.rotate(self.settings.keep, state.best_step, *self.job.needed_steps(state.step))
 
 
 def evaluation_interval(settings: RhythmSettings, num_steps: int) -> int:

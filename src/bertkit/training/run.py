@@ -206,14 +206,14 @@ class Run:
             seal_checkpoint(folder, state.step, files)
         return path
 
-    def rotate(self, keep: int, also: int | None = None) -> None:
+    def rotate(self, keep: int, *also: int | None) -> None:
         """Remove the oldest checkpoints, and what an interrupted one left behind.
 
         Args:
             keep: how many of the newest stay.
-            also: the step of one that stays however old it is.
+            also: the steps of those that stay however old they are.
         """
-        rotate_checkpoints(self.folder, keep, also)
+        rotate_checkpoints(self.folder, keep, *also)
         remove_litter(self.folder / CHECKPOINTS)
 
 

@@ -1,0 +1,1 @@
+"""Which token comes next: greedy, beam search, sampling; knows no model."""

@@ -1,0 +1,71 @@
+"""The search that settings ask for."""
+
+from collections.abc import Iterator, Sequence
+
+import torch
+
+from bertkit.base.errors import SettingsError
+from bertkit.decoding.beam import search_beams
+from bertkit.decoding.hypothesis import Hypothesis
+from bertkit.decoding.limits import DecodingLimits, Source
+from bertkit.decoding.sequences import Sequences
+from bertkit.decoding.settings import DecodingSettings
+from bertkit.decoding.walk import Walk
+
+
+@torch.inference_mode()
+def decode(
+    sequences: Sequences,
+    settings: DecodingSettings,
+    limits: DecodingLimits,
+    sources: Sequence[Source] | None = None,
+) -> list[list[Hypothesis]]:
+    """Go on with each sequence until the model ends it or it has its most tokens.
+
+    Args:
+        sequences: a row for each source.
+        settings: greedy, by beams or by sampling.
+        limits: of the model.
+        sources: what is known of each; by default nothing, and they are numbered.
+
+    Returns:
+        `num_answers` hypotheses of each source, the best first. A beam search may find fewer where
+        less is possible.
+
+    Raises:
+        InputError: a source has no room for a token.
+        NonFiniteError: a score isn't finite.
+    """
+    scores = sequences.scores()
+    if sources is None:
+        sources = [Source(number=number) for number in range(len(scores))]
+    if settings.beams > 1:
+        return search_beams(sequences, scores, settings, limits, sources)
+    walk = Walk(sequences, settings, limits, sources)
+    for _ in walk.steps(scores):
+        pass
+    return walk.answers()
+
+
+@torch.inference_mode()
+def stream(
+    sequences: Sequences,
+    settings: DecodingSettings,
+    limits: DecodingLimits,
+    source: Source | None = None,
+) -> Iterator[int]:
+    """Go on with one sequence, a token at a time; arguments and errors as in `decode`.
+
+    Yields:
+        Each token as soon as it is known, but not the end.
+
+    Raises:
+        SettingsError: the settings ask for beams or several answers, which end before they are
+            known.
+    """
+    if settings.beams > 1 or settings.num_answers > 1:
+        raise SettingsError("only one answer without beams can be shown while it is written")
+    walk = Walk(sequences, settings, limits, [source or Source()])
+    for (token,) in walk.steps(sequences.scores()):
+        if token != limits.end_id:
+            yield token

@@ -1,0 +1,73 @@
+"""How the next tokens are chosen."""
+
+from typing import Annotated, Self
+
+from cyclopts import Parameter
+from pydantic import Field, model_validator
+
+from bertkit.base.settings import Settings
+
+
+class DecodingSettings(Settings):
+    """How the next tokens are chosen: the likeliest, by beam search, or drawn."""
+
+    beams: int = Field(
+        1,
+        ge=1,
+        le=1024,
+        description="Sequences to follow at a time, the best of which wins; 1 takes the likeliest"
+        " token each time.",
+    )
+    length_penalty: float = Field(
+        1.0,
+        ge=-10,
+        le=10,
+        description="Power of the length that a log probability is divided by: above 0 favours"
+        " long answers, 0 compares the probabilities themselves.",
+    )
+    early_stop: Annotated[bool, Parameter(negative="")] = Field(
+        False,
+        description="End a beam search as soon as as many answers are finished as there are beams,"
+        " even where a better one may follow.",
+    )
+    no_repeat_ngram: int = Field(
+        0, ge=0, description="Never write the same tokens, as many as this, twice; 0 allows it."
+    )
+    min_tokens: int = Field(0, ge=0, description="Least tokens before an end.")
+    max_tokens: Annotated[int, Field(ge=1)] | None = Field(
+        None, description="Most tokens, the end counted; by default as many as the model takes."
+    )
+    sample: Annotated[bool, Parameter(negative="")] = Field(
+        False, description="Draw each token by its probability."
+    )
+    temperature: float = Field(
+        1.0,
+        gt=0,
+        le=1000,
+        description="Divides the scores before a token is drawn: under 1 prefers likely tokens.",
+    )
+    top_k: Annotated[int, Field(ge=1)] | None = Field(
+        None, description="Draw among this many likeliest tokens."
+    )
+    top_p: Annotated[float, Field(gt=0, le=1)] | None = Field(
+        None, description="Draw among the likeliest tokens that have this probability together."
+    )
+    num_answers: int = Field(1, ge=1, le=1024, description="Answers to each text, the best first.")
+    seed: int = Field(0, ge=0, description="What is drawn follows from this.")
+
+    @model_validator(mode="after")
+    def _fit_together(self) -> Self:
+        if self.sample and self.beams > 1:
+            raise ValueError("sample and beams are two ways to search; choose one of them")
+        if not self.sample and (self.temperature != 1.0 or self.top_k or self.top_p):
+            raise ValueError("temperature, top_k and top_p say how to draw; they need sample")
+        if not self.sample and self.num_answers > self.beams:
+            raise ValueError(
+                f"num_answers ({self.num_answers}) must be at most beams ({self.beams}), or sample"
+                " be given"
+            )
+        if self.max_tokens is not None and self.min_tokens > self.max_tokens:
+            raise ValueError(
+                f"min_tokens ({self.min_tokens}) must be at most max_tokens ({self.max_tokens})"
+            )
+        return self

@@ -1,0 +1,226 @@
+"""Parallel text: a text and what is to be written from it, a translation or a summary.
+
+Either two files, where line n of one belongs to line n of the other, or one file with a column for
+each side. A pair that can't be learnt from is left out and counted; nothing is ever moved against
+the other side.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import zip_longest
+from pathlib import Path
+from typing import NamedTuple
+
+from bertkit.base.errors import InputError
+from bertkit.data.readers.sources import NOT_TEXT, STANDARD_INPUT, find_ending
+from bertkit.data.tables.origins import ENDINGS
+from bertkit.data.tables.parallel_settings import PairSettings
+from bertkit.data.tables.record import BrokenRowError, Record, RowReport
+from bertkit.data.tables.records import MAX_BYTES, RecordTable, gather, open_records
+from bertkit.data.tables.row import DEFAULT_FIELD, show_names
+from bertkit.data.tables.settings import RecordSettings
+
+MAX_CHARS = 1 << 20  # of a text; a line that is longer is no sentence, and no article either
+
+
+class Pair(NamedTuple):
+    """Two texts that belong together; a corpus has so many that a dataclass would be slow.
+
+    Attributes:
+        source: what is read; not blank.
+        target: what is to be written; not blank.
+        place: file and line of the source, for messages.
+    """
+
+    source: str
+    target: str
+    place: str
+
+
+@dataclass
+class PairReport:
+    """What became of the rows of parallel text.
+
+    Attributes:
+        name: of the file or files, for messages.
+        files: what was met in each file: two, or the one that has both sides.
+        identities: name, format and SHA-256 of each file; none of standard input.
+        num_pairs: that can be learnt from.
+        num_empty: pairs that were left out, since a side has no text.
+        num_too_long: pairs that were left out, since a side has over a million characters.
+        num_with_nul: pairs that had NULs, without which they are kept.
+    """
+
+    name: str
+    files: list[RowReport]
+    identities: list[dict[str, str]]
+    num_pairs: int = 0
+    num_empty: int = 0
+    num_too_long: int = 0
+    num_with_nul: int = 0
+
+    def summary_lines(self) -> list[str]:
+        """The outcomes in lines for people; none where all pairs are as they should be."""
+        outcomes = {
+            "have no text on one side and were left out": self.num_empty,
+            f"have over {MAX_CHARS:,} characters on one side and were left out": self.num_too_long,
+            "had NULs, which were dropped": self.num_with_nul,
+        }
+        lines = [line for file in self.files for line in file.summary_lines()]
+        return lines + [
+            f"{self.name}: {count:,} of {self.files[0].num_rows:,} pairs {outcome}"
+            for outcome, count in outcomes.items()
+            if count
+        ]
+
+    def keep(self, pairs: Iterator[Pair] | list[Pair]) -> Iterator[Pair]:
+        """Those pairs that can be learnt from, without blanks around them and NULs; all counted."""
+        for source, target, place in pairs:
+            self.num_with_nul += "\0" in source or "\0" in target
+            pair = Pair(_clean(source), _clean(target), place)
+            if not pair.source or not pair.target:
+                self.num_empty += 1
+            elif max(len(pair.source), len(pair.target)) > MAX_CHARS:
+                self.num_too_long += 1
+            else:
+                self.num_pairs += 1
+                yield pair
+
+
+def read_pairs(
+    source: str | Path, target: str | Path | None = None, settings: PairSettings | None = None
+) -> tuple[list[Pair], PairReport]:
+    """Read all pairs into memory.
+
+    Args:
+        source: a file of texts, a line each; where there is no other, one that has both sides.
+            Either may be .gz, .bz2 or .zst; the one that has both also hub:owner/name of a data
+            set.
+        target: the file of what belongs to each line.
+        settings: which columns one file has, and what may be broken.
+
+    Raises:
+        MissingFileError: there is no such file.
+        InputError: two files don't have as many lines; one isn't text, is damaged or cut short,
+            has over 4 GiB or a row over 16 MiB; columns are missing; too many rows are broken; or
+            no pair is left.
+        BertkitError: a file can't be read.
+    """
+    settings = settings or PairSettings()
+    if target is None:
+        pairs, report = _read_columns(source, settings)
+    else:
+        pairs, report = _read_files(Path(source), Path(target), settings)
+    kept = list(report.keep(pairs))
+    if not kept:
+        raise InputError(f"{report.name} has no pair with text on both sides; is it complete?")
+    return kept, report
+
+
+def _read_files(
+    source: Path, target: Path, settings: PairSettings
+) -> tuple[list[Pair], PairReport]:
+    """Every line of one file with that of the other."""
+    tables = [_open_lines(path, settings) for path in (source, target)]
+    report = _begin_report(f"{source} and {target}", tables)
+    lines = [table.records(file) for table, file in zip(tables, report.files, strict=True)]
+    pairs = []
+    for left, right in zip_longest(*lines):
+        if left is not None and right is not None:
+            source_text, target_text = (_take_text(line, DEFAULT_FIELD) for line in (left, right))
+            pairs.append(Pair(source_text, target_text, left.place))
+        if sum(file.num_bytes for file in report.files) > MAX_BYTES:
+            raise InputError(
+                f"{report.name} have over {MAX_BYTES >> 30} GiB, more than is held in memory at"
+                " once; divide them"
+            )
+    num_left, num_right = (file.num_rows for file in report.files)
+    if num_left != num_right:
+        raise InputError(
+            f"{source} has {num_left:,} lines and {target} has {num_right:,}; line n of one must"
+            " belong to line n of the other, so both need as many"
+        )
+    return pairs, report
+
+
+def _open_lines(path: Path, settings: PairSettings) -> RecordTable:
+    """One of two files, a line a text.
+
+    Raises:
+        InputError: it isn't a file of lines.
+    """
+    if str(path) == STANDARD_INPUT:
+        raise InputError("one of two files can't be standard input; write it to a file first")
+    if path.is_dir():
+        raise InputError(f"{path} is a folder; name a file that has a text a line")
+    ending = find_ending(path)
+    if settings.format != "auto" or ENDINGS.get(ending, "text") != "text":
+        chosen = settings.format if settings.format != "auto" else ENDINGS[ending]
+        raise InputError(
+            f"two files are read as text, a line a text, and {path} would be {chosen}; name one"
+            " file that has a column for each side, or two files of lines"
+        )
+    if ending in NOT_TEXT:
+        raise InputError(f"{path} isn't text: {NOT_TEXT[ending]}")
+    return open_records(path, RecordSettings(format="text", max_broken=settings.max_broken))
+
+
+def _read_columns(source: str | Path, settings: PairSettings) -> tuple[list[Pair], PairReport]:
+    """Two columns of every row."""
+    table = open_records(source, settings.record_settings())
+    columns = settings.source_column, settings.target_column
+    for role, column in zip(("source", "target"), columns, strict=True):
+        _check_column(table, role, column)
+
+    def parse(record: Record) -> Pair:
+        left, right = (_take_text(record, column) for column in columns)
+        return Pair(left, right, record.place)
+
+    report = _begin_report(table.name, [table])
+    return gather(table, parse, report.files[0]), report
+
+
+def _begin_report(name: str, tables: list[RecordTable]) -> PairReport:
+    identities = [identity for table in tables if (identity := table.identity()) is not None]
+    return PairReport(name, [RowReport(table.name) for table in tables], identities)
+
+
+def _check_column(table: RecordTable, role: str, column: str) -> None:
+    """See that a table has a column, where it tells which it has.
+
+    Raises:
+        InputError: it hasn't.
+    """
+    if table.format == "text":
+        raise InputError(
+            f"{table.name} is text without columns; name a second file, whose line n belongs to"
+            " line n of the first"
+        )
+    known = table.columns or ()
+    if known and column not in known and column.partition(".")[0] not in known:
+        raise InputError(
+            f"{table.name} has no column {column}; name one of its columns with --{role}-column:"
+            f" {show_names(known)}"
+        )
+
+
+def _take_text(record: Record, column: str) -> str:
+    """The text in a column, or in a part of one.
+
+    Raises:
+        BrokenRowError: there is none.
+    """
+    value = record.values.get(column)
+    if value is None:
+        outer, _, inner = column.partition(".")
+        parts = record.values.get(outer)
+        value = parts.get(inner) if isinstance(parts, Mapping) else None
+    if not isinstance(value, str):
+        found = "nothing" if value is None else type(value).__name__
+        raise BrokenRowError(f"{record.place} has {found} in {column} where a text should be")
+    return value
+
+
+def _clean(text: str) -> str:
+    """A text without NULs, and without blanks around it."""
+    return text.replace("\0", "").strip()

@@ -1,0 +1,1 @@
+"""Recurrent nets, small and plain: what attention is measured against."""

@@ -1,0 +1,94 @@
+"""A class for a text, from the states of a recurrent net.
+
+Source: max-pooling: Conneau et al. 2017, "Supervised Learning of Universal Sentence
+Representations from Natural Language Inference Data", section 3.2.
+"""
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from bertkit.base.errors import SettingsError
+from bertkit.models.recurrent.config import ClassifierConfig, ReaderConfig
+from bertkit.models.recurrent.language_model import RecurrentLanguageModel
+from bertkit.models.recurrent.net import SavedNet, count_weights
+from bertkit.models.recurrent.reader import Reader
+from bertkit.nn.bilstm import join_ends
+from bertkit.nn.packing import PackedBatch
+
+
+class RecurrentClassifier(SavedNet):
+    """Reads a text, and scores each class.
+
+    Args:
+        config: the sizes.
+    """
+
+    config_kind = ClassifierConfig
+    config: ClassifierConfig
+
+    def __init__(self, config: ClassifierConfig) -> None:
+        super().__init__(config)
+        self.reader = Reader(config)
+        self.classifier = nn.Linear(self.reader.num_features, config.num_labels)
+
+    def encode(self, batch: PackedBatch) -> Float[Tensor, "sequences features"]:
+        """What stands for each text."""
+        states = self.reader(batch)
+        if self.config.pooling == "max":
+            return torch.stack([part.amax(dim=0) for part in states.split(batch.lengths)])
+        if self.config.is_bidirectional:
+            return join_ends(states, batch.lengths)
+        last: Tensor = states.index_select(0, batch.last_tokens)
+        return last
+
+    def scores(self, batch: PackedBatch) -> Float[Tensor, "sequences labels"]:
+        """Scores of all classes, a row a text."""
+        scores: Tensor = self.classifier(self.encode(batch))
+        return scores
+
+    def loss(
+        self, batch: PackedBatch, labels: Int[Tensor, " sequences"]
+    ) -> tuple[Float[Tensor, ""], Int[Tensor, ""]]:
+        """The sum of the cross-entropies, and how often the right class won."""
+        scores = self.scores(batch).float()
+        num_hits = (scores.argmax(dim=1) == labels).sum()
+        return F.cross_entropy(scores, labels, reduction="sum"), num_hits
+
+    def warm_start(self, parent: RecurrentLanguageModel, *, freezes: bool = False) -> None:
+        """Read with the weights of a language model of the same sizes.
+
+        Args:
+            parent: the language model.
+            freezes: keep them from being trained: the classifier learns on its states.
+
+        Raises:
+            SettingsError: the sizes differ.
+        """
+        ours, theirs = (
+            {name: getattr(config, name) for name in ReaderConfig.model_fields if name in SIZES}
+            for config in (self.config, parent.config)
+        )
+        if ours != theirs:
+            raise SettingsError(
+                f"the language model's sizes are {theirs}, and the classifier's {ours}; they must"
+                " be the same"
+            )
+        self.reader.load_state_dict(parent.reader.state_dict())
+        self.reader.requires_grad_(not freezes)
+
+    def count_operations(self, batch: PackedBatch) -> float:
+        """Floating-point operations of a training step, as in `RecurrentLanguageModel`."""
+        reading = batch.num_tokens * self.reader.count_weights()
+        return 6.0 * (reading + len(batch.lengths) * count_weights(self.classifier))
+
+
+SIZES = (
+    "vocab_size",
+    "embedding_size",
+    "hidden_size",
+    "cell",
+    "num_layers",
+    "is_bidirectional",
+)

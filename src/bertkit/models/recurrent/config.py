@@ -1,0 +1,133 @@
+"""The sizes of the recurrent nets, each as `config.json` has them."""
+
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from bertkit.base.errors import CheckpointError, SettingsError
+from bertkit.base.settings import describe_validation
+
+Size = Annotated[int, Field(ge=1, le=1 << 16)]
+Vocabulary = Annotated[int, Field(ge=1, le=1 << 24)]
+Rate = Annotated[float, Field(ge=0.0, lt=1.0)]
+
+
+class NetConfig(BaseModel):
+    """What all of them have.
+
+    Attributes:
+        model_type: which net it is.
+        vocab_size: entries of the vocabulary.
+
+    Raises:
+        SettingsError: a size that can't be meant, or a key that isn't known.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+
+    model_type: str
+    vocab_size: Vocabulary
+
+    def __init__(self, **values: Any) -> None:
+        try:
+            super().__init__(**values)
+        except ValidationError as error:
+            raise SettingsError(f"{type(self).__name__}: {describe_validation(error)}") from None
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any], source: str | Path) -> Self:
+        """The config in a foreign `config.json`.
+
+        Raises:
+            CheckpointError: it is none of this net.
+        """
+        expected, found = cls.model_fields["model_type"].default, values.get("model_type")
+        if found != expected:
+            raise CheckpointError(
+                f"{source} holds a model of the type {found!r:.80}; expected {expected!r}"
+            )
+        try:
+            return cls(**values)
+        except (SettingsError, TypeError) as error:
+            raise CheckpointError(f"{source}: {error}") from None
+
+
+class RecurrentConfig(NetConfig):
+    """What those have that read a token after the other.
+
+    Attributes:
+        embedding_size: features of a word's embedding, by which words are scored too.
+        hidden_size: features of a state.
+        dropout: on embeddings and on what follows from the states.
+    """
+
+    embedding_size: Size = 128
+    hidden_size: Size = 256
+    dropout: Rate = 0.1
+
+
+class ReaderConfig(RecurrentConfig):
+    """What reads sequences, from one end or from both.
+
+    Attributes:
+        cell: the kind of net.
+        num_layers: nets on top of each other, in each direction.
+        is_bidirectional: whether another net reads from the end to the beginning.
+    """
+
+    cell: Literal["lstm", "gru"] = "lstm"
+    num_layers: Annotated[int, Field(ge=1, le=64)] = 1
+    is_bidirectional: bool = True
+
+
+class LanguageModelConfig(ReaderConfig):
+    """The sizes of a `RecurrentLanguageModel`."""
+
+    model_type: Literal["bertkit-recurrent-language-model"] = "bertkit-recurrent-language-model"
+
+
+class ClassifierConfig(ReaderConfig):
+    """The sizes of a `RecurrentClassifier`.
+
+    Attributes:
+        num_labels: that it tells apart.
+        pooling: what stands for a sequence: the largest value of each feature, or the states at
+            which each direction has read all of it.
+    """
+
+    model_type: Literal["bertkit-recurrent-classifier"] = "bertkit-recurrent-classifier"
+    num_labels: Annotated[int, Field(ge=2, le=100_000)] = 2
+    pooling: Literal["max", "ends"] = "max"
+
+
+class SkipThoughtConfig(RecurrentConfig):
+    """The sizes of a `SkipThought`; a sentence's vector has `hidden_size` features."""
+
+    model_type: Literal["bertkit-skip-thought"] = "bertkit-skip-thought"
+
+
+class TranslatorConfig(RecurrentConfig):
+    """The sizes of an `AttentionalTranslator`.
+
+    Attributes:
+        attention_size: features in which the decoder's state and the encoder's are compared.
+        decoder_start_token_id: what a translation begins with, [CLS].
+        eos_token_id: what ends it, [SEP].
+    """
+
+    model_type: Literal["bertkit-attentional-translator"] = "bertkit-attentional-translator"
+    attention_size: Size = 256
+    decoder_start_token_id: Annotated[int, Field(ge=0)]
+    eos_token_id: Annotated[int, Field(ge=0)]
+
+
+class StaticVectorsConfig(NetConfig):
+    """The sizes of `StaticVectors`.
+
+    Attributes:
+        vector_size: features of a word's vector.
+    """
+
+    model_type: Literal["bertkit-static-vectors"] = "bertkit-static-vectors"
+    vector_size: Size = 128

@@ -1,0 +1,43 @@
+"""Translations that a recurrent translator goes on with; what `bertkit.decoding` searches in."""
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from bertkit.models.recurrent.translator import AttentionalTranslator
+from bertkit.nn.packing import PackedBatch
+
+
+class GrowingTranslations:
+    """One row a source at first; each begins with the start token.
+
+    Args:
+        model: in evaluation.
+        sources: what is translated.
+    """
+
+    def __init__(self, model: AttentionalTranslator, sources: PackedBatch) -> None:
+        self._model = model
+        self._memory = model.read(sources)
+        self._state = model.begin(self._memory)
+        start = model.config.decoder_start_token_id
+        self.extend(sources.first_tokens.new_full((len(sources.lengths),), start).long())
+
+    def scores(self) -> Float[Tensor, "rows vocabulary"]:
+        """Scores of each row's next token."""
+        model = self._model
+        return model.word_scores(model.features(self._embedded, self._state, self._context)).float()
+
+    def extend(self, tokens: Int[Tensor, " rows"]) -> None:
+        """Add a token to each row."""
+        self._embedded = self._model.embed(tokens)
+        self._state, self._context, _ = self._model.step(self._embedded, self._state, self._memory)
+
+    def select(self, rows: Int[Tensor, " chosen"]) -> None:
+        """Keep these rows, in this order; those of a source stay neighbours, as many for each."""
+        rows_per_source = len(self._state) // len(self._memory.mask)
+        self._state, self._context, self._embedded = (
+            part.index_select(0, rows) for part in (self._state, self._context, self._embedded)
+        )
+        sources = torch.unique_consecutive(rows // rows_per_source)
+        self._memory = self._memory.select(sources)

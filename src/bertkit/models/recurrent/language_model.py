@@ -1,0 +1,85 @@
+"""Two recurrent nets that say which word comes next, and which one stood before.
+
+Source: Peters et al. 2018, "Deep contextualized word representations", section 3.1; tied
+embeddings: Press and Wolf 2016, "Using the Output Embedding to Improve Language Models".
+"""
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from bertkit.models.recurrent.config import LanguageModelConfig
+from bertkit.models.recurrent.net import SavedNet, count_weights
+from bertkit.models.recurrent.reader import Reader
+from bertkit.nn.packing import PackedBatch
+from bertkit.nn.vocabulary_loss import vocabulary_loss
+
+
+class RecurrentLanguageModel(SavedNet):
+    """A left-to-right language model, and a right-to-left one where it reads both ways.
+
+    Both share the words' embeddings and biases.
+
+    Args:
+        config: the sizes.
+    """
+
+    config_kind = LanguageModelConfig
+    config: LanguageModelConfig
+
+    def __init__(self, config: LanguageModelConfig) -> None:
+        super().__init__(config)
+        self.reader = Reader(config)
+        self.next_word = nn.Linear(config.hidden_size, config.embedding_size)
+        self.previous_word = None
+        if config.is_bidirectional:
+            self.previous_word = nn.Linear(config.hidden_size, config.embedding_size)
+        self.bias = nn.Parameter(torch.zeros(config.vocab_size))
+
+    def next_scores(
+        self, batch: PackedBatch, positions: Int[Tensor, " chosen"] | None = None
+    ) -> Float[Tensor, "chosen vocabulary"]:
+        """Scores of all words as the next one, at the chosen places or at all."""
+        states = self.reader.read_on(batch)
+        chosen = states if positions is None else states.index_select(0, positions)
+        return F.linear(self.next_word(chosen), self.reader.embeddings.weight, self.bias)
+
+    def next_loss(
+        self,
+        batch: PackedBatch,
+        positions: Int[Tensor, " chosen"],
+        labels: Int[Tensor, " chosen"],
+    ) -> tuple[Float[Tensor, ""], Int[Tensor, ""]]:
+        """The sum of the cross-entropies of the next words, and how often the right one won."""
+        states = self.reader.read_on(batch).index_select(0, positions)
+        return self._hold_against(self.next_word(states), labels)
+
+    def previous_loss(
+        self,
+        batch: PackedBatch,
+        positions: Int[Tensor, " chosen"],
+        labels: Int[Tensor, " chosen"],
+    ) -> tuple[Float[Tensor, ""], Int[Tensor, ""]]:
+        """As `next_loss`, of the words before the chosen places, by what stands behind them."""
+        assert self.previous_word is not None, "a net of one direction predicts next words"
+        states = self.reader.read_back(batch).index_select(0, positions)
+        return self._hold_against(self.previous_word(states), labels)
+
+    def _hold_against(
+        self, features: Float[Tensor, "chosen embedding"], labels: Int[Tensor, " chosen"]
+    ) -> tuple[Float[Tensor, ""], Int[Tensor, ""]]:
+        return vocabulary_loss(features, self.reader.embeddings.weight, self.bias, labels)
+
+    def count_operations(self, batch: PackedBatch, num_predicted: int) -> float:
+        """Floating-point operations of the matrix products of a training step.
+
+        A multiplication and an addition are two; the way back costs twice the way forth.
+
+        Args:
+            batch: what is read.
+            num_predicted: words that are predicted, in each direction.
+        """
+        heads = [head for head in (self.next_word, self.previous_word) if head is not None]
+        scoring = len(heads) * self.reader.embeddings.weight.numel() + count_weights(*heads)
+        return 6.0 * (batch.num_tokens * self.reader.count_weights() + num_predicted * scoring)

@@ -1,0 +1,89 @@
+"""What all of these nets have: a config, and the way to and from a folder."""
+
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+from torch import nn
+
+from bertkit.base.checksums import FileRecord
+from bertkit.base.errors import CheckpointError
+from bertkit.base.members import find_member
+from bertkit.checkpoints.file_names import CONFIG_FILE, SAFETENSORS_FILE
+from bertkit.checkpoints.huggingface import read_config, write_huggingface
+from bertkit.checkpoints.names import NameTable
+from bertkit.checkpoints.run_folder import find_checkpoint
+from bertkit.checkpoints.safetensors_file import open_safetensors
+from bertkit.checkpoints.transfer import import_tensors, is_finite
+from bertkit.models.bert.weights import without_memory
+from bertkit.models.recurrent.config import NetConfig
+
+OWN_NAMES = NameTable(
+    their_names=lambda name: (name,), find_part=lambda name: name, copies={}, dropped=()
+)
+EMBEDDING_RANGE = 0.1  # of initial embeddings; words are scored by them too
+
+
+class SavedNet(nn.Module):
+    """Base of the nets.
+
+    Args:
+        config: the sizes.
+    """
+
+    config_kind: ClassVar[type[NetConfig]]
+
+    def __init__(self, config: Any) -> None:
+        super().__init__()
+        self.config = config
+
+    @classmethod
+    def from_pretrained(cls, path: str | Path) -> Self:
+        """Load what `save_pretrained` wrote; ready for evaluation.
+
+        Args:
+            path: the folder, a run or one of its checkpoints.
+
+        Raises:
+            MissingFileError: no model is there.
+            CheckpointError: it is a model of another kind, or its tensors don't fit its config.
+            DamagedFileError: a file was cut short or altered.
+            UnsafeFileError: a file asks for what none may.
+        """
+        folder = find_checkpoint(Path(path), reading=(CONFIG_FILE, SAFETENSORS_FILE))
+        config = cls.config_kind.from_dict(read_config(folder), folder)
+        with without_memory():
+            net = cls(config)
+        expected = {name: tuple(tensor.shape) for name, tensor in net.state_dict().items()}
+        foreign = open_safetensors(find_member(folder, SAFETENSORS_FILE))
+        tensors = import_tensors(foreign, expected, folder, names=OWN_NAMES)
+        trainable = {name: each.requires_grad for name, each in net.named_parameters()}
+        net.load_state_dict(tensors, assign=True)
+        for name, parameter in net.named_parameters():
+            parameter.requires_grad_(trainable[name])
+        return net.eval()
+
+    def save_pretrained(self, folder: str | Path) -> dict[str, FileRecord]:
+        """Write `config.json` and `model.safetensors`; returns what was written, by file name.
+
+        Raises:
+            CheckpointError: a weight isn't finite.
+            StorageError: the disk refused.
+        """
+        tensors = {name: tensor.detach().cpu() for name, tensor in self.state_dict().items()}
+        broken = [name for name, tensor in tensors.items() if not is_finite(tensor)]
+        if broken:
+            raise CheckpointError(f"not saved: weights with NaN or infinity in {', '.join(broken)}")
+        return write_huggingface(Path(folder), self.config.model_dump(mode="json"), tensors)
+
+
+def draw_embeddings(num_entries: int, num_features: int) -> nn.Embedding:
+    """A table of words, drawn small from the default generator."""
+    table = nn.Embedding(num_entries, num_features)
+    nn.init.uniform_(table.weight, -EMBEDDING_RANGE, EMBEDDING_RANGE)
+    return table
+
+
+def count_weights(*modules: nn.Module) -> int:
+    """Weights of the matrices that each token goes through."""
+    parameters = [each for module in modules for each in module.parameters()]
+    return sum(each.numel() for each in parameters if each.dim() == 2)

@@ -1,0 +1,67 @@
+"""Embeddings, and the nets that read them from the beginning and from the end."""
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from bertkit.models.recurrent.config import ReaderConfig
+from bertkit.models.recurrent.net import count_weights, draw_embeddings
+from bertkit.models.recurrent.steps import read
+from bertkit.nn.dropout import Dropout
+from bertkit.nn.packing import PackedBatch
+
+CELLS = {"lstm": nn.LSTM, "gru": nn.GRU}
+
+
+class Reader(nn.Module):
+    """Two stacks of nets that know nothing of each other, so that each may predict words.
+
+    Args:
+        config: the sizes; one that isn't bidirectional has no `from_end`.
+    """
+
+    def __init__(self, config: ReaderConfig) -> None:
+        super().__init__()
+        self.embeddings = draw_embeddings(config.vocab_size, config.embedding_size)
+        self.from_start = _build_net(config)
+        self.from_end = _build_net(config) if config.is_bidirectional else None
+        self.dropout = Dropout(config.dropout)
+
+    @property
+    def num_features(self) -> int:
+        """Features of what `forward` gives."""
+        directions = 1 if self.from_end is None else 2
+        return directions * self.from_start.hidden_size
+
+    def read_on(self, batch: PackedBatch) -> Float[Tensor, "tokens hidden"]:
+        """What is known after each token from it and those before."""
+        return self.dropout(read(self.from_start, self._embed(batch), batch.lengths))
+
+    def read_back(self, batch: PackedBatch) -> Float[Tensor, "tokens hidden"]:
+        """What is known at each token from it and those behind."""
+        assert self.from_end is not None, "a net of one direction reads from the start"
+        return self.dropout(
+            read(self.from_end, self._embed(batch), batch.lengths, is_backwards=True)
+        )
+
+    def forward(self, batch: PackedBatch) -> Float[Tensor, "tokens features"]:
+        """The states of both directions side by side."""
+        if self.from_end is None:
+            return self.read_on(batch)
+        return torch.cat([self.read_on(batch), self.read_back(batch)], dim=1)
+
+    def _embed(self, batch: PackedBatch) -> Float[Tensor, "tokens embedding"]:
+        embedded: Tensor = self.dropout(self.embeddings(batch.input_ids))
+        return embedded
+
+    def count_weights(self) -> int:
+        """Weights that each token is multiplied with."""
+        nets = (self.from_start, self.from_end)
+        return count_weights(*(net for net in nets if net is not None))
+
+
+def _build_net(config: ReaderConfig) -> nn.LSTM | nn.GRU:
+    """One direction; between its layers there is dropout too."""
+    rate = config.dropout if config.num_layers > 1 else 0.0
+    sizes = (config.embedding_size, config.hidden_size, config.num_layers)
+    return CELLS[config.cell](*sizes, dropout=rate)

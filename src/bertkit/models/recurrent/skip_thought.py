@@ -1,0 +1,80 @@
+"""A vector for a sentence, learnt by predicting the sentences beside it.
+
+Source: Kiros et al. 2015, "Skip-Thought Vectors", section 2. A decoder there has the sentence's
+vector in each gate, which is what a net computes whose input is the word and the vector side by
+side.
+"""
+
+from typing import Literal
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from bertkit.models.recurrent.config import SkipThoughtConfig
+from bertkit.models.recurrent.net import SavedNet, count_weights, draw_embeddings
+from bertkit.models.recurrent.steps import read
+from bertkit.nn.dropout import Dropout
+from bertkit.nn.packing import PackedBatch
+from bertkit.nn.vocabulary_loss import vocabulary_loss
+
+Side = Literal["before", "after"]
+
+
+class SkipThought(SavedNet):
+    """A GRU that reads a sentence, and two that write the one before and the one after it.
+
+    Args:
+        config: the sizes.
+    """
+
+    config_kind = SkipThoughtConfig
+    config: SkipThoughtConfig
+
+    def __init__(self, config: SkipThoughtConfig) -> None:
+        super().__init__(config)
+        num_inputs = config.embedding_size + config.hidden_size
+        self.embeddings = draw_embeddings(config.vocab_size, config.embedding_size)
+        self.encoder = nn.GRU(config.embedding_size, config.hidden_size)
+        self.writers = nn.ModuleDict(
+            {side: nn.GRU(num_inputs, config.hidden_size) for side in ("before", "after")}
+        )
+        self.word = nn.Linear(config.hidden_size, config.embedding_size)
+        self.bias = nn.Parameter(torch.zeros(config.vocab_size))
+        self.dropout = Dropout(config.dropout)
+
+    def encode(self, batch: PackedBatch) -> Float[Tensor, "sequences hidden"]:
+        """The vector of each sentence: the state after its last token."""
+        states = read(self.encoder, self._embed(batch), batch.lengths)
+        return states.index_select(0, batch.last_tokens)
+
+    def neighbour_loss(
+        self,
+        side: Side,
+        vectors: Float[Tensor, "sequences hidden"],
+        written: PackedBatch,
+        labels: Int[Tensor, " tokens"],
+    ) -> tuple[Float[Tensor, ""], Int[Tensor, ""]]:
+        """The sum of the cross-entropies of a neighbour's words, and how often the right one won.
+
+        Args:
+            side: on which the neighbour stands.
+            vectors: of the sentences in the middle.
+            written: the neighbour of each: [CLS], then all but the last of its labels.
+            labels: the word after each token of `written`.
+        """
+        lengths = torch.tensor(written.lengths, device=vectors.device)
+        known = vectors.repeat_interleave(lengths, dim=0)
+        inputs = torch.cat([self._embed(written), known], dim=1)
+        states = self.dropout(read(self.writers[side], inputs, written.lengths))  # type: ignore[arg-type]
+        return vocabulary_loss(self.word(states), self.embeddings.weight, self.bias, labels)
+
+    def _embed(self, batch: PackedBatch) -> Float[Tensor, "tokens embedding"]:
+        embedded: Tensor = self.dropout(self.embeddings(batch.input_ids))
+        return embedded
+
+    def count_operations(self, middle: PackedBatch, *neighbours: PackedBatch) -> float:
+        """Floating-point operations of a training step, as in `RecurrentLanguageModel`."""
+        num_written = sum(batch.num_tokens for batch in neighbours)
+        writing = count_weights(self.writers["before"], self.word) + self.embeddings.weight.numel()
+        return 6.0 * (middle.num_tokens * count_weights(self.encoder) + num_written * writing)

@@ -1,11 +1,13 @@
 """Learning rate as a function of the step: a linear rise, then a fall.
 
 Source: Devlin et al. 2018, appendix A.2 (warm-up, then linear decay); Loshchilov and Hutter 2016
-(cosine).
+(cosine); Vaswani et al. 2017, section 5.3 (inverse_sqrt).
 """
 
 import math
 from typing import Literal
+
+Schedule = Literal["linear", "cosine", "constant", "inverse_sqrt"]
 
 
 def learning_rate_at(
@@ -14,13 +16,14 @@ def learning_rate_at(
     num_steps: int,
     peak: float,
     warmup: float,
-    schedule: Literal["linear", "cosine", "constant"],
+    schedule: Schedule,
 ) -> float:
     """The learning rate of one step.
 
     Args:
         step: counted from 0; the first step's rate is above 0.
-        num_steps: steps of the whole run; after the last one a falling rate would be 0.
+        num_steps: steps of the whole run; after the last one a falling rate would be 0, but for
+            inverse_sqrt, which only halves from any step to the one four times as far.
         peak: the highest rate.
         warmup: share of the steps in which the rate rises.
         schedule: how it falls after that.
@@ -31,6 +34,8 @@ def learning_rate_at(
     progress = (step - warmup_steps) / max(1, num_steps - warmup_steps)
     if schedule == "constant":
         return peak
+    if schedule == "inverse_sqrt":
+        return peak * math.sqrt((warmup_steps + 1) / (step + 1))
     if schedule == "cosine":
         return peak * 0.5 * (1.0 + math.cos(math.pi * progress))
     return peak * (1.0 - progress)

@@ -5,6 +5,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from bertkit.base.settings import Settings
+from bertkit.training.schedule import Schedule
 
 Count = Annotated[int, Field(ge=1)]
 Positive = Annotated[float, Field(gt=0.0)]
@@ -43,8 +44,10 @@ class RhythmSettings(Settings):
     warmup: Annotated[float, Field(ge=0.0, lt=1.0)] = Field(
         0.1, description="Share of the steps in which the learning rate rises to its peak."
     )
-    schedule: Literal["linear", "cosine", "constant"] = Field(
-        "linear", description="How the learning rate falls after its peak."
+    schedule: Schedule = Field(
+        "linear",
+        description="How the learning rate falls after its peak: inverse_sqrt with one over the"
+        " square root of the step, and not to nothing.",
     )
     weight_decay: Annotated[float, Field(ge=0.0)] = Field(
         0.01, description="AdamW's weight decay; biases and layer norms have none."

@@ -1,0 +1,73 @@
+"""The mean of the weights that a model had at several steps of a run.
+
+Source: Vaswani et al. 2017, section 6.1, which averages the last five checkpoints.
+"""
+
+from collections.abc import Iterable, Mapping
+
+import torch
+from torch import Tensor
+
+from bertkit.base.errors import CheckpointError
+
+
+def average_weights(states: Iterable[Mapping[str, Tensor]]) -> dict[str, Tensor]:
+    """The mean of each of a model's tensors, added up in float64.
+
+    Each state is taken when the one before it is done with, so an iterator that reads one
+    checkpoint after the other holds one model, and the sums beside it. What isn't made of floating-
+    point numbers has no mean; it must be the same everywhere.
+
+    Args:
+        states: at least one; tensors by name.
+
+    Returns:
+        Tensors of the same names, shapes and types.
+
+    Raises:
+        CheckpointError: they aren't of one model.
+    """
+    sums: dict[str, Tensor] = {}
+    kinds: dict[str, torch.dtype] = {}
+    count = 0
+    for count, state in enumerate(states, 1):
+        if count == 1:
+            kinds = {name: tensor.dtype for name, tensor in state.items()}
+            sums = {name: _widen(tensor).clone() for name, tensor in state.items()}
+            continue
+        _check_alike(sums, state)
+        for name, tensor in state.items():
+            if tensor.is_floating_point():
+                sums[name] += tensor
+            elif not torch.equal(sums[name], tensor):
+                raise CheckpointError(
+                    f"{name} isn't made of floating-point numbers and changed; it has no mean"
+                )
+    if not count:
+        raise CheckpointError("there is no checkpoint whose weights could be averaged")
+    return {
+        name: (total / count).to(kinds[name]) if total.is_floating_point() else total
+        for name, total in sums.items()
+    }
+
+
+def _widen(tensor: Tensor) -> Tensor:
+    return tensor.double() if tensor.is_floating_point() else tensor
+
+
+def _check_alike(sums: Mapping[str, Tensor], state: Mapping[str, Tensor]) -> None:
+    """See that a state has the names and shapes of those before it.
+
+    Raises:
+        CheckpointError: it hasn't.
+    """
+    if strangers := sorted(sums.keys() ^ state.keys()):
+        raise CheckpointError(
+            f"the checkpoints aren't of one model: not all of them have {strangers[0]}"
+        )
+    for name, total in sums.items():
+        if total.shape != state[name].shape:
+            raise CheckpointError(
+                f"the checkpoints aren't of one model: {name} has the shape {[*total.shape]} in"
+                f" one and {[*state[name].shape]} in another"
+            )

@@ -56,6 +56,10 @@ class NonFiniteError(BertkitError, ArithmeticError):
     """Training produced infinities or NaNs, too often to go on."""
 
 
+class FailedRunsError(BertkitError, RuntimeError):
+    """Some of several runs failed; the others are done, and each has its reason beside it."""
+
+
 class StoppedError(BertkitError):
     """A signal ended the work; what was done is saved, and the message says how to go on."""
 

@@ -17,6 +17,7 @@ from bertkit.base.files import read_text
 from bertkit.base.settings import describe_validation
 from bertkit.cli.finetune import build_finetune
 from bertkit.cli.predict import build_predict
+from bertkit.cli.study import build_study
 from bertkit.tasks.table import TASKS
 
 COMMANDS = {
@@ -39,17 +40,19 @@ COMMANDS = {
     "convert": "bertkit.cli.convert:convert",
     "export": "bertkit.cli.export:export",
     "evaluate": "bertkit.cli.evaluate:evaluate",
+    "translate": "bertkit.cli.translate:translate",
 }
 # `finetune` has a command for each task, and each task has one of its own: those follow from TASKS.
 PRETRAINING = Group("From text to an encoder", sort_key=1)
 FINE_TUNING = Group("From an encoder to a model for a task", sort_key=2)
 ENCODERS = Group("What an encoder knows", sort_key=3)
 FILES = Group("Model files", sort_key=4)
+QUESTIONS = Group("Questions of the literature", sort_key=5)
 GROUPS = {
     **dict.fromkeys(
         ("demo", "train-tokenizer", "prepare", "pretrain", "replay", "report"), PRETRAINING
     ),
-    "evaluate": FINE_TUNING,
+    **dict.fromkeys(("evaluate", "translate"), FINE_TUNING),
     **dict.fromkeys(("inspect", "convert", "export"), FILES),
 }
 
@@ -67,7 +70,7 @@ def build_app() -> App:
         help=HELP,
         help_epilogue=CONFIG_HELP,
         help_format="markdown",
-        group_commands=Group("Commands", sort_key=5),
+        group_commands=Group("Commands", sort_key=6),
         version=__version__,
         suppress_keyboard_interrupt=False,
     )
@@ -76,6 +79,9 @@ def build_app() -> App:
     finetune = build_finetune()
     finetune.group, finetune.sort_key = (FINE_TUNING,), 0
     app.command(finetune)
+    study = build_study()
+    study.group = (QUESTIONS,)
+    app.command(study)
     for order, (name, entry) in enumerate(TASKS.items(), start=len(COMMANDS)):
         app.command(build_predict(name, entry), name=name, sort_key=order, group=FINE_TUNING)
     return app

@@ -1,9 +1,9 @@
 """What can be chosen about studies."""
 
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from bertkit.base.settings import Settings
 from bertkit.training.settings import Count, Positive
@@ -52,3 +52,9 @@ class PretrainingSettings(StudySettings):
     task: Literal["classify", "tag"] = Field(
         "classify", description="What the labels are: of texts, or of words."
     )
+
+    @model_validator(mode="after")
+    def _held_out_belongs_to_labelled(self) -> Self:
+        if self.labelled_dev is not None and self.labelled is None:
+            raise ValueError("labelled_dev belongs to labelled; give that too")
+        return self

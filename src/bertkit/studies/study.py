@@ -178,11 +178,10 @@ class Study(ABC, Generic[SettingsKind]):
         """
 
     @abstractmethod
-    def decide(self, folder: Path) -> Decision:
-        """Measure or write what all cells need; called once, when the study begins.
+    def decide(self) -> Decision:
+        """Measure what all cells need to know; called once, before the first of them.
 
-        Args:
-            folder: of the study; what is written goes into a folder of it that isn't `cells`.
+        It writes nothing: a study that is stopped meanwhile begins anew.
         """
 
     @abstractmethod
@@ -195,6 +194,6 @@ class Study(ABC, Generic[SettingsKind]):
         Args:
             cell: which.
             folder: of the study. The cell's own is `folder / cell.place`; what cells share, such
-                as a pre-trained model, goes beside `cells`.
+                as a pre-trained model, goes beside `cells`, and is made where it is missing.
             decision: what was decided when the study began.
         """

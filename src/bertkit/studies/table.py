@@ -19,12 +19,14 @@ class StudyEntry:
         settings: its settings.
         summary: what it asks, in a sentence, for `--help`.
         home: module and class, as `module:Class`.
+        arm: one of its arms, for examples in `--help`.
         inputs: flags of examples in `--help`.
     """
 
     settings: type[StudySettings]
     summary: str
     home: str
+    arm: str
     inputs: str = "--data shards/"
 
     def load(self) -> "type[Study[Any]]":
@@ -39,25 +41,30 @@ STUDIES: Mapping[str, StudyEntry] = {
         PretrainingSettings,
         "Do models that read in both directions learn more than those that read left to right?",
         "bertkit.studies.bidirectional:Bidirectional",
+        "left-to-right",
     ),
     "next-sentence": StudyEntry(
         PretrainingSettings,
         "Does it help to learn which sentence comes next?",
         "bertkit.studies.next_sentence:NextSentence",
+        "without",
     ),
     "masking": StudyEntry(
         PretrainingSettings,
         "What should be masked, by what, and how much of it?",
         "bertkit.studies.masking:Masking",
+        "rate-40",
     ),
     "size": StudyEntry(
         PretrainingSettings,
         "Are larger models better on the same text?",
         "bertkit.studies.size:Size",
+        "mini",
     ),
     "steps": StudyEntry(
         PretrainingSettings,
         "Is longer pre-training better?",
         "bertkit.studies.steps:Steps",
+        "bert",
     ),
 }

@@ -1,0 +1,89 @@
+"""`bertkit study <name>`: a question of the literature, asked of runs of one's own."""
+
+import json as json_module
+import shlex
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+from cyclopts import App, Parameter
+
+from bertkit.base.errors import FailedRunsError
+from bertkit.cli.texts import legible
+from bertkit.studies.table import STUDIES, StudyEntry
+from bertkit.training.signals import stop_at_once
+
+DOCSTRING = """{summary}
+
+    Runs each arm with several seeds, all with the same budget, and writes a table, curves, and what
+    the figures say to what papers found: report.html, table.md and results.jsonl. The same command
+    goes on with the runs that are missing; more seeds may be asked for later.
+
+    **Examples**
+
+        bertkit study {name} {inputs} --output study/
+
+        bertkit study {name} {inputs} --output study/ --minutes 5 --seeds 5
+
+        bertkit study {name} {inputs} --output study/ --only {arm}
+
+    Args:
+        output: Folder for the runs and the report.
+        settings: What can be chosen.
+        json: Print the outcome as one JSON object.
+    """
+HELP = "Ask a question of the literature of runs of your own: `bertkit study <name>`."
+
+
+def build_study() -> App:
+    """The command, with one of its own for each study."""
+    app = App(name="study", help=HELP)
+    for order, (name, entry) in enumerate(STUDIES.items()):
+        app.command(build_command(name, entry), name=name, sort_key=order)
+    return app
+
+
+def build_command(name: str, entry: StudyEntry) -> Callable[..., None]:
+    """`bertkit study <name>`: its flags follow from the study's settings."""
+    kind: Any = entry.settings
+
+    def run_study(
+        *,
+        settings: Annotated[kind, Parameter(name="*")],
+        output: Path,
+        json: bool = False,
+    ) -> None:
+        with stop_at_once(lambda: "stopped while it was loading; the same command begins again"):
+            from bertkit.studies.page import describe_outcome
+            from bertkit.studies.run import run_study as run
+
+            study = entry.load()(settings)
+        outcome = run(study, output, describe_command(name, settings, output))
+        if json:
+            print(json_module.dumps({"output": str(output), **outcome.to_json()}))
+        else:
+            print(legible("\n".join(describe_outcome(outcome))))
+            print(legible(f"Report: {(output / 'report.html').resolve()}"))
+        if outcome.failures:
+            sys.stdout.flush()
+            raise FailedRunsError(
+                f"{len(outcome.failures)} of {outcome.num_cells} runs failed, and their reasons are"
+                " told with the outcome; the same command tries them again"
+            )
+
+    run_study.__doc__ = DOCSTRING.format(
+        name=name, summary=entry.summary, inputs=entry.inputs, arm=entry.arm
+    )
+    return run_study
+
+
+def describe_command(study: str, settings: Any, output: Path) -> str:
+    """The words that give the same settings."""
+    words = ["bertkit", "study", study]
+    for name, field in type(settings).model_fields.items():
+        value = getattr(settings, name)
+        if value != field.default:
+            for each in value if isinstance(value, tuple) else (value,):
+                words += [f"--{name.replace('_', '-')}", str(each)]
+    return shlex.join([*words, "--output", str(output)])

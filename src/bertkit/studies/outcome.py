@@ -1,0 +1,207 @@
+"""What came of a study: its figures by arm, what they say, and the same as rows and text."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bertkit.base.files import write_file
+from bertkit.base.sealed import seal_row
+from bertkit.studies.saved import CellFailure, CellResult, StudyRecord, read_failure, read_result
+from bertkit.studies.study import Arm, Cell, Claim, Figure, Measure, Side, Study
+from bertkit.studies.verdict import Spread, Verdict, show_spread, summarise
+
+RESULTS_FILE = "results.jsonl"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What is known of a study so far.
+
+    Attributes:
+        study: the question.
+        record: how it was begun.
+        results: of the cells that are done.
+        failures: of those that failed.
+        missing: those that weren't run.
+    """
+
+    study: Study[Any]
+    record: StudyRecord
+    results: Mapping[Cell, CellResult]
+    failures: Mapping[Cell, CellFailure]
+    missing: Sequence[Cell]
+
+    @property
+    def arms(self) -> list[Arm]:
+        """Those of which a cell is done."""
+        done = {cell.arm for cell in self.results}
+        return [arm for arm in self.study.arms if arm.name in done]
+
+    @property
+    def measures(self) -> list[Measure]:
+        """Those of which there is a figure."""
+        found = {figure.measure for _, figure in self.list_figures()}
+        return [measure for measure in self.study.measures if measure.name in found]
+
+    @property
+    def verdicts(self) -> list[Verdict]:
+        """What the figures say to each claim of which both sides were measured at all."""
+        measures = {measure.name: measure for measure in self.measures}
+        found = [
+            self._judge(claim, measures[claim.measure])
+            for claim in self.study.claims
+            if claim.measure in measures
+        ]
+        return [one for one in found if one.better.values and one.worse.values]
+
+    def list_figures(self) -> Iterable[tuple[Cell, Figure]]:
+        """All figures."""
+        for cell, result in self.results.items():
+            for figure in result.list_figures():
+                yield cell, figure
+
+    def places(self, measure: Measure, arm: str) -> list[float]:
+        """Where an arm was measured, rising."""
+        places = {
+            figure.at
+            for cell, figure in self.list_figures()
+            if (cell.arm, figure.measure) == (arm, measure.name) and figure.at is not None
+        }
+        return sorted(places)
+
+    def spread(self, measure: Measure, side: Side) -> Spread:
+        """An arm's figures over its seeds; of a measure over places those at the nearest one."""
+        at = side.at if side.at is not None or measure.across is None else math.inf
+        if measure.across is not None and at is not None:
+            at = _find_nearest(self.places(measure, side.arm), at)
+        values = [
+            figure.value
+            for cell, figure in self.list_figures()
+            if (cell.arm, figure.measure, figure.at) == (side.arm, measure.name, at)
+        ]
+        return Spread.of(values)
+
+    def _judge(self, claim: Claim, measure: Measure) -> Verdict:
+        better, worse = (self.spread(measure, side) for side in (claim.better, claim.worse))
+        return Verdict(claim, measure, better, worse)
+
+    def tabulate(self) -> tuple[list[str], list[list[str]]]:
+        """Columns and rows of the arms' medians and spreads; of a curve its last figures."""
+        measures = self.measures
+        columns = ["arm", "runs", *(_name_column(measure) for measure in measures)]
+        rows = []
+        for arm in self.arms:
+            runs = sum(cell.arm == arm.name for cell in self.results)
+            shown = [show_spread(each, self.spread(each, Side(arm.name))) for each in measures]
+            rows.append([arm.name, str(runs), *shown])
+        return columns, rows
+
+    def summarise(self) -> str:
+        """How the claims stand, and what is lacking."""
+        words = f"{summarise(self.verdicts)}."
+        if self.failures:
+            words += f" {len(self.failures)} of {self.num_cells} cells failed."
+        if self.missing:
+            words += f" {len(self.missing)} of {self.num_cells} cells weren't run."
+        return words
+
+    @property
+    def num_cells(self) -> int:
+        """All cells, whether they were run or not."""
+        return len(self.results) + len(self.failures) + len(self.missing)
+
+    def to_json(self) -> dict[str, Any]:
+        """The outcome for programs; numbers that aren't defined are null."""
+        return {
+            "study": self.study.name,
+            "question": self.study.question,
+            "settings": self.record.settings,
+            "decided": self.record.values,
+            "arms": [
+                {
+                    "arm": arm.name,
+                    "measures": {each.name: self._describe(each, arm) for each in self.measures},
+                }
+                for arm in self.arms
+            ],
+            "verdicts": [
+                {
+                    "claim": verdict.claim.text,
+                    "source": verdict.claim.source,
+                    "measure": verdict.measure.name,
+                    "standing": verdict.standing.name.lower(),
+                    "better": list(verdict.better.values),
+                    "worse": list(verdict.worse.values),
+                }
+                for verdict in self.verdicts
+            ],
+            "failures": [
+                {"arm": cell.arm, "seed": cell.seed, "error": one.error, "message": one.message}
+                for cell, one in self.failures.items()
+            ],
+            "missing": [{"arm": cell.arm, "seed": cell.seed} for cell in self.missing],
+        }
+
+    def _describe(self, measure: Measure, arm: Arm) -> list[dict[str, Any]]:
+        places = self.places(measure, arm.name) if measure.across is not None else [None]
+        found = []
+        for at in places:
+            spread = self.spread(measure, Side(arm.name, at))
+            values = list(spread.values)
+            median = spread.median if values else None
+            place = {} if at is None else {"at": at}
+            found.append({**place, "median": median, "values": values})
+        return found
+
+
+def gather_outcome(
+    study: Study[Any], record: StudyRecord, cells: Sequence[Cell], folder: Path
+) -> Outcome:
+    """Read what came of all cells so far.
+
+    Raises:
+        DamagedFileError: a record isn't what was written.
+    """
+    results, failures, missing = {}, {}, []
+    for cell in cells:
+        if (result := read_result(folder, cell)) is not None:
+            results[cell] = result
+        elif (failure := read_failure(folder, cell)) is not None:
+            failures[cell] = failure
+        else:
+            missing.append(cell)
+    return Outcome(study, record, results, failures, missing)
+
+
+def write_results(folder: Path, outcome: Outcome) -> None:
+    """Write every figure as a sealed row, and every failure.
+
+    Raises:
+        StorageError: the disk refused.
+    """
+    rows: list[dict[str, Any]] = []
+    for cell, figure in outcome.list_figures():
+        place = {} if figure.at is None else {"at": figure.at}
+        value = figure.value if math.isfinite(figure.value) else None
+        row = {"arm": cell.arm, "seed": cell.seed, "measure": figure.measure, **place}
+        rows.append({**row, "value": value})
+    for cell, failure in outcome.failures.items():
+        rows.append({"arm": cell.arm, "seed": cell.seed, "failure": failure.message})
+    lines = "".join(f"{seal_row(row)}\n" for row in rows)
+    write_file(folder / RESULTS_FILE, lines.encode())
+
+
+def _name_column(measure: Measure) -> str:
+    best = "higher" if measure.is_higher_better else "lower"
+    return f"{measure.title} ({best} is better)"
+
+
+def _find_nearest(places: Sequence[float], at: float) -> float | None:
+    """The place that is nearest to one, which may be at either end of all numbers."""
+    if not places:
+        return None
+    if math.isinf(at):
+        return places[0] if at < 0 else places[-1]
+    return min(places, key=lambda place: abs(place - at))

@@ -1,0 +1,302 @@
+"""What the studies of pre-training have in common: arms are pre-trained, then fine-tuned."""
+
+import json
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+from bertkit.base.progress import announce
+from bertkit.base.settings import parse_settings
+from bertkit.checkpoints.run_folder import checkpoint_path
+from bertkit.data.shards import ShardSet
+from bertkit.recipes.finetune.examples import open_tables
+from bertkit.recipes.finetune.settings import FineTuneSettings
+from bertkit.recipes.pretrain.run import DryRun, dry_run, pretrain
+from bertkit.recipes.pretrain.settings import PretrainSettings
+from bertkit.studies.downstream import FineTuning, LabelledTask
+from bertkit.studies.masked_words import MaskedWords
+from bertkit.studies.settings import PretrainingSettings
+from bertkit.studies.study import Arm, Cell, Decision, Figure, Measure, Study
+from bertkit.studies.text_tasks import COMMAS, KINDS, PAIRS, find_tasks, write_text_tasks
+
+PRETRAINED_FOLDER, TASKS_FOLDER = "pretrained", "tasks"
+LABELLED = "labelled"
+TOKENS, TASKS = "tokens of pre-training", "tasks"  # also what is decided of them
+NUM_PARTS = 8  # of a run whose course is measured
+WHOLE = (NUM_PARTS,)
+DOUBLING = (1, 2, 4, NUM_PARTS)
+KEPT = 1_000  # checkpoints: all
+ALIKE = ("model", "objective")  # arms that differ in nothing of these take the same time
+SECONDS_PER_EXAMPLE = 4e-3  # a guess: of fine-tuning, on two cores
+SECONDS_PER_FINE_TUNING = 4.0
+
+MASKED_LOSS = Measure(
+    "masked_loss", "Masked words, held-out loss", "nats, of the same blanks", is_higher_better=False
+)
+MASKED_ACCURACY = Measure(
+    "masked_accuracy", "Masked words, accuracy", "of the same held-out blanks", is_percent=True
+)
+
+
+@dataclass(frozen=True)
+class Probe:
+    """A task on which arms are fine-tuned, and how.
+
+    Attributes:
+        measure: what it gives.
+        task: a key of `WRITERS`, or `LABELLED` for the examples of the settings.
+        fine_tuning: changes of the settings of fine-tuning.
+    """
+
+    measure: Measure
+    task: str
+    fine_tuning: Mapping[str, Any] = field(default_factory=dict)
+
+
+COMMAS_PROBE = Probe(
+    Measure(
+        "commas", "Commas put back, after fine-tuning", "F1, held-out sentences", is_percent=True
+    ),
+    COMMAS,
+)
+PAIRS_PROBE = Probe(
+    Measure(
+        "pairs", "Same document or not, after fine-tuning", "accuracy, held out", is_percent=True
+    ),
+    PAIRS,
+)
+LABELLED_PROBE = Probe(
+    Measure(
+        "labelled", "The labelled examples, after fine-tuning", "the task's metric", is_percent=True
+    ),
+    LABELLED,
+)
+
+
+@dataclass(frozen=True)
+class PretrainedArm(Arm):
+    """An arm of a study of pre-training.
+
+    Attributes:
+        changes: of the settings of pre-training.
+        shares: the arm whose pre-trained model it takes; None where it has its own.
+        fine_tuning: changes of the settings of fine-tuning.
+    """
+
+    changes: Mapping[str, Any] = field(default_factory=dict)
+    shares: str | None = None
+    fine_tuning: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def pretrained(self) -> str:
+        """The folder of its pre-trained models."""
+        return self.shares or self.name
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How large a study is.
+
+    Attributes:
+        pretraining: settings of pre-training that all arms have, but for their own changes.
+        tokens: budget of a cell.
+        fine_tuning: how it is fine-tuned.
+    """
+
+    pretraining: Mapping[str, Any]
+    tokens: int
+    fine_tuning: FineTuning
+
+
+SCALES = {
+    "small": Scale(
+        {"model": "tiny", "max_length": 64, "batch_size": 16, "learning_rate": 1e-3},
+        tokens=400_000,
+        fine_tuning=FineTuning(num_train=1_000, num_dev=500, learning_rate=3e-4),
+    ),
+    "large": Scale(
+        {"model": "mini", "max_length": 128, "batch_size": 32, "learning_rate": 1e-3},
+        tokens=20_000_000,
+        fine_tuning=FineTuning(num_train=8_000, num_dev=2_000, learning_rate=1e-4),
+    ),
+}
+
+
+class PretrainingStudy(Study[PretrainingSettings]):
+    """Base of the studies of pre-training; one says its arms, probes and claims.
+
+    Attributes:
+        scales: by size.
+        probes: what is measured by fine-tuning on what the shards give.
+        parts: after which eighths of the pre-training it is measured.
+        measures_words: whether all arms fill blanks, so that they can be compared by that.
+    """
+
+    scales: ClassVar[Mapping[str, Scale]] = SCALES
+    probes: ClassVar[Sequence[Probe]] = (COMMAS_PROBE, PAIRS_PROBE)
+    parts: ClassVar[Sequence[int]] = WHOLE
+    measures_words: ClassVar[bool] = True
+
+    @property
+    @abstractmethod
+    def arms(self) -> Sequence[PretrainedArm]:
+        """What is compared."""
+
+    @property
+    def scale(self) -> Scale:
+        """How large it is."""
+        return self.scales[self.settings.size]
+
+    @property
+    def all_probes(self) -> list[Probe]:
+        """Those of the study, and the labelled examples where there are any."""
+        return [*self.probes, *([] if self.settings.labelled is None else [LABELLED_PROBE])]
+
+    @property
+    def measures(self) -> Sequence[Measure]:
+        """Fine-tuning first, then blanks."""
+        words = (MASKED_LOSS, MASKED_ACCURACY) if self.measures_words else ()
+        measures = [*(probe.measure for probe in self.all_probes), *words]
+        across = TOKENS if len(self.parts) > 1 else None
+        return [replace(measure, across=across) for measure in measures]
+
+    def identify_data(self) -> str:
+        """The shards' fingerprint, and checksums of the labelled examples."""
+        found: dict[str, Any] = {"shards": ShardSet.open(self.settings.data).fingerprint}
+        if (labelled := self.settings.labelled) is not None:
+            dev = self.settings.labelled_dev
+            named = None if dev is None else str(dev)
+            tables = open_tables(str(labelled), named, FineTuneSettings())
+            found["labelled"] = [table.identity() for table in tables]
+        return json.dumps(found, sort_keys=True)
+
+    def decide(self) -> Decision:
+        """Make the budget into tokens, and into steps of each arm; see which tasks there are."""
+        announce("measuring a few steps of each kind of model")
+        plans = self._measure_arms()
+        tokens = self.scale.tokens
+        if self.settings.minutes is not None:
+            tokens = min(_tokens_of(plan) for plan in plans.values())
+        steps = {
+            name: max(NUM_PARTS, round(tokens / plan.pace.tokens_per_step))
+            for name, plan in plans.items()
+        }
+        shards = ShardSet.open(self.settings.data)
+        tasks = find_tasks([probe.task for probe in self.probes], shards, self._counts)
+        values = {_steps_key(name): number for name, number in steps.items()}
+        seconds = {
+            name: plan.seconds * steps[name] / plan.num_steps + self._guess_fine_tuning()
+            for name, plan in plans.items()
+        }
+        shared = {arm.name: self._guess_fine_tuning() for arm in self.arms if arm.shares}
+        return Decision({TOKENS: tokens, TASKS: " ".join(tasks), **values}, {**seconds, **shared})
+
+    def run_cell(self, cell: Cell, folder: Path, decision: Decision) -> list[Figure]:
+        """Pre-train, unless another arm did, and measure the checkpoints."""
+        arm = self._find_arm(cell.arm)
+        steps = int(decision.values[_steps_key(arm.pretrained)])
+        run = folder / PRETRAINED_FOLDER / arm.pretrained / f"seed{cell.seed}"
+        if not checkpoint_path(run, steps).exists():
+            pretrain(self.settings.data, run, self.choose(arm, cell.seed, steps))
+        tasks = self._list_tasks(folder, decision)
+        figures = []
+        for part in self.parts:
+            step = min(steps, part * _interval(steps)) if len(self.parts) > 1 else steps
+            at = None
+            if len(self.parts) > 1:
+                at = float(decision.values[TOKENS]) * part / NUM_PARTS
+            checkpoint = checkpoint_path(run, step)
+            values = self._measure(cell, checkpoint, folder / cell.place / f"part{part}", tasks)
+            figures += [Figure(name, value, at) for name, value in values.items()]
+        return figures
+
+    def choose(self, arm: PretrainedArm, seed: int, steps: int | None = None) -> PretrainSettings:
+        """The settings of an arm's pre-training.
+
+        Args:
+            arm: which; one that shares has those of the other.
+            seed: of the run.
+            steps: its budget; None for that of the study.
+        """
+        owner = self._find_arm(arm.pretrained)
+        budget: dict[str, Any] = {"tokens": self.scale.tokens}
+        if self.settings.minutes is not None:
+            budget = {"minutes": self.settings.minutes}
+        if steps is not None:
+            budget = {"steps": steps}
+            if len(self.parts) > 1:
+                budget |= {"checkpoint_every": _interval(steps), "keep": KEPT}
+        common = {**self.scale.pretraining, "seed": seed, "device": self.settings.device}
+        values = {**common, **owner.changes, **budget}
+        return parse_settings(PretrainSettings, values, f"arm {owner.name}")
+
+    def _measure_arms(self) -> dict[str, DryRun]:
+        """What a step of each arm costs that is pre-trained for itself."""
+        measured: dict[tuple[Any, ...], DryRun] = {}
+        plans = {}
+        for arm in self.arms:
+            if arm.shares is None:
+                settings = self.choose(arm, 0)
+                key = tuple(getattr(settings, name) for name in ALIKE)
+                if key not in measured:
+                    measured[key] = dry_run(self.settings.data, settings)
+                plans[arm.name] = measured[key]
+        return plans
+
+    def _measure(
+        self, cell: Cell, checkpoint: Path, place: Path, tasks: Mapping[str, LabelledTask]
+    ) -> dict[str, float]:
+        """All measures of a checkpoint, by name."""
+        arm, device = self._find_arm(cell.arm), self.settings.device
+        found = self._words().measure(checkpoint, device) if self.measures_words else {}
+        for probe in self.all_probes:
+            if probe.task in tasks:
+                name, changes = probe.measure.name, {**probe.fine_tuning, **arm.fine_tuning}
+                settings = self.scale.fine_tuning.choose(cell.seed, device, changes)
+                found[name] = tasks[probe.task].score(checkpoint, place / name, settings)
+        return found
+
+    def _find_arm(self, name: str) -> PretrainedArm:
+        [arm] = [arm for arm in self.arms if arm.name == name]
+        return arm
+
+    def _words(self) -> MaskedWords:
+        """Blanks that are the same for all arms, however they were masked while they learnt."""
+        values = {**self.scale.pretraining, "objective": "mlm", "device": self.settings.device}
+        settings = parse_settings(PretrainSettings, values, "blanks")
+        return MaskedWords(ShardSet.open(self.settings.data), settings)
+
+    def _list_tasks(self, folder: Path, decision: Decision) -> dict[str, LabelledTask]:
+        shards = ShardSet.open(self.settings.data)
+        names = str(decision.values[TASKS]).split()
+        files = write_text_tasks(names, shards, folder / TASKS_FOLDER, self._counts)
+        tasks = {name: LabelledTask(KINDS[name], *paths) for name, paths in files.items()}
+        if (labelled := self.settings.labelled) is not None:
+            dev = self.settings.labelled_dev
+            tasks[LABELLED] = LabelledTask(self.settings.task, labelled, dev)
+        return tasks
+
+    @property
+    def _counts(self) -> dict[str, int]:
+        return {"train": self.scale.fine_tuning.num_train, "dev": self.scale.fine_tuning.num_dev}
+
+    def _guess_fine_tuning(self) -> float:
+        """Seconds, at a guess, that fine-tuning takes in a cell."""
+        how = self.scale.fine_tuning
+        each = SECONDS_PER_FINE_TUNING + SECONDS_PER_EXAMPLE * how.num_train * how.epochs
+        return len(self.parts) * len(self.all_probes) * each
+
+
+def _interval(steps: int) -> int:
+    """Steps of a part of a run."""
+    return -(-steps // NUM_PARTS)
+
+
+def _tokens_of(plan: DryRun) -> int:
+    return int(plan.num_steps * plan.pace.tokens_per_step)
+
+
+def _steps_key(arm: str) -> str:
+    return f"steps of {arm}"

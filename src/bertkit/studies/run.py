@@ -1,0 +1,140 @@
+"""Run a study: what is missing, a cell at a time, and write what came of it after each."""
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from bertkit.base.errors import BertkitError, SettingsError, StoppedError, StorageError
+from bertkit.base.files import make_folder
+from bertkit.base.lock import hold_folder
+from bertkit.base.progress import announce
+from bertkit.studies.outcome import Outcome, gather_outcome, write_results
+from bertkit.studies.pace import Pace
+from bertkit.studies.page import write_pages
+from bertkit.studies.saved import (
+    StudyRecord,
+    check_same,
+    describe_study,
+    read_result,
+    read_study,
+    write_failure,
+    write_result,
+    write_study,
+)
+from bertkit.studies.study import Cell, Study
+from bertkit.training.device import choose_device, choose_precision
+from bertkit.training.signals import stop_at_once
+from bertkit.training.versions import describe_versions
+
+
+def run_study(study: Study[Any], output: Path, command: str = "") -> Outcome:
+    """Run all cells that aren't done, and write table and report.
+
+    Args:
+        study: what is asked.
+        output: its folder.
+        command: that began it, for the report.
+
+    Returns:
+        What came of all its cells, those of earlier calls included.
+
+    Raises:
+        ResumeError: `output` holds a study with other settings or data, or something else.
+        SettingsError: an arm that is asked for doesn't exist.
+        StorageError: the disk refused; what is done is kept.
+        StoppedError: a signal came; the same call goes on.
+        BertkitError: the data can't be read. What a cell fails of is kept beside it instead.
+    """
+    cells, chosen = list_cells(study), list_cells(study, study.settings.only)
+    with stop_at_once(lambda: "stopped; the same command goes on with the cells that are missing"):
+        old, wanted = read_study(output), describe_study(study)
+        if old is not None:
+            check_same(old, wanted)
+        with hold_folder(output, "running a study in"):
+            record = old or begin(study, wanted, output)
+            run_cells(study, record, chosen, output, command)
+            return write_outcome(study, record, cells, output, command)
+
+
+def list_cells(study: Study[Any], only: Sequence[str] = ()) -> list[Cell]:
+    """The cells of some arms or of all: all arms with the first seed, then with the next.
+
+    Raises:
+        SettingsError: there is no such arm.
+    """
+    names = [arm.name for arm in study.arms]
+    if unknown := [name for name in only if name not in names]:
+        raise SettingsError(
+            f"the study {study.name} has no arm {unknown[0]!r}; it has {', '.join(names)}"
+        )
+    chosen = [name for name in names if not only or name in only]
+    return [Cell(arm, seed) for seed in range(study.settings.seeds) for arm in chosen]
+
+
+def begin(study: Study[Any], wanted: StudyRecord, output: Path) -> StudyRecord:
+    """Decide what is decided once, and note it."""
+    announce(f"{study.question} {study.budget}")
+    device = choose_device(study.settings.device)
+    decision = study.decide()
+    record = wanted.model_copy(
+        update={
+            "values": dict(decision.values),
+            "seconds": dict(decision.seconds),
+            "versions": describe_versions(device, choose_precision("auto", device)),
+        }
+    )
+    make_folder(output)
+    write_study(output, record)
+    return record
+
+
+def run_cells(
+    study: Study[Any], record: StudyRecord, cells: Sequence[Cell], output: Path, command: str
+) -> None:
+    """Run those that aren't done, and say how long the rest takes."""
+    results = {cell: read_result(output, cell) for cell in cells}
+    taken = {cell: result.seconds for cell, result in results.items() if result is not None}
+    missing = [cell for cell in cells if cell not in taken]
+    for number, cell in enumerate(missing):
+        left = Pace(record.seconds, taken).describe(missing[number:])
+        words = f"cell {len(cells) - len(missing) + number + 1} of {len(cells)}: {cell.arm}"
+        announce(f"{words}, seed {cell.seed}{f'; {left} left in all' if left else ''}")
+        seconds = run_cell(study, record, cell, output)
+        if seconds is not None:
+            taken[cell] = seconds
+        write_outcome(study, record, list_cells(study), output, command)
+
+
+def run_cell(study: Study[Any], record: StudyRecord, cell: Cell, output: Path) -> float | None:
+    """Run one, and note what came of it.
+
+    Returns:
+        The seconds that it took; None where it failed.
+
+    Raises:
+        StoppedError: a signal came.
+        StorageError: the disk refused, and would refuse the next one too.
+    """
+    started = time.monotonic()
+    try:
+        figures = study.run_cell(cell, output, record.decision)
+    except (StoppedError, StorageError):
+        raise
+    except BertkitError as error:
+        announce(f"{cell.arm}, seed {cell.seed}, failed: {error}")
+        write_failure(output, cell, error)
+        return None
+    seconds = time.monotonic() - started
+    write_result(output, cell, figures, seconds)
+    return seconds
+
+
+def write_outcome(
+    study: Study[Any], record: StudyRecord, cells: Sequence[Cell], output: Path, command: str
+) -> Outcome:
+    """Write what is known so far: rows, table and report."""
+    outcome = gather_outcome(study, record, cells, output)
+    write_results(output, outcome)
+    write_pages(output, outcome, command)
+    return outcome

@@ -1,0 +1,219 @@
+"""What a study leaves on the disk: how it was begun, and what came of each cell."""
+
+import math
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from bertkit.base.errors import BertkitError, DamagedFileError, ResumeError, storage_errors
+from bertkit.base.files import TEMPORARY_SUFFIX, make_folder, remove_folder
+from bertkit.base.lock import LOCK_FILE
+from bertkit.base.sealed import read_sealed_json, write_sealed_json
+from bertkit.base.settings import describe_validation
+from bertkit.studies.settings import MAY_CHANGE
+from bertkit.studies.study import Cell, Decision, Figure, Study
+
+STUDY_FILE, RESULT_FILE, FAILURE_FILE = "study.json", "result.json", "failure.json"
+WEIGHTS = "*.safetensors"
+
+Kind = TypeVar("Kind", bound=BaseModel)
+
+
+class StudyRecord(BaseModel):
+    """What a study was begun with.
+
+    Attributes:
+        study: its name.
+        settings: those that decide figures.
+        data: what tells its data from any other.
+        values: what was decided once.
+        seconds: that a cell of each arm was guessed to take.
+        versions: of the programs that matter, and the machine.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    format_version: Literal[1] = 1
+    study: str
+    settings: dict[str, Any]
+    data: str
+    values: dict[str, int | float | str] = {}
+    seconds: dict[str, float] = {}
+    versions: dict[str, str] = {}
+
+    @property
+    def decision(self) -> Decision:
+        """What was decided when it was begun."""
+        return Decision(self.values, self.seconds)
+
+
+class SavedFigure(BaseModel):
+    """A number of a cell; null where it isn't defined."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    measure: str
+    value: float | None
+    at: float | None = None
+
+
+class CellResult(BaseModel):
+    """What came of a cell; once this is written, it is done."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    format_version: Literal[1] = 1
+    arm: str
+    seed: int
+    seconds: float
+    figures: tuple[SavedFigure, ...]
+
+    def list_figures(self) -> list[Figure]:
+        """The numbers."""
+        return [
+            Figure(each.measure, math.nan if each.value is None else each.value, each.at)
+            for each in self.figures
+        ]
+
+
+class CellFailure(BaseModel):
+    """Why a cell failed the last time that it was tried."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    format_version: Literal[1] = 1
+    error: str
+    message: str
+
+
+def describe_study(study: Study[Any]) -> StudyRecord:
+    """What decides a study's figures, as far as it is known before it begins."""
+    settings = study.settings
+    free = MAY_CHANGE | settings.places
+    return StudyRecord(
+        study=study.name,
+        settings=settings.model_dump(mode="json", exclude=set(free)),
+        data=study.identify_data(),
+    )
+
+
+def read_study(folder: Path) -> StudyRecord | None:
+    """How the study in a folder was begun; None where the folder is new or empty.
+
+    Raises:
+        ResumeError: something else lies there.
+        DamagedFileError: the record isn't what was written.
+    """
+    with storage_errors(folder, "read"):
+        if folder.exists() and not folder.is_dir():
+            raise ResumeError(f"{folder} is a file; name a folder for the study by --output")
+        names = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
+    if STUDY_FILE in names:
+        return _read(folder / STUDY_FILE, StudyRecord)
+    others = {name for name in names - {LOCK_FILE} if not name.endswith(TEMPORARY_SUFFIX)}
+    if others:
+        raise ResumeError(
+            f"{folder} holds something that `bertkit study` didn't begin; choose another --output"
+        )
+    return None
+
+
+def check_same(old: StudyRecord, new: StudyRecord) -> None:
+    """Refuse to take up a study with another question, other settings or other data.
+
+    Raises:
+        ResumeError: lists what differs.
+    """
+    differences = [] if old.study == new.study else [f"study: {old.study} → {new.study}"]
+    if not differences:
+        differences = [
+            f"{name}: {old.settings.get(name)!r} → {new.settings.get(name)!r}"
+            for name in sorted(old.settings.keys() | new.settings.keys())
+            if old.settings.get(name) != new.settings.get(name)
+        ]
+        if old.data != new.data:
+            differences.append("data: they are not those that it was begun with")
+    if differences:
+        raise ResumeError(
+            f"this study was begun otherwise ({'; '.join(differences)}); use the same again, or"
+            " another --output"
+        )
+
+
+def write_study(folder: Path, record: StudyRecord) -> None:
+    """Note how the study begins.
+
+    Raises:
+        StorageError: the disk refused.
+    """
+    write_sealed_json(folder / STUDY_FILE, record.model_dump(mode="json"))
+
+
+def write_result(folder: Path, cell: Cell, figures: list[Figure], seconds: float) -> None:
+    """Note that a cell is done, and remove the weights in its folder, which nobody reads again.
+
+    Raises:
+        StorageError: the disk refused.
+    """
+    place = folder / cell.place
+    result = CellResult(
+        arm=cell.arm,
+        seed=cell.seed,
+        seconds=seconds,
+        figures=tuple(
+            SavedFigure(
+                measure=each.measure,
+                value=each.value if math.isfinite(each.value) else None,
+                at=each.at,
+            )
+            for each in figures
+        ),
+    )
+    make_folder(place)
+    write_sealed_json(place / RESULT_FILE, result.model_dump(mode="json"))
+    remove_folder(place / FAILURE_FILE)
+    for path in sorted(place.rglob(WEIGHTS)):
+        remove_folder(path)
+
+
+def write_failure(folder: Path, cell: Cell, error: BertkitError) -> None:
+    """Note why a cell failed.
+
+    Raises:
+        StorageError: the disk refused.
+    """
+    place = folder / cell.place
+    failure = CellFailure(error=type(error).__name__, message=str(error))
+    make_folder(place)
+    write_sealed_json(place / FAILURE_FILE, failure.model_dump(mode="json"))
+
+
+def read_result(folder: Path, cell: Cell) -> CellResult | None:
+    """What came of a cell; None where it isn't done.
+
+    Raises:
+        DamagedFileError: the record isn't what was written.
+    """
+    path = folder / cell.place / RESULT_FILE
+    return _read(path, CellResult) if path.exists() else None
+
+
+def read_failure(folder: Path, cell: Cell) -> CellFailure | None:
+    """Why a cell failed; None where it didn't.
+
+    Raises:
+        DamagedFileError: the record isn't what was written.
+    """
+    path = folder / cell.place / FAILURE_FILE
+    return _read(path, CellFailure) if path.exists() else None
+
+
+def _read(path: Path, kind: type[Kind]) -> Kind:
+    try:
+        return kind.model_validate(read_sealed_json(path))
+    except ValidationError as error:
+        raise DamagedFileError(
+            f"{path} isn't a record of a study: {describe_validation(error)}; remove it to have it"
+            " made again"
+        ) from None

@@ -1,0 +1,236 @@
+"""Labelled tasks that are made from running text, so that a study needs nothing but shards.
+
+commas: where did commas stand? They are taken out of sentences, and each word is tagged by whether
+one stood behind it. What follows a word tells more of that than what precedes it.
+
+pairs: do two sentences come from the same document? They never stand side by side there.
+
+Both are a pure function of the shards. Training examples come from the text that models are
+pre-trained on, held-out ones from the text that is held out of that.
+"""
+
+import csv
+import io
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from bertkit.base.errors import InputError
+from bertkit.base.files import make_folder, write_file
+from bertkit.base.progress import announce
+from bertkit.data.shards import Shard, ShardSet
+from bertkit.tokenization.tokenizer import Tokenizer
+
+COMMAS, PAIRS = "commas", "pairs"
+COMMA_SIGNS = frozenset(",،，、")
+COMMA_TAG, OTHER_TAG = "B-COMMA", "O"
+FEWEST_TOKENS, MOST_TOKENS = 4, 48  # of a sentence
+FARTHEST = 8  # sentences between the two of a pair
+FEWEST_EXAMPLES = 20
+TRIES_PER_EXAMPLE = 200
+SEED = 2**30  # of the choice of examples, the same in every study
+SPLITS = ("train", "dev")
+
+Number = tuple[int, int]  # of a shard, and of a sentence in it
+
+
+@dataclass(frozen=True)
+class Sentences:
+    """Sentences of one split of the shards, drawn at random, the same ones every time.
+
+    Attributes:
+        shards: the split's.
+        tokenizer: theirs.
+        split: "train" or "dev".
+    """
+
+    shards: Sequence[Shard]
+    tokenizer: Tokenizer
+    split: str
+    _offsets: dict[int, tuple[np.ndarray, np.ndarray]] = field(default_factory=dict)
+
+    @cached_property
+    def starts(self) -> np.ndarray:
+        """The number of each shard's first sentence, and of all behind the last."""
+        return np.cumsum([0, *(shard.num_sentences for shard in self.shards)])
+
+    def draw(self, num_tries: int) -> Iterator[Number]:
+        """Sentences of usable length, none of them twice."""
+        generator = np.random.default_rng((SEED, SPLITS.index(self.split)))
+        seen: set[int] = set()
+        for _ in range(num_tries if self.starts[-1] else 0):
+            index = int(generator.integers(self.starts[-1]))
+            shard = int(np.searchsorted(self.starts, index, side="right")) - 1
+            number = shard, index - int(self.starts[shard])
+            if index not in seen and self.is_usable(number):
+                seen.add(index)
+                yield number
+
+    def is_usable(self, number: Number) -> bool:
+        """Whether a sentence has a middling length."""
+        start, stop = self._find(number)
+        return FEWEST_TOKENS <= stop - start <= MOST_TOKENS
+
+    def ids(self, number: Number) -> list[int]:
+        """A sentence's tokens."""
+        found: list[int] = self.shards[number[0]].tokens(*self._find(number)).tolist()
+        return found
+
+    def document(self, number: Number) -> tuple[int, int]:
+        """The first sentence of its document, and the one behind the last."""
+        _, documents = self._load(number[0])
+        place = int(np.searchsorted(documents, number[1], side="right"))
+        return int(documents[place - 1]), int(documents[place])
+
+    def words(self, number: Number) -> list[str]:
+        """A sentence's words, each of its pieces put together; empty where one is unknown."""
+        words: list[str] = []
+        for id_ in self.ids(number):
+            if id_ in self.tokenizer.special_ids:
+                return []
+            piece = self.tokenizer.vocabulary[id_]
+            if self.tokenizer.is_continuation[id_] and words:
+                words[-1] += piece.removeprefix("##")
+            else:
+                words.append(piece)
+        return words
+
+    def _find(self, number: Number) -> tuple[int, int]:
+        offsets, _ = self._load(number[0])
+        return int(offsets[number[1]]), int(offsets[number[1] + 1])
+
+    def _load(self, shard: int) -> tuple[np.ndarray, np.ndarray]:
+        if shard not in self._offsets:
+            source = self.shards[shard]
+            self._offsets[shard] = source.sentence_offsets, source.document_offsets
+        return self._offsets[shard]
+
+
+def find_tasks(names: Sequence[str], shards: ShardSet, counts: Mapping[str, int]) -> list[str]:
+    """Those of some tasks of which the text has enough examples; the others are announced."""
+    found = []
+    for name in dict.fromkeys(names):
+        try:
+            for split in SPLITS:
+                make_task(name, split, shards, counts[split])
+        except InputError as error:
+            announce(f"it goes without the task {name}: {error}")
+        else:
+            found.append(name)
+    return found
+
+
+def make_task(name: str, split: str, shards: ShardSet, num_examples: int) -> str:
+    """The content of a task's file.
+
+    Raises:
+        InputError: the text has too few such examples.
+    """
+    parts = shards.train if split == "train" else shards.held_out
+    write, _ = WRITERS[name]
+    content, num_found = write(Sentences(parts, shards.load_tokenizer(), split), num_examples)
+    if num_found < FEWEST_EXAMPLES:
+        raise InputError(
+            f"the {'training' if split == 'train' else 'held-out'} text of the shards gives"
+            f" {num_found} examples of it, and {FEWEST_EXAMPLES} are needed at least"
+        )
+    return content
+
+
+def write_text_tasks(
+    names: Sequence[str], shards: ShardSet, folder: Path, counts: Mapping[str, int]
+) -> dict[str, tuple[Path, Path]]:
+    """Write the files of some tasks, unless they are there.
+
+    Args:
+        names: of the tasks.
+        shards: the text.
+        folder: for the files.
+        counts: examples wanted in "train" and "dev".
+
+    Returns:
+        Training and held-out file of each task.
+
+    Raises:
+        InputError: the text has too few such examples.
+        StorageError: the disk refused.
+    """
+    found = {}
+    for name in names:
+        _, ending = WRITERS[name]
+        paths = {split: folder / f"{name}-{split}{ending}" for split in SPLITS}
+        for split, path in paths.items():
+            if not path.exists():
+                make_folder(folder)
+                write_file(path, make_task(name, split, shards, counts[split]).encode())
+        found[name] = paths["train"], paths["dev"]
+    return found
+
+
+def write_commas(sentences: Sentences, num_examples: int) -> tuple[str, int]:
+    """Sentences without their commas, a word and a tag a line; also how many there are."""
+    blocks: list[str] = []
+    for number in sentences.draw(num_examples * TRIES_PER_EXAMPLE):
+        if len(blocks) == num_examples:
+            break
+        tagged = tag_commas(sentences.words(number))
+        if tagged:
+            blocks.append("".join(f"{word}\t{tag}\n" for word, tag in tagged))
+    return "\n".join(blocks), len(blocks)
+
+
+def tag_commas(words: Sequence[str]) -> list[tuple[str, str]]:
+    """Words without commas, each with its tag; empty where no comma stood behind a word."""
+    tagged: list[tuple[str, str]] = []
+    for word in words:
+        if word not in COMMA_SIGNS:
+            tagged.append((word, OTHER_TAG))
+        elif tagged:
+            tagged[-1] = tagged[-1][0], COMMA_TAG
+    return tagged if any(tag == COMMA_TAG for _, tag in tagged) else []
+
+
+def write_pairs(sentences: Sentences, num_examples: int) -> tuple[str, int]:
+    """Two sentences and a label a row, half of them of one document; also how many there are."""
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(("sentence1", "sentence2", "label"))
+    drawn = sentences.draw(num_examples * TRIES_PER_EXAMPLE)
+    num_written = 0
+    for number in drawn:
+        if num_written == num_examples:
+            break
+        is_same = num_written % 2 == 0
+        other = _find_companion(sentences, number) if is_same else next(drawn, None)
+        if other is None or (not is_same and _share_document(sentences, number, other)):
+            continue
+        texts = [sentences.tokenizer.decode(sentences.ids(each)) for each in (number, other)]
+        writer.writerow((*texts, "same" if is_same else "other"))
+        num_written += 1
+    return stream.getvalue(), num_written
+
+
+def _find_companion(sentences: Sentences, number: Number) -> Number | None:
+    """The nearest usable sentence of the same document that doesn't stand beside it."""
+    shard, index = number
+    first, stop = sentences.document(number)
+    for distance in range(2, FARTHEST + 1):
+        for other in (index + distance, index - distance):
+            if first <= other < stop and sentences.is_usable((shard, other)):
+                return shard, other
+    return None
+
+
+def _share_document(sentences: Sentences, one: Number, other: Number) -> bool:
+    return one[0] == other[0] and sentences.document(one) == sentences.document(other)
+
+
+Writer = Callable[[Sentences, int], tuple[str, int]]
+WRITERS: Mapping[str, tuple[Writer, str]] = {
+    COMMAS: (write_commas, ".conll"),
+    PAIRS: (write_pairs, ".csv"),
+}
+KINDS = {COMMAS: "tag", PAIRS: "classify"}  # the tasks of `bertkit finetune` that they are

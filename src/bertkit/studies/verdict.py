@@ -1,0 +1,147 @@
+"""What figures say to a claim: shown, not shown, the other way round, or not decided.
+
+A claim counts as shown where every run of the one side is better than every run of the other: the
+ranges don't overlap. That is a strict and simple rule for the few runs that a study has; with three
+on each side chance alone fulfils it once in twenty comparisons.
+"""
+
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from bertkit.studies.study import FIRST, LAST, Claim, Measure, Side
+
+FEWEST_RUNS = 3  # of a side; two of each are parted by chance alone in one of six comparisons
+
+
+class Standing(Enum):
+    """How a claim stands after the runs."""
+
+    SHOWN = "shown"
+    NOT_SHOWN = "not shown at this scale"
+    OPPOSITE = "the other way round"
+    UNDECIDED = "not decided"
+
+
+@dataclass(frozen=True)
+class Spread:
+    """A number of several runs: its median, and how far the runs lie apart.
+
+    Attributes:
+        values: by run; those that aren't defined are left out.
+    """
+
+    values: tuple[float, ...]
+
+    @classmethod
+    def of(cls, values: Sequence[float]) -> "Spread":
+        """The spread of the values that are defined."""
+        return cls(tuple(filter(math.isfinite, values)))
+
+    @property
+    def median(self) -> float:
+        """NaN where there is no value."""
+        return statistics.median(self.values) if self.values else math.nan
+
+    @property
+    def low(self) -> float:
+        """The least value; NaN where there is none."""
+        return min(self.values, default=math.nan)
+
+    @property
+    def high(self) -> float:
+        """The greatest value; NaN where there is none."""
+        return max(self.values, default=math.nan)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What came of a claim.
+
+    Attributes:
+        claim: what the paper found.
+        measure: by which the sides were compared.
+        better: figures of the side that was better in the paper.
+        worse: those of the other.
+    """
+
+    claim: Claim
+    measure: Measure
+    better: Spread
+    worse: Spread
+
+    @property
+    def standing(self) -> Standing:
+        """How the claim stands."""
+        if min(len(self.better.values), len(self.worse.values)) < FEWEST_RUNS:
+            return Standing.UNDECIDED
+        better, worse = self.better, self.worse
+        if not self.measure.is_higher_better:
+            better, worse = worse, better  # the other one has the higher values then
+        if better.low > worse.high:
+            return Standing.SHOWN
+        return Standing.OPPOSITE if better.high < worse.low else Standing.NOT_SHOWN
+
+    def describe(self) -> str:
+        """What the paper found, and what these runs say to it."""
+        return f"{self.claim.text} ({self.claim.source}). Here: {self.explain()}."
+
+    def explain(self) -> str:
+        """What these runs say, in words that begin in lower case and end without a point."""
+        standing, title = self.standing, self.measure.title
+        sides = f"{self._name(self.claim.better)} {self.show(self.better)}"
+        sides += f" against {self._name(self.claim.worse)} {self.show(self.worse)}"
+        words = f"{standing.value}: {title[0].lower()}{title[1:]}, {sides}"
+        num_better, num_worse = len(self.better.values), len(self.worse.values)
+        if standing is Standing.UNDECIDED:
+            return (
+                f"{words}; {num_better} and {num_worse} runs are too few, {FEWEST_RUNS} of each are"
+                " needed"
+            )
+        if standing is Standing.NOT_SHOWN:
+            return f"{words}; the ranges overlap, so that chance may have made the difference"
+        chance = math.comb(num_better + num_worse, num_better)
+        which = "better" if standing is Standing.SHOWN else "worse"
+        return (
+            f"{words}; each of the {num_better} runs is {which} than each of the {num_worse} others"
+            f" (chance alone: 1 in {chance:,})"
+        )
+
+    def show(self, spread: Spread) -> str:
+        """A side's figures."""
+        return show_spread(self.measure, spread)
+
+    def _name(self, side: Side) -> str:
+        if side.at is None or self.measure.across is None:
+            return side.arm
+        words = {FIRST: "at first", LAST: "at last"}
+        return f"{side.arm} {words.get(side.at) or f'at {side.at:,.10g}'}"
+
+
+def show_value(measure: Measure, value: float) -> str:
+    """A number as people read it."""
+    if not math.isfinite(value):
+        return "not measured"
+    if measure.is_percent:
+        return f"{100 * value:.1f} %"
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+
+
+def show_spread(measure: Measure, spread: Spread) -> str:
+    """A median, with the least and the greatest value where there are several."""
+    if len(spread.values) < 2:
+        return show_value(measure, spread.median)
+    low, high = (show_value(measure, value) for value in (spread.low, spread.high))
+    return f"{show_value(measure, spread.median)} ({low.removesuffix(' %')}–{high})"
+
+
+def summarise(verdicts: Sequence[Verdict]) -> str:
+    """How many claims stand how, in a sentence."""
+    if not verdicts:
+        return "No claim could be compared"
+    counts = [(standing, [v.standing for v in verdicts].count(standing)) for standing in Standing]
+    parts = [f"{count} {standing.value}" for standing, count in counts if count]
+    what = "claim" if len(verdicts) == 1 else "claims"
+    return f"Of {len(verdicts)} {what} of the literature: {', '.join(parts)}"

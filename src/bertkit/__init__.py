@@ -15,7 +15,10 @@ if TYPE_CHECKING:
     from bertkit.inference.embedder_settings import EmbedderSettings as EmbedderSettings
     from bertkit.inference.features import FeatureExtractor as FeatureExtractor
     from bertkit.inference.fill_mask import FillMask as FillMask
+    from bertkit.inference.generator import Generator as Generator
+    from bertkit.inference.generator_settings import GeneratorSettings as GeneratorSettings
     from bertkit.inference.next_sentence import NextSentence as NextSentence
+    from bertkit.inference.perplexity import Perplexity as Perplexity
     from bertkit.inference.predictor import Predictor as Predictor
     from bertkit.inference.predictors import Answerer as Answerer
     from bertkit.inference.predictors import Chooser as Chooser
@@ -70,7 +73,10 @@ _HOMES = {
     "EncoderDecoderModel": "bertkit.models.seq2seq.model",
     "FeatureExtractor": "bertkit.inference.features",
     "FillMask": "bertkit.inference.fill_mask",
+    "Generator": "bertkit.inference.generator",
+    "GeneratorSettings": "bertkit.inference.generator_settings",
     "NextSentence": "bertkit.inference.next_sentence",
+    "Perplexity": "bertkit.inference.perplexity",
     "Predictor": "bertkit.inference.predictor",
     "Regressor": "bertkit.inference.predictors",
     "SearchIndex": "bertkit.recipes.search.run",

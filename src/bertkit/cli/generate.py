@@ -1,0 +1,117 @@
+"""`bertkit generate`: what a left-to-right model writes behind a text."""
+
+import json as json_module
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
+from dataclasses import asdict
+from itertools import starmap
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from bertkit.base.errors import SettingsError
+from bertkit.base.progress import show_progress
+from bertkit.cli.fill_mask import find_size
+from bertkit.cli.texts import Words, gather_texts, legible
+from bertkit.inference.generator_settings import GeneratorSettings
+
+if TYPE_CHECKING:
+    from bertkit.inference.generator import ContinuedText, Generator
+
+
+def generate(
+    model: str,
+    /,
+    *prompts: Words,
+    file: Path | None = None,
+    settings: Annotated[GeneratorSettings, Parameter(name="*")] = GeneratorSettings(),  # noqa: B008
+    stream: bool | None = None,
+    device: str = "auto",
+    revision: str | None = None,
+    json: bool = False,
+) -> None:
+    """Go on with a text: what a left-to-right model writes behind it.
+
+    The likeliest token is taken each time, unless --beams follows several beginnings or --sample
+    draws. The model stops by itself, or after --max-tokens.
+
+    **Examples**
+
+        bertkit generate gpt/ "The cats are very active and fast, they have strong" --max-tokens 20
+
+        bertkit generate gpt/ "She opened the door" --sample --top-p 0.9 --num-answers 3 --seed 7
+
+        bertkit generate gpt/ "It was" --beams 4 --no-repeat-ngram 3
+
+        bertkit generate gpt/ --file beginnings.txt --json
+
+        bertkit generate gpt/ ""
+
+    Args:
+        model: A run of `bertkit pretrain --objective causal`, its model folder, or the id of such a
+            model of the Hub.
+        prompts: Texts to go on with; an empty one lets the model begin; - reads standard input, a
+            text a line.
+        file: File with a text a line.
+        settings: How tokens are chosen.
+        stream: Show the text while it is written; by default in a terminal, for one text and one
+            answer without beams.
+        device: auto, cpu, cuda or cuda:N.
+        revision: Branch, tag or commit of a model of the Hub.
+        json: Print one JSON object a text.
+    """
+    is_single = len(prompts) == 1 and prompts[0] != "-" and file is None
+    can_stream = is_single and not json and settings.beams == settings.num_answers == 1
+    if stream and not can_stream:
+        raise SettingsError(
+            "stream is for one text and one answer, without beams, file and json; leave it out"
+        )
+    named = gather_prompts(prompts, file)
+    from bertkit.inference.generator import Generator
+    from bertkit.inference.masked_texts import NamedText
+
+    generator = Generator.load(model, device, revision=revision)
+    if stream or (stream is None and can_stream and sys.stdout.isatty()):
+        write_live(generator, prompts[0], settings)
+        return
+    results = generator.stream(starmap(NamedText, named), settings)
+    is_watched = is_single or sys.stdout.isatty()  # what is printed shows how far it is
+    total = find_size(prompts, file)
+    bar = nullcontext() if is_watched else show_progress("Writing", total, is_bytes=True)
+    with bar as progress:
+        for result in results:
+            sys.stdout.write(describe(result, json=json))
+            if progress is not None:
+                progress.advance(len(result.prompt.encode(errors="replace")) + 1)
+
+
+def gather_prompts(prompts: Sequence[str], file: Path | None) -> Iterator[tuple[str, str]]:
+    """All texts with their names; an empty one counts where it is given as an argument.
+
+    Raises:
+        InputError: there is no text, a line is too long, or one isn't UTF-8.
+    """
+    if prompts and "-" not in prompts and file is None:
+        return ((f"text {number}", text) for number, text in enumerate(prompts, start=1))
+    return gather_texts(prompts, file)
+
+
+def write_live(generator: "Generator", prompt: str, settings: GeneratorSettings) -> None:
+    """Show a text while it is written."""
+    sys.stdout.write(legible(prompt))
+    for piece in generator.write(prompt, settings):
+        sys.stdout.write(legible(piece))
+        sys.stdout.flush()
+    sys.stdout.write("\n")
+
+
+def describe(result: "ContinuedText", *, json: bool) -> str:
+    """A result as lines, for people or as JSON."""
+    if json:
+        return json_module.dumps(asdict(result), ensure_ascii=False) + "\n"
+    if len(result.answers) == 1:
+        return f"{legible(result.text)}\n"
+    lines = [result.prompt, *(f"  {one.score:6.2f} {one.text.strip()}" for one in result.answers)]
+    return "".join(f"{legible(line)}\n" for line in lines)

@@ -1,0 +1,87 @@
+"""`bertkit perplexity`: how well a left-to-right model foresees texts."""
+
+import json as json_module
+import math
+import sys
+from itertools import starmap
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bertkit.base.progress import show_progress
+from bertkit.cli.fill_mask import find_size
+from bertkit.cli.texts import Words, gather_texts, printable
+
+if TYPE_CHECKING:
+    from bertkit.inference.perplexity import TextPerplexity
+
+SHOWN_CHARS = 60  # of a text, for people
+
+
+def perplexity(
+    model: str,
+    /,
+    *texts: Words,
+    file: Path | None = None,
+    device: str = "auto",
+    revision: str | None = None,
+    json: bool = False,
+) -> None:
+    """Say how well a left-to-right model foresees texts: their perplexity.
+
+    It is the number of tokens, equally likely, among which the model is in doubt at each place; 1
+    is certainty. Models can be compared by it where they have the same vocabulary. Texts of any
+    length are read in parts.
+
+    **Examples**
+
+        bertkit perplexity gpt/ "The captain looked at the sea." "Sea the at looked captain the."
+
+        bertkit perplexity gpt/ --file held-out.txt
+
+    Args:
+        model: A run of `bertkit pretrain --objective causal`, its model folder, or the id of such a
+            model of the Hub.
+        texts: Texts to measure; - reads standard input, a text a line.
+        file: File with a text a line.
+        device: auto, cpu, cuda or cuda:N.
+        revision: Branch, tag or commit of a model of the Hub.
+        json: Print one JSON object a text, and one of all.
+    """
+    named = gather_texts(texts, file)
+    from bertkit.inference.masked_texts import NamedText
+    from bertkit.inference.perplexity import Perplexity, find_perplexity
+
+    measure = Perplexity.load(model, device, revision=revision)
+    logs, num_tokens, num_unknown, num_texts = [], 0, 0, 0
+    with show_progress("Reading", find_size(texts, file), is_bytes=True) as progress:
+        for result in measure.stream(starmap(NamedText, named)):
+            sys.stdout.write(describe(result, json=json))
+            logs.append(result.log_probability)
+            num_tokens += result.num_tokens
+            num_unknown += result.num_unknown
+            num_texts += 1
+            progress.advance(len(result.text.encode(errors="replace")) + 1)
+    total = math.fsum(logs)
+    whole = find_perplexity(total, num_tokens)
+    if json:
+        counts = {"texts": num_texts, "num_tokens": num_tokens, "num_unknown": num_unknown}
+        print(json_module.dumps({**counts, "log_probability": total, "perplexity": whole}))
+    elif num_texts > 1 or num_unknown:
+        unknown = f", {num_unknown:,} of them unknown" if num_unknown else ""
+        print(f"{whole:10,.1f} all {num_texts:,} texts, {num_tokens:,} tokens{unknown}")
+
+
+def describe(result: "TextPerplexity", *, json: bool) -> str:
+    """A result as a line, for people or as JSON."""
+    if json:
+        facts = {
+            "text": result.text,
+            "num_tokens": result.num_tokens,
+            "num_unknown": result.num_unknown,
+            "log_probability": result.log_probability,
+            "perplexity": result.perplexity,
+        }
+        return json_module.dumps(facts, ensure_ascii=False) + "\n"
+    text = printable(result.text)
+    shown = text if len(text) <= SHOWN_CHARS else text[: SHOWN_CHARS - 1] + "…"
+    return f"{result.perplexity:10,.1f} {shown}\n"

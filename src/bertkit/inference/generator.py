@@ -1,0 +1,221 @@
+"""Go on with a text: what a left-to-right model writes behind it."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice
+from pathlib import Path
+from typing import Self, overload
+
+from bertkit.base.errors import InputError
+from bertkit.decoding.hypothesis import Hypothesis
+from bertkit.decoding.limits import DecodingLimits, Source
+from bertkit.decoding.search import decode, stream
+from bertkit.inference.causal_model import CausalModel, find_unwritable, load_causal
+from bertkit.inference.continuing import PromptSequences
+from bertkit.inference.generator_settings import GeneratorSettings
+from bertkit.inference.masked_texts import NamedText, name_texts
+from bertkit.nn.batching import plan_batches
+from bertkit.nn.packing import PackedBatch
+
+PROMPTS_AT_A_TIME = 64  # sorted, batched, answered
+TOKENS_AT_A_TIME = 8192  # whose keys and values are kept; 74 kB each for BERT-Base
+BY_DEFAULT = GeneratorSettings()
+
+
+@dataclass(frozen=True)
+class Continuation:
+    """One way in which a text may go on.
+
+    Attributes:
+        text: what comes behind the prompt, with the blank between where there is one.
+        num_tokens: that were written, without the end.
+        log_probability: natural logarithm of the probability of all of it, the end included.
+        score: what answers are ordered by, as in `Hypothesis`.
+        is_finished: whether the model ended it; otherwise it had its most tokens.
+    """
+
+    text: str
+    num_tokens: int
+    log_probability: float
+    score: float
+    is_finished: bool
+
+
+@dataclass(frozen=True)
+class ContinuedText:
+    """What a model writes behind one text.
+
+    Attributes:
+        prompt: as it was given.
+        answers: the best first.
+    """
+
+    prompt: str
+    answers: list[Continuation]
+
+    @property
+    def text(self) -> str:
+        """The prompt and the best answer."""
+        return self.prompt + self.answers[0].text
+
+
+@dataclass(frozen=True)
+class Generator:
+    """Goes on with texts.
+
+    Examples:
+        >>> generate = Generator.load("gpt/")  # doctest: +SKIP
+        >>> generate("The captain looked at").text  # doctest: +SKIP
+        'The captain looked at the sea.'
+
+    Attributes:
+        loaded: the model and its tokenizer.
+    """
+
+    loaded: CausalModel
+
+    @classmethod
+    def load(cls, path: str | Path, device: str = "auto", *, revision: str | None = None) -> Self:
+        """Load a left-to-right model; arguments and errors are those of `load_causal`."""
+        return cls(load_causal(path, device, revision=revision))
+
+    @overload
+    def __call__(self, prompt: str, settings: GeneratorSettings = BY_DEFAULT) -> ContinuedText: ...
+
+    @overload
+    def __call__(
+        self, prompt: list[str] | tuple[str, ...], settings: GeneratorSettings = BY_DEFAULT
+    ) -> list[ContinuedText]: ...
+
+    def __call__(
+        self,
+        prompt: str | list[str] | tuple[str, ...],
+        settings: GeneratorSettings = BY_DEFAULT,
+    ) -> ContinuedText | list[ContinuedText]:
+        """Go on with one text, or with several.
+
+        Args:
+            prompt: may be empty: then the model begins by itself.
+            settings: how tokens are chosen.
+
+        Raises:
+            InputError: a text leaves no room in the model's positions.
+        """
+        prompts = [prompt] if isinstance(prompt, str) else prompt
+        found = list(self.stream(prompts, settings))
+        return found[0] if isinstance(prompt, str) else found
+
+    def stream(
+        self, prompts: Iterable[str | NamedText], settings: GeneratorSettings = BY_DEFAULT
+    ) -> Iterator[ContinuedText]:
+        """Go on with any number of texts, in bounded memory.
+
+        Args:
+            prompts: read some dozens ahead.
+            settings: as in calling.
+
+        Yields:
+            A result a text, in their order.
+
+        Raises:
+            InputError: as in calling; what is wrong with a text is found when its turn comes.
+        """
+        named, first = name_texts(prompts), 0
+        while window := list(islice(named, PROMPTS_AT_A_TIME)):
+            yield from self._go_on(window, first, settings)
+            first += len(window)
+
+    def write(self, prompt: str, settings: GeneratorSettings = BY_DEFAULT) -> Iterator[str]:
+        """Go on with one text, a token at a time.
+
+        Args:
+            prompt: as in calling.
+            settings: without beams and for one answer.
+
+        Yields:
+            What comes behind the prompt, as soon as it is known; together, the same as calling.
+
+        Raises:
+            InputError: as in calling.
+            SettingsError: there are beams, or several answers.
+        """
+        (named,) = name_texts([prompt])
+        ids = self._encode(named)
+        sequences = PromptSequences(self.loaded.model, self._pack([ids]))
+        limits = self._limits([ids])
+        written: list[int] = []
+        shown = ""
+        for token in stream(sequences, settings, limits, Source(tuple(ids))):
+            written.append(token)
+            text = self._text_behind(prompt, ids, written)
+            if text.startswith(shown):
+                yield text[len(shown) :]
+                shown = text
+
+    def _go_on(
+        self, window: Sequence[NamedText], first: int, settings: GeneratorSettings
+    ) -> Iterator[ContinuedText]:
+        """Results of some texts, the first of which has a number among all."""
+        encoded = [self._encode(named) for named in window]
+        num_rows = max(settings.beams, settings.num_answers)
+        limit = self.loaded.model.config.max_position_embeddings
+        most = limit if settings.max_tokens is None else settings.max_tokens
+        sizes = [min(limit, len(ids) + most) * num_rows for ids in encoded]
+        found: dict[int, list[Hypothesis]] = {}
+        for chosen in plan_batches(sizes, TOKENS_AT_A_TIME):
+            rows = [encoded[index] for index in chosen]
+            sources = [Source(tuple(encoded[index]), first + index) for index in chosen]
+            sequences = PromptSequences(self.loaded.model, self._pack(rows))
+            answers = decode(sequences, settings, self._limits(rows), sources)
+            found.update(zip(chosen, answers, strict=True))
+        for index, (named, ids) in enumerate(zip(window, encoded, strict=True)):
+            answers = [self._word(named.text, ids, one) for one in found[index]]
+            yield ContinuedText(named.text, answers)
+
+    def _encode(self, named: NamedText) -> list[int]:
+        """The ids of [CLS] and the text.
+
+        Raises:
+            InputError: they leave no room for another token.
+        """
+        ids = [self.loaded.tokenizer.cls_id, *self.loaded.tokenizer.piece_ids([named.text])[0]]
+        limit = self.loaded.model.config.max_position_embeddings
+        if len(ids) >= limit:
+            raise InputError(
+                f"{named.name} ({named.text[:40]!r}) has {len(ids):,} tokens, and the model takes"
+                f" {limit}, what it writes included; shorten it"
+            )
+        return ids
+
+    def _pack(self, rows: Sequence[Sequence[int]]) -> PackedBatch:
+        device = self.loaded.model.encoder.embeddings.word.weight.device
+        return PackedBatch.from_single(rows).to(device)
+
+    def _limits(self, rows: Sequence[Sequence[int]]) -> DecodingLimits:
+        limit = self.loaded.model.config.max_position_embeddings
+        most = [limit - len(ids) for ids in rows]
+        return DecodingLimits(self.loaded.tokenizer.sep_id, most, self._unwritable)
+
+    @cached_property
+    def _unwritable(self) -> tuple[int, ...]:
+        return find_unwritable(self.loaded)
+
+    def _word(self, prompt: str, ids: Sequence[int], found: Hypothesis) -> Continuation:
+        return Continuation(
+            text=self._text_behind(prompt, ids, found.tokens),
+            num_tokens=len(found.tokens),
+            log_probability=found.log_probability,
+            score=found.score,
+            is_finished=found.is_finished,
+        )
+
+    def _text_behind(self, prompt: str, ids: Sequence[int], written: Sequence[int]) -> str:
+        """What was written, as it stands behind the prompt: with a blank before it, or none."""
+        before = self._join(ids)
+        whole = self._join([*ids, *written])
+        text = whole[len(before) :] if whole.startswith(before) else " " + self._join(written)
+        return text.lstrip() if not prompt or prompt[-1].isspace() else text
+
+    def _join(self, ids: Sequence[int]) -> str:
+        return self.loaded.tokenizer.decode(ids)

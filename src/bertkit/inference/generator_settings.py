@@ -1,0 +1,15 @@
+"""How a left-to-right model goes on with a text."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from bertkit.decoding.settings import DecodingSettings
+
+
+class GeneratorSettings(DecodingSettings):
+    """How the next tokens are chosen; by default the likeliest, 64 at most."""
+
+    max_tokens: Annotated[int, Field(ge=1)] | None = Field(
+        64, description="Most tokens to write, the end counted; never more than the model takes."
+    )

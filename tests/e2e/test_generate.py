@@ -1,0 +1,133 @@
+"""`bertkit generate` and `bertkit perplexity` as a user runs them."""
+
+import io
+import json
+import sys
+
+import pytest
+from tests.unit.inference.small import save_small
+from tests.unit.inference.small_causal import save_causal
+
+from bertkit.cli.main import main
+
+
+@pytest.fixture(scope="module")
+def causal(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("models") / "causal"
+    save_causal(folder)
+    return str(folder)
+
+
+def run(capsys, *words, code=0):
+    capsys.readouterr()
+    assert main([*map(str, words)]) == code
+    captured = capsys.readouterr()
+    return captured.out, captured.err
+
+
+def test_a_text_is_gone_on_with(causal, capsys):
+    out, err = run(capsys, "generate", causal, "The cat saw", "--max-tokens", 4)
+    assert out.startswith("The cat saw")
+    assert len(out.split()) > 3
+    assert out.count("\n") == 1
+    assert err == ""
+    assert run(capsys, "generate", causal, "The cat saw", "--max-tokens", 4, "--stream")[0] == out
+
+
+def test_a_terminal_shows_the_text_while_it_is_written(causal, capsys, monkeypatch):
+    expected, _ = run(capsys, "generate", causal, "the cat", "--stream")
+    shown = io.StringIO()
+    shown.isatty = lambda: True
+    monkeypatch.setattr(sys, "stdout", shown)
+    assert main(["generate", causal, "the cat"]) == 0
+    assert shown.getvalue() == expected
+    shown.truncate(0)
+    shown.seek(0)
+    assert main(["generate", causal, "the cat", "the dog", "--no-stream"]) == 0
+    assert shown.getvalue().count("\n") == 2
+
+
+def test_several_answers_are_listed(causal, capsys):
+    words = ["generate", causal, "the cat", "--sample", "--num-answers", 3, "--seed", 5]
+    out, _ = run(capsys, *words, "--top-k", 8, "--top-p", 0.95, "--temperature", 1.2)
+    first, *answers = out.splitlines()
+    assert first == "the cat"
+    scores = [float(line.split()[0]) for line in answers]
+    assert len(scores) == 3
+    assert scores == sorted(scores, reverse=True)
+
+
+def test_files_and_pipes_become_json(causal, tmp_path, capsys, monkeypatch):
+    path = tmp_path / "texts.txt"
+    path.write_text("the cat\n\na dog\n")
+    words = ["generate", causal, "--json", "--beams", 2, "--num-answers", 2]
+    out, err = run(capsys, *words, "--file", path)
+    results = [json.loads(line) for line in out.splitlines()]
+    assert [one["prompt"] for one in results] == ["the cat", "a dog"]
+    assert {*results[0]["answers"][0]} == {
+        "text",
+        "num_tokens",
+        "log_probability",
+        "score",
+        "is_finished",
+    }
+    assert err == ""
+    stdin = io.TextIOWrapper(io.BytesIO(path.read_bytes()))
+    monkeypatch.setattr(sys, "stdin", stdin)
+    assert run(capsys, *words, "-")[0] == out
+
+
+def test_an_empty_prompt_begins(causal, capsys):
+    out, _ = run(capsys, "generate", causal, "", "--min-tokens", 3)
+    assert len(out.split()) >= 2
+
+
+def test_perplexity(causal, tmp_path, capsys):
+    out, err = run(capsys, "perplexity", causal, "the cat saw a dog .", "zebra")
+    first, second, whole = (line.split(maxsplit=1) for line in out.splitlines())
+    assert [first[1], second[1]] == ["the cat saw a dog .", "zebra"]
+    assert whole[1] == "all 2 texts, 9 tokens, 1 of them unknown"
+    assert err == ""
+    out, _ = run(capsys, "perplexity", causal, "the cat saw a dog .", "zebra", "--json")
+    *texts, all_texts = map(json.loads, out.splitlines())
+    assert texts[0]["perplexity"] == pytest.approx(float(first[0]), abs=0.06)
+    assert all_texts["num_tokens"] == 9
+    total = sum(one["log_probability"] for one in texts)
+    assert all_texts["log_probability"] == pytest.approx(total)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["the", "--beams", "0"], "beams: Input should be greater than or equal to 1"),
+        (["the", "--beams", "2", "--sample"], "sample and beams are two ways to search"),
+        (["the", "--top-p", "0.5"], "they need sample"),
+        (["the", "--num-answers", "2"], "num_answers (2) must be at most beams (1)"),
+        (["the", "--stream", "--json"], "stream is for one text and one answer"),
+        (["the", "a", "--stream"], "stream is for one text and one answer"),
+        (["the cat " * 20], "text 1 ('the cat the cat"),
+        (["--file", "nowhere.txt"], "nowhere.txt"),
+        (["the", "--strem"], "--strem"),
+    ],
+)
+def test_what_cannot_be_meant_is_told_in_one_line(causal, capsys, words, message):
+    out, err = run(capsys, "generate", causal, *words, code=2)
+    assert out == ""
+    assert err.startswith("bertkit: ")
+    assert message in err
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize("command", ["generate", "perplexity"])
+def test_a_model_that_reads_both_ways_is_refused(tmp_path, capsys, command):
+    save_small(tmp_path)
+    _, err = run(capsys, command, tmp_path, "the", code=2)
+    assert "reads both ways" in err
+
+
+@pytest.mark.parametrize("command", ["generate", "perplexity"])
+def test_text_that_is_no_utf8_is_refused(causal, tmp_path, capsys, command):
+    path = tmp_path / "texts.txt"
+    path.write_bytes(b"the cat\n\xff\xfe\n")
+    _, err = run(capsys, command, causal, "--file", path, code=2)
+    assert "isn't UTF-8 at byte 8" in err

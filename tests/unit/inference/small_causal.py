@@ -1,0 +1,35 @@
+"""A tiny left-to-right model with its tokenizer."""
+
+from pathlib import Path
+
+import torch
+from tests.unit.inference.small import WORDS
+
+from bertkit.models.bert.causal import BertLMHeadModel
+from bertkit.models.bert.config import BertConfig
+from bertkit.tokenization.engine import SPECIAL_TOKENS
+from bertkit.tokenization.tokenizer import Tokenizer
+
+NUM_WORDLESS = 3  # entries of the model behind those of the vocabulary
+
+
+def save_causal(folder: Path, *, end_bias: float = 2.0) -> None:
+    """A Hugging Face folder of a model that ends now and then; 24 positions."""
+    torch.manual_seed(0)
+    config = BertConfig(
+        vocab_size=len(SPECIAL_TOKENS) + len(WORDS) + NUM_WORDLESS,
+        hidden_size=8,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=16,
+        max_position_embeddings=24,
+        initializer_range=0.6,
+        is_decoder=True,
+    )
+    model = BertLMHeadModel(config)
+    tokenizer = Tokenizer([*SPECIAL_TOKENS, *WORDS])
+    with torch.no_grad():
+        model.masked_lm.bias[tokenizer.sep_id] += end_bias
+        model.masked_lm.bias[-NUM_WORDLESS:] += 9.0  # as likely as nothing else, and no words
+    model.save_pretrained(folder)
+    tokenizer.save(folder)

@@ -1,0 +1,171 @@
+"""Going on with texts: in batches, alone, and a token at a time; and what they are worth."""
+
+import math
+
+import pytest
+import torch
+from tests.unit.inference.small import build_model, save_small
+from tests.unit.inference.small_causal import save_causal
+
+from bertkit.base.errors import CheckpointError, InputError, SettingsError
+from bertkit.inference.generator import Generator
+from bertkit.inference.generator_settings import GeneratorSettings
+from bertkit.inference.perplexity import Perplexity, cut_parts
+from bertkit.models.seq2seq.config import EncoderDecoderConfig
+from bertkit.models.seq2seq.model import EncoderDecoderModel
+from bertkit.nn.packing import PackedBatch
+from bertkit.tokenization.engine import SPECIAL_TOKENS
+from bertkit.tokenization.tokenizer import Tokenizer
+
+PROMPTS = ["the cat", "", "a dog saw the hat .", "the", "a cat saw the dog lost the hat .", "zebra"]
+LONG = "the cat saw a dog . " * 4  # 24 pieces, and the model has 24 positions
+SETTINGS = [
+    GeneratorSettings(),
+    GeneratorSettings(beams=3, num_answers=2),
+    GeneratorSettings(sample=True, num_answers=3, seed=4),
+    GeneratorSettings(max_tokens=None, no_repeat_ngram=3),
+]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("causal")
+    save_causal(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def generate(folder):
+    return Generator.load(folder, "cpu")
+
+
+@pytest.fixture(scope="module")
+def measure(folder):
+    return Perplexity.load(folder, "cpu")
+
+
+@pytest.mark.parametrize("settings", SETTINGS, ids=lambda one: one.model_dump_json()[:40])
+def test_a_text_among_others_goes_on_as_alone(generate, settings):
+    together = generate(PROMPTS, settings)
+    assert [one.prompt for one in together] == PROMPTS
+    if settings.sample:  # what is drawn follows from the place among all
+        together = together[:1]
+    for prompt, found in zip(PROMPTS, together, strict=False):
+        alone = generate(prompt, settings)
+        assert [one.text for one in alone.answers] == [one.text for one in found.answers]
+        assert len(found.answers) == settings.num_answers
+        for one, other in zip(alone.answers, found.answers, strict=True):
+            assert one.score == pytest.approx(other.score, abs=1e-4)
+
+
+def test_more_texts_than_are_taken_at_a_time(generate, monkeypatch):
+    expected = generate(PROMPTS, SETTINGS[2])
+    monkeypatch.setattr("bertkit.inference.generator.PROMPTS_AT_A_TIME", 2)
+    monkeypatch.setattr("bertkit.inference.generator.TOKENS_AT_A_TIME", 50)
+    found = list(generate.stream(iter(PROMPTS), SETTINGS[2]))
+    for one, other in zip(found, expected, strict=True):
+        assert [each.text for each in one.answers] == [each.text for each in other.answers]
+
+
+@pytest.mark.parametrize("prompt", PROMPTS)
+@pytest.mark.parametrize("settings", [SETTINGS[0], GeneratorSettings(sample=True, seed=2)])
+def test_what_is_shown_while_it_is_written_is_what_is_written(generate, prompt, settings):
+    pieces = list(generate.write(prompt, settings))
+    assert "".join(pieces) == generate(prompt, settings).answers[0].text
+
+
+def test_only_words_are_written(generate):
+    found = generate(["the"] * 40, GeneratorSettings(sample=True, temperature=9.0))
+    assert not any("[" in one.text or "##" in one.text for one in found)
+    assert len({one.text for one in found}) > 30
+
+
+def test_a_text_stands_behind_its_prompt_as_it_was_given(generate):
+    found = generate("The  CAT")
+    assert found.text.startswith("The  CAT")
+    assert found.answers[0].text[0] in " .-s"
+    assert not generate("the cat ").answers[0].text.startswith(" ")
+    assert not generate("").answers[0].text.startswith(" ")
+
+
+def test_a_model_that_never_ends_is_stopped(tmp_path):
+    save_causal(tmp_path, end_bias=-50.0)
+    generate = Generator.load(tmp_path, "cpu")
+    (answer,) = generate("the cat", GeneratorSettings(max_tokens=None)).answers
+    assert (answer.num_tokens, answer.is_finished) == (24 - 3, False)
+    (answer,) = generate("the cat", GeneratorSettings(max_tokens=5)).answers
+    assert (answer.num_tokens, answer.is_finished) == (5, False)
+
+
+def test_a_prompt_without_room_is_refused(generate):
+    with pytest.raises(InputError, match=r"text 2 \('the cat saw.*has 25 tokens.*takes 24"):
+        generate(["the", LONG])
+    room = "the cat saw a dog . " * 3 + "the cat saw a"
+    assert generate(room).answers[0].num_tokens <= 1
+
+
+def test_beams_and_several_answers_are_not_shown_while_they_are_written(generate):
+    with pytest.raises(SettingsError, match="one answer"):
+        list(generate.write("the", SETTINGS[1]))
+
+
+def test_other_models_are_refused(tmp_path):
+    save_small(tmp_path / "bert")
+    with pytest.raises(CheckpointError, match=r"reads both ways.*--objective causal"):
+        Generator.load(tmp_path / "bert")
+    config = EncoderDecoderConfig.of(build_model().config, start_id=2, end_id=3)
+    EncoderDecoderModel(config).save_pretrained(tmp_path / "translator")
+    Tokenizer(SPECIAL_TOKENS).save(tmp_path / "translator")
+    with pytest.raises(CheckpointError, match="encoder-decoder"):
+        Perplexity.load(tmp_path / "translator")
+
+
+def test_perplexity_is_that_of_the_whole_text(measure):
+    model, tokenizer = measure.loaded.model, measure.loaded.tokenizer
+    texts = [*PROMPTS, LONG[:-4]]
+    for text, found in zip(texts, measure(texts), strict=True):
+        ids = tokenizer.encode(text).ids
+        with torch.inference_mode():
+            scores = model.next_scores(PackedBatch.from_single([ids])).log_softmax(dim=-1)
+        expected = sum(float(scores[place, token]) for place, token in enumerate(ids[1:]))
+        assert found.log_probability == pytest.approx(expected, rel=1e-5)
+        assert found.num_tokens == len(ids) - 1
+        assert found.perplexity == pytest.approx(math.exp(-expected / (len(ids) - 1)), rel=1e-5)
+        assert found.num_unknown == ("zebra" in text)
+
+
+def test_what_a_model_writes_has_the_probability_that_it_measures(generate, measure):
+    tokenizer = generate.loaded.tokenizer
+    finished = [
+        one
+        for result in generate(["the cat"] * 30, GeneratorSettings(sample=True))
+        for one in result.answers
+        if one.is_finished
+    ]
+    assert finished
+    before = measure("the cat")
+    scores = generate.loaded.model.next_scores(
+        PackedBatch.from_single([tokenizer.encode("the cat").ids])
+    ).log_softmax(dim=-1)
+    start = before.log_probability - float(scores[2, tokenizer.sep_id])
+    for one in finished:
+        whole = measure("the cat" + one.text)
+        assert whole.log_probability - start == pytest.approx(one.log_probability, abs=1e-3)
+
+
+def test_a_long_text_is_measured_in_parts(measure):
+    found = measure(LONG * 5)
+    assert found.num_tokens == 24 * 5 + 1
+    assert 1 < found.perplexity < 1e6
+
+
+@pytest.mark.parametrize("limit", [2, 3, 8, 9, 200])
+@pytest.mark.parametrize("num_tokens", [1, 7, 8, 9, 30, 31])
+def test_parts_count_each_token_once(num_tokens, limit):
+    tokens = list(range(100, 100 + num_tokens))
+    parts = cut_parts(tokens, 2, limit)
+    counted = [token for part in parts for token in part.ids[part.first :]]
+    assert counted == tokens
+    assert all(part.ids[0] == 2 and len(part.ids) <= limit for part in parts)
+    for part in parts[1:]:
+        assert part.first == 1 + (limit - 1) // 2

@@ -11,11 +11,13 @@ from cyclopts import App, Parameter
 
 from bertkit.cli.texts import legible
 from bertkit.recipes.finetune.settings import FineTuneSettings, SearchSettings
+from bertkit.recipes.seq2seq.kinds import KINDS, Kind
 from bertkit.tasks.table import TASKS, TaskEntry
 from bertkit.training.signals import stop_at_once
 
 if TYPE_CHECKING:
     from bertkit.recipes.finetune.result import FineTuneResult
+    from bertkit.recipes.seq2seq.result import Seq2SeqResult
 
 DOCSTRING = """{summary}
 
@@ -51,7 +53,46 @@ def build_finetune() -> App:
     app = App(name="finetune", help=HELP)
     for order, (name, entry) in enumerate(TASKS.items()):
         app.command(build_command(name, entry), name=name, sort_key=order)
+    for order, (name, kind) in enumerate(KINDS.items(), start=len(TASKS)):
+        app.command(build_pair_command(name, kind), name=name, sort_key=order)
     return app
+
+
+def build_pair_command(name: str, kind: Kind) -> Callable[..., None]:
+    """`bertkit finetune <name>` of what is learnt from pairs of texts."""
+    settings_kind: Any = kind.settings
+
+    def finetune_pairs(
+        *,
+        train: Annotated[list[Path], Parameter(consume_multiple=True)],
+        dev: Annotated[list[Path] | None, Parameter(consume_multiple=True)] = None,
+        output: Path,
+        settings: Annotated[settings_kind, Parameter(name="*")] = settings_kind(),  # noqa: B008
+        json: bool = False,
+    ) -> None:
+        with stop_at_once(lambda: "stopped while it was loading; the same command begins again"):
+            from bertkit.recipes.seq2seq.run import PairFiles, train_seq2seq
+
+        files = PairFiles(tuple(train), None if dev is None else tuple(dev))
+        result = train_seq2seq(files, output, settings)
+        print(describe_pairs(result, json=json))
+
+    finetune_pairs.__doc__ = kind.help
+    return finetune_pairs
+
+
+def describe_pairs(result: "Seq2SeqResult", *, json: bool) -> str:
+    """What came of it, for programs or for people."""
+    saved = result.saved
+    if json:
+        found = {"output": str(result.output), "metrics": saved.metrics}
+        return json_module.dumps({**found, "signatures": saved.signatures})
+    shown = ", ".join(
+        f"{name} {value:.4g}" for name, value in saved.metrics.items() if value is not None
+    )
+    line = f"{result.output}: {saved.num_steps:,} steps, {saved.num_epochs:.3g} epochs: {shown}"
+    example = f"Try: bertkit {saved.kind} {result.output} --help"
+    return legible("\n".join((line, *saved.warnings, example)))
 
 
 def build_command(name: str, entry: TaskEntry) -> Callable[..., None]:

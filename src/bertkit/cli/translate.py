@@ -1,0 +1,196 @@
+"""`bertkit translate`: texts in one language → texts in another."""
+
+import json as json_module
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from bertkit.base.errors import InputError, SettingsError
+from bertkit.base.files import check_new_file, durable_file
+from bertkit.base.progress import ProgressBar, announce, show_progress
+from bertkit.cli.texts import Words, legible
+from bertkit.data.tables.settings import TableSettings
+from bertkit.decoding.settings import DecodingSettings
+
+if TYPE_CHECKING:
+    from bertkit.inference.rewriter import Rewriting
+    from bertkit.recipes.seq2seq.rewriting import Rewritings, Scoring
+
+STANDARD_INPUT = "-"
+ODDITIES = {
+    "empty": "empty, with empty translations",
+    "cut": "cut, being too long",
+    "unfinished": "stopped without an end",
+}
+
+
+def translate(
+    model: str,
+    /,
+    *texts: Words,
+    file: Annotated[str | None, Parameter(allow_leading_hyphen=True)] = None,
+    references: Path | None = None,
+    output: Path | None = None,
+    overwrite: bool = False,
+    table: Annotated[TableSettings, Parameter(name="*")] = TableSettings(),  # noqa: B008
+    decoding: Annotated[DecodingSettings, Parameter(name="*")] = DecodingSettings(),  # noqa: B008
+    device: str = "auto",
+    revision: str | None = None,
+    json: bool = False,
+) -> None:
+    """Translate texts with a model of `bertkit finetune translate`.
+
+    Line n of what is written belongs to text n, or to row n of the file. How the translation is
+    searched for is as the model's folder says, but for the flags that are given; after training
+    that is a beam search with 5 beams.
+
+    **Examples**
+
+        bertkit translate de-en/ "Ein Mann fährt Fahrrad."
+
+        bertkit translate de-en/ --file texts.de --beams 1 --output texts.en
+
+        bertkit translate de-en/ --file test.de --references test.en
+
+        bertkit translate de-en/ "Zwei Hunde spielen." --num-answers 3 --json
+
+    Args:
+        model: A folder of `bertkit finetune translate`, or the id of such a model of the Hub.
+        texts: Texts; - reads standard input, a text a line.
+        file: File of texts: a text a line, JSONL, CSV, TSV or Parquet; also .gz, .bz2 or .zst.
+        references: File of right translations, row n for row n; BLEU and chrF are told, with their
+            signatures, in place of the translations.
+        output: File for the translations, a line each, or with --json an object each.
+        overwrite: Replace an output that exists.
+        table: How the file is read.
+        decoding: How the translation is searched for.
+        device: auto, cpu, cuda or cuda:N.
+        revision: Branch, tag or commit of a model of the Hub.
+        json: Print one JSON object a text, or one with the metrics.
+    """
+    source = find_source(texts, file)
+    check_outputs(output, references, overwrite=overwrite)
+    from bertkit.data.tables.texts import open_texts
+    from bertkit.inference.translator import Translator
+    from bertkit.recipes.seq2seq.rewriting import Rewritings, read_references
+
+    given = mend(texts) if source is None else open_texts(source, table)
+    right = None if references is None else read_references(references, table)
+    translator = Translator.load(model, device=device, revision=revision)
+    work = Rewritings(translator, given, translator.settings_with(decoding))
+    if right is not None:
+        print(describe_scoring(score(work, right), json=json))
+    elif output is not None:
+        write(work, output, json=json)
+    else:
+        with show_bar(work, is_printing=True) as progress:
+            for line in format_lines(work.read(progress), json=json):
+                sys.stdout.write(line)
+    if odd := list_oddities(work, is_file=source is not None):
+        announce(odd)
+
+
+def find_source(texts: Sequence[str], file: str | None) -> str | None:
+    """The file to be read, - being standard input; None where texts were given.
+
+    Raises:
+        SettingsError: there are both.
+        InputError: there is neither.
+    """
+    if file is None and (tuple(texts) == (STANDARD_INPUT,) or not (texts or sys.stdin.isatty())):
+        return STANDARD_INPUT
+    if file is not None and texts:
+        raise SettingsError("give texts or a file, not both; - alone is standard input")
+    if file is None and not texts:
+        raise InputError("there is no text: give one, --file, or - for standard input")
+    return file
+
+
+def check_outputs(output: Path | None, references: Path | None, *, overwrite: bool) -> None:
+    """Refuse flags that contradict each other, before any work.
+
+    Raises:
+        SettingsError: they do, or the output exists and isn't to be replaced.
+    """
+    if output is None and overwrite:
+        raise SettingsError("overwrite is for an --output; name one")
+    if output is not None and references is not None:
+        raise SettingsError(
+            "references tells metrics in place of the translations; leave out --output"
+        )
+    if output is not None:
+        check_new_file(output, overwrite=overwrite)
+
+
+def mend(texts: Sequence[str]) -> list[str]:
+    """Texts without what isn't Unicode, as a command line may hold it; that becomes U+FFFD."""
+    return [text.encode(errors="surrogateescape").decode(errors="replace") for text in texts]
+
+
+def score(work: "Rewritings", right: list[str]) -> "Scoring":
+    """Translate all, and hold them against what is right; errors as in `score_texts`."""
+    from bertkit.recipes.seq2seq.rewriting import score_texts
+
+    with show_bar(work) as progress:
+        return score_texts("translate", work.read(progress), right)
+
+
+def write(work: "Rewritings", output: Path, *, json: bool) -> None:
+    """Write all translations into a file that appears whole or not at all.
+
+    Raises:
+        StorageError: the disk refused.
+    """
+    with show_bar(work) as progress, durable_file(output) as stream:
+        for line in format_lines(work.read(progress), json=json):
+            stream.write(line.encode())
+
+
+def show_bar(
+    work: "Rewritings", *, is_printing: bool = False
+) -> AbstractContextManager[ProgressBar | None]:
+    """How far a file is read; nothing where what is printed shows that."""
+    if isinstance(work.texts, list) or (is_printing and sys.stdout.isatty()):
+        return nullcontext()
+    return show_progress("Translating", work.texts.size_bytes, is_bytes=True)
+
+
+def format_lines(answers: Iterable["Rewriting"], *, json: bool) -> Iterator[str]:
+    """Each answer as a line; of several answers to a text each one, the best first."""
+    for answer in answers:
+        if json:
+            yield json_module.dumps(asdict(answer), ensure_ascii=False, allow_nan=False) + "\n"
+        else:
+            for one in (answer, *answer.others):
+                yield " ".join(legible(one.text).split()) + "\n"
+
+
+def describe_scoring(scoring: "Scoring", *, json: bool) -> str:
+    """Metrics for programs or for people."""
+    if json:
+        return json_module.dumps(asdict(scoring))
+    lines = [
+        f"{name} {value:.2f}\t{scoring.signatures.get(name, '')}".rstrip()
+        for name, value in scoring.metrics.items()
+    ]
+    return "\n".join(lines)
+
+
+def list_oddities(work: "Rewritings", *, is_file: bool) -> str:
+    """What a file had, and what was odd of any texts; empty where there is nothing to tell."""
+    counts = work.counts
+    odd = [
+        f"{number:,} {words}"
+        for name, words in ODDITIES.items()
+        if (number := getattr(counts, name))
+    ]
+    if not is_file:
+        return "; ".join(odd)
+    rate = counts.tokens_written / max(work.elapsed_seconds, 1e-9)
+    written = f"{counts.tokens_written:,} tokens written, {rate:,.0f} a second"
+    return "; ".join([f"{counts.texts:,} translated, {written}", *odd])

@@ -1,0 +1,1 @@
+"""Pairs of texts → a model that writes the second when it reads the first."""

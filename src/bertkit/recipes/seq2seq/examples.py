@@ -1,0 +1,261 @@
+"""Files of pairs as token ids, and what was met in them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict
+
+from bertkit.base.checksums import record_file
+from bertkit.base.errors import InputError, storage_errors
+from bertkit.base.progress import announce
+from bertkit.data.tables.parallel import Pair, PairReport, read_pairs
+from bertkit.recipes.seq2seq.settings import Seq2SeqSettings
+from bertkit.recipes.seq2seq.token_pairs import TokenPairs, TokenTexts
+from bertkit.reports.text import make_legible
+from bertkit.tokenization.tokenizer import Tokenizer
+
+HOLDING_OUT = 6  # what the generator is for; part of its key
+MIN_PAIRS = 2
+HELD_OUT = ", held out"  # behind the name of a file of which a part is
+MAX_FILES = 2  # of one set: what is read, and what is to be written
+
+Files = tuple[Path, ...]
+
+
+@dataclass(frozen=True)
+class PairSet:
+    """Pairs of one or two files, or a part of them.
+
+    Attributes:
+        name: for messages.
+        sha256: of each file.
+        pairs: the texts.
+        report: what was met in the files.
+    """
+
+    name: str
+    sha256: tuple[str, ...]
+    pairs: list[Pair]
+    report: PairReport
+
+    @property
+    def sources(self) -> list[str]:
+        """What is read."""
+        return [pair.source for pair in self.pairs]
+
+    @property
+    def targets(self) -> list[str]:
+        """What is to be written."""
+        return [pair.target for pair in self.pairs]
+
+
+@dataclass(frozen=True)
+class Data:
+    """What is learnt from, and what is held against it."""
+
+    train: PairSet
+    dev: PairSet
+
+
+class SetCounts(BaseModel):
+    """What was met in a set of pairs; a part of `metrics.json`.
+
+    Attributes:
+        name: of the file or files, and which part.
+        sha256: of each.
+        num_pairs: that are used.
+        num_source_tokens: of what is read, [CLS] and [SEP] included.
+        num_target_tokens: of what is written, each end included.
+        num_unknown: tokens among both that are [UNK].
+        num_cut: pairs of which tokens were left out.
+        num_too_long: pairs that were left out, being too long.
+        num_empty: pairs of the files that were left out, since a side has no text.
+        num_broken: rows of the files that were left out.
+        num_undecodable: rows of the files that had what isn't UTF-8.
+        num_with_nul: pairs of the files that had NULs, without which they are kept.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str
+    sha256: tuple[str, ...]
+    num_pairs: int
+    num_source_tokens: int
+    num_target_tokens: int
+    num_unknown: int
+    num_cut: int
+    num_too_long: int
+    num_empty: int
+    num_broken: int
+    num_undecodable: int
+    num_with_nul: int
+
+
+def check_files(flag: str, files: Files) -> None:
+    """See that there are one or two files, whose content stays.
+
+    Raises:
+        InputError: there are more, or one is no file, such as standard input or a pipe.
+        MissingFileError: there is no such file.
+    """
+    if not 1 <= len(files) <= MAX_FILES:
+        raise InputError(
+            f"--{flag} takes one file with both sides, or one of each side; got {len(files)}"
+        )
+    for path in files:
+        with storage_errors(path, "read"):
+            is_file = path.is_file() or not path.stat()
+        if not is_file:
+            raise InputError(
+                f"--{flag} must name files, and {path} is a folder or a pipe; a run that is taken"
+                " up reads them again"
+            )
+
+
+def identify(files: Files) -> tuple[str, ...]:
+    """SHA-256 of each file."""
+    return tuple(record_file(path).sha256 for path in files)
+
+
+def read_data(train: Files, dev: Files | None, settings: Seq2SeqSettings) -> Data:
+    """Read all pairs; where there is no `dev`, a share of the training pairs is held out.
+
+    Raises:
+        InputError: the two sides don't have as many lines, too many rows are broken, or there are
+            too few pairs.
+        BertkitError: a file can't be read.
+    """
+    learnt = read_set(train, settings)
+    if dev is None:
+        return hold_out(learnt, settings.held_out, settings.seed)
+    held_out = read_set(dev, settings)
+    if held_out.sha256 == learnt.sha256:
+        announce("--dev is the training data: metrics on it say nothing of other texts")
+    return Data(learnt, held_out)
+
+
+def read_set(files: Files, settings: Seq2SeqSettings) -> PairSet:
+    """All pairs of a file, or of two, and what was met in a line or more on standard error."""
+    pairs, report = read_pairs(files[0], files[1] if len(files) > 1 else None, settings)
+    for line in report.summary_lines():
+        announce(make_legible(line))
+    name = " and ".join(path.name for path in files)
+    return PairSet(name, identify(files), pairs, report)
+
+
+def hold_out(whole: PairSet, share: float, seed: int) -> Data:
+    """Part training pairs in two, by the seed; equal sources stay together.
+
+    Raises:
+        InputError: there are too few.
+    """
+    by_source: dict[str, list[Pair]] = {}
+    for pair in whole.pairs:
+        by_source.setdefault(pair.source, []).append(pair)
+    groups = list(by_source.values())
+    if len(groups) < MIN_PAIRS:
+        raise InputError(
+            f"{whole.name} has {len(groups)} different text to read; give held-out pairs with --dev"
+        )
+    num_held_out = min(max(1, round(share * len(groups))), len(groups) - 1)
+    order = np.random.default_rng((seed, HOLDING_OUT)).permutation(len(groups))
+    chosen = set(order[:num_held_out].tolist())
+    taken = [pair for number in sorted(chosen) for pair in groups[number]]
+    kept = [pair for number, group in enumerate(groups) if number not in chosen for pair in group]
+    return Data(
+        train=replace(whole, pairs=kept),
+        dev=replace(whole, pairs=taken, name=f"{whole.name}{HELD_OUT}"),
+    )
+
+
+def encode_training(
+    found: PairSet, tokenizer: Tokenizer, settings: Seq2SeqSettings
+) -> tuple[TokenPairs, SetCounts]:
+    """Training pairs as token ids; those that are too long are cut or left out.
+
+    Raises:
+        InputError: all are too long.
+    """
+    pairs = encode_pairs(found, tokenizer)
+    is_long = find_long(pairs, settings)
+    if settings.too_long == "leave_out":
+        if is_long.all():
+            raise InputError(
+                f"all {len(pairs):,} pairs of {found.name} are longer than max_source_length"
+                f" ({settings.max_source_length}) or max_target_length"
+                f" ({settings.max_target_length}); raise them, or give --too-long cut"
+            )
+        kept = pairs.choose(np.flatnonzero(~is_long))
+        return kept, count_set(found, kept, tokenizer, num_too_long=int(is_long.sum()))
+    kept = pairs.cut(settings.max_source_length, settings.max_target_length)
+    return kept, count_set(found, kept, tokenizer, num_cut=int(is_long.sum()))
+
+
+def encode_held_out(
+    found: PairSet, tokenizer: Tokenizer, settings: Seq2SeqSettings
+) -> tuple[TokenPairs, SetCounts]:
+    """Held-out pairs as token ids, none left out."""
+    pairs = encode_pairs(found, tokenizer)
+    kept = pairs.cut(settings.max_source_length, settings.max_target_length)
+    num_cut = int(find_long(pairs, settings).sum())
+    return kept, count_set(found, kept, tokenizer, num_cut=num_cut)
+
+
+def encode_pairs(found: PairSet, tokenizer: Tokenizer) -> TokenPairs:
+    """Whole pairs as token ids."""
+    return TokenPairs(
+        TokenTexts.encode(found.sources, tokenizer), TokenTexts.encode(found.targets, tokenizer)
+    )
+
+
+def find_long(pairs: TokenPairs, settings: Seq2SeqSettings) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """Which pairs are longer than the settings allow."""
+    return (pairs.sources.lengths > settings.max_source_length) | (
+        pairs.targets.lengths - 1 > settings.max_target_length
+    )
+
+
+def count_set(
+    found: PairSet,
+    kept: TokenPairs,
+    tokenizer: Tokenizer,
+    *,
+    num_cut: int = 0,
+    num_too_long: int = 0,
+) -> SetCounts:
+    """What was met in a set."""
+    sides = (kept.sources, kept.targets)
+    return SetCounts(
+        name=found.name,
+        sha256=found.sha256,
+        num_pairs=len(kept),
+        num_source_tokens=len(kept.sources.ids),
+        num_target_tokens=len(kept.targets.ids) - len(kept),
+        num_unknown=sum(int((side.ids == tokenizer.unk_id).sum()) for side in sides),
+        num_cut=num_cut,
+        num_too_long=num_too_long,
+        num_empty=found.report.num_empty,
+        num_broken=sum(file.num_broken for file in found.report.files),
+        num_undecodable=sum(file.num_undecodable for file in found.report.files),
+        num_with_nul=found.report.num_with_nul,
+    )
+
+
+def describe_set(counts: SetCounts) -> Sequence[str]:
+    """A set in a line, and a line for each thing that is odd."""
+    name = counts.name
+    sizes = f"{counts.num_source_tokens:,} tokens to read and {counts.num_target_tokens:,} to write"
+    lines = [f"{name}: {counts.num_pairs:,} pairs, {sizes}"]
+    if counts.num_too_long:
+        lines.append(f"{name}: {counts.num_too_long:,} pairs are too long, and were left out")
+    if counts.num_cut:
+        lines.append(f"{name}: {counts.num_cut:,} pairs are too long, and were cut")
+    if counts.num_unknown:
+        share = counts.num_unknown / (counts.num_source_tokens + counts.num_target_tokens)
+        lines.append(
+            f"{name}: {counts.num_unknown:,} tokens ({share:.2%}) aren't in the vocabulary"
+        )
+    return lines

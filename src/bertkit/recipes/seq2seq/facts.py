@@ -1,0 +1,92 @@
+"""What the report and the card of an encoder-decoder tell."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from bertkit.checkpoints.hub import is_hub_id
+from bertkit.models.seq2seq.config import EncoderDecoderConfig
+from bertkit.recipes.seq2seq.kinds import Kind
+from bertkit.training.run import RunRecord
+
+if TYPE_CHECKING:
+    from bertkit.recipes.seq2seq.result import SavedResult
+
+# Counts of a set, and what to call each; all are told that aren't 0.
+COUNT_NAMES = {
+    "num_pairs": "pairs",
+    "num_source_tokens": "tokens to read",
+    "num_target_tokens": "tokens to write",
+    "num_unknown": "tokens that aren't in the vocabulary",
+    "num_cut": "pairs that were cut, being too long",
+    "num_too_long": "pairs that were left out, being too long",
+    "num_empty": "pairs that were left out, a side being empty",
+    "num_broken": "rows that were left out, being broken",
+    "num_undecodable": "rows with what isn't UTF-8",
+    "num_with_nul": "pairs with NULs, which were dropped",
+}
+
+
+@dataclass(frozen=True)
+class Facts:
+    """All of it.
+
+    Attributes:
+        name: of the model's folder.
+        record: what the run was begun with.
+        kind: what it was trained for.
+        saved: what came of it.
+        config: the model's sizes.
+    """
+
+    name: str
+    record: RunRecord
+    kind: Kind
+    saved: "SavedResult"
+    config: EncoderDecoderConfig
+
+    @property
+    def parent(self) -> str | None:
+        """The name of the encoder that it began with, without folders; None for a new model."""
+        model = self.record.settings["model"]
+        if model is None:
+            return None
+        return str(model) if self.is_from_hub else str(model).rstrip("/").rpartition("/")[2]
+
+    @property
+    def is_from_hub(self) -> bool:
+        """Whether the encoder was named by its id on the Hub."""
+        model = str(self.record.settings["model"])
+        return bool(self.record.source.get("commit")) and is_hub_id(model)
+
+    @property
+    def origin(self) -> str:
+        """What its weights were at first."""
+        if self.parent is None:
+            return "trained from nothing"
+        return f"both halves begun with the weights of {self.parent}"
+
+    @property
+    def weights(self) -> str:
+        """Which weights these are."""
+        saved = self.saved
+        if saved.averaged_steps:
+            return (
+                f"the mean of the weights after the steps"
+                f" {', '.join(f'{step:,}' for step in saved.averaged_steps)}"
+            )
+        return f"the weights after step {saved.best_step:,}"
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """What was chosen, but for names of files and folders."""
+        return {
+            name: "none" if value is None else str(value)
+            for name, value in self.record.settings.items()
+            if name not in {"kind", "model", "revision", "train", "dev"}
+        }
+
+    def count_rows(self) -> list[tuple[str, Any, Any]]:
+        """What was met, in training and in held-out pairs; only what was met at all."""
+        sets = (self.saved.train, self.saved.dev)
+        rows = [(words, *(getattr(one, key) for one in sets)) for key, words in COUNT_NAMES.items()]
+        return [row for row in rows if row[1] or row[2]]

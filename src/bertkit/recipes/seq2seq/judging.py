@@ -1,0 +1,154 @@
+"""The finished model: the best weights or their mean, and what they write of held-out texts."""
+
+import copy
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from bertkit.base.progress import announce, show_progress
+from bertkit.checkpoints.run_folder import checkpoint_path
+from bertkit.decoding.settings import DecodingSettings
+from bertkit.inference.rewriter import RewriteCounts, Rewriter, Rewriting
+from bertkit.models.seq2seq.model import EncoderDecoderModel
+from bertkit.recipes.seq2seq.job import (
+    Materials,
+    evaluate,
+    load_checkpoint,
+    measure,
+    measure_loss,
+)
+from bertkit.recipes.seq2seq.kinds import load_address
+from bertkit.recipes.seq2seq.rhythm import list_averaged
+from bertkit.recipes.seq2seq.settings import Seq2SeqSettings
+from bertkit.training.averaging import average_weights
+from bertkit.training.device import mixed_precision
+from bertkit.training.run import Run, RunState
+
+MOST_UNFINISHED = 0.02  # share of the answers that may be stopped without a word about it
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The weights that become the model.
+
+    Attributes:
+        materials: with them.
+        best_step: the best single step.
+        averaged_steps: the steps whose mean they are; empty where they are the best step's.
+    """
+
+    materials: Materials
+    best_step: int
+    averaged_steps: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What a model is worth.
+
+    Attributes:
+        answers: to the held-out texts.
+        metrics: of those, and the loss of the right texts.
+        baseline: metrics of the beginnings of what is read.
+        signatures: how the metrics were computed.
+        warnings: what is odd.
+    """
+
+    answers: list[Rewriting]
+    metrics: dict[str, float]
+    baseline: dict[str, float]
+    signatures: dict[str, str]
+    warnings: tuple[str, ...]
+
+
+def choose_weights(
+    run: Run, materials: Materials, state: RunState, settings: Seq2SeqSettings, num_steps: int
+) -> Choice:
+    """The best step's weights, or the mean of the last ones where that is better.
+
+    Raises:
+        ResumeError: a checkpoint is gone.
+        DamagedFileError: one isn't what was written.
+    """
+    best_step = state.best_step or state.step
+    best = load_checkpoint(run, best_step, materials)
+    steps = list_averaged(settings, num_steps, state.step)
+    if settings.average == 1 or len(steps) < 2:
+        return Choice(best, best_step)
+    averaged = average(run, steps, best)
+    metric = materials.kind.metric if settings.best_by == "metric" else "loss"
+    precision = mixed_precision(materials.machine.device, materials.machine.precision)
+    with precision:
+        value = evaluate(averaged, settings)[metric]
+    single = state.best_metric
+    is_better = single is None or (value > single if metric != "loss" else value < single)
+    announce(
+        f"the mean of {len(steps)} checkpoints has {metric} {value:.4f},"
+        f" and the best one {'none' if single is None else f'{single:.4f}'}:"
+        f" {'the mean' if is_better else 'the best one'} becomes the model"
+    )
+    return Choice(averaged, best_step, steps) if is_better else Choice(best, best_step)
+
+
+def average(run: Run, steps: Sequence[int], materials: Materials) -> Materials:
+    """The same with the mean of the weights after some steps.
+
+    Raises:
+        MissingFileError: a checkpoint is gone.
+        DamagedFileError: one isn't what was written.
+    """
+    paths = [checkpoint_path(run.folder, step) for step in steps]
+    mean = average_weights(EncoderDecoderModel.from_pretrained(path).state_dict() for path in paths)
+    model = copy.deepcopy(materials.model)
+    model.load_state_dict(mean)
+    return replace(materials, model=model)
+
+
+def judge(materials: Materials) -> Judgement:
+    """Hold a model against its held-out pairs; it writes as it will by itself."""
+    machine, dev = materials.machine, materials.data.dev
+    counts = RewriteCounts()
+    with mixed_precision(machine.device, machine.precision):
+        answers = write_all(materials, materials.saved.decoding, counts)
+        metrics = {**measure(materials, [each.text for each in answers]), **measure_loss(materials)}
+    baseline = measure(materials, cut_beginnings(dev.sources, materials.data.train.targets))
+    signatures = load_address(materials.kind.signatures)()
+    warnings = list_oddities(materials.kind.metric, metrics, baseline, counts)
+    return Judgement(answers, metrics, baseline, signatures, warnings)
+
+
+def write_all(
+    materials: Materials, decoding: DecodingSettings, counts: RewriteCounts
+) -> list[Rewriting]:
+    """What the model writes of all held-out texts."""
+    rewriter = Rewriter(materials.model.eval(), materials.tokenizer, materials.saved)
+    sources, answers = materials.data.dev.sources, []
+    with show_progress("writing of held-out texts", len(sources)) as bar:
+        for answer in rewriter.stream(sources, decoding, counts):
+            answers.append(answer)
+            bar.advance(1)
+    return answers
+
+
+def cut_beginnings(sources: Sequence[str], targets: Sequence[str]) -> list[str]:
+    """What a program writes that only copies: as many words as a right answer has on average."""
+    num_words = max(1, round(sum(len(text.split()) for text in targets) / len(targets)))
+    return [" ".join(text.split()[:num_words]) for text in sources]
+
+
+def list_oddities(
+    metric: str, metrics: dict[str, float], baseline: dict[str, float], counts: RewriteCounts
+) -> tuple[str, ...]:
+    """What a user should know of a model that seems finished."""
+    found = []
+    if metrics[metric] <= baseline[metric]:
+        found.append(
+            f"{metric} ({metrics[metric]:.4f}) isn't above that of copying the beginning of what is"
+            f" read ({baseline[metric]:.4f}): the model has learnt little; give it more pairs or a"
+            " larger budget"
+        )
+    if counts.unfinished > MOST_UNFINISHED * counts.texts:
+        found.append(
+            f"{counts.unfinished:,} of {counts.texts:,} answers had no end and were stopped at"
+            " their greatest length; more training mends it, or a larger --max-target-length"
+        )
+    return tuple(found)

@@ -1,0 +1,122 @@
+"""What translation and summarisation have of their own, in a table without torch."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+
+from bertkit.decoding.settings import DecodingSettings
+from bertkit.recipes.seq2seq.settings import (
+    Seq2SeqSettings,
+    SummarizeSettings,
+    TranslateSettings,
+)
+
+Measure = Callable[[Sequence[str], Sequence[str]], dict[str, float]]
+
+
+TRANSLATE_HELP = """Learn to translate from parallel text.
+
+    Trains an encoder that reads and a decoder that writes, from nothing or from an encoder's
+    weights, and writes a folder with the model, a model card and a report. Without a budget it
+    takes under an hour. The same command goes on with what was interrupted.
+
+    **Examples**
+
+        bertkit finetune translate --train train.de train.en --dev val.de val.en --output de-en/
+
+        bertkit finetune translate --train pairs.tsv --source-column de --target-column en
+        --output de-en/ --minutes 20
+
+        bertkit finetune translate --model M --train train.de train.en --output de-en/ --epochs 5
+
+    Args:
+        train: Two files, line n of one belonging to line n of the other, or one with a column for
+            each side; also .gz, .bz2 or .zst.
+        dev: The same of held-out pairs; without it, a share of the training pairs is held out.
+        output: Folder for the model.
+        settings: What can be chosen.
+        json: Print the result as one JSON object.
+    """
+SUMMARIZE_HELP = """Learn to write summaries from texts that have one.
+
+    Trains an encoder that reads and a decoder that writes, from nothing or from an encoder's
+    weights, and writes a folder with the model, a model card and a report. The same command goes
+    on with what was interrupted. `bertkit summarize` with any encoder picks sentences without
+    training.
+
+    **Examples**
+
+        bertkit finetune summarize --model M --train articles.jsonl --output summaries/
+
+        bertkit finetune summarize --model M --train train.jsonl --dev dev.jsonl --output out/
+        --source-column article --target-column highlights --epochs 5
+
+    Args:
+        train: One file with a column for each side, or two files, line n of one belonging to line
+            n of the other; also .gz, .bz2 or .zst.
+        dev: The same of held-out pairs; without it, a share of the training pairs is held out.
+        output: Folder for the model.
+        settings: What can be chosen.
+        json: Print the result as one JSON object.
+    """
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One thing to learn from pairs of texts.
+
+    Attributes:
+        settings: of its training.
+        summary: what it is, in a sentence.
+        metric: the one by which the best step is known.
+        measure: where the function is that holds written texts against right ones.
+        signatures: where what says how the metrics were computed is.
+        decoding: how a model writes unless it is told otherwise.
+        pipeline_tag: what the Hub calls it.
+        help: of the command that trains it.
+    """
+
+    settings: type[Seq2SeqSettings]
+    summary: str
+    metric: str
+    measure: str
+    signatures: str
+    decoding: DecodingSettings
+    pipeline_tag: str
+    help: str
+
+    def load_measure(self) -> Measure:
+        """The function of `measure`."""
+        found: Measure = load_address(self.measure)
+        return found
+
+
+def load_address(address: str) -> Callable[..., dict[str, float]]:
+    """What is at `module:name`."""
+    module, _, name = address.partition(":")
+    found: Callable[..., dict[str, float]] = getattr(import_module(module), name)
+    return found
+
+
+KINDS = {
+    "translate": Kind(
+        settings=TranslateSettings,
+        summary="Write a text in another language.",
+        metric="bleu",
+        measure="bertkit.metrics.translation:measure_translation",
+        signatures="bertkit.metrics.translation:signatures",
+        decoding=DecodingSettings(beams=5),
+        pipeline_tag="translation",
+        help=TRANSLATE_HELP,
+    ),
+    "summarize": Kind(
+        settings=SummarizeSettings,
+        summary="Write what a text says in a few words.",
+        metric="rougeL",
+        measure="bertkit.metrics.summaries:measure_summaries",
+        signatures="bertkit.metrics.summaries:signatures",
+        decoding=DecodingSettings(beams=4, no_repeat_ngram=3),
+        pipeline_tag="summarization",
+        help=SUMMARIZE_HELP,
+    ),
+}

@@ -1,0 +1,105 @@
+"""The report of an encoder-decoder: how it learnt, what it is worth, and what it writes."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+from bertkit.data.tables.parallel import Pair
+from bertkit.inference.rewriter import Rewriting
+from bertkit.recipes.seq2seq.facts import Facts
+from bertkit.reports.cells import Cell
+from bertkit.reports.report import Charts, Paragraph, Report, Section, Table
+from bertkit.reports.text import shorten
+from bertkit.training.course import Course
+from bertkit.training.sections import LOSS, PACE, STEPS, Curve, draw_curves, tabulate_settings
+
+NUM_SHOWN, SHOWN_COLUMNS = 20, 400  # texts, and of each
+
+
+def build_page(
+    facts: Facts, course: Course, pairs: Sequence[Pair], answers: Sequence[Rewriting]
+) -> Report:
+    """The page.
+
+    Args:
+        facts: what it tells.
+        course: the run's.
+        pairs: held-out ones.
+        answers: to them, as many.
+    """
+    saved = facts.saved
+    curves = (
+        replace(LOSS, starts_at_zero=True),
+        Curve(saved.metric, f"{saved.metric} of what is written greedily", saved.metric),
+        Curve("word_accuracy", "Next words that are right", "share", is_percent=True),
+        *PACE,
+    )
+    sections: list[Section] = [
+        tabulate_metrics(facts),
+        *(Paragraph(warning, title="Mind") for warning in saved.warnings),
+        Charts(draw_curves(course, curves, STEPS), title="How it learnt"),
+        show_answers(pairs, answers),
+        tabulate_data(facts),
+        tabulate_settings(facts.settings),
+    ]
+    return Report(title=facts.name, summary=summarise(facts), sections=sections)
+
+
+def summarise(facts: Facts) -> str:
+    """The run in two sentences."""
+    saved = facts.saved
+    value = saved.metrics[saved.metric]
+    ending = ", and ended early" if saved.has_ended_early else ""
+    return (
+        f"{facts.kind.summary} {facts.origin.capitalize()}: {saved.metric}"
+        f" {show_number(value)} on {saved.dev.num_pairs:,} held-out pairs. It trained for"
+        f" {saved.num_steps:,} steps, {saved.num_epochs:.3g} epochs{ending}; this is"
+        f" {facts.weights}."
+    )
+
+
+def show_number(value: float | None) -> str:
+    """A metric, or that there is none."""
+    return "not defined" if value is None else f"{value:.4g}"
+
+
+def tabulate_metrics(facts: Facts) -> Table:
+    """Metrics of the held-out texts beside those of copying."""
+    saved = facts.saved
+    rows: list[list[Cell]] = [
+        [name, _cell(value), _cell(saved.baseline.get(name))]
+        for name, value in saved.metrics.items()
+    ]
+    signatures = "; ".join(f"{name}: {text}" for name, text in saved.signatures.items())
+    return Table(
+        ["Metric", "Value", "Copying the beginning"],
+        rows,
+        title="What it is worth",
+        note=f"The best step was chosen by the same texts. {signatures}",
+    )
+
+
+def _cell(value: float | None) -> Cell:
+    return math.nan if value is None else value
+
+
+def show_answers(pairs: Sequence[Pair], answers: Sequence[Rewriting]) -> Table:
+    """The first held-out texts with what is right and what was written."""
+    shown = zip(pairs[:NUM_SHOWN], answers, strict=False)
+    rows: list[list[Cell]] = [
+        [shorten(text, SHOWN_COLUMNS) for text in (pair.source, pair.target, answer.text)]
+        for pair, answer in shown
+    ]
+    return Table(
+        ["Read", "Right", "Written"],
+        rows,
+        title="What it writes",
+        note=f"The first {len(rows)} of {len(pairs):,} held-out texts.",
+    )
+
+
+def tabulate_data(facts: Facts) -> Table:
+    """What was read."""
+    train, dev = facts.saved.train, facts.saved.dev
+    rows: list[list[Cell]] = [[words, *numbers] for words, *numbers in facts.count_rows()]
+    return Table(["What", train.name, dev.name], rows, title="What was read")

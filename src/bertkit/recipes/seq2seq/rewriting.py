@@ -1,0 +1,106 @@
+"""What a model writes of texts, or of the rows of a file, and how that compares with what is right.
+
+Answer n is that to text n: an empty row has an empty answer.
+"""
+
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from bertkit.base.errors import InputError
+from bertkit.base.progress import ProgressBar
+from bertkit.data.tables.settings import TableSettings
+from bertkit.data.tables.texts import TextTable, open_texts
+from bertkit.decoding.settings import DecodingSettings
+from bertkit.inference.rewriter import RewriteCounts, Rewriter, Rewriting
+from bertkit.recipes.seq2seq.kinds import KINDS, load_address
+
+
+@dataclass
+class Rewritings:
+    """Answers to texts, given once.
+
+    Attributes:
+        rewriter: the model.
+        texts: what is read.
+        settings: how it writes.
+        counts: what was met, so far.
+        elapsed_seconds: without loading the model; 0 until all were given.
+    """
+
+    rewriter: Rewriter
+    texts: Iterable[str] | TextTable
+    settings: DecodingSettings
+    counts: RewriteCounts = field(default_factory=RewriteCounts)
+    elapsed_seconds: float = 0.0
+
+    def read(self, progress: ProgressBar | None = None) -> Iterator[Rewriting]:
+        """Answers in the order of the texts.
+
+        Args:
+            progress: is told of each byte of a file, of each text otherwise.
+
+        Raises:
+            InputError: a row can't be read; answers to those of the windows before it were given.
+            NonFiniteError: the model's scores aren't finite.
+        """
+        started = time.monotonic()
+        texts = self._read_rows(progress) if isinstance(self.texts, TextTable) else self.texts
+        yield from self.rewriter.stream(texts, self.settings, self.counts)
+        self.elapsed_seconds = time.monotonic() - started
+
+    def _read_rows(self, progress: ProgressBar | None) -> Iterator[str]:
+        assert isinstance(self.texts, TextTable)
+        for row in self.texts.rows():
+            yield row.text
+            if progress is not None:
+                progress.advance(row.num_bytes)
+
+
+@dataclass(frozen=True)
+class Scoring:
+    """Written texts, held against right ones.
+
+    Attributes:
+        num_texts: of each.
+        metrics: by name.
+        signatures: how they were computed.
+    """
+
+    num_texts: int
+    metrics: dict[str, float]
+    signatures: dict[str, str]
+
+
+def read_references(path: Path, settings: TableSettings) -> list[str]:
+    """Right texts, a row each.
+
+    Raises:
+        MissingFileError: there is no such file.
+        InputError: it is not of its format.
+    """
+    return [row.text for row in open_texts(path, settings).rows()]
+
+
+def score_texts(kind: str, answers: Iterable[Rewriting], references: list[str]) -> Scoring:
+    """Hold what was written against what is right.
+
+    Args:
+        kind: a key of `KINDS`.
+        answers: as many as references.
+        references: what is right.
+
+    Raises:
+        InputError: they aren't as many, or there is none.
+        MissingExtraError: what computes the metrics isn't installed.
+    """
+    texts = [answer.text for answer in answers]
+    if len(texts) != len(references) or not texts:
+        raise InputError(
+            f"{len(texts):,} texts were read, and there are {len(references):,} references; row n"
+            " of one must belong to row n of the other"
+        )
+    found = KINDS[kind]
+    metrics = found.load_measure()(texts, references)
+    return Scoring(len(texts), metrics, load_address(found.signatures)())

@@ -1,0 +1,257 @@
+"""Train an encoder-decoder on pairs of texts: read, train, keep the best, write its folder."""
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bertkit.base.errors import ResumeError, storage_errors
+from bertkit.base.files import TEMPORARY_SUFFIX
+from bertkit.base.progress import announce
+from bertkit.checkpoints.run_folder import list_checkpoints
+from bertkit.inference.rewriter_file import SavedRewriter, read_rewriter
+from bertkit.models.seq2seq.model import EncoderDecoderModel
+from bertkit.recipes.seq2seq.beginning import Beginning, begin
+from bertkit.recipes.seq2seq.examples import (
+    Data,
+    Files,
+    check_files,
+    describe_set,
+    encode_held_out,
+    encode_training,
+    identify,
+    read_data,
+)
+from bertkit.recipes.seq2seq.job import (
+    Materials,
+    build_job,
+    load_checkpoint,
+    with_averages,
+)
+from bertkit.recipes.seq2seq.kinds import KINDS
+from bertkit.recipes.seq2seq.result import Seq2SeqResult, finish, read_finished
+from bertkit.recipes.seq2seq.rhythm import choose_rhythm, decide_steps, order_pairs
+from bertkit.recipes.seq2seq.settings import Seq2SeqSettings
+from bertkit.reports.text import make_legible
+from bertkit.tokenization.joining import Spacing
+from bertkit.tokenization.tokenizer import Tokenizer
+from bertkit.training.allocator import keep_freed_memory
+from bertkit.training.device import choose_device, choose_precision, measure_peak
+from bertkit.training.job import Machine
+from bertkit.training.loop import fit
+from bertkit.training.run import Run, RunRecord, check_resume, take_over
+from bertkit.training.settings import BUDGET_FIELDS
+from bertkit.training.signals import stop_at_once
+from bertkit.training.versions import describe_versions
+
+RUN_FOLDER = "run"
+FREE_SETTINGS = {"keep_checkpoints"}  # they decide nothing of what is learnt
+WRITTEN_KEYS = {"architectures", "dtype", "torch_dtype"}  # a checkpoint says them anew
+
+
+@dataclass(frozen=True)
+class PairFiles:
+    """What is learnt from.
+
+    Attributes:
+        train: one file with both sides, or that of what is read and that of what is written.
+        dev: the same of held-out pairs; None holds out a share of the training pairs.
+    """
+
+    train: Files
+    dev: Files | None = None
+
+    def check(self) -> None:
+        """See that all are files; errors as in `check_files`."""
+        check_files("train", self.train)
+        if self.dev is not None:
+            check_files("dev", self.dev)
+
+
+def train_seq2seq(files: PairFiles, output: Path, settings: Seq2SeqSettings) -> Seq2SeqResult:
+    """Train, or go on with what was begun in `output`; a finished model is only reported.
+
+    Args:
+        files: pairs of texts.
+        output: the folder of the model; its `run/` has log and checkpoints.
+        settings: of translation or summarisation.
+
+    Raises:
+        ResumeError: `output` holds a run with other settings or data, or something else.
+        InputError: the data can't be learnt from, or doesn't fit the model.
+        CheckpointError: the encoder's config or tensors don't fit.
+        MissingFileError, DamagedFileError: data, encoder or run lack a file or have a damaged one.
+        MissingExtraError: what computes the metrics isn't installed.
+        StorageError: the disk refused.
+        StoppedError: a signal came; the same call goes on.
+        NonFiniteError: the loss went to infinity and stayed there.
+        BertkitError: the encoder can't be had, as in `resolve_model` and `open_checkpoint`.
+    """
+    run = Run(output / RUN_FOLDER)
+    check_output(output, run)
+    KINDS[settings.kind].load_measure()([""], [""])  # before hours of training
+    with stop_at_once(lambda: _describe_stop(run)):
+        files.check()
+        wanted = describe_run(files, settings)
+        finished = read_finished(run, wanted, settings)
+        if finished is not None:
+            return finished
+        materials, facts = gather(files, settings, run)
+        wanted = wanted.model_copy(update=facts)
+        with run.locked():
+            return _train(run, materials, wanted, settings)
+
+
+def check_output(output: Path, run: Run) -> None:
+    """Refuse a folder in which something else lies.
+
+    Raises:
+        ResumeError: it is so.
+    """
+    with storage_errors(output, "read"):
+        is_file = output.exists() and not output.is_dir()
+        names = {path.name for path in output.iterdir()} if output.is_dir() else set()
+    others = {name for name in names - {RUN_FOLDER} if not name.endswith(TEMPORARY_SUFFIX)}
+    if is_file or run.is_foreign or (others and run.read_record() is None):
+        raise ResumeError(
+            f"{output} holds something that this command didn't begin; choose another --output"
+        )
+
+
+def _describe_stop(run: Run) -> str:
+    """What a signal leaves that came before the loop, a second time, or behind it."""
+    checkpoints = list_checkpoints(run.folder)
+    if not checkpoints:
+        return "stopped before the first checkpoint; the same command begins again"
+    return f"stopped; the same command goes on from {checkpoints[-1]}"
+
+
+def describe_run(files: PairFiles, settings: Seq2SeqSettings) -> RunRecord:
+    """What decides a run, as far as it is known without reading pairs and model.
+
+    The budget is one of the settings that may not change: most schedules follow from its length.
+    """
+    values = settings.model_dump(mode="json", exclude={*FREE_SETTINGS, *BUDGET_FIELDS})
+    budget = {name: getattr(settings, name) for name in sorted(BUDGET_FIELDS)}
+    if settings.model is not None and os.path.exists(settings.model):  # noqa: PTH110 - long names
+        values["model"] = str(Path(settings.model))
+    hashes = [identify(files.train), None if files.dev is None else identify(files.dev)]
+    return RunRecord(
+        settings={"kind": settings.kind, **values, "budget": budget},
+        data_fingerprint=json.dumps(hashes),
+        model={},
+        num_steps=0,
+        versions={},
+    )
+
+
+def gather(
+    files: PairFiles, settings: Seq2SeqSettings, run: Run | None = None
+) -> tuple[Materials, dict[str, Any]]:
+    """Read data and model, and say what was met.
+
+    Args:
+        files: pairs of texts.
+        settings: what can be chosen.
+        run: one that may have a checkpoint; vocabulary and model come from there then.
+
+    Returns:
+        What the run is made of, and what its record says of that.
+    """
+    device = choose_device(settings.device)
+    precision = choose_precision(settings.precision, device)
+    if device.type == "cpu":
+        keep_freed_memory()
+    data = read_data(files.train, files.dev, settings)
+    checkpoints = list_checkpoints(run.folder) if run is not None else []
+    if checkpoints:
+        folder = checkpoints[-1]
+        model = EncoderDecoderModel.from_pretrained(folder)
+        beginning = Beginning(Tokenizer.load(folder), model, {})
+        saved = read_rewriter(folder)
+    else:
+        beginning = begin(data, settings)
+        saved = describe_writing(data, settings)
+    machine = Machine(device, precision, measure_peak(device, precision))
+    materials = assemble(data, beginning, saved, machine, settings)
+    config = materials.model.config.to_dict()
+    return materials, {
+        "model": {name: value for name, value in config.items() if name not in WRITTEN_KEYS},
+        "versions": describe_versions(machine.device, machine.precision),
+        "source": beginning.facts,
+    }
+
+
+def describe_writing(data: Data, settings: Seq2SeqSettings) -> SavedRewriter:
+    """How texts will be made of what the model writes."""
+    return SavedRewriter(
+        kind=settings.kind,  # type: ignore[arg-type]
+        decoding=KINDS[settings.kind].decoding,
+        spacing=Spacing.learn(data.train.targets).to_dict(),
+        max_source_length=settings.max_source_length,
+        max_target_length=settings.max_target_length,
+    )
+
+
+def assemble(
+    data: Data,
+    beginning: Beginning,
+    saved: SavedRewriter,
+    machine: Machine,
+    settings: Seq2SeqSettings,
+) -> Materials:
+    """Encode the pairs, and say what was met.
+
+    Raises:
+        InputError: all are too long.
+    """
+    train, train_counts = encode_training(data.train, beginning.tokenizer, settings)
+    dev, dev_counts = encode_held_out(data.dev, beginning.tokenizer, settings)
+    for counts in (train_counts, dev_counts):
+        for line in describe_set(counts):
+            announce(make_legible(line))
+    model = beginning.model
+    number = sum(parameter.numel() for parameter in model.parameters())
+    announce(f"{number:,} weights, {beginning.tokenizer.vocab_size:,} entries of the vocabulary")
+    return Materials(
+        model=model.to(machine.device),
+        tokenizer=beginning.tokenizer,
+        saved=saved,
+        data=data,
+        train=train,
+        dev=dev,
+        counts={"train": train_counts, "dev": dev_counts},
+        machine=machine,
+    )
+
+
+def _train(
+    run: Run, materials: Materials, wanted: RunRecord, settings: Seq2SeqSettings
+) -> Seq2SeqResult:
+    """Train in a folder that is this process's alone, and write the model beside it."""
+    record, state = run.read_record(), run.newest_state()
+    if record is not None:
+        check_resume(record, wanted)
+        wanted = take_over(record, wanted)
+    if state.step:
+        announce(f"going on after step {state.step:,} of {run.folder}")
+        materials = load_checkpoint(run, state.step, materials)
+    job = build_job(materials, settings)
+    if record is None:
+        order = order_pairs(materials.train, settings)
+        num_steps = decide_steps(job, order, settings, materials.machine)
+    else:
+        num_steps = record.num_steps
+    run.write_record(wanted.model_copy(update={"num_steps": num_steps}))
+    paced = choose_rhythm(settings, num_steps)
+    if not state.is_done(num_steps):
+        state = fit(
+            with_averages(job, paced, num_steps),
+            paced,
+            run=run,
+            state=state,
+            num_steps=num_steps,
+            machine=materials.machine,
+        )
+    return finish(run, materials, state, paced, num_steps)

@@ -1,0 +1,200 @@
+"""What can be chosen about training an encoder-decoder."""
+
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+from pydantic import Field, model_validator
+
+from bertkit.base.settings import Settings
+from bertkit.data.tables.parallel_settings import PairSettings
+from bertkit.training.settings import BUDGET_FIELDS, BudgetedSettings, Count, Positive
+
+# What a run gets that is given no budget: enough for some ten thousand short pairs.
+DEFAULT_MINUTES = 50.0
+MOST_EPOCHS = 60.0
+MAX_EPOCHS = 10_000.0  # that anyone may ask for
+
+Rate = Annotated[float, Field(ge=0.0, lt=1.0)]
+Length = Annotated[int, Field(ge=4, le=4096)]
+
+WARM_DEFAULTS = {"learning_rate": 1e-4, "dropout": 0.1, "attention_dropout": 0.1}
+NEW_MODEL_FIELDS = (
+    "size",
+    "layers",
+    "hidden_size",
+    "heads",
+    "feed_forward",
+    "positions",
+    "norm_first",
+    "vocab_size",
+    "lowercase",
+)
+
+
+class ModelSettings(Settings):
+    """What is built: from nothing, or from an encoder."""
+
+    model: str | None = Field(
+        None,
+        description="Begin both halves with this encoder's weights, and take its vocabulary: a"
+        " folder of any format, a run, or the id of a model of the Hub. Without it all is new.",
+    )
+    revision: str | None = Field(
+        None, description="Branch, tag or commit, where --model is a model of the Hub."
+    )
+    size: Literal["tiny", "mini", "small", "medium", "base", "large"] | None = Field(
+        None, description="Sizes of a new model by name; the flags below change one of them."
+    )
+    layers: Annotated[int, Field(ge=1, le=64)] | None = Field(
+        None, description="Blocks of each half of a new model; by default 3."
+    )
+    hidden_size: Annotated[int, Field(ge=8, le=8192)] | None = Field(
+        None, description="Features of a token of a new model; by default 256."
+    )
+    heads: Count | None = Field(
+        None, description="Attention heads of a new model; by default one for 64 features."
+    )
+    feed_forward: Annotated[int, Field(ge=8, le=1 << 16)] | None = Field(
+        None,
+        description="Features inside a new model's feed-forward net; by default twice as"
+        " many as a token has, or as the size says.",
+    )
+    positions: Literal["learned", "sinusoidal"] = Field(
+        "learned", description="Positions of a new model: learned, or fixed sines and cosines."
+    )
+    norm_first: bool = Field(
+        False,
+        description="Normalise the input of each part of a block, not the sum: steadier for many"
+        " layers, but no other tool reads such a folder.",
+    )
+    share_embeddings: bool = Field(True, description="One table of words for both halves.")
+    vocab_size: Annotated[int, Field(ge=64, le=1_000_000)] = Field(
+        8000, description="Entries of a new vocabulary, learned from both sides together."
+    )
+    lowercase: bool = Field(
+        False, description="Make a new vocabulary without capital letters and accents."
+    )
+    dropout: Rate = Field(0.3, description="Dropout on features; with --model the default is 0.1.")
+    attention_dropout: Rate = Field(
+        0.0, description="Dropout on attention weights; with --model the default is 0.1."
+    )
+
+    @model_validator(mode="after")
+    def _one_beginning(self) -> Self:
+        if self.model is None:
+            if self.revision is not None:
+                raise ValueError("revision says something about --model; give it too")
+            return self
+        defaults = type(self).model_fields
+        given = [name for name in NEW_MODEL_FIELDS if getattr(self, name) != defaults[name].default]
+        if given:
+            raise ValueError(f"{' and '.join(given)}: that is for a new model, without --model")
+        return self
+
+
+class Seq2SeqSettings(ModelSettings, PairSettings, BudgetedSettings):
+    """Settings of `bertkit finetune translate` and `bertkit finetune summarize`."""
+
+    epochs: Annotated[float, Field(gt=0.0, le=MAX_EPOCHS)] | None = Field(
+        None,
+        description="Budget in passes over all pairs. Without any budget:"
+        f" {DEFAULT_MINUTES:g} minutes, but at most {MOST_EPOCHS:g} epochs.",
+    )
+    minutes: Positive | None = Field(
+        None,
+        description="Budget in minutes, made into steps when the run begins, after measuring a few"
+        " steps.",
+    )
+    tokens_per_batch: Annotated[int, Field(ge=16)] = Field(
+        4096, description="Tokens of one optimiser step, of both sides together."
+    )
+    accumulate: Count = Field(
+        1, description="Parts in which a step's pairs go through the model, to save memory."
+    )
+    label_smoothing: Rate = Field(
+        0.1, description="Share of the next word's probability that is wanted for all words alike."
+    )
+    learning_rate: Positive = Field(
+        1e-3, description="Peak learning rate; with --model the default is 1e-4."
+    )
+    schedule: Literal["linear", "cosine", "constant", "inverse_sqrt"] = Field(
+        "inverse_sqrt", description="How the learning rate falls after its peak."
+    )
+    beta2: Annotated[float, Field(ge=0.0, lt=1.0)] = Field(
+        0.98, description="AdamW's decay of the squared gradient's mean."
+    )
+    weight_decay: Annotated[float, Field(ge=0.0)] = Field(
+        1e-4, description="AdamW's weight decay; biases and layer norms have none."
+    )
+    max_source_length: Length = Field(
+        128, description="Most tokens of a text that is read, [CLS] and [SEP] included."
+    )
+    max_target_length: Length = Field(
+        128, description="Most tokens of a text that is written, the end included."
+    )
+    too_long: Literal["leave_out", "cut"] = Field(
+        "leave_out",
+        description="What becomes of a training pair with a longer text; held-out texts are cut.",
+    )
+    average: Count = Field(
+        5,
+        description="The mean of the weights after the last evaluations, as many as this, becomes"
+        " the model where it is better than the best one; 1 takes the best one.",
+    )
+    best_by: Literal["metric", "loss"] = Field(
+        "metric",
+        description="What tells the best step: the texts that it writes, or the held-out loss.",
+    )
+    patience: Count | None = Field(
+        None,
+        description="Evaluations in a row without a better value after which the run ends; by"
+        " default it goes on to its end.",
+    )
+    eval_pairs: Count = Field(
+        256, description="Held-out pairs for which each evaluation writes texts, the first ones."
+    )
+    eval_every: Count | None = Field(
+        None, description="Steps between evaluations; by default twenty of them in the run."
+    )
+    held_out: Annotated[float, Field(gt=0.0, lt=1.0)] = Field(
+        0.03, description="Share of the training pairs that is held out where --dev isn't given."
+    )
+    keep_checkpoints: bool = Field(
+        False, description="Keep checkpoints and optimiser's state when the model is finished."
+    )
+
+    kind: ClassVar[str]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _an_encoder_learns_slower(cls, values: Any) -> Any:
+        if isinstance(values, dict) and values.get("model") is not None:
+            return {**WARM_DEFAULTS, **values}
+        return values
+
+    @model_validator(mode="after")
+    def _one_length_of_run(self) -> Self:
+        given = [name for name in sorted(BUDGET_FIELDS) if getattr(self, name) is not None]
+        if self.epochs is not None and given:
+            raise ValueError(f"give one budget, not epochs and {given[0]}")
+        return self
+
+
+class TranslateSettings(Seq2SeqSettings):
+    """Settings of `bertkit finetune translate`."""
+
+    kind: ClassVar[str] = "translate"
+
+
+class SummarizeSettings(Seq2SeqSettings):
+    """Settings of `bertkit finetune summarize`."""
+
+    kind: ClassVar[str] = "summarize"
+
+    source_column: str = Field("text", description="Column that has the texts to be read.")
+    target_column: str = Field("summary", description="Column that has the summaries.")
+    max_source_length: Length = Field(
+        512, description="Most tokens of a text that is read, [CLS] and [SEP] included."
+    )
+    too_long: Literal["leave_out", "cut"] = Field(
+        "cut", description="What becomes of a training pair with a longer text."
+    )

@@ -1,0 +1,177 @@
+"""Pairs of texts as token ids, end to end, and batches of them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+from bertkit.nn.packing import PackedBatch
+from bertkit.tokenization.tokenizer import Tokenizer
+
+Ids = npt.NDArray[np.int32]
+Numbers = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class TokenTexts:
+    """Texts as token ids, each between [CLS] and [SEP].
+
+    Attributes:
+        ids: of all texts, end to end.
+        offsets: where each begins, and the end of the last.
+    """
+
+    ids: Ids
+    offsets: Numbers
+
+    @classmethod
+    def encode(cls, texts: Sequence[str], tokenizer: Tokenizer) -> Self:
+        """Whole texts, however long they are."""
+        pieces = tokenizer.piece_arrays(texts)
+        inner = np.diff(pieces.ends, prepend=0)
+        offsets = np.concatenate([[0], np.cumsum(inner + 2)])
+        ids = np.empty(offsets[-1], dtype=np.int32)
+        is_piece = np.ones(len(ids), dtype=np.bool_)
+        is_piece[offsets[:-1]] = is_piece[offsets[1:] - 1] = False
+        ids[is_piece] = pieces.ids
+        ids[offsets[:-1]], ids[offsets[1:] - 1] = tokenizer.cls_id, tokenizer.sep_id
+        return cls(ids, offsets)
+
+    @property
+    def lengths(self) -> Numbers:
+        """Tokens of each text, [CLS] and [SEP] included."""
+        return np.diff(self.offsets)
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def choose(self, numbers: Numbers) -> Self:
+        """Some of the texts, in this order."""
+        starts, lengths = self.offsets[numbers], self.lengths[numbers]
+        offsets = np.concatenate([[0], np.cumsum(lengths)])
+        places = np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], lengths)
+        return type(self)(self.ids[places], offsets)
+
+    def cut(self, max_length: int) -> Self:
+        """The beginning of each text, with [SEP] behind it."""
+        lengths = np.minimum(self.lengths, max_length)
+        offsets = np.concatenate([[0], np.cumsum(lengths)])
+        places = np.arange(offsets[-1]) + np.repeat(self.offsets[:-1] - offsets[:-1], lengths)
+        ids = self.ids[places]
+        ids[offsets[1:] - 1] = self.ids[self.offsets[1:] - 1]
+        return type(self)(ids, offsets)
+
+    def pack(self) -> PackedBatch:
+        """All texts as one batch."""
+        return pack(self.ids, self.lengths)
+
+
+@dataclass(frozen=True)
+class TokenPairs:
+    """What is read and what is to be written, as many."""
+
+    sources: TokenTexts
+    targets: TokenTexts
+
+    @property
+    def lengths(self) -> Numbers:
+        """Tokens that a pair costs, of both sides together."""
+        return self.sources.lengths + self.targets.lengths - 1
+
+    def __len__(self) -> int:
+        return len(self.sources)
+
+    def choose(self, numbers: Numbers) -> Self:
+        """Some of the pairs, in this order."""
+        return type(self)(self.sources.choose(numbers), self.targets.choose(numbers))
+
+    def cut(self, max_source_length: int, max_target_length: int) -> Self:
+        """The beginnings of pairs; of a target, [CLS] doesn't count, which nobody writes."""
+        return type(self)(
+            self.sources.cut(max_source_length), self.targets.cut(max_target_length + 1)
+        )
+
+
+@dataclass(frozen=True)
+class PairBatch:
+    """Some pairs as the model takes them.
+
+    Attributes:
+        source: what is read.
+        target: what is written: [CLS], then all words but the end.
+        labels: the token after each of `target`.
+        numbers: which pairs they are.
+    """
+
+    source: PackedBatch
+    target: PackedBatch
+    labels: Int[Tensor, " tokens"]
+    numbers: Numbers
+
+    @classmethod
+    def of(cls, pairs: TokenPairs, numbers: Numbers) -> Self:
+        """Some of the pairs."""
+        chosen = pairs.choose(numbers)
+        targets, lengths = chosen.targets, chosen.targets.lengths
+        is_input = np.ones(len(targets.ids), dtype=np.bool_)
+        is_label = is_input.copy()
+        is_input[targets.offsets[1:] - 1] = is_label[targets.offsets[:-1]] = False
+        return cls(
+            source=chosen.sources.pack(),
+            target=pack(targets.ids[is_input], lengths - 1),
+            labels=torch.from_numpy(targets.ids[is_label].astype(np.int64)),
+            numbers=numbers,
+        )
+
+    @property
+    def num_tokens(self) -> int:
+        """Real tokens of both sides."""
+        return self.source.num_tokens + self.target.num_tokens
+
+    @property
+    def target_counts(self) -> dict[str, int]:
+        """How many words are to be foretold."""
+        return {"word": len(self.labels)}
+
+    def describe(self) -> str:
+        """The pairs' numbers, counted from 1."""
+        return " ".join(str(number + 1) for number in self.numbers.tolist())
+
+    def to(self, device: torch.device) -> "PairBatch":
+        """The same batch on another device."""
+        return PairBatch(
+            self.source.to(device),
+            self.target.to(device),
+            self.labels.to(device, non_blocking=True),
+            self.numbers,
+        )
+
+
+def pack(ids: Ids, lengths: Numbers) -> PackedBatch:
+    """Token ids end to end as a batch of segment A."""
+    ends = np.cumsum(lengths)
+    positions = np.arange(len(ids)) - np.repeat(ends - lengths, lengths)
+    input_ids = torch.from_numpy(ids.astype(np.int64))
+    return PackedBatch(
+        input_ids=input_ids,
+        token_type_ids=torch.zeros_like(input_ids),
+        position_ids=torch.from_numpy(positions),
+        lengths=tuple(lengths.tolist()),
+    )
+
+
+def batch_tensors(batch: PairBatch) -> dict[str, Tensor]:
+    """A batch as named tensors, from which it can be made again."""
+    return {
+        "source_ids": batch.source.input_ids,
+        "source_lengths": torch.tensor(batch.source.lengths),
+        "target_ids": batch.target.input_ids,
+        "target_lengths": torch.tensor(batch.target.lengths),
+        "labels": batch.labels,
+        "numbers": torch.from_numpy(batch.numbers),
+    }

@@ -1,0 +1,78 @@
+"""ROUGE of summaries, computed by Google's rouge-score.
+
+Its own way of finding words knows the letters a to z alone, so that a text in another script would
+have none. Here a word is a run of letters and digits of any script, which is the same for English.
+
+Source: Lin 2004, "ROUGE: A Package for Automatic Evaluation of Summaries".
+"""
+
+import re
+from collections.abc import Sequence
+from importlib.metadata import version
+from typing import Any
+
+from bertkit.base.errors import MissingExtraError
+from bertkit.metrics.texts import check_texts
+
+ROUGE = ("rouge1", "rouge2", "rougeL")
+WORD = re.compile(r"[^\W_]+")
+
+
+class _Words:
+    """Finds words, in the form that rouge-score asks for."""
+
+    def tokenize(self, text: str) -> list[str]:
+        """The words of a text in small letters."""
+        return WORD.findall(text.lower())
+
+
+def measure_summaries(hypotheses: Sequence[str], references: Sequence[str]) -> dict[str, float]:
+    """Hold summaries against those that people wrote.
+
+    Args:
+        hypotheses: what was written; an empty one scores 0.
+        references: one for each.
+
+    Returns:
+        `rouge1`, `rouge2` (words, and two in a row, that both have) and `rougeL` (the longest row
+        of words that both have in this order, over the whole text): means of F1, from 0 to 1.
+
+    Raises:
+        InputError: there aren't as many of both, or there is none.
+        MissingExtraError: rouge-score isn't installed.
+    """
+    check_texts(hypotheses, references)
+    scorer = _load_scorer()
+    sums = dict.fromkeys(ROUGE, 0.0)
+    for hypothesis, reference in zip(hypotheses, references, strict=True):
+        scores = scorer.score(reference, hypothesis)
+        for name in ROUGE:
+            sums[name] += float(scores[name].fmeasure)
+    return {name: total / len(hypotheses) for name, total in sums.items()}
+
+
+def signatures() -> dict[str, str]:
+    """How `measure_summaries` computes each metric.
+
+    Raises:
+        MissingExtraError: rouge-score isn't installed.
+    """
+    _load_scorer()
+    text = f"mean F1|words:letters and digits|case:lower|stem:no|version:{version('rouge-score')}"
+    return dict.fromkeys(ROUGE, text)
+
+
+def _load_scorer() -> Any:
+    """rouge-score's scorer.
+
+    Raises:
+        MissingExtraError: rouge-score isn't installed, or can't be loaded.
+    """
+    try:
+        from rouge_score.rouge_scorer import RougeScorer
+    except ImportError as error:
+        raise MissingExtraError(
+            f"rouge-score, which measures summaries, can't be loaded ({error});"
+            " pip install bertkit[summarize]"
+        ) from None
+    return RougeScorer(list(ROUGE), tokenizer=_Words())

@@ -1,0 +1,21 @@
+"""What every metric of written texts asks of them."""
+
+from collections.abc import Sequence
+
+from bertkit.base.errors import InputError
+from bertkit.metrics.examples import check_lengths
+
+
+def check_texts(hypotheses: Sequence[str], references: Sequence[str]) -> None:
+    """See that there are as many written texts as right ones, and at least one.
+
+    Raises:
+        InputError: there aren't, or something isn't a text.
+    """
+    for name, texts in (("hypotheses", hypotheses), ("references", references)):
+        if isinstance(texts, str):
+            raise InputError(f"{name} must be a list of texts, not one text; put it into a list")
+        for number, text in enumerate(texts):
+            if not isinstance(text, str):
+                raise InputError(f"{name}[{number}] must be a text, not {type(text).__name__}")
+    check_lengths(hypotheses=hypotheses, references=references)

@@ -23,7 +23,7 @@ from bertkit.data.shards import ShardSet
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.heads import BertForPreTraining
 from bertkit.objectives.batch_tensors import batch_from_tensors, batch_tensors
-from bertkit.objectives.bert import score
+from bertkit.objectives.bert import PreTrainingBatch, score
 from bertkit.recipes.pretrain.job import build_objective
 from bertkit.recipes.pretrain.settings import PretrainSettings
 from bertkit.training.allocator import keep_freed_memory
@@ -62,7 +62,7 @@ def measure_bertkit(name: str, path: Path) -> dict[str, int]:
     """Steps of our model, set up as `bertkit pretrain` does it."""
     keep_freed_memory()
     config = BertConfig.preset(name)
-    batch = batch_from_tensors(load_file(path), config, path)
+    batch = batch_from_tensors(load_file(path), PreTrainingBatch, config, path)
     counts = batch.target_counts
 
     def loss_of(model: nn.Module) -> Tensor:

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from bertkit.models.bert.heads import BertForPreTraining
 from bertkit.objectives.batch_tensors import batch_from_tensors
-from bertkit.objectives.bert import score
+from bertkit.objectives.bert import PreTrainingBatch, score
 from bertkit.training.allocator import keep_freed_memory
 
 Losses = list[Callable[[], Tensor]]
@@ -48,7 +48,9 @@ def main() -> None:
 def build_bertkit(folder: Path, paths: list[Path]) -> tuple[nn.Module, Losses]:
     """Ours."""
     model = BertForPreTraining.from_pretrained(folder)
-    batches = [batch_from_tensors(load_file(path), model.config, path) for path in paths]
+    batches = [
+        batch_from_tensors(load_file(path), PreTrainingBatch, model.config, path) for path in paths
+    ]
 
     def loss_of(number: int) -> Tensor:
         losses, counts = score(model, batches[number]).losses, batches[number].target_counts

@@ -13,8 +13,7 @@ from tests.e2e.small import pretrain_words
 from tests.unit.training.jobs import seal_again
 
 from bertkit.cli.main import main
-from bertkit.objectives.bert import score
-from bertkit.recipes.pretrain import job
+from bertkit.objectives.bert import BertObjective, score
 from bertkit.training import step
 from bertkit.training.dump import dump_path, list_dumps
 
@@ -40,7 +39,7 @@ def dumped(workshop: Path) -> Path:
         return score(model, batch)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(job, "score", poison)
+        patch.setattr(BertObjective, "score", staticmethod(poison))
         assert main([*words, "--max-skipped-steps", "5"]) == 2
     return output
 

@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
@@ -13,6 +14,9 @@ import bertkit
 from bertkit.checkpoints.formats import FORMATS
 from bertkit.cli.main import COMMANDS, build_app, list_commands
 from bertkit.data.readers import READERS
+from bertkit.objectives.settings import ObjectiveName
+from bertkit.objectives.table import OBJECTIVES
+from bertkit.recipes.pretrain.curves import CURVES
 from bertkit.tasks.table import TASKS
 
 PUBLIC_NAMES = [
@@ -74,7 +78,9 @@ def test_each_command_is_a_file_and_a_function_of_its_name():
     expected = {name: name.replace("-", "_") for name in COMMANDS}
     assert {name: f"bertkit.cli.{stem}:{stem}" for name, stem in expected.items()} == COMMANDS
     of_tasks = {"finetune", "predict"}
-    assert list_modules("bertkit.cli") - {"main", "texts"} - of_tasks == set(expected.values())
+    assert list_modules("bertkit.cli") - {"main", "texts", "evaluations"} - of_tasks == set(
+        expected.values()
+    )
 
 
 def test_each_task_is_a_folder_with_two_commands():
@@ -89,6 +95,13 @@ def test_each_task_is_a_folder_with_two_commands():
         assert kind.__module__ == f"bertkit.tasks.{name.replace('-', '_')}.task"
     commands = list_commands(build_app())
     assert commands.keys() == {*COMMANDS, *TASKS, *(f"finetune {name}" for name in TASKS)}
+
+
+def test_each_objective_is_a_file_of_its_name():
+    assert {name: kind.__module__ for name, kind in OBJECTIVES.items()} == {
+        name: f"bertkit.objectives.{name}" for name in OBJECTIVES
+    }
+    assert set(OBJECTIVES) == set(get_args(ObjectiveName)) == set(CURVES)
 
 
 def test_each_reader_is_a_file_of_its_name():

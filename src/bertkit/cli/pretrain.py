@@ -8,6 +8,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from bertkit.base.errors import SettingsError
+from bertkit.cli.evaluations import describe_metrics
 from bertkit.recipes.pretrain.settings import PretrainSettings
 from bertkit.training.signals import stop_at_once
 
@@ -22,6 +23,9 @@ def pretrain(
 ) -> None:
     """Pre-train a BERT on the shards that `bertkit prepare` wrote, from nothing or from another.
 
+    With --objective causal it reads left to right and learns which word comes next, so that
+    `bertkit generate` can go on with texts.
+
     Ctrl-C and SIGTERM end with a checkpoint; the same command again goes on from there, bit for
     bit. Training with other settings in the same folder is refused; the budget may grow.
 
@@ -32,6 +36,8 @@ def pretrain(
         bertkit pretrain --data shards/ --model base --steps 100000 --dry-run
 
         bertkit pretrain --from google-bert/bert-base-uncased --data my-domain/ --output run/
+
+        bertkit pretrain --objective causal --data shards/ --output gpt/
 
     Args:
         data: Folder that `bertkit prepare` wrote.
@@ -52,15 +58,19 @@ def pretrain(
     if json:
         print(json_module.dumps(asdict(result) | {"checkpoint": str(result.checkpoint)}))
         return
-    metrics = result.metrics
     print(
         f"{result.num_steps:,} steps, {result.num_tokens:,} tokens,"
-        f" {result.elapsed_seconds / 60:.1f} minutes. Held-out: loss {metrics['loss']:.3f},"
-        f" masked accuracy {metrics['mlm_accuracy']:.1%}"
-        f" (perplexity {metrics['mlm_perplexity']:,.1f}),"
-        f" next-sentence accuracy {metrics['nsp_accuracy']:.1%}.\n"
-        f'Try: bertkit fill-mask {output} "She opened the [MASK]."'
+        f" {result.elapsed_seconds / 60:.1f} minutes."
+        f" Held-out: {describe_metrics(result.metrics)}.\n"
+        f"Try: {suggest(settings, output)}"
     )
+
+
+def suggest(settings: PretrainSettings, output: Path) -> str:
+    """A command that shows what the model can do."""
+    if settings.objective == "causal":
+        return f'bertkit generate {output} "She opened the"'
+    return f'bertkit fill-mask {output} "She opened the [MASK]."'
 
 
 def _show_dry_run(data: Path, settings: PretrainSettings, *, json: bool) -> None:

@@ -2,6 +2,7 @@
 
 from dataclasses import astuple, fields
 from pathlib import Path
+from typing import TypeVar
 
 import torch
 from torch import Tensor
@@ -10,30 +11,34 @@ from bertkit.base.errors import DamagedFileError
 from bertkit.data.order import ExampleKey
 from bertkit.models.bert.config import BertConfig
 from bertkit.nn.packing import PackedBatch
-from bertkit.objectives.bert import PreTrainingBatch
+from bertkit.objectives.objective import WordBatch
+
+Batch = TypeVar("Batch", bound=WordBatch)
+NEXT_SENTENCE = "next_sentence_labels"  # only of batches of pairs
 
 
-def batch_tensors(batch: PreTrainingBatch) -> dict[str, Tensor]:
+def batch_tensors(batch: WordBatch) -> dict[str, Tensor]:
     """All of a batch, as tensors of whole numbers."""
-    return {
+    tensors = {
         "input_ids": batch.packed.input_ids,
         "token_type_ids": batch.packed.token_type_ids,
         "position_ids": batch.packed.position_ids,
         "lengths": torch.tensor(batch.packed.lengths),
         "positions": batch.positions,
         "labels": batch.labels,
-        "next_sentence_labels": batch.next_sentence_labels,
         "keys": torch.tensor([astuple(key) for key in batch.keys]),
     }
+    return tensors | {name: getattr(batch, name) for name in _list_more(type(batch))}
 
 
 def batch_from_tensors(
-    tensors: dict[str, Tensor], config: BertConfig, source: Path
-) -> PreTrainingBatch:
+    tensors: dict[str, Tensor], kind: type[Batch], config: BertConfig, source: Path
+) -> Batch:
     """Make the batch again of which `batch_tensors` gave the tensors.
 
     Args:
         tensors: from a file that may come from anyone.
+        kind: the batch's class.
         config: of the model that the batch is for.
         source: the file, for messages.
 
@@ -41,11 +46,12 @@ def batch_from_tensors(
         DamagedFileError: tensors are missing or left over, don't fit each other, or have values
             that the model can't take.
     """
-    if not _is_batch(tensors, config):
+    more = _list_more(kind)
+    if not _is_batch(tensors, more, config):
         raise DamagedFileError(
             f"{source} doesn't hold the tensors of a pre-training batch for this model"
         )
-    return PreTrainingBatch(
+    return kind(
         packed=PackedBatch(
             input_ids=tensors["input_ids"],
             token_type_ids=tensors["token_type_ids"],
@@ -54,12 +60,17 @@ def batch_from_tensors(
         ),
         positions=tensors["positions"],
         labels=tensors["labels"],
-        next_sentence_labels=tensors["next_sentence_labels"],
         keys=tuple(ExampleKey(*key) for key in tensors["keys"].tolist()),
+        **{name: tensors[name] for name in more},
     )
 
 
-def _is_batch(tensors: dict[str, Tensor], config: BertConfig) -> bool:
+def _list_more(kind: type[WordBatch]) -> list[str]:
+    """What a kind of batch has beside what all have."""
+    return [field.name for field in fields(kind) if field.name == NEXT_SENTENCE]
+
+
+def _is_batch(tensors: dict[str, Tensor], more: list[str], config: BertConfig) -> bool:
     """Whether names, types, shapes and values are those of a batch."""
     has_names = {"lengths", "labels"} <= tensors.keys()
     if not has_names or any(tensor.dtype != torch.int64 for tensor in tensors.values()):
@@ -73,8 +84,8 @@ def _is_batch(tensors: dict[str, Tensor], config: BertConfig) -> bool:
         "lengths": (num_sequences,),
         "positions": (num_masked,),
         "labels": (num_masked,),
-        "next_sentence_labels": (num_sequences,),
         "keys": (num_sequences, len(fields(ExampleKey))),
+        **dict.fromkeys(more, (num_sequences,)),
     }
     limits = {
         "input_ids": config.vocab_size,
@@ -83,7 +94,7 @@ def _is_batch(tensors: dict[str, Tensor], config: BertConfig) -> bool:
         "lengths": config.max_position_embeddings + 1,
         "positions": num_tokens,
         "labels": config.vocab_size,
-        "next_sentence_labels": 2,
+        **dict.fromkeys(more, 2),
     }
     return (
         num_sequences > 0

@@ -36,6 +36,7 @@ class PairPlanner:
         max_length: tokens of an example, special tokens included.
         short_rate: share of examples that are cut to a random shorter length.
         generator: draws everything; the plan is a pure function of it and the offsets.
+        has_random_pairs: False leaves every B what follows A; a document of one sentence has no B.
     """
 
     sentence_offsets: NDArray[np.integer]
@@ -43,6 +44,7 @@ class PairPlanner:
     max_length: int
     short_rate: float
     generator: np.random.Generator
+    has_random_pairs: bool = True
     _sentences: list[int] = field(init=False, repr=False)
     _documents: list[int] = field(init=False, repr=False)
     _num_forced: int = field(default=0, init=False, repr=False)
@@ -83,8 +85,10 @@ class PairPlanner:
             elif cut < end:
                 rows.append((offsets[sentence], offsets[cut], offsets[cut], offsets[end], 0))
                 sentence = end
-            else:
-                break  # one sentence, and no other document to pair it with
+            else:  # one sentence, and no other document to pair it with
+                if not self.has_random_pairs:
+                    rows.append((offsets[sentence], offsets[cut], offsets[cut], offsets[cut], 0))
+                break
         return rows
 
     def _draw_target(self) -> int:
@@ -98,8 +102,10 @@ class PairPlanner:
         """The sentence at which B begins, and whether B shall be random."""
         if end - sentence == 1:
             self._num_forced += 1
-            return end, True
+            return end, self.has_random_pairs
         cut = int(self.generator.integers(sentence + 1, end))
+        if not self.has_random_pairs:
+            return cut, False
         has_random_b = bool(self.generator.random() < 0.5)
         if has_random_b and self._num_forced >= 2:
             self._num_forced -= 2  # two forced pairs took the place of one random and one true

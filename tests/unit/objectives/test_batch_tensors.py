@@ -11,6 +11,8 @@ from bertkit.models.bert.config import BertConfig
 from bertkit.nn.packing import PackedBatch
 from bertkit.objectives.batch_tensors import batch_from_tensors, batch_tensors
 from bertkit.objectives.bert import PreTrainingBatch
+from bertkit.objectives.causal import CausalBatch
+from bertkit.objectives.masked_pairs import MaskedBatch
 
 CONFIG = BertConfig.preset("tiny", vocab_size=50)
 SOURCE = Path("batches.safetensors")
@@ -39,7 +41,7 @@ def build_batch() -> PreTrainingBatch:
 
 def test_a_batch_comes_back_as_it_was():
     tensors = batch_tensors(build_batch())
-    again = batch_from_tensors(tensors, CONFIG, SOURCE)
+    again = batch_from_tensors(tensors, PreTrainingBatch, CONFIG, SOURCE)
     assert again.keys == build_batch().keys
     assert again.packed.lengths == (3, 2)
     for name, tensor in batch_tensors(again).items():
@@ -50,7 +52,10 @@ def test_a_batch_in_which_nothing_is_masked_comes_back_too():
     tensors = batch_tensors(build_batch())
     empty = torch.zeros(0, dtype=torch.int64)
     tensors |= {"positions": empty, "labels": empty}
-    assert batch_from_tensors(tensors, CONFIG, SOURCE).target_counts == {"mlm": 0, "nsp": 2}
+    assert batch_from_tensors(tensors, PreTrainingBatch, CONFIG, SOURCE).target_counts == {
+        "mlm": 0,
+        "nsp": 2,
+    }
 
 
 @pytest.mark.parametrize(
@@ -80,7 +85,9 @@ def test_a_batch_in_which_nothing_is_masked_comes_back_too():
 )
 def test_what_is_no_batch_is_refused(change):
     with pytest.raises(DamagedFileError, match=r"batches\.safetensors doesn't hold the tensors"):
-        batch_from_tensors({**batch_tensors(build_batch()), **change}, CONFIG, SOURCE)
+        batch_from_tensors(
+            {**batch_tensors(build_batch()), **change}, PreTrainingBatch, CONFIG, SOURCE
+        )
 
 
 @pytest.mark.parametrize("name", list(batch_tensors(build_batch())))
@@ -88,4 +95,15 @@ def test_a_missing_tensor_is_noticed(name):
     tensors = batch_tensors(build_batch())
     del tensors[name]
     with pytest.raises(DamagedFileError):
-        batch_from_tensors(tensors, CONFIG, SOURCE)
+        batch_from_tensors(tensors, PreTrainingBatch, CONFIG, SOURCE)
+
+
+@pytest.mark.parametrize("kind", [MaskedBatch, CausalBatch])
+def test_batches_without_pairs_have_no_labels_of_them(kind):
+    whole = batch_tensors(build_batch())
+    tensors = {name: tensor for name, tensor in whole.items() if name != "next_sentence_labels"}
+    again = batch_from_tensors(tensors, kind, CONFIG, SOURCE)
+    assert type(again) is kind
+    assert batch_tensors(again).keys() == tensors.keys()
+    with pytest.raises(DamagedFileError):
+        batch_from_tensors(whole, kind, CONFIG, SOURCE)

@@ -9,9 +9,11 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from bertkit.data.order import EXAMPLE_ORDER, SHARD_ORDER, ExampleKey, PlannedExample
 from bertkit.models.bert.config import BertConfig
-from bertkit.models.bert.heads import BertForPreTraining
-from bertkit.objectives.bert import MASKING, PLANNING, BertObjective, count_operations, score
+from bertkit.models.bert.heads import BertForMaskedLM, BertForPreTraining
+from bertkit.objectives.bert import BertObjective, count_operations, score
 from bertkit.objectives.masking import Masker, MaskingSettings
+from bertkit.objectives.mlm import MaskedObjective
+from bertkit.objectives.objective import MASKING, PLANNING
 
 VOCAB_SIZE = 60
 CLS, SEP, MASK = 2, 3, 4
@@ -25,7 +27,7 @@ class FakeShard:
         return self.content[start:stop]
 
 
-def build_objective(seed: int = 0) -> BertObjective:
+def build_objective(seed: int = 0, kind=BertObjective):
     masker = Masker(
         MaskingSettings(mask_rate=0.3),
         mask_id=MASK,
@@ -34,8 +36,14 @@ def build_objective(seed: int = 0) -> BertObjective:
         token_counts=np.ones(VOCAB_SIZE, dtype=np.int64),
     )
     shards = [FakeShard(np.arange(10, 40, dtype=np.uint16)), FakeShard(np.arange(40, 60))]
-    return BertObjective(
-        shards, masker, seed=seed, max_length=32, short_rate=0.0, cls_id=CLS, sep_id=SEP
+    return kind(
+        shards=shards,
+        masker=masker,
+        seed=seed,
+        max_length=32,
+        short_rate=0.0,
+        cls_id=CLS,
+        sep_id=SEP,
     )
 
 
@@ -76,19 +84,52 @@ def test_each_use_of_the_seed_draws_its_own_numbers():
     assert len({PLANNING, MASKING, SHARD_ORDER, EXAMPLE_ORDER}) == 4
 
 
+CONFIG = BertConfig(
+    vocab_size=VOCAB_SIZE,
+    hidden_size=16,
+    num_hidden_layers=3,
+    num_attention_heads=2,
+    intermediate_size=40,
+)
+
+
+def test_without_next_sentence_the_same_words_are_masked_and_b_may_be_missing():
+    objective = build_objective(kind=MaskedObjective)
+    alone = example(0, 1, 5, 8, 8, 8, 0)
+    batch = objective.batch([TRUE_PAIR, alone])
+    assert torch.equal(
+        batch.packed.input_ids[:8], build_objective().batch([TRUE_PAIR]).packed.input_ids
+    )
+    ids = batch.packed.input_ids.clone()
+    ids[batch.positions] = batch.labels
+    assert ids.tolist()[8:] == [CLS, 15, 16, 17, SEP]
+    assert batch.packed.token_type_ids.tolist() == [0] * 5 + [1] * 3 + [0] * 5
+    assert batch.packed.position_ids.tolist() == [*range(8), *range(5)]
+    assert batch.packed.lengths == (8, 5)
+    assert batch.target_counts == {"mlm": len(batch.labels)}
+
+
+def test_without_next_sentence_the_loss_is_that_of_the_words():
+    torch.manual_seed(0)
+    batch = build_objective(kind=MaskedObjective).batch([TRUE_PAIR])
+    model = BertForMaskedLM(CONFIG).eval()
+    found = MaskedObjective.score(model, batch)
+    scores = model.word_scores(batch.packed, batch.positions)
+    expected = torch.nn.functional.cross_entropy(scores, batch.labels, reduction="sum")
+    assert found.losses.keys() == {"mlm"}
+    torch.testing.assert_close(found.losses["mlm"], expected)
+    with torch.no_grad(), FlopCounterMode(display=False) as counter:
+        MaskedObjective.score(model.train(), batch)
+    expected = 3 * counter.get_total_flops()
+    assert MaskedObjective.count_operations(CONFIG, batch) == pytest.approx(expected, rel=1e-9)
+
+
 @pytest.mark.parametrize("num_examples", [1, 3])
 def test_operations_are_those_that_pytorch_counts(num_examples):
-    config = BertConfig(
-        vocab_size=VOCAB_SIZE,
-        hidden_size=16,
-        num_hidden_layers=3,
-        num_attention_heads=2,
-        intermediate_size=40,
-    )
     batch = build_objective().batch([TRUE_PAIR] * num_examples)
-    model = BertForPreTraining(config)
+    model = BertForPreTraining(CONFIG)
     with torch.no_grad(), FlopCounterMode(display=False) as counter:
         losses = score(model, batch).losses
     expected = 3 * counter.get_total_flops()  # the way back costs twice the way forth
-    assert count_operations(config, batch) == pytest.approx(expected, rel=1e-9)
+    assert count_operations(CONFIG, batch) == pytest.approx(expected, rel=1e-9)
     assert losses.keys() == {"mlm", "nsp"}

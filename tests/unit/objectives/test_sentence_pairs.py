@@ -130,3 +130,23 @@ def test_truncation_takes_from_the_longer_segment_and_at_both_ends():
     both = truncate_pairs(np.array([[0, 90, 100, 180, 1]]), 61, np.random.default_rng(0))[0]
     assert sorted((both[A_STOP] - both[A_START], both[B_STOP] - both[B_START])) == [30, 31]
     assert np.array_equal(rows[0], [0, 100, 200, 210, 0])
+
+
+@pytest.mark.parametrize("num_others", [0, 3])
+def test_without_random_pairs_b_follows_a_and_one_sentence_stays_alone(num_others):
+    sentences = np.arange(0, 5 * (9 + num_others) + 1, 5)
+    documents = np.array([0, 8, 9, *range(10, 10 + num_others)])
+    rows = PairPlanner(
+        sentence_offsets=sentences,
+        document_offsets=documents,
+        max_length=23,
+        short_rate=0.3,
+        generator=np.random.default_rng(0),
+        has_random_pairs=False,
+    ).plan()
+    assert not rows[:, IS_RANDOM].any()
+    paired = rows[rows[:, B_START] < rows[:, B_STOP]]
+    assert len(paired) > 1
+    assert (paired[:, A_STOP] == paired[:, B_START]).all()
+    alone = rows[rows[:, B_START] == rows[:, B_STOP]]
+    assert alone[:, A_START].tolist() == [40 + 5 * number for number in range(num_others + 1)]

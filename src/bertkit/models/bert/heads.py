@@ -77,6 +77,16 @@ class BertForMaskedLM(PretrainedBert):
         words: Tensor = self.masked_lm(tokens, self.encoder.embeddings.word.weight)
         return words
 
+    def masked_loss(
+        self,
+        batch: PackedBatch,
+        positions: Int[Tensor, " masked"],
+        labels: Int[Tensor, " masked"],
+    ) -> tuple[Float[Tensor, ""], Int[Tensor, ""]]:
+        """The sum of the words' cross-entropies, and how often the right one scored highest."""
+        masked = self.encoder(batch).index_select(0, positions)
+        return self.masked_lm.loss(masked, self.encoder.embeddings.word.weight, labels)
+
     def forward(
         self,
         input_ids: Int[Tensor, "batch length"],

@@ -1,5 +1,6 @@
 """What is drawn of a pre-training run beside what every run has."""
 
+from bertkit.objectives.settings import ObjectiveName
 from bertkit.training.sections import Curve
 
 MASKED_WORDS = (
@@ -7,3 +8,13 @@ MASKED_WORDS = (
     Curve("mlm_accuracy", "Masked words, accuracy", "of blanks", is_percent=True),
 )
 NEXT_SENTENCE = (Curve("nsp_accuracy", "Next sentence, accuracy", "of pairs", is_percent=True),)
+NEXT_WORD = (
+    Curve("clm_loss", "Next word, loss", "nats"),
+    Curve("clm_accuracy", "Next word, accuracy", "of words", is_percent=True),
+)
+# By what a run learns; of words the loss and how often they are right, then what else there is.
+CURVES: dict[ObjectiveName, tuple[Curve, ...]] = {
+    "bert": (*MASKED_WORDS, *NEXT_SENTENCE),
+    "mlm": MASKED_WORDS,
+    "causal": NEXT_WORD,
+}

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -16,10 +17,10 @@ from bertkit.checkpoints.run_folder import checkpoint_path, list_checkpoints
 from bertkit.data.order import ExampleOrder
 from bertkit.data.shards import Shard, ShardSet
 from bertkit.models.bert.config import PRESETS, BertConfig
-from bertkit.models.bert.heads import BertForPreTraining
+from bertkit.models.bert.pretrained import PretrainedBert
 from bertkit.objectives.batch_tensors import batch_tensors
-from bertkit.objectives.bert import BertObjective, PreTrainingBatch, count_operations, score
-from bertkit.objectives.masking import Masker
+from bertkit.objectives.objective import Objective, WordBatch
+from bertkit.objectives.table import OBJECTIVES
 from bertkit.recipes.pretrain.settings import PretrainSettings
 from bertkit.recipes.pretrain.source import Source, load_source, open_source
 from bertkit.tokenization.tokenizer import Tokenizer
@@ -29,10 +30,9 @@ from bertkit.training.job import Job, Machine
 from bertkit.training.run import Run, RunState
 from bertkit.training.step import evaluate_batches
 
-EVALUATION_BATCH_SIZE = 64
 # Held-out examples are planned and masked under a seed of their own, the same for every run.
 EVALUATION_SEED = 2**31
-NUM_SEGMENTS = 2
+MOST_NATS = 100.0  # of a loss whose exponential is taken
 
 
 @dataclass(frozen=True)
@@ -91,28 +91,41 @@ def build_config(settings: PretrainSettings, tokenizer: Tokenizer) -> BertConfig
 
     Raises:
         SettingsError: the model's name is neither.
-        InputError: the file's model can't take pairs of this length.
+        InputError: the file's model can't take examples of this length, or means to read left to
+            right, and the objective reads both ways.
     """
     assert settings.model is not None, "the settings have a model or a source"
-    changes = {"vocab_size": tokenizer.vocab_size, **settings.dropout_rates}
+    is_causal = OBJECTIVES[settings.objective].is_causal
+    changes = {
+        "vocab_size": tokenizer.vocab_size,
+        **settings.dropout_rates,
+        **({"is_decoder": True} if is_causal else {}),
+    }
     if settings.model in PRESETS or not settings.model.endswith(".json"):
         return BertConfig.preset(settings.model, **changes)
     path = Path(settings.model)
     content = read_json(path, limit_bytes=1 << 20)
     if not isinstance(content, dict):
         raise InputError(f"{path} holds a {type(content).__name__}; expected a config's object")
-    return check_config(BertConfig.from_dict({**content, **changes}, path), settings, path)
+    config = BertConfig.from_dict({**content, **changes}, path)
+    if config.is_decoder and not is_causal:
+        raise InputError(
+            f"{path} says is_decoder, left to right, and the objective {settings.objective} reads"
+            " both ways; leave it out there, or ask for --objective causal"
+        )
+    return check_config(config, settings, path)
 
 
 def check_config(config: BertConfig, settings: PretrainSettings, source: Path) -> BertConfig:
-    """Refuse a model that can't take pairs of sentences of the wanted length.
+    """Refuse a model that can't take examples of the objective, of the wanted length.
 
     Raises:
-        InputError: it has one segment, or too few positions.
+        InputError: it has too few segments or positions.
     """
-    if config.type_vocab_size < NUM_SEGMENTS:
+    num_segments = OBJECTIVES[settings.objective].num_segments
+    if config.type_vocab_size < num_segments:
         raise InputError(
-            f"{source}: type_vocab_size must be at least {NUM_SEGMENTS}, for sentences A and B,"
+            f"{source}: type_vocab_size must be at least {num_segments}, for sentences A and B,"
             f" and is {config.type_vocab_size}"
         )
     if config.max_position_embeddings < settings.max_length:
@@ -125,15 +138,16 @@ def check_config(config: BertConfig, settings: PretrainSettings, source: Path) -
 
 def build_model(
     materials: Materials, settings: PretrainSettings, run: Run, state: RunState
-) -> BertForPreTraining:
+) -> PretrainedBert:
     """The weights of the run's checkpoint, or those to begin with."""
     if not state.step:
         return begin_model(materials, settings)
-    model = BertForPreTraining.from_pretrained(checkpoint_path(run.folder, state.step))
+    kind = OBJECTIVES[settings.objective].model_kind
+    model = kind.from_pretrained(checkpoint_path(run.folder, state.step))
     return model.to(materials.machine.device)
 
 
-def begin_model(materials: Materials, settings: PretrainSettings) -> BertForPreTraining:
+def begin_model(materials: Materials, settings: PretrainSettings) -> PretrainedBert:
     """The weights of the source, or new ones from the seed.
 
     Raises:
@@ -141,15 +155,15 @@ def begin_model(materials: Materials, settings: PretrainSettings) -> BertForPreT
     """
     torch.manual_seed(settings.seed)
     if materials.source is None:
-        model = BertForPreTraining(materials.config)
+        model = OBJECTIVES[settings.objective].model_kind(materials.config)
     else:
         model = load_source(materials.source, settings)
     return model.to(materials.machine.device)
 
 
 def build_job(
-    materials: Materials, settings: PretrainSettings, model: BertForPreTraining
-) -> Job[PreTrainingBatch]:
+    materials: Materials, settings: PretrainSettings, model: PretrainedBert
+) -> Job[WordBatch]:
     """What the loop is handed."""
     shards, tokenizer, machine = materials.shards, materials.tokenizer, materials.machine
     objective = build_objective(shards.train, shards, tokenizer, settings)
@@ -158,15 +172,17 @@ def build_job(
     )
     held_out = held_out_batches(shards, tokenizer, settings)
 
-    def batches_at(step: int) -> list[PreTrainingBatch]:
+    def batches_at(step: int) -> list[WordBatch]:
         examples = order.examples(step * settings.batch_size, settings.batch_size)
         size = -(-len(examples) // settings.accumulate)
         parts = [examples[start : start + size] for start in range(0, len(examples), size)]
         return [objective.batch(part) for part in parts]
 
     def evaluate() -> dict[str, float]:
-        metrics = evaluate_batches(model, held_out, score, machine.device)
-        return {**metrics, "mlm_perplexity": math.exp(min(metrics["mlm_loss"], 100.0))}
+        metrics = evaluate_batches(model, held_out, objective.score, machine.device)
+        words = objective.batch_kind.word_loss
+        perplexity = math.exp(min(metrics[f"{words}_loss"], MOST_NATS))
+        return {**metrics, f"{words}_perplexity": perplexity}
 
     def save_model(folder: Path) -> dict[str, FileRecord]:
         return {**model.save_pretrained(folder), **tokenizer.save(folder)}
@@ -178,13 +194,13 @@ def build_job(
     return Job(
         model=model,
         batches_at=batches_at,
-        score=score,
+        score=objective.score,
         evaluate=evaluate,
-        count_operations=lambda batch: count_operations(materials.config, batch),
+        count_operations=lambda batch: objective.count_operations(materials.config, batch),
         save_model=save_model,
         save_architecture=save_architecture,
         batch_tensors=batch_tensors,
-        shares={"mlm_accuracy": "masked acc.", "nsp_accuracy": "next-sentence acc."},
+        shares=objective.shares,
         example_names="examples epoch/shard/index",
         can_replay=True,
     )
@@ -192,29 +208,15 @@ def build_job(
 
 def build_objective(
     parts: Sequence[Shard], shards: ShardSet, tokenizer: Tokenizer, settings: PretrainSettings
-) -> BertObjective:
+) -> Objective[Any]:
     """The objective over some of the shards."""
-    masker = Masker(
-        settings,
-        mask_id=tokenizer.mask_id,
-        special_ids=tokenizer.special_ids,
-        is_continuation=tokenizer.is_continuation,
-        token_counts=shards.token_counts,
-    )
-    return BertObjective(
-        shards=parts,
-        masker=masker,
-        seed=settings.seed,
-        max_length=settings.max_length,
-        short_rate=settings.short_rate,
-        cls_id=tokenizer.cls_id,
-        sep_id=tokenizer.sep_id,
-    )
+    kind = OBJECTIVES[settings.objective]
+    return kind.build(parts, shards, tokenizer, settings, settings.seed)
 
 
 def held_out_batches(
     shards: ShardSet, tokenizer: Tokenizer, settings: PretrainSettings
-) -> list[PreTrainingBatch]:
+) -> list[Any]:
     """The held-out examples of every evaluation, masked the same way every time.
 
     Raises:
@@ -230,11 +232,11 @@ def held_out_batches(
         [shard.num_tokens for shard in shards.held_out], objective.plan, seed=EVALUATION_SEED
     )
     examples = list(islice(order.first_epoch(), settings.eval_sequences))
+    size = objective.num_evaluated
     batches = [
-        objective.batch(examples[start : start + EVALUATION_BATCH_SIZE])
-        for start in range(0, len(examples), EVALUATION_BATCH_SIZE)
+        objective.batch(examples[start : start + size]) for start in range(0, len(examples), size)
     ]
-    if not any(batch.target_counts["mlm"] for batch in batches):
+    if not any(len(batch.labels) for batch in batches):
         raise InputError(
             "the held-out text has no known word to mask; was it prepared with the right tokenizer?"
         )

@@ -13,10 +13,11 @@ from bertkit.base.errors import CheckpointError
 from bertkit.base.settings import parse_settings
 from bertkit.checkpoints.huggingface import read_config
 from bertkit.models.bert.config import BertConfig
-from bertkit.models.bert.heads import BertForPreTraining
+from bertkit.models.bert.pretrained import PretrainedBert
 from bertkit.models.bert.weights import without_memory
 from bertkit.objectives.batch_tensors import batch_from_tensors
-from bertkit.objectives.bert import PreTrainingBatch, score
+from bertkit.objectives.objective import WordBatch
+from bertkit.objectives.table import OBJECTIVES
 from bertkit.recipes.pretrain.settings import PretrainSettings
 from bertkit.tasks.saved import TASK_FILE
 from bertkit.tokenization.engine import MASK, SEP
@@ -40,7 +41,7 @@ class ReplayedExample:
 
     Attributes:
         name: epoch, shard and index, as in the run's messages.
-        text: its tokens as the model saw them, masked.
+        text: its tokens as the model saw them, masked where words were.
     """
 
     name: str
@@ -101,15 +102,19 @@ def replay(path: Path, *, fp64: bool = False) -> Replay:
     settings = parse_settings(PretrainSettings, record.settings, str(path / RECORD_FILE))
     has_device = record.device == "cuda" and torch.cuda.is_available()
     device = torch.device("cuda" if has_device else "cpu")
-    model = load_weights(path, dump).to(device)
+    objective = OBJECTIVES[settings.objective]
+    model = load_weights(path, dump, objective.model_kind).to(device)
     batches = [
-        batch_from_tensors(tensors, model.config, path / BATCHES_FILE) for tensors in dump.batches
+        batch_from_tensors(tensors, objective.batch_kind, model.config, path / BATCHES_FILE)
+        for tensors in dump.batches
     ]
     if fp64:
         model = model.double()
     machine = Machine(device, "fp32" if fp64 else record.precision, peak_operations=1.0)
     with _watching(model) as broken_modules:
-        metrics = add_gradients(model, batches, score, settings.seed, record.step - 1, machine)
+        metrics = add_gradients(
+            model, batches, objective.score, settings.seed, record.step - 1, machine
+        )
     gradients = {name: value.grad for name, value in model.named_parameters()}
     present = [gradient for gradient in gradients.values() if gradient is not None]
     metrics["gradient_norm"] = float(nn.utils.get_total_norm(present))
@@ -128,14 +133,17 @@ def replay(path: Path, *, fp64: bool = False) -> Replay:
     )
 
 
-def load_weights(path: Path, dump: Dump) -> BertForPreTraining:
+def load_weights(path: Path, dump: Dump, kind: type[PretrainedBert]) -> PretrainedBert:
     """The model of a dump, whatever the values of its weights.
 
     Raises:
-        CheckpointError: the weights aren't those of the config.
+        CheckpointError: the config isn't one of its objective, or the weights aren't those of it.
     """
+    config = BertConfig.from_dict(read_config(path), path)
+    if config.is_decoder != kind.may_be_causal:
+        raise CheckpointError(f"{path}: is_decoder of its config contradicts its objective")
     with without_memory():
-        model = BertForPreTraining(BertConfig.from_dict(read_config(path), path))
+        model = kind(config)
     expected = {name: (value.shape, value.dtype) for name, value in model.state_dict().items()}
     found = {name: (value.shape, value.dtype) for name, value in dump.weights.items()}
     if odd := sorted(name for name, _ in expected.items() ^ found.items()):
@@ -190,9 +198,7 @@ def _list_differences(record: DumpRecord, device: torch.device, precision: str) 
     ]
 
 
-def _describe_examples(
-    batches: Sequence[PreTrainingBatch], tokenizer: Tokenizer
-) -> list[ReplayedExample]:
+def _describe_examples(batches: Sequence[WordBatch], tokenizer: Tokenizer) -> list[ReplayedExample]:
     examples = []
     for batch in batches:
         rows = torch.split(batch.packed.input_ids, list(batch.packed.lengths))

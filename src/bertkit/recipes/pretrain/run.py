@@ -6,7 +6,7 @@ from pathlib import Path
 from bertkit.base.errors import ResumeError
 from bertkit.base.progress import announce
 from bertkit.checkpoints.run_folder import checkpoint_path, list_checkpoints
-from bertkit.objectives.bert import PreTrainingBatch
+from bertkit.objectives.objective import WordBatch
 from bertkit.recipes.pretrain.job import Materials, begin_model, build_job, build_model, gather
 from bertkit.recipes.pretrain.settings import PretrainSettings
 from bertkit.training.budget import Pace, count_steps, measure_pace, seconds_of_run
@@ -149,7 +149,7 @@ def describe_run(materials: Materials, settings: PretrainSettings) -> RunRecord:
 def decide_record(
     before: RunRecord | None,
     wanted: RunRecord,
-    job: Job[PreTrainingBatch],
+    job: Job[WordBatch],
     settings: PretrainSettings,
     machine: Machine,
 ) -> RunRecord:

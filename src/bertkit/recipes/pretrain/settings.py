@@ -6,7 +6,7 @@ from cyclopts import Parameter
 from pydantic import Field, model_validator
 from pydantic.config import JsonDict
 
-from bertkit.objectives.masking import MaskingSettings
+from bertkit.objectives.settings import ObjectiveSettings
 from bertkit.training.settings import Count, Positive, TrainingSettings
 
 # Peak learning rate and batch size by model, where they were searched for: docs/results.md.
@@ -26,7 +26,7 @@ def _describe_tuned(name: str, otherwise: float) -> str:
     return f"by default {values}, {otherwise:g} for any other model."
 
 
-class PretrainSettings(MaskingSettings, TrainingSettings):
+class PretrainSettings(ObjectiveSettings, TrainingSettings):
     """Settings of `bertkit pretrain`."""
 
     model: str | None = Field(
@@ -53,12 +53,6 @@ class PretrainSettings(MaskingSettings, TrainingSettings):
         1e-4,
         description=f"Peak learning rate; {_describe_tuned('learning_rate', 1e-4)}",
         json_schema_extra=BY_MODEL,
-    )
-    max_length: Annotated[int, Field(ge=8, le=512)] = Field(
-        128, description="Tokens of an example, with [CLS] and [SEP]."
-    )
-    short_rate: Annotated[float, Field(ge=0.0, le=1.0)] = Field(
-        0.1, description="Share of examples that are cut to a random shorter length."
     )
     dropout: Annotated[float, Field(ge=0.0, lt=1.0)] = Field(
         0.1, description="Dropout on features and on attention weights."

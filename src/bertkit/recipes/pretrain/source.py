@@ -9,8 +9,10 @@ from bertkit.checkpoints.checkpoint import Checkpoint
 from bertkit.checkpoints.formats import open_checkpoint
 from bertkit.checkpoints.hub import resolve_model
 from bertkit.checkpoints.identity import SNAPSHOTS, identify_checkpoint
+from bertkit.checkpoints.names import list_heads
 from bertkit.models.bert.config import BertConfig
-from bertkit.models.bert.heads import BertForPreTraining
+from bertkit.models.bert.pretrained import PretrainedBert
+from bertkit.objectives.table import OBJECTIVES
 from bertkit.recipes.pretrain.settings import PretrainSettings
 from bertkit.tokenization.tokenizer import Tokenizer
 
@@ -21,7 +23,7 @@ class Source:
 
     Attributes:
         checkpoint: its config and the headers of its weights.
-        config: its sizes, with the run's dropout.
+        config: its sizes, with the run's dropout and direction.
         facts: what it is, for the run's record: revision, commit, and the SHA-256 of each file.
     """
 
@@ -47,8 +49,9 @@ def open_source(name: str, settings: PretrainSettings, tokenizer: Tokenizer) -> 
     path = resolve_model(name, revision=settings.from_revision)
     checkpoint = open_checkpoint(path)
     check_tokenizer(checkpoint, tokenizer, settings)
-    values = {**checkpoint.config, **settings.dropout_rates}
-    config = BertConfig.from_dict(values, checkpoint.folder)
+    config = BertConfig.from_dict(
+        {**checkpoint.config, **choose_changes(settings)}, checkpoint.folder
+    )
     if config.vocab_size < tokenizer.vocab_size:
         raise CheckpointError(
             f"{checkpoint.folder}: the vocabulary has {tokenizer.vocab_size:,} entries and the"
@@ -56,6 +59,11 @@ def open_source(name: str, settings: PretrainSettings, tokenizer: Tokenizer) -> 
         )
     facts = identify_checkpoint(checkpoint, path, settings.from_revision)
     return Source(checkpoint, config, facts)
+
+
+def choose_changes(settings: PretrainSettings) -> dict[str, Any]:
+    """The keys of the source's config that the run has otherwise."""
+    return {**settings.dropout_rates, "is_decoder": OBJECTIVES[settings.objective].is_causal}
 
 
 def check_tokenizer(
@@ -77,17 +85,29 @@ def check_tokenizer(
     )
 
 
-def load_source(source: Source, settings: PretrainSettings) -> BertForPreTraining:
+def load_source(source: Source, settings: PretrainSettings) -> PretrainedBert:
     """The model with the weights of a checkpoint; those of new heads are drawn.
+
+    What isn't taken over as it was is told.
 
     Raises:
         CheckpointError: the tensors don't fit, or a head is missing and `new_heads` isn't set.
     """
     checkpoint = source.checkpoint
-    model = BertForPreTraining.from_checkpoint(
-        checkpoint, new_heads=settings.new_heads, **settings.dropout_rates
+    kind = OBJECTIVES[settings.objective].model_kind
+    model = kind.from_checkpoint(
+        checkpoint, new_heads=settings.new_heads, **choose_changes(settings)
     )
     if model.new_heads:
         heads = ", ".join(model.new_heads)
         announce(f"new weights for {heads}, which {checkpoint.folder} doesn't have")
+    own = {name for name, _ in model.named_children()}
+    if left := [head for head in list_heads(checkpoint.tensors) if head not in own]:
+        announce(
+            f"left behind: {', '.join(left)} of {checkpoint.folder}, which the objective"
+            f" {settings.objective} has no use for"
+        )
+    if bool(checkpoint.config.get("is_decoder")) != source.config.is_decoder:
+        way = "left to right" if source.config.is_decoder else "both ways"
+        announce(f"{checkpoint.folder} was trained reading the other way; from here on {way}")
     return model

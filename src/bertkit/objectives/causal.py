@@ -1,0 +1,139 @@
+"""The next word, left to right: at each token, which one comes after it?
+
+An example is `[CLS] text [SEP]`, where the text is as many consecutive sentences of a document as
+fit. Each token of the text is in one example of an epoch, and predicted once; [SEP] is too, so that
+a model learns where sentences may end.
+
+Source: Radford et al. 2018, "Improving Language Understanding by Generative Pre-Training", section
+3.1; Devlin et al. 2018, section 5.1 ("LTR & No NSP").
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from types import MappingProxyType
+from typing import Self, final
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from bertkit.data.order import PlannedExample
+from bertkit.data.shards import Shard, ShardSet
+from bertkit.models.bert.causal import BertLMHeadModel
+from bertkit.nn.packing import PackedBatch
+from bertkit.objectives.objective import (
+    PLANNING,
+    Examples,
+    Objective,
+    PreTrainingLosses,
+    WordBatch,
+    number_positions,
+)
+from bertkit.objectives.settings import ObjectiveSettings
+from bertkit.tokenization.tokenizer import Tokenizer
+
+SPECIAL_TOKENS = 2  # [CLS] text [SEP]
+START, STOP = range(2)
+
+
+@final
+@dataclass(frozen=True)
+class CausalBatch(WordBatch):
+    """Whole sequences; every token but the last of each predicts the one after it."""
+
+    word_loss = "clm"
+
+
+@final
+@dataclass(frozen=True)
+class CausalObjective(Objective[CausalBatch]):
+    """The next word of running text."""
+
+    model_kind = BertLMHeadModel
+    batch_kind = CausalBatch
+    shares = MappingProxyType({"clm_accuracy": "next-word acc."})
+    num_segments = 1
+    num_evaluated = 8  # the scores of all words at every token are large
+    is_causal = True
+
+    @classmethod
+    def build(
+        cls,
+        parts: Sequence[Shard],
+        shards: ShardSet,
+        tokenizer: Tokenizer,
+        settings: ObjectiveSettings,
+        seed: int,
+    ) -> Self:
+        """The objective over some of the shards."""
+        del shards
+        return cls(
+            shards=parts,
+            seed=seed,
+            max_length=settings.max_length,
+            short_rate=settings.short_rate,
+            cls_id=tokenizer.cls_id,
+            sep_id=tokenizer.sep_id,
+        )
+
+    def plan(self, epoch: int, shard: int) -> Examples:
+        """The examples of one shard for one epoch: start and stop among the shard's tokens."""
+        source = self.shards[shard]
+        offsets: list[int] = source.sentence_offsets.tolist()
+        documents: list[int] = source.document_offsets.tolist()
+        generator = np.random.default_rng((self.seed, PLANNING, epoch, shard))
+        rows = [
+            row
+            for first, last in pairwise(documents)
+            for row in self._cut_document(offsets, first, last, generator)
+        ]
+        return np.array(rows, dtype=np.int64).reshape(-1, STOP + 1)
+
+    def _cut_document(
+        self, offsets: list[int], first: int, last: int, generator: np.random.Generator
+    ) -> Iterator[tuple[int, int]]:
+        """Sentences first to last, as many at a time as fit; one that is too long is cut."""
+        room = self.max_length - SPECIAL_TOKENS
+        sentence = first
+        while sentence < last:
+            target = room
+            if generator.random() < self.short_rate:
+                target = int(generator.integers(1, room, endpoint=True))
+            start = offsets[sentence]
+            end = bisect_right(offsets, start + target, sentence + 2, last + 1) - 1
+            for begin in range(start, offsets[end], room):
+                yield begin, min(begin + room, offsets[end])
+            sentence = end
+
+    def batch(self, examples: Sequence[PlannedExample]) -> CausalBatch:
+        """Lay examples end to end, `[CLS] text [SEP]`, with the next tokens as labels."""
+        cls, sep = np.array([self.cls_id]), np.array([self.sep_id])
+        pieces: list[NDArray[np.integer]] = []
+        for example in examples:
+            shard, row = self.shards[example.key.shard], example.row
+            pieces += [cls, shard.tokens(int(row[START]), int(row[STOP])), sep]
+        rows = np.stack([example.row for example in examples])
+        lengths = rows[:, STOP] - rows[:, START] + SPECIAL_TOKENS
+        input_ids = torch.from_numpy(np.concatenate(pieces).astype(np.int64))
+        is_last = np.zeros(len(input_ids), dtype=np.bool_)
+        is_last[np.cumsum(lengths) - 1] = True
+        positions = torch.from_numpy(np.flatnonzero(~is_last))
+        return CausalBatch(
+            packed=PackedBatch(
+                input_ids=input_ids,
+                token_type_ids=torch.zeros_like(input_ids),
+                position_ids=torch.from_numpy(number_positions(lengths)),
+                lengths=tuple(lengths.tolist()),
+            ),
+            positions=positions,
+            labels=input_ids[positions + 1],
+            keys=tuple(example.key for example in examples),
+        )
+
+    @staticmethod
+    def score(model: BertLMHeadModel, batch: CausalBatch) -> PreTrainingLosses:
+        """The loss of a batch, in float32 whatever the model computes in."""
+        loss, num_hits = model.next_loss(batch.packed, batch.positions, batch.labels)
+        return PreTrainingLosses(losses={"clm": loss}, hits={"clm": num_hits})

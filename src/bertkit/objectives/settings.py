@@ -1,0 +1,42 @@
+"""What can be chosen about what a model learns from, and how it is asked."""
+
+from typing import Annotated, Any, Literal, Self, TypeAlias
+
+from pydantic import Field, model_validator
+
+from bertkit.objectives.masking import MaskingSettings
+
+ObjectiveName: TypeAlias = Literal["bert", "mlm", "causal"]
+DEFAULT_OBJECTIVE: ObjectiveName = "bert"
+
+
+def _is_default(name: Any) -> bool:
+    return bool(name == DEFAULT_OBJECTIVE)
+
+
+class ObjectiveSettings(MaskingSettings):
+    """What is predicted, and of which examples."""
+
+    objective: ObjectiveName = Field(
+        DEFAULT_OBJECTIVE,
+        description="bert: masked words, and whether one text follows another; mlm: masked words"
+        " alone; causal: the next word, left to right.",
+        exclude_if=_is_default,  # runs that were begun before there were others don't say it
+    )
+    max_length: Annotated[int, Field(ge=8, le=512)] = Field(
+        128, description="Tokens of an example, with [CLS] and [SEP]."
+    )
+    short_rate: Annotated[float, Field(ge=0.0, le=1.0)] = Field(
+        0.1, description="Share of examples that are cut to a random shorter length."
+    )
+
+    @model_validator(mode="after")
+    def _masks_something(self) -> Self:
+        masking = MaskingSettings.model_fields.items()
+        given = [name for name, field in masking if getattr(self, name) != field.default]
+        if self.objective == "causal" and given:
+            raise ValueError(
+                f"{given[0]} says something about masking, and the objective causal masks nothing;"
+                " leave it out"
+            )
+        return self

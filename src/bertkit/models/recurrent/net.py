@@ -1,5 +1,6 @@
 """What all of these nets have: a config, and the way to and from a folder."""
 
+import math
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -20,7 +21,6 @@ from bertkit.models.recurrent.config import NetConfig
 OWN_NAMES = NameTable(
     their_names=lambda name: (name,), find_part=lambda name: name, copies={}, dropped=()
 )
-EMBEDDING_RANGE = 0.1  # of initial embeddings; words are scored by them too
 
 
 class SavedNet(nn.Module):
@@ -77,9 +77,13 @@ class SavedNet(nn.Module):
 
 
 def draw_embeddings(num_entries: int, num_features: int) -> nn.Embedding:
-    """A table of words, drawn small from the default generator."""
+    """A table of vectors of a length of about 1, drawn from the default generator.
+
+    Words are scored by them too; torch's own would begin with certainty.
+    """
     table = nn.Embedding(num_entries, num_features)
-    nn.init.uniform_(table.weight, -EMBEDDING_RANGE, EMBEDDING_RANGE)
+    limit = math.sqrt(3.0 / num_features)
+    nn.init.uniform_(table.weight, -limit, limit)
     return table
 
 

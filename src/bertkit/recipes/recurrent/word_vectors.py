@@ -1,0 +1,108 @@
+"""Learn static word vectors from shards; minutes, so a run that was interrupted begins again."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from bertkit.base.errors import DamagedFileError, InputError, ResumeError
+from bertkit.base.progress import show_progress
+from bertkit.base.sealed import read_sealed_json, write_sealed_json
+from bertkit.base.settings import describe_validation
+from bertkit.data.shards import ShardSet
+from bertkit.models.recurrent.word_vectors import SkipGramSettings, StaticVectors, learn_vectors
+
+RECORD_FILE = "bertkit_vectors.json"  # written last: where it is, all is there
+PROGRESS_SENTENCES = 1000
+
+
+class VectorsRecord(BaseModel):
+    """What vectors were learnt from.
+
+    Attributes:
+        settings: how.
+        data_fingerprint: of the shards.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    settings: dict[str, Any]
+    data_fingerprint: str
+
+
+@dataclass(frozen=True)
+class ShardSentences:
+    """The sentences of the training shards, each time from the beginning.
+
+    Args:
+        shards: the text.
+        advance: is told of every so many sentences.
+    """
+
+    shards: ShardSet
+    advance: Callable[[int], None]
+
+    def __iter__(self) -> Iterator[list[str]]:
+        for shard in self.shards.train:
+            offsets = shard.sentence_offsets.tolist()
+            tokens = shard.tokens(0, shard.num_tokens)
+            for number in range(shard.num_sentences):
+                sentence = tokens[offsets[number] : offsets[number + 1]]
+                yield list(map(str, sentence.tolist()))
+                if not (number + 1) % PROGRESS_SENTENCES:
+                    self.advance(PROGRESS_SENTENCES)
+
+
+def train_word_vectors(data: Path, output: Path, settings: SkipGramSettings) -> StaticVectors:
+    """Learn vectors and write their folder; those that are there already are loaded.
+
+    Args:
+        data: what `prepare` wrote.
+        output: the model's folder.
+        settings: how.
+
+    Raises:
+        ResumeError: `output` holds vectors of other settings or data, or something else.
+        InputError: there is too little text.
+        MissingExtraError: gensim isn't installed.
+        BertkitError: the shards can't be read, or the disk refused.
+    """
+    shards = ShardSet.open(data)
+    wanted = VectorsRecord(
+        settings=settings.model_dump(mode="json"), data_fingerprint=shards.fingerprint
+    )
+    if (found := read_record(output)) is not None:
+        if found != wanted:
+            raise ResumeError(
+                f"{output} holds vectors of other settings or data; choose another folder"
+            )
+        return StaticVectors.from_pretrained(output)
+    if not shards.train:
+        raise InputError(f"{data} has no training text; prepare a larger corpus")
+    total = sum(shard.num_sentences for shard in shards.train) * (settings.epochs + 1)
+    with show_progress("Learning word vectors", total) as progress:
+        sentences = ShardSentences(shards, progress.advance)
+        net = learn_vectors(sentences, shards.manifest.vocab_size, settings)
+    net.save_pretrained(output)
+    shards.load_tokenizer().save(output)
+    write_sealed_json(output / RECORD_FILE, wanted.model_dump(mode="json"))
+    return net
+
+
+def read_record(output: Path) -> VectorsRecord | None:
+    """What the vectors in a folder were learnt from; None where there are none.
+
+    Raises:
+        DamagedFileError: the record can't be read.
+    """
+    path = output / RECORD_FILE
+    if not path.exists():
+        return None
+    try:
+        return VectorsRecord.model_validate(read_sealed_json(path))
+    except ValidationError as error:
+        raise DamagedFileError(
+            f"{path} isn't the record of word vectors: {describe_validation(error)}"
+        ) from None

@@ -1,0 +1,149 @@
+"""Studies from the command line: tiny runs on text of our own."""
+
+import json
+import random
+from pathlib import Path
+
+import pytest
+
+from bertkit.cli.main import main
+from bertkit.studies import pretraining
+from bertkit.studies.bidirectional import Bidirectional
+from bertkit.studies.downstream import FineTuning
+from bertkit.studies.pretraining import COMMAS_PROBE, PretrainedArm, Scale
+from bertkit.studies.steps import Steps
+from bertkit.studies.study import Decision
+
+PEOPLE = ("the cat", "a dog", "my sister", "the captain", "her friend", "the doctor")
+DEEDS = ("saw a boat", "found the key", "left the house", "lost his hat", "sang a song")
+SMALLEST = Scale(
+    {"model": "tiny", "max_length": 32, "batch_size": 4, "eval_sequences": 8},
+    tokens=1_000,
+    fine_tuning=FineTuning(num_train=24, num_dev=24, learning_rate=1e-3, epochs=1.0, batch_size=8),
+)
+
+
+def write_told(path: Path, num_documents: int) -> None:
+    """Documents of sentences with a comma in each."""
+    choose = random.Random(0)
+    documents = []
+    for _ in range(num_documents):
+        hero = choose.choice(PEOPLE)
+        sentences = [
+            f"In the morning, {hero} {choose.choice(DEEDS)}, and {choose.choice(DEEDS)}."
+            for _ in range(8)
+        ]
+        documents.append("\n".join(sentences))
+    path.write_text("\n\n".join(documents) + "\n", encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def shards(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("told")
+    write_told(folder / "corpus.txt", 120)
+    words = f"train-tokenizer {folder}/corpus.txt --vocab-size 120 --output {folder}/tokenizer"
+    assert main(words.split()) == 0
+    words = (
+        f"prepare {folder}/corpus.txt --tokenizer {folder}/tokenizer --output {folder}/shards"
+        " --held-out 0.3 --workers 1"
+    )
+    assert main(words.split()) == 0
+    return folder / "shards"
+
+
+@pytest.fixture(autouse=True)
+def _small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(pretraining.SCALES, "small", SMALLEST)
+    monkeypatch.setattr(Steps, "scales", pretraining.SCALES)
+
+
+def run(shards: Path, output: Path, name: str, *more: str) -> int:
+    words = ["study", name, "--data", str(shards), "--output", str(output), "--device", "cpu"]
+    return main([*words, "--seeds", "1", *more])
+
+
+def test_a_study_is_run_told_and_kept(shards, tmp_path, capsys):
+    labelled = tmp_path / "labelled.csv"
+    rows = [f"{hero} {DEEDS[number % 5]},{number % 2}" for number, hero in enumerate(PEOPLE * 8)]
+    labelled.write_text("text,label\n" + "\n".join(rows) + "\n")
+    output, more = tmp_path / "study", ("--labelled", str(labelled))
+    assert run(shards, output, "next-sentence", *more, "--json") == 0
+    captured = capsys.readouterr()
+    assert "cell 1 of 2: with, seed 0; about 1 min left in all" in captured.err
+    found = json.loads(captured.out)
+    assert [arm["arm"] for arm in found["arms"]] == ["with", "without"]
+    for arm in found["arms"]:
+        assert list(arm["measures"]) == [
+            "commas",
+            "pairs",
+            "labelled",
+            "masked_loss",
+            "masked_accuracy",
+        ]
+        assert 3 < arm["measures"]["masked_loss"][0]["median"] < 6
+    assert {one["standing"] for one in found["verdicts"]} == {"undecided"}
+    assert not list(output.glob("cells/**/*.safetensors"))
+    assert len(list(output.glob("pretrained/*/seed0/checkpoints/*/model.safetensors"))) == 2
+
+    assert run(shards, output, "next-sentence", *more) == 0
+    captured = capsys.readouterr()
+    assert "step" not in captured.err  # nothing is trained
+    assert "Does it help to learn which sentence comes next?" in captured.out
+    assert f"--labelled {labelled}" in (output / "report.html").read_text("utf-8")
+
+    labelled.write_text("text,label\na,0\nb,1\n")
+    assert run(shards, output, "next-sentence", *more) == 2
+    assert "data: they are not those that it was begun with" in capsys.readouterr().err
+    assert run(shards, output, "steps") == 2
+    assert "study: next-sentence → steps" in capsys.readouterr().err
+
+
+def test_an_arm_may_share_what_another_pretrained(shards, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(Bidirectional, "parts", (4, 8))
+    monkeypatch.setattr(Bidirectional, "probes", (COMMAS_PROBE,))
+    only = ("--only", "left-to-right", "--only", "left-to-right+bilstm", "--json")
+    assert run(shards, tmp_path / "study", "bidirectional", *only) == 0
+    captured = capsys.readouterr()
+    found = json.loads(captured.out)
+    for arm in found["arms"]:
+        first, last = arm["measures"]["commas"]
+        assert (first["at"], last["at"]) == (500.0, 1000.0)
+        assert 0 <= first["median"] <= 1
+    assert [path.name for path in (tmp_path / "study" / "pretrained").iterdir()] == [
+        "left-to-right"
+    ]
+    assert {cell["arm"] for cell in found["missing"]} == {
+        "both-directions",
+        "both-directions+bilstm",
+    }
+
+
+def test_a_cell_that_fails_doesnt_stop_the_others(shards, tmp_path, capsys, monkeypatch):
+    broken = PretrainedArm("broken", "without a model", {"model": "gigantic"})
+    whole = PretrainedArm("whole", "with one", {})
+    monkeypatch.setattr(Steps, "parts", (8,))
+    monkeypatch.setattr(Steps, "probes", ())
+    monkeypatch.setattr(Steps, "arms", (broken, whole))
+    monkeypatch.setattr(Steps, "claims", ())
+    values = {"tokens of pre-training": 100, "tasks": ""}
+    values |= {"steps of broken": 8, "steps of whole": 8}
+    monkeypatch.setattr(Steps, "decide", lambda self: Decision(values))
+    assert run(shards, tmp_path / "study", "steps") == 2
+    captured = capsys.readouterr()
+    assert "broken, seed 0, failed: there is no preset 'gigantic'" in captured.out
+    assert "1 of 2 runs failed" in captured.err
+    assert "whole" in captured.out
+
+
+def test_what_is_no_study_and_no_shards_are_told(shards, tmp_path, capsys):
+    assert main(["study", "alchemy", "--data", str(shards), "--output", str(tmp_path / "a")]) == 2
+    assert main(["study", "steps", "--output", str(tmp_path / "a")]) == 2
+    assert "--data" in capsys.readouterr().err
+    assert run(tmp_path / "nothing", tmp_path / "a", "steps") == 2
+    (tmp_path / "empty").mkdir()
+    assert run(tmp_path / "empty", tmp_path / "a", "steps") == 2
+    assert run(shards, tmp_path, "steps") == 2  # holds the folder `empty`
+    error = capsys.readouterr().err
+    assert "nothing" in error
+    assert "didn't begin; choose another --output" in error
+    assert not (tmp_path / "a").exists()

@@ -1,0 +1,84 @@
+"""Figures become rows, tables and verdicts."""
+
+import json
+import math
+
+from tests.unit.studies.small import COURSE, LOSS, SCORE, build_outcome
+
+from bertkit.base.sealed import open_row
+from bertkit.studies.outcome import write_results
+from bertkit.studies.saved import CellFailure, CellResult, SavedFigure
+from bertkit.studies.study import FIRST, LAST, Cell, Side
+from bertkit.studies.verdict import Standing
+
+
+def test_spreads_are_taken_over_the_seeds():
+    outcome = build_outcome()
+    spread = outcome.spread(SCORE, Side("good"))
+    assert (spread.median, spread.low, spread.high) == (0.81, 0.8, 0.8200000000000001)
+    assert outcome.spread(SCORE, Side("nobody")).values == ()
+
+
+def test_a_side_of_a_curve_is_the_nearest_place_that_was_measured():
+    outcome = build_outcome(num_seeds=1)
+    assert outcome.places(COURSE, "good") == [5.0, 10.0, 20.0]
+    for at, value in ((FIRST, 0.2), (LAST, 0.8), (None, 0.8), (11.0, 0.4), (1e9, 0.8)):
+        assert outcome.spread(COURSE, Side("good", at)).values == (value,)
+
+
+def test_each_claim_that_was_measured_has_a_verdict():
+    verdicts = build_outcome().verdicts
+    assert [one.standing for one in verdicts] == [
+        Standing.SHOWN,
+        Standing.NOT_SHOWN,
+        Standing.OPPOSITE,
+        Standing.SHOWN,
+    ]
+    assert [one.claim.text for one in build_outcome(arms=["good"]).verdicts] == ["It rises"]
+
+
+def test_the_table_has_the_arms_that_are_done_and_the_measures_that_there_are():
+    columns, rows = build_outcome(arms=["good", "bad"]).tabulate()
+    assert columns == [
+        "arm",
+        "runs",
+        "Score of the task (higher is better)",
+        "Loss (lower is better)",
+        "Score over time (higher is better)",
+    ]
+    good = ["good", "3", "81.0 % (80.0–82.0 %)", "0.19 (0.18–0.2)", "81.0 % (80.0–82.0 %)"]
+    assert rows[0] == good
+    assert [row[0] for row in rows] == ["good", "bad"]
+
+
+def test_rows_are_sealed_and_hold_every_figure(tmp_path):
+    outcome = build_outcome(num_seeds=1, arms=["good"])
+    cell = Cell("bad", 0)
+    undefined = (SavedFigure(measure="score", value=None),)
+    results = {**outcome.results, cell: CellResult(arm="bad", seed=0, seconds=1, figures=undefined)}
+    failures = {Cell("middle", 0): CellFailure(error="InputError", message="no\ntext")}
+    outcome = type(outcome)(outcome.study, outcome.record, results, failures, [])
+    write_results(tmp_path, outcome)
+    rows = [open_row(line) for line in (tmp_path / "results.jsonl").read_bytes().splitlines()]
+    assert rows[0] == {"arm": "good", "seed": 0, "measure": "score", "value": 0.8}
+    assert {"arm": "good", "seed": 0, "measure": "course", "at": 5.0, "value": 0.2} in rows
+    assert rows[-2:] == [
+        {"arm": "bad", "seed": 0, "measure": "score", "value": None},
+        {"arm": "middle", "seed": 0, "failure": "no\ntext"},
+    ]
+    assert math.isnan(outcome.spread(SCORE, Side("bad")).median)
+    assert outcome.summarise().endswith("1 of 3 cells failed.")
+
+
+def test_the_outcome_for_programs():
+    found = build_outcome().to_json()
+    assert json.loads(json.dumps(found, allow_nan=False)) == found
+    assert found["study"] == "small"
+    assert [arm["arm"] for arm in found["arms"]] == ["good", "bad", "middle"]
+    measures = found["arms"][1]["measures"]
+    assert measures["score"] == [{"median": 0.51, "values": [0.5, 0.51, 0.52]}]
+    assert [point["at"] for point in measures["course"]] == [5.0, 10.0, 20.0]
+    assert LOSS.name in measures
+    assert "never" not in measures
+    standings = [one["standing"] for one in found["verdicts"]]
+    assert standings == ["shown", "not_shown", "opposite", "shown"]

@@ -1,0 +1,61 @@
+"""The report, the table and the words for a terminal."""
+
+from dataclasses import replace
+
+from tests.unit.studies.small import build_outcome
+
+from bertkit.studies.page import align, build_markdown, build_report, describe_outcome, write_pages
+from bertkit.studies.saved import CellFailure
+from bertkit.studies.study import Cell
+
+COMMAND = "bertkit study small --output 'a b'"
+
+
+def test_the_page_tells_question_finding_verdicts_and_command(tmp_path):
+    outcome = build_outcome()
+    write_pages(tmp_path, outcome, COMMAND)
+    html = (tmp_path / "report.html").read_text("utf-8")
+    for words in (
+        "Is good better than bad?",
+        "A paper found that it is.",
+        "Of 4 claims of the literature: 2 shown, 1 not shown at this scale, 1 the other way round.",
+        "Nothing is trained here.",
+        "bertkit study small --output &#39;a b&#39;",
+        "81.0 % (80.0–82.0 %)",
+        "the middle one",
+    ):
+        assert words in html
+    assert html.count("<polyline") == 3  # an arm each, of the measure that lies over something
+    assert html.count("<polygon") == 3  # the spread of its seeds
+    assert "Never measured" not in html
+
+
+def test_without_two_arms_no_claim_is_compared():
+    outcome = replace(build_outcome(arms=["bad"]), missing=[Cell("good", 0)])
+    report = build_report(outcome, COMMAND)
+    assert "No claim could be compared" in report.summary
+    assert "1 of 4 cells weren't run" in report.summary
+
+
+def test_failures_are_told_everywhere():
+    failures = {Cell("bad", 0): CellFailure(error="InputError", message="no text <b>")}
+    outcome = replace(build_outcome(arms=["good"]), failures=failures)
+    [table] = [one for one in build_report(outcome, COMMAND).sections if "failed" in one.title]
+    assert list(table.rows) == [["bad", 0, "InputError", "no text <b>"]]
+    assert "bad, seed 0, failed: no text <b>" in describe_outcome(outcome)
+
+
+def test_the_table_is_markdown_with_verdicts_and_curves():
+    text = build_markdown(build_outcome(), COMMAND)
+    assert "| good | 3 | 81.0 % (80.0–82.0 %) | 0.19 (0.18–0.2) |" in text
+    assert "- Good is better than bad (A 2018, table 1). Here: shown: " in text
+    assert "| steps | good | bad | middle |" in text
+    assert "| 10 | 40.5 % (40.0–41.0 %) |" in text
+    assert text.endswith(f"```console\n$ {COMMAND}\n```\n")
+
+
+def test_the_terminal_has_aligned_columns():
+    assert align([["arm", "runs"], ["longer name", "3"]]) == ["arm          runs", "longer name  3"]
+    lines = describe_outcome(build_outcome())
+    assert lines[0] == "Is good better than bad?"
+    assert "good    3     81.0 % (80.0–82.0 %)  0.19 (0.18–0.2)  81.0 % (80.0–82.0 %)" in lines

@@ -1,0 +1,157 @@
+"""A study runs what is missing, keeps what is done, and says what failed."""
+
+from pathlib import Path
+
+import pytest
+from tests.unit.studies.small import SmallStudy, Told
+
+from bertkit.base.errors import (
+    DamagedFileError,
+    InputError,
+    ResumeError,
+    SettingsError,
+    StoppedError,
+    StorageError,
+)
+from bertkit.base.lock import hold_folder
+from bertkit.studies.outcome import Outcome
+from bertkit.studies.run import run_study
+from bertkit.studies.settings import StudySettings
+from bertkit.studies.study import Cell
+
+FILES = {"study.json", "results.jsonl", "table.md", "report.html"}
+
+
+def run(folder: Path, told: Told, **settings) -> Outcome:
+    return run_study(SmallStudy(StudySettings(**settings), told), folder, "bertkit study small")
+
+
+def refuse(error: Exception, *cells: Cell):
+    def on_cell(cell: Cell) -> None:
+        if cell in cells:
+            raise error
+
+    return on_cell
+
+
+def test_every_arm_is_run_with_every_seed_and_only_once(tmp_path, capsys):
+    told = Told()
+    outcome = run(tmp_path / "study", told, seeds=2)
+    assert told.cells == [Cell(arm, seed) for seed in range(2) for arm in ("good", "bad", "middle")]
+    assert {path.name for path in (tmp_path / "study").iterdir()} >= FILES
+    assert (len(outcome.results), outcome.missing, told.num_decided) == (6, [], 1)
+    assert "cell 1 of 6: good, seed 0" in capsys.readouterr().err
+    again = run(tmp_path / "study", told, seeds=2)
+    assert (len(told.cells), told.num_decided) == (6, 1)
+    assert again.to_json() == outcome.to_json()
+
+
+def test_more_seeds_and_other_arms_go_on_with_the_same_study(tmp_path):
+    told = Told()
+    outcome = run(tmp_path, told, seeds=1, only=("bad",))
+    assert told.cells == [Cell("bad", 0)]
+    assert [cell.arm for cell in outcome.missing] == ["good", "middle"]
+    outcome = run(tmp_path, told, seeds=2, only=("bad", "good"))
+    assert told.cells[1:] == [Cell("good", 0), Cell("good", 1), Cell("bad", 1)]
+    assert len(outcome.results) == 4
+
+
+def test_an_arm_that_isnt_there_is_refused_before_anything_is_done(tmp_path):
+    with pytest.raises(SettingsError, match="no arm 'best'; it has good, bad, middle"):
+        run(tmp_path / "study", Told(), only=("best",))
+    assert not (tmp_path / "study").exists()
+
+
+def test_a_cell_that_fails_leaves_its_reason_and_is_tried_again(tmp_path):
+    told = Told(on_cell=refuse(InputError("no text"), Cell("bad", 0)))
+    outcome = run(tmp_path, told, seeds=1)
+    assert told.cells == [Cell("good", 0), Cell("middle", 0)]
+    assert outcome.failures[Cell("bad", 0)].message == "no text"
+    assert (tmp_path / "cells" / "bad" / "seed0" / "failure.json").exists()
+    assert "no text" in (tmp_path / "report.html").read_text("utf-8")
+    told.on_cell = refuse(InputError("no text"))
+    outcome = run(tmp_path, told, seeds=1)
+    assert told.cells[2:] == [Cell("bad", 0)]
+    assert not outcome.failures
+    assert not (tmp_path / "cells" / "bad" / "seed0" / "failure.json").exists()
+
+
+@pytest.mark.parametrize("error", [StorageError("the disk is full"), StoppedError("stopped")])
+def test_a_full_disk_and_a_stop_end_the_study_and_keep_what_is_done(tmp_path, error):
+    told = Told(on_cell=refuse(error, Cell("bad", 0)))
+    with pytest.raises(type(error)):
+        run(tmp_path, told, seeds=1)
+    assert not (tmp_path / "cells" / "bad").exists()
+    assert '"arm": "good"' in (tmp_path / "results.jsonl").read_text("utf-8")
+    told.on_cell = lambda cell: None
+    run(tmp_path, told, seeds=1)
+    assert told.cells == [Cell("good", 0), Cell("bad", 0), Cell("middle", 0)]
+
+
+def test_a_disk_that_refuses_a_result_keeps_the_cell_to_be_done(tmp_path, monkeypatch):
+    def refuse_write(*arguments: object) -> None:
+        raise StorageError("no space left")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("bertkit.studies.run.write_result", refuse_write)
+        with pytest.raises(StorageError, match="no space"):
+            run(tmp_path, Told(), seeds=1)
+    told = Told()
+    assert len(run(tmp_path, told, seeds=1).results) == len(told.cells) == 3
+
+
+def test_a_bug_is_no_failure_of_a_cell(tmp_path):
+    with pytest.raises(ZeroDivisionError):
+        run(tmp_path, Told(on_cell=refuse(ZeroDivisionError(), Cell("good", 0))), seeds=1)
+
+
+def test_another_study_other_settings_and_other_data_are_refused(tmp_path):
+    run(tmp_path, Told(), seeds=1)
+    with pytest.raises(ResumeError, match=r"minutes: None → 2\.0"):
+        run(tmp_path, Told(), seeds=1, minutes=2)
+    with pytest.raises(ResumeError, match="data: they are not those"):
+        run(tmp_path, Told(data="other"), seeds=1)
+
+    class Other(SmallStudy):
+        name = "other"
+
+    with pytest.raises(ResumeError, match="study: small → other"):
+        run_study(Other(StudySettings(seeds=1)), tmp_path)
+
+
+def test_a_folder_of_something_else_a_file_and_a_held_folder_are_refused(tmp_path):
+    (tmp_path / "thesis.txt").write_text("mine")
+    with pytest.raises(ResumeError, match="holds something that `bertkit study` didn't begin"):
+        run(tmp_path, Told())
+    with pytest.raises(ResumeError, match="is a file; name a folder"):
+        run(tmp_path / "thesis.txt", Told())
+    with hold_folder(tmp_path / "held", "testing in"), pytest.raises(ResumeError, match="another"):
+        run(tmp_path / "held", Told())
+
+
+def test_damaged_records_are_named(tmp_path):
+    run(tmp_path, Told(), seeds=1)
+    result = tmp_path / "cells" / "good" / "seed0" / "result.json"
+    whole = result.read_text("utf-8")
+    result.write_text(whole.replace("0.8", "0.9"), "utf-8")
+    with pytest.raises(DamagedFileError, match=r"result\.json was altered"):
+        run(tmp_path, Told(), seeds=1)
+    result.unlink()
+    told = Told()
+    run(tmp_path, told, seeds=1)
+    assert told.cells == [Cell("good", 0)]
+    (tmp_path / "study.json").write_text("{}")
+    with pytest.raises(DamagedFileError, match=r"study\.json"):
+        run(tmp_path, Told(), seeds=1)
+
+
+def test_weights_of_a_cell_that_is_done_are_removed(tmp_path):
+    def write_weights(cell: Cell) -> None:
+        folder = tmp_path / "cells" / cell.arm / f"seed{cell.seed}" / "model"
+        folder.mkdir(parents=True)
+        (folder / "model.safetensors").write_bytes(b"1")
+        (folder / "metrics.json").write_text("{}")
+
+    run(tmp_path, Told(on_cell=write_weights), seeds=1, only=("good",))
+    left = sorted(path.name for path in (tmp_path / "cells" / "good").rglob("*.*"))
+    assert left == ["metrics.json", "result.json"]

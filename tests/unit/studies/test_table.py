@@ -1,0 +1,84 @@
+"""All studies hold together: files, arms, measures, claims, settings."""
+
+import importlib
+from pathlib import Path
+
+import pytest
+
+from bertkit.base.errors import SettingsError
+from bertkit.base.settings import parse_settings
+from bertkit.recipes.pretrain.settings import PretrainSettings
+from bertkit.studies.pretraining import PretrainingStudy
+from bertkit.studies.settings import PretrainingSettings
+from bertkit.studies.study import Study
+from bertkit.studies.table import STUDIES
+from bertkit.studies.text_tasks import WRITERS
+
+OF_PRETRAINING = [name for name in STUDIES if STUDIES[name].settings is PretrainingSettings]
+
+
+def build(name: str, size: str = "small", **changes) -> PretrainingStudy:
+    study = STUDIES[name].load()(PretrainingSettings(data=Path("shards"), size=size, **changes))
+    assert isinstance(study, PretrainingStudy)
+    return study
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_a_study_is_a_file_and_a_class_of_its_name(name):
+    kind = STUDIES[name].load()
+    assert issubclass(kind, Study)
+    assert kind.name == name
+    assert kind.__module__ == f"bertkit.studies.{name.replace('-', '_')}"
+    assert importlib.import_module(kind.__module__).__doc__
+    for words in (kind.question, kind.finding, kind.budget, kind.caution):
+        assert words.endswith((".", "?"))
+
+
+@pytest.mark.parametrize("size", ["small", "large"])
+@pytest.mark.parametrize("name", OF_PRETRAINING)
+def test_arms_measures_and_claims_know_each_other(name, size):
+    study = build(name, size)
+    arms = {arm.name: arm for arm in study.arms}
+    measures = {measure.name for measure in study.measures}
+    assert len(arms) == len(study.arms)
+    assert STUDIES[name].arm in arms
+    assert all(name == Path(name).name for name in arms)
+    for claim in study.claims:
+        assert {claim.better.arm, claim.worse.arm} <= arms.keys()
+        assert claim.measure in measures
+        assert (claim.better, claim.worse) != (claim.worse, claim.better)
+    for arm in study.arms:
+        assert arm.pretrained in arms
+        assert arms[arm.pretrained].shares is None
+        assert isinstance(study.choose(arm, 1, 80), PretrainSettings)
+        study.scale.fine_tuning.choose(1, "cpu", arm.fine_tuning)
+    assert {probe.task for probe in study.probes} <= WRITERS.keys()
+
+
+@pytest.mark.parametrize("name", OF_PRETRAINING)
+def test_labelled_examples_are_one_more_measure(name):
+    without, with_ = build(name), build(name, labelled=Path("train.csv"))
+    added = [measure.name for measure in with_.measures if measure not in without.measures]
+    assert added == ["labelled"]
+
+
+def test_arms_that_are_told_apart_differ_in_what_is_learnt():
+    for name in OF_PRETRAINING:
+        study = build(name)
+        learnt = [study.choose(arm, 0, 80) for arm in study.arms if arm.shares is None]
+        assert len({settings.model_dump_json() for settings in learnt}) == len(learnt)
+
+
+def test_held_out_labels_alone_are_refused():
+    with pytest.raises(SettingsError, match="labelled_dev belongs to labelled"):
+        parse_settings(PretrainingSettings, {"data": "a", "labelled_dev": "b"}, "flags")
+
+
+def test_a_course_keeps_the_checkpoints_that_are_measured():
+    study = build("steps")
+    [arm] = study.arms
+    settings = study.choose(arm, 0, 83)
+    assert (settings.steps, settings.checkpoint_every) == (83, 11)
+    assert settings.keep >= 8
+    single = build("masking")
+    assert single.choose(single.arms[0], 0, 83).checkpoint_every is None

@@ -1,0 +1,82 @@
+"""A verdict follows from whether the ranges of the runs overlap."""
+
+import math
+
+import pytest
+
+from bertkit.studies.study import FIRST, LAST, Claim, Measure, Side
+from bertkit.studies.verdict import Spread, Standing, Verdict, show_spread, show_value, summarise
+
+ACCURACY = Measure("accuracy", "Accuracy", "of all", is_percent=True)
+LOSS = Measure("loss", "Loss", "nats", is_higher_better=False)
+CLAIM = Claim("One is better", "A 2018", "accuracy", Side("one"), Side("other"))
+
+
+def judge(better, worse, measure=ACCURACY, claim=CLAIM) -> Verdict:
+    return Verdict(claim, measure, Spread.of(better), Spread.of(worse))
+
+
+@pytest.mark.parametrize(
+    ("better", "worse", "standing"),
+    [
+        ((0.7, 0.8, 0.9), (0.4, 0.5, 0.6), Standing.SHOWN),
+        ((0.4, 0.5, 0.6), (0.7, 0.8, 0.9), Standing.OPPOSITE),
+        ((0.7, 0.8, 0.9), (0.5, 0.6, 0.71), Standing.NOT_SHOWN),
+        ((0.7, 0.8, 0.9), (0.5, 0.6, 0.7), Standing.NOT_SHOWN),  # equal isn't better
+        ((0.5, 0.5, 0.5), (0.5, 0.5, 0.5), Standing.NOT_SHOWN),
+        ((0.8, 0.9), (0.4, 0.5, 0.6), Standing.UNDECIDED),
+        ((0.8, 0.9, math.nan), (0.4, 0.5, 0.6), Standing.UNDECIDED),
+        ((), (0.4, 0.5, 0.6), Standing.UNDECIDED),
+    ],
+)
+def test_what_the_ranges_say(better, worse, standing):
+    assert judge(better, worse).standing is standing
+
+
+def test_of_a_loss_the_lower_one_is_better():
+    low, high = (1.0, 1.1, 1.2), (1.5, 1.6, 1.7)
+    assert judge(low, high, LOSS).standing is Standing.SHOWN
+    assert judge(high, low, LOSS).standing is Standing.OPPOSITE
+    assert judge(low, (1.2, 1.6, 1.7), LOSS).standing is Standing.NOT_SHOWN
+
+
+def test_the_words_say_what_was_found_and_what_was_measured():
+    words = judge((0.7, 0.8, 0.9), (0.4, 0.5, 0.6)).describe()
+    assert words == (
+        "One is better (A 2018). Here: shown: accuracy, one 80.0 % (70.0–90.0 %) against other"
+        " 50.0 % (40.0–60.0 %); each of the 3 runs is better than each of the 3 others"
+        " (chance alone: 1 in 20)."
+    )
+    assert "each of the 3 runs is worse" in judge((0.4, 0.5, 0.6), (0.7, 0.8, 0.9)).explain()
+    overlap = judge((0.7, 0.8, 0.9), (0.5, 0.6, 0.7)).explain()
+    assert overlap.startswith("not shown at this scale: ")
+    assert overlap.endswith("the ranges overlap, so that chance may have made the difference")
+    assert "1 and 3 runs are too few, 3 of each" in judge((0.8,), (0.5, 0.6, 0.7)).explain()
+
+
+def test_places_are_named():
+    measure = Measure("accuracy", "Accuracy", "of all", across="steps")
+    claim = Claim("It rises", "A", "accuracy", Side("one", LAST), Side("one", FIRST))
+    words = judge((0.7, 0.8, 0.9), (0.4, 0.5, 0.6), measure, claim).explain()
+    assert "one at last 0.8 (0.7–0.9) against one at first 0.5 (0.4–0.6)" in words
+    claim = Claim("It rises", "A", "accuracy", Side("one", 1000.0), Side("one"))
+    assert "one at 1,000 0.8" in judge((0.7, 0.8, 0.9), (0.4,), measure, claim).explain()
+
+
+def test_numbers_as_people_read_them():
+    assert show_value(ACCURACY, 0.1234) == "12.3 %"
+    assert show_value(LOSS, 6.12345) == "6.123"
+    assert show_value(LOSS, 12345.6) == "12,346"
+    assert show_value(LOSS, math.nan) == "not measured"
+    assert show_spread(LOSS, Spread.of([])) == "not measured"
+    assert show_spread(LOSS, Spread.of([2.0])) == "2"
+    assert show_spread(LOSS, Spread.of([3.0, math.inf, 1.0, 2.5])) == "2.5 (1–3)"
+
+
+def test_the_claims_are_counted():
+    shown, open_ = judge((0.7, 0.8, 0.9), (0.4, 0.5, 0.6)), judge((0.7,), (0.4,))
+    assert summarise([]) == "No claim could be compared"
+    assert summarise([shown]) == "Of 1 claim of the literature: 1 shown"
+    assert summarise([shown, open_, shown]) == (
+        "Of 3 claims of the literature: 2 shown, 1 not decided"
+    )

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from bertkit.base.errors import BertkitError as BertkitError
     from bertkit.inference.embedder import Embedder as Embedder
     from bertkit.inference.embedder_settings import EmbedderSettings as EmbedderSettings
+    from bertkit.inference.extractive import CentralSummarizer as CentralSummarizer
     from bertkit.inference.features import FeatureExtractor as FeatureExtractor
     from bertkit.inference.fill_mask import FillMask as FillMask
     from bertkit.inference.generator import Generator as Generator
@@ -65,6 +66,7 @@ _HOMES = {
     "BertLMHeadModel": "bertkit.models.bert.causal",
     "BertModel": "bertkit.models.bert.encoder",
     "BertkitError": "bertkit.base.errors",
+    "CentralSummarizer": "bertkit.inference.extractive",
     "Chooser": "bertkit.inference.predictors",
     "Classifier": "bertkit.inference.predictors",
     "Embedder": "bertkit.inference.embedder",

@@ -34,6 +34,7 @@ COMMANDS = {
     "embed": "bertkit.cli.embed:embed",
     "similarity": "bertkit.cli.similarity:similarity",
     "search": "bertkit.cli.search:search",
+    "summarize": "bertkit.cli.summarize:summarize",
     "features": "bertkit.cli.features:features",
     "nearest": "bertkit.cli.nearest:nearest",
     "analogy": "bertkit.cli.analogy:analogy",

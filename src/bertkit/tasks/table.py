@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from bertkit.tasks.answer.settings import AnswerInputs, AnswerSettings
 from bertkit.tasks.choose.settings import ChooseInputs, ChooseSettings
 from bertkit.tasks.classify.settings import ClassifySettings
+from bertkit.tasks.extract.settings import ExtractInputs, ExtractSettings
 from bertkit.tasks.inputs import PairInputs, TaskInputs
 from bertkit.tasks.regress.settings import RegressSettings
 from bertkit.tasks.settings import TaskSettings
@@ -73,6 +74,13 @@ TASKS: Mapping[str, TaskEntry] = {
         "Choose among answers or endings.",
         "bertkit.tasks.choose.task:Choose",
         ChooseInputs,
+        ".jsonl",
+    ),
+    "extract": TaskEntry(
+        ExtractSettings,
+        "Take the sentences of a text that make a summary.",
+        "bertkit.tasks.extract.task:Extract",
+        ExtractInputs,
         ".jsonl",
     ),
 }

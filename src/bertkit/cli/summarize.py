@@ -1,0 +1,205 @@
+"""`bertkit summarize`: long texts → what they say in short."""
+
+import json as json_module
+import sys
+from collections import deque
+from collections.abc import Iterator
+from contextlib import nullcontext
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+from cyclopts import Parameter
+
+from bertkit.base.errors import InputError, SettingsError
+from bertkit.base.progress import announce, show_progress
+from bertkit.cli.texts import Words, legible
+from bertkit.data.tables.settings import TableSettings
+from bertkit.decoding.settings import DecodingSettings
+from bertkit.inference.embedder_settings import EmbedderSettings
+from bertkit.inference.summary_settings import SummarySettings
+
+if TYPE_CHECKING:
+    from bertkit.inference.rewriter import RewriteCounts, Rewriting
+    from bertkit.inference.summarizing import Summarizer
+    from bertkit.inference.summary import ExtractiveSummary, SummaryCounts
+
+ODDITIES = {
+    "empty": "without a sentence, with an empty summary",
+    "whole": "with no more sentences than were asked for, given whole",
+    "limited": "of which a summary has no more than 1,000 sentences",
+    "truncated": "sentences read in part, being too long for the model",
+    "cut": "of which the end was left out, being too long for the model",
+    "unfinished": "whose summary was stopped without an end",
+}
+LIKENESS_CHARS = 18
+
+
+def summarize(
+    model: str,
+    /,
+    *files: Words,
+    settings: Annotated[SummarySettings, Parameter(name="*")] = SummarySettings(),  # noqa: B008
+    table: Annotated[TableSettings, Parameter(name="*")] = TableSettings(),  # noqa: B008
+    embedding: Annotated[EmbedderSettings, Parameter(name="*")] = EmbedderSettings(),  # noqa: B008
+    decoding: Annotated[DecodingSettings, Parameter(name="*")] = DecodingSettings(),  # noqa: B008
+    device: str = "auto",
+    revision: str | None = None,
+    why: bool = False,
+    json: bool = False,
+) -> None:
+    """Summarise texts by their most telling sentences, or in new ones.
+
+    Any encoder takes the sentences that are nearest to all the others, without being trained for
+    it. A model of `bertkit finetune extract` takes those that it learnt to take; a model of
+    `bertkit finetune summarize` writes sentences of its own.
+
+    A file of plain text is one text; of JSONL, CSV, TSV and Parquet each row is one. All may be
+    .gz, .bz2 or .zst.
+
+    **Examples**
+
+        bertkit summarize all-MiniLM-L6-v2/ article.txt --sentences 3
+
+        bertkit summarize all-MiniLM-L6-v2/ report.txt --words 100 --diversity 0.5 --why
+
+        bertkit summarize news/ articles.jsonl --field body --json
+
+        zcat speech.txt.gz | bertkit summarize run/ - --share 0.05
+
+    Args:
+        model: A model folder, a run of `bertkit pretrain`, or the id of a model of the Hub.
+        files: Files of texts; - is standard input.
+        settings: How long summaries are, and how sentences are chosen.
+        table: How files are read.
+        embedding: How an encoder makes vectors of sentences.
+        decoding: How a model of `bertkit finetune summarize` writes.
+        device: auto, cpu, cuda or cuda:N.
+        revision: Branch, tag or commit of a model of the Hub.
+        why: Show before each sentence which one of the text it is, when it was taken, its score,
+            and how alike it is to one that was taken before.
+        json: Print one JSON object a text, with the same and where each sentence stands.
+    """
+    if not files:
+        raise InputError("there is nothing to summarise: name a file, or - for standard input")
+    from bertkit.inference.summarizing import load_summarizer
+
+    summarizer = load_summarizer(model, settings, embedding, device=device, revision=revision)
+    texts = Texts(files, table)
+    summaries, counts = begin(summarizer, texts, decoding)
+    with nullcontext() if sys.stdout.isatty() else show_progress("Summarising", None) as bar:
+        for summary in summaries:
+            place = texts.places.popleft()
+            if json:
+                sys.stdout.write(format_json(summary, place))
+            else:
+                heading = "" if len(files) == 1 and place.row is None else f"{place}\n"
+                sys.stdout.write(legible(heading + describe(summary, why=why)))
+            if bar is not None:
+                bar.advance(1)
+    tell(counts, texts.num_undecodable)
+
+
+class Place(NamedTuple):
+    """Where a text came from: its file, and the row where it has several."""
+
+    file: str
+    row: int | None
+
+    def __str__(self) -> str:
+        """For people."""
+        return self.file if self.row is None else f"{self.file}, row {self.row}"
+
+
+class Texts:
+    """The texts of some files, and where they came from until their summaries are there.
+
+    Args:
+        files: in their order; - is standard input.
+        table: how they are read.
+
+    Attributes:
+        places: of texts that were read, until somebody takes them.
+        num_undecodable: texts so far that had bytes which aren't UTF-8.
+    """
+
+    def __init__(self, files: tuple[str, ...], table: TableSettings) -> None:
+        self._files, self._table = files, table
+        self.places: deque[Place] = deque()
+        self.num_undecodable = 0
+
+    def __iter__(self) -> Iterator[str]:
+        """One text after the other.
+
+        Raises:
+            BertkitError: a file can't be read, as in `read_documents`.
+        """
+        from bertkit.data.tables.documents import read_documents
+
+        for file in self._files:
+            for document in read_documents(file, self._table):
+                self.places.append(Place(document.name, document.row))
+                self.num_undecodable += document.is_undecodable
+                yield document.text
+
+
+def begin(
+    summarizer: "Summarizer", texts: Texts, decoding: DecodingSettings
+) -> "tuple[Iterator[ExtractiveSummary | Rewriting], SummaryCounts | RewriteCounts]":
+    """Summaries as they come, and what is counted meanwhile.
+
+    Raises:
+        SettingsError: how to write is chosen for a model that doesn't, or can't be meant.
+    """
+    from bertkit.inference.rewriter import RewriteCounts
+    from bertkit.inference.summarizing import AbstractiveSummarizer
+    from bertkit.inference.summary import SummaryCounts
+
+    if isinstance(summarizer, AbstractiveSummarizer):
+        written = RewriteCounts()
+        chosen = summarizer.settings_with(decoding)
+        return summarizer.stream(texts, chosen, written), written
+    if decoding != DecodingSettings():
+        given = ", ".join(sorted(decoding.model_fields_set))
+        raise SettingsError(
+            f"{given} is for models of `bertkit finetune summarize`, which write; this one takes"
+            " sentences as they are"
+        )
+    counts = SummaryCounts()
+    return summarizer.stream(texts, counts), counts
+
+
+def format_json(summary: "ExtractiveSummary | Rewriting", place: Place) -> str:
+    """A summary as a line for programs."""
+    found: dict[str, Any] = {**place._asdict(), "summary": summary.text, **asdict(summary)}
+    found.pop("text", None)
+    return json_module.dumps(found, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def describe(summary: "ExtractiveSummary | Rewriting", *, why: bool) -> str:
+    """A summary for people: a sentence a line, or what was written."""
+    from bertkit.inference.summary import ExtractiveSummary
+
+    if not isinstance(summary, ExtractiveSummary):
+        return f"{summary.text}\n"
+    lines = []
+    for sentence in summary.sentences:
+        reasons = f"{sentence.number:6,} {sentence.rank:4,}. {sentence.score:8.4f}"
+        if sentence.similar_to is None:
+            reasons += " " * LIKENESS_CHARS
+        else:
+            reasons += f"{sentence.similarity:8.4f} to {sentence.similar_to:<6,}"
+        lines.append(f"{reasons}  {sentence.text}" if why else sentence.text)
+    return "".join(f"{line}\n" for line in lines)
+
+
+def tell(counts: "SummaryCounts | RewriteCounts", num_undecodable: int) -> None:
+    """Say how many texts there were, and what was odd about them; nothing of one that wasn't."""
+    odd = [
+        f"{number:,} {words}"
+        for name, words in ODDITIES.items()
+        if (number := getattr(counts, name, 0))
+    ]
+    if num_undecodable:
+        odd.append(f"{num_undecodable:,} with bytes that aren't UTF-8, read as \ufffd")
+    if odd or counts.texts > 1:
+        announce("; ".join((f"{counts.texts:,} summarised", *odd)))

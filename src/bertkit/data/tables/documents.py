@@ -1,0 +1,68 @@
+"""Whole documents: a file of plain text is one, of other files each row is."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from bertkit.data.decompression import unpack
+from bertkit.data.tables.opening import open_packed, skip_mark
+from bertkit.data.tables.row import MAX_ROW_BYTES, RowDecoder
+from bertkit.data.tables.settings import TableSettings
+from bertkit.data.tables.texts import TextTable, open_texts
+
+
+class WholeText(NamedTuple):
+    """A document.
+
+    Attributes:
+        name: of the file, for messages.
+        row: of the file, from 0; None where the whole file is the text.
+        text: may be empty; a NUL stays in it.
+        is_undecodable: whether it had what isn't Unicode, which is U+FFFD in the text.
+    """
+
+    name: str
+    row: int | None
+    text: str
+    is_undecodable: bool
+
+
+def read_documents(
+    source: str | Path, settings: TableSettings | None = None
+) -> Iterator[WholeText]:
+    """The documents of a file (perhaps .gz, .bz2 or .zst), each of up to 16 MiB.
+
+    Args:
+        source: the file, or - for standard input.
+        settings: its format, and which column has the text.
+
+    Raises:
+        InputError: it isn't text or not of its format, damaged, or has a row without a text.
+        MissingFileError: there is no such file.
+        StorageError: it can't be read.
+    """
+    table = open_texts(source, settings)
+    if table.format == "text":
+        yield _read_whole(table)
+        return
+    num_undecodable = 0
+    for number, row in enumerate(table.rows()):
+        is_undecodable = table.num_undecodable > num_undecodable
+        num_undecodable = table.num_undecodable
+        yield WholeText(table.name, number, row.text, is_undecodable)
+
+
+def _read_whole(table: TextTable) -> WholeText:
+    """A file of plain text.
+
+    Raises:
+        InputError: it isn't text, is damaged, or has more than 16 MiB.
+    """
+    decoder = RowDecoder(table.name)
+    suffix = table.path.suffix.lower() if table.path else ""
+    with open_packed(table.path) as packed:
+        stream = skip_mark(unpack(packed, suffix, decoder.refuse_rest), table.name)
+        content = stream.read(MAX_ROW_BYTES + 1)
+    decoder.check_size(len(content))
+    text = decoder.decode(content)
+    return WholeText(table.name, None, text, decoder.num_undecodable > 0)

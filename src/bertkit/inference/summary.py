@@ -1,0 +1,147 @@
+"""What an extractive summary is, whatever chose its sentences."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from bertkit.data.sentence_spans import Candidates
+from bertkit.inference.summary_settings import DEFAULT_SENTENCES, MAX_SENTENCES, SummarySettings
+from bertkit.tasks.extract.choosing import Numbers, Redundancy, Room, choose_sentences
+
+
+@dataclass(frozen=True)
+class SummarySentence:
+    """A sentence of a summary, and why it is there.
+
+    Attributes:
+        text: the sentence, in one line.
+        number: which sentence of its text it is, from 1.
+        start: its first character in the text, from 0.
+        stop: the one behind its last.
+        rank: when it was taken: 1 for the first.
+        score: by which it was taken then: its relevance, less what it repeats.
+        relevance: how much it says of the text by itself: its cosine to the mean of all sentences,
+            or the trained model's probability.
+        similarity: the highest cosine to a sentence that was taken before; 0 for the first, and
+            where a trained model chose.
+        similar_to: the number of that sentence.
+    """
+
+    text: str
+    number: int
+    start: int
+    stop: int
+    rank: int
+    score: float
+    relevance: float
+    similarity: float = 0.0
+    similar_to: int | None = None
+
+
+@dataclass(frozen=True)
+class ExtractiveSummary:
+    """Sentences of a text that say the most of it.
+
+    Attributes:
+        sentences: in the order of the text.
+        num_sentences: of the text, those that can't stand in a summary included.
+        num_candidates: sentences that it was chosen from.
+        is_limited: whether it would have more sentences, if any summary might.
+    """
+
+    sentences: tuple[SummarySentence, ...]
+    num_sentences: int
+    num_candidates: int
+    is_limited: bool = False
+
+    @property
+    def text(self) -> str:
+        """The sentences as running text; empty where a text has none."""
+        return " ".join(sentence.text for sentence in self.sentences)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all sentences that could be taken were."""
+        return len(self.sentences) == self.num_candidates
+
+
+@dataclass
+class SummaryCounts:
+    """What was met among texts that were summarised.
+
+    Attributes:
+        texts: all of them.
+        empty: texts without a sentence that has letters; their summaries are empty.
+        whole: texts that have no more sentences than were asked for.
+        limited: texts whose summary would have had more sentences than any may have.
+        truncated: sentences whose end wasn't read, being longer than the model takes; of a trained
+            model, texts with such sentences.
+    """
+
+    texts: int = 0
+    empty: int = 0
+    whole: int = 0
+    limited: int = 0
+    truncated: int = 0
+
+    def add_summary(self, summary: ExtractiveSummary) -> None:
+        """Count a text that was summarised."""
+        self.texts += 1
+        self.empty += not summary.num_candidates
+        self.whole += summary.is_whole and summary.num_candidates > 0
+        self.limited += summary.is_limited
+
+
+def find_room(settings: SummarySettings, num_candidates: int) -> Room:
+    """How much a summary may have, by itself and by the limit for all."""
+    if settings.words is not None:
+        return Room(MAX_SENTENCES, settings.words)
+    if settings.share is not None:
+        return Room(min(max(1, round(settings.share * num_candidates)), MAX_SENTENCES))
+    return Room(settings.sentences or DEFAULT_SENTENCES)
+
+
+def add_position(relevance: Numbers, weight: float) -> Numbers:
+    """Relevance, and what it counts that a sentence stands early: from 1 for the first to 0."""
+    return (1.0 - weight) * relevance + weight * np.linspace(1.0, 0.0, len(relevance))
+
+
+def compose(
+    candidates: Candidates,
+    relevance: Numbers,
+    scores: Numbers,
+    redundancy: Redundancy,
+    settings: SummarySettings,
+) -> ExtractiveSummary:
+    """Choose sentences.
+
+    Args:
+        candidates: what there is.
+        relevance: how much each says.
+        scores: by which they are chosen, what they repeat being taken off.
+        redundancy: what they repeat.
+        settings: how many are taken.
+    """
+    word_counts = [len(sentence.split()) for sentence in candidates.sentences]
+    room = find_room(settings, len(candidates))
+    taken = choose_sentences(scores, redundancy, word_counts, room)
+    sentences = [
+        SummarySentence(
+            text=candidates.sentences[one.index],
+            number=candidates.numbers[one.index],
+            start=candidates.spans[one.index].start,
+            stop=candidates.spans[one.index].stop,
+            rank=rank,
+            score=one.score,
+            relevance=float(relevance[one.index]),
+            similarity=one.similarity,
+            similar_to=None if one.similar_to is None else candidates.numbers[one.similar_to],
+        )
+        for rank, one in enumerate(taken, start=1)
+    ]
+    return ExtractiveSummary(
+        sentences=tuple(sorted(sentences, key=lambda sentence: sentence.start)),
+        num_sentences=candidates.num_sentences,
+        num_candidates=len(candidates),
+        is_limited=len(taken) == MAX_SENTENCES < len(candidates) and settings.sentences is None,
+    )

@@ -1,0 +1,86 @@
+"""Summaries held against those that people wrote, and against the texts' first sentences."""
+
+from collections.abc import Sequence
+
+from bertkit.metrics.summaries import measure_summaries
+from bertkit.tasks.evaluation import Evaluation, Mistake
+from bertkit.tasks.extract.examples import ExtractExample
+from bertkit.tasks.extract.extraction import Extraction
+from bertkit.tasks.extract.oracle import Grams, find_best, split_words
+
+MAX_MISTAKES = 100
+SHOWN_CHARS = 5000  # of a text among the mistakes
+
+
+def check_metrics() -> None:
+    """See before training that summaries can be measured.
+
+    Raises:
+        MissingExtraError: rouge-score isn't installed.
+    """
+    measure_summaries(["a"], ["a"])
+
+
+def measure(
+    examples: Sequence[ExtractExample], predictions: Sequence[Extraction]
+) -> dict[str, float]:
+    """ROUGE-1, ROUGE-2 and ROUGE-L."""
+    return measure_summaries([found.summary for found in predictions], list_references(examples))
+
+
+def evaluate(
+    examples: Sequence[ExtractExample], predictions: Sequence[Extraction], num_sentences: int
+) -> Evaluation:
+    """The same beside what the first sentences get, and the best ones; and the worst summaries."""
+    references = list_references(examples)
+    first = [" ".join(one.candidates.sentences[:num_sentences]) for one in examples]
+    best = [choose_best(one, num_sentences) for one in examples]
+    metrics = measure(examples, predictions)
+    found = {"first_sentences": first, "best_sentences": best}
+    for name, summaries in found.items():
+        values = measure_summaries(summaries, references)
+        metrics |= {f"{metric}_{name}": value for metric, value in values.items()}
+    return Evaluation(
+        metrics=metrics,
+        mistakes=_list_mistakes(examples, predictions, best),
+        warnings=_warn(metrics, num_sentences),
+    )
+
+
+def list_references(examples: Sequence[ExtractExample]) -> list[str]:
+    """The summaries of examples that have one."""
+    return [example.summary or "" for example in examples]
+
+
+def choose_best(example: ExtractExample, num_sentences: int) -> str:
+    """The sentences that are most like the summary."""
+    sentences = example.candidates.sentences
+    chosen = find_best(sentences, example.summary or "", num_sentences)
+    return " ".join(sentences[index] for index in chosen)
+
+
+def _list_mistakes(
+    examples: Sequence[ExtractExample], predictions: Sequence[Extraction], best: Sequence[str]
+) -> tuple[Mistake, ...]:
+    """Summaries that are less like those of people than could be, the worst first."""
+    mistakes = []
+    for example, found, other in zip(examples, predictions, best, strict=True):
+        wanted = Grams.of(split_words(example.summary or ""))
+        own = Grams.of(split_words(found.summary)).likeness(wanted)
+        lost = Grams.of(split_words(other)).likeness(wanted) - own
+        text = " ".join(example.candidates.sentences)[:SHOWN_CHARS]
+        mistakes.append(Mistake(example.place, text, other, found.summary, lost))
+    mistakes.sort(key=lambda mistake: -mistake.badness)
+    return tuple(mistake for mistake in mistakes[:MAX_MISTAKES] if mistake.badness > 0.0)
+
+
+def _warn(metrics: dict[str, float], num_sentences: int) -> tuple[str, ...]:
+    """Say where a model is no better than the beginning of the text."""
+    own, first = metrics["rouge2"], metrics["rouge2_first_sentences"]
+    if own > first:
+        return ()
+    warning = (
+        f"rouge2 ({own:.4f}) isn't above that of the first {num_sentences} sentences"
+        f" ({first:.4f}); take those, or train on more texts"
+    )
+    return (warning,)

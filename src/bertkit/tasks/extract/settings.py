@@ -1,0 +1,36 @@
+"""What can be chosen about learning which sentences to take, and what its command takes."""
+
+from typing import Annotated, ClassVar
+
+from pydantic import Field
+
+from bertkit.tasks.inputs import TaskInputs
+from bertkit.tasks.settings import TaskSettings
+
+
+class ExtractSettings(TaskSettings):
+    """Settings of the task extract."""
+
+    max_length: Annotated[int, Field(ge=8)] = Field(
+        512,
+        description="Tokens of a sequence; a longer text is read in several, of whole sentences.",
+    )
+    text_column: str | None = Field(
+        None, description="Column of the text; by default text, article or document."
+    )
+    summary_column: str | None = Field(
+        None,
+        description="Column of a summary that a person wrote; by default summary, highlights or"
+        " abstract.",
+    )
+    sentences: Annotated[int, Field(ge=1, le=100)] = Field(
+        3, description="Sentences of a summary; also how many of a text are learnt as its best."
+    )
+    language: str = Field("en", description="ISO 639-1 code, for finding sentences.")
+
+
+class ExtractInputs(TaskInputs):
+    """Texts."""
+
+    example: ClassVar[str] = '"A storm came. It closed the port. Ships waited. Nobody was hurt."'
+    example_file: ClassVar[str] = "articles.jsonl"

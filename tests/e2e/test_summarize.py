@@ -1,0 +1,114 @@
+"""`bertkit summarize` as a user runs it."""
+
+import io
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from bertkit.cli.main import main
+
+TEXT = "the cat saw a dog. a dog lost the hat!\n\nthe hat\n\na cat saw the hat. the dog saw.\n"
+
+
+@pytest.fixture
+def article(tmp_path: Path) -> Path:
+    path = tmp_path / "article.txt"
+    path.write_text(TEXT)
+    return path
+
+
+def run(capsys: pytest.CaptureFixture[str], *words: object, code: int = 0) -> tuple[str, str]:
+    capsys.readouterr()
+    assert main(["summarize", *map(str, words)]) == code
+    captured = capsys.readouterr()
+    return captured.out, captured.err
+
+
+def test_sentences_of_a_file_in_its_order(model, article, capsys):
+    out, err = run(capsys, model, article, "--sentences", 2, "--engine", "torch")
+    lines = out.splitlines()
+    assert len(lines) == 2
+    assert TEXT.index(lines[0]) < TEXT.index(lines[1])
+    assert err == ""
+    told, _ = run(capsys, model, article, "--sentences", 2, "--engine", "torch", "--json")
+    found = json.loads(told)
+    assert found["summary"] == " ".join(lines)
+    assert (found["file"], found["row"]) == (str(article), None)
+    assert (found["num_sentences"], found["num_candidates"]) == (5, 4)
+    for sentence, line in zip(found["sentences"], lines, strict=True):
+        assert TEXT[sentence["start"] : sentence["stop"]] == sentence["text"] == line
+    why, _ = run(capsys, model, article, "--sentences", 2, "--engine", "torch", "--why")
+    shown = why.splitlines()
+    assert [line.split("  ")[-1] for line in shown] == lines
+    assert [int(line.split()[1].rstrip(".")) for line in shown] == [
+        sentence["rank"] for sentence in found["sentences"]
+    ]
+
+
+def test_length_may_be_words_or_a_share(model, article, capsys):
+    out, _ = run(capsys, model, article, "--words", 5)
+    assert 0 < len(out.split()) <= 5
+    out, _ = run(capsys, model, article, "--share", "0.5", "--language", "en")
+    assert len(out.splitlines()) == 2
+    _, err = run(capsys, model, article, "--share", "0.5", "--words", 5, code=2)
+    assert "share and words exclude each other" in err
+
+
+def test_rows_and_several_files_say_which_they_are(model, article, tmp_path, capsys):
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text("".join(f"{json.dumps({'body': text})}\n" for text in (TEXT, "", "a cat.")))
+    out, err = run(capsys, model, rows, "--field", "body", "--sentences", 1)
+    lines = out.splitlines()
+    assert lines[0] == f"{rows}, row 0"
+    assert lines[2:] == [f"{rows}, row 1", f"{rows}, row 2", "a cat."]
+    assert err == (
+        "3 summarised; 1 without a sentence, with an empty summary; 1 with no more sentences than"
+        " were asked for, given whole\n"
+    )
+    out, err = run(capsys, model, article, article, "--sentences", 1)
+    assert out.splitlines()[0] == out.splitlines()[2] == str(article)
+    assert err == "2 summarised\n"
+    told, _ = run(capsys, model, rows, "--field", "body", "--json")
+    assert [json.loads(line)["row"] for line in told.splitlines()] == [0, 1, 2]
+
+
+def test_standard_input(model, capsys, monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(TEXT.encode() * 9 + b"\xff")))
+    out, err = run(capsys, model, "-", "--sentences", 1)
+    assert len(out.splitlines()) == 1
+    assert err == "1 summarised; 1 with bytes that aren't UTF-8, read as \ufffd\n"
+
+
+def test_what_would_steer_the_terminal_is_not_printed(model, tmp_path, capsys):
+    path = tmp_path / "a.txt"
+    path.write_text("the cat \x1b[2J saw. a dog.")
+    out, _ = run(capsys, model, path, "--sentences", 2)
+    assert "\x1b" not in out
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ([], "nothing to summarise"),
+        (["none.txt"], "doesn't exist"),
+        (["--sentence", "3"], "there is no option --sentence"),
+        (["--beams", "4"], "beams is for models of `bertkit finetune summarize`"),
+        (["--sentences", "0"], "sentences"),
+        (["--sentences", "1001"], "sentences"),
+        (["--diversity", "2"], "diversity"),
+    ],
+)
+def test_errors_are_one_line(model, article, capsys, words, message):
+    files = [article] if words and words[0].startswith("--") else []
+    out, err = run(capsys, model, *files, *words, code=2)
+    assert message in err
+    assert out == ""
+    assert err.startswith("bertkit: ")
+    assert err.count("\n") == 1
+
+
+def test_a_model_that_is_none(tmp_path, article, capsys):
+    _, err = run(capsys, tmp_path, article, code=2)
+    assert "bertkit: " in err

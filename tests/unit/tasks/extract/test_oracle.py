@@ -1,0 +1,52 @@
+"""What is learnt from: the sentences that are together most like a summary."""
+
+import random
+
+import pytest
+
+from bertkit.tasks.extract.oracle import Grams, find_best, split_words
+
+SENTENCES = (
+    "The storm closed the port of the town.",
+    "People like the sea.",
+    "Two ships are missing since Monday.",
+    "The storm closed the port.",
+)
+
+
+def likeness(one: str, other: str) -> float:
+    return Grams.of(split_words(one)).likeness(Grams.of(split_words(other)))
+
+
+def test_what_is_most_like_the_summary_is_taken_once():
+    summary = "A storm closed the port; two ships are missing."
+    assert find_best(SENTENCES, summary, 3) == [2, 3]
+    assert find_best(SENTENCES, summary, 1) == [3]
+    assert find_best(SENTENCES, "Zebras!", 3) == []
+    assert find_best((), summary, 3) == []
+
+
+def test_each_step_is_the_best_one():
+    choose = random.Random(0)
+    for _ in range(20):
+        sentences = [" ".join(choose.choices("abcdef", k=4)) for _ in range(6)]
+        summary = " ".join(choose.choices("abcdef", k=6))
+        found = find_best(sentences, summary, 2)
+        first = max(likeness(sentence, summary) for sentence in sentences)
+        if found:
+            assert first in [likeness(sentences[index], summary) for index in found]
+        else:
+            assert first == 0.0
+
+
+def test_likeness_is_rouge_1_and_rouge_2():
+    scorer = pytest.importorskip("rouge_score.rouge_scorer").RougeScorer(["rouge1", "rouge2"])
+    summary = "Two ships, and the storm that closed the port, are missed."
+    for sentence in SENTENCES:
+        scores = scorer.score(summary, sentence)
+        expected = sum(score.fmeasure for score in scores.values())
+        assert likeness(sentence, summary) == pytest.approx(expected)
+
+
+def test_words_of_any_script_count():
+    assert find_best(("Мир велик.", "Дом мал."), "дом", 1) == [1]

@@ -1,0 +1,185 @@
+"""The task as the recipe and the predictor use it, from texts to a saved model."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from tests.unit.tasks.small import TOKENIZER, decode, record_of, score, table_of, train
+
+from bertkit.base.errors import CheckpointError, InputError
+from bertkit.data.tables.record import BrokenRowError
+from bertkit.inference.trained_summarizer import Extractor
+from bertkit.models.bert.config import BertConfig
+from bertkit.tasks.batch import IGNORED_LABEL, TaskBatch
+from bertkit.tasks.extract.examples import ExtractExample, build_parser, make_example
+from bertkit.tasks.extract.settings import ExtractSettings
+from bertkit.tasks.extract.task import Extract
+from bertkit.tasks.saved import load_task, save_task
+
+SETTINGS = ExtractSettings(max_length=14, sentences=1)
+TASK = Extract(SETTINGS, ("OTHER", "SUMMARY"))
+TEXT = "The dog saw a hat. A cat lost. The fox lost the hat."
+
+
+def parse(text: object, summary: object, settings: ExtractSettings = SETTINGS) -> ExtractExample:
+    parser = build_parser(settings, table_of("text", "summary"), needs_answer=True)
+    return parser(record_of(text=text, summary=summary))
+
+
+def list_examples() -> list[ExtractExample]:
+    """The sentence with the cat is the summary, wherever it stands."""
+    others = ("A dog saw the hat.", "The fox lost a hat.", "A fox saw.")
+    found = []
+    for number in range(12):
+        sentences = list(others)
+        sentences.insert(number % 4, "The cat lost.")
+        found.append(parse(" ".join(sentences), "A cat lost it."))
+    return found
+
+
+def test_it_learns_which_sentence_is_the_summary_and_is_saved(tmp_path):
+    examples = list_examples()
+    task = Extract.from_examples(SETTINGS, examples)
+    assert task == TASK
+    model = train(task, examples, num_steps=60)
+    predictions = decode(task, examples, *score(task, model, examples))
+    assert {found.summary for found in predictions} == {"The cat lost."}
+    metrics = task.measure(examples, predictions)
+    found = task.evaluate(examples, predictions)
+    assert metrics["rouge2"] == found.metrics["rouge2"] == found.metrics["rouge2_best_sentences"]
+    assert found.metrics["rouge2"] > found.metrics["rouge2_first_sentences"]
+    assert not found.mistakes
+    assert not found.warnings
+
+    model.save_pretrained(tmp_path)
+    TOKENIZER.save(tmp_path)
+    save_task(tmp_path, task)
+    extract = Extractor.load(tmp_path, device="cpu", engine="torch")
+    assert extract.task == task
+    one, none = extract([TEXT, ""])
+    assert one.summary == "A cat lost."
+    assert [TEXT[found.start : found.stop] for found in one.sentences] == [
+        found.text for found in one.sentences
+    ]
+    assert [found.is_taken for found in one.sentences] == [False, True, False]
+    assert none.summary == ""
+    told = json.loads(json.dumps(task.to_json(one)))
+    assert told["sentences"][1]["probability"] > 0.5
+    assert task.describe(one) == told["summary"]
+
+
+def test_a_model_that_learnt_nothing_is_told():
+    examples = list_examples()
+    logits = [np.zeros((len(labels), 2), np.float32) for labels in encode_labels(examples)]
+    predictions = decode(TASK, examples, TASK.encode(examples, TOKENIZER), logits)
+    found = TASK.evaluate(examples, predictions)
+    assert "isn't above that of the first 1 sentences" in found.warnings[0]
+    assert len(found.mistakes) == 9
+    assert found.mistakes[0].expected == "The cat lost."
+    assert found.mistakes[0].predicted.startswith("A dog")
+
+
+def encode_labels(examples):
+    return [one.labels for one in TASK.encode(examples, TOKENIZER)]
+
+
+def test_sentences_share_sequences_each_after_its_own_cls():
+    example = parse(TEXT, "The cat lost.")
+    (encoded,) = TASK.encode([example], TOKENIZER)
+    cls, sep = TOKENIZER.cls_id, TOKENIZER.sep_id
+    ids = [sequence.ids for sequence in encoded.sequences]
+    assert [len(one) for one in ids] == [14, 8]  # 8 and 6 tokens fit, 8 more don't
+    assert ids[0][0] == ids[0][8] == ids[1][0] == cls
+    assert ids[0][7] == ids[0][13] == ids[1][7] == sep
+    assert encoded.alignment == (0, 8, 14)
+    labels = {0: 0, 8: 1, 14: 0}
+    assert encoded.labels.tolist() == [labels.get(row, IGNORED_LABEL) for row in range(22)]
+    assert not encoded.is_cut
+
+
+def test_a_sentence_that_is_too_long_is_cut():
+    example = parse(f"{'the ' * 40}.", "the")
+    (encoded,) = TASK.encode([example], TOKENIZER)
+    assert [len(sequence.ids) for sequence in encoded.sequences] == [14]
+    assert encoded.is_cut
+
+
+def test_a_text_without_a_sentence_is_read_and_gives_nothing():
+    example = make_example("* * *", "here", "en")
+    (encoded,) = TASK.encode([example], TOKENIZER)
+    assert encoded.sequences[0].ids == [TOKENIZER.cls_id, TOKENIZER.sep_id]
+    assert TASK.decode(example, encoded, np.zeros((2, 2), np.float32)).sentences == ()
+
+
+def test_the_loss_is_that_of_sentences_alone():
+    batch = TaskBatch.collate(TASK.encode(list_examples()[:2], TOKENIZER), range(2))
+    assert batch.target_counts == {"task": 8}
+    logits = torch.randn(len(batch.labels), 2, generator=torch.Generator().manual_seed(0))
+    found = TASK.loss(logits, batch)
+    rows = (batch.labels != IGNORED_LABEL).nonzero()[:, 0]
+    truth = batch.labels[rows]
+    expected = -torch.log_softmax(logits[rows], dim=1)[torch.arange(8), truth].sum()
+    torch.testing.assert_close(found.losses["task"], expected)
+    assert found.hits["task"] == (logits[rows].argmax(1) == truth).sum()
+
+
+@pytest.mark.parametrize(
+    ("text", "summary", "words"),
+    [
+        ("", "a cat", "no sentence in text"),
+        ("* * *", "a cat", "no sentence in text"),
+        (TEXT, " - ", "no word in summary"),
+        (TEXT, None, "NoneType in summary"),
+        (7, "a cat", "int in text"),
+    ],
+)
+def test_a_row_that_nothing_can_be_learnt_from_is_broken(text, summary, words):
+    with pytest.raises(BrokenRowError, match=words):
+        parse(text, summary)
+
+
+def test_columns_are_found_or_asked_for():
+    parser = build_parser(SETTINGS, table_of("article", "highlights"), needs_answer=True)
+    example = parser(record_of(article=TEXT, highlights="A cat lost."))
+    assert (example.summary, len(example.candidates)) == ("A cat lost.", 3)
+    with pytest.raises(InputError, match="--summary-column"):
+        build_parser(SETTINGS, table_of("text", "gist"), needs_answer=True)
+    named = SETTINGS.model_copy(update={"summary_column": "gist"})
+    build_parser(named, table_of("text", "gist"), needs_answer=True)
+    assert (
+        build_parser(SETTINGS, table_of("text"), needs_answer=False)(record_of(text=TEXT)).summary
+        is None
+    )
+
+
+def test_where_there_is_nothing_to_choose_nothing_is_learnt():
+    with pytest.raises(InputError, match="no text has more than 3 sentences"):
+        Extract.from_examples(ExtractSettings(), [parse(TEXT, "A cat.")])
+    assert (
+        "1 text has no more sentences"
+        in Extract(ExtractSettings()).list_oddities([parse(TEXT, "A cat.")])[0]
+    )
+    assert TASK.list_oddities([parse(TEXT, "A cat.")]) == []
+
+
+def test_without_the_metrics_nothing_is_trained(monkeypatch):
+    def fail(hypotheses, references):
+        raise InputError("not installed")
+
+    monkeypatch.setattr("bertkit.tasks.extract.scoring.measure_summaries", fail)
+    with pytest.raises(InputError, match="not installed"):
+        Extract.from_examples(SETTINGS, list_examples())
+
+
+def test_a_text_is_all_that_is_taken():
+    with pytest.raises(InputError, match="input 1: expected a text"):
+        TASK.make_example(("a", "b"), "input 1")
+
+
+def test_another_number_of_labels_is_no_such_model(tmp_path):
+    config = BertConfig(id2label={0: "a", 1: "b", 2: "c"})
+    with pytest.raises(CheckpointError, match="2 labels, not 3"):
+        Extract.from_config(SETTINGS, config, {})
+    save_task(tmp_path, TASK)
+    assert load_task(tmp_path, BertConfig(id2label={0: "a", 1: "b"}), None) == TASK

@@ -141,19 +141,6 @@ def list_heads(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(head for head in HEADS if head in parts)
 
 
-def count_parameters(shapes: Mapping[str, tuple[int, ...]]) -> dict[str, int]:
-    """Number of parameters by part; tied copies aren't counted.
-
-    Args:
-        shapes: foreign names, `bert.` prefix present, and shapes.
-    """
-    parts: Counter[str] = Counter()
-    for name, shape in shapes.items():
-        if name not in DROPPED and COPIES.get(name) not in shapes:
-            parts[find_part(name)] += math.prod(shape)
-    return dict(parts)
-
-
 @dataclass(frozen=True)
 class NameTable:
     """What has to be known of the names of a kind of model.
@@ -172,3 +159,19 @@ class NameTable:
 
 
 BERT = NameTable(their_names, find_part, COPIES, DROPPED)
+
+
+def count_parameters(
+    shapes: Mapping[str, tuple[int, ...]], names: NameTable = BERT
+) -> dict[str, int]:
+    """Number of parameters by part; tied copies aren't counted.
+
+    Args:
+        shapes: foreign names, as `rename_tensors` leaves them, and shapes.
+        names: those of the kind of model.
+    """
+    parts: Counter[str] = Counter()
+    for name, shape in shapes.items():
+        if name not in names.dropped and names.copies.get(name) not in shapes:
+            parts[names.find_part(name)] += math.prod(shape)
+    return dict(parts)

@@ -43,6 +43,15 @@ FINAL_NORMS = {
     for kind in ("weight", "bias")
 }
 DECODER_NAMES = {**BERT_NAMES, **CROSS_NAMES}
+# Where a foreign name begins: the part of the model, as people count it.
+PARTS = {
+    "encoder.embeddings": "encoder.embeddings",
+    "encoder.encoder": "encoder.layers",
+    "encoder.pooler": "encoder.pooler",
+    "decoder.bert.embeddings": "decoder.embeddings",
+    "decoder.bert.encoder": "decoder.layers",
+    "decoder.cls.predictions": "masked_lm",
+}
 HEAD = "masked_lm"
 LAYERS = "layers"
 
@@ -66,8 +75,10 @@ def their_names(name: str) -> tuple[str, ...]:
 
 
 def find_part(name: str) -> str:
-    """The part of the model that a foreign tensor belongs to: the first two words of its name."""
-    return ".".join(name.split(".")[:2])
+    """The part of the model that a foreign tensor belongs to, or how its name begins."""
+    words = name.split(".")
+    beginning = ".".join(words[:2])
+    return PARTS.get(beginning, PARTS.get(".".join(words[:3]), beginning))
 
 
 ENCODER_DECODER = NameTable(

@@ -1,9 +1,9 @@
-"""What an evaluation of pre-training found, in words."""
+"""What an evaluation of a run found, in words."""
 
 from collections.abc import Mapping
 from typing import Any
 
-WORDS = {"mlm": "masked", "clm": "next-word"}
+WORDS = {"mlm": "masked", "clm": "next-word", "word": "next-word"}
 
 
 def describe_metrics(metrics: Mapping[str, Any]) -> str:

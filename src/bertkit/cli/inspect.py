@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from bertkit.cli.evaluations import describe_metrics
 from bertkit.cli.texts import printable
 
 if TYPE_CHECKING:
@@ -92,15 +93,27 @@ def _list_rows(description: "ModelDescription") -> Iterator[tuple[str, str]]:
 def _list_sizes(description: "ModelDescription") -> Iterator[tuple[str, str]]:
     if description.num_attention_heads is None:
         return
-    config = description.config
-    sizes = (
+    config, num_heads = description.config, description.num_attention_heads
+    if "encoder" in config:
+        yield "encoder", _describe_sizes(config["encoder"])
+        yield "decoder", _describe_sizes(config["decoder"])
+        words = "one table of words" if config["shares_embeddings"] else "a table of words each"
+        norms = "before" if config["normalises_first"] else "after"
+        yield "joined", f"{words}, {config['positions']} positions, norms {norms} each part"
+        yield "attention", f"{num_heads} heads, in the decoder those of both its attentions"
+        return
+    yield "sizes", _describe_sizes(config)
+    yield "attention", f"{num_heads} heads ({config['num_attention_heads']} in each layer)"
+    if config.get("is_decoder"):
+        yield "reads", "left to right"
+
+
+def _describe_sizes(config: dict[str, Any]) -> str:
+    return (
         f"{config['num_hidden_layers']} layers, hidden {config['hidden_size']}, feed-forward"
         f" {config['intermediate_size']}, vocabulary {config['vocab_size']:,},"
         f" up to {config['max_position_embeddings']} tokens"
     )
-    yield "sizes", sizes
-    num_heads, num_in_layer = description.num_attention_heads, config["num_attention_heads"]
-    yield "attention", f"{num_heads} heads ({num_in_layer} in each layer)"
 
 
 def _list_sentences(sentences: dict[str, Any]) -> Iterator[tuple[str, str]]:
@@ -121,8 +134,4 @@ def _list_training(training: dict[str, Any]) -> Iterator[tuple[str, str]]:
     if start := training["settings"].get("start_from"):
         yield "begun from", start
     if held_out := training["held_out"]:
-        metrics = (
-            f"loss {held_out['loss']:.3f}, masked accuracy {held_out['mlm_accuracy']:.1%},"
-            f" next-sentence accuracy {held_out['nsp_accuracy']:.1%}"
-        )
-        yield "held-out", metrics
+        yield "held-out", describe_metrics(held_out)

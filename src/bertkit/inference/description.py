@@ -3,10 +3,9 @@
 A checkpoint that is broken is described as far as it can be read, and what is wrong is listed.
 """
 
-import math
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -19,27 +18,23 @@ from bertkit.checkpoints.file_names import CONFIG_FILE
 from bertkit.checkpoints.formats import FORMATS, open_checkpoint
 from bertkit.checkpoints.hub import resolve_model
 from bertkit.checkpoints.huggingface import read_config
-from bertkit.checkpoints.names import COPIES, DROPPED, HEADS, count_parameters, list_heads
 from bertkit.checkpoints.run_folder import find_checkpoint
 from bertkit.checkpoints.sentence_modules import Dense, Module, Normalize, Pooling
 from bertkit.checkpoints.sentence_transformers import read_sentence_model
-from bertkit.checkpoints.transfer import list_problems, list_unequal_copies
+from bertkit.inference.anatomy import Anatomy, choose_anatomy
 from bertkit.inference.file_hashes import (
     FileDescription,
     describe_files,
     list_model_files,
 )
-from bertkit.models.bert.architectures import (
-    ARCHITECTURES,
-    expected_shapes,
-    find_architecture,
-)
 from bertkit.models.bert.config import BertConfig
+from bertkit.models.seq2seq.config import EncoderDecoderConfig
 from bertkit.tokenization.folder import ENGINE_FILE, VOCABULARY_FILE, read_folder
 from bertkit.training.log import read_log
 from bertkit.training.run import LOG_FILE, STATE_FILE, Run, RunState
 
 Found = TypeVar("Found")
+Config = BertConfig | EncoderDecoderConfig
 
 
 @dataclass(frozen=True)
@@ -50,11 +45,12 @@ class ModelDescription:
         folder: where the files are.
         format: a key of `FORMATS`.
         architecture: the model's class, as `config.json` names it or as its heads show.
-        config: the content of `config.json`, or what stands for it; where it is one of BERT, with
-            the defaults of what it leaves open.
-        heads: those that are there, and the pooler.
+        config: the content of `config.json`, or what stands for it; where it is one that bertkit
+            understands, with the defaults of what it leaves open.
+        heads: those that are there, and the pooler; of an encoder-decoder none.
         labels: names of a classifier's labels, by id.
-        num_attention_heads: heads of all layers together; None where the config isn't BERT's.
+        num_attention_heads: heads of all layers together, in a decoder those of both its
+            attentions; None where the config isn't understood.
         parameters: number of parameters by part; without weights, those that the config asks for.
         dtypes: number of tensors by type.
         tokenizer: entries and switches; None where there is none.
@@ -121,26 +117,21 @@ def describe(
     problems = _Problems()
     checkpoint = _open(path, problems)
     folder, tensors = checkpoint.folder, checkpoint.tensors
-    values = checkpoint.config
-    config = problems.attempt(lambda: BertConfig.from_dict(values, folder), None)
-    heads = list_heads(tensors)
-    architecture = _find_architecture(checkpoint, heads, problems)
+    anatomy = choose_anatomy(checkpoint)
+    config: Config | None = problems.attempt(anatomy.read_config, None)
+    architecture = _find_architecture(anatomy, problems)
     if config is not None and tensors:
-        problems.found += problems.attempt(
-            lambda: list_problems(tensors, expected_shapes(config, architecture, heads)), []
-        )
-        problems.found += problems.attempt(lambda: list_unequal_copies(tensors), [])
+        problems.found += problems.attempt(lambda: anatomy.list_problems(config, architecture), [])
+        problems.found += problems.attempt(anatomy.list_unequal_copies, [])
     return ModelDescription(
         folder=folder,
         format=checkpoint.format,
         architecture=architecture,
-        config=values if config is None else config.to_dict(),
-        heads=heads,
-        labels=_list_labels(config) if "classifier" in heads else (),
+        config=checkpoint.config if config is None else config.to_dict(),
+        heads=anatomy.heads,
+        labels=_list_labels(config) if "classifier" in anatomy.heads else (),
         num_attention_heads=_count_attention_heads(config),
-        parameters=problems.attempt(
-            lambda: _count_parameters(checkpoint, config, architecture), {}
-        ),
+        parameters=problems.attempt(lambda: _count_parameters(anatomy, config, architecture), {}),
         dtypes=dict(Counter(str(t.dtype).removeprefix("torch.") for t in tensors.values())),
         tokenizer=problems.attempt(lambda: _describe_tokenizer(folder, config), None),
         sentences=problems.attempt(lambda: _describe_sentences(path, checkpoint.format), None),
@@ -148,7 +139,7 @@ def describe(
         files=problems.attempt(
             lambda: describe_files(*list_model_files(path, checkpoint), hashes=hashes), ()
         ),
-        dropped=tuple(sorted(name for name in tensors if name in DROPPED or name in COPIES)),
+        dropped=anatomy.list_dropped(),
         problems=tuple(problems.found),
     )
 
@@ -175,44 +166,41 @@ def _open(path: Path, problems: _Problems) -> Checkpoint:
         return Checkpoint(name, folder, config, {}, (folder / config_name,))
 
 
-def _find_architecture(checkpoint: Checkpoint, heads: tuple[str, ...], problems: _Problems) -> str:
+def _find_architecture(anatomy: Anatomy, problems: _Problems) -> str:
     """The model's class: of a folder without weights, the one that its config names."""
-    config, folder = checkpoint.config, checkpoint.folder
-    found = problems.attempt(
-        lambda: find_architecture(config, heads, folder), find_architecture({}, heads, folder)
-    )
-    names = config.get("architectures")
+    checkpoint = anatomy.checkpoint
+    nameless = replace(anatomy, checkpoint=replace(checkpoint, config={}))
+    found = problems.attempt(lambda: anatomy.architecture, nameless.architecture)
+    names = checkpoint.config.get("architectures")
     if isinstance(names, list) and names and not checkpoint.tensors:
         return str(names[0])
     return found
 
 
-def _list_labels(config: BertConfig | None) -> tuple[str, ...]:
-    return () if config is None else tuple((config.id2label or {}).values())
+def _list_labels(config: Config | None) -> tuple[str, ...]:
+    return tuple((config.id2label or {}).values()) if isinstance(config, BertConfig) else ()
 
 
-def _count_attention_heads(config: BertConfig | None) -> int | None:
-    return None if config is None else config.num_hidden_layers * config.num_attention_heads
+def _list_sizes(config: Config | None) -> list[BertConfig]:
+    """Those of the model, or of both its halves."""
+    if isinstance(config, EncoderDecoderConfig):
+        return [config.encoder, config.decoder]
+    return [] if config is None else [config]
 
 
-def _count_parameters(
-    checkpoint: Checkpoint, config: BertConfig | None, architecture: str
-) -> dict[str, int]:
+def _count_attention_heads(config: Config | None) -> int | None:
+    heads = [half.num_hidden_layers * half.num_attention_heads for half in _list_sizes(config)]
+    return sum(heads) + sum(heads[1:]) if heads else None  # a decoder has two attentions
+
+
+def _count_parameters(anatomy: Anatomy, config: Config | None, architecture: str) -> dict[str, int]:
     """By part: of the tensors that there are, or else of those that the config asks for."""
-    if checkpoint.tensors:
-        return count_parameters({name: t.shape for name, t in checkpoint.tensors.items()})
-    if config is None or architecture not in ARCHITECTURES:
-        return {}
-    heads = ARCHITECTURES[architecture] or {"pooler"}
-    shapes = expected_shapes(config, architecture, [head for head in HEADS if head in heads])
-    parts: Counter[str] = Counter()
-    for name, shape in shapes.items():
-        words = name.split(".")
-        parts[".".join(words[: 2 if words[0] == "encoder" else 1])] += math.prod(shape)
-    return dict(parts)
+    if anatomy.checkpoint.tensors:
+        return anatomy.count_tensors()
+    return {} if config is None else anatomy.count_expected(config, architecture)
 
 
-def _describe_tokenizer(folder: Path, config: BertConfig | None) -> dict[str, Any] | None:
+def _describe_tokenizer(folder: Path, config: Config | None) -> dict[str, Any] | None:
     """Entries and switches.
 
     Raises:
@@ -222,11 +210,12 @@ def _describe_tokenizer(folder: Path, config: BertConfig | None) -> dict[str, An
     if not any(has_member(folder, name) for name in (VOCABULARY_FILE, ENGINE_FILE)):
         return None
     vocabulary, settings = read_folder(folder)
-    if config is not None and len(vocabulary) > config.vocab_size:
-        raise CheckpointError(
-            f"{folder}: the vocabulary has {len(vocabulary):,} entries and the model"
-            f" {config.vocab_size:,}; they don't belong together"
-        )
+    for sizes in _list_sizes(config):
+        if len(vocabulary) > sizes.vocab_size:
+            raise CheckpointError(
+                f"{folder}: the vocabulary has {len(vocabulary):,} entries and the model"
+                f" {sizes.vocab_size:,}; they don't belong together"
+            )
     return {"entries": len(vocabulary), **settings.model_dump()}
 
 

@@ -64,6 +64,24 @@ def test_a_name_is_kept_where_the_heads_fit_it(name, heads, found):
     assert find(name, *heads) == found
 
 
+@pytest.mark.parametrize(
+    ("name", "is_decoder", "heads", "found"),
+    [
+        (None, True, ("masked_lm",), CAUSAL),
+        (CAUSAL, True, ("masked_lm",), CAUSAL),
+        ("BertForMaskedLM", True, ("masked_lm",), CAUSAL),
+        ("BertForPreTraining", True, ("pooler", "masked_lm", "next_sentence"), CAUSAL),
+        (None, True, ("pooler", "classifier"), "BertForSequenceClassification"),
+        (None, True, ("pooler", "next_sentence"), "BertModel"),
+        (CAUSAL, False, ("masked_lm",), "BertForMaskedLM"),
+        (CAUSAL, None, ("masked_lm",), "BertForMaskedLM"),
+    ],
+)
+def test_the_direction_decides_what_a_head_for_words_is(name, is_decoder, heads, found):
+    config = {"is_decoder": is_decoder} | ({} if name is None else {"architectures": [name]})
+    assert find_architecture(config, heads, "here") == found
+
+
 @pytest.mark.parametrize("names", ["BertModel", [5], {"a": "b"}])
 def test_names_that_are_no_list_are_refused(names):
     with pytest.raises(CheckpointError, match="must be a list of names"):

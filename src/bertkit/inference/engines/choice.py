@@ -23,13 +23,16 @@ def build_onnx(model: HasEncoder, layers: Iterable[int], precision: Precision) -
     """ONNX Runtime, for CPUs.
 
     Raises:
-        SettingsError: the model is on a GPU, or the precision or its weights aren't fp32.
+        SettingsError: the model is on a GPU, the precision or its weights aren't fp32, or it reads
+            left to right.
         MissingExtraError: `bertkit[onnx]` isn't installed.
     """
     from bertkit.inference.engines.onnx_engine import OnnxEngine
 
     if not can_run_onnx(model, precision):
-        raise SettingsError("the engine onnx runs on a CPU in fp32; take --engine torch")
+        raise SettingsError(
+            "the engine onnx runs on a CPU in fp32, and reads both ways; take --engine torch"
+        )
     return OnnxEngine(model, layers)
 
 
@@ -48,7 +51,8 @@ def choose_engine(
     """Make an engine for a model.
 
     Args:
-        name: auto takes the fastest that is installed and fits: onnx on a CPU, else torch.
+        name: auto takes the fastest that is installed and fits: onnx on a CPU for models that read
+            both ways, else torch.
         model: on its device already.
         layers: hidden states to give, as in `resolve_layers`.
         precision: of the weights and matrix products.
@@ -68,9 +72,10 @@ def find_device(model: HasEncoder) -> torch.device:
 
 
 def can_run_onnx(model: HasEncoder, precision: Precision) -> bool:
-    """Whether ONNX Runtime can take a model as it is."""
+    """Whether ONNX Runtime can take a model as it is; its graph knows no direction."""
     weight = model.encoder.embeddings.word.weight
-    return weight.device.type == "cpu" and weight.dtype == torch.float32 and precision == "fp32"
+    is_float32 = weight.dtype == torch.float32 and precision == "fp32"
+    return weight.device.type == "cpu" and is_float32 and not model.config.is_decoder
 
 
 def has_onnx() -> bool:

@@ -18,6 +18,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from bertkit.base.errors import SettingsError
 from bertkit.export.onnx_graph import OnnxGraph, import_extra
 from bertkit.export.onnx_packed import MIXED_INPUTS, OPSET, UNIFORM_INPUTS, write_packed
 from bertkit.inference.engines.engine import HasEncoder, resolve_layers
@@ -41,13 +42,15 @@ class OnnxEngine:
         num_threads: as many as torch has when the engine is made.
 
     Raises:
-        SettingsError: the model has no such layer.
+        SettingsError: the model has no such layer, or reads left to right.
         MissingExtraError: `bertkit[onnx]` isn't installed.
     """
 
     name = "onnx"
 
     def __init__(self, model: HasEncoder, layers: Iterable[int] = (-1,)) -> None:
+        if model.config.is_decoder:
+            raise SettingsError("the engine onnx reads both ways; take torch for this model")
         self.layers = resolve_layers(layers, model.config.num_hidden_layers)
         self.num_threads = torch.get_num_threads()
         self.tokens_per_batch = TOKENS_PER_THREAD * self.num_threads

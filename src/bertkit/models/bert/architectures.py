@@ -6,6 +6,7 @@ from typing import Any
 from torch import nn
 
 from bertkit.base.errors import CheckpointError
+from bertkit.models.bert.causal import BertLMHeadModel
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.encoder import BertEncoder, Pooler
 from bertkit.models.bert.feature_based import BertFeatureBased
@@ -13,6 +14,7 @@ from bertkit.models.bert.heads import MaskedLMHead
 from bertkit.models.bert.weights import without_memory
 
 FEATURE_BASED = BertFeatureBased.__name__
+CAUSAL = BertLMHeadModel.__name__
 # The heads that each needs, the largest first: of several that fit, a config without a name is
 # taken for the first.
 ARCHITECTURES: dict[str, frozenset[str]] = {
@@ -23,14 +25,16 @@ ARCHITECTURES: dict[str, frozenset[str]] = {
     "BertForMultipleChoice": frozenset({"pooler", "classifier"}),
     "BertForTokenClassification": frozenset({"classifier"}),
     "BertForQuestionAnswering": frozenset({"qa_outputs"}),
-    "BertLMHeadModel": frozenset({"masked_lm"}),  # only where the config says is_decoder
+    CAUSAL: frozenset({"masked_lm"}),  # only where the config says is_decoder
     FEATURE_BASED: frozenset({"classifier"}),  # only by name; transformers doesn't know it
     "BertModel": frozenset(),
 }
+# What a config that says is_decoder never means; its head for words is that of `CAUSAL`.
+BOTH_WAYS = frozenset({"BertForPreTraining", "BertForNextSentencePrediction", "BertForMaskedLM"})
 
 
 def find_architecture(config: Mapping[str, Any], heads: Collection[str], source: object) -> str:
-    """The model that a config names, where the heads fit it, or else the one that they show.
+    """The model that a config names, where heads and direction fit, or else the one they show.
 
     Args:
         config: the content of `config.json`.
@@ -45,11 +49,13 @@ def find_architecture(config: Mapping[str, Any], heads: Collection[str], source:
         raise CheckpointError(
             f"{source}: architectures must be a list of names, and is {names!r:.80}"
         )
-    found = set(heads)
-    for name in names[:1]:
-        if name in ARCHITECTURES and ARCHITECTURES[name] <= found:
-            return str(name)
-    return next(name for name, needed in ARCHITECTURES.items() if needed <= found)
+    other_way = BOTH_WAYS if config.get("is_decoder") is True else {CAUSAL}
+    fitting = [
+        name
+        for name, needed in ARCHITECTURES.items()
+        if needed <= set(heads) and name not in other_way
+    ]
+    return next((name for name in names[:1] if name in fitting), fitting[0])
 
 
 def expected_shapes(

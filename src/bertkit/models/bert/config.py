@@ -7,6 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from bertkit.base.errors import CheckpointError, SettingsError
 from bertkit.base.settings import describe_validation
+from bertkit.checkpoints.seq2seq_names import MODEL_TYPE, OWN_MODEL_TYPE
 
 Rate = Annotated[float, Field(ge=0.0, lt=1.0)]
 Size = Annotated[int, Field(ge=1, le=1 << 24)]
@@ -190,6 +191,11 @@ class BertConfig(BaseModel):
         Raises:
             CheckpointError: it isn't a BERT, or means something that this one doesn't do.
         """
+        if values.get("model_type") in (MODEL_TYPE, OWN_MODEL_TYPE):
+            raise CheckpointError(
+                f"{source} is an encoder-decoder, which reads a text and writes another (`bertkit"
+                " translate`, `bertkit summarize`); what was asked for needs a single BERT"
+            )
         try:
             config = cls(**values)
             config.to_dict()  # a key that is only kept must be one that can be written back

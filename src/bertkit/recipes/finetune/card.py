@@ -28,6 +28,10 @@ PIPELINE_TAGS = {
 INTENDED_USE = """## Intended use
 
 *To be filled in: what the model is for, for whom, what it mustn't be used for, and its licence.*"""
+LEFT_TO_RIGHT = (
+    " It reads left to right, so the last token stands for a text; transformers takes the first"
+    " one, and would say something else."
+)
 MAX_NAME_COLUMNS = 200
 MAX_LABELS = 100
 MAX_METRICS = 100  # there is one for each label
@@ -154,8 +158,8 @@ def describe_making(facts: Facts) -> str:
         rows.append(["commit", source["commit"]])
     made = (
         f"## How it was made\n\nIt trained for {facts.num_steps:,} steps{ending}; this is the model"
-        f" after epoch {facts.best_epoch:.4g}. It was made from these files of"
-        f" {plain(facts.parent)}:"
+        f" after epoch {facts.best_epoch:.4g}.{LEFT_TO_RIGHT * facts.pools_last} It was made"
+        f" from these files of {plain(facts.parent)}:"
     )
     settings = [list(item) for item in facts.settings.items()]
     tables = [tabulate(["file", "SHA-256"], rows), tabulate(["setting", "value"], settings)]

@@ -67,11 +67,18 @@ class Facts:
 
     @property
     def is_for_transformers(self) -> bool:
-        """Whether transformers knows such a model."""
+        """Whether transformers knows such a model, and computes the same."""
         settings = self.record.settings
-        return (
+        has_their_head = (
             settings.get("features") != "bilstm" and settings.get("feature_layers") != "last_four"
         )
+        return has_their_head and not self.pools_last
+
+    @property
+    def pools_last(self) -> bool:
+        """Whether the last token stands for a text, as left to right it must."""
+        is_causal = bool(self.record.model.get("is_decoder"))
+        return is_causal and self.judgement.task.row == "sequence"
 
     @property
     def has_picture(self) -> bool:

@@ -8,6 +8,8 @@ from bertkit.base.errors import SettingsError
 from bertkit.inference.engines import choice
 from bertkit.inference.engines.choice import ENGINES, choose_engine
 from bertkit.inference.engines.engine import resolve_layers
+from bertkit.inference.engines.onnx_engine import OnnxEngine
+from bertkit.models.bert.causal import BertLMHeadModel
 from bertkit.nn.packing import PackedBatch
 
 BATCH = PackedBatch.from_single([[2, 5, 6, 3], [2, 3], [2, 7, 8, 9, 5, 3]])
@@ -47,6 +49,17 @@ def test_an_engine_gives_the_layers_that_are_asked_for(name, layers):
 def test_auto_takes_the_fastest_that_is_installed(monkeypatch, is_there, expected):
     monkeypatch.setattr(choice, "has_onnx", lambda: is_there)
     assert choose_engine("auto", build_model()).name == expected
+
+
+def test_left_to_right_is_for_torch():
+    model = BertLMHeadModel(build_model(is_decoder=True).config).eval()
+    engine = choose_engine("auto", model)
+    assert engine.name == "torch"
+    torch.testing.assert_close(engine(BATCH)[0], model.encoder(BATCH))
+    with pytest.raises(SettingsError, match="reads both ways; take --engine torch"):
+        choose_engine("onnx", model)
+    with pytest.raises(SettingsError, match="reads both ways"):
+        OnnxEngine(model)
 
 
 def test_half_precision_is_for_torch():

@@ -1,0 +1,186 @@
+"""What a checkpoint says that a model is made of: one BERT, or two that are joined."""
+
+import math
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, final
+
+from bertkit.checkpoints.checkpoint import Checkpoint
+from bertkit.checkpoints.huggingface import is_encoder_decoder
+from bertkit.checkpoints.names import BERT, HEADS, NameTable, count_parameters, list_heads
+from bertkit.checkpoints.seq2seq_names import ENCODER_DECODER, SHARED, UNUSED_PARTS
+from bertkit.checkpoints.transfer import list_problems, list_unequal_copies
+from bertkit.models.bert.architectures import (
+    ARCHITECTURES,
+    expected_shapes,
+    find_architecture,
+)
+from bertkit.models.bert.config import BertConfig
+from bertkit.models.bert.weights import without_memory
+from bertkit.models.seq2seq.config import EncoderDecoderConfig
+from bertkit.models.seq2seq.model import EncoderDecoderModel
+from bertkit.models.seq2seq.weights import ARCHITECTURE
+
+Shapes = Mapping[str, tuple[int, ...]]
+
+
+@dataclass(frozen=True)
+class Anatomy(ABC):
+    """A checkpoint, held against the kind of model that it is.
+
+    Attributes:
+        checkpoint: what was opened; it may be without tensors.
+    """
+
+    checkpoint: Checkpoint
+
+    @property
+    @abstractmethod
+    def names(self) -> NameTable:
+        """Those of its tensors."""
+
+    @property
+    @abstractmethod
+    def architecture(self) -> str:
+        """The model's class.
+
+        Raises:
+            CheckpointError: `architectures` isn't a list of names.
+        """
+
+    @abstractmethod
+    def read_config(self) -> BertConfig | EncoderDecoderConfig:
+        """The config.
+
+        Raises:
+            CheckpointError: it isn't one of this kind, or means what isn't done.
+        """
+
+    @abstractmethod
+    def expected(self, config: Any, architecture: str) -> Shapes:
+        """Our names and shapes of the model of a config, with the heads that are there."""
+
+    @property
+    def heads(self) -> tuple[str, ...]:
+        """The heads that are there, and the pooler."""
+        return ()
+
+    @property
+    def unused_parts(self) -> tuple[str, ...]:
+        """Parts that loading leaves behind."""
+        return ()
+
+    def list_problems(self, config: Any, architecture: str) -> list[str]:
+        """In what names and shapes of the tensors aren't those of the config."""
+        expected = self.expected(config, architecture)
+        return list_problems(self.checkpoint.tensors, expected, self.unused_parts, self.names)
+
+    def list_unequal_copies(self) -> list[str]:
+        """Tied tensors that are there twice, and not equal.
+
+        Raises:
+            DamagedFileError: one can't be read.
+        """
+        return list_unequal_copies(self.checkpoint.tensors, self.names)
+
+    def list_dropped(self) -> tuple[str, ...]:
+        """Tensors that are copies of others or no weights."""
+        known = {*self.names.dropped, *self.names.copies}
+        return tuple(sorted(known.intersection(self.checkpoint.tensors)))
+
+    def count_tensors(self) -> dict[str, int]:
+        """Parameters by part, of the tensors that there are."""
+        shapes = {name: tensor.shape for name, tensor in self.checkpoint.tensors.items()}
+        return count_parameters(shapes, self.names)
+
+    def count_expected(self, config: Any, architecture: str) -> dict[str, int]:
+        """Parameters by part, of those that a config asks for."""
+        parts: Counter[str] = Counter()
+        for name, shape in self.expected(config, architecture).items():
+            words = name.split(".")
+            parts[".".join(words[: 2 if words[0] in ("encoder", "decoder") else 1])] += math.prod(
+                shape
+            )
+        return dict(parts)
+
+
+@final
+@dataclass(frozen=True)
+class SingleBert(Anatomy):
+    """One BERT, with heads."""
+
+    @property
+    def names(self) -> NameTable:
+        """Those of a BERT's tensors."""
+        return BERT
+
+    @property
+    def heads(self) -> tuple[str, ...]:
+        """The heads that are there, and the pooler."""
+        return list_heads(self.checkpoint.tensors)
+
+    @property
+    def architecture(self) -> str:
+        """The class that the config names, where heads fit, or that they show."""
+        checkpoint = self.checkpoint
+        return find_architecture(checkpoint.config, self.heads, checkpoint.folder)
+
+    def read_config(self) -> BertConfig:
+        """The config; errors as in `BertConfig.from_dict`."""
+        return BertConfig.from_dict(self.checkpoint.config, self.checkpoint.folder)
+
+    def expected(self, config: BertConfig, architecture: str) -> Shapes:
+        """Those of the heads that are there, or without tensors of those that a class has."""
+        if self.checkpoint.tensors:
+            return expected_shapes(config, architecture, self.heads)
+        needed = ARCHITECTURES.get(architecture)
+        if needed is None:
+            return {}
+        heads = needed or {"pooler"}
+        return expected_shapes(config, architecture, [head for head in HEADS if head in heads])
+
+
+@final
+@dataclass(frozen=True)
+class TwoBerts(Anatomy):
+    """An encoder-decoder."""
+
+    @property
+    def names(self) -> NameTable:
+        """Those of both halves' tensors."""
+        return ENCODER_DECODER
+
+    @property
+    def architecture(self) -> str:
+        """There is one class."""
+        return ARCHITECTURE
+
+    @property
+    def unused_parts(self) -> tuple[str, ...]:
+        """The encoder's pooler."""
+        return UNUSED_PARTS
+
+    def read_config(self) -> EncoderDecoderConfig:
+        """The config; errors as in `EncoderDecoderConfig.from_dict`."""
+        return EncoderDecoderConfig.from_dict(self.checkpoint.config, self.checkpoint.folder)
+
+    def expected(self, config: EncoderDecoderConfig, architecture: str) -> Shapes:
+        """Those of both halves and the head."""
+        del architecture
+        with without_memory():
+            states = EncoderDecoderModel(config).state_dict()
+        return {name: tuple(tensor.shape) for name, tensor in states.items()}
+
+    def count_tensors(self) -> dict[str, int]:
+        """Parameters by part; embeddings that are shared count once."""
+        tensors = dict(self.checkpoint.tensors)
+        if self.checkpoint.config.get("shares_embeddings") is True:
+            tensors.pop(SHARED[1], None)
+        return count_parameters({name: t.shape for name, t in tensors.items()}, self.names)
+
+
+def choose_anatomy(checkpoint: Checkpoint) -> Anatomy:
+    """The kind of model that a config says."""
+    return (TwoBerts if is_encoder_decoder(checkpoint.config) else SingleBert)(checkpoint)

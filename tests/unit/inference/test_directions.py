@@ -1,0 +1,148 @@
+"""Every door either computes what a left-to-right model means, or refuses it in a line.
+
+So it is with an encoder-decoder.
+"""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+from tests.unit.inference.small import save_small
+
+import bertkit
+from bertkit.base.errors import CheckpointError
+from bertkit.inference.description import describe
+from bertkit.models.bert.causal import BertLMHeadModel
+from bertkit.models.seq2seq.config import EncoderDecoderConfig
+from bertkit.models.seq2seq.model import EncoderDecoderModel
+from bertkit.nn.packing import PackedBatch
+from bertkit.recipes.convert.run import convert
+from bertkit.recipes.export.run import export
+from bertkit.tokenization.tokenizer import Tokenizer
+
+BOTH_WAYS = {
+    "BertModel": bertkit.BertModel.from_pretrained,
+    "BertForMaskedLM": bertkit.BertForMaskedLM.from_pretrained,
+    "embed": bertkit.Embedder.load,
+    "features": bertkit.FeatureExtractor.load,
+    "fill-mask": bertkit.FillMask.load,
+    "nearest": bertkit.WordVectors.load,
+    "next-sentence": bertkit.NextSentence.load,
+}
+OTHERS = {
+    **BOTH_WAYS,
+    "predict": bertkit.Predictor.load,
+    "BertLMHeadModel": BertLMHeadModel.from_pretrained,
+    "BertForSequenceClassification": bertkit.BertForSequenceClassification.from_pretrained,
+}
+
+
+@pytest.fixture(scope="module")
+def causal(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("causal")
+    save_small(folder / "whole")
+    model = BertLMHeadModel.from_pretrained(folder / "whole", is_decoder=True)
+    model.save_pretrained(folder / "model")
+    Tokenizer.load(folder / "whole").save(folder / "model")
+    return folder / "model"
+
+
+@pytest.fixture(scope="module")
+def joined(causal: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("joined")
+    torch.manual_seed(0)
+    config = BertLMHeadModel.from_pretrained(causal).config
+    both = EncoderDecoderConfig.of(config, start_id=2, end_id=3, shares_embeddings=True)
+    EncoderDecoderModel(both).save_pretrained(folder)
+    Tokenizer.load(causal).save(folder)
+    return folder
+
+
+@pytest.mark.parametrize("door", BOTH_WAYS)
+def test_what_reads_both_ways_refuses_a_left_to_right_model(causal, door):
+    with pytest.raises(CheckpointError, match=r"reads left to right \(is_decoder\)") as error:
+        BOTH_WAYS[door](causal)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("door", OTHERS)
+def test_whatever_takes_a_bert_refuses_an_encoder_decoder_by_name(joined, door):
+    with pytest.raises(CheckpointError, match="is an encoder-decoder, which") as error:
+        OTHERS[door](joined)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("write", [convert, export])
+def test_nothing_is_written_of_an_encoder_decoder(joined, tmp_path, write):
+    with pytest.raises(CheckpointError, match="is an encoder-decoder"):
+        write(joined, tmp_path / "output")
+    assert not (tmp_path / "output").exists()
+
+
+def test_a_converted_model_keeps_its_direction(causal, tmp_path):
+    result = convert(causal, tmp_path / "output")
+    assert result.architecture == "BertLMHeadModel"
+    config = json.loads((tmp_path / "output" / "config.json").read_text())
+    assert config["is_decoder"] is True
+    ids = torch.tensor([[2, 5, 6, 7, 3]])
+    found, expected = map(BertLMHeadModel.from_pretrained, (tmp_path / "output", causal))
+    assert torch.equal(found(ids), expected(ids))
+
+
+def test_nothing_is_exported_left_to_right(causal, tmp_path):
+    with pytest.raises(CheckpointError, match="left to right"):
+        export(causal, tmp_path / "output")
+    assert not (tmp_path / "output").exists()
+
+
+def test_a_left_to_right_model_is_described(causal):
+    description = describe(causal)
+    assert description.problems == ()
+    assert description.architecture == "BertLMHeadModel"
+    assert description.heads == ("masked_lm",)
+    assert description.config["is_decoder"] is True
+    parameters = BertLMHeadModel.from_pretrained(causal).parameters()
+    assert description.num_parameters == sum(each.numel() for each in parameters)
+
+
+def test_an_encoder_decoder_is_described_with_and_without_weights(joined, tmp_path):
+    description = describe(joined)
+    model = EncoderDecoderModel.from_pretrained(joined)
+    sides, ends = ("encoder", "decoder"), ("embeddings", "layers")
+    parts = [f"{side}.{end}" for side in sides for end in ends]
+    assert sorted(description.parameters) == sorted([*parts, "masked_lm"])
+    assert description.num_parameters == sum(each.numel() for each in model.parameters())
+    assert description.problems == ()
+    assert description.architecture == "EncoderDecoderModel"
+    assert description.num_attention_heads == 4 + 8
+    assert description.tokenizer["entries"] == 15
+    shutil.copy(joined / "config.json", tmp_path)
+    planned = describe(tmp_path)
+    assert "has no model.safetensors" in planned.problems[0]
+    assert sorted(planned.parameters) == sorted([*parts, "masked_lm"])
+
+
+def test_what_is_wrong_with_an_encoder_decoder_is_listed(joined, tmp_path):
+    folder = shutil.copytree(joined, tmp_path / "copy")
+    config = json.loads((folder / "config.json").read_text())
+    config["decoder"]["num_hidden_layers"] = 1
+    config["encoder"]["intermediate_size"] = 17
+    (folder / "config.json").write_text(json.dumps(config))
+    problems = "; ".join(describe(folder).problems)
+    assert "unknown decoder.bert.encoder.layer.1." in problems
+    assert "encoder.encoder.layer.0.intermediate.dense.weight" in problems
+    config["decoder"]["hidden_size"] = 10
+    (folder / "config.json").write_text(json.dumps(config))
+    assert "hidden_size" in describe(folder).problems[0]
+
+
+def test_a_task_reads_left_to_right_by_the_last_token(causal):
+    kind = bertkit.BertForSequenceClassification
+    model = kind.from_pretrained(causal, new_heads=True, num_labels=3)
+    one, other = map(PackedBatch.from_single, ([[2, 5, 6, 3], [2, 7, 3]], [[2, 5, 6, 7]]))
+    states = model.states(one)
+    expected = model.classifier(model.pooler.dense(states[[3, 6]]).tanh())
+    torch.testing.assert_close(model.scores(one), expected)
+    assert not torch.allclose(model.scores(one)[:1], model.scores(other))

@@ -1,8 +1,9 @@
-"""The corpus of a run in numbers, and blanks from its held-out part."""
+"""The corpus of a run in numbers, and blanks and beginnings from its held-out part."""
 
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bertkit.data.shards import Shard, ShardSet
 from bertkit.inference.masked_texts import MASK
@@ -24,6 +25,19 @@ class Blank:
 
     text: str
     word: str
+
+
+@dataclass(frozen=True)
+class Beginning:
+    """The first half of a sentence.
+
+    Attributes:
+        text: the half.
+        rest: what stood behind it.
+    """
+
+    text: str
+    rest: str
 
 
 def describe_corpus(shards: ShardSet) -> dict[str, str | int]:
@@ -52,13 +66,44 @@ def choose_blanks(shards: ShardSet, tokenizer: Tokenizer, num_blanks: int) -> li
     if not shards.held_out:
         return []
     shard = max(shards.held_out, key=lambda shard: shard.num_sentences)
-    lengths = np.diff(shard.sentence_offsets.astype(np.int64))
-    usable = np.flatnonzero((lengths >= FEWEST_TOKENS) & (lengths <= MOST_TOKENS))
     blanks: list[Blank] = []
-    for part in np.array_split(usable, num_blanks):
+    for part in np.array_split(list_usable(shard), num_blanks):
         found = (hide_word(shard, int(index), tokenizer) for index in part[:TRIES_PER_BLANK])
         blanks += [blank for blank in found if blank is not None and blank not in blanks][:1]
     return blanks
+
+
+def choose_beginnings(
+    shards: ShardSet, tokenizer: Tokenizer, num_beginnings: int
+) -> list[Beginning]:
+    """Halves of held-out sentences, from all over the largest held-out shard.
+
+    Returns:
+        At most `num_beginnings`, fewer where there are few sentences of middling length.
+
+    Raises:
+        DamagedFileError: the shard was altered.
+    """
+    if not shards.held_out:
+        return []
+    shard = max(shards.held_out, key=lambda shard: shard.num_sentences)
+    firsts = [part[0] for part in np.array_split(list_usable(shard), num_beginnings) if len(part)]
+    return [halve(shard, int(index), tokenizer) for index in firsts]
+
+
+def halve(shard: Shard, index: int, tokenizer: Tokenizer) -> Beginning:
+    """Part a sentence before the word that is the nearest to its middle."""
+    start, stop = (int(place) for place in shard.sentence_offsets[index : index + 2])
+    ids = shard.tokens(start, stop).tolist()
+    places = [place for place in range(1, len(ids)) if not tokenizer.is_continuation[ids[place]]]
+    place = min(places, key=lambda place: abs(2 * place - len(ids)), default=len(ids))
+    return Beginning(tokenizer.decode(ids[:place]), tokenizer.decode(ids[place:]))
+
+
+def list_usable(shard: Shard) -> NDArray[np.int64]:
+    """The sentences of middling length."""
+    lengths = np.diff(shard.sentence_offsets.astype(np.int64))
+    return np.flatnonzero((lengths >= FEWEST_TOKENS) & (lengths <= MOST_TOKENS))
 
 
 def hide_word(shard: Shard, index: int, tokenizer: Tokenizer) -> Blank | None:

@@ -125,6 +125,11 @@ def list_versions(facts: RunFacts) -> Mapping[str, Any]:
 
 def describe_data(runs: Sequence[RunFacts]) -> str:
     """Whether the runs can be held against each other."""
+    if len({facts.objective for facts in runs}) > 1:
+        return (
+            "The runs learn different things (--objective), so their losses can’t be held against"
+            " each other; speed, and what is fine-tuned from them, can."
+        )
     if len({facts.record.data_fingerprint for facts in runs}) == 1:
         return "All runs read the same data, and are judged by the same held-out part of it."
     return (

@@ -10,6 +10,7 @@ from bertkit.base.progress import announce
 from bertkit.base.settings import parse_settings
 from bertkit.checkpoints.run_folder import list_checkpoints
 from bertkit.data.shards import MANIFEST, ShardSet
+from bertkit.objectives.settings import DEFAULT_OBJECTIVE, ObjectiveName
 from bertkit.recipes.finetune.result import METRICS_FILE, SavedResult, read_saved
 from bertkit.recipes.finetune.run import RUN_FOLDER, SEARCH_FOLDER
 from bertkit.recipes.finetune.settings import FineTuneSettings
@@ -54,6 +55,12 @@ class RunFacts:
         """The task of a fine-tuning; None for pre-training."""
         task = self.record.settings.get("task")
         return None if task is None else str(task)
+
+    @property
+    def objective(self) -> ObjectiveName:
+        """What a pre-training run learns."""
+        name: ObjectiveName = self.record.settings.get("objective", DEFAULT_OBJECTIVE)
+        return name
 
     @property
     def kind(self) -> str:

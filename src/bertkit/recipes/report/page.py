@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 from shlex import quote
 
+from bertkit.objectives.settings import ObjectiveName
 from bertkit.recipes.finetune.page import choose_curves, epochs, tabulate_data
 from bertkit.recipes.finetune.result import SavedResult, recall_evaluation
 from bertkit.recipes.pretrain.corpus import describe_corpus
-from bertkit.recipes.pretrain.curves import MASKED_WORDS, NEXT_SENTENCE
+from bertkit.recipes.pretrain.curves import CURVES
 from bertkit.recipes.report.facts import RunFacts
 from bertkit.reports.report import Charts, Command, Paragraph, Report, Section, Table
 from bertkit.tasks.sections import tabulate_metrics
@@ -34,6 +35,13 @@ SHOWN = {
     "loss": "loss",
     "mlm_accuracy": "masked accuracy",
     "nsp_accuracy": "next-sentence accuracy",
+    "clm_accuracy": "next-word accuracy",
+    "clm_perplexity": "perplexity",
+}
+WAYS: dict[ObjectiveName, str] = {
+    "bert": "",
+    "mlm": " without next sentence",
+    "causal": " to read left to right",
 }
 
 
@@ -78,9 +86,9 @@ def summarise(facts: RunFacts) -> str:
     if facts.task is not None:
         made = f"{facts.beginning}, fine-tuned for the task {facts.task}"
     elif facts.record.settings.get("start_from"):
-        made = f"{facts.beginning}, pre-trained on"
+        made = f"{facts.beginning}, pre-trained on{WAYS[facts.objective]}"
     else:
-        made = f"A BERT pre-trained from nothing ({facts.beginning})"
+        made = f"A BERT pre-trained from nothing ({facts.beginning}){WAYS[facts.objective]}"
     tokens, seconds = course.train.last("tokens") or 0, course.train.last("elapsed_seconds") or 0
     text = (
         f"{made}: {course.num_steps:,} of {facts.record.num_steps:,} steps, {tokens:,.0f} tokens,"
@@ -111,7 +119,7 @@ def last_metrics(facts: RunFacts) -> dict[str, float]:
 def name_metrics(facts: RunFacts) -> list[str]:
     """The loss, and what else is worth a line."""
     if facts.task is None:
-        return [*SHOWN]
+        return [name for name in SHOWN if name in {"loss", *facts.course.held_out.names}]
     others = [name for name in facts.course.held_out.names if name not in NOT_METRICS]
     return ["loss", *others[:MAX_METRICS]]
 
@@ -119,8 +127,9 @@ def name_metrics(facts: RunFacts) -> list[str]:
 def choose_all_curves(facts: RunFacts) -> tuple[Curve, ...]:
     """What is drawn; the first two matter most."""
     if facts.task is None:
-        loss, accuracy = MASKED_WORDS
-        return LOSS, accuracy, loss, *NEXT_SENTENCE
+        loss, accuracy, *others = CURVES[facts.objective]
+        # Where nothing else is learnt, the loss of the words is the loss.
+        return (LOSS, accuracy, *([loss] if others else []), *others)
     return choose_curves(*name_metrics(facts)[1:])
 
 
@@ -168,8 +177,12 @@ def list_commands(facts: RunFacts) -> list[str]:
         return [f"bertkit {facts.task} --help", f"bertkit evaluate {output} TEST-FILE", *dumps]
     if facts.checkpoint is None:
         return ["bertkit pretrain --help", *dumps]
+    is_causal = facts.objective == "causal"
+    try_it = (
+        ("generate", "She opened the") if is_causal else ("fill-mask", "She opened the [MASK].")
+    )
     return [
-        f"bertkit fill-mask {run} {quote('She opened the [MASK].')}",
+        f"bertkit {try_it[0]} {run} {quote(try_it[1])}",
         f"bertkit inspect {run}",
         f"bertkit finetune classify --model {run} --train TRAIN-FILE --output OUTPUT",
         *dumps,

@@ -9,8 +9,8 @@ from typing import Any
 
 from bertkit.base.errors import SettingsError
 from bertkit.base.files import check_new_file, make_folder
-from bertkit.recipes.report.blanks import fill_blanks
 from bertkit.recipes.report.comparison import build_comparison
+from bertkit.recipes.report.examples import show_examples
 from bertkit.recipes.report.facts import RunFacts, find_run, read_facts
 from bertkit.recipes.report.page import build_page, last_metrics
 from bertkit.recipes.report.settings import ReportSettings
@@ -71,13 +71,13 @@ def build_single(facts: RunFacts, settings: ReportSettings) -> Report:
 
     Raises:
         SettingsError: texts were given for a fine-tuned model.
-        InputError: a text can't be filled.
+        InputError: a text can't be filled, or gone on with.
     """
     if facts.task is None:
-        return build_page(facts, fill_blanks(facts, settings.text) if settings.examples else [])
+        return build_page(facts, show_examples(facts, settings.text) if settings.examples else [])
     if settings.text:
         raise SettingsError(
-            f"text is filled by pre-training runs, and {facts.path} is of `bertkit {facts.kind}`;"
+            f"text is for pre-training runs, and {facts.path} is of `bertkit {facts.kind}`;"
             f" leave it out, or give it to `bertkit {facts.task}`"
         )
     return build_page(facts, [])

@@ -14,13 +14,17 @@ class ReportSettings(Settings):
     data: Path | None = Field(
         None,
         description="Shards that a pre-training run was trained on: the report tells what they"
-        " hold, and takes its blanks from their held-out part. Those beside a run are found.",
+        " hold, and takes its examples from their held-out part. Those beside a run are found.",
     )
     text: tuple[str, ...] = Field(
-        (), description="A text with [MASK] to be filled by a pre-training run; may be repeated."
+        (),
+        description="A text with [MASK] to be filled by a pre-training run, or for one that reads"
+        " left to right a beginning; may be repeated.",
     )
     examples: bool = Field(
-        True, description="Let the newest checkpoint of a pre-training run fill some blanks."
+        True,
+        description="Let the newest checkpoint of a pre-training run fill some blanks, or go on"
+        " with some texts.",
     )
     overwrite: bool = Field(False, description="Replace a report that exists.")
 

@@ -17,6 +17,7 @@ from bertkit.data.readers import READERS
 from bertkit.objectives.settings import ObjectiveName
 from bertkit.objectives.table import OBJECTIVES
 from bertkit.recipes.pretrain.curves import CURVES
+from bertkit.studies.table import STUDIES
 from bertkit.tasks.table import TASKS
 
 PUBLIC_NAMES = [
@@ -77,7 +78,7 @@ def list_modules(package: str) -> set[str]:
 def test_each_command_is_a_file_and_a_function_of_its_name():
     expected = {name: name.replace("-", "_") for name in COMMANDS}
     assert {name: f"bertkit.cli.{stem}:{stem}" for name, stem in expected.items()} == COMMANDS
-    of_tasks = {"finetune", "predict"}
+    of_tasks = {"finetune", "predict", "study"}
     assert list_modules("bertkit.cli") - {"main", "texts", "evaluations"} - of_tasks == set(
         expected.values()
     )
@@ -94,7 +95,9 @@ def test_each_task_is_a_folder_with_two_commands():
         assert (kind.name, kind.settings_kind) == (name, entry.settings)
         assert kind.__module__ == f"bertkit.tasks.{name.replace('-', '_')}.task"
     commands = list_commands(build_app())
-    assert commands.keys() == {*COMMANDS, *TASKS, *(f"finetune {name}" for name in TASKS)}
+    of_studies = {f"study {name}" for name in STUDIES}
+    of_tasks = {*TASKS, *(f"finetune {name}" for name in TASKS)}
+    assert commands.keys() == {*COMMANDS, *of_tasks, *of_studies}
 
 
 def test_each_objective_is_a_file_of_its_name():

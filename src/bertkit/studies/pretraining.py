@@ -48,11 +48,14 @@ class Probe:
         measure: what it gives.
         task: a key of `WRITERS`, or `LABELLED` for the examples of the settings.
         fine_tuning: changes of the settings of fine-tuning.
+        is_course: whether it is asked over the course of pre-training, where the study has one, and
+            not at its end alone.
     """
 
     measure: Measure
     task: str
     fine_tuning: Mapping[str, Any] = field(default_factory=dict)
+    is_course: bool = False
 
 
 COMMAS_PROBE = Probe(
@@ -60,6 +63,7 @@ COMMAS_PROBE = Probe(
         "commas", "Commas put back, after fine-tuning", "F1, held-out sentences", is_percent=True
     ),
     COMMAS,
+    is_course=True,
 )
 PAIRS_PROBE = Probe(
     Measure(
@@ -158,9 +162,8 @@ class PretrainingStudy(Study[PretrainingSettings]):
     def measures(self) -> Sequence[Measure]:
         """Fine-tuning first, then blanks."""
         words = (MASKED_LOSS, MASKED_ACCURACY) if self.measures_words else ()
-        measures = [*(probe.measure for probe in self.all_probes), *words]
-        across = TOKENS if len(self.parts) > 1 else None
-        return [replace(measure, across=across) for measure in measures]
+        probes = [self._spread_out(one.measure, one.is_course) for one in self.all_probes]
+        return [*probes, *(self._spread_out(measure, True) for measure in words)]
 
     def identify_data(self) -> str:
         """The shards' fingerprint, and checksums of the labelled examples."""
@@ -176,7 +179,7 @@ class PretrainingStudy(Study[PretrainingSettings]):
         """Make the budget into tokens, and into steps of each arm; see which tasks there are."""
         announce("measuring a few steps of each kind of model")
         plans = self._measure_arms()
-        tokens = self.scale.tokens
+        tokens = self._num_tokens
         if self.settings.minutes is not None:
             tokens = min(_tokens_of(plan) for plan in plans.values())
         steps = {
@@ -203,13 +206,15 @@ class PretrainingStudy(Study[PretrainingSettings]):
         tasks = self._list_tasks(folder, decision)
         figures = []
         for part in self.parts:
-            step = min(steps, part * _interval(steps)) if len(self.parts) > 1 else steps
-            at = None
-            if len(self.parts) > 1:
-                at = float(decision.values[TOKENS]) * part / NUM_PARTS
-            checkpoint = checkpoint_path(run, step)
-            values = self._measure(cell, checkpoint, folder / cell.place / f"part{part}", tasks)
-            figures += [Figure(name, value, at) for name, value in values.items()]
+            checkpoint = checkpoint_path(run, min(steps, part * _interval(steps)))
+            place = folder / cell.place / f"part{part}"
+            values = self._measure(cell, checkpoint, place, tasks, is_end=part == NUM_PARTS)
+            at = float(decision.values[TOKENS]) * part / NUM_PARTS
+            measures = {measure.name: measure for measure in self.measures}
+            figures += [
+                Figure(name, value, None if measures[name].across is None else at)
+                for name, value in values.items()
+            ]
         return figures
 
     def choose(self, arm: PretrainedArm, seed: int, steps: int | None = None) -> PretrainSettings:
@@ -221,7 +226,7 @@ class PretrainingStudy(Study[PretrainingSettings]):
             steps: its budget; None for that of the study.
         """
         owner = self._find_arm(arm.pretrained)
-        budget: dict[str, Any] = {"tokens": self.scale.tokens}
+        budget: dict[str, Any] = {"tokens": self._num_tokens}
         if self.settings.minutes is not None:
             budget = {"minutes": self.settings.minutes}
         if steps is not None:
@@ -246,17 +251,28 @@ class PretrainingStudy(Study[PretrainingSettings]):
         return plans
 
     def _measure(
-        self, cell: Cell, checkpoint: Path, place: Path, tasks: Mapping[str, LabelledTask]
+        self,
+        cell: Cell,
+        checkpoint: Path,
+        place: Path,
+        tasks: Mapping[str, LabelledTask],
+        *,
+        is_end: bool,
     ) -> dict[str, float]:
         """All measures of a checkpoint, by name."""
         arm, device = self._find_arm(cell.arm), self.settings.device
         found = self._words().measure(checkpoint, device) if self.measures_words else {}
         for probe in self.all_probes:
-            if probe.task in tasks:
+            if probe.task in tasks and (is_end or probe.is_course):
                 name, changes = probe.measure.name, {**probe.fine_tuning, **arm.fine_tuning}
                 settings = self.scale.fine_tuning.choose(cell.seed, device, changes)
                 found[name] = tasks[probe.task].score(checkpoint, place / name, settings)
         return found
+
+    def _spread_out(self, measure: Measure, is_course: bool) -> Measure:
+        """A measure over the course of pre-training, where the study has one."""
+        across = TOKENS if is_course and len(self.parts) > 1 else None
+        return replace(measure, across=across)
 
     def _find_arm(self, name: str) -> PretrainedArm:
         [arm] = [arm for arm in self.arms if arm.name == name]
@@ -279,6 +295,11 @@ class PretrainingStudy(Study[PretrainingSettings]):
         return tasks
 
     @property
+    def _num_tokens(self) -> int:
+        """Of a cell's pre-training, unless the budget is in minutes."""
+        return self.settings.tokens or self.scale.tokens
+
+    @property
     def _counts(self) -> dict[str, int]:
         return {"train": self.scale.fine_tuning.num_train, "dev": self.scale.fine_tuning.num_dev}
 
@@ -286,7 +307,8 @@ class PretrainingStudy(Study[PretrainingSettings]):
         """Seconds, at a guess, that fine-tuning takes in a cell."""
         how = self.scale.fine_tuning
         each = SECONDS_PER_FINE_TUNING + SECONDS_PER_EXAMPLE * how.num_train * how.epochs
-        return len(self.parts) * len(self.all_probes) * each
+        times = [len(self.parts) if probe.is_course else 1 for probe in self.all_probes]
+        return sum(times) * each
 
 
 def _interval(steps: int) -> int:

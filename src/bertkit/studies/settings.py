@@ -41,6 +41,9 @@ class PretrainingSettings(StudySettings):
     places: ClassVar[frozenset[str]] = frozenset({"data", "labelled", "labelled_dev"})
 
     data: Path = Field(description="Folder that `bertkit prepare` wrote.")
+    tokens: Count | None = Field(
+        None, description="Tokens of pre-training of each cell, instead of the size's own number."
+    )
     labelled: Path | None = Field(
         None,
         description="Labelled examples, as `bertkit finetune` reads them: each arm is fine-tuned on"
@@ -57,4 +60,10 @@ class PretrainingSettings(StudySettings):
     def _held_out_belongs_to_labelled(self) -> Self:
         if self.labelled_dev is not None and self.labelled is None:
             raise ValueError("labelled_dev belongs to labelled; give that too")
+        return self
+
+    @model_validator(mode="after")
+    def _one_budget(self) -> Self:
+        if self.tokens is not None and self.minutes is not None:
+            raise ValueError("give one budget, not tokens and minutes")
         return self

@@ -4,12 +4,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import ClassVar, final
 
-from bertkit.studies.pretraining import DOUBLING, SCALES, PretrainedArm, PretrainingStudy, Scale
+from bertkit.studies.pretraining import (
+    COMMAS_PROBE,
+    DOUBLING,
+    SCALES,
+    PretrainedArm,
+    PretrainingStudy,
+    Scale,
+)
 from bertkit.studies.study import FIRST, LAST, Claim, Side
 
 ARM = "bert"
 MORE = 4  # times the tokens of the other studies: there is one arm
-HALF = 0.5
 FIGURE_5 = "Devlin et al. 2018, appendix C.1, figure 5"
 
 
@@ -31,6 +37,7 @@ class Steps(PretrainingStudy):
     scales: ClassVar[Mapping[str, Scale]] = {
         name: replace(scale, tokens=MORE * scale.tokens) for name, scale in SCALES.items()
     }
+    probes = (COMMAS_PROBE,)
     parts = DOUBLING
 
     @property
@@ -45,5 +52,4 @@ class Steps(PretrainingStudy):
         return (
             Claim("Longer pre-training fills blanks better", FIGURE_5, "masked_loss", last, first),
             Claim("Longer pre-training is better on tasks", FIGURE_5, "commas", last, first),
-            Claim("It is better on tasks of two texts", FIGURE_5, "pairs", last, first),
         )

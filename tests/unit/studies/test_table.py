@@ -74,6 +74,11 @@ def test_held_out_labels_alone_are_refused():
         parse_settings(PretrainingSettings, {"data": "a", "labelled_dev": "b"}, "flags")
 
 
+def test_two_budgets_are_refused():
+    with pytest.raises(SettingsError, match="give one budget, not tokens and minutes"):
+        parse_settings(PretrainingSettings, {"data": "a", "tokens": 1, "minutes": 1}, "flags")
+
+
 def test_a_course_keeps_the_checkpoints_that_are_measured():
     study = build("steps")
     [arm] = study.arms

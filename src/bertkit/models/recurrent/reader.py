@@ -35,14 +35,12 @@ class Reader(nn.Module):
 
     def read_on(self, batch: PackedBatch) -> Float[Tensor, "tokens hidden"]:
         """What is known after each token from it and those before."""
-        return self.dropout(read(self.from_start, self._embed(batch), batch.lengths))
+        return self._read(self.from_start, batch, is_backwards=False)
 
     def read_back(self, batch: PackedBatch) -> Float[Tensor, "tokens hidden"]:
         """What is known at each token from it and those behind."""
         assert self.from_end is not None, "a net of one direction reads from the start"
-        return self.dropout(
-            read(self.from_end, self._embed(batch), batch.lengths, is_backwards=True)
-        )
+        return self._read(self.from_end, batch, is_backwards=True)
 
     def forward(self, batch: PackedBatch) -> Float[Tensor, "tokens features"]:
         """The states of both directions side by side."""
@@ -50,9 +48,12 @@ class Reader(nn.Module):
             return self.read_on(batch)
         return torch.cat([self.read_on(batch), self.read_back(batch)], dim=1)
 
-    def _embed(self, batch: PackedBatch) -> Float[Tensor, "tokens embedding"]:
-        embedded: Tensor = self.dropout(self.embeddings(batch.input_ids))
-        return embedded
+    def _read(
+        self, net: nn.LSTM | nn.GRU, batch: PackedBatch, *, is_backwards: bool
+    ) -> Float[Tensor, "tokens hidden"]:
+        embedded = self.dropout(self.embeddings(batch.input_ids))
+        states: Tensor = self.dropout(read(net, embedded, batch.lengths, is_backwards=is_backwards))
+        return states
 
     def count_weights(self) -> int:
         """Weights that each token is multiplied with."""
@@ -64,4 +65,5 @@ def _build_net(config: ReaderConfig) -> nn.LSTM | nn.GRU:
     """One direction; between its layers there is dropout too."""
     rate = config.dropout if config.num_layers > 1 else 0.0
     sizes = (config.embedding_size, config.hidden_size, config.num_layers)
-    return CELLS[config.cell](*sizes, dropout=rate)
+    net: nn.LSTM | nn.GRU = CELLS[config.cell](*sizes, dropout=rate)
+    return net

@@ -83,7 +83,8 @@ class AttentionalTranslator(SavedNet):
     ) -> Float[Tensor, "tokens embedding"]:
         """What is held against each word's embedding: the larger of each two (maxout)."""
         pieces = self.readout(torch.cat([embedded, states, contexts], dim=1))
-        return self.dropout(pieces.view(len(pieces), -1, MAXOUT_PIECES).amax(dim=-1))
+        features: Tensor = self.dropout(pieces.view(len(pieces), -1, MAXOUT_PIECES).amax(dim=-1))
+        return features
 
     def write(
         self, target: PackedBatch, memory: Annotations
@@ -98,7 +99,7 @@ class AttentionalTranslator(SavedNet):
         embedded = self.embed(target.input_ids.index_select(0, steps.order))
         memory = memory.select(steps.rows)
         state, parts = self.begin(memory), []
-        for words in embedded.split(steps.batch_sizes.tolist()):
+        for words in torch.split(embedded, steps.batch_sizes.tolist()):
             count = len(words)
             state, context, shares = self.step(words, state[:count], memory.first(count))
             parts.append((state, context, shares))
@@ -135,7 +136,7 @@ class AttentionalTranslator(SavedNet):
     ) -> list[Float[Tensor, "written others"]]:
         """For each pair, how far each next word was looked up at each token of the source."""
         _, shares = self.write(target, self.read(source))
-        rows = zip(shares.split(target.lengths), source.lengths, strict=True)
+        rows = zip(torch.split(shares, list(target.lengths)), source.lengths, strict=True)
         return [part[:, :length] for part, length in rows]
 
     def embed(self, input_ids: Int[Tensor, " tokens"]) -> Float[Tensor, "tokens embedding"]:

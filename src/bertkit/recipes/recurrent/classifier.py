@@ -21,7 +21,7 @@ from bertkit.models.recurrent.language_model import RecurrentLanguageModel
 from bertkit.nn.batching import plan_batches
 from bertkit.nn.packing import PackedBatch
 from bertkit.objectives.objective import PreTrainingLosses
-from bertkit.recipes.recurrent.plan import Plan, cut_parts, hash_arrays
+from bertkit.recipes.recurrent.plan import Plan, hash_arrays
 from bertkit.recipes.recurrent.run import RecurrentResult, train
 from bertkit.recipes.recurrent.settings import ClassifierSettings
 from bertkit.recipes.seq2seq.token_pairs import Numbers, TokenTexts
@@ -143,7 +143,7 @@ def plan_classifier(
     )
     order = EpochOrder(len(data.train.labels), settings.batch_size, settings.seed)
     sides = (data.train, data.held_out)
-    parts = [part for side in sides for part in (side.texts.ids, side.texts.offsets, side.labels)]
+    arrays = [part for side in sides for part in (side.texts.ids, side.texts.offsets, side.labels)]
     lengths = data.held_out.texts.lengths.tolist()
 
     def begin() -> RecurrentClassifier:
@@ -160,13 +160,15 @@ def plan_classifier(
 
     def batches_at(step: int) -> list[LabelledBatch]:
         numbers = order.examples(step)
-        return [data.train.pick(part) for part in cut_parts(numbers, settings.accumulate)]
+        parts = np.array_split(numbers, min(settings.accumulate, len(numbers)))
+        return [data.train.pick(part) for part in parts]
 
     return Plan(
+        config=config,
         begin=begin,
         load=load,
         tokenizer=data.tokenizer,
-        data_fingerprint=hash_arrays(*parts),
+        data_fingerprint=hash_arrays(*arrays),
         batches_at=batches_at,
         held_out=[
             data.held_out.pick(np.array(numbers))

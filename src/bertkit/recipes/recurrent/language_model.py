@@ -91,6 +91,7 @@ def plan_language_model(data: Path, settings: LanguageModelSettings) -> Plan:
 
     batches = ShardBatches(shards, build, settings.seed)
     return Plan(
+        config=config,
         begin=lambda: RecurrentLanguageModel(config),
         load=RecurrentLanguageModel.from_pretrained,
         tokenizer=tokenizer,

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from torch import Tensor
 
+from bertkit.models.recurrent.config import NetConfig
 from bertkit.models.recurrent.net import SavedNet
 from bertkit.objectives.objective import PreTrainingLosses
 from bertkit.tokenization.tokenizer import Tokenizer
@@ -20,6 +21,7 @@ class Plan:
     """Data, and a net that learns from them.
 
     Attributes:
+        config: the sizes.
         begin: the net with its first weights, drawn from the default generator.
         load: the net of a checkpoint.
         tokenizer: of the data; it is kept beside the weights.
@@ -34,6 +36,7 @@ class Plan:
         source: what the first weights come from; empty where they are drawn.
     """
 
+    config: NetConfig
     begin: Callable[[], SavedNet]
     load: Callable[[Path], SavedNet]
     tokenizer: Tokenizer
@@ -46,12 +49,6 @@ class Plan:
     batch_tensors: Callable[[Any], dict[str, Tensor]]
     shares: Mapping[str, str]
     source: Mapping[str, str] = field(default_factory=dict)
-
-
-def cut_parts(examples: Sequence[Any], num_parts: int) -> list[Sequence[Any]]:
-    """The micro-batches of a step, as equal as can be."""
-    size = -(-len(examples) // num_parts)
-    return [examples[start : start + size] for start in range(0, len(examples), size)]
 
 
 def hash_arrays(*arrays: npt.NDArray[Any]) -> str:

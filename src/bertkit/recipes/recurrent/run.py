@@ -86,6 +86,10 @@ def _train(run: Run, plan: Plan, settings: NetSettings) -> RecurrentResult:
     """Begin or go on with a run that is this process's alone."""
     machine = choose_machine(settings)
     record, state = run.read_record(), run.newest_state()
+    wanted = describe_run(plan, settings, machine)
+    if record is not None:
+        check_resume(record, wanted)
+        wanted = take_over(record, wanted)
     if state.step:
         announce(f"going on after step {state.step:,} of {run.folder}")
         net = plan.load(checkpoint_path(run.folder, state.step))
@@ -93,15 +97,9 @@ def _train(run: Run, plan: Plan, settings: NetSettings) -> RecurrentResult:
         torch.manual_seed(settings.seed)
         net = plan.begin()
     job = build_job(plan, net.to(machine.device), machine)
-    wanted = describe_run(plan, net, settings, machine)
-    if record is None:
-        wanted = wanted.model_copy(update={"num_steps": count_steps(job, settings, machine)})
-    else:
-        check_resume(record, wanted)
-        wanted = take_over(record, wanted).model_copy(update={"num_steps": record.num_steps})
-    run.write_record(wanted)
+    num_steps = count_steps(job, settings, machine) if record is None else record.num_steps
+    run.write_record(wanted.model_copy(update={"num_steps": num_steps}))
     run.rotate(settings.keep, state.best_step)  # a process may have been killed before it did
-    num_steps = wanted.num_steps
     if not state.is_done(num_steps):
         state = fit(job, settings, run=run, state=state, num_steps=num_steps, machine=machine)
     best_step = state.step if state.best_step is None else state.best_step
@@ -135,14 +133,14 @@ def choose_machine(settings: NetSettings) -> Machine:
     return Machine(device, precision, measure_peak(device, precision))
 
 
-def describe_run(plan: Plan, net: SavedNet, settings: NetSettings, machine: Machine) -> RunRecord:
+def describe_run(plan: Plan, settings: NetSettings, machine: Machine) -> RunRecord:
     """All that decides a run, but for its number of steps."""
     values = settings.model_dump(mode="json", exclude=set(BUDGET_FIELDS))
     budget = {name: getattr(settings, name) for name in sorted(BUDGET_FIELDS)}
     return RunRecord(
         settings={**values, "budget": budget},
         data_fingerprint=plan.data_fingerprint,
-        model=net.config.model_dump(mode="json"),
+        model=plan.config.model_dump(mode="json"),
         num_steps=0,
         versions=describe_versions(machine.device, machine.precision),
         source=dict(plan.source),

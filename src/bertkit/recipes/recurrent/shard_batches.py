@@ -10,7 +10,6 @@ from bertkit.data.order import ExampleOrder, PlannedExample
 from bertkit.data.shards import Shard, ShardSet
 from bertkit.objectives.objective import Examples
 from bertkit.recipes.pretrain.job import EVALUATION_SEED
-from bertkit.recipes.recurrent.plan import cut_parts
 
 NUM_EVALUATED = 16  # sequences that an evaluation scores at a time
 
@@ -52,7 +51,9 @@ class ShardBatches:
 
         def batches_at(step: int) -> list[Any]:
             examples = order.examples(step * batch_size, batch_size)
-            return [planner.batch(part) for part in cut_parts(examples, accumulate)]
+            size = -(-len(examples) // accumulate)
+            starts = range(0, len(examples), size)
+            return [planner.batch(examples[start : start + size]) for start in starts]
 
         return batches_at
 

@@ -153,6 +153,7 @@ def plan_skip_thought(data: Path, settings: SkipThoughtSettings) -> Plan:
 
     batches = ShardBatches(shards, build, settings.seed)
     return Plan(
+        config=config,
         begin=lambda: SkipThought(config),
         load=SkipThought.from_pretrained,
         tokenizer=tokenizer,

@@ -61,6 +61,7 @@ def plan_translator(
 
     sides = (pairs.sources, pairs.targets, held_out.sources, held_out.targets)
     return Plan(
+        config=config,
         begin=lambda: AttentionalTranslator(config),
         load=AttentionalTranslator.from_pretrained,
         tokenizer=tokenizer,

@@ -1,0 +1,69 @@
+"""Static word vectors: the same every time, kept, refused, and means of them as texts."""
+
+import sys
+
+import pytest
+import torch
+
+from bertkit.base.errors import InputError, MissingExtraError, ResumeError
+from bertkit.models.recurrent.config import StaticVectorsConfig
+from bertkit.models.recurrent.word_vectors import SkipGramSettings, StaticVectors, learn_vectors
+from bertkit.nn.packing import PackedBatch
+from bertkit.recipes.recurrent.word_vectors import train_word_vectors
+
+SETTINGS = SkipGramSettings(vector_size=8, epochs=2, min_count=2)
+
+
+def test_vectors_are_learnt_kept_and_the_same_every_time(shards, tmp_path):
+    pytest.importorskip("gensim")
+    net = train_word_vectors(shards, tmp_path / "one", SETTINGS)
+    again = train_word_vectors(shards, tmp_path / "other", SETTINGS)
+    assert net.table.weight.equal(again.table.weight)
+    has_vector = net.table.weight.any(dim=1)
+    assert not has_vector[:5].any()  # special tokens are in no sentence
+    assert has_vector[5:31].sum() >= 20
+    kept = (tmp_path / "one" / "model.safetensors").stat().st_mtime_ns
+    loaded = train_word_vectors(shards, tmp_path / "one", SETTINGS)
+    assert loaded.table.weight.equal(net.table.weight)
+    assert not loaded.table.weight.requires_grad
+    assert (tmp_path / "one" / "model.safetensors").stat().st_mtime_ns == kept
+    with pytest.raises(ResumeError, match="vectors of other settings or data"):
+        train_word_vectors(shards, tmp_path / "one", SkipGramSettings(vector_size=9))
+
+
+def test_words_that_are_used_alike_are_near_each_other():
+    pytest.importorskip("gensim")
+    generator = torch.Generator().manual_seed(0)
+    sentences = []
+    for _ in range(400):  # 5 and 6 stand among 10 to 14, 7 and 8 among 15 to 19
+        kind = int(torch.randint(0, 2, (), generator=generator))
+        words = torch.randint(0, 5, (4,), generator=generator) + 10 + 5 * kind
+        cue = 5 + 2 * kind + int(torch.randint(0, 2, (), generator=generator))
+        sentences.append([str(word) for word in (*words[:2].tolist(), cue, *words[2:].tolist())])
+    settings = SkipGramSettings(vector_size=8, epochs=20, min_count=1)
+    table = learn_vectors(sentences, 20, settings).table.weight
+    units = torch.nn.functional.normalize(table, dim=1)
+    assert units[5] @ units[6] > units[5] @ units[7] + 0.1
+    assert units[7] @ units[8] > units[6] @ units[8] + 0.1
+
+
+def test_too_little_text_is_refused():
+    pytest.importorskip("gensim")
+    with pytest.raises(InputError, match="no token is there 5 times"):
+        learn_vectors([["7", "8"]], 20, SkipGramSettings())
+
+
+def test_without_gensim_the_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "gensim.models", None)
+    with pytest.raises(MissingExtraError, match=r"pip install bertkit\[vectors\]"):
+        learn_vectors([["7"]], 20, SETTINGS)
+
+
+def test_a_text_is_the_mean_of_its_known_words():
+    net = StaticVectors(StaticVectorsConfig(vocab_size=6, vector_size=2))
+    net.table.weight.zero_()
+    net.table.weight[4] = torch.tensor([1.0, 3.0])
+    net.table.weight[5] = torch.tensor([3.0, 5.0])
+    found = net.encode(PackedBatch.from_single([[2, 4, 5, 5, 3], [2, 3], [4]]))
+    expected = torch.tensor([[7 / 3, 13 / 3], [0.0, 0.0], [1.0, 3.0]])
+    torch.testing.assert_close(found, expected)

@@ -221,7 +221,6 @@ def _config_values() -> Iterator[Case]:
     meanings: tuple[dict[str, Any], ...] = (
         {"position_embedding_type": "relative_key"},
         {"position_embedding_type": "relative_key_query"},
-        {"is_decoder": True},
         {"add_cross_attention": True},
         {"is_encoder_decoder": True},
         {"tie_word_embeddings": False},
@@ -237,6 +236,24 @@ def _config_values() -> Iterator[Case]:
         _config(*meanings),
         CheckpointError,
         "isn't supported: bertkit's BERT",
+    )
+    yield from _make(
+        "config that reads left to right",
+        _config(
+            {"is_decoder": True},
+            {"is_decoder": True, "architectures": ["BertModel"]},
+            {"is_decoder": True, "architectures": ["BertForMaskedLM"]},
+        ),
+        CheckpointError,
+        r"reads left to right \(is_decoder\)",
+    )
+    causal = {"architectures": ["BertLMHeadModel"]}
+    yield from _make("left-to-right model", _config({**causal, "is_decoder": True}), None, "")
+    yield from _make(
+        "left-to-right model whose config doesn't say so",
+        _config(*({**causal, "is_decoder": value} for value in (False, None, 1, "true", [True]))),
+        CheckpointError,
+        "is_decoder",
     )
     yield from _make(
         "config with another padding id",

@@ -193,6 +193,8 @@ def test_a_left_to_right_model_needs_its_direction():
         ),
         ({"decoder": BertConfig(**{**SIZES, "hidden_size": 20}, is_decoder=True)}, "hidden_size"),
         ({"decoder": BertConfig(**SIZES)}, "is_decoder"),
+        ({"encoder": None}, "encoder"),
+        ({"decoder": [1]}, "decoder"),
     ],
 )
 def test_halves_that_do_not_fit_are_refused(changes, message):

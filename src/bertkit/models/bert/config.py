@@ -115,7 +115,9 @@ class BertConfig(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _labels_agree(cls, values: dict[str, Any]) -> dict[str, Any]:
+    def _labels_agree(cls, values: Any) -> Any:
+        if not isinstance(values, dict):  # half of an encoder-decoder's config may be anything
+            return values
         rest = {name: value for name, value in values.items() if name not in LABEL_KEYS}
         return {**rest, **_read_labels(values)}
 

@@ -1,0 +1,269 @@
+"""Folders of encoder-decoders that contradict themselves, lack something, or ask for too much."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+from typing import Any
+
+import torch
+from tests.hostile.case import Case
+from tests.hostile.whole import (
+    CONFIG,
+    WEIGHTS,
+    folder_with,
+    header_and_data,
+    join,
+    to_json,
+    weights_file,
+)
+from torch import Tensor
+
+from bertkit.base.errors import BertkitError, CheckpointError, DamagedFileError
+from bertkit.checkpoints.seq2seq_names import ENCODER_DECODER, SHARED
+from bertkit.checkpoints.transfer import export_tensors
+from bertkit.models.bert.config import BertConfig
+from bertkit.models.seq2seq.config import EncoderDecoderConfig
+from bertkit.models.seq2seq.model import EncoderDecoderModel
+
+HUGE = 1 << 24  # the largest size that a config may name
+SIZES = {name: value for name, value in CONFIG.items() if name != "architectures"}
+JOINED: dict[str, Any] = {
+    **EncoderDecoderConfig.of(BertConfig(**SIZES), start_id=2, end_id=3).to_dict(),
+    "architectures": ["EncoderDecoderModel"],
+}
+COPY = "decoder.cls.predictions.decoder.weight"
+CROSS = "decoder.bert.encoder.layer.1.crossattention.self.key.weight"
+
+Weights = Mapping[str, Tensor]
+
+
+def cases() -> Iterator[Case]:
+    """All of them."""
+    for part in (_accepted, _contradictions, _sizes, _kinds, _tensors, _shared):
+        yield from part()
+
+
+@cache
+def tensors() -> Weights:
+    """Weights for `JOINED` under foreign names, the same ones each time."""
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        model = EncoderDecoderModel(EncoderDecoderConfig(**JOINED))
+        return export_tensors(model.state_dict(), ENCODER_DECODER)
+
+
+def _folder(config: Mapping[str, Any], weights: Weights | None = None) -> dict[str, bytes]:
+    """A whole folder but for what is wrong with it."""
+    content = weights_file(tensors() if weights is None else weights)
+    return folder_with({"config.json": to_json(config), WEIGHTS: content})
+
+
+def _make(
+    defect: str,
+    folders: Iterable[dict[str, bytes]],
+    error: type[BertkitError] | None,
+    match: str,
+) -> Iterator[Case]:
+    for number, files in enumerate(folders):
+        yield Case(defect, number, files, error, match)
+
+
+def _half(side: str, **changes: Any) -> dict[str, Any]:
+    """The config with one half changed."""
+    return {**JOINED, side: {**JOINED[side], **changes}}
+
+
+def _without(config: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    return {name: value for name, value in config.items() if name not in names}
+
+
+def _accepted() -> Iterator[Case]:
+    words = tensors()[SHARED[1]]
+    shared = {**tensors(), SHARED[0]: words, SHARED[1]: words}
+    pooler = {
+        "encoder.pooler.dense.weight": torch.zeros(8, 8),
+        "encoder.pooler.dense.bias": torch.zeros(8),
+    }
+    yield from _make(
+        "encoder-decoder",
+        (
+            _folder(JOINED),
+            _folder(JOINED, {**tensors(), COPY: words.clone()}),
+            _folder(JOINED, {**tensors(), **pooler}),
+            _folder({**JOINED, "shares_embeddings": True}, shared),
+            _folder({**JOINED, "positions": "sinusoidal"}),
+            _folder({**JOINED, "unknown_key": [1, {"x": None}]}),
+        ),
+        None,
+        "",
+    )
+
+
+def _contradictions() -> Iterator[Case]:
+    other = {"vocab_size": 33}
+    yield from _make(
+        "halves that contradict each other",
+        map(
+            _folder,
+            (
+                _half("encoder", is_decoder=True),
+                _half("decoder", is_decoder=False),
+                _half("decoder", hidden_size=12),
+                {**_half("decoder", **other), "shares_embeddings": True},
+                {**JOINED, "decoder_start_token_id": 32},
+                {**JOINED, "eos_token_id": 1 << 40},
+                {**JOINED, "eos_token_id": -1},
+                {**JOINED, "eos_token_id": [3]},
+                {**JOINED, "pad_token_id": 1},
+                {**JOINED, "positions": "rotary"},
+                {**JOINED, "normalises_first": "perhaps"},
+            ),
+        ),
+        CheckpointError,
+        "(is_decoder|hidden_size|vocab_size|token_id|positions|normalises_first)",
+    )
+    yield from _make(
+        "half that isn't one",
+        map(
+            _folder,
+            (
+                _without(JOINED, "encoder"),
+                _without(JOINED, "decoder"),
+                _without(JOINED, "decoder_start_token_id"),
+                {**JOINED, "encoder": None},
+                {**JOINED, "encoder": []},
+                {**JOINED, "decoder": "bert"},
+                {**JOINED, "encoder": JOINED},
+                _half("encoder", model_type="roberta"),
+                _half("decoder", model_type="gpt2"),
+                _half("encoder", position_embedding_type="relative_key"),
+                _half("encoder", add_cross_attention=True),
+                _half("decoder", auto_map={"AutoModel": "evil.Evil"}),
+                _half("decoder", hidden_act="evil"),
+            ),
+        ),
+        CheckpointError,
+        "(encoder|decoder|model_type)",
+    )
+
+
+def _sizes() -> Iterator[Case]:
+    giant = {"hidden_size": HUGE, "intermediate_size": HUGE, "num_hidden_layers": 256}
+    both = {**JOINED, **{side: {**JOINED[side], **giant} for side in ("encoder", "decoder")}}
+    yield from _make(
+        "halves of huge sizes",
+        map(
+            _folder,
+            (
+                both,
+                {**both, "normalises_first": True, "model_type": "bertkit-encoder-decoder"},
+                {**both, "positions": "sinusoidal"},
+                *(
+                    _half(side, **{name: value})
+                    for side in ("encoder", "decoder")
+                    for name, value in (
+                        ("num_hidden_layers", 256),
+                        ("vocab_size", HUGE),
+                        ("intermediate_size", HUGE),
+                        ("max_position_embeddings", HUGE),
+                    )
+                ),
+            ),
+        ),
+        CheckpointError,
+        "(and must be|missing)",
+    )
+    yield from _make(
+        "half with a size out of range",
+        map(
+            _folder,
+            (
+                _half(side, **{name: value})
+                for side in ("encoder", "decoder")
+                for name in ("vocab_size", "num_hidden_layers")
+                for value in (0, HUGE + 1, "32", None)
+            ),
+        ),
+        CheckpointError,
+        "(greater|less) than or equal to|valid integer",
+    )
+
+
+def _kinds() -> Iterator[Case]:
+    yield from _make(
+        "encoder-decoder of another type",
+        map(_folder, ({**JOINED, "model_type": kind} for kind in ("bart", "", None, 5, ["bert"]))),
+        CheckpointError,
+        "is no encoder-decoder",
+    )
+    yield from _make(
+        "encoder-decoder that claims to be a BERT",
+        (
+            _folder({**JOINED, "architectures": names})
+            for names in (["BertModel"], ["BertForPreTraining"], ["BertLMHeadModel"], [])
+        ),
+        CheckpointError,
+        "is an encoder-decoder, which reads",
+    )
+
+
+def _tensors() -> Iterator[Case]:
+    crosses = [name for name in tensors() if "crossattention" in name]
+    yield from _make(
+        "missing cross-attention",
+        (_folder(JOINED, _without(tensors(), *names)) for names in ([CROSS], crosses)),
+        CheckpointError,
+        "missing decoder.bert.encoder.layer",
+    )
+    stray = CROSS.replace("decoder.bert", "encoder", 1)
+    yield from _make(
+        "encoder-decoder with a strange tensor",
+        (
+            _folder(JOINED, {**tensors(), name: torch.zeros(8, 8)})
+            for name in (stray, "decoder.x", "encoder.bert.x", "x" * 5000, "decoder.\x1b[31m")
+        ),
+        CheckpointError,
+        "unknown",
+    )
+    broken = ((CROSS, torch.nan), (SHARED[1], torch.inf))
+    yield from _make(
+        "encoder-decoder whose tensor isn't finite",
+        (_folder(JOINED, {**tensors(), name: tensors()[name] * value}) for name, value in broken),
+        CheckpointError,
+        "NaN or infinity",
+    )
+    yield from _make(
+        "encoder-decoder whose tied copy differs",
+        [_folder(JOINED, {**tensors(), COPY: tensors()[SHARED[1]] + 1})],
+        CheckpointError,
+        "must equal",
+    )
+    header, data = header_and_data(tensors())
+    yield from _make(
+        "encoder-decoder cut short",
+        (
+            folder_with({"config.json": to_json(JOINED), WEIGHTS: join(header, data[:end])})
+            for end in (-1, len(data) // 2, 0)
+        ),
+        DamagedFileError,
+        "",
+    )
+
+
+def _shared() -> Iterator[Case]:
+    config = {**JOINED, "shares_embeddings": True}
+    yield from _make(
+        "shared embeddings that differ",
+        [_folder(config)],
+        CheckpointError,
+        "shares_embeddings is true, and .* differ",
+    )
+    words = tensors()[SHARED[0]]
+    yield from _make(
+        "shared embeddings of another shape",
+        (
+            _folder(config, {**tensors(), SHARED[0]: words, SHARED[1]: other})
+            for other in (words[:-1].clone(), words[:, :-1].clone(), torch.zeros(0, 8))
+        ),
+        CheckpointError,
+        "and must be",
+    )

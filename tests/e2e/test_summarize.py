@@ -41,7 +41,7 @@ def test_sentences_of_a_file_in_its_order(model, article, capsys):
         assert TEXT[sentence["start"] : sentence["stop"]] == sentence["text"] == line
     why, _ = run(capsys, model, article, "--sentences", 2, "--engine", "torch", "--why")
     shown = why.splitlines()
-    assert [line.split("  ")[-1] for line in shown] == lines
+    assert [line.split("  ")[-1].strip() for line in shown] == lines
     assert [int(line.split()[1].rstrip(".")) for line in shown] == [
         sentence["rank"] for sentence in found["sentences"]
     ]

@@ -1,13 +1,15 @@
 """Choosing sentences for a summary: the best ones that don't say the same again."""
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 Numbers = npt.NDArray[np.float64]
+Trigram: TypeAlias = tuple[str, str, str]
 
 
 class Room(NamedTuple):
@@ -135,15 +137,19 @@ class SameTrigrams:
     """
 
     def __init__(self, sentences: Sequence[Sequence[str]]) -> None:
-        self._trigrams = [set(zip(words, words[1:], words[2:])) for words in sentences]  # noqa: B905 - ends with the shortest
-        self._taken: list[int] = []
+        self._trigrams = [
+            set(zip(words, words[1:], words[2:], strict=False)) for words in sentences
+        ]
+        self._holders: defaultdict[Trigram, list[int]] = defaultdict(list)
+        for index, trigrams in enumerate(self._trigrams):
+            for trigram in trigrams:
+                self._holders[trigram].append(index)
         self._is_barred = np.zeros(len(sentences), dtype=bool)
 
     def add(self, index: int) -> None:
         """Bar all that have a trigram of it."""
-        own = self._trigrams[index]
-        self._taken.append(index)
-        self._is_barred |= [not own.isdisjoint(other) for other in self._trigrams]
+        for trigram in self._trigrams[index]:
+            self._is_barred[self._holders[trigram]] = True
 
     def penalties(self) -> Numbers:
         """Infinite for what is barred."""

@@ -30,7 +30,7 @@ class Grams:
     def of(cls, words: Sequence[str]) -> Self:
         """Those of some words in a row."""
         runs = ([words[start:] for start in range(size)] for size in SIZES)
-        return cls(tuple(Counter(zip(*run)) for run in runs))  # noqa: B905 - the shortest ends it
+        return cls(tuple(Counter(zip(*run, strict=False)) for run in runs))
 
     def __add__(self, other: "Grams") -> "Grams":
         """Those of two texts, without pairs that reach from one into the other."""

@@ -44,6 +44,7 @@ class Extract(Task[ExtractExample, Extraction]):
     settings_kind: ClassVar = ExtractSettings
     model_kind: ClassVar = BertForTokenClassification
     row: ClassVar[Literal["sequence", "token"]] = "token"
+    needs_both_ways: ClassVar = True  # [CLS] stands before its sentence
 
     @property
     def metric(self) -> str:

@@ -1,7 +1,9 @@
 """The recurrent translator: a word at a time as the whole, what it learns, how it is searched."""
 
+import pytest
 import torch
 
+from bertkit.base.errors import SettingsError
 from bertkit.decoding.limits import DecodingLimits
 from bertkit.decoding.search import decode
 from bertkit.decoding.settings import DecodingSettings
@@ -120,6 +122,11 @@ def test_what_is_saved_is_loaded(tmp_path):
     source, target = PackedBatch.from_single(SOURCES), PackedBatch.from_single(TARGETS)
     assert again.next_scores(source, target).equal(model.next_scores(source, target))
     assert again.count_operations(source, target) == model.count_operations(source, target)
+
+
+def test_a_start_or_an_end_that_is_no_word_is_refused():
+    with pytest.raises(SettingsError, match=r"eos_token_id must be under vocab_size \(3\)"):
+        TranslatorConfig(vocab_size=3, decoder_start_token_id=2, eos_token_id=3)
 
 
 def test_operations_are_of_each_word_and_each_look():

@@ -10,12 +10,21 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from bertkit.base.errors import SettingsError
-from bertkit.models.recurrent.config import ClassifierConfig, ReaderConfig
+from bertkit.models.recurrent.config import ClassifierConfig
 from bertkit.models.recurrent.language_model import RecurrentLanguageModel
 from bertkit.models.recurrent.net import SavedNet, count_weights
 from bertkit.models.recurrent.reader import Reader
 from bertkit.nn.bilstm import join_ends
 from bertkit.nn.packing import PackedBatch
+
+READER_SIZES = (
+    "vocab_size",
+    "embedding_size",
+    "hidden_size",
+    "cell",
+    "num_layers",
+    "is_bidirectional",
+)
 
 
 class RecurrentClassifier(SavedNet):
@@ -67,7 +76,7 @@ class RecurrentClassifier(SavedNet):
             SettingsError: the sizes differ.
         """
         ours, theirs = (
-            {name: getattr(config, name) for name in ReaderConfig.model_fields if name in SIZES}
+            {name: getattr(config, name) for name in READER_SIZES}
             for config in (self.config, parent.config)
         )
         if ours != theirs:
@@ -82,13 +91,3 @@ class RecurrentClassifier(SavedNet):
         """Floating-point operations of a training step, as in `RecurrentLanguageModel`."""
         reading = batch.num_tokens * self.reader.count_weights()
         return 6.0 * (reading + len(batch.lengths) * count_weights(self.classifier))
-
-
-SIZES = (
-    "vocab_size",
-    "embedding_size",
-    "hidden_size",
-    "cell",
-    "num_layers",
-    "is_bidirectional",
-)

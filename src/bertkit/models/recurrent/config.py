@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from bertkit.base.errors import CheckpointError, SettingsError
 from bertkit.base.settings import describe_validation
@@ -120,6 +120,13 @@ class TranslatorConfig(RecurrentConfig):
     attention_size: Size = 256
     decoder_start_token_id: Annotated[int, Field(ge=0)]
     eos_token_id: Annotated[int, Field(ge=0)]
+
+    @model_validator(mode="after")
+    def _ids_are_words(self) -> Self:
+        for name in ("decoder_start_token_id", "eos_token_id"):
+            if getattr(self, name) >= self.vocab_size:
+                raise ValueError(f"{name} must be under vocab_size ({self.vocab_size:,})")
+        return self
 
 
 class StaticVectorsConfig(NetConfig):

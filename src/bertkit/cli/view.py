@@ -14,6 +14,8 @@ from bertkit.interpret.view_settings import ViewSettings
 
 if TYPE_CHECKING:
     from bertkit.interpret.attention_view import AttentionView
+    from bertkit.reports.alignment_figure import AlignmentFigure
+    from bertkit.reports.attention_figure import AttentionFigure
 
 DEFAULT_OUTPUT = Path("attention.html")
 
@@ -54,15 +56,21 @@ def view(
 
         bertkit view run/ "the dog ran" --json --token ran
 
+        bertkit view de-en/ "Ein Mann fährt Fahrrad." --svg alignment.svg
+
+        bertkit view de-en/ "Ein Mann fährt Fahrrad." "A man rides a bike." --attention decoder
+
     Args:
-        model: A run of `bertkit pretrain`, a model folder of any task, or the id of a model of the
-            Hub.
+        model: A run of `bertkit pretrain`, a model folder of any task, an encoder-decoder, or the
+            id of a model of the Hub.
         text: What it reads.
-        pair: A second text.
+        pair: A second text. For an encoder-decoder, what it is taken to write; without it, it
+            writes itself.
         output: File for the page; by default attention.html, but none beside a figure or --json.
         overwrite: Replace files that exist.
         open: Show the page in the browser.
-        svg: File for a figure of --layer and --head; with --token of that token alone.
+        svg: File for a figure of --layer and --head; with --token of that token alone. Of an
+            encoder-decoder the alignment of both texts, in the mean of what isn't chosen.
         png: The same figure in pixels, 300 an inch; needs `bertkit[plots]`.
         settings: What can be chosen.
         device: auto, cpu, cuda or cuda:N.
@@ -74,8 +82,6 @@ def view(
     if output is None and (open or not (figures or json)):
         output = DEFAULT_OUTPUT
     check_names(output, svg, png)
-    if figures and settings.head is None:
-        raise SettingsError("a figure is of one head; name it by --layer and --head")
     for path in filter(None, (output, *figures)):
         check_output(path, overwrite=overwrite)
     from bertkit.interpret.attention_view import AttentionView
@@ -121,19 +127,27 @@ def check_output(path: Path, *, overwrite: bool) -> None:
 
 
 def write_figures(seen: "AttentionView", paths: list[Path]) -> None:
-    """Write the figure of the chosen head under each name."""
-    layer, head = seen.settings.layer, seen.settings.head
-    assert layer is not None
-    assert head is not None
-    figure = seen.figure(layer, head, seen.settings.token)
+    """Write the figure of what is chosen under each name.
+
+    Raises:
+        SettingsError: a figure of one head is needed, and none is named.
+    """
+    layer, head, token = seen.settings.layer, seen.settings.head, seen.settings.token
+    if seen.scene.is_across and token is None:
+        figure: AlignmentFigure | AttentionFigure = seen.alignment(layer, head)
+    elif layer is None or head is None:
+        raise SettingsError("a figure is of one head; name it by --layer and --head")
+    else:
+        figure = seen.figure(layer, head, token)
     for path in paths:
         record = figure.write(path)
-        announce(f"{path}: layer {layer}, head {head}, {record.size_bytes / 1e3:,.0f} kB")
+        shown = figure.title.removeprefix(f"{seen.scene.subject.name}, ")
+        announce(f"{path}: {shown}, {record.size_bytes / 1e3:,.0f} kB")
 
 
 def write_page(seen: "AttentionView", path: Path) -> None:
     """Write the page, and say what it is."""
-    config = seen.scene.subject.model.config
+    config = seen.scene.observation.config
     record = seen.write(path)
     announce(
         f"{path}: {len(seen.tokens)} tokens, {config.num_hidden_layers} layers of"

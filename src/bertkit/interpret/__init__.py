@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from bertkit.interpret.ablation import ablate as ablate
     from bertkit.interpret.capture import capture_attention as capture_attention
+    from bertkit.interpret.capture import capture_cross_attention as capture_cross_attention
     from bertkit.interpret.contexts import compare_contexts as compare_contexts
+    from bertkit.interpret.encoder_decoder import EncoderDecoderSubject as EncoderDecoderSubject
     from bertkit.interpret.geometry import nearest_by_layer as nearest_by_layer
     from bertkit.interpret.geometry import project as project
     from bertkit.interpret.geometry import project_layers as project_layers
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from bertkit.interpret.importance import importance_by_gradient as importance_by_gradient
     from bertkit.interpret.outcome import compare as compare
     from bertkit.interpret.outcome import find_outcome as find_outcome
+    from bertkit.interpret.page import build_joint_page as build_joint_page
     from bertkit.interpret.page import build_page as build_page
     from bertkit.interpret.patterns import find_patterns as find_patterns
     from bertkit.interpret.scene import Scene as Scene
@@ -26,12 +29,15 @@ if TYPE_CHECKING:
     from bertkit.interpret.words import read_words as read_words
 
 _HOMES = {
+    "EncoderDecoderSubject": "bertkit.interpret.encoder_decoder",
     "HeadName": "bertkit.interpret.head_names",
     "Scene": "bertkit.interpret.scene",
     "Subject": "bertkit.interpret.subject",
     "ablate": "bertkit.interpret.ablation",
+    "build_joint_page": "bertkit.interpret.page",
     "build_page": "bertkit.interpret.page",
     "capture_attention": "bertkit.interpret.capture",
+    "capture_cross_attention": "bertkit.interpret.capture",
     "compare": "bertkit.interpret.outcome",
     "compare_contexts": "bertkit.interpret.contexts",
     "find_outcome": "bertkit.interpret.outcome",

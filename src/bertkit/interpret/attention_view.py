@@ -1,8 +1,8 @@
 """What a model does with a text, as one object: a page, figures, numbers."""
 
 import html
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Self
@@ -11,21 +11,26 @@ from jaxtyping import Float
 from torch import Tensor
 
 from bertkit.base.checksums import FileRecord
-from bertkit.base.errors import InputError, SettingsError
+from bertkit.base.errors import SettingsError
+from bertkit.checkpoints.formats import open_checkpoint
+from bertkit.checkpoints.hub import resolve_model
+from bertkit.checkpoints.huggingface import is_encoder_decoder
 from bertkit.interpret.ablation import ablate
+from bertkit.interpret.encoder_decoder import EncoderDecoderSubject
+from bertkit.interpret.figures import draw_alignment, draw_heads, find_token
 from bertkit.interpret.head_names import HeadName, check_heads, parse_heads
 from bertkit.interpret.judgements import fills_words
-from bertkit.interpret.page import Start, build_page
+from bertkit.interpret.page import Start, build_joint_page, build_page
 from bertkit.interpret.scene import Scene
-from bertkit.interpret.subject import Passage, Subject
+from bertkit.interpret.subject import Subject, name_model
 from bertkit.interpret.view_settings import ViewSettings
 from bertkit.interpret.views.table import VIEWS
-from bertkit.reports.attention_figure import MAX_TOKENS, AttentionFigure
+from bertkit.reports.alignment_figure import AlignmentFigure
+from bertkit.reports.attention_figure import AttentionFigure
 from bertkit.reports.interactive import InteractivePage, write_page
 from bertkit.reports.text import make_legible
 
 FRAME_HEIGHT = 760  # pixels, in a notebook
-MAX_LISTED_TOKENS = 40
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,18 +43,23 @@ class AttentionView:
         view.figure(5, 3, token="it").write("figure.svg")
         view.weights(5)[2]
 
+    Of an encoder-decoder there are three attentions: the page has all, and figures and numbers are
+    of the one that the settings choose.
+
     Attributes:
         scene: the model, the text, and what one pass left behind.
         settings: what is shown, and where it begins.
+        parts: all attentions of an encoder-decoder, by name; of other models none.
     """
 
     scene: Scene
     settings: ViewSettings
+    parts: Mapping[str, Scene] = field(default_factory=dict)
 
     @classmethod
     def of(
         cls,
-        model: str | Path | Subject,
+        model: str | Path | Subject | EncoderDecoderSubject,
         text: str,
         pair: str | None = None,
         settings: ViewSettings | None = None,
@@ -61,9 +71,11 @@ class AttentionView:
 
         Args:
             model: a run of `bertkit pretrain`, a model folder, the id of a model of the Hub, or a
-                model that is loaded already (`bertkit.interpret.Subject`).
+                model that is loaded already (`bertkit.interpret.Subject`, or
+                `EncoderDecoderSubject`).
             text: the first text.
-            pair: the second text.
+            pair: the second text; of an encoder-decoder what is looked at as if the model had
+                written it, in place of what it writes itself.
             settings: what is shown, and where it begins.
             device: auto, cpu, cuda or cuda:N; of a model that isn't loaded yet.
             revision: a branch, tag or commit of a model of the Hub.
@@ -75,11 +87,18 @@ class AttentionView:
         """
         settings = settings or ViewSettings()
         _list_views(settings)
-        if not isinstance(model, Subject):
-            model = Subject.load(model, device, revision=revision)
+        if isinstance(model, str | Path):
+            model = load_subject(model, device, revision=revision)
+        if isinstance(model, EncoderDecoderSubject):
+            return cls._of_two_halves(model, text, pair, settings)
         if settings.read_mask and not fills_words(model.model):
             raise SettingsError(
                 f"read_mask is for models that fill words in, and {model.name} has no head for that"
+            )
+        if settings.attention is not None:
+            raise SettingsError(
+                f"attention chooses among those of an encoder-decoder, and {model.name} has one"
+                " stack of layers; leave it out"
             )
         config = model.model.config
         without = parse_heads(settings.without, config) if settings.without is not None else []
@@ -91,6 +110,28 @@ class AttentionView:
             observation = model.observe(passage)
         scene = Scene(model, observation, tuple(without), ablates_heads=settings.importance)
         return cls(scene, settings)
+
+    @classmethod
+    def _of_two_halves(
+        cls, model: EncoderDecoderSubject, text: str, written: str | None, settings: ViewSettings
+    ) -> Self:
+        """What an encoder-decoder does with what it reads, and writes."""
+        for name, is_set in (("without", settings.without), ("read_mask", settings.read_mask)):
+            if is_set:
+                raise SettingsError(
+                    f"{name} is for BERTs, and {model.name} is an encoder-decoder; leave it out"
+                )
+        name = settings.attention or "cross"
+        config = model.model.config
+        half = config.encoder if name == "encoder" else config.decoder
+        check_heads([HeadName(settings.layer or 1, settings.head or 1)], half)
+        source = model.read(text)
+        target = model.write(source) if written is None else model.read_written(written)
+        observed = model.observe(source, target)
+        if settings.token is not None:
+            find_token(observed[name].passage, settings.token)
+        scenes = {part: Scene(model, each) for part, each in observed.items()}
+        return cls(scenes[name], settings, scenes)
 
     @property
     def tokens(self) -> list[str]:
@@ -111,18 +152,22 @@ class AttentionView:
             SettingsError: a view was asked for that can't show this model.
         """
         names = _list_views(self.settings)
-        unsuited = [name for name in names if not VIEWS[name].suits(self.scene)]
+        scenes = self.parts.values() or [self.scene]
+        unsuited = [name for name in names if not any(map(VIEWS[name].suits, scenes))]
         if unsuited and self.settings.views is not None:
             raise SettingsError(
                 f"{self.scene.subject.name} has nothing for the view {unsuited[0]} to show; leave"
                 " it out"
             )
-        return build_page(
-            self.scene,
-            [name for name in names if name not in unsuited],
-            start=Start(self.settings.layer or 1, self.settings.head, self.token),
-            all_vectors=self.settings.neurons,
-        )
+        names = [name for name in names if name not in unsuited]
+        start = Start(self.settings.layer or 1, self.settings.head, self.token)
+        all_vectors = self.settings.neurons
+        if self.parts:
+            shown = self.settings.attention or "cross"
+            return build_joint_page(
+                self.parts, names, shown=shown, start=start, all_vectors=all_vectors
+            )
+        return build_page(self.scene, names, start=start, all_vectors=all_vectors)
 
     def write(self, path: str | Path) -> FileRecord:
         """Write the page as one HTML file, which needs no network; an older one is replaced.
@@ -133,13 +178,15 @@ class AttentionView:
         """
         return write_page(Path(path), self.page)
 
-    def weights(self, layer: int) -> Float[Tensor, "heads length length"]:
+    def weights(self, layer: int) -> Float[Tensor, "heads length others"]:
         """The attention of a layer, from 1: a row for each token that looks, summing to 1.
+
+        In cross-attention the columns are tokens of what is read.
 
         Raises:
             SettingsError: there is no such layer.
         """
-        check_heads([HeadName(layer, 1)], self.scene.subject.model.config)
+        check_heads([HeadName(layer, 1)], self.scene.observation.config)
         return self.scene.observation.layers[layer - 1].weights
 
     def figure(self, layer: int, head: int, token: str | None = None) -> AttentionFigure:
@@ -154,17 +201,29 @@ class AttentionView:
             SettingsError: there is no such head.
             InputError: there is no such token, or there are over 128 of them.
         """
-        subject, passage = self.scene.subject, self.scene.observation.passage
-        check_heads([HeadName(layer, head)], subject.model.config)
-        if len(passage.tokens) > MAX_TOKENS:
-            raise InputError(
-                f"a figure has room for {MAX_TOKENS} tokens, and the text has"
-                f" {len(passage.tokens)}; shorten it, or look at the page"
-            )
-        weights: list[list[float]] = self.weights(layer)[head - 1].tolist()
-        focus = None if token is None else find_token(passage, token)
-        title = f"{subject.name}, layer {layer}, head {head}"
-        return AttentionFigure(title, passage.tokens, weights, focus)
+        return draw_heads(self.scene, self._title(layer, head), layer, head, token)
+
+    def alignment(self, layer: int | None = None, head: int | None = None) -> AlignmentFigure:
+        """A drawing of cross-attention as a grid: what is written over what is read.
+
+        Rows are named by the word that is chosen in each.
+
+        Args:
+            layer: from 1; None for the mean of all.
+            head: from 1; None for the mean of all.
+
+        Raises:
+            SettingsError: there is no such head, or one text looks at itself here.
+            InputError: a text has over 64 tokens.
+        """
+        return draw_alignment(self.scene, self._title(layer, head), layer, head)
+
+    def _title(self, layer: int | None, head: int | None) -> str:
+        """Whose attention a figure shows."""
+        layers = "all layers" if layer is None else f"layer {layer}"
+        heads = "mean of all heads" if head is None else f"head {head}"
+        part = f"{self.settings.attention or 'cross'}-attention, " if self.parts else ""
+        return f"{self.scene.subject.name}, {part}{layers}, {heads}"
 
     def _repr_html_(self) -> str:
         """How notebooks show it: the page in a frame that can reach nothing of the notebook."""
@@ -177,22 +236,13 @@ class AttentionView:
         )
 
 
-def find_token(passage: Passage, token: str) -> int:
-    """The place, from 0, of a token that is named by its text or its number from 1.
-
-    Raises:
-        InputError: there is none.
-    """
-    tokens = passage.tokens
-    if token in tokens:
-        return tokens.index(token)
-    if token.isdecimal() and len(token) < 8 and 1 <= int(token) <= len(tokens):
-        return int(token) - 1
-    more = " …" if len(tokens) > MAX_LISTED_TOKENS else ""
-    raise InputError(
-        f"there is no token {token!r:.40}; the model reads"
-        f" {' '.join(tokens[:MAX_LISTED_TOKENS])}{more}"
-    )
+def load_subject(
+    path: str | Path, device: str = "auto", *, revision: str | None = None
+) -> Subject | EncoderDecoderSubject:
+    """Load a model of any kind; arguments and errors as in `Subject.load`."""
+    checkpoint = open_checkpoint(resolve_model(path, revision=revision))
+    kind = EncoderDecoderSubject if is_encoder_decoder(checkpoint.config) else Subject
+    return kind.from_checkpoint(checkpoint, name_model(path), device)
 
 
 def _list_views(settings: ViewSettings) -> Sequence[str]:

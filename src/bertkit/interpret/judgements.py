@@ -17,7 +17,8 @@ from torch import Tensor
 
 from bertkit.base.errors import NonFiniteError
 from bertkit.inference.masked_texts import MASK
-from bertkit.interpret.subject import AnyBert, Passage, Subject
+from bertkit.interpret.subject import AnyBert, Passage, Subject, find_log_probabilities
+from bertkit.models.bert.causal import BertLMHeadModel
 from bertkit.models.bert.fine_tuning import FineTunedBert
 from bertkit.models.bert.heads import (
     BertForMaskedLM,
@@ -78,18 +79,15 @@ def fills_words(model: AnyBert) -> bool:
 def find_words(
     subject: Subject, tokens: Float[Tensor, "tokens hidden"]
 ) -> Float[Tensor, "tokens words"]:
-    """Log probabilities of the vocabulary's words for hidden states, by the masked-LM head.
+    """Log probabilities of the vocabulary's words for hidden states, by the head for words.
 
     Raises:
         NonFiniteError: the head's scores aren't finite.
     """
     model = subject.model
-    assert isinstance(model, BertForPreTraining | BertForMaskedLM)
+    assert isinstance(model, BertForPreTraining | BertForMaskedLM | BertLMHeadModel)
     scores = model.masked_lm(tokens, model.encoder.embeddings.word.weight)
-    _check_finite(subject, scores)
-    # A model may have more entries than its vocabulary has words.
-    logarithms: Tensor = scores.float().log_softmax(dim=-1)[:, : subject.tokenizer.vocab_size]
-    return logarithms
+    return find_log_probabilities(subject.name, scores, subject.tokenizer)
 
 
 def judge(
@@ -108,6 +106,8 @@ def judge(
     model, judgements = subject.model, []
     if fills_words(model):
         judgements.append(_judge_words(subject, passage, states[-1]))
+    if isinstance(model, BertLMHeadModel):
+        judgements.append(_judge_next(subject, passage, states[-1]))
     has_pairs = isinstance(model, BertForPreTraining | BertForNextSentencePrediction)
     if has_pairs and passage.pair is not None:
         is_telling = subject.tokenizer.mask_id not in passage.encoding.ids
@@ -158,6 +158,22 @@ def _judge_words(
     return Judgement(
         question=f"which word stands at each {MASK if masked else 'place'}",
         about=tuple(passage.tokens[place] for place in places),
+        places=tuple(places),
+        choices=subject.tokenizer.vocabulary,
+        log_probabilities=logarithms,
+        said=logarithms.detach().argmax(dim=-1),
+    )
+
+
+def _judge_next(
+    subject: Subject, passage: Passage, states: Float[Tensor, "length hidden"]
+) -> Judgement:
+    """The word behind each token but the last, [SEP]."""
+    places = range(len(passage.tokens) - 1)
+    logarithms = find_words(subject, states[:-1])
+    return Judgement(
+        question="which word comes behind each token",
+        about=tuple(passage.tokens[:-1]),
         places=tuple(places),
         choices=subject.tokenizer.vocabulary,
         log_probabilities=logarithms,

@@ -15,14 +15,13 @@ def gather_numbers(view: AttentionView) -> dict[str, Any]:
     Weights are told where they aren't too many: those of the chosen token, or else all of the
     chosen head.
     """
-    subject, passage = view.scene.subject, view.scene.observation.passage
-    chosen, config = view.settings, subject.model.config
+    subject, observation = view.scene.subject, view.scene.observation
+    chosen, config = view.settings, observation.config
     layers = range(1, config.num_hidden_layers + 1) if chosen.layer is None else [chosen.layer]
     heads = [one for layer in layers for one in _tell_layer(view, layer)]
     return {
         "model": subject.name,
-        "texts": [passage.text, passage.pair],
-        "tokens": passage.tokens,
+        **_tell_texts(view),
         "num_layers": config.num_hidden_layers,
         "num_heads": config.num_attention_heads,
         "without": [str(name) for name in view.scene.without],
@@ -31,10 +30,27 @@ def gather_numbers(view: AttentionView) -> dict[str, Any]:
     }
 
 
+def _tell_texts(view: AttentionView) -> dict[str, Any]:
+    """What was read; of an encoder-decoder what was written, too."""
+    passage, others = view.scene.observation.passage, view.scene.observation.others
+    if not view.parts:
+        return {"texts": [passage.text, passage.pair], "tokens": passage.tokens}
+    read, written = (view.parts[name].observation.passage for name in ("encoder", "decoder"))
+    return {
+        "texts": [read.text, written.text],
+        "attention": view.settings.attention or "cross",
+        "tokens": passage.tokens,
+        "others": None if others is None else others.tokens,
+    }
+
+
 def _tell_layer(view: AttentionView, layer: int) -> list[dict[str, Any]]:
     chosen, weights = view.settings.head, view.weights(layer).float().cpu()
     told: list[dict[str, Any]] = []
-    for head, pattern in enumerate(find_patterns(weights, view.tokens), start=1):
+    others, is_causal = view.scene.observation.others, view.scene.observation.is_causal
+    seen = None if others is None else others.tokens
+    patterns = find_patterns(weights, view.tokens, seen, is_causal=is_causal)
+    for head, pattern in enumerate(patterns, start=1):
         if chosen not in (None, head):
             continue
         one = {"layer": layer, "head": head, "pattern": pattern.name}

@@ -1,6 +1,6 @@
 """The page of a scene: what all views share, what each collects, and their scripts."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from typing import Any
@@ -10,13 +10,32 @@ from bertkit.interpret.head_names import HeadName, check_heads
 from bertkit.interpret.page_arrays import pack_vectors, pack_weights
 from bertkit.interpret.patterns import find_patterns
 from bertkit.interpret.scene import Scene
-from bertkit.interpret.subject import Passage
+from bertkit.interpret.subject import Observation, Passage
 from bertkit.interpret.views.table import VIEWS
 from bertkit.interpret.views.view import View
 from bertkit.reports.interactive import InteractivePage, page_modules, read_modules, read_styles
 from bertkit.reports.modules import ENTRY
 
 MAX_TOKENS_WITH_VECTORS = 128  # above, query, key and value would be most of the page
+LEFT_TO_RIGHT = (
+    "This model reads from left to right: a token looks at itself and at those before it, and never"
+    " at those behind it. The first has nothing else to look at than itself."
+)
+# The attentions of an encoder-decoder, in the order in which they are offered.
+PARTS = {
+    "cross": {
+        "title": "from written to read",
+        "about": "Cross-attention: where the decoder, which writes, looks in what is read.",
+    },
+    "encoder": {
+        "title": "within what is read",
+        "about": "The encoder's attention: how the words that are read look at each other.",
+    },
+    "decoder": {
+        "title": "within what is written",
+        "about": "The decoder's attention: how the words that are written look at those before.",
+    },
+}
 
 
 @dataclass(frozen=True)
@@ -54,40 +73,108 @@ def build_page(
         SettingsError: there is no such view or head, or no view suits the scene.
     """
     chosen = _choose(scene, views)
-    layers = scene.observation.layers
-    arrays = pack_weights(layers)
-    scales: list[list[list[float]]] = []
-    if all_vectors or len(scene.observation.passage.tokens) <= MAX_TOKENS_WITH_VECTORS:
-        vectors, scales = pack_vectors(layers)
-        arrays |= vectors
+    data, arrays = _build_part(scene, chosen, start, all_vectors=all_vectors)
+    return _finish(scene.subject.name, chosen, data, arrays)
+
+
+def build_joint_page(
+    scenes: Mapping[str, Scene],
+    views: Sequence[str] | None = None,
+    *,
+    shown: str = "cross",
+    start: Start = Start(),
+    all_vectors: bool = False,
+) -> InteractivePage:
+    """The page of all attentions of an encoder-decoder, among which readers choose.
+
+    Args:
+        scenes: of one pass, by the names of `PARTS`.
+        views: as in `build_page`; each part has those that suit it.
+        shown: the part that is shown when the page opens, where it has a view.
+        start: what is chosen in that part then.
+        all_vectors: as in `build_page`.
+
+    Raises:
+        SettingsError: there is no such view or head, or no view suits any part.
+    """
+    parts, arrays, used = [], dict[str, bytes](), dict[str, View]()
+    for name, about in PARTS.items():
+        scene = scenes[name]
+        chosen = _choose(scene, views, may_be_empty=True)
+        begin = start if name == shown else Start()
+        if chosen:
+            part, packed = _build_part(
+                scene, chosen, begin, all_vectors=all_vectors, prefix=f"{name}-"
+            )
+            parts.append({**part, **about, "name": name})
+            arrays |= packed
+            used |= {view.name: view for view in chosen}
+    cross = scenes["cross"]
+    if not parts:
+        raise _nothing_to_show(cross)
+    assert cross.observation.others is not None
+    texts = [cross.observation.others.text, cross.observation.passage.text]
+    shared = {"texts": texts, "labels": ["read", "written"], "shown": shown, "parts": parts}
+    return _finish(cross.subject.name, list(used.values()), shared, arrays)
+
+
+def _finish(
+    name: str, views: Sequence[View], data: dict[str, Any], arrays: dict[str, bytes]
+) -> InteractivePage:
+    """A page of some views."""
     folder = resources.files("bertkit.interpret").joinpath("views")
     return InteractivePage(
-        title=f"What {scene.subject.name} looks at",
-        modules={**page_modules(), **read_modules(folder), ENTRY: _entry(chosen)},
+        title=f"What {name} looks at",
+        modules={**page_modules(), **read_modules(folder), ENTRY: _entry(views)},
         styles=list(read_styles(folder).values()),
-        data={
-            **_shared_data(scene),
-            "scales": scales,
-            "start": _start(scene, start),
-            "views": [_view_data(view, scene) for view in chosen],
-        },
+        data=data,
         arrays=arrays,
     )
 
 
-def _choose(scene: Scene, names: Sequence[str] | None) -> list[View]:
-    """The views of a page, each once."""
+def _build_part(
+    scene: Scene, views: Sequence[View], start: Start, *, all_vectors: bool, prefix: str = ""
+) -> tuple[dict[str, Any], dict[str, bytes]]:
+    """What is told of a scene, and its arrays, whose names begin with the prefix."""
+    observation = scene.observation
+    arrays = pack_weights(observation.layers)
+    scales: list[list[list[float]]] = []
+    longest = max(len(passage.tokens) for passage in _passages(observation))
+    if all_vectors or longest <= MAX_TOKENS_WITH_VECTORS:
+        vectors, scales = pack_vectors(observation.layers)
+        arrays |= vectors
+    data = {
+        **_shared_data(scene),
+        "prefix": prefix,
+        "scales": scales,
+        "start": _start(scene, start),
+        "views": [_view_data(view, scene) for view in views],
+    }
+    return data, {f"{prefix}{name}": content for name, content in arrays.items()}
+
+
+def _passages(observation: Observation) -> list[Passage]:
+    """Who looks, and at whom."""
+    return list(filter(None, [observation.passage, observation.others]))
+
+
+def _choose(scene: Scene, names: Sequence[str] | None, *, may_be_empty: bool = False) -> list[View]:
+    """The views of a scene, each once."""
     unknown = [name for name in names or [] if name not in VIEWS]
     if unknown:
         raise SettingsError(f"there is no view {unknown[0]!r:.40}; there are: {', '.join(VIEWS)}")
     views = [VIEWS[name] for name in dict.fromkeys(VIEWS if names is None else names)]
     chosen = [view for view in views if view.suits(scene)]
-    if not chosen:
-        raise SettingsError(
-            f"{scene.subject.name} has nothing for these views to show; name others, or none for"
-            " all that suit it"
-        )
+    if not chosen and not may_be_empty:
+        raise _nothing_to_show(scene)
     return chosen
+
+
+def _nothing_to_show(scene: Scene) -> SettingsError:
+    return SettingsError(
+        f"{scene.subject.name} has nothing for these views to show; name others, or none for"
+        " all that suit it"
+    )
 
 
 def _entry(views: Sequence[View]) -> str:
@@ -103,8 +190,10 @@ def _entry(views: Sequence[View]) -> str:
 
 def _shared_data(scene: Scene) -> dict[str, Any]:
     """What every view knows."""
-    observation, config = scene.observation, scene.subject.model.config
-    passage = observation.passage
+    observation, config = scene.observation, scene.observation.config
+    passage, others = observation.passage, observation.others
+    names = None if others is None else others.tokens
+    is_causal = observation.is_causal
     return {
         "model": {
             "name": scene.subject.name,
@@ -114,8 +203,15 @@ def _shared_data(scene: Scene) -> dict[str, Any]:
         },
         "texts": [passage.text, passage.pair],
         "tokens": _tokens(passage),
+        "others": None if others is None else _tokens(others),
+        "isCausal": is_causal,
         "patterns": [
-            [vars(pattern) for pattern in find_patterns(layer.weights, passage.tokens)]
+            [
+                vars(pattern)
+                for pattern in find_patterns(
+                    layer.weights, passage.tokens, names, is_causal=is_causal
+                )
+            ]
             for layer in observation.layers
         ],
         "without": [str(name) for name in scene.without],
@@ -152,13 +248,20 @@ def _count_units(text: str) -> list[int]:
 
 def _view_data(view: View, scene: Scene) -> dict[str, Any]:
     """What a view's tab needs."""
-    shown = {"name": view.name, "title": view.title, "legend": view.legend}
-    return {**shown, "data": view.collect(scene)}
+    legend = view.across_legend or view.legend if scene.is_across else view.legend
+    if scene.observation.is_causal:
+        legend = (*legend, LEFT_TO_RIGHT)
+    return {
+        "name": view.name,
+        "title": view.title,
+        "legend": legend,
+        "data": view.collect(scene),
+    }
 
 
 def _start(scene: Scene, start: Start) -> dict[str, Any]:
     """What is chosen when the page opens."""
-    config = scene.subject.model.config
+    config = scene.observation.config
     focus = 1 if start.head is None else start.head
     check_heads([HeadName(start.layer, focus)], config)
     heads = list(range(1, config.num_attention_heads + 1)) if start.head is None else [focus]

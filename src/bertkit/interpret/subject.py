@@ -1,5 +1,6 @@
 """The model that is looked into, and what one pass over one text leaves behind."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -8,14 +9,18 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from bertkit.base.errors import CheckpointError, InputError
+from bertkit.base.errors import CheckpointError, InputError, NonFiniteError
+from bertkit.checkpoints.checkpoint import Checkpoint
 from bertkit.checkpoints.formats import open_checkpoint
 from bertkit.checkpoints.hub import resolve_model
+from bertkit.checkpoints.huggingface import is_encoder_decoder
 from bertkit.checkpoints.names import list_heads
 from bertkit.inference.engines.choice import find_device
 from bertkit.inference.loading import load_tokenizer
 from bertkit.interpret.capture import AttentionHeads, capture_attention
 from bertkit.models.bert.architectures import find_architecture
+from bertkit.models.bert.causal import BertLMHeadModel
+from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.encoder import BertModel
 from bertkit.models.bert.feature_based import BertFeatureBased
 from bertkit.models.bert.fine_tuning import (
@@ -41,6 +46,7 @@ AnyBert = (
     BertModel
     | BertForPreTraining
     | BertForMaskedLM
+    | BertLMHeadModel
     | BertForNextSentencePrediction
     | BertForSequenceClassification
     | BertForTokenClassification
@@ -54,6 +60,7 @@ MODELS: dict[str, type[AnyBert]] = {
         BertModel,
         BertForPreTraining,
         BertForMaskedLM,
+        BertLMHeadModel,
         BertForNextSentencePrediction,
         BertForSequenceClassification,
         BertForTokenClassification,
@@ -91,18 +98,42 @@ class Passage:
 
 
 @dataclass(frozen=True, eq=False)
+class NextWords:
+    """What a model holds likely to come behind each token, left to right.
+
+    Attributes:
+        log_probabilities: of the words of the vocabulary, behind the first token, the second, ….
+        ids: what really comes there.
+    """
+
+    log_probabilities: Float[Tensor, "places words"]
+    ids: tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
 class Observation:
     """What one pass over one passage leaves behind.
 
     Attributes:
-        passage: what was read.
+        passage: whose tokens look.
         states: what the embeddings give, then what each layer gives.
         layers: the attention of each layer, the first one first.
+        config: the sizes of what computed it.
+        others: what is looked at, in cross-attention; else None: the same passage.
+        next_words: which words come next; None of models that say none.
     """
 
     passage: Passage
     states: list[Float[Tensor, "length hidden"]]
     layers: list[AttentionHeads]
+    config: BertConfig
+    others: Passage | None = None
+    next_words: NextWords | None = None
+
+    @property
+    def is_causal(self) -> bool:
+        """Whether a token sees itself and those before it alone."""
+        return self.layers[0].is_causal
 
 
 @dataclass(frozen=True)
@@ -134,13 +165,28 @@ class Subject:
             BertkitError: it can't be loaded, as in `LoadedModel.load`.
         """
         checkpoint = open_checkpoint(resolve_model(path, revision=revision))
+        return cls.from_checkpoint(checkpoint, name_model(path), device)
+
+    @classmethod
+    def from_checkpoint(cls, checkpoint: Checkpoint, name: str, device: str = "auto") -> Self:
+        """Load a checkpoint that is open already; errors as in `load`.
+
+        Args:
+            checkpoint: of a BERT.
+            name: what it is called in views.
+            device: auto, cpu, cuda or cuda:N.
+        """
+        if is_encoder_decoder(checkpoint.config):
+            raise CheckpointError(
+                f"{checkpoint.folder} is an encoder-decoder, and this is for BERTs; `bertkit view`"
+                " and `bertkit.AttentionView` show its attention"
+            )
         heads = list_heads(checkpoint.tensors)
         architecture = find_architecture(checkpoint.config, heads, checkpoint.folder)
         model = MODELS[architecture].from_checkpoint(checkpoint).to(choose_device(device))
         tokenizer = load_tokenizer(checkpoint, model.config)
         is_fine_tuned = isinstance(model, FineTunedBert)
         task = load_task(checkpoint.folder, model.config, architecture) if is_fine_tuned else None
-        name = Path(path).resolve().name if Path(path).exists() else str(path)
         return cls(name, model, tokenizer, task)
 
     def read(self, text: str, pair: str | None = None, *, read_mask: bool = False) -> Passage:
@@ -179,11 +225,61 @@ class Subject:
         batch = passage.pack().to(find_device(self.model))
         with capture_attention(self.model.encoder) as captured:
             states = list(self.model.encoder.hidden_states(batch))
-        if not states[-1].isfinite().all():
-            raise CheckpointError(
-                f"{self.name} gives hidden states that aren't finite; see `bertkit inspect`"
-            )
-        return Observation(passage, states, [layer.heads() for layer in captured])
+        check_states(self.name, states)
+        layers = [layer.heads() for layer in captured]
+        next_words = self._find_next_words(passage, states[-1])
+        return Observation(passage, states, layers, self.model.config, next_words=next_words)
+
+    def _find_next_words(
+        self, passage: Passage, tokens: Float[Tensor, "length hidden"]
+    ) -> NextWords | None:
+        """What a left-to-right language model holds likely behind all tokens but the last."""
+        if not isinstance(self.model, BertLMHeadModel):
+            return None
+        words = self.model.encoder.embeddings.word.weight
+        scores = self.model.masked_lm(tokens[:-1], words)
+        return NextWords(
+            find_log_probabilities(self.name, scores, self.tokenizer),
+            tuple(passage.encoding.ids[1:]),
+        )
+
+
+def name_model(path: str | Path) -> str:
+    """What a model is called in views: the last part of its path, or its id."""
+    return Path(path).resolve().name if Path(path).exists() else str(path)
+
+
+def check_states(name: str, states: Sequence[Float[Tensor, "length hidden"]]) -> None:
+    """Refuse what nothing can be seen in.
+
+    Raises:
+        CheckpointError: hidden states aren't finite.
+    """
+    if not states[-1].isfinite().all():
+        raise CheckpointError(
+            f"{name} gives hidden states that aren't finite; see `bertkit inspect`"
+        )
+
+
+def find_log_probabilities(
+    name: str, scores: Float[Tensor, "places entries"], tokenizer: Tokenizer
+) -> Float[Tensor, "places words"]:
+    """Log probabilities of the vocabulary's words, at least in float32.
+
+    Args:
+        name: of the model.
+        scores: of all its entries, of which it may have more than its vocabulary has words.
+        tokenizer: has the vocabulary.
+
+    Raises:
+        NonFiniteError: a score isn't finite.
+    """
+    if not scores.isfinite().all():
+        raise NonFiniteError(
+            f"the head of {name} gives scores that aren't finite; see `bertkit inspect`"
+        )
+    logarithms: Tensor = scores.float().log_softmax(dim=-1)[:, : tokenizer.vocab_size]
+    return logarithms
 
 
 def number_words(encoding: Encoding, tokenizer: Tokenizer) -> tuple[int, ...]:

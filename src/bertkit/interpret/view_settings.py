@@ -1,6 +1,6 @@
 """What can be chosen about a view of what a model does."""
 
-from typing import Self
+from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -10,6 +10,12 @@ from bertkit.base.settings import Settings
 class ViewSettings(Settings):
     """What an attention view shows, and where it begins."""
 
+    attention: Literal["cross", "encoder", "decoder"] | None = Field(
+        None,
+        description="Of an encoder-decoder, the attention that is shown at first, and that figures"
+        " and numbers are of: from what is written to what is read (cross), within what is read"
+        " (encoder), or within what is written (decoder). By default cross.",
+    )
     layer: int | None = Field(
         None, ge=1, description="Layer that is shown at first, from 1; the first reads the words."
     )
@@ -22,7 +28,9 @@ class ViewSettings(Settings):
         " or ##ing), the first of its kind, or its number from 1, which is [CLS].",
     )
     without: str | None = Field(
-        None, description="Heads to switch off, such as 5.3,5.4 (layer 5, heads 3 and 4)."
+        None,
+        description="Heads to switch off, such as 5.3,5.4 (layer 5, heads 3 and 4); not of an"
+        " encoder-decoder.",
     )
     views: str | None = Field(
         None,

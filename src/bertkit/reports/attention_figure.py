@@ -57,8 +57,9 @@ class AttentionFigure:
     Attributes:
         title: what is shown.
         tokens: as the model reads them, at most 128 to be drawn.
-        weights: [tokens, tokens]; a row for each token that looks.
+        weights: [tokens, others]; a row for each token that looks.
         focus: the token, from 0, whose attention alone is shown, with its numbers.
+        others: what is looked at; None where it is the same.
 
     Raises:
         InputError: there isn't a row and a column for each token, or no such token.
@@ -69,22 +70,24 @@ class AttentionFigure:
     weights: Sequence[Sequence[float]]
     focus: int | None = None
     unit: str = "attention"
+    others: Sequence[str] | None = None
 
     def __post_init__(self) -> None:
-        length = len(self.tokens)
-        if len(self.weights) != length or any(len(row) != length for row in self.weights):
+        length, num_seen = len(self.tokens), len(self._seen)
+        if len(self.weights) != length or any(len(row) != num_seen for row in self.weights):
             raise InputError(
-                f"the attention between {length:,} tokens must have as many rows and columns, and"
-                f" has {len(self.weights):,} rows of {sorted({*map(len, self.weights)})} columns"
+                f"the attention of {length:,} tokens to {num_seen:,} must have as many rows and"
+                f" columns, and has {len(self.weights):,} rows of"
+                f" {sorted({*map(len, self.weights)})} columns"
             )
         if self.focus is not None and not 0 <= self.focus < length:
             raise InputError(f"there is no token {self.focus}: they are 0 to {length - 1}")
 
     def draw(self) -> str | None:
         """The drawing as an SVG element; None of over 128 tokens."""
-        if len(self.tokens) > MAX_TOKENS:
+        if max(len(self.tokens), len(self._seen)) > MAX_TOKENS:
             return None
-        layout = _Layout.of(self.tokens, has_numbers=self.focus is not None)
+        layout = _Layout.of(self.tokens, self._seen, has_numbers=self.focus is not None)
         svg = new_drawing(layout.width, layout.height, self.title, self.describe())
         add_text(svg, layout.left, TOP - 14, "who looks", anchor="end")
         add_text(svg, layout.right, TOP - 14, "who is looked at", anchor="start")
@@ -117,7 +120,9 @@ class AttentionFigure:
         for source in sources:
             weights = self.weights[source]
             targets = heapq.nlargest(NUM_NAMED_LINKS, range(len(weights)), key=weights.__getitem__)
-            shares = (f"{shorten(self.tokens[each])} {_percent(weights[each])}" for each in targets)
+            shares = (
+                f"{shorten(self._seen[each])} {format_percent(weights[each])}" for each in targets
+            )
             rows.append([source + 1, shorten(self.tokens[source]), ", ".join(shares)])
         return ["Number", "Token", "Looks most at"], rows
 
@@ -135,6 +140,11 @@ class AttentionFigure:
     def _repr_svg_(self) -> str:
         """How notebooks show it."""
         return render_svg(self)
+
+    @property
+    def _seen(self) -> Sequence[str]:
+        """The tokens that are looked at."""
+        return self.tokens if self.others is None else self.others
 
     def _links(self) -> Iterator[Link]:
         """Those that are strong enough to be drawn."""
@@ -155,11 +165,13 @@ class AttentionFigure:
             base, short = layout.middle(index) + 4, shorten(token, LABEL_COLUMNS)
             style = "token" if self.focus is None else "heading" if index == self.focus else ""
             add_text(svg, layout.left, base, short, anchor="end", style=style)
+        for index, token in enumerate(self._seen):
+            base, short = layout.middle(index) + 4, shorten(token, LABEL_COLUMNS)
             add_text(svg, layout.right, base, short, anchor="start", style="token")
 
     def _say(self, link: Link) -> str:
-        source, target = shorten(self.tokens[link.source]), shorten(self.tokens[link.target])
-        return f"{source} → {target}: {_percent(link.weight)}"
+        source, target = shorten(self.tokens[link.source]), shorten(self._seen[link.target])
+        return f"{source} → {target}: {format_percent(link.weight)}"
 
 
 @dataclass(frozen=True)
@@ -167,20 +179,22 @@ class _Layout:
     """Where the columns of tokens stand.
 
     Attributes:
-        num_tokens: in each column.
+        num_rows: in the longer column.
         label_width: the room for a token.
         number_width: the room for a percentage on the right.
     """
 
-    num_tokens: int
+    num_rows: int
     label_width: float
     number_width: float
 
     @classmethod
-    def of(cls, tokens: Sequence[str], *, has_numbers: bool) -> "_Layout":
-        columns = (count_columns(shorten(token, LABEL_COLUMNS)) for token in tokens)
+    def of(cls, tokens: Sequence[str], others: Sequence[str], *, has_numbers: bool) -> "_Layout":
+        names = [shorten(token, LABEL_COLUMNS) for token in (*tokens, *others)]
+        columns = map(count_columns, names)
         label_width = max(MIN_LABEL_WIDTH, max(columns, default=0) * COLUMN_WIDTH)
-        return cls(len(tokens), label_width, PERCENT_WIDTH if has_numbers else 0)
+        num_rows = max(len(tokens), len(others))
+        return cls(num_rows, label_width, PERCENT_WIDTH if has_numbers else 0)
 
     @property
     def left(self) -> float:
@@ -198,7 +212,7 @@ class _Layout:
 
     @property
     def height(self) -> float:
-        return TOP + self.num_tokens * ROW_HEIGHT
+        return TOP + self.num_rows * ROW_HEIGHT
 
     def middle(self, token: int) -> float:
         """The height of a token's lines."""
@@ -214,9 +228,10 @@ def _add_numbers(svg: ET.Element, layout: _Layout, links: Iterable[Link]) -> Non
         width = layout.width - left
         box = add_box(shades, left, y - ROW_HEIGHT / 2, width, ROW_HEIGHT - 1)
         box.set("opacity", f"{link.weight:.3f}")
-        words = _percent(link.weight)
+        words = format_percent(link.weight)
         add_text(svg, layout.width - GAP, y + 4, words, anchor="end", style="token")
 
 
-def _percent(weight: float) -> str:
+def format_percent(weight: float) -> str:
+    """A weight from 0 to 1 as people read it."""
     return f"{100 * weight:.{1 if weight < 0.0995 else 0}f} %"

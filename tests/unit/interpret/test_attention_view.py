@@ -125,7 +125,7 @@ def test_a_token_is_found_by_its_text_or_its_number(subject):
         ({"layer": 1, "head": 3}, r"there is no head 1\.3"),
         ({"without": "5.3"}, r"there is no head 5\.3"),
         ({"without": ""}, "name at least one head"),
-        ({"views": "heads,brain"}, "there is no view 'brain'; name some of heads, model"),
+        ({"views": "heads,brain"}, "there is no view 'brain'; name some of alignment, heads"),
         ({"views": " ,"}, "there is no view ''"),
     ],
 )

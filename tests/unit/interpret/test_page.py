@@ -11,6 +11,7 @@ import torch
 from tests.unit.inference.small import save_small
 
 from bertkit.base.errors import SettingsError
+from bertkit.interpret.capture import AttentionHeads
 from bertkit.interpret.head_names import HeadName
 from bertkit.interpret.page import Start, build_page
 from bertkit.interpret.page_arrays import pack_vectors, pack_weights
@@ -55,7 +56,7 @@ def test_vectors_come_back_nearly_as_they_were(subject):
 
 def test_a_head_of_zeros_has_vectors_of_zeros(subject):
     layer = observe(subject).observation.layers[0]
-    zeros = type(layer)(layer.query * 0, layer.key, layer.value, None)
+    zeros = AttentionHeads(layer.query * 0, layer.key, layer.value, None)
     arrays, scales = pack_vectors([zeros])
     assert scales[0][0] == [1.0, 1.0]
     assert set(arrays["vectors-1"][: layer.query.numel()]) == {0}
@@ -88,7 +89,7 @@ def test_views_that_suit_the_scene_have_their_tabs_in_order(subject):
 
 
 def test_an_unknown_view_is_refused(subject):
-    with pytest.raises(SettingsError, match=r"no view 'necks'; there are: heads, model"):
+    with pytest.raises(SettingsError, match=r"no view 'necks'; there are: alignment, heads"):
         build_page(observe(subject), ["necks"])
     with pytest.raises(SettingsError, match="nothing for these views"):
         build_page(observe(subject), [])

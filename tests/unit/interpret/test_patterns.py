@@ -13,7 +13,7 @@ LENGTH = len(TOKENS)
 
 def planted(name):
     """Attention as a head with that pattern alone would have it; what has no place looks around."""
-    target = PATTERNS[name](TOKENS).float()
+    target = PATTERNS[name](TOKENS, TOKENS).float()
     target[target.sum(dim=1) == 0] = 1.0
     return target / target.sum(dim=1, keepdim=True)
 
@@ -49,3 +49,56 @@ def test_a_text_without_a_repeated_word_has_no_share_of_it():
 def test_a_text_of_two_tokens_has_neighbours():
     (pattern,) = find_patterns(torch.tensor([[[0.0, 1.0], [1.0, 0.0]]]), ["[CLS]", "[SEP]"])
     assert pattern.shares["next"] == 1.0
+
+
+CAUSAL = torch.ones(LENGTH, LENGTH).tril()
+
+
+def find_causal(weights):
+    return find_patterns(weights[None], TOKENS, is_causal=True)[0]
+
+
+@pytest.mark.parametrize("name", ["previous", "itself", "[CLS]", "same word"])
+def test_a_planted_pattern_is_named_left_to_right(name):
+    target = PATTERNS[name](TOKENS, TOKENS).float().tril()
+    target[target.sum(dim=1) == 0] = 1.0
+    weights = target.tril() / target.tril().sum(dim=1, keepdim=True)
+    if name == "same word":
+        weights[2:4] = CAUSAL[2:4] / CAUSAL[2:4].sum(dim=1, keepdim=True)
+    pattern = find_causal(weights)
+    assert pattern.shares[name] == pytest.approx(1.0)
+    assert pattern.name == name
+
+
+def test_left_to_right_even_attention_is_broad_though_first_tokens_see_few():
+    pattern = find_causal(CAUSAL / CAUSAL.sum(dim=1, keepdim=True))
+    assert pattern.name == "broad"
+    assert "next" not in pattern.shares
+    assert pattern.entropy == pytest.approx(sum(map(math.log, range(1, 8))) / 7, rel=1e-6)
+
+
+def test_left_to_right_a_lone_last_token_is_no_pattern_and_the_first_has_no_choice():
+    weights = torch.zeros(LENGTH, LENGTH)
+    weights[0, 0] = 1.0
+    for token in range(1, LENGTH):
+        weights[token, max(0, token - 2)] = 1.0
+    weights[LENGTH - 1] = torch.eye(LENGTH)[LENGTH - 1]
+    pattern = find_causal(weights)
+    assert pattern.shares["[SEP]"] == 0.0
+    assert pattern.shares["itself"] == pytest.approx(1 / 6)
+    assert pattern.shares["[CLS]"] == pytest.approx(2 / 6)
+
+
+def test_one_text_that_looks_at_another_has_patterns_of_names_alone():
+    others = ["[CLS]", "le", "cat", "[SEP]"]
+    weights = torch.zeros(3, LENGTH, 4)
+    weights[0, :, 3] = 1.0
+    weights[1, :, 1] = 1.0
+    weights[1, 2] = torch.tensor([0.0, 0.0, 1.0, 0.0])
+    weights[2] = 0.25
+    last, same, broad = find_patterns(weights, TOKENS, others)
+    assert last.name == "[SEP]"
+    assert last.shares == {"[CLS]": 0.0, "[SEP]": 1.0, "same word": 0.0}
+    assert same.name == "same word"  # of the one word that both have
+    assert broad.name == "broad"
+    assert broad.entropy == pytest.approx(math.log(4), rel=1e-6)

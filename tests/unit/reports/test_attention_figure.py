@@ -48,7 +48,8 @@ def test_the_tokens_stand_twice():
     assert texts == [
         "who looks",
         "who is looked at",
-        *(token for token in TOKENS for _ in range(2)),
+        *TOKENS,
+        *TOKENS,
     ]
 
 
@@ -100,7 +101,7 @@ def test_many_tokens_can_only_be_a_table():
         (
             WEIGHTS[:2],
             None,
-            r"3 tokens must have as many .*, and has 2 rows of \[3\]",
+            r"3 tokens to 3 must have as many .*, and has 2 rows of \[3\]",
         ),
         ([*WEIGHTS[:2], [1.0]], None, r"3 rows of \[1, 3\] columns"),
         (WEIGHTS, 3, "there is no token 3: they are 0 to 2"),
@@ -130,3 +131,18 @@ def test_wide_tokens_have_room():
 def test_a_notebook_shows_the_file():
     figure = AttentionFigure("Layer 1", TOKENS, WEIGHTS)
     assert figure._repr_svg_() == render_svg(figure)
+
+
+def test_one_text_can_look_at_another():
+    weights = [[0.5, 0.5], [0.0, 1.0], [1.0, 0.0]]
+    figure = AttentionFigure("Cross", TOKENS, weights, others=["le", "chat"])
+    svg = ET.fromstring(figure.draw())
+    assert set(find_lines(svg)) == {
+        *((middle(0), middle(0)), (middle(0), middle(1))),
+        *((middle(1), middle(1)), (middle(2), middle(0))),
+    }
+    assert [text.text for text in svg.iter("text")][2:] == [*TOKENS, "le", "chat"]
+    assert "[SEP] → le: 100 %." in figure.describe()
+    assert figure.tabulate()[1][1] == [2, "it", "chat 100 %, le 0.0 %"]
+    with pytest.raises(InputError, match="3 tokens to 2 must have"):
+        AttentionFigure("Cross", TOKENS, WEIGHTS, others=["le", "chat"])

@@ -10,7 +10,7 @@ from torch import Tensor
 from bertkit.interpret.contexts import Occurrence, WordInContexts
 from bertkit.interpret.geometry import Plane, project_layers
 from bertkit.interpret.scene import Scene
-from bertkit.interpret.views.view import View, paragraphs
+from bertkit.interpret.views.view import View, looks_at_itself, paragraphs
 
 NUM_NEIGHBOURS = 5
 LEGEND = paragraphs(
@@ -97,4 +97,10 @@ def _round(coordinate: float) -> float:
     return float(f"{coordinate:.4g}")
 
 
-GEOMETRY = View(name="geometry", title="Geometry", legend=LEGEND, collect=collect_geometry)
+GEOMETRY = View(
+    name="geometry",
+    title="Geometry",
+    legend=LEGEND,
+    collect=collect_geometry,
+    suits=lambda scene: looks_at_itself(scene) and max(scene.observation.passage.words) >= 0,
+)

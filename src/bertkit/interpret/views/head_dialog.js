@@ -65,7 +65,7 @@ export class HeadDialog {
     const weights = await this.page.weights(layer);
     if (layer === this.layer && head === this.head) {
       this.weights = weights;
-      drawLabelled(this.square, weights.head(head), this.page.tokens);
+      drawLabelled(this.square, weights.head(head), this.page.tokens, this.page.others);
     }
   }
 
@@ -75,19 +75,19 @@ export class HeadDialog {
 
   /** Say in words what is under the pointer. */
   read(event) {
-    const { tokens } = this.page;
-    const toToken = (offset) => {
+    const { tokens, others } = this.page;
+    const toToken = (offset, { length }) => {
       const place = (offset / this.square.clientWidth) * (MARGIN + SQUARE) - MARGIN;
-      return Math.floor((place / SQUARE) * tokens.length);
+      return Math.floor((place / SQUARE) * length);
     };
-    const [from, to] = [toToken(event.offsetY), toToken(event.offsetX)];
-    if (!(from in tokens && to in tokens)) {
+    const [from, to] = [toToken(event.offsetY, tokens), toToken(event.offsetX, others)];
+    if (!(from in tokens && to in others)) {
       this.hint();
       return;
     }
     const share = formatShare(this.weights.at(this.head, from, to));
     this.reading.textContent =
-      `${tokens[from].text} (${from + 1}) looks at ${tokens[to].text} (${to + 1}): ${share}`;
+      `${tokens[from].text} (${from + 1}) looks at ${others[to].text} (${to + 1}): ${share}`;
   }
 
   /** Go to a neighbouring head. */

@@ -26,10 +26,12 @@ class HeadView {
   constructor(root, page) {
     this.page = page;
     this.hovered = null;
-    const isMany = page.tokens.length > MANY_TOKENS;
-    this.rowHeight = isMany ? SMALL_ROW_HEIGHT : ROW_HEIGHT;
-    this.limit = LIMITS.indexOf(page.tokens.length > FEW_TOKENS ? 0.05 : 0.02);
-    this.sides = { from: this.buildTokens("from"), to: this.buildTokens("to") };
+    this.numRows = Math.max(page.tokens.length, page.others.length);
+    this.rowHeight = this.numRows > MANY_TOKENS ? SMALL_ROW_HEIGHT : ROW_HEIGHT;
+    this.limit = LIMITS.indexOf(this.numRows > FEW_TOKENS ? 0.05 : 0.02);
+    this.sides = {
+      from: this.buildTokens("from", page.tokens), to: this.buildTokens("to", page.others),
+    };
     this.canvas = element("canvas", { role: "img" });
     this.note = element("p", { class: "quiet" });
     this.details = element("div", { class: "head-details" });
@@ -39,12 +41,12 @@ class HeadView {
     new ResizeObserver(() => this.drawSoon()).observe(this.canvas.parentElement);
   }
 
-  buildTokens(side) {
-    return this.page.tokens.map((token, index) =>
+  buildTokens(side, tokens) {
+    return tokens.map((token, index) =>
       element(
         "button",
         {
-          type: "button", class: `token${this.startsText(index) ? " starts" : ""}`,
+          type: "button", class: `token${startsText(tokens, index) ? " starts" : ""}`,
           "aria-pressed": "false",
           onclick: () => this.keep(index, side),
           onpointerenter: (event) => event.pointerType !== "touch" && this.hover(index, side),
@@ -55,12 +57,6 @@ class HeadView {
         element("span", { class: "token-share" }),
       ),
     );
-  }
-
-  /** Whether a token is the first of the second text. */
-  startsText(index) {
-    const { tokens } = this.page;
-    return index > 0 && tokens[index].segment !== tokens[index - 1].segment;
   }
 
   buildSlider() {
@@ -95,8 +91,12 @@ class HeadView {
       element("div", { class: "head-lines" }, this.canvas),
       column("to", "at whom"),
     );
-    // two by two, so that the arrows go down a column and across to the other
-    rove(drawing, this.sides.from.flatMap((token, index) => [token, this.sides.to[index]]), 2);
+    // two by two, so that the arrows go down a column and across to the other; beside what is
+    // longer, the last of the shorter stands again
+    const { from, to } = this.sides;
+    const pairs = Array.from({ length: this.numRows }, (_, row) =>
+      [from, to].map((tokens) => tokens[Math.min(row, tokens.length - 1)]));
+    rove(drawing, pairs.flat(), 2);
     return element("div", { class: "head-view" }, drawing, this.details);
   }
 
@@ -140,7 +140,7 @@ class HeadView {
     const found = this.findLines(weights, focus);
     this.showLimit(found);
     this.drawLines(found.lines);
-    const shares = focus && findShares(weights, this.page.tokens, this.page.state, focus);
+    const shares = focus && findShares(weights, this.page, this.page.state, focus);
     this.markTokens(focus, shares);
     this.details.replaceChildren(shareTable(this.page, focus, shares));
     this.sentence.textContent = shareSentence(this.page, focus, shares);
@@ -149,7 +149,7 @@ class HeadView {
   /** The lines; those of all tokens are kept, since every move away from a token needs them. */
   findLines(weights, focus) {
     const { layer, heads, pairs } = this.page.state;
-    const find = () => findLines(weights, this.page.tokens, {
+    const find = () => findLines(weights, this.page, {
       heads, pairs, focus, threshold: LIMITS[this.limit],
     });
     if (focus !== null) {
@@ -170,7 +170,7 @@ class HeadView {
 
   drawLines(lines) {
     const { width } = this.canvas.parentElement.getBoundingClientRect();
-    const height = this.rowHeight * this.page.tokens.length;
+    const height = this.rowHeight * this.numRows;
     const scale = Math.min(devicePixelRatio, MAX_CANVAS_PIXELS / height);
     this.canvas.width = Math.round(width * scale);
     this.canvas.height = Math.round(height * scale);
@@ -206,4 +206,9 @@ class HeadView {
       });
     }
   }
+}
+
+/** Whether a token is the first of the second text. */
+function startsText(tokens, index) {
+  return index > 0 && tokens[index].segment !== tokens[index - 1].segment;
 }

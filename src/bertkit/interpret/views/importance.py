@@ -15,7 +15,8 @@ from bertkit.interpret.ablation import ablate
 from bertkit.interpret.importance import importance_by_ablation, importance_by_gradient
 from bertkit.interpret.outcome import Outcome, compare, find_outcome, round_digits, to_json
 from bertkit.interpret.scene import Scene
-from bertkit.interpret.views.view import View, paragraphs
+from bertkit.interpret.subject import Subject
+from bertkit.interpret.views.view import View, is_of_one_stack, paragraphs
 
 LEGEND = paragraphs(
     """
@@ -55,10 +56,10 @@ def collect_importance(scene: Scene) -> dict[str, Any]:
         null where the model says nothing; "says": as in `to_json`; "whole": the same of the model
         with all heads, and "change": from that to this, both null where no head is switched off.
     """
-    model = scene.subject.model
+    model = _subject(scene).model
     with ablate(model, scene.without):
         with torch.inference_mode():
-            now = find_outcome(scene.subject, scene.observation.passage)
+            now = find_outcome(_subject(scene), scene.observation.passage)
         ablation = _switch_off_each(scene, now) if scene.ablates_heads else None
         gradient = None if now.loss is None else _find_gradients(scene)
     whole = _find_whole(scene) if scene.without else None
@@ -74,7 +75,7 @@ def collect_importance(scene: Scene) -> dict[str, Any]:
 
 def _switch_off_each(scene: Scene, now: Outcome) -> Float[Tensor, "layers heads"]:
     """What changes without each head, by a pass a head and one more."""
-    subject, passage = scene.subject, scene.observation.passage
+    subject, passage = _subject(scene), scene.observation.passage
     config = subject.model.config
     num_passes = config.num_hidden_layers * config.num_attention_heads + 1
     with torch.inference_mode(), show_progress("heads switched off", num_passes) as progress:
@@ -91,19 +92,24 @@ def _find_gradients(scene: Scene) -> Float[Tensor, "layers heads"]:
     """How much the loss, or the number, reacts to each head."""
 
     def loss() -> Float[Tensor, ""]:
-        found = find_outcome(scene.subject, scene.observation.passage).loss
+        found = find_outcome(_subject(scene), scene.observation.passage).loss
         assert found is not None  # it is there in every pass or in none
         return found
 
     # cuDNN computes no gradient of an LSTM that isn't in training; some heads have one.
     with torch.backends.cudnn.flags(enabled=False):
-        return importance_by_gradient(scene.subject.model, [loss])
+        return importance_by_gradient(_subject(scene).model, [loss])
 
 
 @torch.inference_mode()
 def _find_whole(scene: Scene) -> Outcome:
     """What the model says with all its heads."""
-    return find_outcome(scene.subject, scene.observation.passage)
+    return find_outcome(_subject(scene), scene.observation.passage)
+
+
+def _subject(scene: Scene) -> Subject:
+    assert isinstance(scene.subject, Subject)  # others don't suit
+    return scene.subject
 
 
 def _find_kind(outcome: Outcome) -> str:
@@ -125,4 +131,5 @@ IMPORTANCE = View(
     title="Importance",
     legend=LEGEND,
     collect=collect_importance,
+    suits=is_of_one_stack,
 )

@@ -9,20 +9,20 @@ export const MAX_LINES_BY_TOKENS = 1000000;
  * The lines of the head view.
  *
  * @param {Weights} weights of a layer.
- * @param {Object[]} tokens of the page.
+ * @param {{tokens: Object[], others: Object[]}} page who looks, and at whom.
  * @param {Object} choice {heads, pairs, threshold, focus}: `threshold` is the least weight that is
  *   drawn; `focus` is {token, side} as in the page's state, or null for all tokens.
  * @returns {{lines: Object[], numLeft: number, shareLeft: number}} lines {head, from, to, weight},
  *   the weakest first; how many others there are, and their share of all weight.
  */
-export function findLines(weights, tokens, choice) {
+export function findLines(weights, page, choice) {
   const counts = Array.from({ length: 256 }, () => 0);
-  visit(weights, tokens, choice, (head, from, to, byte) => {
+  visit(weights, page, choice, (head, from, to, byte) => {
     counts[byte] += 1;
   });
-  const least = leastByte(counts, choice.threshold, mostLines(tokens.length));
+  const least = leastByte(counts, choice.threshold, mostLines(weights));
   const lines = [];
-  visit(weights, tokens, choice, (head, from, to, byte) => {
+  visit(weights, page, choice, (head, from, to, byte) => {
     if (byte >= least) {
       lines.push({ head, from, to, weight: weightOf(byte) });
     }
@@ -35,16 +35,16 @@ export function findLines(weights, tokens, choice) {
  * How much each token is looked at by the one in focus, or looks at it: the mean of heads.
  *
  * @param {Weights} weights of a layer.
- * @param {Object[]} tokens of the page.
+ * @param {{tokens: Object[], others: Object[]}} page who looks, and at whom.
  * @param {{heads: number[], pairs: string}} choice
  * @param {{token: number, side: string}} focus
- * @returns {Object[]} for each token {mean, head, weight}: the mean, the head in which it is
+ * @returns {Object[]} for each token of the other side {mean, head, weight}: the mean, the head in which it is
  *   strongest, and how strong it is there; null where `pairs` leave it out.
  */
-export function findShares(weights, tokens, { heads, pairs }, { token, side }) {
-  return tokens.map((_, other) => {
+export function findShares(weights, { tokens, others }, { heads, pairs }, { token, side }) {
+  return (side === "from" ? others : tokens).map((_, other) => {
     const [from, to] = side === "from" ? [token, other] : [other, token];
-    if (!isInPairs(pairs, tokens[from], tokens[to])) {
+    if (!isInPairs(pairs, tokens[from], others[to])) {
       return null;
     }
     const each = heads.map((head) => weights.at(head, from, to));
@@ -54,16 +54,15 @@ export function findShares(weights, tokens, { heads, pairs }, { token, side }) {
   });
 }
 
-function visit(weights, tokens, { heads, pairs, focus }, see) {
-  const { length } = tokens;
+function visit(weights, { tokens, others }, { heads, pairs, focus }, see) {
   const isShown = (from, to) => isInPairs(pairs, { segment: from }, { segment: to });
   const allowed = [0, 1].map((from) => [0, 1].map((to) => isShown(from, to)));
   for (const head of heads) {
     const bytes = weights.head(head);
-    for (const from of range(focus, "from", length)) {
-      for (const to of range(focus, "to", length)) {
-        const byte = bytes[from * length + to];
-        if (byte > 0 && allowed[tokens[from].segment][tokens[to].segment]) {
+    for (const from of range(focus, "from", tokens.length)) {
+      for (const to of range(focus, "to", others.length)) {
+        const byte = bytes[from * others.length + to];
+        if (byte > 0 && allowed[tokens[from].segment][others[to].segment]) {
           see(head, from, to, byte);
         }
       }
@@ -76,8 +75,8 @@ function range(focus, side, length) {
 }
 
 /** How many lines are drawn at most. */
-function mostLines(numTokens) {
-  return Math.min(MAX_LINES, Math.floor(MAX_LINES_BY_TOKENS / numTokens));
+function mostLines({ length, width }) {
+  return Math.min(MAX_LINES, Math.floor(MAX_LINES_BY_TOKENS / Math.max(length, width)));
 }
 
 /** The least byte that is drawn, so that there aren't too many lines. */

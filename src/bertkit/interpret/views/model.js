@@ -101,7 +101,7 @@ class ModelView {
     row.isDrawn = true;
     const weights = await this.page.weights(row.layer);
     row.cells.forEach((cell, index) => {
-      drawThumbnail(cell.querySelector("canvas"), weights.head(index + 1), this.style);
+      drawThumbnail(cell.querySelector("canvas"), weights, index + 1, this.style);
     });
   }
 

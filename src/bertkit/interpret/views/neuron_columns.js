@@ -70,9 +70,9 @@ export class SeenTokens {
 
 /** Lines from the token that looks to all others, the stronger the more it looks there. */
 export class AttentionLines {
-  /** @param {number} numTokens */
-  constructor(numTokens) {
-    const size = { width: LINES_PIXELS, height: numTokens * ROW_PIXELS };
+  /** @param {number} numRows of the longer column. */
+  constructor(numRows) {
+    const size = { width: LINES_PIXELS, height: numRows * ROW_PIXELS };
     this.body = svg("svg", { ...size, class: "neuron-lines", "aria-hidden": "true" });
   }
 
@@ -110,11 +110,12 @@ export class NumberBars {
 
   /** @param {ArrayLike<number>} values of all tokens. */
   update(values) {
-    const largest = Math.max(...Array.from(values, Math.abs)) || 1;
+    const sizes = Array.from(values, (value) => (Number.isNaN(value) ? 0 : Math.abs(value)));
+    const largest = Math.max(...sizes) || 1;
     this.rows.forEach(({ bar, text }, index) => {
       text.textContent = this.show(values[index]);
       bar.classList.toggle("negative", values[index] < 0);
-      bar.style.setProperty("width", `${(BAR_PIXELS * Math.abs(values[index])) / largest}px`);
+      bar.style.setProperty("width", `${(BAR_PIXELS * sizes[index]) / largest}px`);
     });
   }
 }

@@ -13,25 +13,25 @@ const MAX_FEATURE_PIXELS = 12;
 /** Tokens and their numbers side by side: those of all pairs, or those of one token that looks. */
 export class NeuronTable {
   /**
-   * @param {Array<{text: string}>} tokens
-   * @param {number} numFeatures of a query.
+   * @param {Page} page
    * @param {number} width in pixels, that the table may take.
    * @param {function(number)} press gets the token that is clicked on the left.
    */
-  constructor(tokens, numFeatures, width, press) {
+  constructor({ tokens, others, model }, width, press) {
+    const numFeatures = model.features;
     const room = Math.max(0, width - OTHER_PIXELS);
     const feature = columnPixels(room / NUM_BLOCKS / numFeatures, MAX_FEATURE_PIXELS);
-    const block = (name) => new NumberBlock(name, tokens.length, numFeatures, feature);
+    const block = (name, rows) => new NumberBlock(name, rows.length, numFeatures, feature);
     this.tokens = new TokenButtons(tokens, press);
-    this.query = block("queries");
-    this.pairs = buildPairs(tokens, columnPixels(room / tokens.length, ROW_PIXELS));
-    this.lines = new AttentionLines(tokens.length);
-    this.seen = new SeenTokens(tokens);
-    this.key = block("keys");
-    this.product = block("products of query and keys");
-    this.scores = new NumberBars(tokens.length, showNumber);
-    this.weights = new NumberBars(tokens.length, formatShare);
-    this.value = block("values");
+    this.query = block("queries", tokens);
+    this.pairs = buildPairs(tokens, others, columnPixels(room / others.length, ROW_PIXELS));
+    this.lines = new AttentionLines(Math.max(tokens.length, others.length));
+    this.seen = new SeenTokens(others);
+    this.key = block("keys", others);
+    this.product = block("products of query and keys", others);
+    this.scores = new NumberBars(others.length, showNumber);
+    this.weights = new NumberBars(others.length, formatShare);
+    this.value = block("values", others);
     this.blocks = [this.query, this.pairs, this.key, this.product, this.value];
     this.build(`q · k / √${numFeatures}`);
   }
@@ -128,9 +128,9 @@ function column(title, note, part) {
   return element("div", { class: "neuron-part" }, head, part.body);
 }
 
-function buildPairs(tokens, columnWidth) {
-  const names = tokens.map((token) => token.text);
-  return new NumberBlock("scores of all pairs", names.length, names.length, columnWidth, names);
+function buildPairs(tokens, others, columnWidth) {
+  const names = others.map((token) => token.text);
+  return new NumberBlock("scores of all pairs", tokens.length, names.length, columnWidth, names);
 }
 
 function columnPixels(room, most) {

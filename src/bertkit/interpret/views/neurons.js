@@ -16,7 +16,7 @@ export const view = {
   controls: ["layer", "head"],
   async mount(root, page) {
     if ((await page.vectors(page.state.layer)) === null) {
-      root.append(explainAbsence(page.tokens.length));
+      root.append(explainAbsence(Math.max(page.tokens.length, page.others.length)));
       return;
     }
     const neurons = new NeuronView(root, page);
@@ -42,8 +42,7 @@ class NeuronView {
     this.visited = null; // the token under the pointer or in focus, shown before the kept one
     this.cursor = null; // the number that is read out: {block, row, column}
     this.numbers = null; // of the head that is shown, once they are unpacked
-    this.table = new NeuronTable(
-      page.tokens, page.model.features, root.clientWidth, (token) => this.press(token));
+    this.table = new NeuronTable(page, root.clientWidth, (token) => this.press(token));
     this.advice = element("p", { class: "quiet" });
     this.said = element("p", { class: "said", role: "status" });
     const scroll = element("div", { class: "frame" }, this.table.root);
@@ -101,7 +100,7 @@ class NeuronView {
     const { layer, head } = this.page.state;
     const parts = await Promise.all([this.page.vectors(layer), this.page.weights(layer)]);
     if (layer === this.page.state.layer && head === this.page.state.head) {
-      this.numbers = new HeadNumbers(...parts, head, this.page.tokens.length);
+      this.numbers = new HeadNumbers(...parts, head, this.page.isCausal);
       this.table.paint(this.numbers);
       this.draw();
     }
@@ -176,20 +175,27 @@ class NeuronView {
 
   describe({ block, row, column }) {
     const { query, pairs, value } = this.table;
-    const name = (token) => `“${this.page.tokens[token].text}”`;
     const { queries, keys, values } = this.numbers;
-    if (block === pairs) {
-      const score = showNumber(this.numbers.scores(row)[column]);
-      const share = formatShare(this.numbers.weightsOf(row)[column]);
-      return `${name(row)} looks at ${name(column)}: score ${score}, attention ${share}`;
-    }
+    const name = (token) => `“${this.page.tokens[token].text}”`;
+    const other = (token) => `“${this.page.others[token].text}”`;
     const feature = `number ${column + 1} of ${queries[0].length}`;
-    if (block === query || block === value) {
-      const [words, rows] = block === query ? ["query", queries] : ["value", values];
-      return `${feature} in the ${words} of ${name(row)}: ${showNumber(rows[row][column])}`;
+    if (block === query) {
+      return `${feature} in the query of ${name(row)}: ${showNumber(queries[row][column])}`;
     }
-    const [q, k] = [queries[this.token][column], keys[row][column]];
-    return `${name(this.token)} looks at ${name(row)}, ${feature}: q × k = ${showNumber(q)}`
+    if (block === value) {
+      return `${feature} in the value of ${other(row)}: ${showNumber(values[row][column])}`;
+    }
+    const [from, to] = block === pairs ? [row, column] : [this.token, row];
+    if (!this.numbers.isSeen(from, to)) {
+      return `${name(from)} doesn't see ${other(to)}, which stands behind it`;
+    }
+    if (block === pairs) {
+      const score = showNumber(this.numbers.scores(from)[to]);
+      const share = formatShare(this.numbers.weightsOf(from)[to]);
+      return `${name(from)} looks at ${other(to)}: score ${score}, attention ${share}`;
+    }
+    const [q, k] = [queries[from][column], keys[to][column]];
+    return `${name(from)} looks at ${other(to)}, ${feature}: q × k = ${showNumber(q)}`
       + ` × ${showNumber(k)} = ${showNumber(q * k)}`;
   }
 }

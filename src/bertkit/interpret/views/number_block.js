@@ -41,7 +41,7 @@ export class NumberBlock {
   /**
    * Draw numbers in place of those before.
    *
-   * @param {Array<Float32Array|null>} rows null for one that stays empty.
+   * @param {Array<Float32Array|null>} rows null for one that stays empty, NaN for a number.
    * @param {number} limit the size that has the strongest colour.
    */
   paint(rows, limit) {
@@ -50,6 +50,7 @@ export class NumberBlock {
     const brush = this.canvas.getContext("2d");
     brush.clearRect(0, 0, this.numColumns, this.numRows);
     rows.forEach((row, index) => row?.forEach((value, column) => {
+      if (Number.isNaN(value)) return;
       const share = Math.max(-1, Math.min(1, value / limit));
       brush.fillStyle = shades[Math.round(NUM_SHADES * (1 + share))];
       brush.fillRect(column, index, 1, 1);

@@ -13,10 +13,16 @@ export function shareSentence(page, focus, shares) {
   if (focus === null) {
     return "";
   }
+  const [own, others] = sides(page, focus);
   const words = sortShares(shares).slice(0, 3)
-    .map(({ index, mean }) => `${page.tokens[index].text} ${formatShare(mean)}`);
+    .map(({ index, mean }) => `${others[index].text} ${formatShare(mean)}`);
   const verb = focus.side === "from" ? "looks at" : "is looked at by";
-  return `${page.tokens[focus.token].text} ${verb} ${words.join(", ")}`;
+  return `${own[focus.token].text} ${verb} ${words.join(", ")}`;
+}
+
+/** The tokens among which the one in focus is, and those of the other side. */
+function sides({ tokens, others }, { side }) {
+  return side === "from" ? [tokens, others] : [others, tokens];
 }
 
 function sortShares(shares) {
@@ -36,17 +42,18 @@ export function shareTable(page, focus, shares) {
   if (focus === null) {
     return element("p", { class: "quiet" }, "Move over a token or click it to read its numbers.");
   }
-  const { state, tokens } = page;
+  const { state } = page;
+  const [own, others] = sides(page, focus);
   const shown = sortShares(shares);
   const hasMany = state.heads.length > 1;
-  const rows = shown.slice(0, NUM_ROWS).map((share) => tableRow(tokens, share, hasMany));
+  const rows = shown.slice(0, NUM_ROWS).map((share) => tableRow(others, share, hasMany));
   const columns = hasMany ? ["token", "mean", "strongest head"] : ["token", "attention"];
   const heading = columns.map((name, index) =>
     element("th", { scope: "col", class: index === 0 ? null : "number" }, name),
   );
   return element(
     "table", { class: "shares" },
-    element("caption", {}, caption(state, tokens[focus.token], focus)),
+    element("caption", {}, caption(state, own[focus.token], focus)),
     element("thead", {}, element("tr", {}, heading)),
     element("tbody", {}, rows, restRow(shown.slice(NUM_ROWS), hasMany, focus)),
   );

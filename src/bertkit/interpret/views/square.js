@@ -15,32 +15,26 @@ const MAX_FONT = 14;
  *
  * @param {HTMLCanvasElement} canvas gets MARGIN + SQUARE pixels on each side.
  * @param {Uint8Array} bytes of `Weights.head`.
- * @param {Object[]} tokens of the page.
+ * @param {Object[]} tokens those that look, a row each.
+ * @param {Object[]} others those that are looked at, a column each.
  */
-export function drawLabelled(canvas, bytes, tokens) {
+export function drawLabelled(canvas, bytes, tokens, others) {
   const side = MARGIN + SQUARE;
   canvas.width = side * devicePixelRatio;
   canvas.height = side * devicePixelRatio;
   const context = canvas.getContext("2d");
   context.scale(devicePixelRatio, devicePixelRatio);
   const squares = element("canvas");
-  drawSquares(squares, bytes);
+  drawSquares(squares, bytes, others.length);
   context.imageSmoothingEnabled = bytes.length > SQUARE * SQUARE;
   context.drawImage(squares, MARGIN, MARGIN, SQUARE, SQUARE);
-  if (tokens.length <= MAX_LABELLED) {
-    writeNames(context, tokens.map((token) => shorten(token.text)));
-  }
-}
-
-function writeNames(context, names) {
-  const step = SQUARE / names.length;
   context.fillStyle = colour("text");
-  context.font = `${Math.min(MAX_FONT, 0.8 * step)}px system-ui, sans-serif`;
   context.textBaseline = "middle";
-  names.forEach((name, index) => {
-    const place = MARGIN + (index + 0.5) * step;
+  eachName(context, tokens, (name, place) => {
     context.textAlign = "end";
     context.fillText(name, MARGIN - 6, place);
+  });
+  eachName(context, others, (name, place) => {
     context.save();
     context.translate(place, MARGIN - 6);
     context.rotate(-Math.PI / 2);
@@ -48,6 +42,16 @@ function writeNames(context, names) {
     context.fillText(name, 0, 0);
     context.restore();
   });
+}
+
+/** Write the names of tokens where they can be read. */
+function eachName(context, tokens, write) {
+  if (tokens.length > MAX_LABELLED) {
+    return;
+  }
+  const step = SQUARE / tokens.length;
+  context.font = `${Math.min(MAX_FONT, 0.8 * step)}px system-ui, sans-serif`;
+  tokens.forEach(({ text }, index) => write(shorten(text), MARGIN + (index + 0.5) * step));
 }
 
 function shorten(name) {

@@ -8,29 +8,31 @@ const MIN_LINE = 0.1;
  * Draw a head's attention as a small picture.
  *
  * @param {HTMLCanvasElement} canvas whose size on the page its style says.
- * @param {Uint8Array} bytes of `Weights.head`.
+ * @param {Weights} weights of its layer.
+ * @param {number} head from 1.
  * @param {string} style "squares" or "lines".
  */
-export function drawThumbnail(canvas, bytes, style) {
+export function drawThumbnail(canvas, weights, head, style) {
   if (style === "lines") {
-    drawThreads(canvas, bytes);
+    drawThreads(canvas, weights.head(head), weights.width);
   } else {
-    drawSquares(canvas, shrink(bytes, MAX_SIDE));
+    drawSquares(canvas, ...shrink(weights.head(head), weights.width, MAX_SIDE));
   }
 }
 
 /**
- * Draw a square of weights, a point for each.
+ * Draw a grid of weights, a point for each.
  *
  * @param {HTMLCanvasElement} canvas gets as many points as there are weights.
- * @param {Uint8Array} bytes side × side bytes b, each of which is the weight (b / 255)².
+ * @param {Uint8Array} bytes row by row, bytes b, each of which is the weight (b / 255)².
+ * @param {number} width of a row.
  */
-export function drawSquares(canvas, bytes) {
-  const side = Math.sqrt(bytes.length);
-  canvas.width = side;
-  canvas.height = side;
+export function drawSquares(canvas, bytes, width) {
+  const height = bytes.length / width;
+  canvas.width = width;
+  canvas.height = height;
   const context = canvas.getContext("2d");
-  const image = context.createImageData(side, side);
+  const image = context.createImageData(width, height);
   const shades = Array.from({ length: 256 }, (_, byte) =>
     parseColour(mix(colour("panel"), colour("c0"), byte / 255)),
   );
@@ -39,30 +41,32 @@ export function drawSquares(canvas, bytes) {
 }
 
 /**
- * A square of weights made smaller: each point is the largest of those that it stands for.
+ * A grid of weights made smaller: each point is the largest of those that it stands for.
  *
- * @param {Uint8Array} bytes side × side.
- * @param {number} limit of the new side.
- * @returns {Uint8Array}
+ * @param {Uint8Array} bytes row by row.
+ * @param {number} width of a row.
+ * @param {number} limit of the new width and height.
+ * @returns {Array} the bytes, and the width of their rows.
  */
-export function shrink(bytes, limit) {
-  const side = Math.sqrt(bytes.length);
-  if (side <= limit) {
-    return bytes;
+export function shrink(bytes, width, limit) {
+  const height = bytes.length / width;
+  const [numRows, numColumns] = [Math.min(height, limit), Math.min(width, limit)];
+  if (numRows === height && numColumns === width) {
+    return [bytes, width];
   }
-  const smaller = new Uint8Array(limit * limit);
-  for (let row = 0; row < side; row += 1) {
-    const start = Math.floor((row * limit) / side) * limit;
-    for (let column = 0; column < side; column += 1) {
-      const place = start + Math.floor((column * limit) / side);
-      smaller[place] = Math.max(smaller[place], bytes[row * side + column]);
+  const smaller = new Uint8Array(numRows * numColumns);
+  for (let row = 0; row < height; row += 1) {
+    const start = Math.floor((row * numRows) / height) * numColumns;
+    for (let column = 0; column < width; column += 1) {
+      const place = start + Math.floor((column * numColumns) / width);
+      smaller[place] = Math.max(smaller[place], bytes[row * width + column]);
     }
   }
-  return smaller;
+  return [smaller, numColumns];
 }
 
-function drawThreads(canvas, bytes) {
-  const length = Math.sqrt(bytes.length);
+function drawThreads(canvas, bytes, width) {
+  const height = bytes.length / width;
   canvas.width = LINE_SIDE;
   canvas.height = LINE_SIDE;
   const context = canvas.getContext("2d");
@@ -73,11 +77,11 @@ function drawThreads(canvas, bytes) {
   bytes.forEach((byte, index) => {
     const weight = (byte / 255) ** 2;
     if (weight >= MIN_LINE) {
-      const [from, to] = [Math.floor(index / length), index % length];
+      const [from, to] = [Math.floor(index / width), index % width];
       context.globalAlpha = weight;
       context.beginPath();
-      context.moveTo(0, ((from + 0.5) * LINE_SIDE) / length);
-      context.lineTo(LINE_SIDE, ((to + 0.5) * LINE_SIDE) / length);
+      context.moveTo(0, ((from + 0.5) * LINE_SIDE) / height);
+      context.lineTo(LINE_SIDE, ((to + 0.5) * LINE_SIDE) / width);
       context.stroke();
     }
   });

@@ -138,10 +138,11 @@ class TokenView {
     const name = element("b", { dir: "auto" }, page.tokens[token].text);
     const received = meanNumbers(data.received, layers, heads)[token];
     const entropy = meanNumbers(data.entropy, layers, heads)[token];
+    const seen = page.isCausal ? `${token + 1} that it sees` : `${page.tokens.length} tokens`;
     return [
       element("p", {}, name, ` (token ${token + 1}) receives ${received.toFixed(2)}, where an even`
         + ` spread would give 1. Its entropy is ${entropy.toFixed(2)}: as if it looked at `
-        + `${Math.exp(entropy).toFixed(1)} of the ${page.tokens.length} tokens alike.`),
+        + `${Math.exp(entropy).toFixed(1)} of the ${seen} alike.`),
       element("div", { class: "lists" },
         this.list("It looks most at", meanGiven(weights, heads, token)),
         this.list("Those that look most at it", meanReceived(weights, heads, token))),

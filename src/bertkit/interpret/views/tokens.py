@@ -11,7 +11,7 @@ from torch import Tensor
 
 from bertkit.interpret.patterns import BROAD_SHARE, MIN_SHARE
 from bertkit.interpret.scene import Scene
-from bertkit.interpret.views.view import View, paragraphs
+from bertkit.interpret.views.view import View, looks_at_itself, paragraphs
 
 DECIMALS = 3
 LEGEND = paragraphs(
@@ -20,7 +20,7 @@ LEGEND = paragraphs(
     all. Here you see who gets it, and how widely it is spread.
 
     The text is shaded by the attention that each token receives: what all tokens give to it, added
-    up, in the mean of the chosen heads. 1.0 is what each would get if all were looked at alike. The
+    up, in the mean of the chosen heads. 1.0 is what it would get if all were looked at alike. The
     shades go from the word with the least to the one with the most; [CLS] and [SEP] often get far
     more than any word.
 
@@ -45,14 +45,24 @@ def collect_attention(scene: Scene) -> dict[str, Any]:
     """Attention received, and the entropy of attention given, by head and token.
 
     Returns:
-        "received": what all tokens give to this one, added up; "entropy": of what it gives, in
-        nats. Both are layers × heads × length.
+        "received": what all tokens give to this one, added up, in proportion to what they would
+        if they looked at all that they see alike; "entropy": of what it gives, in nats. Both are
+        layers × heads × length.
     """
-    layers = [layer.weights.double() for layer in scene.observation.layers]
+    layers = [layer.weights.double().cpu() for layer in scene.observation.layers]
+    even = _share_evenly(len(layers[0][0]), is_causal=scene.observation.is_causal)
     return {
-        "received": [_round(weights.sum(dim=1)) for weights in layers],
+        "received": [_round(weights.sum(dim=1) / even) for weights in layers],
         "entropy": [_round(torch.special.entr(weights).sum(dim=2)) for weights in layers],
     }
+
+
+def _share_evenly(length: int, *, is_causal: bool) -> Float[Tensor, " length"]:
+    """What each token would get if all looked alike at all that they see."""
+    weights = torch.ones(length, length, dtype=torch.float64)
+    if is_causal:
+        weights = weights.tril()
+    return (weights / weights.sum(dim=1, keepdim=True)).sum(dim=0)
 
 
 def _round(numbers: Float[Tensor, "heads length"]) -> list[list[float]]:
@@ -60,4 +70,10 @@ def _round(numbers: Float[Tensor, "heads length"]) -> list[list[float]]:
     return rounded
 
 
-TOKENS = View(name="tokens", title="Tokens", legend=LEGEND, collect=collect_attention)
+TOKENS = View(
+    name="tokens",
+    title="Tokens",
+    legend=LEGEND,
+    collect=collect_attention,
+    suits=looks_at_itself,
+)

@@ -32,34 +32,38 @@ export class HeadNumbers {
    * @param {Vectors} vectors of its layer.
    * @param {Weights} weights of its layer.
    * @param {number} head from 1.
-   * @param {number} length tokens.
+   * @param {boolean} isCausal whether a token sees itself and those before it alone.
    */
-  constructor(vectors, weights, head, length) {
-    const read = (part) => Array.from({ length }, (_, token) => vectors[part](head, token));
-    this.queries = read("query");
-    this.keys = read("key");
-    this.values = read("value");
+  constructor(vectors, weights, head, isCausal = false) {
+    const read = (part, length) =>
+      Array.from({ length }, (_, token) => vectors[part](head, token));
+    this.queries = read("query", weights.length);
+    this.keys = read("key", weights.width);
+    this.values = read("value", weights.width);
     this.weightsOf = (token) => weights.row(head, token);
+    this.isSeen = (token, other) => !isCausal || other <= token;
   }
 
   /**
-   * For each key, its products with the query of a token.
+   * For each key, its products with the query of a token; null where it isn't seen.
    *
    * @param {number} token from 0, the one that looks.
-   * @returns {Float32Array[]}
+   * @returns {Array<Float32Array|null>}
    */
   products(token) {
-    return this.keys.map((key) => multiply(this.queries[token], key));
+    return this.keys.map((key, other) =>
+      (this.isSeen(token, other) ? multiply(this.queries[token], key) : null));
   }
 
   /**
-   * For each key, how well it fits the query of a token.
+   * For each key, how well it fits the query of a token; NaN where it isn't seen.
    *
    * @param {number} token from 0, the one that looks.
    * @returns {Float32Array}
    */
   scores(token) {
-    return Float32Array.from(this.keys, (key) => scoreOf(this.queries[token], key));
+    return Float32Array.from(this.keys, (key, other) =>
+      (this.isSeen(token, other) ? scoreOf(this.queries[token], key) : NaN));
   }
 }
 
@@ -67,14 +71,12 @@ export class HeadNumbers {
  * The size that gets the strongest colour: nearly all numbers are smaller. A few numbers of a BERT
  * are many times as large as all others, which would be pale beside them.
  *
- * @param {Float32Array[]} rows of equal length.
+ * @param {Array<Float32Array|null>} rows null for one that isn't seen, as NaN is for a number.
  * @returns {number} above 0.
  */
 export function findLimit(rows) {
-  const numColumns = rows[0].length;
-  const sizes = new Float32Array(rows.length * numColumns);
-  rows.forEach((row, index) => sizes.set(row.map(Math.abs), index * numColumns));
-  sizes.sort();
+  const sizes = Float32Array.from(rows.flatMap((row) => (row === null ? [] : [...row])))
+    .filter((value) => !Number.isNaN(value)).map(Math.abs).sort();
   const place = Math.ceil((1 - BEYOND) * sizes.length) - 1;
   return sizes[place] || sizes.at(-1) || 1;
 }
@@ -97,12 +99,15 @@ export function chooseTicks(numColumns, columnWidth, labelWidth) {
 }
 
 /**
- * A number for people: some three digits, with a true minus sign.
+ * A number for people: some three digits, with a true minus sign; "–" for NaN.
  *
  * @param {number} value
  * @returns {string}
  */
 export function showNumber(value) {
+  if (Number.isNaN(value)) {
+    return "–";
+  }
   const size = Math.abs(value);
   const digits = size >= 100 ? 0 : size >= 10 ? 1 : 2;
   const text = size.toFixed(digits);

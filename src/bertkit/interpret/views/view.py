@@ -5,10 +5,21 @@ from dataclasses import dataclass
 from typing import Any
 
 from bertkit.interpret.scene import Scene
+from bertkit.interpret.subject import Subject
 
 
 def _always(_: Scene) -> bool:
     return True
+
+
+def looks_at_itself(scene: Scene) -> bool:
+    """Whether it is one text that looks, and is looked at."""
+    return not scene.is_across
+
+
+def is_of_one_stack(scene: Scene) -> bool:
+    """Whether it is of a model that has one stack of layers: no encoder-decoder."""
+    return isinstance(scene.subject, Subject)
 
 
 @dataclass(frozen=True)
@@ -23,6 +34,8 @@ class View:
         collect: its own numbers, as data for JSON without NaN and infinities; {} where those that
             all views share are enough.
         suits: whether the scene has what it shows.
+        across_legend: what is said in place of the legend where one text looks at another; the
+            same if there is nothing.
     """
 
     name: str
@@ -30,6 +43,7 @@ class View:
     legend: tuple[str, ...]
     collect: Callable[[Scene], dict[str, Any]]
     suits: Callable[[Scene], bool] = _always
+    across_legend: tuple[str, ...] = ()
 
 
 def paragraphs(text: str) -> tuple[str, ...]:

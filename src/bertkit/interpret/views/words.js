@@ -55,7 +55,7 @@ class Words {
     this.buttons = places.map((place) => this.buildToken(place.token));
     this.rows = places.map((place, index) => this.buildRow(place, this.buttons[index]));
     this.body = element("tbody", {}, this.rows);
-    this.table.replaceChildren(buildHead(places[0].words.length), this.body);
+    this.table.replaceChildren(buildHead(["Token", "Own word"], places[0].words.length), this.body);
     rove(this.body, this.buttons, 1, chosen);
     this.places = places;
     this.mark();
@@ -96,13 +96,28 @@ class Words {
   }
 }
 
-function buildHead(numWords) {
-  const names = ["Token", "Own word", "Likeliest", "2nd", "3rd", "4th", "5th"];
-  const cells = names.slice(0, numWords + 2).map((name) => element("th", { scope: "col" }, name));
+/**
+ * The heading of a table of words.
+ *
+ * @param {string[]} names of the first columns.
+ * @param {number} numWords columns of likely words.
+ * @returns {HTMLElement}
+ */
+export function buildHead(names, numWords) {
+  const ranks = ["Likeliest", "2nd", "3rd", "4th", "5th"].slice(0, numWords);
+  const cells = [...names, ...ranks].map((name) => element("th", { scope: "col" }, name));
   return element("thead", {}, element("tr", {}, cells));
 }
 
-function buildGuess(word, probability, isOwn) {
+/**
+ * A likely word with its probability as a bar and in words.
+ *
+ * @param {string} word
+ * @param {number} probability
+ * @param {boolean} isOwn whether it really stands there.
+ * @returns {HTMLElement}
+ */
+export function buildGuess(word, probability, isOwn) {
   const bar = element("span", {
     class: "words-bar", "aria-hidden": "true", style: { "inline-size": `${100 * probability}%` },
   });

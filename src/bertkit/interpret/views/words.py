@@ -7,6 +7,7 @@ from bertkit.interpret.ablation import ablate
 from bertkit.interpret.judgements import fills_words
 from bertkit.interpret.outcome import round_digits
 from bertkit.interpret.scene import Scene
+from bertkit.interpret.subject import Subject
 from bertkit.interpret.views.view import View, paragraphs
 from bertkit.interpret.words import PlaceWords, guess_words, read_words
 
@@ -48,6 +49,7 @@ def collect_words(scene: Scene) -> dict[str, Any]:
         "hidden" is null for texts of more than `MAX_GUESSED_TOKENS`.
     """
     subject, passage = scene.subject, scene.observation.passage
+    assert isinstance(subject, Subject)  # others don't suit
     mask_id = subject.tokenizer.mask_id
     masks = {place for place, id_ in enumerate(passage.encoding.ids) if id_ == mask_id}
     with ablate(subject.model, scene.without):
@@ -82,5 +84,5 @@ WORDS = View(
     title="Words",
     legend=LEGEND,
     collect=collect_words,
-    suits=lambda scene: fills_words(scene.subject.model),
+    suits=lambda scene: isinstance(scene.subject, Subject) and fills_words(scene.subject.model),
 )

@@ -1,5 +1,4 @@
 const SHARES = Float32Array.from({ length: 256 }, (_, byte) => (byte / 255) ** 2);
-const PARTS = ["query", "key", "value"];
 
 /**
  * The bytes of an array of the page, unpacked. This takes a moment where they are many.
@@ -45,24 +44,26 @@ export function decodeBase64(text) {
 export class Weights {
   /**
    * @param {Uint8Array} bytes head by head, in each a row for each token that looks.
-   * @param {number} length tokens.
+   * @param {number} length tokens that look.
+   * @param {number} width tokens that are looked at; as many, where they are the same.
    */
-  constructor(bytes, length) {
+  constructor(bytes, length, width = length) {
     this.bytes = bytes;
     this.length = length;
+    this.width = width;
   }
 
   /**
-   * Where one token looks: a share for each token, together 1 but for rounding.
+   * Where one token looks: a share for each token it sees, together 1 but for rounding.
    *
    * @param {number} head from 1.
    * @param {number} token from 0, the one that looks.
    * @returns {Float32Array}
    */
   row(head, token) {
-    const start = ((head - 1) * this.length + token) * this.length;
+    const start = ((head - 1) * this.length + token) * this.width;
     return Float32Array.from(
-      this.bytes.subarray(start, start + this.length),
+      this.bytes.subarray(start, start + this.width),
       (byte) => SHARES[byte],
     );
   }
@@ -76,17 +77,17 @@ export class Weights {
    * @returns {number} from 0 to 1.
    */
   at(head, token, other) {
-    return SHARES[this.bytes[((head - 1) * this.length + token) * this.length + other]];
+    return SHARES[this.bytes[((head - 1) * this.length + token) * this.width + other]];
   }
 
   /**
    * All weights of a head as they are stored, for drawing many of them.
    *
    * @param {number} head from 1.
-   * @returns {Uint8Array} length × length bytes b, each of which is the weight (b / 255)².
+   * @returns {Uint8Array} length × width bytes b, each of which is the weight (b / 255)².
    */
   head(head) {
-    const size = this.length * this.length;
+    const size = this.length * this.width;
     return this.bytes.subarray((head - 1) * size, head * size);
   }
 }
@@ -100,13 +101,14 @@ export class Vectors {
    * @param {Uint8Array} bytes the bits of int8: query, key, value; in each head by head, in each
    *   head token by token.
    * @param {number[][]} scales for query, key and value the size of a step of each head.
-   * @param {number} length tokens.
+   * @param {number} length tokens that look, which have queries.
+   * @param {number} width tokens that are looked at, which have keys and values.
    */
-  constructor(bytes, scales, length) {
+  constructor(bytes, scales, length, width = length) {
     this.steps = new Int8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength);
     this.scales = scales;
-    this.length = length;
-    this.features = this.steps.length / (PARTS.length * scales[0].length * length);
+    this.lengths = [length, width, width];
+    this.features = this.steps.length / (scales[0].length * (length + 2 * width));
   }
 
   /**
@@ -133,7 +135,9 @@ export class Vectors {
   part(number, head, token) {
     const scale = this.scales[number][head - 1];
     const numHeads = this.scales[number].length;
-    const start = ((number * numHeads + head - 1) * this.length + token) * this.features;
+    const before = this.lengths.slice(0, number).reduce((sum, length) => sum + length, 0);
+    const row = numHeads * before + (head - 1) * this.lengths[number] + token;
+    const start = row * this.features;
     return Float32Array.from(
       this.steps.subarray(start, start + this.features),
       (step) => step * scale,

@@ -1,3 +1,4 @@
+import { choiceChips } from "./chips.js";
 import { forgetColours } from "./colour.js";
 import { buildControls } from "./controls.js";
 import { element } from "./dom.js";
@@ -22,13 +23,51 @@ export function start(scripts) {
     return;
   }
   const shared = JSON.parse(document.getElementById("data").textContent);
-  new Frame(main, shared, scripts).open(shared.views[0].name);
+  main.append(describe(shared));
+  const parts = shared.parts ?? [shared];
+  const frames = parts.map((part) => new Frame(part, pickScripts(part, scripts), (theme) => {
+    frames.forEach((frame) => frame.state.set({ theme }));
+  }));
+  if (shared.parts === undefined) {
+    main.append(frames[0].root);
+    frames[0].show();
+  } else {
+    offerParts(main, shared, frames);
+  }
+}
+
+/** The scripts of the views that a part has, in the order of their tabs. */
+function pickScripts(part, scripts) {
+  return part.views.map(({ name }) => scripts.find((script) => script.name === name));
+}
+
+/** Let readers choose the part of a model that is shown. */
+function offerParts(main, shared, frames) {
+  const about = element("p", { class: "quiet" });
+  const place = element("div", {});
+  const options = shared.parts.map(({ title, about: words }, value) =>
+    ({ value, text: title, title: words }));
+  const { root, show } = choiceChips("Attention", options, open);
+  function open(index) {
+    show(index);
+    about.textContent = `${shared.parts[index].about} ${tellSizes(shared.parts[index])}.`;
+    place.replaceChildren(frames[index].root); // what is hidden isn't in the document
+    frames[index].show();
+  }
+  main.append(element("div", { class: "parts" }, root, about), place);
+  open(Math.max(0, shared.parts.findIndex(({ name }) => name === shared.shown)));
 }
 
 class Frame {
-  constructor(main, shared, scripts) {
-    this.main = main;
+  /**
+   * @param {Object} shared the page's data, or those of a part of it.
+   * @param {Object[]} scripts of its views.
+   * @param {function(string)} setTheme changes the theme of the whole page.
+   */
+  constructor(shared, scripts, setTheme) {
+    this.root = element("div", { class: "frame-root" });
     this.shared = shared;
+    this.setTheme = setTheme;
     this.state = new State({ ...shared.start, theme: preferredTheme() });
     this.followTheme(); // first, so that everything else draws with its colours
     this.controls = buildControls(shared, this.state);
@@ -53,7 +92,7 @@ class Frame {
     const paragraphs = legend.map((paragraph) => element("p", {}, paragraph));
     const page = new Page(this.shared, data, this.state, {
       show: (other) => this.open(other, true),
-      isShown: (asking) => this.shown?.page === asking,
+      isShown: (asking) => this.shown?.page === asking && this.root.isConnected,
     });
     return { name, script, panel, button, paragraphs, page, isMounted: false };
   }
@@ -73,7 +112,12 @@ class Frame {
       "light / dark",
     );
     const top = element("div", { class: "top" }, bar, theme);
-    this.main.append(describe(this.shared), top, this.controlBar, body);
+    this.root.append(top, this.controlBar, body);
+  }
+
+  /** Show what was shown before, or the first view; once the frame is in the document. */
+  show() {
+    this.open(this.shown?.name ?? this.tabs[0].name);
   }
 
   open(name, withFocus = false) {
@@ -115,7 +159,7 @@ class Frame {
   }
 
   switchTheme() {
-    this.state.set({ theme: this.state.current.theme === "dark" ? "light" : "dark" });
+    this.setTheme(this.state.current.theme === "dark" ? "light" : "dark");
   }
 }
 
@@ -141,16 +185,21 @@ function complaint(text) {
   return element("p", { class: "complaint", role: "alert" }, text);
 }
 
-function describe({ model, texts, tokens, without }) {
-  const off = without.length > 0 ? `; heads that are switched off: ${without.join(", ")}` : "";
-  const sizes = `${model.layers} layers of ${model.heads} heads, ${tokens.length} tokens${off}`;
+function describe({ texts, labels = ["A", "B"], parts, ...shared }) {
+  const sizes = parts === undefined ? tellSizes(shared) : null;
   const passages = texts.filter((text) => text !== null).map((text, index) =>
     element(
       "p",
       { class: "passage", dir: "auto" },
-      texts[1] === null ? null : element("b", { class: "segment" }, "AB"[index]),
+      texts[1] === null ? null : element("b", { class: "segment" }, labels[index]),
       text,
     ),
   );
-  return element("header", {}, passages, element("p", { class: "quiet" }, sizes));
+  return element("header", {}, passages, sizes && element("p", { class: "quiet" }, sizes));
+}
+
+function tellSizes({ model, tokens, others, without }) {
+  const off = without.length > 0 ? `; heads that are switched off: ${without.join(", ")}` : "";
+  const seen = others ? ` that look at ${others.length}` : "";
+  return `${model.layers} layers of ${model.heads} heads, ${tokens.length} tokens${seen}${off}`;
 }

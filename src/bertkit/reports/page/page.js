@@ -8,6 +8,8 @@ import { readBytes, Vectors, Weights } from "./arrays.js";
  * - tokens: [{text, segment, word, start, stop, special}] as the model reads them. `segment` is 0
  *   or 1, `word` counts from 0 (−1 for [CLS] and [SEP]), `start` and `stop` are where the token
  *   stands in its text (`texts[segment].slice(start, stop)`), `special` says that it is in no text.
+ * - others: the tokens that are looked at, in cross-attention; else the same as `tokens`.
+ * - isCausal: a token sees itself and those before it, and none behind it.
  * - patterns: [layer − 1][head − 1] → {name, entropy, shares: {next: 0.1, …}}.
  * - without: names of the heads that are switched off, such as "5.3".
  * - data: what the view's `collect` gave.
@@ -20,8 +22,9 @@ export class Page {
    * @param {Object} frame {show(name, page), isShown(page)}.
    */
   constructor(shared, data, state, frame) {
-    const { model, texts, tokens, patterns, without } = shared;
-    Object.assign(this, { model, texts, tokens, patterns, without, data });
+    const { model, texts, tokens, patterns, without, isCausal } = shared;
+    Object.assign(this, { model, texts, tokens, patterns, without, isCausal, data });
+    this.others = shared.others ?? tokens;
     this.shared = shared;
     this.store = state;
     this.frame = frame;
@@ -69,8 +72,8 @@ export class Page {
    * @returns {Promise<Weights>}
    */
   weights(layer) {
-    return remember(this.shared, `weights-${layer}`, async (name) => {
-      return new Weights(await readBytes(name), this.tokens.length);
+    return remember(this.shared, `${this.shared.prefix}weights-${layer}`, async (name) => {
+      return new Weights(await readBytes(name), this.tokens.length, this.others.length);
     });
   }
 
@@ -81,10 +84,11 @@ export class Page {
    * @returns {Promise<Vectors|null>} null where the page was made without them.
    */
   vectors(layer) {
-    return remember(this.shared, `vectors-${layer}`, async (name) => {
+    return remember(this.shared, `${this.shared.prefix}vectors-${layer}`, async (name) => {
       const bytes = await readBytes(name);
+      const lengths = [this.tokens.length, this.others.length];
       const { scales } = this.shared;
-      return bytes === null ? null : new Vectors(bytes, scales[layer - 1], this.tokens.length);
+      return bytes === null ? null : new Vectors(bytes, scales[layer - 1], ...lengths);
     });
   }
 

@@ -5,6 +5,7 @@ import { Weights } from "./arrays.js";
 import { findLines, findShares, MAX_LINES, MAX_LINES_BY_TOKENS } from "./lines.js";
 
 const TOKENS = [{ segment: 0 }, { segment: 0 }, { segment: 1 }];
+const PAGE = { tokens: TOKENS, others: TOKENS };
 // two heads, in each three rows for the tokens that look
 const WEIGHTS = new Weights(
   Uint8Array.of(255, 0, 0, 0, 128, 128, 51, 51, 102, 0, 255, 0, 0, 0, 255, 51, 0, 0), 3,
@@ -12,12 +13,12 @@ const WEIGHTS = new Weights(
 const ALL = { heads: [1, 2], pairs: "all", threshold: 0, focus: null };
 
 function draw(changes) {
-  const found = findLines(WEIGHTS, TOKENS, { ...ALL, ...changes });
+  const found = findLines(WEIGHTS, PAGE, { ...ALL, ...changes });
   return { ...found, lines: found.lines.map(({ head, from, to }) => `${head}:${from}→${to}`) };
 }
 
 test("every weight above zero is a line, the weakest first", () => {
-  const { lines } = findLines(WEIGHTS, TOKENS, ALL);
+  const { lines } = findLines(WEIGHTS, PAGE, ALL);
   assert.equal(lines.length, 9);
   const weights = lines.map((line) => line.weight);
   assert.deepEqual(weights, weights.toSorted((first, second) => first - second));
@@ -55,7 +56,7 @@ for (const [length, most] of [[50, MAX_LINES], [200, MAX_LINES_BY_TOKENS / 200]]
     const bytes = Uint8Array.from({ length: 9 * length * length }, (_, index) => 1 + (index % 255));
     const tokens = Array.from({ length }, () => ({ segment: 0 }));
     const choice = { heads: [1, 2, 3, 4, 5, 6, 7, 8, 9], pairs: "all", threshold: 0, focus: null };
-    const { lines, numLeft } = findLines(new Weights(bytes, length), tokens, choice);
+    const { lines, numLeft } = findLines(new Weights(bytes, length), { tokens, others: tokens }, choice);
     assert.ok(lines.length <= most && lines.length > 0.7 * most, `${lines.length} lines`);
     assert.equal(lines.length + numLeft, bytes.length);
     assert.equal(lines.at(-1).weight, 1);
@@ -63,20 +64,32 @@ for (const [length, most] of [[50, MAX_LINES], [200, MAX_LINES_BY_TOKENS / 200]]
 }
 
 test("shares are the mean of the heads, and tell the strongest", () => {
-  const shares = findShares(WEIGHTS, TOKENS, ALL, { token: 0, side: "from" });
+  const shares = findShares(WEIGHTS, PAGE, ALL, { token: 0, side: "from" });
   assert.deepEqual(shares.map(({ mean }) => mean), [0.5, 0.5, 0]);
   assert.deepEqual([shares[0].head, shares[1].head], [1, 2]);
   assert.equal(shares[1].weight, 1);
 });
 
 test("shares of a token that is looked at are those of a column", () => {
-  const shares = findShares(WEIGHTS, TOKENS, { heads: [2], pairs: "all" }, { token: 2, side: "to" });
+  const shares = findShares(WEIGHTS, PAGE, { heads: [2], pairs: "all" }, { token: 2, side: "to" });
   assert.deepEqual(shares.map(({ mean }) => mean), [0, 1, 0]);
 });
 
 test("shares outside of the chosen texts are none", () => {
-  const shares = findShares(WEIGHTS, TOKENS, { heads: [1], pairs: "A→B" }, {
+  const shares = findShares(WEIGHTS, PAGE, { heads: [1], pairs: "A→B" }, {
     token: 1, side: "from",
   });
   assert.deepEqual(shares.map((share) => share === null), [true, true, false]);
+});
+
+test("one text may look at a longer one", () => {
+  const page = { tokens: TOKENS.slice(0, 2), others: TOKENS.map(() => ({ segment: 0 })) };
+  const weights = new Weights(Uint8Array.of(0, 0, 255, 51, 0, 204), 2, 3);
+  const { lines } = findLines(weights, page, { ...ALL, heads: [1] });
+  assert.deepEqual(lines.map(({ from, to }) => `${from}→${to}`), ["1→0", "1→2", "0→2"]);
+  const from = findShares(weights, page, { heads: [1], pairs: "all" }, { token: 0, side: "from" });
+  assert.deepEqual(from.map(({ mean }) => mean), [0, 0, 1]);
+  const to = findShares(weights, page, { heads: [1], pairs: "all" }, { token: 2, side: "to" });
+  assert.equal(to.length, 2);
+  assert.equal(to[0].mean, 1);
 });

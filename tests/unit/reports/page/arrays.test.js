@@ -35,6 +35,19 @@ test("vectors are found by part, head and token", () => {
   assert.deepEqual([...vectors.value(2, 2)], [6800, 7000]);
 });
 
+test("those that look may be fewer or more than those that are looked at", () => {
+  const weights = new Weights(Uint8Array.of(0, 51, 102, 153, 204, 255), 2, 3);
+  assert.deepEqual([...weights.head(1)], [0, 51, 102, 153, 204, 255]);
+  assert.equal(weights.row(1, 1).length, 3);
+  assert.equal(weights.at(1, 1, 2), 1);
+  const bytes = Uint8Array.from({ length: 2 * (2 + 3 + 3) }, (_, index) => index);
+  const vectors = new Vectors(bytes, [[1, 1], [1, 1], [1, 1]], 2, 3);
+  assert.deepEqual([...vectors.query(2, 1)], [3]);
+  assert.deepEqual([...vectors.key(1, 0)], [4]);
+  assert.deepEqual([...vectors.key(2, 2)], [9]);
+  assert.deepEqual([...vectors.value(2, 2)], [15]);
+});
+
 test("the bytes of vectors are signed", () => {
   const vectors = new Vectors(Uint8Array.of(129, 127, 255, 0, 1, 2), [[1], [1], [1]], 1);
   assert.deepEqual([...vectors.query(1, 0)], [-127, 127]);

@@ -1,0 +1,214 @@
+"""An encoder-decoder that is looked into: what it reads, what it writes, and its attention."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Self
+
+import torch
+
+from bertkit.base.errors import CheckpointError, InputError
+from bertkit.checkpoints.checkpoint import Checkpoint
+from bertkit.checkpoints.formats import open_checkpoint
+from bertkit.checkpoints.hub import resolve_model
+from bertkit.decoding.limits import DecodingLimits
+from bertkit.decoding.search import decode
+from bertkit.decoding.settings import DecodingSettings
+from bertkit.inference.continuing import SourceSequences
+from bertkit.inference.loading import load_tokenizer
+from bertkit.inference.rewriter import MOST_MORE, MOST_TIMES
+from bertkit.inference.rewriter_file import SavedRewriter, is_rewriter, read_rewriter
+from bertkit.interpret.capture import capture_attention, capture_cross_attention, capture_states
+from bertkit.interpret.subject import (
+    NextWords,
+    Observation,
+    Passage,
+    check_states,
+    find_log_probabilities,
+    name_model,
+    number_words,
+)
+from bertkit.models.bert.config import BertConfig
+from bertkit.models.seq2seq.model import EncoderDecoderModel
+from bertkit.nn.cross_attention import Memory
+from bertkit.tokenization.encoding import Encoding
+from bertkit.tokenization.joining import Spacing
+from bertkit.tokenization.tokenizer import Tokenizer
+from bertkit.training.device import choose_device
+
+
+@dataclass(frozen=True)
+class EncoderDecoderSubject:
+    """An encoder-decoder, in evaluation, with its tokenizer.
+
+    Attributes:
+        name: what it is called in views: the last part of its path, or its id.
+        model: the model, on its device.
+        tokenizer: of both texts.
+        saved: how the model writes, of one that bertkit trained.
+    """
+
+    name: str
+    model: EncoderDecoderModel
+    tokenizer: Tokenizer
+    saved: SavedRewriter | None = None
+
+    @classmethod
+    def load(cls, path: str | Path, device: str = "auto", *, revision: str | None = None) -> Self:
+        """Load a model folder, or a model of the Hub.
+
+        Args:
+            path: the folder, or the id of a model of the Hub.
+            device: auto, cpu, cuda or cuda:N.
+            revision: a branch, tag or commit of a model of the Hub.
+
+        Raises:
+            BertkitError: it can't be loaded, as in `EncoderDecoderModel.from_pretrained`.
+        """
+        checkpoint = open_checkpoint(resolve_model(path, revision=revision))
+        return cls.from_checkpoint(checkpoint, name_model(path), device)
+
+    @classmethod
+    def from_checkpoint(cls, checkpoint: Checkpoint, name: str, device: str = "auto") -> Self:
+        """Load a checkpoint that is open already; errors as in `load`.
+
+        Args:
+            checkpoint: of an encoder-decoder.
+            name: what it is called in views.
+            device: auto, cpu, cuda or cuda:N.
+        """
+        model = EncoderDecoderModel.from_checkpoint(checkpoint).to(choose_device(device))
+        halves = (model.config.encoder, model.config.decoder)
+        smaller = min(halves, key=lambda half: half.vocab_size)
+        tokenizer = load_tokenizer(checkpoint, smaller)
+        if max(model.config.decoder_start_token_id, model.config.eos_token_id) >= (
+            tokenizer.vocab_size
+        ):
+            raise CheckpointError(
+                f"{checkpoint.folder}: the vocabulary has {tokenizer.vocab_size:,} entries, and"
+                " what begins or ends a sequence isn't among them"
+            )
+        folder = checkpoint.folder
+        return cls(name, model, tokenizer, read_rewriter(folder) if is_rewriter(folder) else None)
+
+    @property
+    def device(self) -> torch.device:
+        """Of the model."""
+        return self.model.encoder.embeddings.word.weight.device
+
+    def read(self, text: str) -> Passage:
+        """Cut the text that is read into tokens.
+
+        Raises:
+            InputError: it has no word, or more tokens than the encoder takes.
+        """
+        encoding = self.tokenizer.encode(text)
+        return self._check("the text", text, encoding, self.model.config.encoder)
+
+    def read_written(self, text: str) -> Passage:
+        """Cut a text into tokens as if the model had written it.
+
+        Raises:
+            InputError: it has no word, or more tokens than the decoder takes.
+        """
+        encoding = self.tokenizer.encode(text)
+        written = self._as_written(tuple(encoding.ids[1:-1]), is_finished=True)
+        whole = replace(written, offsets=encoding.offsets)
+        return self._check("the second text", text, whole, self.model.config.decoder)
+
+    @torch.inference_mode()
+    def write(self, source: Passage) -> Passage:
+        """What the model itself writes of a text, as its folder says, or greedily.
+
+        Raises:
+            NonFiniteError: a score isn't finite.
+        """
+        config, saved = self.model.config, self.saved
+        limit = config.decoder.max_position_embeddings
+        most = min(limit if saved is None else saved.max_target_length, limit)
+        rest = range(self.tokenizer.vocab_size, config.decoder.vocab_size)
+        limits = DecodingLimits(
+            config.eos_token_id,
+            min(most, MOST_TIMES * len(source.tokens) + MOST_MORE),
+            (*sorted(self.tokenizer.special_ids - {config.eos_token_id}), *rest),
+        )
+        sequences = SourceSequences(self.model, source.pack().to(self.device))
+        [[found, *_]] = decode(sequences, saved.decoding if saved else DecodingSettings(), limits)
+        encoding = self._as_written(found.tokens, is_finished=found.is_finished)
+        spacing = Spacing.from_dict(saved.spacing) if saved else Spacing()
+        text = spacing.join([self.tokenizer.vocabulary[id_] for id_ in found.tokens])
+        return Passage(text, None, encoding, number_words(encoding, self.tokenizer))
+
+    @torch.inference_mode()
+    def observe(self, source: Passage, written: Passage) -> dict[str, Observation]:
+        """Run both halves once and keep what they compute.
+
+        Args:
+            source: what is read.
+            written: of `write` or `read_written`.
+
+        Returns:
+            Under "cross", "encoder" and "decoder" the attention of each kind. The decoder sees all
+            tokens of `written` but the last, which is only written.
+
+        Raises:
+            CheckpointError: hidden states aren't finite.
+            NonFiniteError: scores aren't finite.
+        """
+        model, config = self.model, self.model.config
+        target = without_last(written)
+        read, seen = source.pack().to(self.device), target.pack().to(self.device)
+        with (
+            capture_attention(model.encoder) as encoder,
+            capture_attention(model.decoder) as decoder,
+            capture_cross_attention(model.decoder) as cross,
+            capture_states(model.encoder) as read_states,
+            capture_states(model.decoder) as written_states,
+        ):
+            scores = model.next_scores(seen, Memory(model.encoder(read), read, seen))
+        for states in (read_states, written_states):
+            check_states(self.name, states)
+        next_words = NextWords(
+            find_log_probabilities(self.name, scores, self.tokenizer),
+            tuple(written.encoding.ids[1:]),
+        )
+        by_name = {"cross": cross, "encoder": encoder, "decoder": decoder}
+        layers = {name: [layer.heads() for layer in each] for name, each in by_name.items()}
+        return {
+            "cross": Observation(
+                target, written_states, layers["cross"], config.decoder, source, next_words
+            ),
+            "encoder": Observation(source, read_states, layers["encoder"], config.encoder),
+            "decoder": Observation(
+                target, written_states, layers["decoder"], config.decoder, None, next_words
+            ),
+        }
+
+    def _as_written(self, tokens: tuple[int, ...], *, is_finished: bool) -> Encoding:
+        """The tokens between those that begin a sequence and that end it."""
+        config = self.model.config
+        end = [config.eos_token_id] if is_finished else []
+        ids = [config.decoder_start_token_id, *tokens, *end]
+        names = [self.tokenizer.vocabulary[id_] for id_ in ids]
+        return Encoding(ids, [0] * len(ids), [(0, 0)] * len(ids), names)
+
+    def _check(self, name: str, text: str, encoding: Encoding, config: BertConfig) -> Passage:
+        if len(encoding.ids) <= 2:
+            raise InputError(f"{name} is empty; give at least one word")
+        if len(encoding.ids) > config.max_position_embeddings:
+            raise InputError(
+                f"{name} has {len(encoding.ids):,} tokens, and the model takes"
+                f" {config.max_position_embeddings}; shorten it"
+            )
+        return Passage(text, None, encoding, number_words(encoding, self.tokenizer))
+
+
+def without_last(passage: Passage) -> Passage:
+    """What a decoder sees of what was written: all but the last token."""
+    encoding = passage.encoding
+    cut = Encoding(
+        encoding.ids[:-1],
+        encoding.token_type_ids[:-1],
+        encoding.offsets[:-1],
+        encoding.tokens[:-1],
+    )
+    return Passage(passage.text, None, cut, passage.words[:-1])

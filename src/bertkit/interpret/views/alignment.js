@@ -1,0 +1,101 @@
+import { NamedGrid, PlainGrid } from "./alignment_grid.js";
+import { meanRows, shareAnew } from "./alignment_means.js";
+import { choiceChips } from "./chips.js";
+import { element } from "./dom.js";
+import { formatShare } from "./numbers.js";
+
+const MAX_NAMED_CELLS = 4000;
+const ADVICE = "Move over a square to read it.";
+
+/** What is written over what is read: a row for each step, a column for each token. */
+export const view = {
+  name: "alignment",
+  controls: ["layer", "heads"],
+  mount(root, page) {
+    const alignment = new Alignment(page);
+    root.append(...alignment.build());
+    page.subscribe(() => alignment.draw());
+    return alignment.draw();
+  },
+};
+
+class Alignment {
+  constructor(page) {
+    this.page = page;
+    const { layer, heads } = page.state;
+    // a page that begins with a layer or a head of its own shows it
+    this.choice = { isWhole: layer === 1 && heads.length === page.model.heads, isChosen: true,
+      isAll: true };
+    this.turn = 0;
+    this.rows = [];
+    this.chips = this.buildChips();
+    this.reading = element("p", { class: "alignment-reading", role: "status" }, ADVICE);
+    const columns = page.others.map(({ text }) => text);
+    const isNamed = columns.length * page.tokens.length <= MAX_NAMED_CELLS;
+    const Grid = isNamed ? NamedGrid : PlainGrid;
+    const read = (row, column) => this.read(row, column);
+    this.grid = new Grid(columns, page.tokens.length, read, (row) => this.keep(row));
+  }
+
+  buildChips() {
+    const make = (name, label, texts) => {
+      const options = texts.map((text, index) => ({ value: index === 0, text }));
+      const chips = choiceChips(label, options, (value) => {
+        this.choice[name] = value;
+        this.draw();
+      });
+      return { ...chips, name };
+    };
+    return [
+      make("isWhole", "In the mean of the chosen heads of", ["all layers", "this layer"]),
+      make("isChosen", "Rows are named by the", ["next word", "last word"]),
+      make("isAll", "[CLS] and [SEP]", ["shown", "left out"]),
+    ];
+  }
+
+  build() {
+    const chips = element("div", { class: "alignment-chips" }, this.chips.map(({ root }) => root));
+    const axes = element("p", { class: "quiet" }, "Down the side: what is written. Along the top:"
+      + " what is read. Numbers are percentages of a row.");
+    return [chips, axes, this.reading, this.grid.root];
+  }
+
+  keep(row) {
+    const token = row === this.page.state.token ? null : row;
+    this.page.set({ token, side: "from" });
+  }
+
+  async draw() {
+    this.turn += 1;
+    const { turn, choice, page: { state, model, others } } = this;
+    this.chips.forEach(({ name, show }) => show(choice[name]));
+    const layers = choice.isWhole ? count(model.layers) : [state.layer];
+    const weights = await Promise.all(layers.map((layer) => this.page.weights(layer)));
+    if (turn !== this.turn) {
+      return;
+    }
+    const rows = meanRows(weights, state.heads);
+    this.rows = choice.isAll ? rows : shareAnew(rows, others.map(({ special }) => !special));
+    this.grid.draw(this.rows, this.names, state.side === "from" ? state.token : null);
+  }
+
+  /** The names of the rows: what is chosen in each, or what was written before. */
+  get names() {
+    return this.choice.isChosen ? this.page.data.chosen : this.page.tokens.map(({ text }) => text);
+  }
+
+  read(row, column) {
+    if (row === null) {
+      this.reading.textContent = ADVICE;
+      return;
+    }
+    const { page, rows } = this;
+    const [last, next] = [page.tokens[row].text, page.data.chosen[row]];
+    this.reading.textContent = `Behind “${last}”, choosing “${next}”, it looks at `
+      + `“${page.others[column].text}” (${column + 1}): ${formatShare(rows[row][column])}`;
+  }
+}
+
+function count(number) {
+  return Array.from({ length: number }, (_, index) => index + 1);
+}

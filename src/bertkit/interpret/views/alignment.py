@@ -1,0 +1,56 @@
+"""The alignment view: which words that are read each word that is written comes from.
+
+Source: Bahdanau et al. 2014, "Neural Machine Translation by Jointly Learning to Align and
+Translate", figure 3.
+"""
+
+from typing import Any
+
+from bertkit.interpret.scene import Scene
+from bertkit.interpret.views.view import View, paragraphs
+
+LEGEND = paragraphs(
+    """
+    The text that is read stands along the top, and the text that is written down the side. Each row
+    is a step of writing: it shows where the model looks while it chooses the next word. The
+    stronger the colour of a square, the more it looks there; a row makes up 100 %. You see the mean
+    of the chosen heads, in one layer or in all.
+
+    In a translation many steps look at the word that they translate. Where both languages have the
+    same order, that makes a slanting line; where a word moves, the line breaks. One word may come
+    from several, or several from one.
+
+    While a word is chosen, the model has not read it yet: it knows only the one before. “Next word”
+    names each row by the word that is chosen there; “last word” names it by the word that was
+    written just before, from which the model looks. Often one naming fits some layers better, and
+    the other naming others.
+
+    Attention says where numbers come from, not why a word was chosen. Much of it goes to [SEP], or
+    to the full stop, when a head needs nothing from the text; leave “[CLS] and [SEP]” out to see
+    the rest shared out anew.
+
+    To try: go through the layers, and choose single heads. Move over a square to read it, or go
+    there with Tab and the arrow keys.
+    """
+)
+
+
+def collect_alignment(scene: Scene) -> dict[str, Any]:
+    """What is chosen in each step.
+
+    Returns:
+        "chosen": a token for each row.
+    """
+    next_words = scene.observation.next_words
+    assert next_words is not None  # whoever writes has them
+    vocabulary = scene.subject.tokenizer.vocabulary
+    return {"chosen": [vocabulary[id_] for id_ in next_words.ids]}
+
+
+ALIGNMENT = View(
+    name="alignment",
+    title="Alignment",
+    legend=LEGEND,
+    collect=collect_alignment,
+    suits=lambda scene: scene.is_across,
+)

@@ -1,0 +1,77 @@
+"""The next words: what a model that reads left to right expects behind each token."""
+
+import math
+from typing import Any
+
+from bertkit.interpret.outcome import round_digits
+from bertkit.interpret.scene import Scene
+from bertkit.interpret.views.view import View, paragraphs
+
+NUM_WORDS = 5
+MOST_NATS = 100.0  # more than any model that has learnt anything, and still a number
+
+LEGEND = paragraphs(
+    """
+    This model has learnt to say which word comes next. Here you see, behind every token, the words
+    that it holds likeliest there, and how likely each is: the bar behind a word is its probability,
+    and all words of the vocabulary together have 100 %. It has seen the tokens up to this one, and
+    none behind it.
+
+    “Comes next” is the token that really follows, with its probability and its rank among all
+    words: rank 1 means that the model would have written it itself. It is framed where it is among
+    the likeliest.
+
+    The mean of the logarithms of these probabilities says how well the model knows such texts; e
+    to the power of its negative is the perplexity, which stands above the table: as if the model
+    had to choose among so many words that are equally likely.
+
+    To try: look for the rows where the word that comes is least expected. Change the words before
+    them, and see whether it becomes likelier.
+    """
+)
+
+
+def collect_next(scene: Scene) -> dict[str, Any]:
+    """The likeliest next words behind each token, and the one that comes.
+
+    Returns:
+        "steps": for each token that something follows "token", its place, "next", what follows,
+        "words", candidates with their probabilities, and "own", probability and rank of what
+        follows; "perplexity" of all of it.
+    """
+    next_words = scene.observation.next_words
+    assert next_words is not None  # others don't suit
+    vocabulary, logarithms = scene.subject.tokenizer.vocabulary, next_words.log_probabilities
+    own = logarithms[range(len(next_words.ids)), next_words.ids]
+    ranks = (logarithms >= own[:, None]).sum(dim=-1).tolist()
+    best = logarithms.exp().topk(min(NUM_WORDS, logarithms.shape[1]))
+    rows = zip(
+        next_words.ids,
+        zip(best.indices.tolist(), best.values.tolist(), strict=True),
+        zip(own.exp().tolist(), ranks, strict=True),
+        strict=True,
+    )
+    return {
+        "perplexity": round_digits(math.exp(min(-float(own.mean()), MOST_NATS))),
+        "steps": [
+            {
+                "token": place,
+                "next": vocabulary[id_],
+                "words": [
+                    [vocabulary[word], round_digits(share)]
+                    for word, share in zip(*likeliest, strict=True)
+                ],
+                "own": [round_digits(share), rank],
+            }
+            for place, (id_, likeliest, (share, rank)) in enumerate(rows)
+        ],
+    }
+
+
+NEXT = View(
+    name="next",
+    title="Next words",
+    legend=LEGEND,
+    collect=collect_next,
+    suits=lambda scene: scene.observation.next_words is not None and not scene.is_across,
+)

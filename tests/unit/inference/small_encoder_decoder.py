@@ -1,0 +1,41 @@
+"""A tiny encoder-decoder with its tokenizer."""
+
+from pathlib import Path
+
+import torch
+from tests.unit.inference.small import WORDS
+
+from bertkit.models.bert.config import BertConfig
+from bertkit.models.seq2seq.config import EncoderDecoderConfig
+from bertkit.models.seq2seq.model import EncoderDecoderModel
+from bertkit.tokenization.engine import SPECIAL_TOKENS
+from bertkit.tokenization.tokenizer import Tokenizer
+
+NUM_WORDLESS = 3  # entries of the model behind those of the vocabulary
+
+
+def save_encoder_decoder(folder: Path, *, end_bias: float = 0.0, **joined: object) -> None:
+    """A Hugging Face folder: two layers of two heads that read, three that write; 24 positions."""
+    torch.manual_seed(0)
+    tokenizer = Tokenizer([*SPECIAL_TOKENS, *WORDS])
+    sizes = {
+        "vocab_size": len(SPECIAL_TOKENS) + len(WORDS) + NUM_WORDLESS,
+        "hidden_size": 8,
+        "num_attention_heads": 2,
+        "intermediate_size": 16,
+        "max_position_embeddings": 24,
+        "initializer_range": 0.6,
+    }
+    config = EncoderDecoderConfig(
+        encoder=BertConfig(**sizes, num_hidden_layers=2),
+        decoder=BertConfig(**sizes, num_hidden_layers=3, is_decoder=True),
+        decoder_start_token_id=tokenizer.cls_id,
+        eos_token_id=tokenizer.sep_id,
+        **joined,
+    )
+    model = EncoderDecoderModel(config)
+    with torch.no_grad():
+        model.masked_lm.bias[tokenizer.sep_id] += end_bias
+        model.masked_lm.bias[-NUM_WORDLESS:] += 9.0  # as likely as nothing else, and no words
+    model.save_pretrained(folder)
+    tokenizer.save(folder)

@@ -1,0 +1,237 @@
+"""An encoder-decoder is loaded, reads, writes, and its three attentions are those of one pass."""
+
+import json
+
+import pytest
+import torch
+from tests.unit.inference.small_encoder_decoder import save_encoder_decoder
+
+from bertkit.base.errors import CheckpointError, DamagedFileError, InputError, SettingsError
+from bertkit.decoding.settings import DecodingSettings
+from bertkit.inference.rewriter_file import SavedRewriter, write_rewriter
+from bertkit.interpret.attention_view import AttentionView, load_subject
+from bertkit.interpret.encoder_decoder import EncoderDecoderSubject
+from bertkit.interpret.numbers import gather_numbers
+from bertkit.interpret.page_arrays import pack_weights
+from bertkit.interpret.subject import Subject
+from bertkit.interpret.view_settings import ViewSettings
+from bertkit.tokenization.joining import Spacing
+
+READ, WRITTEN = "the cats saw a hat", "a dog lost ."
+READ_TOKENS = ["[CLS]", "the", "cat", "##s", "saw", "a", "hat", "[SEP]"]
+WRITTEN_TOKENS = ["[CLS]", "a", "dog", "lost", "."]
+HOSTILE = "the </script><img src=x onerror=alert(1)> \u202e [SEP]"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("writer") / "small"
+    save_encoder_decoder(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def subject(folder) -> EncoderDecoderSubject:
+    return EncoderDecoderSubject.load(folder)
+
+
+def see(subject, written=WRITTEN, text=READ, **choices) -> AttentionView:
+    return AttentionView.of(subject, text, written, ViewSettings(**choices))
+
+
+def test_a_folder_is_known_for_what_it_is(folder):
+    assert isinstance(load_subject(folder), EncoderDecoderSubject)
+    with pytest.raises(CheckpointError, match="small is an encoder-decoder, and this is for BERTs"):
+        Subject.load(folder)
+
+
+@pytest.mark.parametrize("joined", [{}, {"normalises_first": True}], ids=str)
+def test_each_attention_is_between_its_texts(tmp_path, joined):
+    save_encoder_decoder(tmp_path / "model", **joined)
+    subject = EncoderDecoderSubject.load(tmp_path / "model")
+    source, written = subject.read(READ), subject.read_written(WRITTEN)
+    observed = subject.observe(source, written)
+    shapes = {name: one.layers[0].weights.shape for name, one in observed.items()}
+    assert shapes == {"cross": (2, 5, 8), "encoder": (2, 8, 8), "decoder": (2, 5, 5)}
+    assert [len(one.layers) for one in observed.values()] == [3, 2, 3]
+    assert [one.is_causal for one in observed.values()] == [False, False, True]
+    assert [len(one.states) for one in observed.values()] == [4, 3, 4]
+    assert observed["cross"].passage.tokens == WRITTEN_TOKENS
+    assert observed["cross"].others.tokens == READ_TOKENS
+    for one in observed.values():
+        for heads in one.layers:
+            torch.testing.assert_close(heads.weights @ heads.value, heads.context)
+
+
+def test_next_words_are_those_of_the_model(subject):
+    source, written = subject.read(READ), subject.read_written(WRITTEN)
+    next_words = subject.observe(source, written)["decoder"].next_words
+    ids = torch.tensor([source.encoding.ids]), torch.tensor([written.encoding.ids[:-1]])
+    with torch.inference_mode():
+        expected = subject.model(*ids)[0].log_softmax(dim=-1)[:, : subject.tokenizer.vocab_size]
+    torch.testing.assert_close(next_words.log_probabilities, expected)
+    names = [subject.tokenizer.vocabulary[id_] for id_ in next_words.ids]
+    assert names == ["a", "dog", "lost", ".", "[SEP]"]
+
+
+def test_it_writes_the_likeliest_words_until_it_ends_or_has_no_room(subject, tmp_path):
+    source = subject.read(READ)
+    written = subject.write(source)
+    next_words = subject.observe(source, written)["decoder"].next_words
+    allowed = next_words.log_probabilities.clone()
+    never = sorted(subject.tokenizer.special_ids - {subject.tokenizer.sep_id})
+    allowed[:, never] = -torch.inf
+    assert list(next_words.ids) == allowed.argmax(dim=1).tolist()
+    assert len(written.encoding.ids) <= 25  # 24 positions, and the last is written and not read
+    save_encoder_decoder(tmp_path / "silent", end_bias=99.0)
+    silent = EncoderDecoderSubject.load(tmp_path / "silent")
+    assert silent.write(silent.read(READ)).tokens == ["[CLS]", "[SEP]"]
+    parts = AttentionView.of(silent, READ).page.data["parts"]
+    assert "geometry" not in [view["name"] for view in parts[2]["views"]]  # of no word
+
+
+def test_it_writes_as_its_folder_says(tmp_path):
+    save_encoder_decoder(tmp_path)
+    saved = SavedRewriter(
+        kind="translate",
+        decoding=DecodingSettings(beams=3),
+        spacing=Spacing.learn(["a .\n"]).to_dict(),
+        max_source_length=24,
+        max_target_length=4,
+    )
+    write_rewriter(tmp_path, saved)
+    subject = EncoderDecoderSubject.load(tmp_path)
+    assert subject.saved == saved
+    assert len(subject.write(subject.read(READ)).tokens) <= 5
+    (tmp_path / "bertkit_seq2seq.json").write_text("{}")
+    with pytest.raises(DamagedFileError):
+        EncoderDecoderSubject.load(tmp_path)
+
+
+def test_an_end_that_is_no_word_is_refused(tmp_path):
+    save_encoder_decoder(tmp_path)
+    config = json.loads((tmp_path / "config.json").read_text())
+    config["eos_token_id"] = 17  # an entry of the model that no word has
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    with pytest.raises(CheckpointError, match="what begins or ends a sequence isn't among them"):
+        EncoderDecoderSubject.load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("texts", "message"),
+    [
+        (("", WRITTEN), "the text is empty"),
+        ((READ, " \n"), "the second text is empty"),
+        (("cat " * 23, WRITTEN), "the text has 25 tokens, and the model takes 24"),
+        ((READ, "cat " * 23), "the second text has 25 tokens, and the model takes 24"),
+    ],
+)
+def test_texts_without_words_or_too_long_are_refused(subject, texts, message):
+    with pytest.raises(InputError, match=message):
+        AttentionView.of(subject, *texts)
+
+
+def test_the_view_is_of_the_attention_that_is_chosen(subject):
+    assert see(subject).weights(3).shape == (2, 5, 8)
+    assert see(subject, attention="encoder").tokens == READ_TOKENS
+    assert see(subject, attention="decoder").tokens == WRITTEN_TOKENS
+    assert see(subject, attention="encoder", token="hat").token == 6
+    with pytest.raises(InputError, match="no token 'hat'"):
+        see(subject, token="hat")
+    with pytest.raises(SettingsError, match=r"no head 3\.1: this model has layers 1 to 2"):
+        see(subject, attention="encoder", layer=3)
+    assert see(subject, layer=3).page
+
+
+@pytest.mark.parametrize(
+    ("choices", "message"),
+    [
+        ({"without": "1.1"}, "without is for BERTs, and small is an encoder-decoder"),
+        ({"read_mask": True}, "read_mask is for BERTs"),
+        ({"views": "brain"}, "no view 'brain'"),
+    ],
+)
+def test_what_is_for_berts_is_refused(subject, choices, message):
+    with pytest.raises(SettingsError, match=message):
+        see(subject, **choices)
+
+
+def test_views_that_suit_no_attention_are_refused(subject):
+    with pytest.raises(SettingsError, match="nothing for the view importance to show"):
+        _ = see(subject, views="heads,importance").page
+
+
+def test_the_page_has_three_parts_with_the_views_that_suit_them(subject):
+    view = see(subject, layer=3, head=2, token="dog")
+    page = view.page
+    parts = {part["name"]: part for part in page.data["parts"]}
+    names = {name: [one["name"] for one in part["views"]] for name, part in parts.items()}
+    assert names == {
+        "cross": ["alignment", "heads", "model", "neurons"],
+        "encoder": ["heads", "model", "neurons", "tokens", "geometry"],
+        "decoder": ["heads", "model", "neurons", "tokens", "next", "geometry"],
+    }
+    assert page.data["shown"] == "cross"
+    assert page.data["texts"] == [READ, WRITTEN]
+    assert [parts[name]["start"]["layer"] for name in parts] == [3, 1, 1]
+    assert parts["cross"]["start"]["token"] == 2
+    assert [token["text"] for token in parts["cross"]["others"]] == READ_TOKENS
+    assert parts["decoder"]["others"] is None
+    assert [parts[name]["isCausal"] for name in parts] == [False, False, True]
+    alignment = parts["cross"]["views"][0]["data"]
+    assert alignment["chosen"] == [*WRITTEN_TOKENS[1:], "[SEP]"]
+    for name, scene in view.parts.items():
+        for array, content in pack_weights(scene.observation.layers).items():
+            assert page.arrays[f"{name}-{array}"] == content
+
+
+def test_legends_say_whose_attention_it_is(subject):
+    parts = {part["name"]: part for part in see(subject).page.data["parts"]}
+    heads = {
+        name: next(one for one in part["views"] if one["name"] == "heads")["legend"]
+        for name, part in parts.items()
+    }
+    assert heads["cross"][0].startswith("On the left stands what is written")
+    assert heads["encoder"][0].startswith("To understand a word")
+    assert heads["decoder"][-1].startswith("This model reads from left to right")
+
+
+def test_hostile_texts_stay_texts(subject):
+    html = see(subject, HOSTILE, HOSTILE).page.render()
+    assert "<img" not in html
+    assert html.count("</script>") == see(subject).page.render().count("</script>")
+
+
+def test_an_alignment_is_the_mean_of_what_is_not_chosen(subject):
+    view = see(subject)
+    figure = view.alignment()
+    assert figure.title == "small, cross-attention, all layers, mean of all heads"
+    assert figure.written == [*WRITTEN_TOKENS[1:], "[SEP]"]
+    assert figure.read == READ_TOKENS
+    whole = torch.stack([view.weights(layer) for layer in (1, 2, 3)]).mean(dim=(0, 1))
+    torch.testing.assert_close(torch.tensor(figure.weights), whole)
+    one = torch.tensor(view.alignment(3, 2).weights)
+    torch.testing.assert_close(one, view.weights(3)[1])
+    with pytest.raises(SettingsError, match=r"no head 4\.1"):
+        view.alignment(4)
+    with pytest.raises(SettingsError, match="an alignment is of cross-attention"):
+        see(subject, attention="decoder").alignment()
+
+
+def test_a_figure_can_show_one_token(subject):
+    figure = see(subject).figure(3, 1, token="dog")
+    assert (figure.tokens, figure.others, figure.focus) == (WRITTEN_TOKENS, READ_TOKENS, 2)
+    assert see(subject, attention="encoder").figure(2, 1).others is None
+
+
+def test_numbers_are_of_the_attention_that_is_chosen(subject):
+    numbers = gather_numbers(see(subject, layer=3, head=2))
+    assert numbers["attention"] == "cross"
+    assert numbers["texts"] == [READ, WRITTEN]
+    assert (numbers["tokens"], numbers["others"]) == (WRITTEN_TOKENS, READ_TOKENS)
+    [head] = numbers["heads"]
+    expected = see(subject).weights(3)[1]
+    torch.testing.assert_close(torch.tensor(head["weights"]), expected, atol=1e-6, rtol=0)
+    inner = gather_numbers(see(subject, attention="encoder"))
+    assert (inner["num_layers"], inner["others"]) == (2, None)
+    json.dumps(numbers, allow_nan=False)

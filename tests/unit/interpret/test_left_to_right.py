@@ -1,0 +1,130 @@
+"""Views of a model that reads left to right are of what each token can see."""
+
+import json
+import math
+
+import pytest
+import torch
+from tests.unit.inference.small import build_model
+from tests.unit.inference.small_causal import save_causal
+
+from bertkit.base.errors import SettingsError
+from bertkit.interpret.attention_view import AttentionView
+from bertkit.interpret.numbers import gather_numbers
+from bertkit.interpret.outcome import find_outcome, to_json
+from bertkit.interpret.subject import Subject
+from bertkit.interpret.view_settings import ViewSettings
+from bertkit.interpret.views.importance import collect_importance
+from bertkit.interpret.views.next import collect_next
+from bertkit.interpret.views.tokens import collect_attention
+
+TEXT = "the cats saw the hat"
+TOKENS = ["[CLS]", "the", "cat", "##s", "saw", "the", "hat", "[SEP]"]
+
+
+@pytest.fixture(scope="module")
+def subject(tmp_path_factory) -> Subject:
+    folder = tmp_path_factory.mktemp("causal") / "small"
+    save_causal(folder)
+    return Subject.load(folder)
+
+
+@pytest.fixture(scope="module")
+def view(subject) -> AttentionView:
+    return AttentionView.of(subject, TEXT)
+
+
+def test_no_token_looks_at_a_later_one(view):
+    assert view.tokens == TOKENS
+    for layer in (1, 2):
+        weights = view.weights(layer)
+        torch.testing.assert_close(weights.sum(dim=-1), torch.ones(2, 8))
+        assert torch.equal(weights, weights.tril())
+
+
+def test_the_page_has_the_views_that_suit(view):
+    data = view.page.data
+    names = [one["name"] for one in data["views"]]
+    assert names == ["heads", "model", "neurons", "tokens", "next", "importance", "geometry"]
+    assert data["isCausal"] is True
+    assert all(one["legend"][-1].startswith("This model reads from") for one in data["views"])
+    assert "next" not in data["patterns"][0][0]["shares"]
+
+
+def test_a_model_that_reads_both_ways_has_no_next_words():
+    model = build_model().eval()
+    assert model.config.is_decoder is False
+    with pytest.raises(SettingsError, match="attention chooses among those of an encoder-decoder"):
+        AttentionView.of(
+            Subject("both", model, None), TEXT, settings=ViewSettings(attention="cross")
+        )
+
+
+def test_next_words_are_those_of_the_model(subject, view):
+    data = collect_next(view.scene)
+    ids = view.scene.observation.passage.encoding.ids
+    with torch.inference_mode():
+        scores = subject.model(torch.tensor([ids]))[0].log_softmax(dim=-1)
+    steps = data["steps"]
+    assert [step["token"] for step in steps] == list(range(7))
+    assert [step["next"] for step in steps] == TOKENS[1:]
+    own = [float(scores[place, ids[place + 1]]) for place in range(7)]
+    assert [step["own"][0] for step in steps] == pytest.approx(list(map(math.exp, own)), rel=1e-4)
+    assert data["perplexity"] == pytest.approx(math.exp(-sum(own) / 7), rel=1e-4)
+    words = scores[:, : subject.tokenizer.vocab_size]
+    for place, step in enumerate(steps):
+        rank = int((words[place] >= words[place, ids[place + 1]]).sum())
+        assert step["own"][1] == rank
+        best = subject.tokenizer.vocabulary[int(words[place].argmax())]
+        assert step["words"][0][0] == best
+    json.dumps(data, allow_nan=False)
+
+
+def test_tokens_are_held_against_what_they_would_get_evenly(view):
+    received = torch.tensor(collect_attention(view.scene)["received"])
+    even = torch.ones(8, 8).tril()
+    even = (even / even.sum(dim=1, keepdim=True)).sum(dim=0)
+    expected = view.weights(1).sum(dim=1) / even
+    torch.testing.assert_close(received[0], expected, atol=6e-4, rtol=0)
+
+
+def test_it_decides_which_word_comes_next(subject):
+    passage = subject.read(TEXT)
+    with torch.inference_mode():
+        outcome = find_outcome(subject, passage)
+    [judgement] = outcome.judgements
+    assert judgement.about == tuple(TOKENS[:-1])
+    next_words = subject.observe(passage).next_words
+    torch.testing.assert_close(judgement.log_probabilities, next_words.log_probabilities)
+    assert to_json(outcome)["judgements"][0]["question"] == "which word comes behind each token"
+
+
+def test_heads_can_be_switched_off_and_matter(subject):
+    settings = ViewSettings(without="1.1", importance=False)
+    view = AttentionView.of(subject, TEXT, settings=settings)
+    assert (view.weights(2) - AttentionView.of(subject, TEXT).weights(2)).abs().max() > 1e-3
+    data = collect_importance(view.scene)
+    assert data["kind"] == "probability"
+    assert data["change"]["probability"] != 0
+    assert data["gradient"][0][0] == 0
+    assert min(data["gradient"][1]) > 0
+
+
+def test_words_can_not_be_hidden_from_it(subject):
+    with pytest.raises(SettingsError, match="small has no head for that"):
+        AttentionView.of(subject, "the [MASK]", settings=ViewSettings(read_mask=True))
+    with pytest.raises(SettingsError, match="nothing for the view words to show"):
+        _ = AttentionView.of(subject, TEXT, settings=ViewSettings(views="words")).page
+
+
+def test_numbers_and_figures_have_no_later_tokens(view):
+    numbers = gather_numbers(
+        AttentionView.of(view.scene.subject, TEXT, None, ViewSettings(layer=1, head=1))
+    )
+    weights = torch.tensor(numbers["heads"][0]["weights"])
+    assert torch.equal(weights, weights.tril())
+    assert "attention" not in numbers
+    links = view.figure(1, 1).draw()
+    assert links.count("<line") <= 36
+    with pytest.raises(SettingsError, match="an alignment is of cross-attention"):
+        view.alignment()

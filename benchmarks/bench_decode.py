@@ -169,9 +169,9 @@ def enliven(model: torch.nn.Module) -> Any:
 def compare(model: Model, rows: Written, beams: int, rounds: int) -> dict[str, Any]:
     """Agreement first, then rounds in turns; without what is kept only greedily."""
     batch = PackedBatch.from_single(rows)
-    sides = {
+    sides: dict[str, Callable[[], Written]] = {
         "kept": lambda: write(model, model.growing(batch), beams),
-        "transformers": lambda: write_theirs(model, rows, beams),
+        "transformers": partial(write_theirs, model, rows, beams),
     }
     if beams == 1:
         sides["again"] = lambda: write(model, model.again(batch), beams)

@@ -16,6 +16,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from bertkit.decoding.highest import find_highest
 from bertkit.decoding.hypothesis import Hypothesis
 from bertkit.decoding.limits import DecodingLimits, Source
 from bertkit.decoding.sequences import Sequences
@@ -82,13 +83,13 @@ def find_candidates(
     trails = [trail for source in running for trail in source.trails]
     sums = normalisers(scores)
     rules.bar(scores, trails)
-    best = scores.topk(min(num_candidates, scores.shape[1]))
+    values, words = find_highest(scores, num_candidates)
     before = sums.new_tensor([trail.log_probability for trail in trails])
-    totals = (best.values + (before - sums)[:, None]).view(len(running), -1)
+    totals = (values + (before - sums)[:, None]).view(len(running), -1)
     found = totals.topk(min(num_candidates, totals.shape[1]))
-    tokens = best.indices.view(len(running), -1).gather(1, found.indices)
+    tokens = words.view(len(running), -1).gather(1, found.indices)
     starts = torch.arange(len(running), device=scores.device)[:, None] * len(running[0].trails)
-    rows = found.indices // best.values.shape[1] + starts
+    rows = found.indices // values.shape[1] + starts
     parts = zip(rows.tolist(), tokens.tolist(), found.values.tolist(), strict=True)
     return [list(map(Candidate, *part)) for part in parts]
 

@@ -8,6 +8,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from bertkit.decoding.highest import find_highest
 from bertkit.decoding.hypothesis import Hypothesis
 from bertkit.decoding.limits import DecodingLimits, Source
 from bertkit.decoding.sampling import draw_tokens
@@ -89,7 +90,7 @@ class Walk:
             generators = [row.generator for row in self._left]
             tokens = draw_tokens(scores, self._settings, generators)
         else:
-            tokens = scores.argmax(dim=-1)
+            tokens = find_highest(scores, 1)[1][:, 0]
         gains = scores.gather(1, tokens[:, None])[:, 0] - sums
         for row, token, gain in zip(self._left, tokens.tolist(), gains.tolist(), strict=True):
             row.note(token, gain, self._limits.end_id)

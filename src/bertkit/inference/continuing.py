@@ -91,7 +91,7 @@ class PromptSequencesAgain:
 
     def __init__(self, model: BertLMHeadModel, prompts: PackedBatch) -> None:
         self._model = model
-        self._rows = list(prompts.input_ids.split(prompts.lengths))
+        self._rows = list(torch.split(prompts.input_ids, list(prompts.lengths)))
 
     @torch.inference_mode()
     def scores(self) -> Float[Tensor, "rows vocabulary"]:
@@ -105,7 +105,9 @@ class PromptSequencesAgain:
 
     def extend(self, tokens: Int[Tensor, " rows"]) -> None:
         """Add a token to each row."""
-        self._rows = [torch.cat(pair) for pair in zip(self._rows, tokens.split(1), strict=True)]
+        self._rows = [
+            torch.cat(pair) for pair in zip(self._rows, torch.split(tokens, 1), strict=True)
+        ]
 
 
 class SourceSequencesAgain:
@@ -144,7 +146,9 @@ class SourceSequencesAgain:
 
     def extend(self, tokens: Int[Tensor, " rows"]) -> None:
         """Add a token to each row."""
-        self._rows = [torch.cat(pair) for pair in zip(self._rows, tokens.split(1), strict=True)]
+        self._rows = [
+            torch.cat(pair) for pair in zip(self._rows, torch.split(tokens, 1), strict=True)
+        ]
 
 
 def find_sources(
@@ -157,7 +161,7 @@ def find_sources(
         num_rows: that there were, as many for each source.
         num_sources: that there were.
     """
-    left = (rows // (num_rows // num_sources)).unique_consecutive()
+    left = torch.unique_consecutive(rows // (num_rows // num_sources))
     return None if len(left) == num_sources else left
 
 

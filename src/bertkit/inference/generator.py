@@ -1,7 +1,7 @@
 """Go on with a text: what a left-to-right model writes behind it."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
@@ -17,6 +17,7 @@ from bertkit.inference.generator_settings import GeneratorSettings
 from bertkit.inference.masked_texts import NamedText, name_texts
 from bertkit.nn.batching import plan_batches
 from bertkit.nn.packing import PackedBatch
+from bertkit.tokenization.joining import Spacing, join_pieces
 
 PROMPTS_AT_A_TIME = 64  # sorted, batched, answered
 TOKENS_AT_A_TIME = 8192  # whose keys and values are kept; 74 kB each for BERT-Base
@@ -71,9 +72,12 @@ class Generator:
 
     Attributes:
         loaded: the model and its tokenizer.
+        spacing: where blanks stand around marks in what is written; `Spacing.learn` counts it in
+            texts.
     """
 
     loaded: CausalModel
+    spacing: Spacing = field(default_factory=Spacing)
 
     @classmethod
     def load(cls, path: str | Path, device: str = "auto", *, revision: str | None = None) -> Self:
@@ -127,14 +131,15 @@ class Generator:
             first += len(window)
 
     def write(self, prompt: str, settings: GeneratorSettings = BY_DEFAULT) -> Iterator[str]:
-        """Go on with one text, a token at a time.
+        """Go on with one text, a word at a time.
 
         Args:
             prompt: as in calling.
             settings: without beams and for one answer.
 
         Yields:
-            What comes behind the prompt, as soon as it is known; together, the same as calling.
+            What comes behind the prompt, each word as soon as the next is begun, since it may be
+            gone on with; together, the same as calling.
 
         Raises:
             InputError: as in calling.
@@ -145,13 +150,14 @@ class Generator:
         sequences = PromptSequences(self.loaded.model, self._pack([ids]))
         limits = self._limits([ids])
         written: list[int] = []
-        shown = ""
+        num_shown = 0
         for token in stream(sequences, settings, limits, Source(tuple(ids))):
             written.append(token)
-            text = self._text_behind(prompt, ids, written)
-            if text.startswith(shown):
-                yield text[len(shown) :]
-                shown = text
+            text = self._text_behind(prompt, ids, written, is_open=True)
+            if len(text) > num_shown:
+                yield text[num_shown:]
+                num_shown = len(text)
+        yield self._text_behind(prompt, ids, written)[num_shown:]
 
     def _go_on(
         self, window: Sequence[NamedText], first: int, settings: GeneratorSettings
@@ -170,8 +176,8 @@ class Generator:
             answers = decode(sequences, settings, self._limits(rows), sources)
             found.update(zip(chosen, answers, strict=True))
         for index, (named, ids) in enumerate(zip(window, encoded, strict=True)):
-            answers = [self._word(named.text, ids, one) for one in found[index]]
-            yield ContinuedText(named.text, answers)
+            worded = [self._word(named.text, ids, one) for one in found[index]]
+            yield ContinuedText(named.text, worded)
 
     def _encode(self, named: NamedText) -> list[int]:
         """The ids of [CLS] and the text.
@@ -210,12 +216,37 @@ class Generator:
             is_finished=found.is_finished,
         )
 
-    def _text_behind(self, prompt: str, ids: Sequence[int], written: Sequence[int]) -> str:
-        """What was written, as it stands behind the prompt: with a blank before it, or none."""
-        before = self._join(ids)
-        whole = self._join([*ids, *written])
-        text = whole[len(before) :] if whole.startswith(before) else " " + self._join(written)
-        return text.lstrip() if not prompt or prompt[-1].isspace() else text
+    def _text_behind(
+        self, prompt: str, ids: Sequence[int], written: Sequence[int], *, is_open: bool = False
+    ) -> str:
+        """What was written, as it stands behind the prompt: with a blank before it, or none.
 
-    def _join(self, ids: Sequence[int]) -> str:
-        return self.loaded.tokenizer.decode(ids)
+        Args:
+            prompt: as it was given.
+            ids: its tokens.
+            written: those that follow.
+            is_open: whether more may follow; then the last word, and whether there is a blank
+                before it, isn't known yet.
+        """
+        vocabulary = self.loaded.tokenizer.vocabulary
+        pieces = [vocabulary[token] for token in (*ids, *written)]
+        text = self.spacing.join(pieces)
+        start = find_letter(text, count_letters(pieces[: len(ids)]))
+        stop = find_letter(text, count_letters(pieces, -1)) if is_open else len(text)
+        behind = text[start:stop]
+        return behind.lstrip() if not prompt or prompt[-1].isspace() else behind
+
+
+def count_letters(pieces: Sequence[str], num_words: int | None = None) -> int:
+    """Characters of the first words of some pieces, or of all but the last few; of no blanks."""
+    return sum(map(len, join_pieces(pieces)[:num_words]))
+
+
+def find_letter(text: str, number: int) -> int:
+    """Where so many characters other than blanks have passed."""
+    passed = 0
+    for place, letter in enumerate(text):
+        if passed >= number:
+            return place
+        passed += letter != " "
+    return len(text)

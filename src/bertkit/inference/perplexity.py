@@ -138,14 +138,14 @@ class Perplexity:
         hidden = model.encoder(batch).index_select(0, places - 1)
         logs = []
         pieces = zip(
-            hidden.split(TOKENS_AT_A_TIME),
-            batch.input_ids[places].split(TOKENS_AT_A_TIME),
+            torch.split(hidden, TOKENS_AT_A_TIME),
+            torch.split(batch.input_ids[places], TOKENS_AT_A_TIME),
             strict=True,
         )
         for tokens, labels in pieces:
             scores = model.masked_lm(tokens, words).float()
             logs.append(scores.gather(1, labels[:, None])[:, 0] - scores.logsumexp(dim=-1))
-        by_part = torch.cat(logs).double().split([len(each) for each in counted])
+        by_part = torch.split(torch.cat(logs).double(), [len(each) for each in counted])
         return [float(each.sum()) for each in by_part]
 
 

@@ -59,7 +59,7 @@ class GrowingBatch:
         """Keep some rows, in this order; a row may be there more than once."""
         self.lengths = self.lengths[rows]
         self._remembered = {
-            layer: (keys.index_select(0, rows), values.index_select(0, rows))
+            layer: (self._choose(keys, rows), self._choose(values, rows))
             for layer, (keys, values) in self._remembered.items()
         }
 
@@ -105,11 +105,20 @@ class GrowingBatch:
             torch.cat([values, torch.zeros_like(values)], dim=2),
         )
 
+    @torch.no_grad()  # an `out` has no gradient, and neither has what is written into
+    def _choose(self, rows: Tensor, chosen: Tensor) -> Tensor:
+        """Some of the rows; of their room only what is used is copied."""
+        kept = rows.new_empty(len(chosen), *rows.shape[1:])
+        used = self._longest
+        torch.index_select(rows[:, :, :used], 0, chosen, out=kept[:, :, :used])
+        return kept
+
     def _append(self, rows: Tensor, newest: Tensor) -> Tensor:
         """Write each row's newest token behind its others."""
         if self._has_equal_lengths:
             rows[:, :, self._longest - 1] = newest
         else:
+            rows[:, :, self._longest - 1] = 0  # what no row has written may not be NaN
             numbers = torch.arange(len(rows), device=rows.device)
             rows[numbers, :, self.position_ids] = newest
         return rows

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from bertkit.inference.predictors import Classifier as Classifier
     from bertkit.inference.predictors import Regressor as Regressor
     from bertkit.inference.predictors import Tagger as Tagger
+    from bertkit.inference.translator import Translator as Translator
     from bertkit.inference.vector_index import VectorIndex as VectorIndex
     from bertkit.inference.word_vectors import WordVectors as WordVectors
     from bertkit.interpret.attention_view import AttentionView as AttentionView
@@ -85,6 +86,7 @@ _HOMES = {
     "SearchSettings": "bertkit.recipes.search.settings",
     "Tagger": "bertkit.inference.predictors",
     "Tokenizer": "bertkit.tokenization.tokenizer",
+    "Translator": "bertkit.inference.translator",
     "VectorIndex": "bertkit.inference.vector_index",
     "ViewSettings": "bertkit.interpret.view_settings",
     "WordVectors": "bertkit.inference.word_vectors",

@@ -15,7 +15,7 @@ from bertkit.base.files import check_new_file, durable_file
 from bertkit.base.progress import ProgressBar, announce, show_progress
 from bertkit.cli.texts import Words, legible
 from bertkit.data.tables.settings import TableSettings
-from bertkit.decoding.settings import DecodingSettings
+from bertkit.decoding.changes import DecodingChanges
 
 if TYPE_CHECKING:
     from bertkit.inference.rewriter import Rewriting
@@ -38,7 +38,7 @@ def translate(
     output: Path | None = None,
     overwrite: bool = False,
     table: Annotated[TableSettings, Parameter(name="*")] = TableSettings(),  # noqa: B008
-    decoding: Annotated[DecodingSettings, Parameter(name="*")] = DecodingSettings(),  # noqa: B008
+    decoding: Annotated[DecodingChanges, Parameter(name="*")] = DecodingChanges(),  # noqa: B008
     device: str = "auto",
     revision: str | None = None,
     json: bool = False,

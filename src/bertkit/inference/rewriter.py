@@ -9,9 +9,10 @@ from typing import ClassVar, NamedTuple, Self, overload
 import torch
 
 from bertkit.base.errors import CheckpointError, InputError
-from bertkit.base.settings import parse_settings
+from bertkit.base.settings import Settings
 from bertkit.checkpoints.formats import open_checkpoint
 from bertkit.checkpoints.hub import resolve_model
+from bertkit.decoding.changes import change_decoding
 from bertkit.decoding.hypothesis import Hypothesis
 from bertkit.decoding.limits import DecodingLimits, Source
 from bertkit.decoding.search import decode
@@ -29,6 +30,8 @@ from bertkit.tokenization.tokenizer import Tokenizer
 from bertkit.training.device import choose_device
 
 TOKENS_PER_BATCH = {"cpu": 4096, "cuda": 65536}
+# Writing takes far longer than reading: of what is shown at a time there is so many times less.
+WINDOW_SHARE = 8
 WRITTEN_TOKENS = 32  # that a text costs beside those that are read
 # A model that never ends is stopped here, in tokens for each that was read, and these more.
 MOST_TIMES, MOST_MORE = 3, 20
@@ -186,33 +189,25 @@ class Rewriter:
             raise InputError("expected a list or an iterator of texts, got one; call with it")
         settings = settings or self.saved.decoding
         first = 0
-        for window in encode_ahead(cut_windows(texts), self._encode):
+        for window in encode_ahead(cut_windows(check_each(texts), measure), self._encode):
             numbered = window._replace(first=first)
             first += len(window.ids)
             answers = list(self._rewrite(numbered, settings, counts))
             yield from answers
 
-    def settings_with(self, changes: DecodingSettings) -> DecodingSettings:
+    def settings_with(self, changes: Settings) -> DecodingSettings:
         """How the folder says that it writes, but for what was chosen.
 
         Args:
-            changes: of which the fields count that were given. Sampling takes the place of beams
-                where those weren't.
+            changes: `DecodingChanges`, or `DecodingSettings` of which the given ones count.
 
         Raises:
             SettingsError: the two don't fit together.
         """
-        given = changes.model_dump(include=changes.model_fields_set)
-        if given.get("sample"):
-            given = {"beams": 1, **given}
-        values = {**self.saved.decoding.model_dump(), **given}
-        return parse_settings(DecodingSettings, values, "the settings of writing")
+        return change_decoding(self.saved.decoding, changes)
 
     def _encode(self, texts: list[str]) -> Window:
         """Texts as token ids, cut to what the model was trained to read."""
-        for text in texts:
-            if not isinstance(text, str):
-                raise InputError(f"expected a text, got {text!r:.80} ({type(text).__name__})")
         room = self.saved.max_source_length - NUM_SPECIAL
         pieces = self.tokenizer.piece_ids(texts)
         start, end = [self.tokenizer.cls_id], [self.tokenizer.sep_id]
@@ -279,6 +274,23 @@ class Rewriter:
         special = self.tokenizer.special_ids - {self.tokenizer.sep_id}
         words, rows = self.tokenizer.vocab_size, self.model.config.decoder.vocab_size
         return (*sorted(special), *range(words, rows))
+
+
+def measure(text: str) -> int:
+    """What a text counts in a window."""
+    return WINDOW_SHARE * len(text)
+
+
+def check_each(texts: Iterable[str]) -> Iterator[str]:
+    """The same texts, each looked at when its turn comes.
+
+    Raises:
+        InputError: one is something else.
+    """
+    for text in texts:
+        if not isinstance(text, str):
+            raise InputError(f"expected a text, got {text!r:.80} ({type(text).__name__})")
+        yield text
 
 
 def count_window(window: Window, found: dict[int, list[Hypothesis]]) -> RewriteCounts:

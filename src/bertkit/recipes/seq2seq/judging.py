@@ -113,6 +113,7 @@ def judge(materials: Materials) -> Judgement:
     baseline = measure(materials, cut_beginnings(dev.sources, materials.data.train.targets))
     signatures = load_address(materials.kind.signatures)()
     warnings = list_oddities(materials.kind.metric, metrics, baseline, counts)
+    del metrics["loss"]  # it is that of words, which is there under its own name
     return Judgement(answers, metrics, baseline, signatures, warnings)
 
 

@@ -68,12 +68,12 @@ class ModelSettings(Settings):
     )
     share_embeddings: bool = Field(True, description="One table of words for both halves.")
     vocab_size: Annotated[int, Field(ge=64, le=1_000_000)] = Field(
-        8000, description="Entries of a new vocabulary, learned from both sides together."
+        6000, description="Entries of a new vocabulary, learned from both sides together."
     )
     lowercase: bool = Field(
         False, description="Make a new vocabulary without capital letters and accents."
     )
-    dropout: Rate = Field(0.3, description="Dropout on features; with --model the default is 0.1.")
+    dropout: Rate = Field(0.2, description="Dropout on features; with --model the default is 0.1.")
     attention_dropout: Rate = Field(
         0.0, description="Dropout on attention weights; with --model the default is 0.1."
     )

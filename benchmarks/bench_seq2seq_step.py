@@ -1,0 +1,143 @@
+"""Speed of learning to translate beside transformers' `EncoderDecoderModel`.
+
+    python benchmarks/bench_seq2seq_step.py --steps 12
+
+German → English captions, cut by one vocabulary; a new model of `bertkit finetune translate`'s
+sizes, loaded by both sides from one folder, in float32, with its dropout, AdamW and clipping. Whole
+steps are measured, from token ids to new weights, each side in a process of its own, in turns,
+another side first each time:
+
+- `bertkit`: 4,096 tokens a step, packed, in random order;
+- `transformers`: batches of similar length, padded to their longest, SDPA attention, of the batch
+  size among 32, 64, 128 and 256 pairs that is fastest;
+- `kept`: the same with freed memory kept as bertkit keeps it.
+
+The loss of the same pairs without dropout is compared first. Speed is in real tokens a second, of
+both languages together. Beside the ratio stands that of processor time, which others on the machine
+hardly move.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bench_finetune import compare_speeds, find_speeds
+from bench_step import ask, describe_machine
+from bertkit.recipes.seq2seq.beginning import begin
+from bertkit.recipes.seq2seq.examples import encode_training, read_data
+from bertkit.recipes.seq2seq.settings import TranslateSettings
+from turns import show_ratio
+
+SIDES = ("bertkit", "transformers", "kept")
+MAX_DIFFERENCE = 1e-4
+NUM_UNCOUNTED = 2
+
+
+def main() -> None:
+    """Print a table, and write the figures as JSON."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("--data", type=Path, default=Path("../shared/data/parallel/multi30k"))
+    parser.add_argument("--languages", nargs=2, default=["de", "en"])
+    parser.add_argument("--sides", nargs="+", default=SIDES, choices=SIDES)
+    parser.add_argument("--layers", type=int)
+    parser.add_argument("--hidden-size", type=int)
+    parser.add_argument("--attention-dropout", type=float, default=0.0)
+    parser.add_argument("--steps", type=int, default=12)
+    parser.add_argument("--output", type=Path, default=Path("benchmarks/results/seq2seq_step.json"))
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        prepare(arguments, Path(folder))
+        result = compare(arguments, Path(folder))
+    print("\n".join(describe(result)))
+    arguments.output.parent.mkdir(parents=True, exist_ok=True)
+    content = {"machine": describe_machine(), "result": result}
+    arguments.output.write_text(json.dumps(content, indent=1) + "\n")
+
+
+def prepare(arguments: argparse.Namespace, folder: Path) -> None:
+    """Write the model and the pairs that all sides read."""
+    settings = TranslateSettings(
+        layers=arguments.layers,
+        hidden_size=arguments.hidden_size,
+        attention_dropout=arguments.attention_dropout,
+    )
+    files = tuple(arguments.data / f"train.{language}.gz" for language in arguments.languages)
+    data = read_data(files, None, settings)
+    beginning = begin(data, settings)
+    pairs, _ = encode_training(data.train, beginning.tokenizer, settings)
+    (folder / "model").mkdir()
+    beginning.model.save_pretrained(folder / "model")
+    sides = {"s": pairs.sources, "t": pairs.targets}
+    arrays = {f"{name}_ids": side.ids for name, side in sides.items()}
+    arrays |= {f"{name}_offsets": side.offsets for name, side in sides.items()}
+    np.savez(folder / "pairs.npz", **arrays)
+
+
+def compare(arguments: argparse.Namespace, folder: Path) -> dict[str, Any]:
+    """Let the sides take turns, a step each; the first rounds don't count."""
+    names = list(dict.fromkeys(["bertkit", *arguments.sides]))
+    sides, told = {}, {}
+    for name in names:  # one after the other, so that each tries its batch sizes alone
+        sides[name] = start_side(name, folder)
+        told[name] = ask(sides[name])
+    losses = {name: each["loss"] for name, each in told.items()}
+    if max(losses.values()) - min(losses.values()) > MAX_DIFFERENCE:
+        raise SystemExit(f"the losses of the same pairs differ: {losses}")
+    rounds: dict[str, list[dict[str, Any]]] = {name: [] for name in names}
+    for number in range(arguments.steps + NUM_UNCOUNTED):
+        first = number % len(names)
+        for name in names[first:] + names[:first]:
+            rounds[name].append(ask(sides[name], number))
+    for process in sides.values():
+        process.communicate()
+    counted = {name: each[NUM_UNCOUNTED:] for name, each in rounds.items()}
+    batches = {name: each["batch"] for name, each in told.items()}
+    return {"losses": losses, "batches": batches, **summarise(counted)}
+
+
+def start_side(side: str, folder: Path) -> subprocess.Popen[str]:
+    """Begin the process of a side."""
+    script = Path(__file__).with_name("seq2seq_side.py")
+    return subprocess.Popen(
+        [sys.executable, script, side, folder],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={"OMP_WAIT_POLICY": "PASSIVE", **os.environ},
+    )
+
+
+def summarise(rounds: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:
+    """Medians of speeds, and of ratios round by round with the least and the greatest."""
+    sides = {
+        name: {
+            "tokens_per_second": statistics.median(find_speeds(answers, "seconds")),
+            "padding": 1
+            - sum(each["tokens"] for each in answers) / sum(each["places"] for each in answers),
+            "ratio": compare_speeds(rounds["bertkit"], answers, "seconds"),
+            "cpu_ratio": compare_speeds(rounds["bertkit"], answers, "cpu_seconds"),
+        }
+        for name, answers in rounds.items()
+    }
+    return {"sides": sides, "rounds": rounds}
+
+
+def describe(result: dict[str, Any]) -> list[str]:
+    """A result as lines of a Markdown table."""
+    return [
+        f"| {name} | {result['batches'][name]} | {row['tokens_per_second']:,.0f} |"
+        f" {row['padding']:.0%} | {show_ratio(row['ratio'])} | {show_ratio(row['cpu_ratio'])} |"
+        for name, row in result["sides"].items()
+    ]
+
+
+if __name__ == "__main__":
+    main()

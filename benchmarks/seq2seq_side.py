@@ -1,0 +1,159 @@
+"""One side of `bench_seq2seq_step.py`: a model in a process of its own, which steps when told to.
+
+    python benchmarks/seq2seq_side.py {bertkit,transformers,kept} FOLDER
+
+It first tells the loss of the first pairs without dropout and the batch size that it takes, then
+reads numbers of steps from standard input, a line each, and answers with a line of JSON each.
+"""
+
+import json
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from bertkit.data.token_batches import TokenBatchOrder
+from bertkit.models.seq2seq.model import EncoderDecoderModel
+from bertkit.recipes.seq2seq.token_pairs import PairBatch, TokenPairs, TokenTexts
+from bertkit.training.allocator import keep_freed_memory
+
+NUM_CHECKED = 64  # pairs whose loss is compared
+TOKENS_PER_BATCH = 4096
+CANDIDATES = (32, 64, 128, 256)  # pairs of a step, of which the peer takes the fastest
+TRIALS = 3
+BATCHES_PER_BUCKET = 50  # that are sorted by length together
+IGNORED = -100
+
+Loss = Callable[[np.ndarray], tuple[Tensor, int]]  # numbers of pairs → mean loss, places
+Examples = Callable[[int], np.ndarray]  # step → numbers of pairs
+
+
+def main() -> None:
+    """Build the side, tell its loss, then obey."""
+    side, folder = sys.argv[1], Path(sys.argv[2])
+    if side != "transformers":
+        keep_freed_memory()  # as `bertkit finetune` does
+    pairs = load_pairs(folder / "pairs.npz")
+    build = build_bertkit if side == "bertkit" else build_transformers
+    model, loss_of = build(folder / "model", pairs)
+    with torch.no_grad():
+        model.eval()
+        loss = float(loss_of(np.arange(NUM_CHECKED))[0])
+    model.train()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
+
+    def step(numbers: np.ndarray) -> dict[str, Any]:
+        started, cpu_started = time.perf_counter(), time.process_time()
+        optimizer.zero_grad()
+        found, num_places = loss_of(numbers)
+        found.backward()  # type: ignore[no-untyped-call]
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        return {
+            "seconds": time.perf_counter() - started,
+            "cpu_seconds": time.process_time() - cpu_started,
+            "tokens": int(pairs.lengths[numbers].sum()),
+            "places": num_places,
+        }
+
+    size, examples = choose_order(side, pairs, step)
+    print(json.dumps({"loss": loss, "batch": size}), flush=True)
+    for line in sys.stdin:
+        print(json.dumps(step(examples(int(line)))), flush=True)
+
+
+def load_pairs(path: Path) -> TokenPairs:
+    """The pairs that all sides learn from."""
+    arrays = np.load(path)
+    sides = (TokenTexts(arrays[f"{side}_ids"], arrays[f"{side}_offsets"]) for side in ("s", "t"))
+    return TokenPairs(*sides)
+
+
+def choose_order(
+    side: str, pairs: TokenPairs, step: Callable[[np.ndarray], dict[str, Any]]
+) -> tuple[int, Examples]:
+    """Ours: up to a budget of tokens, in random order. Theirs: buckets, of the fastest size."""
+    if side == "bertkit":
+        return TOKENS_PER_BATCH, TokenBatchOrder(pairs.lengths, TOKENS_PER_BATCH, 0).examples
+    speeds = {}
+    for size in CANDIDATES:
+        examples = bucket(pairs, size)
+        done = [step(examples(number)) for number in range(TRIALS + 1)][1:]
+        speeds[size] = max(each["tokens"] / each["seconds"] for each in done)
+    best = max(speeds, key=speeds.__getitem__)
+    return best, bucket(pairs, best)
+
+
+def bucket(pairs: TokenPairs, size: int) -> Examples:
+    """Batches of similar length: each some dozens of batches are sorted by length, then mixed."""
+    generator = np.random.default_rng(0)
+    order = generator.permutation(len(pairs))
+    batches = []
+    for start in range(0, len(order), size * BATCHES_PER_BUCKET):
+        lot = order[start : start + size * BATCHES_PER_BUCKET]
+        lot = lot[np.lexsort((pairs.targets.lengths[lot], pairs.sources.lengths[lot]))]
+        batches += [lot[place : place + size] for place in range(0, len(lot), size)]
+    places = generator.permutation(len(batches))
+    return lambda number: batches[places[number % len(batches)]]
+
+
+def build_bertkit(folder: Path, pairs: TokenPairs) -> tuple[nn.Module, Loss]:
+    """Ours."""
+    model = EncoderDecoderModel.from_pretrained(folder)
+
+    def loss_of(numbers: np.ndarray) -> tuple[Tensor, int]:
+        batch = PairBatch.of(pairs, numbers)
+        loss, _ = model.next_loss(batch.source, batch.target, batch.labels)
+        return loss / len(batch.labels), batch.num_tokens
+
+    return model, loss_of
+
+
+def build_transformers(folder: Path, pairs: TokenPairs) -> tuple[nn.Module, Loss]:
+    """Theirs, with SDPA attention and dynamic padding."""
+    from transformers import EncoderDecoderModel as TheirModel
+    from transformers import logging
+
+    logging.set_verbosity_error()
+    model = TheirModel.from_pretrained(folder, attn_implementation="sdpa")
+
+    def loss_of(numbers: np.ndarray) -> tuple[Tensor, int]:
+        chosen = pairs.choose(numbers)
+        sources, targets = pad(chosen.sources), pad(chosen.targets)
+        inputs, labels = targets[:, :-1].clone(), targets[:, 1:].clone()
+        lengths = torch.from_numpy(chosen.targets.lengths)[:, None] - 1
+        is_written = torch.arange(inputs.shape[1]) < lengths
+        labels[~is_written] = IGNORED
+        inputs[~is_written] = 0
+        found = model(
+            input_ids=sources,
+            attention_mask=mask_of(chosen.sources, sources),
+            decoder_input_ids=inputs,
+            decoder_attention_mask=is_written.long(),
+            labels=labels,
+        )
+        return found.loss, sources.numel() + inputs.numel()
+
+    return model, loss_of
+
+
+def pad(texts: TokenTexts) -> Tensor:
+    """Texts in rows."""
+    longest = int(texts.lengths.max())
+    rows = np.zeros((len(texts), longest), dtype=np.int64)
+    rows[np.arange(longest) < texts.lengths[:, None]] = texts.ids
+    return torch.from_numpy(rows)
+
+
+def mask_of(texts: TokenTexts, rows: Tensor) -> Tensor:
+    """Where rows have tokens."""
+    return (torch.arange(rows.shape[1]) < torch.from_numpy(texts.lengths)[:, None]).long()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,42 @@
+"""What a command chooses about decoding, where a model's folder says the rest."""
+
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+from pydantic import Field, create_model
+
+from bertkit.base.settings import Settings, parse_settings
+from bertkit.decoding.settings import DecodingSettings
+
+
+def _without_defaults() -> type[Settings]:
+    """The settings, none of which needs to be given."""
+    fields: dict[str, Any] = {}
+    for name, info in DecodingSettings.model_fields.items():
+        flags = [each for each in info.metadata if isinstance(each, Parameter)]
+        kind: Any = info.annotation | None  # type: ignore[operator]
+        for flag in flags:
+            kind = Annotated[kind, flag]
+        fields[name] = (kind, Field(None, description=info.description))
+    return create_model("DecodingChanges", __base__=Settings, **fields)
+
+
+DecodingChanges: Any = _without_defaults()
+
+
+def change_decoding(settings: DecodingSettings, changes: Settings) -> DecodingSettings:
+    """Settings with what was chosen in the place of what they say.
+
+    Args:
+        settings: a model's own.
+        changes: of which those count that were given. Sampling takes the place of beams, where
+            those weren't.
+
+    Raises:
+        SettingsError: the two don't fit together.
+    """
+    given = changes.model_dump(include=changes.model_fields_set, exclude_none=True)
+    if given.get("sample"):
+        given = {"beams": 1, **given}
+    values = {**settings.model_dump(), **given}
+    return parse_settings(DecodingSettings, values, "how it is written")

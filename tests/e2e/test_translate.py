@@ -1,0 +1,114 @@
+"""Two files of lines → a model → translations, through the command line."""
+
+import gzip
+import json
+import sys
+from io import BytesIO, TextIOWrapper
+from pathlib import Path
+
+import pytest
+from tests.unit.recipes.seq2seq.small import make_pairs, write_files, write_sides
+
+from bertkit.cli.main import main
+from bertkit.recipes.seq2seq import run as recipe
+
+FLAGS = (
+    "--steps 120 --eval-every 60 --average 1 --layers 1 --hidden-size 64 --heads 2 --vocab-size 64"
+    " --dropout 0.1 --learning-rate 5e-3 --tokens-per-batch 300 --max-source-length 16"
+    " --max-target-length 16 --eval-pairs 8 --device cpu"
+)
+
+
+@pytest.fixture(scope="module")
+def workshop(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("translate")
+    write_files(folder)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(recipe, "measure_peak", lambda device, precision: 1e11)
+        assert main(words(folder)) == 0
+    return folder
+
+
+def words(folder: Path) -> list[str]:
+    files = f"--train {folder}/train.en {folder}/train.de --dev {folder}/dev.en {folder}/dev.de"
+    return f"finetune translate {files} --output {folder}/model {FLAGS}".split()
+
+
+def test_a_finished_model_is_told_again_as_json(workshop, capsys):
+    assert main([*words(workshop), "--json"]) == 0
+    captured = capsys.readouterr()
+    assert "was finished before" in captured.err
+    found = json.loads(captured.out)
+    assert found["metrics"]["bleu"] > 80
+    assert "nrefs:1" in found["signatures"]["bleu"]
+
+
+def test_texts_are_translated_line_by_line(workshop, capsys):
+    assert main(["translate", f"{workshop}/model", "one two", "three four", "--beams", "3"]) == 0
+    assert capsys.readouterr().out == "eins zwei\ndrei vier\n"
+    command = ["translate", f"{workshop}/model", "one two", "--num-answers", "2", "--json"]
+    assert main(command) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["text"], found["is_finished"], found["is_cut"]) == ("eins zwei", True, False)
+    assert len(found["others"]) == 1
+
+
+def test_row_n_of_a_file_is_line_n_of_the_output(workshop, tmp_path, capsys, monkeypatch):
+    pairs = make_pairs(5, 9)
+    sources = [*(source for source, _ in pairs), "", "one " * 40]
+    path = tmp_path / "texts.txt.gz"
+    path.write_bytes(gzip.compress("\n".join(sources).encode()))
+    output = tmp_path / "out.txt"
+    command = ["translate", f"{workshop}/model", "--file", str(path), "--output", str(output)]
+    assert main(command) == 0
+    lines = output.read_text().splitlines()
+    assert lines[:5] == [target for _, target in pairs]
+    assert (lines[5], len(lines)) == ("", 7)
+    told = capsys.readouterr().err
+    assert "7 translated" in told
+    assert "1 empty, with empty translations; 1 cut, being too long" in told
+    assert main(command) == 2
+    assert "replace it by --overwrite" in capsys.readouterr().err
+    monkeypatch.setattr(sys, "stdin", TextIOWrapper(BytesIO(b"one two\n\nfour\n")))
+    assert main(["translate", f"{workshop}/model", "-"]) == 0
+    assert capsys.readouterr().out == "eins zwei\n\nvier\n"
+
+
+def test_translations_are_held_against_right_ones(workshop, tmp_path, capsys):
+    sources, targets = write_sides(tmp_path, "test", make_pairs(10, 9))
+    command = ["translate", f"{workshop}/model", "--file", str(sources)]
+    assert main([*command, "--references", str(targets)]) == 0
+    bleu, chrf = capsys.readouterr().out.splitlines()
+    assert bleu.startswith("bleu 100.00\tnrefs:1|")
+    assert chrf.startswith("chrf 100.00\t")
+    targets.write_text("eins\n")
+    assert main([*command, "--references", str(targets)]) == 2
+    assert "10 texts were read, and there are 1 references" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("rest", "message"),
+    [
+        ("a --file x.txt", "give texts or a file, not both"),
+        ("a --overwrite", "overwrite is for an --output"),
+        ("a --references r --output o", "leave out --output"),
+        ("--file no.txt", "no.txt doesn't exist"),
+        ("a --beams 0", "beams"),
+        ("a --num-answers 9", "num_answers"),
+        ("a --bems 3", "bems"),
+    ],
+)
+def test_a_wrong_call_says_what_to_do(workshop, capsys, rest, message):
+    assert main(["translate", f"{workshop}/model", *rest.split()]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_wrong_data_and_models_say_what_to_do(workshop, tmp_path, capsys):
+    (tmp_path / "one.de").write_text("eins\n")
+    files = f"--train {workshop}/train.en {tmp_path}/one.de --output {tmp_path}/out"
+    assert main(f"finetune translate {files}".split()) == 2
+    assert "240 lines" in capsys.readouterr().err
+    assert main(["translate", str(tmp_path), "a"]) == 2
+    assert main(f"finetune translate {files} --epochs 2 --steps 9".split()) == 2
+    assert "one budget" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()

@@ -1,0 +1,53 @@
+"""A tiny encoder-decoder with random weights, and its folder."""
+
+from pathlib import Path
+
+import torch
+from tests.unit.inference.small import WORDS
+
+from bertkit.decoding.settings import DecodingSettings
+from bertkit.inference.rewriter import Rewriter
+from bertkit.inference.rewriter_file import SavedRewriter, write_rewriter
+from bertkit.models.bert.config import BertConfig
+from bertkit.models.seq2seq.config import EncoderDecoderConfig
+from bertkit.models.seq2seq.model import EncoderDecoderModel
+from bertkit.tokenization.engine import SPECIAL_TOKENS
+from bertkit.tokenization.joining import Spacing
+from bertkit.tokenization.tokenizer import Tokenizer
+
+SAVED = SavedRewriter(
+    kind="translate",
+    decoding=DecodingSettings(beams=2),
+    spacing=Spacing.learn(["the cat, the dog."]).to_dict(),
+    max_source_length=10,
+    max_target_length=6,
+)
+
+
+def build_rewriter(**changes: object) -> Rewriter:
+    """Weights large enough that every token matters."""
+    torch.manual_seed(0)
+    tokenizer = Tokenizer([*SPECIAL_TOKENS, *WORDS])
+    config = BertConfig(
+        vocab_size=tokenizer.vocab_size + 1,  # an id without a word
+        hidden_size=8,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=16,
+        max_position_embeddings=24,
+        initializer_range=0.5,
+    )
+    joined = EncoderDecoderConfig.of(
+        config, start_id=tokenizer.cls_id, end_id=tokenizer.sep_id, shares_embeddings=True
+    )
+    model = EncoderDecoderModel(joined).eval()
+    return Rewriter(model, tokenizer, SAVED.model_copy(update=changes))
+
+
+def save_rewriter(folder: Path, **changes: object) -> Path:
+    """The folder of such a model."""
+    rewriter = build_rewriter(**changes)
+    rewriter.model.save_pretrained(folder)
+    rewriter.tokenizer.save(folder)
+    write_rewriter(folder, rewriter.saved)
+    return folder

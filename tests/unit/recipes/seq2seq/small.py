@@ -1,0 +1,52 @@
+"""Pairs of which the second follows word by word from the first."""
+
+import random
+from pathlib import Path
+
+from bertkit.recipes.seq2seq.run import PairFiles
+from bertkit.recipes.seq2seq.settings import TranslateSettings
+
+WORDS = {"one": "eins", "two": "zwei", "three": "drei", "four": "vier", "five": "acht"}
+# Four evaluations, and perhaps the mean of the last two checkpoints.
+QUICK = TranslateSettings(
+    steps=80,
+    eval_every=20,
+    average=2,
+    layers=1,
+    hidden_size=64,
+    heads=2,
+    vocab_size=64,
+    dropout=0.1,
+    learning_rate=5e-3,
+    tokens_per_batch=300,
+    max_source_length=16,
+    max_target_length=16,
+    eval_pairs=8,
+    device="cpu",
+)
+
+# The same where nothing has to be learnt.
+SHORT = QUICK.model_copy(update={"steps": 12, "eval_every": 4, "tokens_per_batch": 160})
+
+
+def make_pairs(number: int, seed: int) -> list[tuple[str, str]]:
+    """Two to four words, and those of the other language."""
+    choose = random.Random(seed)
+    sources = [choose.choices(list(WORDS), k=choose.randint(2, 4)) for _ in range(number)]
+    return [(" ".join(words), " ".join(WORDS[word] for word in words)) for words in sources]
+
+
+def write_sides(folder: Path, name: str, pairs: list[tuple[str, str]]) -> tuple[Path, Path]:
+    """Two files of lines."""
+    paths = folder / f"{name}.en", folder / f"{name}.de"
+    for path, side in zip(paths, zip(*pairs, strict=True), strict=True):
+        path.write_text("".join(f"{text}\n" for text in side), encoding="utf-8")
+    return paths
+
+
+def write_files(folder: Path) -> PairFiles:
+    """Some hundred pairs to learn from and twelve that are held out."""
+    return PairFiles(
+        write_sides(folder, "train", make_pairs(240, 1)),
+        write_sides(folder, "dev", make_pairs(12, 2)),
+    )

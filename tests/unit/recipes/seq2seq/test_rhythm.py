@@ -1,0 +1,58 @@
+import numpy as np
+import pytest
+from tests.unit.recipes.seq2seq.small import QUICK
+
+from bertkit.data.token_batches import TokenBatchOrder
+from bertkit.recipes.seq2seq import rhythm
+from bertkit.recipes.seq2seq.rhythm import (
+    choose_rhythm,
+    count_epoch_steps,
+    count_epochs,
+    decide_steps,
+    list_averaged,
+)
+from bertkit.recipes.seq2seq.settings import TranslateSettings
+from bertkit.training.budget import Pace
+
+ORDER = TokenBatchOrder(np.full(30, 10), 100, 0)  # three steps an epoch
+
+
+@pytest.mark.parametrize(
+    ("num_steps", "step", "expected"),
+    [
+        (40, 40, (20, 30, 40)),
+        (40, 30, (10, 20, 30)),
+        (40, 10, (10,)),
+        (45, 45, (30, 40, 45)),
+        (45, 41, (20, 30, 40)),  # an interruption, whose checkpoint doesn't count
+        (45, 0, ()),
+    ],
+)
+def test_averaged_steps_depend_on_the_settings_alone(num_steps, step, expected):
+    settings = QUICK.model_copy(update={"checkpoint_every": 10, "average": 3})
+    assert list_averaged(settings, num_steps, step) == expected
+
+
+def test_evaluations_and_checkpoints_come_together():
+    plain = QUICK.model_copy(update={"eval_every": None})
+    assert choose_rhythm(plain, 401).eval_every == 21
+    assert choose_rhythm(plain, 401).checkpoint_every == 21
+    assert choose_rhythm(QUICK, 400).checkpoint_every == 20
+
+
+def test_epochs_become_steps_and_steps_epochs():
+    assert count_epoch_steps(ORDER, 2.0) == 6
+    assert count_epoch_steps(ORDER, 0.34) == 1
+    assert count_epoch_steps(ORDER, 0.001) == 1
+    assert count_epoch_steps(ORDER, 1.67) == 5
+    assert count_epochs(ORDER, 5) == pytest.approx(1 + 2 / 3)
+
+
+def test_a_budget_in_minutes_is_measured_and_the_default_has_a_bound(monkeypatch):
+    pace = Pace(1.0, 2.0, 100, 1.0, 1)
+    monkeypatch.setattr(rhythm.budget, "measure_pace", lambda *_: pace)
+    given = TranslateSettings(minutes=10)
+    assert decide_steps(None, ORDER, given, None) == pytest.approx(600 * 0.98 - 22 * 2, abs=2)
+    assert decide_steps(None, ORDER, TranslateSettings(), None) == 180  # 60 epochs
+    assert decide_steps(None, ORDER, TranslateSettings(epochs=2), None) == 6
+    assert decide_steps(None, ORDER, TranslateSettings(steps=7), None) == 7

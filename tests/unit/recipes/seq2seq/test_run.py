@@ -1,0 +1,240 @@
+import json
+import shutil
+import signal
+from pathlib import Path
+
+import pytest
+import torch
+from tests.unit.inference.small import save_small
+from tests.unit.recipes.seq2seq.small import QUICK, SHORT, make_pairs, write_sides
+
+from bertkit.base.errors import (
+    DamagedFileError,
+    InputError,
+    MissingFileError,
+    ResumeError,
+    StoppedError,
+)
+from bertkit.checkpoints.run_folder import list_checkpoints
+from bertkit.inference.translator import Translator
+from bertkit.models.bert.heads import BertForMaskedLM
+from bertkit.models.seq2seq.model import EncoderDecoderModel
+from bertkit.recipes.seq2seq import judging
+from bertkit.recipes.seq2seq import result as result_module
+from bertkit.recipes.seq2seq import run as recipe
+from bertkit.recipes.seq2seq.examples import hold_out, read_set
+from bertkit.recipes.seq2seq.run import PairFiles, gather, train_seq2seq
+from bertkit.training import loop
+from bertkit.training.log import CLOCK_FIELDS, read_log
+
+
+def rows(output: Path) -> list[dict]:
+    return [
+        {name: value for name, value in row.items() if name not in CLOCK_FIELDS}
+        for row in read_log(output / "run" / "log.jsonl")
+    ]
+
+
+def contents(output: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in output.iterdir() if path.is_file()}
+
+
+def stop_at(step: int, monkeypatch) -> None:
+    """Send a signal in the midst of a step."""
+    take_step = loop.take_step
+
+    def take(job, settings, optimizer, at, *rest):
+        if at == step:
+            signal.raise_signal(signal.SIGTERM)
+        return take_step(job, settings, optimizer, at, *rest)
+
+    monkeypatch.setattr(loop, "take_step", take)
+
+
+def interrupt(*_: object, **__: object) -> None:
+    raise KeyboardInterrupt
+
+
+def test_it_learns_to_translate(whole):
+    saved = json.loads((whole / "metrics.json").read_text())
+    assert saved["metrics"]["bleu"] > 80
+    assert saved["baseline"]["bleu"] < 10
+    assert saved["signatures"]["bleu"].startswith("nrefs:1|")
+    assert (saved["num_steps"], saved["train"]["num_pairs"]) == (80, 240)
+    translate = Translator.load(whole, device="cpu")
+    assert translate("two three").text == "zwei drei"
+
+
+def test_the_folder_has_all_that_is_known_and_no_checkpoint(whole):
+    assert set(contents(whole)) >= {
+        "README.md",
+        "bertkit_seq2seq.json",
+        "config.json",
+        "metrics.json",
+        "model.safetensors",
+        "report.html",
+        "tokenizer.json",
+        "vocab.txt",
+    }
+    assert not list_checkpoints(whole / "run")
+    page = (whole / "report.html").read_text()
+    assert "What it writes" in page
+    card = (whole / "README.md").read_text()
+    assert "pipeline_tag: translation" in card
+    assert "trained from nothing" in card.lower()
+
+
+@pytest.mark.parametrize("step", [2, 9])
+def test_a_stopped_run_goes_on_to_the_same_bits(short, files, tmp_path, monkeypatch, capsys, step):
+    output = tmp_path / "model"
+    with monkeypatch.context() as patch:
+        stop_at(step, patch)
+        with pytest.raises(StoppedError, match="the same command goes on from there"):
+            train_seq2seq(files, output, SHORT)
+    assert not (output / "metrics.json").exists()
+    train_seq2seq(files, output, SHORT)
+    assert f"going on after step {step + 1}" in capsys.readouterr().err
+    assert contents(output) == contents(short)
+    assert rows(output) == rows(short)
+
+
+def test_what_is_killed_before_its_folder_is_whole_is_finished_by_the_same_call(
+    short, files, tmp_path, monkeypatch
+):
+    output = tmp_path / "model"
+    for name in ("judge", "write_sealed_json"):
+        with monkeypatch.context() as patch:
+            patch.setattr(result_module, name, interrupt)
+            with pytest.raises(StoppedError, match="goes on from"):
+                train_seq2seq(files, output, SHORT)
+    monkeypatch.setattr(loop, "take_step", None)  # no step is left to be done
+    train_seq2seq(files, output, SHORT)
+    assert contents(output) == contents(short)
+
+
+def test_a_finished_model_is_reported_without_training(whole, files, monkeypatch, capsys):
+    monkeypatch.setattr(recipe, "gather", None)
+    before = contents(whole)
+    found = train_seq2seq(files, whole, QUICK)
+    assert "was finished before" in capsys.readouterr().err
+    assert found.saved.metrics["bleu"] > 80
+    assert contents(whole) == before
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "bertkit_seq2seq.json", "metrics.json"])
+def test_a_finished_model_whose_files_are_cut_is_not_reported(whole, files, name, tmp_path):
+    output = tmp_path / "model"
+    shutil.copytree(whole, output)
+    path = output / name
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(DamagedFileError):
+        train_seq2seq(files, output, QUICK)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"learning_rate": 1e-3}, r"learning_rate: 0\.005 → 0\.001"),
+        ({"steps": 81}, "budget: "),
+        ({"average": 3}, "average: 2 → 3"),
+    ],
+)
+def test_other_settings_are_refused(whole, files, changes, message):
+    with pytest.raises(ResumeError, match=message):
+        train_seq2seq(files, whole, QUICK.model_copy(update=changes))
+
+
+def test_other_data_and_a_folder_of_something_else_are_refused(whole, files, tmp_path):
+    other = write_sides(tmp_path, "other", make_pairs(240, 3))
+    with pytest.raises(ResumeError, match="not the data"):
+        train_seq2seq(PairFiles(other, files.dev), whole, QUICK)
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "notes.txt").write_text("mine")
+    with pytest.raises(ResumeError, match="choose another --output"):
+        train_seq2seq(files, tmp_path / "out", QUICK)
+
+
+def test_a_wrong_call_leaves_nothing_behind(files, tmp_path):
+    short = tmp_path / "short.de"
+    short.write_text("eins\n")
+    empty = write_sides(tmp_path, "empty", [("", "eins"), ("", "zwei")])
+    cases = [
+        (PairFiles((files.train[0], short)), InputError, "240 lines and .* 1;"),
+        (PairFiles(empty), InputError, "no pair with text on both sides"),
+        (PairFiles((*files.train, short)), InputError, "--train takes one file"),
+        (PairFiles((files.train[0], tmp_path)), InputError, "folder or a pipe"),
+        (PairFiles((files.train[0], tmp_path / "no.de")), MissingFileError, "doesn't exist"),
+        (PairFiles((files.train[0],)), InputError, "--format"),
+    ]
+    for wrong, kind, message in cases:
+        with pytest.raises(kind, match=message):
+            train_seq2seq(wrong, tmp_path / "out", QUICK)
+        assert not (tmp_path / "out").exists()
+
+
+def test_long_pairs_are_left_out_or_cut_and_counted(files, tmp_path):
+    pairs = [*make_pairs(20, 5), (" ".join(["one"] * 30), "eins"), ("one", "eins " * 30)]
+    long = PairFiles(write_sides(tmp_path, "long", pairs), files.dev)
+    materials, _ = gather(long, QUICK)
+    assert (len(materials.train), materials.counts["train"].num_too_long) == (20, 2)
+    cutting = QUICK.model_copy(update={"too_long": "cut"})
+    materials, _ = gather(long, cutting)
+    assert (len(materials.train), materials.counts["train"].num_cut) == (22, 2)
+    assert materials.train.sources.lengths.max() == 16
+    assert materials.train.targets.lengths.max() == 17  # with [CLS], which nobody writes
+    only = PairFiles(write_sides(tmp_path, "only", pairs[-2:]), files.dev)
+    with pytest.raises(InputError, match="all 2 pairs"):
+        gather(only, QUICK)
+
+
+def test_without_held_out_pairs_a_share_is_held_out_and_equal_texts_stay_together(tmp_path):
+    pairs = [("one", "eins"), ("one", "ein"), ("two", "zwei"), ("three", "drei")] * 2
+    whole = read_set(write_sides(tmp_path, "all", pairs), QUICK)
+    data = hold_out(whole, 0.4, seed=0)
+    assert set(data.train.sources).isdisjoint(data.dev.sources)
+    assert len(data.train.pairs) + len(data.dev.pairs) == 8
+    assert hold_out(whole, 0.4, seed=0) == data
+    same = read_set(write_sides(tmp_path, "same", [("one", "eins")] * 4), QUICK)
+    with pytest.raises(InputError, match="--dev"):
+        hold_out(same, 0.4, seed=0)
+
+
+def test_both_halves_begin_with_an_encoder(files, tmp_path):
+    save_small(tmp_path / "encoder", max_position_embeddings=16)
+    warm = {"model": str(tmp_path / "encoder"), "layers": None, "hidden_size": None, "heads": None}
+    settings = QUICK.model_copy(update={**warm, "vocab_size": 6000})
+    materials, facts = gather(files, settings)
+    parent = BertForMaskedLM.from_pretrained(tmp_path / "encoder")
+    model, layer = materials.model, parent.encoder.layers[1].feed_forward
+    for half in (model.encoder, model.decoder):
+        for name, weight in half.layers[1].feed_forward.state_dict().items():
+            assert torch.equal(weight, layer.state_dict()[name]), name
+    assert model.decoder.embeddings.word is model.encoder.embeddings.word
+    assert torch.equal(model.masked_lm.dense.weight, parent.masked_lm.dense.weight)
+    assert model.config.encoder.hidden_dropout_prob == settings.dropout
+    assert "model.safetensors" in facts["source"]["sha256"]
+    with pytest.raises(InputError, match=r"max_source_length \(17\) is more than the encoder's"):
+        gather(files, settings.model_copy(update={"max_source_length": 17}))
+
+
+def test_the_mean_of_checkpoints_is_one(files, tmp_path, monkeypatch):
+    taken = []
+    average = judging.average_weights
+
+    def remember(states):
+        found = [dict(state) for state in states]
+        taken.append((found, average(found)))
+        return taken[-1][1]
+
+    monkeypatch.setattr(judging, "average_weights", remember)
+    monkeypatch.setattr(judging, "evaluate", lambda *_: {"bleu": 101.0})
+    keeping = SHORT.model_copy(update={"keep_checkpoints": True})
+    result = train_seq2seq(files, tmp_path / "out", keeping)
+    ((found, mean),) = taken
+    assert len(found) == 2
+    name = "decoder.layers.0.cross_attention.query.weight"
+    assert torch.allclose(mean[name], (found[0][name] + found[1][name]) / 2)
+    model = EncoderDecoderModel.from_pretrained(result.output)
+    assert torch.equal(model.state_dict()[name], mean[name])
+    assert result.saved.averaged_steps == (8, 12)
+    assert {8, 12} <= {int(path.name[-8:]) for path in list_checkpoints(tmp_path / "out" / "run")}

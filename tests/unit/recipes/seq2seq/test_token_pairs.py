@@ -1,0 +1,60 @@
+import numpy as np
+import pytest
+from tests.unit.inference.small import WORDS
+
+from bertkit.recipes.seq2seq.token_pairs import PairBatch, TokenPairs, TokenTexts, batch_tensors
+from bertkit.tokenization.engine import SPECIAL_TOKENS
+from bertkit.tokenization.tokenizer import Tokenizer
+
+TEXTS = ["the cat saw the dog.", "a", "lost hats", "", "the the the"]
+TARGETS = ["a dog", "the cat lost the hat.", "cat", "a", "dog dog"]
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> Tokenizer:
+    return Tokenizer([*SPECIAL_TOKENS, *WORDS])
+
+
+@pytest.fixture(scope="module")
+def pairs(tokenizer: Tokenizer) -> TokenPairs:
+    return TokenPairs(TokenTexts.encode(TEXTS, tokenizer), TokenTexts.encode(TARGETS, tokenizer))
+
+
+def rows(texts: TokenTexts) -> list[list[int]]:
+    return [part.tolist() for part in np.split(texts.ids, texts.offsets[1:-1])]
+
+
+def test_texts_are_what_the_tokenizer_makes_of_each(tokenizer, pairs):
+    assert rows(pairs.sources) == [tokenizer.encode(text).ids for text in TEXTS]
+
+
+def test_texts_are_chosen_in_any_order(pairs):
+    numbers = np.array([3, 0, 0, 2])
+    whole = rows(pairs.sources)
+    assert rows(pairs.sources.choose(numbers)) == [whole[number] for number in numbers]
+
+
+def test_a_cut_text_still_ends(tokenizer, pairs):
+    cut = rows(pairs.sources.cut(4))
+    for ids, before in zip(cut, rows(pairs.sources), strict=True):
+        assert len(ids) == min(4, len(before))
+        assert ids[:-1] == before[: len(ids) - 1]
+        assert ids[-1] == tokenizer.sep_id
+
+
+def test_a_batch_asks_for_the_word_after_each(pairs):
+    numbers = np.array([1, 4])
+    batch = PairBatch.of(pairs, numbers)
+    targets = [rows(pairs.targets)[number] for number in numbers]
+    sources = [rows(pairs.sources)[number] for number in numbers]
+    assert batch.source.input_ids.tolist() == sources[0] + sources[1]
+    assert batch.target.input_ids.tolist() == targets[0][:-1] + targets[1][:-1]
+    assert batch.labels.tolist() == targets[0][1:] + targets[1][1:]
+    assert batch.target.lengths == (len(targets[0]) - 1, len(targets[1]) - 1)
+    assert batch.target.position_ids.tolist() == [
+        place for ids in targets for place in range(len(ids) - 1)
+    ]
+    assert batch.num_tokens == pairs.lengths[numbers].sum()
+    assert batch.target_counts == {"word": len(batch.labels)}
+    assert batch.describe() == "2 5"
+    assert set(batch_tensors(batch)) >= {"source_ids", "target_ids", "labels", "numbers"}

@@ -58,6 +58,7 @@ class Task(ABC, Generic[Example, Prediction]):
     model_kind: ClassVar[type[FineTunedBert]]
     row: ClassVar[Literal["sequence", "token"]]  # what has a row of logits
     sequence: ClassVar[Literal["window", "choice"]] = "window"  # of which an example may have many
+    needs_both_ways: ClassVar[bool] = False  # a token stands for what comes behind it
 
     @property
     @abstractmethod

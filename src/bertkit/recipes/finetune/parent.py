@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from bertkit.base.errors import InputError
+from bertkit.base.errors import CheckpointError, InputError
 from bertkit.base.progress import announce
 from bertkit.checkpoints.checkpoint import Checkpoint
 from bertkit.checkpoints.formats import open_checkpoint
@@ -57,7 +57,7 @@ def open_parent(
     Raises:
         InputError: sequences may be longer than the model takes.
         CheckpointError: the config means what bertkit's BERT doesn't do, or has fewer words than
-            its vocabulary.
+            its vocabulary, or reads left to right, and the task needs both ways.
         BertkitError: as `resolve_model` and `open_checkpoint` raise.
     """
     path = resolve_model(name, revision=revision)
@@ -65,6 +65,11 @@ def open_parent(
     changes = {**task.config_changes, **dropout_rates(settings), **describe_head(task, settings)}
     values = {**without_replaced_labels(checkpoint.config, changes), **changes}
     config = BertConfig.from_dict(values, checkpoint.folder)
+    if config.is_decoder and task.needs_both_ways:
+        raise CheckpointError(
+            f"{checkpoint.folder} reads left to right (is_decoder), and what the task {task.name}"
+            " reads lies behind the token that stands for it; take a model that reads both ways"
+        )
     length, limit = task.settings.max_length, config.max_position_embeddings
     if length > limit:
         raise InputError(

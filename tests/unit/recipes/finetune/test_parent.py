@@ -18,6 +18,8 @@ from bertkit.tasks.answer.settings import AnswerSettings
 from bertkit.tasks.answer.task import AnswerQuestions
 from bertkit.tasks.classify.settings import ClassifySettings
 from bertkit.tasks.classify.task import Classify
+from bertkit.tasks.extract.settings import ExtractSettings
+from bertkit.tasks.extract.task import Extract
 from bertkit.tokenization.engine import SPECIAL_TOKENS
 from bertkit.tokenization.tokenizer import Tokenizer
 
@@ -129,3 +131,18 @@ def test_the_files_of_the_parent_are_known_by_their_sha256(made):
     facts = open_parent(made / "model", None, TWO, QUICK).facts
     assert set(facts["sha256"]) == {"config.json", "model.safetensors"}
     assert facts["commit"] is None
+
+
+def test_a_left_to_right_parent_keeps_its_direction_where_the_task_can_read_so(made, tmp_path):
+    shutil.copytree(made / "model", tmp_path / "causal")
+    config = json.loads((made / "model" / "config.json").read_text("utf-8"))
+    text = json.dumps({**config, "is_decoder": True})
+    (tmp_path / "causal" / "config.json").write_text(text, encoding="utf-8")
+    parent = open_parent(tmp_path / "causal", None, TWO, QUICK)
+    model = load_parent(parent, BertForSequenceClassification)
+    assert model.config.is_decoder
+    assert model.encoder.layers[0].attention.is_causal
+    task = Extract(ExtractSettings(max_length=24))
+    open_parent(made / "model", None, task, QUICK)
+    with pytest.raises(CheckpointError, match="what the task extract reads lies behind"):
+        open_parent(tmp_path / "causal", None, task, QUICK)

@@ -1,0 +1,54 @@
+"""Models that read left to right: words, tags and answers are transformers', labels are not."""
+
+import pytest
+import torch
+import transformers
+from tests.parity.agreement import SIZES, assert_close, random_batch, randomise
+from torch import Tensor
+
+import bertkit
+from bertkit import BertConfig
+
+HEADS = {
+    "BertLMHeadModel": lambda found: found if isinstance(found, Tensor) else found.logits,
+    "BertForTokenClassification": lambda found: (
+        found if isinstance(found, Tensor) else found.logits
+    ),
+    "BertForQuestionAnswering": lambda found: torch.stack([found.start_logits, found.end_logits]),
+}
+
+
+def build(name, folder):
+    config = BertConfig(**SIZES, is_decoder=True, num_labels=2)
+    ours = getattr(bertkit, name)(config)
+    randomise(ours)
+    ours.save_pretrained(folder)
+    theirs = getattr(transformers, name).from_pretrained(
+        folder, dtype=torch.float64, attn_implementation="eager"
+    )
+    return ours.double().eval(), theirs.eval()
+
+
+@pytest.mark.parametrize("name", HEADS)
+@torch.no_grad()
+def test_scores_of_tokens_agree(name, tmp_path):
+    ours, theirs = build(name, tmp_path)
+    ids, segments, mask = random_batch([9, 4, 12])
+    expected = HEADS[name](theirs(ids, token_type_ids=segments, attention_mask=mask))
+    found = HEADS[name](ours(ids, segments, mask))
+    is_token = mask.bool()
+    if name == "BertForQuestionAnswering":
+        found, expected = found.movedim(0, -1), expected.movedim(0, -1)
+    assert_close(found[is_token], expected[is_token])
+
+
+@torch.no_grad()
+def test_a_text_is_its_last_token_here_and_its_first_there(tmp_path):
+    ours, theirs = build("BertForSequenceClassification", tmp_path)
+    ids, segments, mask = random_batch([9, 4])
+    found = ours(ids, segments, mask)
+    expected = theirs(ids, token_type_ids=segments, attention_mask=mask).logits
+    assert not torch.allclose(found, expected, atol=1e-3)
+    states = theirs.bert(ids, token_type_ids=segments, attention_mask=mask).last_hidden_state
+    last = states[torch.arange(2), mask.sum(dim=1) - 1]
+    assert_close(found, theirs.classifier(theirs.bert.pooler.dense(last).tanh()))

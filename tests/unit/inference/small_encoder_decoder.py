@@ -14,8 +14,10 @@ from bertkit.tokenization.tokenizer import Tokenizer
 NUM_WORDLESS = 3  # entries of the model behind those of the vocabulary
 
 
-def save_encoder_decoder(folder: Path, *, end_bias: float = 0.0, **joined: object) -> None:
-    """A Hugging Face folder: two layers of two heads that read, three that write; 24 positions."""
+def save_encoder_decoder(
+    folder: Path, *, end_bias: float = 0.0, num_positions: int = 24, **joined: object
+) -> None:
+    """A Hugging Face folder: two layers of two heads that read, three that write."""
     torch.manual_seed(0)
     tokenizer = Tokenizer([*SPECIAL_TOKENS, *WORDS])
     sizes = {
@@ -23,7 +25,7 @@ def save_encoder_decoder(folder: Path, *, end_bias: float = 0.0, **joined: objec
         "hidden_size": 8,
         "num_attention_heads": 2,
         "intermediate_size": 16,
-        "max_position_embeddings": 24,
+        "max_position_embeddings": num_positions,
         "initializer_range": 0.6,
     }
     config = EncoderDecoderConfig(

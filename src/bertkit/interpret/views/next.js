@@ -63,7 +63,7 @@ function buildRow({ next, words, own: [share, rank] }, button) {
     element("th", { scope: "row" }, button),
     element(
       "td", { class: "next-own" },
-      element("span", { dir: "auto" }, next),
+      element("span", { dir: "auto" }, next), " ",
       element("span", { class: "quiet" }, `${formatShare(share)}, rank ${rank}`),
     ),
     words.map(([word, probability]) => buildGuess(word, probability, word === next)),

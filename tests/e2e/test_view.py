@@ -9,6 +9,8 @@ from xml.etree import ElementTree as ET
 
 import pytest
 from tests.fonts import need_font
+from tests.unit.inference.small_causal import save_causal
+from tests.unit.inference.small_encoder_decoder import save_encoder_decoder
 
 from bertkit.base import storage
 from bertkit.cli.main import main
@@ -140,3 +142,77 @@ def test_what_cannot_be_done_is_told_in_a_line(model, capsys, words, message):
     assert message in err
     assert err.count("\n") == 1
     assert list_files() == ["folder.html"]
+
+
+@pytest.fixture(scope="module")
+def writer(tmp_path_factory) -> Path:
+    """An encoder-decoder of two layers that read, and three that write."""
+    folder = tmp_path_factory.mktemp("writer") / "de-en"
+    save_encoder_decoder(folder)
+    return folder
+
+
+def test_an_encoder_decoder_is_seen_with_what_it_writes(writer, capsys):
+    out, err = run(capsys, writer, "the cat saw a hat", "--views", "alignment,heads")
+    assert out == ""
+    assert err.startswith("attention.html: ")
+    assert " 3 layers of 2 heads, 0." in err
+    page = Path("attention.html").read_text("utf-8")
+    assert "from written to read" in page
+    given = [writer, "the cat saw a hat", "a dog lost ."]
+    run(capsys, *given, "--overwrite", "--attention", "encoder", "--layer", 2)
+    assert "a dog lost ." in Path("attention.html").read_text("utf-8")
+
+
+def test_an_alignment_is_a_figure_of_what_is_chosen_or_of_all(writer, capsys):
+    words = [writer, "the cat saw a hat", "a dog lost ."]
+    _, err = run(capsys, *words, "--svg", "all.svg")
+    assert err.startswith("all.svg: cross-attention, all layers, mean of all heads, ")
+    svg = ET.parse("all.svg").getroot()
+    namespace = "{http://www.w3.org/2000/svg}"
+    texts = {text.text for text in svg.iter(f"{namespace}text")}
+    assert texts >= {"what is read", "what is written", "saw", "lost", "[SEP]"}
+    _, err = run(capsys, *words, "--svg", "one.svg", "--layer", 3, "--head", 2, "--token", "dog")
+    assert err.startswith("one.svg: cross-attention, layer 3, head 2, ")
+    assert "who looks" in Path("one.svg").read_text("utf-8")
+    _, err = run(capsys, *words, "--svg", "no.svg", "--attention", "decoder", code=2)
+    assert "a figure is of one head; name it by --layer and --head" in err
+    assert list_files() == ["all.svg", "one.svg"]
+
+
+def test_numbers_of_cross_attention_are_printed(writer, capsys):
+    out, _ = run(capsys, writer, "the cat saw", "a dog .", "--json", "--token", "dog")
+    numbers = json.loads(out)
+    assert numbers["attention"] == "cross"
+    assert numbers["others"] == ["[CLS]", "the", "cat", "saw", "[SEP]"]
+    assert [len(head["weights"]) for head in numbers["heads"]] == [5] * 6
+    out, _ = run(capsys, writer, "the cat saw", "a dog .", "--json", "--attention", "encoder")
+    assert json.loads(out)["num_layers"] == 2
+
+
+def test_a_left_to_right_model_is_seen(tmp_path, capsys):
+    save_causal(tmp_path / "gpt")
+    out, err = run(capsys, "gpt", TEXT, "--json", "--token", "saw", "--output", "page.html")
+    assert err.startswith("page.html: 8 tokens, 2 layers of 2 heads, ")
+    assert all(head["weights"][4:] == [0.0] * 4 for head in json.loads(out)["heads"])
+    assert "Next words" in Path("page.html").read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ([""], "the text is empty"),
+        ([TEXT, " "], "the second text is empty"),
+        (["cat " * 30], "the text has 32 tokens, and the model takes 24"),
+        ([TEXT, "cat " * 30], "the second text has 32 tokens, and the model takes 24"),
+        ([TEXT, "--without", "1.1"], "without is for BERTs, and de-en is an encoder-decoder"),
+        ([TEXT, "--read-mask"], "read_mask is for BERTs"),
+        ([TEXT, "--attention", "both"], "attention"),
+        ([TEXT, "--views", "words"], "de-en has nothing for the view words to show"),
+    ],
+)
+def test_what_an_encoder_decoder_has_not_is_told_in_a_line(writer, capsys, words, message):
+    out, err = run(capsys, writer, *words, code=2)
+    assert out == ""
+    assert message in err
+    assert list_files() == []

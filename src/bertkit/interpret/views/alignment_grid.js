@@ -18,8 +18,9 @@ export class NamedGrid {
   constructor(columns, numRows, read, press) {
     this.heads = columns.map((name) => element(
       "th", { scope: "col", title: name }, element("span", { dir: "auto" }, name)));
-    this.names = Array.from({ length: numRows }, (_, row) => element(
-      "button", { type: "button", class: "alignment-name", dir: "auto", onclick: () => press(row) }));
+    const button = { type: "button", class: "alignment-name", dir: "auto" };
+    this.names = Array.from({ length: numRows }, (_, row) =>
+      element("button", { ...button, onclick: () => press(row) }));
     this.cells = Array.from({ length: numRows }, () => columns.map(() => element("td")));
     this.read = read;
     this.root = element("div", { class: "scroll" }, this.build(press));

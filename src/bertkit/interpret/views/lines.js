@@ -41,7 +41,8 @@ export function findLines(weights, page, choice) {
  * @returns {Object[]} for each token of the other side {mean, head, weight}: the mean, the head in which it is
  *   strongest, and how strong it is there; null where `pairs` leave it out.
  */
-export function findShares(weights, { tokens, others }, { heads, pairs }, { token, side }) {
+export function findShares(weights, page, { heads, pairs }, { token, side }) {
+  const { tokens, others } = page;
   return (side === "from" ? others : tokens).map((_, other) => {
     const [from, to] = side === "from" ? [token, other] : [other, token];
     if (!isInPairs(pairs, tokens[from], others[to])) {

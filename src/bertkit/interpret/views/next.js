@@ -24,11 +24,13 @@ class NextWords {
   }
 
   build() {
-    const perplexity = this.page.data.perplexity.toLocaleString("en", { maximumSignificantDigits: 3 });
+    const digits = { maximumSignificantDigits: 3 };
+    const perplexity = this.page.data.perplexity.toLocaleString("en", digits);
     const body = element("tbody", {}, this.rows);
     const head = buildHead(["Behind", "Comes next"], this.steps[0].words.length);
-    const events = { onkeydown: (event) => event.key === "Escape" && this.page.set({ token: null }) };
-    const table = element("table", { class: "words-table next-table", ...events }, head, body);
+    const release = ({ key }) => key === "Escape" && this.page.set({ token: null });
+    const about = { class: "words-table next-table", onkeydown: release };
+    const table = element("table", about, head, body);
     rove(body, this.buttons);
     return [
       element("p", { class: "quiet" }, `Perplexity of this text: ${perplexity}.`),

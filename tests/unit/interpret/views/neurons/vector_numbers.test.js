@@ -42,7 +42,7 @@ test("left to right there are no numbers of tokens that stand behind", () => {
 });
 
 test("those that look may be fewer than those that are seen", () => {
-  const read = (part) => (head, token) => Float32Array.of(token);
+  const read = () => (head, token) => Float32Array.of(token);
   const vectors = { query: read(), key: read(), value: read() };
   const numbers = new HeadNumbers(vectors, { length: 2, width: 3, row: () => [] }, 1);
   assert.equal(numbers.queries.length, 2);

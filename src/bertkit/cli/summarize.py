@@ -85,7 +85,7 @@ def summarize(
 
     summarizer = load_summarizer(model, settings, embedding, device=device, revision=revision)
     texts = Texts(files, table)
-    summaries, counts = begin(summarizer, texts, decoding)
+    summaries, counts = begin(summarizer, texts, decoding, why=why)
     with nullcontext() if sys.stdout.isatty() else show_progress("Summarising", None) as bar:
         for summary in summaries:
             place = texts.places.popleft()
@@ -143,18 +143,22 @@ class Texts:
 
 
 def begin(
-    summarizer: "Summarizer", texts: Texts, decoding: DecodingSettings
+    summarizer: "Summarizer", texts: Texts, decoding: DecodingSettings, *, why: bool
 ) -> "tuple[Iterator[ExtractiveSummary | Rewriting], SummaryCounts | RewriteCounts]":
     """Summaries as they come, and what is counted meanwhile.
 
     Raises:
-        SettingsError: how to write is chosen for a model that doesn't, or can't be meant.
+        SettingsError: what is chosen is for another way to summarise, or can't be meant.
     """
     from bertkit.inference.rewriter import RewriteCounts
     from bertkit.inference.summarizing import AbstractiveSummarizer
     from bertkit.inference.summary import SummaryCounts
 
     if isinstance(summarizer, AbstractiveSummarizer):
+        if why:
+            raise SettingsError(
+                "why is for sentences that are taken from a text; this model writes its own"
+            )
         written = RewriteCounts()
         chosen = summarizer.settings_with(decoding)
         return summarizer.stream(texts, chosen, written), written

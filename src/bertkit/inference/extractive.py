@@ -22,7 +22,7 @@ from bertkit.inference.embedder import Embedder, Vectors, check_each
 from bertkit.inference.embedder_settings import EmbedderSettings
 from bertkit.inference.similarity import LEAST_NORM
 from bertkit.inference.summary import ExtractiveSummary, SummaryCounts, add_position, compose
-from bertkit.inference.summary_settings import DEFAULT_DIVERSITY, SummarySettings
+from bertkit.inference.summary_settings import DEFAULT_DIVERSITY, DEFAULT_LANGUAGE, SummarySettings
 from bertkit.inference.text_encoder import TextCounts
 from bertkit.tasks.extract.choosing import Numbers, SameDirection
 
@@ -106,7 +106,7 @@ class CentralSummarizer:
     def _read(self, texts: Iterable[str], waiting: deque[Candidates]) -> Iterator[str]:
         """The sentences of one text after the other; what each has waits for its vectors."""
         for text in check_each(texts):
-            candidates = Candidates.find(text, self.settings.language)
+            candidates = Candidates.find(text, self.settings.language or DEFAULT_LANGUAGE)
             waiting.append(candidates)
             yield from candidates.sentences
 

@@ -55,8 +55,9 @@ def load_summarizer(
         _refuse(embedding, f"{folder} makes no vectors of sentences, and takes no")
         return AbstractiveSummarizer.load(folder, device=device)
     if is_extractor(folder):
-        _refuse(embedding, f"{folder} makes no vectors of sentences, and takes no")
-        return TrainedSummarizer.load(folder, settings, device=device)
+        others = embedding.model_copy(update={"engine": "auto"})
+        _refuse(others, f"{folder} makes no vectors of sentences, and takes no")
+        return TrainedSummarizer.load(folder, settings, device=device, engine=embedding.engine)
     return CentralSummarizer.load(folder, settings, embedding, device=device)
 
 

@@ -92,13 +92,13 @@ class SummaryCounts:
         self.limited += summary.is_limited
 
 
-def find_room(settings: SummarySettings, num_candidates: int) -> Room:
-    """How much a summary may have, by itself and by the limit for all."""
+def count_wanted(settings: SummarySettings, num_candidates: int) -> int:
+    """How many sentences are asked for, before any limit; of words, as many as there are."""
     if settings.words is not None:
-        return Room(MAX_SENTENCES, settings.words)
+        return num_candidates
     if settings.share is not None:
-        return Room(min(max(1, round(settings.share * num_candidates)), MAX_SENTENCES))
-    return Room(settings.sentences or DEFAULT_SENTENCES)
+        return max(1, round(settings.share * num_candidates))
+    return settings.sentences or DEFAULT_SENTENCES
 
 
 def add_position(relevance: Numbers, weight: float) -> Numbers:
@@ -123,7 +123,8 @@ def compose(
         settings: how many are taken.
     """
     word_counts = [len(sentence.split()) for sentence in candidates.sentences]
-    room = find_room(settings, len(candidates))
+    wanted = count_wanted(settings, len(candidates))
+    room = Room(min(wanted, MAX_SENTENCES), settings.words)
     taken = choose_sentences(scores, redundancy, word_counts, room)
     sentences = [
         SummarySentence(
@@ -143,5 +144,5 @@ def compose(
         sentences=tuple(sorted(sentences, key=lambda sentence: sentence.start)),
         num_sentences=candidates.num_sentences,
         num_candidates=len(candidates),
-        is_limited=len(taken) == MAX_SENTENCES < len(candidates) and settings.sentences is None,
+        is_limited=len(taken) == MAX_SENTENCES < wanted,
     )

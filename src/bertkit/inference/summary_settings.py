@@ -6,7 +6,7 @@ from pydantic import Field, model_validator
 
 from bertkit.base.settings import Settings
 
-DEFAULT_SENTENCES, DEFAULT_DIVERSITY = 3, 0.3
+DEFAULT_SENTENCES, DEFAULT_DIVERSITY, DEFAULT_LANGUAGE = 3, 0.3, "en"
 LENGTHS = ("sentences", "share", "words")
 MAX_SENTENCES = 1000  # of a summary; each one is compared with all sentences of the text
 
@@ -39,7 +39,11 @@ class SummarySettings(Settings):
         description="How much it counts that a sentence stands early, from 0 to 1: news says the"
         " most at its beginning.",
     )
-    language: str = Field("en", description="ISO 639-1 code, for finding sentences.")
+    language: str | None = Field(
+        None,
+        description="ISO 639-1 code, for finding sentences; by default en, or that which a model"
+        " was trained on.",
+    )
 
     @property
     def has_length(self) -> bool:

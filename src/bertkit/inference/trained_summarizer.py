@@ -3,16 +3,17 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from bertkit.base.errors import SettingsError
 from bertkit.inference.embedder import check_each
+from bertkit.inference.engines.choice import EngineName
 from bertkit.inference.prediction_counts import PredictionCounts
 from bertkit.inference.predictor import Predictor
 from bertkit.inference.summary import ExtractiveSummary, SummaryCounts, add_position, compose
-from bertkit.inference.summary_settings import SummarySettings
+from bertkit.inference.summary_settings import DEFAULT_LANGUAGE, SummarySettings
 from bertkit.tasks.extract.choosing import SameTrigrams
 from bertkit.tasks.extract.examples import ExtractExample, make_example
 from bertkit.tasks.extract.extraction import Extraction
@@ -54,6 +55,7 @@ class TrainedSummarizer:
         *,
         device: str = "auto",
         revision: str | None = None,
+        engine: EngineName = "auto",
     ) -> Self:
         """Load a folder of `bertkit finetune extract`.
 
@@ -62,6 +64,7 @@ class TrainedSummarizer:
             settings: how long summaries are; by default as long as in training.
             device: auto, cpu, cuda or cuda:N.
             revision: a branch, tag or commit of a model of the Hub.
+            engine: the program that computes; auto takes the fastest that is installed.
 
         Raises:
             SettingsError: diversity is asked for, which is for vectors.
@@ -73,11 +76,12 @@ class TrainedSummarizer:
                 "diversity is for encoders; a model of `bertkit finetune extract` takes no two"
                 " sentences that have three words in a row in common"
             )
-        extractor = Extractor.load(path, device=device, revision=revision)
+        extractor = Extractor.load(path, device=device, revision=revision, engine=engine)
+        usual = extractor.task.settings
+        changes: dict[str, Any] = {"language": settings.language or usual.language}
         if not settings.has_length:
-            usual = extractor.task.settings.sentences
-            settings = settings.model_copy(update={"sentences": usual})
-        return cls(extractor, settings)
+            changes["sentences"] = usual.sentences
+        return cls(extractor, settings.model_copy(update=changes))
 
     def __call__(self, text: str) -> ExtractiveSummary:
         """Summarise a text; errors as in `stream`."""
@@ -97,8 +101,8 @@ class TrainedSummarizer:
             InputError: something else than a text was given.
             NonFiniteError: the model's scores aren't finite.
         """
-        counts = SummaryCounts() if counts is None else counts
-        language, read = self.settings.language, PredictionCounts()
+        counts, read = SummaryCounts() if counts is None else counts, PredictionCounts()
+        language = self.settings.language or DEFAULT_LANGUAGE
         examples = (make_example(text, "the input", language) for text in check_each(texts))
         for example, found in self.extractor.stream_examples(examples, read):
             counts.truncated = read.truncated

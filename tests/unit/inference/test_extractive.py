@@ -132,6 +132,8 @@ def test_no_summary_is_longer_than_the_limit(monkeypatch):
     counts = SummaryCounts()
     (summary,) = build(share=0.9).stream([TEXT], counts)
     assert (len(summary.sentences), summary.is_limited, counts.limited) == (2, True, 1)
+    assert build(words=99)(TEXT).is_limited
+    assert not build(share=0.4)(TEXT).is_limited
     assert not build(sentences=2)(TEXT).is_limited
 
 

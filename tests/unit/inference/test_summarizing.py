@@ -3,7 +3,6 @@
 import json
 from pathlib import Path
 
-import numpy as np
 import pytest
 from tests.unit.inference.small import WORDS, save_kind, save_small
 from tests.unit.inference.small_rewriter import save_rewriter
@@ -126,9 +125,15 @@ def test_a_model_that_writes(writing, tmp_path, capsys):
     assert main(["summarize", str(writing), str(path), "--max-tokens", "3"]) == 0
     assert capsys.readouterr().out == f"{found['summary']}\n"
     assert main(["summarize", str(writing), str(path), "--share", "0.5"]) == 2
+    assert main(["summarize", str(writing), str(path), "--why"]) == 2
+    assert "why is for sentences that are taken" in capsys.readouterr().err
 
 
-def test_relevance_is_a_probability(trained):
-    sentences = TrainedSummarizer.load(trained, device="cpu").extractor(TEXT).sentences
-    values = np.array([sentence.probability for sentence in sentences])
-    assert ((values > 0) & (values < 1)).all()
+def test_language_and_engine_are_the_models_or_chosen(tmp_path, trained):
+    save_kind(tmp_path, BertForTokenClassification)
+    save_task(tmp_path, Extract(ExtractSettings(max_length=20, language="ja"), LABELS))
+    assert TrainedSummarizer.load(tmp_path).settings.language == "ja"
+    chosen = SummarySettings(language="de", words=9)
+    loaded = load_summarizer(tmp_path, chosen, EmbedderSettings(engine="torch"))
+    assert isinstance(loaded, TrainedSummarizer)
+    assert (loaded.settings, loaded.extractor.engine.name) == (chosen, "torch")

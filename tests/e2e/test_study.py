@@ -10,7 +10,7 @@ from bertkit.cli.main import main
 from bertkit.studies import pretraining
 from bertkit.studies.bidirectional import Bidirectional
 from bertkit.studies.downstream import FineTuning
-from bertkit.studies.pretraining import COMMAS_PROBE, PretrainedArm, Scale
+from bertkit.studies.pretraining import GAPS_PROBE, PretrainedArm, Scale
 from bertkit.studies.steps import Steps
 from bertkit.studies.study import Decision
 
@@ -24,7 +24,7 @@ SMALLEST = Scale(
 
 
 def write_told(path: Path, num_documents: int) -> None:
-    """Documents of sentences with a comma in each."""
+    """Documents that each tell of one hero."""
     choose = random.Random(0)
     documents = []
     for _ in range(num_documents):
@@ -74,7 +74,7 @@ def test_a_study_is_run_told_and_kept(shards, tmp_path, capsys):
     assert [arm["arm"] for arm in found["arms"]] == ["with", "without"]
     for arm in found["arms"]:
         assert list(arm["measures"]) == [
-            "commas",
+            "gaps",
             "pairs",
             "labelled",
             "masked_loss",
@@ -100,13 +100,13 @@ def test_a_study_is_run_told_and_kept(shards, tmp_path, capsys):
 
 def test_an_arm_may_share_what_another_pretrained(shards, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(Bidirectional, "parts", (4, 8))
-    monkeypatch.setattr(Bidirectional, "probes", (COMMAS_PROBE,))
+    monkeypatch.setattr(Bidirectional, "probes", (GAPS_PROBE,))
     only = ("--only", "left-to-right", "--only", "left-to-right+bilstm", "--json")
     assert run(shards, tmp_path / "study", "bidirectional", *only) == 0
     captured = capsys.readouterr()
     found = json.loads(captured.out)
     for arm in found["arms"]:
-        first, last = arm["measures"]["commas"]
+        first, last = arm["measures"]["gaps"]
         assert (first["at"], last["at"]) == (500.0, 1000.0)
         assert 0 <= first["median"] <= 1
     assert [path.name for path in (tmp_path / "study" / "pretrained").iterdir()] == [

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import final
 
 from bertkit.studies.pretraining import (
-    COMMAS_PROBE,
     DOUBLING,
+    GAPS_PROBE,
     PAIRS_PROBE,
     PretrainedArm,
     PretrainingStudy,
@@ -48,9 +48,9 @@ class Bidirectional(PretrainingStudy):
         "A left-to-right model learns from every token, a masked one from 15 % of them, so that it"
         " has far more to learn from on few tokens; on the same tokens its pre-training also takes"
         " longer. Here the BiLSTM stands on a frozen model (in the paper both were trained), and"
-        " commas put back are a task for which the words that follow matter most."
+        " whether words are missing behind a word is told by what follows."
     )
-    probes = (COMMAS_PROBE, PAIRS_PROBE)
+    probes = (GAPS_PROBE, PAIRS_PROBE)
     parts = DOUBLING
     measures_words = False
 
@@ -70,14 +70,14 @@ class Bidirectional(PretrainingStudy):
             "Both directions are better almost from the beginning of pre-training",
         )
         return (
-            Claim(words, TABLE_5, "commas", both, left),
+            Claim(words, TABLE_5, "gaps", both, left),
             Claim(sentences, TABLE_5, "pairs", Side(BOTH), Side(LEFT_TO_RIGHT)),
-            Claim("On words, a BiLSTM on top helps left to right", TABLE_5, "commas", bilstm, left),
-            Claim("But both directions stay better than that", TABLE_5, "commas", both, bilstm),
+            Claim("On words, a BiLSTM on top helps left to right", TABLE_5, "gaps", bilstm, left),
+            Claim("But both directions stay better than that", TABLE_5, "gaps", both, bilstm),
             Claim(
                 early,
                 "Devlin et al. 2018, appendix C.1, figure 5",
-                "commas",
+                "gaps",
                 Side(BOTH, FIRST),
                 Side(LEFT_TO_RIGHT, FIRST),
             ),

@@ -5,18 +5,18 @@ from dataclasses import replace
 from typing import final
 
 from bertkit.studies.pretraining import (
-    COMMAS_PROBE,
+    GAPS_PROBE,
     PAIRS_PROBE,
     PretrainedArm,
     PretrainingStudy,
     Probe,
 )
 from bertkit.studies.study import Claim, Side
-from bertkit.studies.text_tasks import COMMAS
+from bertkit.studies.text_tasks import GAPS
 
-FROZEN_COMMAS = Probe(
-    replace(COMMAS_PROBE.measure, name="commas_frozen", title="Commas put back, frozen features"),
-    COMMAS,
+FROZEN_GAPS = Probe(
+    replace(GAPS_PROBE.measure, name="gaps_frozen", title="Gaps found, frozen features"),
+    GAPS,
     {"features": "bilstm", "lstm_hidden": 64, "learning_rate": 3e-3},
 )
 
@@ -54,12 +54,12 @@ class Masking(PretrainingStudy):
     )
     budget = "Every arm is pre-trained on as many tokens, in the same order, by masked words alone."
     caution = (
-        "The arms are judged by commas put back, since the paper's tasks need labels (--labelled"
+        "The arms are judged by gaps found, since the paper's tasks need labels (--labelled"
         " brings your own), and by blanks of one kind (80/10/10, 15 %): an arm that has learnt from"
         " such blanks is at home there. The paper's differences are tenths of a point, which models"
         " of this size and number can't show."
     )
-    probes = (COMMAS_PROBE, FROZEN_COMMAS, PAIRS_PROBE)
+    probes = (GAPS_PROBE, FROZEN_GAPS, PAIRS_PROBE)
 
     @property
     def arms(self) -> Sequence[PretrainedArm]:
@@ -73,21 +73,21 @@ class Masking(PretrainingStudy):
             Claim(
                 "With random words alone, fine-tuned models are worse",
                 TABLE_8,
-                "commas",
+                "gaps",
                 better=Side("80-10-10"),
                 worse=Side("0-0-100"),
             ),
             Claim(
                 "With [MASK] alone, frozen features are worse",
                 TABLE_8,
-                "commas_frozen",
+                "gaps_frozen",
                 better=Side("80-10-10"),
                 worse=Side("100-0-0"),
             ),
             Claim(
                 "A rate of 40 % is better than 15 %, in large models",
                 "Wettig et al. 2023, abstract",
-                "commas",
+                "gaps",
                 better=Side("rate-40"),
                 worse=Side("80-10-10"),
             ),

@@ -4,6 +4,7 @@ import json
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -19,7 +20,7 @@ from bertkit.studies.downstream import FineTuning, LabelledTask
 from bertkit.studies.masked_words import MaskedWords
 from bertkit.studies.settings import PretrainingSettings
 from bertkit.studies.study import Arm, Cell, Decision, Figure, Measure, Study
-from bertkit.studies.text_tasks import COMMAS, KINDS, PAIRS, find_tasks, write_text_tasks
+from bertkit.studies.text_tasks import GAPS, KINDS, PAIRS, find_tasks, write_text_tasks
 
 PRETRAINED_FOLDER, TASKS_FOLDER = "pretrained", "tasks"
 LABELLED = "labelled"
@@ -58,11 +59,14 @@ class Probe:
     is_course: bool = False
 
 
-COMMAS_PROBE = Probe(
+GAPS_PROBE = Probe(
     Measure(
-        "commas", "Commas put back, after fine-tuning", "F1, held-out sentences", is_percent=True
+        "gaps",
+        "Gaps found, after fine-tuning",
+        "accuracy of held-out words",
+        is_percent=True,
     ),
-    COMMAS,
+    GAPS,
     is_course=True,
 )
 PAIRS_PROBE = Probe(
@@ -118,7 +122,7 @@ SCALES = {
     "small": Scale(
         {"model": "tiny", "max_length": 64, "batch_size": 16, "learning_rate": 1e-3},
         tokens=400_000,
-        fine_tuning=FineTuning(num_train=1_000, num_dev=500, learning_rate=3e-4),
+        fine_tuning=FineTuning(num_train=1_000, num_dev=500, learning_rate=1e-3),
     ),
     "large": Scale(
         {"model": "mini", "max_length": 128, "batch_size": 32, "learning_rate": 1e-3},
@@ -139,7 +143,7 @@ class PretrainingStudy(Study[PretrainingSettings]):
     """
 
     scales: ClassVar[Mapping[str, Scale]] = SCALES
-    probes: ClassVar[Sequence[Probe]] = (COMMAS_PROBE, PAIRS_PROBE)
+    probes: ClassVar[Sequence[Probe]] = (GAPS_PROBE, PAIRS_PROBE)
     parts: ClassVar[Sequence[int]] = WHOLE
     measures_words: ClassVar[bool] = True
 
@@ -261,7 +265,7 @@ class PretrainingStudy(Study[PretrainingSettings]):
     ) -> dict[str, float]:
         """All measures of a checkpoint, by name."""
         arm, device = self._find_arm(cell.arm), self.settings.device
-        found = self._words().measure(checkpoint, device) if self.measures_words else {}
+        found = self._words.measure(checkpoint, device) if self.measures_words else {}
         for probe in self.all_probes:
             if probe.task in tasks and (is_end or probe.is_course):
                 name, changes = probe.measure.name, {**probe.fine_tuning, **arm.fine_tuning}
@@ -278,6 +282,7 @@ class PretrainingStudy(Study[PretrainingSettings]):
         [arm] = [arm for arm in self.arms if arm.name == name]
         return arm
 
+    @cached_property
     def _words(self) -> MaskedWords:
         """Blanks that are the same for all arms, however they were masked while they learnt."""
         values = {**self.scale.pretraining, "objective": "mlm", "device": self.settings.device}

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import final
 
 from bertkit.studies.pretraining import (
-    COMMAS_PROBE,
+    GAPS_PROBE,
     PAIRS_PROBE,
     PretrainedArm,
     PretrainingStudy,
@@ -38,7 +38,7 @@ class Size(PretrainingStudy):
         " the same rate here, and on few tokens none has read enough to need its size. With equal"
         " time in place of equal tokens, small models would come off better."
     )
-    probes = (COMMAS_PROBE, PAIRS_PROBE)
+    probes = (GAPS_PROBE, PAIRS_PROBE)
 
     @property
     def arms(self) -> Sequence[PretrainedArm]:
@@ -56,5 +56,5 @@ class Size(PretrainingStudy):
         words, tasks = "Larger models predict words better", "Larger models are better on tasks"
         return (
             Claim(words, TABLE_6, "masked_loss", better, worse),
-            Claim(tasks, TABLE_6, "commas", better, worse),
+            Claim(tasks, TABLE_6, "gaps", better, worse),
         )

@@ -5,8 +5,8 @@ from dataclasses import replace
 from typing import ClassVar, final
 
 from bertkit.studies.pretraining import (
-    COMMAS_PROBE,
     DOUBLING,
+    GAPS_PROBE,
     SCALES,
     PretrainedArm,
     PretrainingStudy,
@@ -37,7 +37,7 @@ class Steps(PretrainingStudy):
     scales: ClassVar[Mapping[str, Scale]] = {
         name: replace(scale, tokens=MORE * scale.tokens) for name, scale in SCALES.items()
     }
-    probes = (COMMAS_PROBE,)
+    probes = (GAPS_PROBE,)
     parts = DOUBLING
 
     @property
@@ -51,5 +51,5 @@ class Steps(PretrainingStudy):
         last, first = Side(ARM, LAST), Side(ARM, FIRST)
         return (
             Claim("Longer pre-training fills blanks better", FIGURE_5, "masked_loss", last, first),
-            Claim("Longer pre-training is better on tasks", FIGURE_5, "commas", last, first),
+            Claim("Longer pre-training is better on tasks", FIGURE_5, "gaps", last, first),
         )

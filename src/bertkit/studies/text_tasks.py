@@ -1,7 +1,8 @@
 """Labelled tasks that are made from running text, so that a study needs nothing but shards.
 
-commas: where did commas stand? They are taken out of sentences, and each word is tagged by whether
-one stood behind it. What follows a word tells more of that than what precedes it.
+gaps: where did small words stand? The most frequent ones, which make up two fifths of the text,
+are taken out of sentences, and each word that is left is tagged by whether any stood behind it.
+What comes next tells as much of that as the word itself.
 
 pairs: do two sentences come from the same document? They never stand side by side there.
 
@@ -11,7 +12,7 @@ pre-trained on, held-out ones from the text that is held out of that.
 
 import csv
 import io
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -24,9 +25,10 @@ from bertkit.base.progress import announce
 from bertkit.data.shards import Shard, ShardSet
 from bertkit.tokenization.tokenizer import Tokenizer
 
-COMMAS, PAIRS = "commas", "pairs"
-COMMA_SIGNS = frozenset(",،，、")
-COMMA_TAG, OTHER_TAG = "B-COMMA", "O"
+GAPS, PAIRS = "gaps", "pairs"
+GAP, NO_GAP = "GAP", "NONE"
+SMALL_SHARE = 0.4  # of a text's tokens
+FEWEST_WORDS = 3  # that are left of a sentence
 FEWEST_TOKENS, MOST_TOKENS = 4, 48  # of a sentence
 FARTHEST = 8  # sentences between the two of a pair
 FEWEST_EXAMPLES = 20
@@ -45,11 +47,13 @@ class Sentences:
         shards: the split's.
         tokenizer: theirs.
         split: "train" or "dev".
+        small_words: those that the task of gaps takes out.
     """
 
     shards: Sequence[Shard]
     tokenizer: Tokenizer
     split: str
+    small_words: Set[str] = frozenset()
     _offsets: dict[int, tuple[np.ndarray, np.ndarray]] = field(default_factory=dict)
 
     @cached_property
@@ -130,8 +134,9 @@ def make_task(name: str, split: str, shards: ShardSet, num_examples: int) -> str
         InputError: the text has too few such examples.
     """
     parts = shards.train if split == "train" else shards.held_out
-    write, _ = WRITERS[name]
-    content, num_found = write(Sentences(parts, shards.load_tokenizer(), split), num_examples)
+    tokenizer, (write, _) = shards.load_tokenizer(), WRITERS[name]
+    small_words = find_small_words(shards.token_counts, tokenizer)
+    content, num_found = write(Sentences(parts, tokenizer, split, small_words), num_examples)
     if num_found < FEWEST_EXAMPLES:
         raise InputError(
             f"the {'training' if split == 'train' else 'held-out'} text of the shards gives"
@@ -170,27 +175,37 @@ def write_text_tasks(
     return found
 
 
-def write_commas(sentences: Sentences, num_examples: int) -> tuple[str, int]:
-    """Sentences without their commas, a word and a tag a line; also how many there are."""
+def find_small_words(counts: np.ndarray, tokenizer: Tokenizer) -> frozenset[str]:
+    """The fewest words that make up the wanted share of a text, by how often it has each entry."""
+    counts = counts.astype(np.int64)
+    counts[list(tokenizer.special_ids)] = 0
+    order = np.argsort(-counts, kind="stable")
+    num_small = int(np.searchsorted(np.cumsum(counts[order]), SMALL_SHARE * counts.sum())) + 1
+    chosen = [int(id_) for id_ in order[:num_small] if not tokenizer.is_continuation[id_]]
+    return frozenset(tokenizer.vocabulary[id_] for id_ in chosen)
+
+
+def write_gaps(sentences: Sentences, num_examples: int) -> tuple[str, int]:
+    """Sentences without their small words, a word and a tag a line; also how many there are."""
     blocks: list[str] = []
     for number in sentences.draw(num_examples * TRIES_PER_EXAMPLE):
         if len(blocks) == num_examples:
             break
-        tagged = tag_commas(sentences.words(number))
-        if tagged:
+        tagged = tag_gaps(sentences.words(number), sentences.small_words)
+        if len(tagged) >= FEWEST_WORDS:
             blocks.append("".join(f"{word}\t{tag}\n" for word, tag in tagged))
     return "\n".join(blocks), len(blocks)
 
 
-def tag_commas(words: Sequence[str]) -> list[tuple[str, str]]:
-    """Words without commas, each with its tag; empty where no comma stood behind a word."""
+def tag_gaps(words: Sequence[str], small_words: Set[str]) -> list[tuple[str, str]]:
+    """Words that aren't small, each tagged by whether small ones stood behind it."""
     tagged: list[tuple[str, str]] = []
     for word in words:
-        if word not in COMMA_SIGNS:
-            tagged.append((word, OTHER_TAG))
+        if word not in small_words:
+            tagged.append((word, NO_GAP))
         elif tagged:
-            tagged[-1] = tagged[-1][0], COMMA_TAG
-    return tagged if any(tag == COMMA_TAG for _, tag in tagged) else []
+            tagged[-1] = tagged[-1][0], GAP
+    return tagged
 
 
 def write_pairs(sentences: Sentences, num_examples: int) -> tuple[str, int]:
@@ -230,7 +245,7 @@ def _share_document(sentences: Sentences, one: Number, other: Number) -> bool:
 
 Writer = Callable[[Sentences, int], tuple[str, int]]
 WRITERS: Mapping[str, tuple[Writer, str]] = {
-    COMMAS: (write_commas, ".conll"),
+    GAPS: (write_gaps, ".conll"),
     PAIRS: (write_pairs, ".csv"),
 }
-KINDS = {COMMAS: "tag", PAIRS: "classify"}  # the tasks of `bertkit finetune` that they are
+KINDS = {GAPS: "tag", PAIRS: "classify"}  # the tasks of `bertkit finetune` that they are

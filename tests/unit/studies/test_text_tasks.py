@@ -9,11 +9,13 @@ import pytest
 
 from bertkit.base.errors import InputError
 from bertkit.studies.text_tasks import (
-    COMMA_TAG,
+    GAP,
+    NO_GAP,
     Sentences,
+    find_small_words,
     find_tasks,
     make_task,
-    tag_commas,
+    tag_gaps,
     write_text_tasks,
 )
 from bertkit.tokenization.tokenizer import Tokenizer
@@ -57,28 +59,45 @@ class FakeShards:
     def load_tokenizer(self) -> Tokenizer:
         return TOKENIZER
 
+    @property
+    def token_counts(self) -> np.ndarray:
+        """The comma and the point are half of all text."""
+        counts = np.ones(TOKENIZER.vocab_size, dtype=np.uint64)
+        counts[[COMMA, POINT]] = 10
+        return counts
 
-def build_shard(num_documents: int, *, has_commas: bool = True, seed: int = 0) -> FakeShard:
+
+def build_shard(words: range, num_sentences: int = 40) -> FakeShard:
     """Each document uses one word alone, so that a sentence tells its document."""
-    choose = random.Random(seed)
+    choose = random.Random(words.start)
     documents = []
-    for number in range(num_documents):
-        word = FIRST_WORD + number % len(WORDS)
-        comma = COMMA if has_commas else word
-        documents.append([[word, comma, *[word] * choose.randint(1, 4), POINT] for _ in range(10)])
+    for number in words:
+        word = FIRST_WORD + number
+        lengths = [choose.randint(2, 5) for _ in range(num_sentences)]
+        documents.append([[word, COMMA, *[word] * length, POINT] for length in lengths])
     return FakeShard(documents)
 
 
-def build_shards(**changes) -> FakeShards:
-    shards = [build_shard(12, **changes), build_shard(8, seed=1, **changes)]
-    return FakeShards(shards, [build_shard(20, seed=2, **changes)])
+def build_shards(num_documents: int = 5) -> FakeShards:
+    train = [build_shard(range(2)), build_shard(range(2, num_documents))]
+    return FakeShards(train, [build_shard(range(num_documents))])
 
 
-def test_commas_become_tags_of_the_word_before():
-    assert tag_commas(["one", ",", "two", "."]) == [("one", COMMA_TAG), ("two", "O"), (".", "O")]
-    assert tag_commas(["one", ",", ",", "two"]) == [("one", COMMA_TAG), ("two", "O")]
-    assert tag_commas([",", "one"]) == []
-    assert tag_commas(["one", "two"]) == []
+def test_gaps_become_tags_of_the_word_before():
+    small = {",", "the"}
+    tagged = tag_gaps(["the", "cat", ",", "the", "dog", "sat"], small)
+    assert tagged == [("cat", GAP), ("dog", NO_GAP), ("sat", NO_GAP)]
+    assert tag_gaps(["the", ","], small) == []
+
+
+def test_small_words_are_the_most_frequent_whole_ones():
+    counts = np.zeros(TOKENIZER.vocab_size, dtype=np.uint16)
+    counts[[COMMA, POINT, PIECE, FIRST_WORD, FIRST_WORD + 1]] = [10, 5, 12, 60, 30]
+    assert find_small_words(counts, TOKENIZER) == {WORDS[0]}
+    counts[FIRST_WORD] = 40
+    assert find_small_words(counts, TOKENIZER) == {WORDS[0]}  # two fifths, and not more
+    counts[[UNK, PIECE]] = [60_000, 50]
+    assert find_small_words(counts, TOKENIZER) == {WORDS[0]}  # with the piece they are enough
 
 
 def test_pieces_are_joined_and_unknown_words_leave_a_sentence_out():
@@ -103,15 +122,15 @@ def test_too_short_and_too_long_sentences_are_left_out():
     assert set(Sentences([shard], TOKENIZER, "train").draw(100)) == {(0, 1), (0, 2)}
 
 
-def test_the_file_of_commas_has_words_and_tags_and_no_comma():
-    text = make_task("commas", "train", build_shards(), 30)
+def test_the_file_of_gaps_has_words_and_tags_and_no_small_word():
+    text = make_task("gaps", "train", build_shards(), 30)
     blocks = text.split("\n\n")
     assert len(blocks) == 30
     for block in blocks:
-        lines = [line.split("\t") for line in block.split("\n") if line]
-        assert lines[0][1] == COMMA_TAG
-        assert {tag for _, tag in lines[1:]} == {"O"}
-        assert not any("," in word for word, _ in lines)
+        (first, *_, last), *_ = [[line.split("\t") for line in block.split("\n") if line]]
+        assert (first[1], last[1]) == (GAP, GAP)  # before the comma and before the point
+        assert block.count(GAP) == 2
+        assert "," not in block
 
 
 def test_pairs_are_of_one_document_or_of_two():
@@ -121,25 +140,23 @@ def test_pairs_are_of_one_document_or_of_two():
     assert [row["label"] for row in rows[:2]] == ["same", "other"]
     for row in rows:
         is_same = row["sentence1"].split()[0] == row["sentence2"].split()[0]
-        assert is_same or row["label"] == "other"
-    others = [row for row in rows if row["label"] == "other"]
-    assert len(others) == 20
-    differing = [row["sentence1"].split()[0] != row["sentence2"].split()[0] for row in others]
-    assert sum(differing) > 15  # two documents may use the same word
+        assert is_same == (row["label"] == "same")
+    assert sum(row["label"] == "same" for row in rows) == 20
 
 
 def test_files_are_written_once(tmp_path):
     counts = {"train": 30, "dev": 20}
-    files = write_text_tasks(["commas", "pairs"], build_shards(), tmp_path / "tasks", counts)
-    assert [path.name for path in files["commas"]] == ["commas-train.conll", "commas-dev.conll"]
+    files = write_text_tasks(["gaps", "pairs"], build_shards(), tmp_path / "tasks", counts)
+    assert [path.name for path in files["gaps"]] == ["gaps-train.conll", "gaps-dev.conll"]
     before = {path: path.read_bytes() for pair in files.values() for path in pair}
-    assert write_text_tasks(["commas", "pairs"], FakeShards([], []), tmp_path / "tasks", counts)
+    assert write_text_tasks(["gaps", "pairs"], FakeShards([], []), tmp_path / "tasks", counts)
     assert {path: path.read_bytes() for path in before} == before
 
 
 def test_a_task_that_the_text_has_no_examples_of_is_told_and_left_out(capsys):
-    shards = build_shards(has_commas=False)
-    with pytest.raises(InputError, match="gives 0 examples of it, and 20 are needed"):
-        make_task("commas", "dev", shards, 30)
-    assert find_tasks(["commas", "pairs", "commas"], shards, {"train": 30, "dev": 20}) == ["pairs"]
-    assert "it goes without the task commas" in capsys.readouterr().err
+    shards = build_shards()
+    shards.held_out = [build_shard(range(1))]  # one document alone
+    with pytest.raises(InputError, match="gives 1 examples of it, and 20 are needed"):
+        make_task("pairs", "dev", shards, 30)
+    assert find_tasks(["gaps", "pairs", "gaps"], shards, {"train": 30, "dev": 20}) == ["gaps"]
+    assert "it goes without the task pairs" in capsys.readouterr().err

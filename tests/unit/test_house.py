@@ -17,6 +17,7 @@ from bertkit.data.readers import READERS
 from bertkit.objectives.settings import ObjectiveName
 from bertkit.objectives.table import OBJECTIVES
 from bertkit.recipes.pretrain.curves import CURVES
+from bertkit.recipes.seq2seq.kinds import KINDS
 from bertkit.studies.table import STUDIES
 from bertkit.tasks.table import TASKS
 
@@ -31,12 +32,16 @@ PUBLIC_NAMES = [
     "BertForQuestionAnswering",
     "BertForSequenceClassification",
     "BertForTokenClassification",
+    "BertLMHeadModel",
     "BertModel",
     "BertkitError",
+    "CentralSummarizer",
     "Chooser",
     "Classifier",
     "Embedder",
     "EmbedderSettings",
+    "EncoderDecoderConfig",
+    "EncoderDecoderModel",
     "FeatureExtractor",
     "FillMask",
     "Generator",
@@ -49,6 +54,7 @@ PUBLIC_NAMES = [
     "SearchSettings",
     "Tagger",
     "Tokenizer",
+    "Translator",
     "VectorIndex",
     "ViewSettings",
     "WordVectors",
@@ -96,7 +102,7 @@ def test_each_task_is_a_folder_with_two_commands():
         assert kind.__module__ == f"bertkit.tasks.{name.replace('-', '_')}.task"
     commands = list_commands(build_app())
     of_studies = {f"study {name}" for name in STUDIES}
-    of_tasks = {*TASKS, *(f"finetune {name}" for name in TASKS)}
+    of_tasks = {*TASKS, *(f"finetune {name}" for name in (*TASKS, *KINDS))}
     assert commands.keys() == {*COMMANDS, *of_tasks, *of_studies}
 
 

@@ -7,7 +7,9 @@ from typing import Any
 from bertkit.base.errors import DamagedFileError
 from bertkit.tokenization.engine import CONTINUATION, SPECIAL_TOKENS, UNK
 from bertkit.tokenization.leanings import (
+    NUM_WIDER,
     Habit,
+    alternates,
     count_habits,
     find_sign,
     guess_habit,
@@ -16,7 +18,6 @@ from bertkit.tokenization.leanings import (
 )
 
 UNKNOWN = "\N{REPLACEMENT CHARACTER}"  # what stands for a word that the vocabulary lacks
-NUM_WIDER = 3  # contexts of which each is wider than the next
 MAX_HABITS = 1_000_000  # that a foreign file may have
 
 
@@ -33,7 +34,7 @@ class Spacing:
 
     @classmethod
     def learn(cls, texts: Iterable[str]) -> "Spacing":
-        """Count in real text what its marks do; of much text the first four million characters."""
+        """Count in real text what its marks do; of much text the first three million characters."""
         return cls(count_habits(texts))
 
     @classmethod
@@ -75,7 +76,8 @@ class Spacing:
                 found.append(None)
                 continue
             neighbours = padded[place], padded[place + 2]
-            habit = self._find_habit(mark, mark in unmatched, *neighbours)
+            is_second = mark in unmatched and alternates(mark, self.habits)
+            habit = self._find_habit(mark, is_second, *neighbours)
             found.append(habit)
             if not is_inside(*neighbours, habit.leaning):
                 unmatched ^= {mark}

@@ -9,8 +9,10 @@ counts.
 """
 
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from functools import lru_cache
+from itertools import chain
 from typing import Literal, NamedTuple
 
 Leaning = Literal["left", "right", "both", "none"]
@@ -22,9 +24,11 @@ LEANINGS: dict[tuple[bool, bool], Leaning] = {  # by whether a blank is before a
 }
 
 MIN_COUNT = 3  # of a context that is believed
-MAX_CHARS = 4_000_000  # of text that is counted; more of it changes nothing any more
+MIN_WEIGHT = 0.1  # of what it says, where what other contexts explain hardly counts
+MAX_CHARS = 3_000_000  # of text that is counted; more of it changes nothing any more
 EDGE, WORD, IDEOGRAPH = "<edge>", "<word>", "<ideograph>"  # no word has "<", which is a mark
-MAX_DIGITS = 4  # numbers of so many digits, and of more, are alike
+MAX_DIGITS = 4  # behind a mark, numbers of so many digits, and of more, are alike
+NUM_WIDER = 3  # contexts without words, each wider than the next
 
 # How a mark leans that was never met, where its category in Unicode doesn't tell.
 USUAL: dict[str, Leaning] = {
@@ -104,18 +108,22 @@ def find_sign(word: str) -> str | None:
     return word if is_mark(word) else None
 
 
+def find_kinds(before: str, behind: str) -> tuple[str, str]:
+    """What the words on both sides of a mark are: at a mark only that, for numbers how long."""
+    return _find_kind(before, 1), _find_kind(behind, MAX_DIGITS)
+
+
 @lru_cache(maxsize=1 << 16)
-def find_kind(word: str) -> str:
-    """What a word is as a neighbour: a mark itself, a number of so many digits, any other word."""
+def _find_kind(word: str, max_digits: int) -> str:
     if not word:
         return EDGE
     if word.isdigit():
-        return f"<{'0' * min(len(word), MAX_DIGITS)}>"
+        return f"<{'0' * min(len(word), max_digits)}>"
     return find_sign(word) or WORD
 
 
 def list_contexts(mark: str, is_second: bool, before: str, behind: str) -> list[str]:
-    """A mark's contexts, the widest first; of the last two neither is wider than the other.
+    """A mark's contexts, the widest first; of those after the third none is wider than another.
 
     Args:
         mark: its sign.
@@ -124,7 +132,7 @@ def list_contexts(mark: str, is_second: bool, before: str, behind: str) -> list[
         behind: the word behind it; empty at the end.
     """
     turn = f"{mark} {int(is_second)}"
-    kinds = find_kind(before), find_kind(behind)
+    kinds = find_kinds(before, behind)
     found = [mark, turn, f"{turn} {kinds[0]} {kinds[1]}"]
     if kinds[0] == WORD:
         found.append(f"{turn} ={before.lower()} {kinds[1]}")
@@ -134,8 +142,8 @@ def list_contexts(mark: str, is_second: bool, before: str, behind: str) -> list[
 
 
 def is_inside(before: str, behind: str, habit: Leaning) -> bool:
-    """Whether a mark is part of a word, as in man's, and so neither opens nor closes anything."""
-    return habit == "both" and find_kind(before) == WORD == find_kind(behind)
+    """Whether a mark is part of a word or number, as in man's: it neither opens nor closes."""
+    return habit == "both" and all(word and find_sign(word) is None for word in (before, behind))
 
 
 def guess_habit(mark: str, is_second: bool) -> Habit:
@@ -146,38 +154,66 @@ def guess_habit(mark: str, is_second: bool) -> Habit:
     return Habit(USUAL.get(mark) or USUAL_OF_CATEGORY.get(category, "left"), 0.5)
 
 
+def alternates(mark: str, habits: Mapping[str, Habit]) -> bool:
+    """Whether the second of a mark does something else than the first, as far as is known."""
+    return mark not in habits or any(f"{mark} {turn}" in habits for turn in (0, 1))
+
+
 def count_habits(texts: Iterable[str]) -> dict[str, Habit]:
     """What each mark does in each context in which that isn't what the next wider one says."""
-    counts: dict[str, dict[Leaning, int]] = {}
-    wider: dict[str, str] = {}
-    for mark, is_second, neighbours, leaning in _list_marks(texts):
-        contexts = list_contexts(mark, is_second, *neighbours)
+    marks = list(_list_marks(texts))
+    with_turns = _count([(list_contexts(*mark), leaning) for mark, leaning in marks])
+    known = []
+    for (mark, is_second, *neighbours), leaning in marks:
+        is_second = is_second and alternates(mark, with_turns)
+        known.append((list_contexts(mark, is_second, *neighbours), leaning))
+    return _count(known)
+
+
+def _count(marks: Sequence[tuple[list[str], Leaning]]) -> dict[str, Habit]:
+    """The habits of marks of which the contexts and the leaning are given.
+
+    What another word beside the mark explains hardly counts: of a thousand words before 's, each
+    counts for a thousandth, so that none of them is known for what the s does. And an apostrophe
+    beside words that were never met does what it does beside rare ones.
+
+    Source: Kneser and Ney 1995, for counting kinds and not occurrences in what is fallen back to.
+    """
+    frequencies = Counter(chain.from_iterable(contexts for contexts, _ in marks))
+    weights: dict[str, defaultdict[Leaning, float]] = {}
+    wider = {}
+    for contexts, leaning in marks:
+        narrow = contexts[NUM_WIDER:] or contexts[NUM_WIDER - 1 :]
         for number, context in enumerate(contexts):
-            if context not in counts:
-                counts[context] = {}
-                wider[context] = contexts[min(number, 3) - 1] if number else ""
-            found = counts[context]
-            found[leaning] = found.get(leaning, 0) + 1
-    return _keep_telling(counts, wider)
+            others = (frequencies[each] for each in narrow if each != context)
+            found = weights.setdefault(context, defaultdict(float))
+            found[leaning] += 1 / max(others, default=1)
+            wider[context] = contexts[min(number, NUM_WIDER) - 1] if number else ""
+    rare = {context for context, count in frequencies.items() if count < MIN_COUNT}
+    return _keep_telling(weights, wider, rare)
 
 
 def _keep_telling(
-    counts: Mapping[str, Mapping[Leaning, int]], wider: Mapping[str, str]
+    weights: Mapping[str, Mapping[Leaning, float]], wider: Mapping[str, str], rare: Set[str]
 ) -> dict[str, Habit]:
     """The contexts that say something else than the one that is next wider; sorted."""
     best: dict[str, Leaning | None] = {"": None}
     kept = {}
-    for context, found in counts.items():  # a wider context is always met before
-        leaning = max(sorted(found), key=lambda each: found[each])
+    for context, found in weights.items():  # the wider one always comes before
+        usual = best[wider[context]]
         total = sum(found.values())
-        best[context] = leaning if total >= MIN_COUNT else best[wider[context]]
-        if best[context] != best[wider[context]]:
+        if context in rare or total < MIN_WEIGHT:
+            best[context] = usual
+            continue
+        leaning = max(sorted(found), key=lambda each: (found[each], each == usual))
+        best[context] = leaning
+        if leaning != usual:
             kept[context] = Habit(leaning, round(found[leaning] / total, 4))
     return dict(sorted(kept.items()))
 
 
-def _list_marks(texts: Iterable[str]) -> Iterator[tuple[str, bool, tuple[str, str], Leaning]]:
-    """The marks of texts: sign, whether it is the second, words on both sides, and its leaning."""
+def _list_marks(texts: Iterable[str]) -> Iterator[tuple[tuple[str, bool, str, str], Leaning]]:
+    """The marks of texts, as `list_contexts` takes them, and how each leans."""
     num_chars = 0
     for text in texts:
         words: list[str] = []
@@ -194,7 +230,7 @@ def _list_marks(texts: Iterable[str]) -> Iterator[tuple[str, bool, tuple[str, st
 
 def _list_marks_of_one(
     words: Sequence[str], blanks: Sequence[bool]
-) -> Iterator[tuple[str, bool, tuple[str, str], Leaning]]:
+) -> Iterator[tuple[tuple[str, bool, str, str], Leaning]]:
     """The marks of a text; `blanks` are before each word and at the end."""
     unmatched: set[str] = set()
     padded = ["", *words, ""]
@@ -204,6 +240,6 @@ def _list_marks_of_one(
             continue
         neighbours = padded[place], padded[place + 2]
         leaning = LEANINGS[blanks[place], blanks[place + 1]]
-        yield mark, mark in unmatched, neighbours, leaning
+        yield (mark, mark in unmatched, *neighbours), leaning
         if not is_inside(*neighbours, leaning):
             unmatched ^= {mark}

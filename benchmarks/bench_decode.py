@@ -167,7 +167,10 @@ def enliven(model: torch.nn.Module) -> Any:
 
 
 def compare(model: Model, rows: Written, beams: int, rounds: int) -> dict[str, Any]:
-    """Agreement first, then rounds in turns; without what is kept only greedily."""
+    """Agreement first, then rounds in turns; without what is kept, on either side, only greedily.
+
+    Ours without scores the last token of each text alone, theirs all.
+    """
     batch = PackedBatch.from_single(rows)
     sides: dict[str, Callable[[], Written]] = {
         "kept": lambda: write(model, model.growing(batch), beams),
@@ -175,6 +178,7 @@ def compare(model: Model, rows: Written, beams: int, rounds: int) -> dict[str, A
     }
     if beams == 1:
         sides["again"] = lambda: write(model, model.again(batch), beams)
+        sides["transformers again"] = partial(write_theirs, model, rows, beams, keeps=False)
     written = {name: side() for name, side in sides.items()}
     equal = {
         name: statistics.mean(
@@ -215,7 +219,9 @@ def write(model: Model, sequences: Sequences, beams: int) -> Written:
     return [list(best.tokens) for best, *_ in answers]
 
 
-def write_theirs(model: Model, rows: Sequence[Sequence[int]], beams: int) -> Written:
+def write_theirs(
+    model: Model, rows: Sequence[Sequence[int]], beams: int, *, keeps: bool = True
+) -> Written:
     """The peer, with its own cache; rows that are read are padded, prompts are equally long."""
     longest = max(map(len, rows))
     padding = [longest - len(row) for row in rows]
@@ -230,6 +236,7 @@ def write_theirs(model: Model, rows: Sequence[Sequence[int]], beams: int) -> Wri
         bos_token_id=model.tokenizer.cls_id,
         eos_token_id=model.tokenizer.sep_id,
         pad_token_id=0,
+        use_cache=keeps,
         do_sample=False,
         num_beams=beams,
         min_new_tokens=NUM_TOKENS,

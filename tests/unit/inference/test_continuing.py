@@ -127,3 +127,15 @@ def test_nothing_is_kept_for_gradients():
     scores = sequences.scores()
     assert not scores.requires_grad
     assert scores.dtype == torch.float32
+
+
+@pytest.mark.parametrize("settings", SEARCHES[:2], ids=str)
+def test_room_that_nothing_was_written_into_is_never_read(settings, monkeypatch):
+    """Prompts of several lengths leave such room, and sums with what is there may be NaN."""
+    model = build_causal()
+    expected = search(PromptSequences, model, ROWS, range(5), **settings)
+    new_empty = torch.Tensor.new_empty
+    monkeypatch.setattr(
+        torch.Tensor, "new_empty", lambda *sizes: new_empty(*sizes).fill_(float("nan"))
+    )
+    agree(search(PromptSequences, model, ROWS, range(5), **settings), expected)

@@ -198,3 +198,6 @@ class SummarizeSettings(Seq2SeqSettings):
     too_long: Literal["leave_out", "cut"] = Field(
         "cut", description="What becomes of a training pair with a longer text."
     )
+    eval_pairs: Count = Field(
+        64, description="Held-out pairs for which each evaluation writes texts, the first ones."
+    )

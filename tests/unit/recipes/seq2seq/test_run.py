@@ -16,6 +16,7 @@ from bertkit.base.errors import (
     StoppedError,
 )
 from bertkit.checkpoints.run_folder import list_checkpoints
+from bertkit.inference.summarizing import AbstractiveSummarizer
 from bertkit.inference.translator import Translator
 from bertkit.models.bert.heads import BertForMaskedLM
 from bertkit.models.seq2seq.model import EncoderDecoderModel
@@ -24,6 +25,7 @@ from bertkit.recipes.seq2seq import result as result_module
 from bertkit.recipes.seq2seq import run as recipe
 from bertkit.recipes.seq2seq.examples import hold_out, read_set
 from bertkit.recipes.seq2seq.run import PairFiles, gather, train_seq2seq
+from bertkit.recipes.seq2seq.settings import SummarizeSettings
 from bertkit.training import loop
 from bertkit.training.log import CLOCK_FIELDS, read_log
 
@@ -238,3 +240,19 @@ def test_the_mean_of_checkpoints_is_one(files, tmp_path, monkeypatch):
     assert torch.equal(model.state_dict()[name], mean[name])
     assert result.saved.averaged_steps == (8, 12)
     assert {8, 12} <= {int(path.name[-8:]) for path in list_checkpoints(tmp_path / "out" / "run")}
+
+
+def test_summaries_are_learnt_from_columns_and_scored_by_rouge(tmp_path):
+    path = tmp_path / "articles.jsonl"
+    rows = [json.dumps({"text": left, "summary": right}) for left, right in make_pairs(40, 1)]
+    path.write_text("\n".join([*rows, json.dumps({"text": "one", "summary": ""})]) + "\n")
+    values = SHORT.model_dump(exclude={"source_column", "target_column", "too_long"})
+    result = train_seq2seq(PairFiles((path,)), tmp_path / "out", SummarizeSettings(**values))
+    saved = result.saved
+    assert (saved.kind, saved.metric) == ("summarize", "rougeL")
+    assert set(saved.metrics) >= {"rouge1", "rouge2", "rougeL", "word_loss"}
+    assert saved.train.num_empty == 1
+    assert saved.dev.name == "articles.jsonl, held out"
+    summarize = AbstractiveSummarizer.load(result.output, device="cpu")
+    assert summarize.saved.decoding.no_repeat_ngram == 3
+    assert "pipeline_tag: summarization" in (result.output / "README.md").read_text()

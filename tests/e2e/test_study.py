@@ -10,7 +10,8 @@ from bertkit.cli.main import main
 from bertkit.studies import pretraining
 from bertkit.studies.bidirectional import Bidirectional
 from bertkit.studies.downstream import FineTuning
-from bertkit.studies.pretraining import GAPS_PROBE, PretrainedArm, Scale
+from bertkit.studies.next_sentence import NextSentence
+from bertkit.studies.pretraining import GAPS_PROBE, PAIRS_PROBE, PretrainedArm, Scale
 from bertkit.studies.steps import Steps
 from bertkit.studies.study import Decision
 
@@ -62,7 +63,8 @@ def run(shards: Path, output: Path, name: str, *more: str) -> int:
     return main([*words, "--seeds", "1", *more])
 
 
-def test_a_study_is_run_told_and_kept(shards, tmp_path, capsys):
+def test_a_study_is_run_told_and_kept(shards, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(NextSentence, "probes", (PAIRS_PROBE,))
     labelled = tmp_path / "labelled.csv"
     rows = [f"{hero} {DEEDS[number % 5]},{number % 2}" for number, hero in enumerate(PEOPLE * 8)]
     labelled.write_text("text,label\n" + "\n".join(rows) + "\n")
@@ -74,7 +76,6 @@ def test_a_study_is_run_told_and_kept(shards, tmp_path, capsys):
     assert [arm["arm"] for arm in found["arms"]] == ["with", "without"]
     for arm in found["arms"]:
         assert list(arm["measures"]) == [
-            "gaps",
             "pairs",
             "labelled",
             "masked_loss",

@@ -19,6 +19,7 @@ from bertkit.data.shards import (
     choose_dtype,
     shard_path,
 )
+from bertkit.recipes.recurrent import run
 
 SENTENCES_PER_DOCUMENT = (3, 1, 5, 2, 4)  # of each shard
 
@@ -39,6 +40,12 @@ def write_shard(folder: Path, name: str, seed: int, vocab_size: int):
     )
     split = "held-out" if name.startswith("held-out") else "train"
     return ShardRecord(name=name, split=split, counts=counts, files=files), tokens
+
+
+@pytest.fixture(autouse=True)
+def known_peak(monkeypatch):
+    """Machines aren't measured, which takes longer than these runs."""
+    monkeypatch.setattr(run, "measure_peak", lambda device, precision: 1e11)
 
 
 @pytest.fixture(scope="session")

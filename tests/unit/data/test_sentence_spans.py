@@ -44,6 +44,11 @@ def test_wrapped_lines_are_one_sentence_and_others_are_not():
     ]
 
 
+def test_a_line_that_begins_small_goes_on_with_the_one_before():
+    assert read("A cat sat\non the mat. It slept.") == ["A cat sat on the mat.", "It slept."]
+    assert read("A cat sat\nOn the mat. It slept.")[0] == "A cat sat"
+
+
 def test_abbreviations_end_no_sentence_also_at_the_end_of_a_line():
     assert read("It was said by all in the town that Dr.\nSmith had been there. He left.") == [
         "It was said by all in the town that Dr. Smith had been there.",

@@ -7,7 +7,6 @@ from typing import Any
 from bertkit.base.files import write_file
 from bertkit.recipes.finetune.card import tabulate as tabulate_markdown
 from bertkit.reports.cells import Cell as TableCell
-from bertkit.reports.cells import Interval
 from bertkit.reports.line_chart import LineChart, Series
 from bertkit.reports.report import (
     Bar,
@@ -30,6 +29,7 @@ HOW_TO_READ = (
     "Medians over the runs of an arm, which differ in the seed alone; in parentheses the lowest and"
     " the highest run."
 )
+LAST_FIGURE = "Of a curve the last figure is shown."
 RULE = (
     "A claim counts as shown where each run of one side is better than each run of the other, and"
     " as the other way round where each is worse. “Not shown at this scale” says nothing against"
@@ -77,7 +77,7 @@ def tabulate_verdicts(outcome: Outcome) -> Section:
     if not outcome.verdicts:
         return Paragraph("No claim could be compared: too few arms are done.", title=title)
     rows: list[list[TableCell]] = [
-        [one.claim.text, one.claim.source, one.standing.value, one.explain()]
+        [one.claim.text, one.claim.source, one.standing.value, one.compare()]
         for one in outcome.verdicts
     ]
     return Table(["What was found", "Where", "Here", "Figures"], rows, title, RULE)
@@ -138,18 +138,13 @@ def tabulate_arms(outcome: Outcome) -> Table:
     rows: list[list[TableCell]] = []
     for arm in outcome.arms:
         spreads = [outcome.spread(measure, Side(arm.name)) for measure in measures]
-        numbers = [_show_cell(*pair) for pair in zip(measures, spreads, strict=True)]
+        numbers = [
+            show_spread(measure, spread) if spread.values else ""
+            for measure, spread in zip(measures, spreads, strict=True)
+        ]
         rows.append([arm.name, arm.summary, *numbers])
     columns = ["Arm", "What it is", *(measure.title for measure in measures)]
-    return Table(columns, rows, title="All arms", note=HOW_TO_READ)
-
-
-def _show_cell(measure: Measure, spread: Spread) -> TableCell:
-    if not spread.values:
-        return ""
-    if measure.is_percent or len(spread.values) < 2:
-        return show_spread(measure, spread)
-    return Interval(spread.median, spread.low, spread.high)
+    return Table(columns, rows, title="All arms", note=f"{HOW_TO_READ} {LAST_FIGURE}")
 
 
 def tabulate_runs(outcome: Outcome) -> Table:
@@ -162,9 +157,9 @@ def tabulate_runs(outcome: Outcome) -> Table:
             show_value(measure, last[measure.name]) if measure.name in last else ""
             for measure in measures
         ]
-        rows.append([cell.arm, cell.seed, f"{result.seconds:,.0f}", *numbers])
+        rows.append([cell.arm, cell.seed, round(result.seconds), *numbers])
     columns = ["Arm", "Seed", "Seconds", *(measure.title for measure in measures)]
-    return Table(columns, rows, title="All runs", note="Of a curve the last figure.")
+    return Table(columns, rows, title="All runs", note=LAST_FIGURE)
 
 
 def tabulate_failures(outcome: Outcome) -> list[Section]:

@@ -14,6 +14,7 @@ from enum import Enum
 from bertkit.studies.study import FIRST, LAST, Claim, Measure, Side
 
 FEWEST_RUNS = 3  # of a side; two of each are parted by chance alone in one of six comparisons
+SMALL = 0.1  # numbers below it are written by their first digits
 
 
 class Standing(Enum):
@@ -90,10 +91,14 @@ class Verdict:
 
     def explain(self) -> str:
         """What these runs say, in words that begin in lower case and end without a point."""
+        return f"{self.standing.value}: {self.compare()}"
+
+    def compare(self) -> str:
+        """The figures of both sides, and why the claim stands as it does."""
         standing, title = self.standing, self.measure.title
-        sides = f"{self._name(self.claim.better)} {self.show(self.better)}"
-        sides += f" against {self._name(self.claim.worse)} {self.show(self.worse)}"
-        words = f"{standing.value}: {title[0].lower()}{title[1:]}, {sides}"
+        words = f"{title[0].lower()}{title[1:]}, {self._name(self.claim.better)}"
+        words += f" {self.show(self.better)} against {self._name(self.claim.worse)}"
+        words += f" {self.show(self.worse)}"
         num_better, num_worse = len(self.better.values), len(self.worse.values)
         if standing is Standing.UNDECIDED:
             return (
@@ -126,7 +131,9 @@ def show_value(measure: Measure, value: float) -> str:
         return "not measured"
     if measure.is_percent:
         return f"{100 * value:.1f} %"
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+    if abs(value) >= 1000:
+        return f"{value:,.0f}"
+    return f"{value:.3f}" if abs(value) >= SMALL or value == 0 else f"{value:.3g}"
 
 
 def show_spread(measure: Measure, spread: Spread) -> str:

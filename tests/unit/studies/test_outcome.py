@@ -46,7 +46,7 @@ def test_the_table_has_the_arms_that_are_done_and_the_measures_that_there_are():
         "Loss (lower is better)",
         "Score over time (higher is better)",
     ]
-    good = ["good", "3", "81.0 % (80.0–82.0 %)", "0.19 (0.18–0.2)", "81.0 % (80.0–82.0 %)"]
+    good = ["good", "3", "81.0 % (80.0–82.0 %)", "0.190 (0.180–0.200)", "81.0 % (80.0–82.0 %)"]
     assert rows[0] == good
     assert [row[0] for row in rows] == ["good", "bad"]
 

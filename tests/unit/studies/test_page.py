@@ -47,7 +47,7 @@ def test_failures_are_told_everywhere():
 
 def test_the_table_is_markdown_with_verdicts_and_curves():
     text = build_markdown(build_outcome(), COMMAND)
-    assert "| good | 3 | 81.0 % (80.0–82.0 %) | 0.19 (0.18–0.2) |" in text
+    assert "| good | 3 | 81.0 % (80.0–82.0 %) | 0.190 (0.180–0.200) |" in text
     assert "- Good is better than bad (A 2018, table 1). Here: shown: " in text
     assert "| steps | good | bad | middle |" in text
     assert "| 10 | 40.5 % (40.0–41.0 %) |" in text
@@ -58,4 +58,4 @@ def test_the_terminal_has_aligned_columns():
     assert align([["arm", "runs"], ["longer name", "3"]]) == ["arm          runs", "longer name  3"]
     lines = describe_outcome(build_outcome())
     assert lines[0] == "Is good better than bad?"
-    assert "good    3     81.0 % (80.0–82.0 %)  0.19 (0.18–0.2)  81.0 % (80.0–82.0 %)" in lines
+    assert "good    3     81.0 % (80.0–82.0 %)  0.190 (0.180–0.200)  81.0 % (80.0–82.0 %)" in lines

@@ -58,19 +58,20 @@ def test_places_are_named():
     measure = Measure("accuracy", "Accuracy", "of all", across="steps")
     claim = Claim("It rises", "A", "accuracy", Side("one", LAST), Side("one", FIRST))
     words = judge((0.7, 0.8, 0.9), (0.4, 0.5, 0.6), measure, claim).explain()
-    assert "one at last 0.8 (0.7–0.9) against one at first 0.5 (0.4–0.6)" in words
+    assert "one at last 0.800 (0.700–0.900) against one at first 0.500 (0.400–0.600)" in words
     claim = Claim("It rises", "A", "accuracy", Side("one", 1000.0), Side("one"))
-    assert "one at 1,000 0.8" in judge((0.7, 0.8, 0.9), (0.4,), measure, claim).explain()
+    assert "one at 1,000 0.800" in judge((0.7, 0.8, 0.9), (0.4,), measure, claim).explain()
 
 
 def test_numbers_as_people_read_them():
     assert show_value(ACCURACY, 0.1234) == "12.3 %"
     assert show_value(LOSS, 6.12345) == "6.123"
     assert show_value(LOSS, 12345.6) == "12,346"
+    assert (show_value(LOSS, 0.0), show_value(LOSS, 1.2345e-7)) == ("0.000", "1.23e-07")
     assert show_value(LOSS, math.nan) == "not measured"
     assert show_spread(LOSS, Spread.of([])) == "not measured"
-    assert show_spread(LOSS, Spread.of([2.0])) == "2"
-    assert show_spread(LOSS, Spread.of([3.0, math.inf, 1.0, 2.5])) == "2.5 (1–3)"
+    assert show_spread(LOSS, Spread.of([2.0])) == "2.000"
+    assert show_spread(LOSS, Spread.of([3.0, math.inf, 1.0, 2.5])) == "2.500 (1.000–3.000)"
 
 
 def test_the_claims_are_counted():

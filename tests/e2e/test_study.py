@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 
 from bertkit.cli.main import main
-from bertkit.studies import pretraining
+from bertkit.studies import pretrained_arms
 from bertkit.studies.bidirectional import Bidirectional
 from bertkit.studies.downstream import FineTuning
 from bertkit.studies.next_sentence import NextSentence
-from bertkit.studies.pretraining import GAPS_PROBE, PAIRS_PROBE, PretrainedArm, Scale
+from bertkit.studies.pretrained_arms import PretrainedArm, Scale
+from bertkit.studies.probes import GAPS_PROBE, PAIRS_PROBE
 from bertkit.studies.steps import Steps
 from bertkit.studies.study import Decision
 
@@ -54,8 +55,8 @@ def shards(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(pretraining.SCALES, "small", SMALLEST)
-    monkeypatch.setattr(Steps, "scales", pretraining.SCALES)
+    monkeypatch.setitem(pretrained_arms.SCALES, "small", SMALLEST)
+    monkeypatch.setattr(Steps, "scales", pretrained_arms.SCALES)
 
 
 def run(shards: Path, output: Path, name: str, *more: str) -> int:
@@ -114,6 +115,8 @@ def test_an_arm_may_share_what_another_pretrained(shards, tmp_path, capsys, monk
         "left-to-right"
     ]
     assert [cell["arm"] for cell in found["missing"]] == ["both-directions"]
+    checkpoints = list(tmp_path.glob("study/pretrained/left-to-right/seed0/checkpoints/step-*"))
+    assert len(checkpoints) == 2  # what is measured, and no more
 
 
 def test_a_cell_that_fails_doesnt_stop_the_others(shards, tmp_path, capsys, monkeypatch):
@@ -145,3 +148,23 @@ def test_what_is_no_study_and_no_shards_are_told(shards, tmp_path, capsys):
     assert "nothing" in error
     assert "didn't begin; choose another --output" in error
     assert not (tmp_path / "a").exists()
+
+
+def test_attention_and_recurrent_nets_are_compared_without_any_text(tmp_path, capsys):
+    output = tmp_path / "study"
+    words = f"study recurrent --output {output} --device cpu --seeds 1 --longest 4 --tokens 3000"
+    assert main([*words.split(), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [arm["arm"] for arm in found["arms"]] == [
+        "attention",
+        "attention-both-ways",
+        "lstm",
+        "gru",
+    ]
+    for arm in found["arms"]:
+        assert [one["at"] for one in arm["measures"]["accuracy"]] == [1.0, 2.0, 4.0]
+        assert arm["measures"]["tokens_per_second"][0]["median"] > 0
+        assert arm["measures"]["first_gradient"][0]["median"] > 0
+    assert len(found["verdicts"]) == 5
+    assert main([*words.split(), "--longest", "8"]) == 2
+    assert main([*words.split(), "--minutes", "1"]) == 2

@@ -72,6 +72,9 @@ def build_command(name: str, entry: StudyEntry) -> Callable[..., None]:
                 " told with the outcome; the same command tries them again"
             )
 
+    if not any(field.is_required() for field in kind.model_fields.values()):
+        defaults = run_study.__kwdefaults__ or {}
+        run_study.__kwdefaults__ = {**defaults, "settings": kind()}  # cyclopts asks for one then
     run_study.__doc__ = DOCSTRING.format(
         name=name, summary=entry.summary, inputs=entry.inputs, arm=entry.arm
     )

@@ -1,7 +1,7 @@
 """What can be chosen about studies."""
 
 from pathlib import Path
-from typing import ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -35,15 +35,26 @@ class StudySettings(Settings):
 MAY_CHANGE = frozenset({"seeds", "only"})
 
 
-class PretrainingSettings(StudySettings):
+class BudgetedStudySettings(StudySettings):
+    """What can be chosen about a study whose budget may be in tokens."""
+
+    tokens: Count | None = Field(
+        None, description="Tokens of training of each cell, instead of the size's own number."
+    )
+
+    @model_validator(mode="after")
+    def _one_budget(self) -> Self:
+        if self.tokens is not None and self.minutes is not None:
+            raise ValueError("give one budget, not tokens and minutes")
+        return self
+
+
+class PretrainingSettings(BudgetedStudySettings):
     """What can be chosen about a study of pre-training."""
 
     places: ClassVar[frozenset[str]] = frozenset({"data", "labelled", "labelled_dev"})
 
     data: Path = Field(description="Folder that `bertkit prepare` wrote.")
-    tokens: Count | None = Field(
-        None, description="Tokens of pre-training of each cell, instead of the size's own number."
-    )
     labelled: Path | None = Field(
         None,
         description="Labelled examples, as `bertkit finetune` reads them: each arm is fine-tuned on"
@@ -62,8 +73,10 @@ class PretrainingSettings(StudySettings):
             raise ValueError("labelled_dev belongs to labelled; give that too")
         return self
 
-    @model_validator(mode="after")
-    def _one_budget(self) -> Self:
-        if self.tokens is not None and self.minutes is not None:
-            raise ValueError("give one budget, not tokens and minutes")
-        return self
+
+class RecurrentSettings(BudgetedStudySettings):
+    """What can be chosen about the study of attention and recurrent nets."""
+
+    longest: Annotated[int, Field(ge=2, le=4096)] | None = Field(
+        None, description="The largest distance; by default 128, or 512 with --size large."
+    )

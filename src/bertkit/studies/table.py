@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from bertkit.studies.settings import PretrainingSettings, StudySettings
+from bertkit.studies.settings import PretrainingSettings, RecurrentSettings, StudySettings
 
 if TYPE_CHECKING:
     from bertkit.studies.study import Study
@@ -66,5 +66,12 @@ STUDIES: Mapping[str, StudyEntry] = {
         "Is longer pre-training better?",
         "bertkit.studies.steps:Steps",
         "bert",
+    ),
+    "recurrent": StudyEntry(
+        RecurrentSettings,
+        "Does attention remember further than recurrent nets?",
+        "bertkit.studies.recurrent:Recurrent",
+        "lstm",
+        "--longest 64",
     ),
 }

@@ -132,3 +132,9 @@ def test_text_that_is_no_utf8_is_refused(causal, tmp_path, capsys, command):
     path.write_bytes(b"the cat\n\xff\xfe\n")
     _, err = run(capsys, command, causal, "--file", path, code=2)
     assert "isn't UTF-8 at byte 8" in err
+
+
+@pytest.mark.parametrize("command", ["generate", "perplexity"])
+def test_text_of_the_command_line_is_mended(causal, capsys, command):
+    out, _ = run(capsys, command, causal, "the \udcff cat", "--json")
+    assert "the \ufffd cat" in out

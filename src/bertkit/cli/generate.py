@@ -68,9 +68,12 @@ def generate(
         raise SettingsError(
             "stream is for one text and one answer, without beams, file and json; leave it out"
         )
-    named = gather_prompts(prompts, file)
     from bertkit.inference.generator import Generator
     from bertkit.inference.masked_texts import NamedText
+    from bertkit.recipes.predict.examples import mend
+
+    prompts = mend(prompts)
+    named = gather_prompts(prompts, file)
 
     generator = Generator.load(model, device, revision=revision)
     if stream or (stream is None and can_stream and sys.stdout.isatty()):

@@ -47,9 +47,12 @@ def perplexity(
         revision: Branch, tag or commit of a model of the Hub.
         json: Print one JSON object a text, and one of all.
     """
-    named = gather_texts(texts, file)
     from bertkit.inference.masked_texts import NamedText
     from bertkit.inference.perplexity import Perplexity, find_perplexity
+    from bertkit.recipes.predict.examples import mend
+
+    texts = mend(texts)
+    named = gather_texts(texts, file)
 
     measure = Perplexity.load(model, device, revision=revision)
     logs, num_tokens, num_unknown, num_texts = [], 0, 0, 0

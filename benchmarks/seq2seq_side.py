@@ -9,6 +9,7 @@ reads numbers of steps from standard input, a line each, and answers with a line
 import json
 import sys
 import time
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -120,6 +121,8 @@ def build_transformers(folder: Path, pairs: TokenPairs) -> tuple[nn.Module, Loss
     from transformers import logging
 
     logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    warnings.filterwarnings("ignore", category=FutureWarning)  # of models before version 4.12
     model = TheirModel.from_pretrained(folder, attn_implementation="sdpa")
 
     def loss_of(numbers: np.ndarray) -> tuple[Tensor, int]:

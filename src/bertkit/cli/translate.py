@@ -155,7 +155,9 @@ def show_bar(
     work: "Rewritings", *, is_printing: bool = False
 ) -> AbstractContextManager[ProgressBar | None]:
     """How far a file is read; nothing where what is printed shows that."""
-    if isinstance(work.texts, list) or (is_printing and sys.stdout.isatty()):
+    from bertkit.data.tables.texts import TextTable
+
+    if not isinstance(work.texts, TextTable) or (is_printing and sys.stdout.isatty()):
         return nullcontext()
     return show_progress("Translating", work.texts.size_bytes, is_bytes=True)
 

@@ -1,11 +1,12 @@
 """Files of pairs as token ids, and what was met in them."""
 
+import stat
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from pydantic import BaseModel, ConfigDict
 
 from bertkit.base.checksums import record_file
@@ -107,8 +108,8 @@ def check_files(flag: str, files: Files) -> None:
         )
     for path in files:
         with storage_errors(path, "read"):
-            is_file = path.is_file() or not path.stat()
-        if not is_file:
+            mode = path.stat().st_mode
+        if not stat.S_ISREG(mode):
             raise InputError(
                 f"--{flag} must name files, and {path} is a folder or a pipe; a run that is taken"
                 " up reads them again"
@@ -211,7 +212,7 @@ def encode_pairs(found: PairSet, tokenizer: Tokenizer) -> TokenPairs:
     )
 
 
-def find_long(pairs: TokenPairs, settings: Seq2SeqSettings) -> np.ndarray[Any, np.dtype[np.bool_]]:
+def find_long(pairs: TokenPairs, settings: Seq2SeqSettings) -> npt.NDArray[np.bool_]:
     """Which pairs are longer than the settings allow."""
     return (pairs.sources.lengths > settings.max_source_length) | (
         pairs.targets.lengths - 1 > settings.max_target_length

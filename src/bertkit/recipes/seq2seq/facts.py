@@ -87,6 +87,8 @@ class Facts:
 
     def count_rows(self) -> list[tuple[str, Any, Any]]:
         """What was met, in training and in held-out pairs; only what was met at all."""
-        sets = (self.saved.train, self.saved.dev)
-        rows = [(words, *(getattr(one, key) for one in sets)) for key, words in COUNT_NAMES.items()]
+        train, dev = self.saved.train, self.saved.dev
+        rows = [
+            (words, getattr(train, key), getattr(dev, key)) for key, words in COUNT_NAMES.items()
+        ]
         return [row for row in rows if row[1] or row[2]]

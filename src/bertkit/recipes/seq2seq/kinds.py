@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
+from typing import Any
 
 from bertkit.decoding.settings import DecodingSettings
 from bertkit.recipes.seq2seq.settings import (
@@ -91,10 +92,10 @@ class Kind:
         return found
 
 
-def load_address(address: str) -> Callable[..., dict[str, float]]:
+def load_address(address: str) -> Callable[..., Any]:
     """What is at `module:name`."""
     module, _, name = address.partition(":")
-    found: Callable[..., dict[str, float]] = getattr(import_module(module), name)
+    found: Callable[..., Any] = getattr(import_module(module), name)
     return found
 
 

@@ -186,7 +186,7 @@ def gather(
 def describe_writing(data: Data, settings: Seq2SeqSettings) -> SavedRewriter:
     """How texts will be made of what the model writes."""
     return SavedRewriter(
-        kind=settings.kind,  # type: ignore[arg-type]
+        kind=settings.kind,
         decoding=KINDS[settings.kind].decoding,
         spacing=Spacing.learn(data.train.targets).to_dict(),
         max_source_length=settings.max_source_length,

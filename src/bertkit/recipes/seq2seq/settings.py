@@ -6,6 +6,7 @@ from pydantic import Field, model_validator
 
 from bertkit.base.settings import Settings
 from bertkit.data.tables.parallel_settings import PairSettings
+from bertkit.inference.rewriter_file import KindName
 from bertkit.training.settings import BUDGET_FIELDS, BudgetedSettings, Count, Positive
 
 # What a run gets that is given no budget: enough for some ten thousand short pairs.
@@ -162,7 +163,7 @@ class Seq2SeqSettings(ModelSettings, PairSettings, BudgetedSettings):
         False, description="Keep checkpoints and optimiser's state when the model is finished."
     )
 
-    kind: ClassVar[str]
+    kind: ClassVar[KindName]
 
     @model_validator(mode="before")
     @classmethod
@@ -182,13 +183,13 @@ class Seq2SeqSettings(ModelSettings, PairSettings, BudgetedSettings):
 class TranslateSettings(Seq2SeqSettings):
     """Settings of `bertkit finetune translate`."""
 
-    kind: ClassVar[str] = "translate"
+    kind: ClassVar[KindName] = "translate"
 
 
 class SummarizeSettings(Seq2SeqSettings):
     """Settings of `bertkit finetune summarize`."""
 
-    kind: ClassVar[str] = "summarize"
+    kind: ClassVar[KindName] = "summarize"
 
     source_column: str = Field("text", description="Column that has the texts to be read.")
     target_column: str = Field("summary", description="Column that has the summaries.")

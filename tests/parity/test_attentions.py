@@ -2,12 +2,15 @@
 
 import pytest
 import torch
+from tests.parity import test_encoder_decoder as pairs
 from tests.parity.agreement import SIZES, random_batch, randomise
 from transformers import BertConfig as TheirConfig
 from transformers import BertModel as TheirModel
 
-from bertkit.interpret.capture import capture_attention
+from bertkit.interpret.capture import capture_attention, capture_cross_attention
 from bertkit.models.bert.encoder import BertModel
+from bertkit.nn.cross_attention import Memory
+from bertkit.nn.packing import PackedBatch
 
 LENGTHS = [1, 2, 17, 64]
 
@@ -29,3 +32,30 @@ def test_weights_agree(tmp_path, is_inference):
             weights = layer.heads(sequence).weights
             theirs_here = their_layer[sequence, :, :length, :length]
             torch.testing.assert_close(weights, theirs_here, rtol=0, atol=1e-5)
+
+
+@torch.inference_mode()
+def test_all_attentions_of_an_encoder_decoder_agree(tmp_path):
+    model = pairs.build()
+    theirs = pairs.load_theirs(model, tmp_path)(
+        input_ids=pairs.pad_rows(pairs.SOURCES),
+        attention_mask=pairs.pad_rows([[1] * len(row) for row in pairs.SOURCES]),
+        decoder_input_ids=pairs.pad_rows(pairs.TARGETS),
+        decoder_attention_mask=pairs.pad_rows([[1] * len(row) for row in pairs.TARGETS]),
+        output_attentions=True,
+    )
+    source, target = map(PackedBatch.from_single, (pairs.SOURCES, pairs.TARGETS))
+    with (
+        capture_attention(model.encoder) as encoder,
+        capture_attention(model.decoder) as decoder,
+        capture_cross_attention(model.decoder) as cross,
+    ):
+        model.decoder(target, Memory(model.encoder(source), source, target))
+    expected = (theirs.encoder_attentions, theirs.decoder_attentions, theirs.cross_attentions)
+    for ours, all_layers in zip((encoder, decoder, cross), expected, strict=True):
+        for layer, their_layer in zip(ours, all_layers, strict=True):
+            for sequence in range(3):
+                weights = layer.heads(sequence).weights
+                rows, columns = weights.shape[1:]
+                theirs_here = their_layer[sequence, :, :rows, :columns]
+                torch.testing.assert_close(weights, theirs_here, rtol=0, atol=1e-12)

@@ -3,13 +3,9 @@
 from collections.abc import Sequence
 from typing import final
 
-from bertkit.studies.pretraining import (
-    DOUBLING,
-    GAPS_PROBE,
-    PAIRS_PROBE,
-    PretrainedArm,
-    PretrainingStudy,
-)
+from bertkit.studies.pretrained_arms import PretrainedArm
+from bertkit.studies.pretraining import DOUBLING, PretrainingStudy
+from bertkit.studies.probes import GAPS_PROBE, PAIRS_PROBE
 from bertkit.studies.study import FIRST, LAST, Claim, Side
 
 BOTH, LEFT_TO_RIGHT = "both-directions", "left-to-right"

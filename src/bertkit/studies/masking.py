@@ -4,13 +4,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import final
 
-from bertkit.studies.pretraining import (
-    GAPS_PROBE,
-    PAIRS_PROBE,
-    PretrainedArm,
-    PretrainingStudy,
-    Probe,
-)
+from bertkit.studies.pretrained_arms import PretrainedArm
+from bertkit.studies.pretraining import PretrainingStudy
+from bertkit.studies.probes import GAPS_PROBE, PAIRS_PROBE, Probe
 from bertkit.studies.study import Claim, Side
 from bertkit.studies.text_tasks import GAPS
 

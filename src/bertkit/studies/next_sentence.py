@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from typing import final
 
-from bertkit.studies.pretraining import PretrainedArm, PretrainingStudy
+from bertkit.studies.pretrained_arms import PretrainedArm
+from bertkit.studies.pretraining import PretrainingStudy
 from bertkit.studies.study import Claim, Side
 
 WITH, WITHOUT = "with", "without"

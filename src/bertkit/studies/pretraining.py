@@ -3,27 +3,37 @@
 import json
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
+from bertkit.base.files import remove_folder
 from bertkit.base.progress import announce
 from bertkit.base.settings import parse_settings
-from bertkit.checkpoints.run_folder import checkpoint_path
+from bertkit.checkpoints.run_folder import checkpoint_path, list_checkpoints
 from bertkit.data.shards import ShardSet
 from bertkit.recipes.finetune.examples import open_tables
 from bertkit.recipes.finetune.settings import FineTuneSettings
 from bertkit.recipes.pretrain.run import DryRun, dry_run, pretrain
 from bertkit.recipes.pretrain.settings import PretrainSettings
-from bertkit.studies.downstream import FineTuning, LabelledTask
+from bertkit.studies.downstream import LabelledTask
 from bertkit.studies.masked_words import MaskedWords
+from bertkit.studies.pretrained_arms import SCALES, PretrainedArm, Scale
+from bertkit.studies.probes import (
+    GAPS_PROBE,
+    LABELLED,
+    LABELLED_PROBE,
+    MASKED_ACCURACY,
+    MASKED_LOSS,
+    PAIRS_PROBE,
+    Probe,
+)
 from bertkit.studies.settings import PretrainingSettings
-from bertkit.studies.study import Arm, Cell, Decision, Figure, Measure, Study
-from bertkit.studies.text_tasks import GAPS, KINDS, PAIRS, find_tasks, write_text_tasks
+from bertkit.studies.study import Cell, Decision, Figure, Measure, Study
+from bertkit.studies.text_tasks import KINDS, find_tasks, write_text_tasks
 
 PRETRAINED_FOLDER, TASKS_FOLDER = "pretrained", "tasks"
-LABELLED = "labelled"
 TOKENS, TASKS = "tokens of pre-training", "tasks"  # also what is decided of them
 NUM_PARTS = 8  # of a run whose course is measured
 WHOLE = (NUM_PARTS,)
@@ -32,104 +42,6 @@ KEPT = 1_000  # checkpoints: all
 ALIKE = ("model", "objective")  # arms that differ in nothing of these take the same time
 SECONDS_PER_EXAMPLE = 4e-3  # a guess: of fine-tuning, on two cores
 SECONDS_PER_FINE_TUNING = 4.0
-
-MASKED_LOSS = Measure(
-    "masked_loss", "Masked words, held-out loss", "nats, of the same blanks", is_higher_better=False
-)
-MASKED_ACCURACY = Measure(
-    "masked_accuracy", "Masked words, accuracy", "of the same held-out blanks", is_percent=True
-)
-
-
-@dataclass(frozen=True)
-class Probe:
-    """A task on which arms are fine-tuned, and how.
-
-    Attributes:
-        measure: what it gives.
-        task: a key of `WRITERS`, or `LABELLED` for the examples of the settings.
-        fine_tuning: changes of the settings of fine-tuning.
-        is_course: whether it is asked over the course of pre-training, where the study has one, and
-            not at its end alone.
-    """
-
-    measure: Measure
-    task: str
-    fine_tuning: Mapping[str, Any] = field(default_factory=dict)
-    is_course: bool = False
-
-
-GAPS_PROBE = Probe(
-    Measure(
-        "gaps",
-        "Gaps found, after fine-tuning",
-        "accuracy of held-out words",
-        is_percent=True,
-    ),
-    GAPS,
-    is_course=True,
-)
-PAIRS_PROBE = Probe(
-    Measure(
-        "pairs", "Same document or not, after fine-tuning", "accuracy, held out", is_percent=True
-    ),
-    PAIRS,
-)
-LABELLED_PROBE = Probe(
-    Measure(
-        "labelled", "The labelled examples, after fine-tuning", "the task's metric", is_percent=True
-    ),
-    LABELLED,
-)
-
-
-@dataclass(frozen=True)
-class PretrainedArm(Arm):
-    """An arm of a study of pre-training.
-
-    Attributes:
-        changes: of the settings of pre-training.
-        shares: the arm whose pre-trained model it takes; None where it has its own.
-        fine_tuning: changes of the settings of fine-tuning.
-    """
-
-    changes: Mapping[str, Any] = field(default_factory=dict)
-    shares: str | None = None
-    fine_tuning: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def pretrained(self) -> str:
-        """The folder of its pre-trained models."""
-        return self.shares or self.name
-
-
-@dataclass(frozen=True)
-class Scale:
-    """How large a study is.
-
-    Attributes:
-        pretraining: settings of pre-training that all arms have, but for their own changes.
-        tokens: budget of a cell.
-        fine_tuning: how it is fine-tuned.
-    """
-
-    pretraining: Mapping[str, Any]
-    tokens: int
-    fine_tuning: FineTuning
-
-
-SCALES = {
-    "small": Scale(
-        {"model": "tiny", "max_length": 64, "batch_size": 16, "learning_rate": 1e-3},
-        tokens=400_000,
-        fine_tuning=FineTuning(num_train=1_000, num_dev=500, learning_rate=1e-3),
-    ),
-    "large": Scale(
-        {"model": "mini", "max_length": 128, "batch_size": 32, "learning_rate": 1e-3},
-        tokens=20_000_000,
-        fine_tuning=FineTuning(num_train=8_000, num_dev=2_000, learning_rate=1e-4),
-    ),
-}
 
 
 class PretrainingStudy(Study[PretrainingSettings]):
@@ -202,24 +114,32 @@ class PretrainingStudy(Study[PretrainingSettings]):
 
     def run_cell(self, cell: Cell, folder: Path, decision: Decision) -> list[Figure]:
         """Pre-train, unless another arm did, and measure the checkpoints."""
-        arm = self._find_arm(cell.arm)
-        steps = int(decision.values[_steps_key(arm.pretrained)])
-        run = folder / PRETRAINED_FOLDER / arm.pretrained / f"seed{cell.seed}"
-        if not checkpoint_path(run, steps).exists():
-            pretrain(self.settings.data, run, self.choose(arm, cell.seed, steps))
         tasks = self._list_tasks(folder, decision)
+        measures = {measure.name: measure for measure in self.measures}
         figures = []
-        for part in self.parts:
-            checkpoint = checkpoint_path(run, min(steps, part * _interval(steps)))
+        for part, checkpoint in self._pretrain(cell, folder, decision).items():
             place = folder / cell.place / f"part{part}"
             values = self._measure(cell, checkpoint, place, tasks, is_end=part == NUM_PARTS)
             at = float(decision.values[TOKENS]) * part / NUM_PARTS
-            measures = {measure.name: measure for measure in self.measures}
             figures += [
                 Figure(name, value, None if measures[name].across is None else at)
                 for name, value in values.items()
             ]
         return figures
+
+    def _pretrain(self, cell: Cell, folder: Path, decision: Decision) -> dict[int, Path]:
+        """The checkpoints that are measured, by part; others are removed."""
+        arm = self._find_arm(cell.arm)
+        steps = int(decision.values[_steps_key(arm.pretrained)])
+        run = folder / PRETRAINED_FOLDER / arm.pretrained / f"seed{cell.seed}"
+        if not checkpoint_path(run, steps).exists():
+            pretrain(self.settings.data, run, self.choose(arm, cell.seed, steps))
+        found = {
+            part: checkpoint_path(run, min(steps, part * _interval(steps))) for part in self.parts
+        }
+        for path in set(list_checkpoints(run)) - set(found.values()):
+            remove_folder(path)
+        return found
 
     def choose(self, arm: PretrainedArm, seed: int, steps: int | None = None) -> PretrainSettings:
         """The settings of an arm's pre-training.

@@ -3,12 +3,9 @@
 from collections.abc import Sequence
 from typing import final
 
-from bertkit.studies.pretraining import (
-    GAPS_PROBE,
-    PAIRS_PROBE,
-    PretrainedArm,
-    PretrainingStudy,
-)
+from bertkit.studies.pretrained_arms import PretrainedArm
+from bertkit.studies.pretraining import PretrainingStudy
+from bertkit.studies.probes import GAPS_PROBE, PAIRS_PROBE
 from bertkit.studies.study import Claim, Side
 
 SUMMARIES = {

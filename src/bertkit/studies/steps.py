@@ -4,14 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import ClassVar, final
 
-from bertkit.studies.pretraining import (
-    DOUBLING,
-    GAPS_PROBE,
-    SCALES,
-    PretrainedArm,
-    PretrainingStudy,
-    Scale,
-)
+from bertkit.studies.pretrained_arms import SCALES, PretrainedArm, Scale
+from bertkit.studies.pretraining import DOUBLING, PretrainingStudy
+from bertkit.studies.probes import GAPS_PROBE
 from bertkit.studies.study import FIRST, LAST, Claim, Side
 
 ARM = "bert"

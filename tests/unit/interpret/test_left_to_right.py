@@ -7,6 +7,7 @@ import pytest
 import torch
 from tests.unit.inference.small import build_model
 from tests.unit.inference.small_causal import save_causal
+from tests.unit.inference.small_task import LABELS, save_classifier
 
 from bertkit.base.errors import SettingsError
 from bertkit.interpret.attention_view import AttentionView
@@ -17,6 +18,7 @@ from bertkit.interpret.view_settings import ViewSettings
 from bertkit.interpret.views.importance import collect_importance
 from bertkit.interpret.views.next import collect_next
 from bertkit.interpret.views.tokens import collect_attention
+from bertkit.models.bert.fine_tuning import BertForSequenceClassification
 
 TEXT = "the cats saw the hat"
 TOKENS = ["[CLS]", "the", "cat", "##s", "saw", "the", "hat", "[SEP]"]
@@ -51,9 +53,8 @@ def test_the_page_has_the_views_that_suit(view):
     assert "next" not in data["patterns"][0][0]["shares"]
 
 
-def test_a_model_that_reads_both_ways_has_no_next_words():
+def test_a_model_of_one_stack_has_one_attention_to_choose():
     model = build_model().eval()
-    assert model.config.is_decoder is False
     with pytest.raises(SettingsError, match="attention chooses among those of an encoder-decoder"):
         AttentionView.of(
             Subject("both", model, None), TEXT, settings=ViewSettings(attention="cross")
@@ -128,3 +129,20 @@ def test_numbers_and_figures_have_no_later_tokens(view):
     assert links.count("<line") <= 36
     with pytest.raises(SettingsError, match="an alignment is of cross-attention"):
         view.alignment()
+
+
+def test_a_model_for_a_task_that_reads_left_to_right_is_seen(tmp_path):
+    save_causal(tmp_path / "gpt")
+    save_classifier(tmp_path / "labels")
+    model = BertForSequenceClassification.from_pretrained(
+        tmp_path / "gpt", new_heads=True, num_labels=len(LABELS)
+    )
+    model.save_pretrained(tmp_path / "labels")
+    subject = Subject.load(tmp_path / "labels")
+    view = AttentionView.of(subject, TEXT)
+    assert torch.equal(view.weights(2), view.weights(2).tril())
+    names = [one["name"] for one in view.page.data["views"]]
+    assert "importance" in names
+    assert "next" not in names
+    [judgement] = find_outcome(subject, subject.read(TEXT)).judgements
+    assert judgement.question == "which label it has"

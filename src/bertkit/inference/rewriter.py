@@ -36,6 +36,8 @@ WRITTEN_TOKENS = 32  # that a text costs beside those that are read
 # A model that never ends is stopped here, in tokens for each that was read, and these more.
 MOST_TIMES, MOST_MORE = 3, 20
 
+Texts = list[str] | tuple[str, ...]  # and not one text, which is a sequence of texts too
+
 
 @dataclass(frozen=True)
 class Rewriting:
@@ -148,11 +150,11 @@ class Rewriter:
 
     @overload
     def __call__(
-        self, texts: Sequence[str], settings: DecodingSettings | None = None
+        self, texts: Texts, settings: DecodingSettings | None = None
     ) -> list[Rewriting]: ...
 
     def __call__(
-        self, texts: str | Sequence[str], settings: DecodingSettings | None = None
+        self, texts: str | Texts, settings: DecodingSettings | None = None
     ) -> Rewriting | list[Rewriting]:
         """What the model writes of one text, or of several.
 

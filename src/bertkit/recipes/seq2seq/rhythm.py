@@ -8,6 +8,7 @@ from bertkit.recipes.seq2seq.settings import DEFAULT_MINUTES, MOST_EPOCHS, Seq2S
 from bertkit.recipes.seq2seq.token_pairs import PairBatch, TokenPairs
 from bertkit.training import budget
 from bertkit.training.job import Job, Machine
+from bertkit.training.loop import NUM_EVALUATIONS as USUAL_EVALUATIONS
 
 NUM_EVALUATIONS = 20
 
@@ -28,7 +29,7 @@ def decide_steps(
     announce("measuring a few steps, to make the minutes into steps")
     pace = budget.measure_pace(job, settings, machine)
     # Evaluations are counted as often as the loop has them by itself.
-    share = NUM_EVALUATIONS / budget.NUM_EVALUATIONS if settings.eval_every is None else 1.0
+    share = NUM_EVALUATIONS / USUAL_EVALUATIONS if settings.eval_every is None else 1.0
     pace = replace(pace, evaluation_seconds=share * pace.evaluation_seconds)
     if settings.minutes is not None:
         return budget.count_steps(job, settings, machine, pace)

@@ -76,7 +76,7 @@ def prepare(arguments: argparse.Namespace, folder: Path) -> None:
     (folder / "model").mkdir()
     beginning.model.save_pretrained(folder / "model")
     sides = {"s": pairs.sources, "t": pairs.targets}
-    arrays = {f"{name}_ids": side.ids for name, side in sides.items()}
+    arrays: dict[str, Any] = {f"{name}_ids": side.ids for name, side in sides.items()}
     arrays |= {f"{name}_offsets": side.offsets for name, side in sides.items()}
     np.savez(folder / "pairs.npz", **arrays)
 

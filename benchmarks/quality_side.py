@@ -70,6 +70,7 @@ def main() -> None:
                 schedule=settings.schedule,
             )
             (batch,) = batches_at(step)
+            assert isinstance(batch, PreTrainingBatch), "the objective is bert"
             given = side.give(batch)
             torch.manual_seed(derive_seed(settings.seed, step, 0))
             started = time.perf_counter()

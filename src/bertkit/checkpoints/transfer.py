@@ -121,6 +121,17 @@ def is_finite(tensor: Tensor) -> bool:
     return bool(torch.isfinite(tensor.sum())) or bool(torch.isfinite(tensor).all())
 
 
+def check_finite(tensors: Mapping[str, Tensor]) -> None:
+    """Refuse to save what no reader would take.
+
+    Raises:
+        CheckpointError: an element is NaN or infinite.
+    """
+    broken = [name for name, tensor in tensors.items() if not is_finite(tensor)]
+    if broken:
+        raise CheckpointError(f"not saved: weights with NaN or infinity in {', '.join(broken)}")
+
+
 def export_tensors(tensors: Mapping[str, Tensor], names: NameTable = BERT) -> dict[str, Tensor]:
     """Our tensors under their foreign names, split where several were joined."""
     foreign = {}

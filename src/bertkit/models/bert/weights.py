@@ -14,7 +14,7 @@ from bertkit.base.errors import CheckpointError
 from bertkit.checkpoints.checkpoint import Checkpoint
 from bertkit.checkpoints.huggingface import write_huggingface
 from bertkit.checkpoints.names import HEADS, list_heads, their_names
-from bertkit.checkpoints.transfer import export_tensors, import_tensors, is_finite
+from bertkit.checkpoints.transfer import check_finite, export_tensors, import_tensors
 from bertkit.models.bert.config import BertConfig
 
 
@@ -145,9 +145,7 @@ def save_weights(model: nn.Module, config: BertConfig, folder: Path) -> dict[str
         StorageError: the disk refused.
     """
     tensors = {name: tensor.detach().cpu() for name, tensor in model.state_dict().items()}
-    broken = [name for name, tensor in tensors.items() if not is_finite(tensor)]
-    if broken:
-        raise CheckpointError(f"not saved: weights with NaN or infinity in {', '.join(broken)}")
+    check_finite(tensors)
     dtype = next(iter(tensors.values())).dtype
     content = describe_config(config, type(model).__name__, dtype)
     return write_huggingface(folder, content, export_tensors(tensors))

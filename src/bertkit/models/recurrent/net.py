@@ -7,14 +7,13 @@ from typing import Any, ClassVar, Self
 from torch import nn
 
 from bertkit.base.checksums import FileRecord
-from bertkit.base.errors import CheckpointError
 from bertkit.base.members import find_member
 from bertkit.checkpoints.file_names import CONFIG_FILE, SAFETENSORS_FILE
 from bertkit.checkpoints.huggingface import read_config, write_huggingface
 from bertkit.checkpoints.names import NameTable
 from bertkit.checkpoints.run_folder import find_checkpoint
 from bertkit.checkpoints.safetensors_file import open_safetensors
-from bertkit.checkpoints.transfer import import_tensors, is_finite
+from bertkit.checkpoints.transfer import check_finite, import_tensors
 from bertkit.models.bert.weights import without_memory
 from bertkit.models.recurrent.config import NetConfig
 
@@ -70,9 +69,7 @@ class SavedNet(nn.Module):
             StorageError: the disk refused.
         """
         tensors = {name: tensor.detach().cpu() for name, tensor in self.state_dict().items()}
-        broken = [name for name, tensor in tensors.items() if not is_finite(tensor)]
-        if broken:
-            raise CheckpointError(f"not saved: weights with NaN or infinity in {', '.join(broken)}")
+        check_finite(tensors)
         return write_huggingface(Path(folder), self.config.model_dump(mode="json"), tensors)
 
 

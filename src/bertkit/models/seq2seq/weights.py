@@ -10,7 +10,7 @@ from bertkit.base.errors import CheckpointError
 from bertkit.checkpoints.checkpoint import Checkpoint
 from bertkit.checkpoints.huggingface import write_huggingface
 from bertkit.checkpoints.seq2seq_names import ENCODER_DECODER, SHARED, UNUSED_PARTS
-from bertkit.checkpoints.transfer import export_tensors, import_tensors, is_finite
+from bertkit.checkpoints.transfer import check_finite, export_tensors, import_tensors
 
 ARCHITECTURE = "EncoderDecoderModel"
 
@@ -61,9 +61,7 @@ def save_halves(model: nn.Module, config: dict[str, Any], folder: Path) -> dict[
         StorageError: the disk refused.
     """
     tensors = {name: tensor.detach().cpu() for name, tensor in model.state_dict().items()}
-    broken = [name for name, tensor in tensors.items() if not is_finite(tensor)]
-    if broken:
-        raise CheckpointError(f"not saved: weights with NaN or infinity in {', '.join(broken)}")
+    check_finite(tensors)
     dtype = str(next(iter(tensors.values())).dtype).removeprefix("torch.")
     content = {**config, "architectures": [ARCHITECTURE], "dtype": dtype}
     return write_huggingface(folder, content, export_tensors(tensors, ENCODER_DECODER))

@@ -38,7 +38,13 @@ def test_logits_have_the_precision_and_losses_are_float32(precision):
     model = BertForPreTraining(config)
     packed = PackedBatch.from_sequences([[2, 7, 3, 8, 3]], [[0, 0, 0, 1, 1]])
     positions = torch.tensor([1])
-    batch = PreTrainingBatch(packed, positions, torch.tensor([9]), torch.tensor([0]), ())
+    batch = PreTrainingBatch(
+        packed=packed,
+        positions=positions,
+        labels=torch.tensor([9]),
+        next_sentence_labels=torch.tensor([0]),
+        keys=(),
+    )
     with mixed_precision(torch.device("cpu"), precision):
         logits = model.scores(packed, positions)
         losses = score(model, batch).losses

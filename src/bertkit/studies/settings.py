@@ -3,9 +3,11 @@
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal, Self
 
+from cyclopts import Parameter
 from pydantic import Field, model_validator
 
 from bertkit.base.settings import Settings
+from bertkit.data.tables.parallel_settings import PairSettings
 from bertkit.training.settings import Count, Positive
 
 
@@ -80,3 +82,39 @@ class RecurrentSettings(BudgetedStudySettings):
     longest: Annotated[int, Field(ge=2, le=4096)] | None = Field(
         None, description="The largest distance; by default 128, or 512 with --size large."
     )
+
+
+class FeaturesSettings(PretrainingSettings):
+    """What can be chosen about the study of features."""
+
+    task: Literal["classify"] = Field("classify", description="What the labels are: of texts.")
+
+
+class TranslationSettings(StudySettings, PairSettings):
+    """What can be chosen about the study of translation."""
+
+    places: ClassVar[frozenset[str]] = frozenset({"train", "dev", "model"})
+
+    train: Annotated[tuple[Path, ...], Parameter(consume_multiple=True)] = Field(
+        description="Two files, line n of one belonging to line n of the other, or one with a"
+        " column for each side."
+    )
+    dev: Annotated[tuple[Path, ...], Parameter(consume_multiple=True)] = Field(
+        (), description="The same of held-out pairs; without it, a share of --train is held out."
+    )
+    model: str | None = Field(
+        None,
+        description="An encoder: both halves of one more arm begin with its weights, and all arms"
+        " take its vocabulary.",
+    )
+    tokens: Count | None = Field(
+        None,
+        description="Tokens of training of each cell, of both sides, instead of the size's own"
+        " number.",
+    )
+
+    @model_validator(mode="after")
+    def _one_budget(self) -> Self:
+        if self.tokens is not None and self.minutes is not None:
+            raise ValueError("give one budget, not tokens and minutes")
+        return self

@@ -5,7 +5,13 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from bertkit.studies.settings import PretrainingSettings, RecurrentSettings, StudySettings
+from bertkit.studies.settings import (
+    FeaturesSettings,
+    PretrainingSettings,
+    RecurrentSettings,
+    StudySettings,
+    TranslationSettings,
+)
 
 if TYPE_CHECKING:
     from bertkit.studies.study import Study
@@ -73,5 +79,18 @@ STUDIES: Mapping[str, StudyEntry] = {
         "bertkit.studies.recurrent:Recurrent",
         "lstm",
         "--longest 64",
+    ),
+    "features": StudyEntry(
+        FeaturesSettings,
+        "Is an encoder that is fine-tuned better than vectors that stay as they are?",
+        "bertkit.studies.features:Features",
+        "skip-gram",
+    ),
+    "translation": StudyEntry(
+        TranslationSettings,
+        "Does attention alone translate better than attention over recurrent states?",
+        "bertkit.studies.translation:Translation",
+        "bahdanau",
+        "--train train.de train.en --dev val.de val.en",
     ),
 }

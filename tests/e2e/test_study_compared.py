@@ -1,0 +1,131 @@
+"""Studies of encoders against what was there before them, from the command line."""
+
+import json
+import random
+from pathlib import Path
+
+import pytest
+from tests.e2e.test_study import DEEDS, PEOPLE, write_told
+
+from bertkit.cli.main import main
+from bertkit.models.bert.config import BertConfig
+from bertkit.models.bert.heads import BertForMaskedLM
+from bertkit.recipes.recurrent import run as recurrent_run
+from bertkit.recipes.seq2seq import run as seq2seq_run
+from bertkit.studies import features, translation
+from bertkit.studies.downstream import FineTuning
+from bertkit.studies.pretrained_arms import Scale
+from bertkit.tokenization.tokenizer import Tokenizer
+
+ENGLISH = ("one", "two", "three", "four", "five", ".")
+GERMAN = ("eins", "zwei", "drei", "vier", "acht", ".")
+
+
+@pytest.fixture(autouse=True)
+def _small(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (recurrent_run, seq2seq_run):
+        monkeypatch.setattr(module, "measure_peak", lambda device, precision: 1e11)
+    tuning = FineTuning(num_train=24, num_dev=24, learning_rate=1e-3, epochs=1.0, batch_size=8)
+    least = {"model": "mini", "max_length": 32, "batch_size": 4, "eval_sequences": 8}
+    monkeypatch.setattr(features.Features, "scales", {"small": Scale(least, 1_000, tuning)})
+    scale = translation.Scale(
+        {"layers": 1, "hidden_size": 16, "heads": 2, "vocab_size": 64, "learning_rate": 1e-3},
+        {"embedding_size": 16, "hidden_size": 16, "attention_size": 16},
+        {"tokens_per_batch": 100, "label_smoothing": 0.1, "dropout": 0.1},
+        tokens=300,
+    )
+    monkeypatch.setitem(translation.SCALES, "small", scale)
+
+
+def ask(capsys: pytest.CaptureFixture[str], *words: str) -> dict:
+    assert main(["study", *words, "--device", "cpu", "--seeds", "1", "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_vectors_of_all_kinds_are_compared_on_labels(tmp_path, capsys):
+    write_told(tmp_path / "corpus.txt", 120)
+    folder = str(tmp_path)
+    words = f"train-tokenizer {folder}/corpus.txt --vocab-size 120 --output {folder}/tokenizer"
+    assert main(words.split()) == 0
+    words = (
+        f"prepare {folder}/corpus.txt --tokenizer {folder}/tokenizer --output {folder}/shards"
+        " --held-out 0.3 --workers 1"
+    )
+    assert main(words.split()) == 0
+    rows = [f"{hero} {DEEDS[number % 5]},{number % 2}" for number, hero in enumerate(PEOPLE * 8)]
+    (tmp_path / "labelled.csv").write_text("text,label\n" + "\n".join(rows) + "\n")
+    flags = ("--data", f"{folder}/shards", "--labelled", f"{folder}/labelled.csv")
+    capsys.readouterr()
+    found = ask(capsys, "features", *flags, "--output", f"{folder}/study")
+    assert [arm["arm"] for arm in found["arms"]] == [arm.name for arm in features.ARMS]
+    for arm in found["arms"]:
+        assert list(arm["measures"]) == ["labelled", "pairs"]
+        assert all(0 <= one[0]["median"] <= 1 for one in arm["measures"].values())
+    assert len(found["verdicts"]) == 5
+    [pretrained] = (tmp_path / "study" / "pretrained").iterdir()
+    assert pretrained.name == "fine-tuned"
+    assert not list((tmp_path / "study" / "cells").rglob("*.safetensors"))
+
+
+def test_translators_are_compared_and_an_encoder_is_one_more(tmp_path, capsys):
+    write_parallel(tmp_path, "train", 60, 1)
+    write_parallel(tmp_path, "dev", 6, 2)
+    flags = ["--train", *sides(tmp_path, "train"), "--dev", *sides(tmp_path, "dev")]
+    found = ask(capsys, "translation", *flags, "--output", str(tmp_path / "study"))
+    assert [arm["arm"] for arm in found["arms"]] == ["transformer", "bahdanau"]
+    for arm in found["arms"]:
+        measures = {name: one[0]["median"] for name, one in arm["measures"].items()}
+        assert list(measures) == ["bleu", "chrf", "loss", "tokens_per_second", "parameters"]
+        assert 0 <= measures["bleu"] <= 100
+        assert 1 < measures["loss"] < 6
+        assert measures["tokens_per_second"] > 0
+    assert found["decided"]["tokens of training"] == 300
+    assert "version:" in found["decided"]["BLEU"]
+    again = ask(capsys, "translation", *flags, "--output", str(tmp_path / "study"))
+    assert again["arms"] == found["arms"]
+
+    write_encoder(tmp_path / "M")
+    flags += ["--model", str(tmp_path / "M"), "--only", "transformer", "--only", "warm-start"]
+    found = ask(capsys, "translation", *flags, "--output", str(tmp_path / "warm"))
+    sizes = [arm["measures"]["parameters"][0]["median"] for arm in found["arms"]]
+    assert sizes[0] == sizes[1]
+    assert [verdict["measure"] for verdict in found["verdicts"]] == ["bleu"]
+
+
+def test_pairs_that_arent_the_same_or_arent_there_are_told(tmp_path, capsys):
+    write_parallel(tmp_path, "train", 60, 1)
+    words = ["study", "translation", "--output", str(tmp_path / "study"), "--device", "cpu"]
+    train = ["--train", *sides(tmp_path, "train")]
+    assert main(words) == 2
+    assert main([*words, "--train", str(tmp_path / "nothing.en")]) == 2
+    assert main([*words, *train, "--only", "warm-start"]) == 2
+    assert "has no arm 'warm-start'" in capsys.readouterr().err
+    assert not (tmp_path / "study").exists()
+
+
+def write_parallel(folder: Path, name: str, number: int, seed: int) -> None:
+    """Sentences of numbers, the same ones in both languages."""
+    choose = random.Random(seed)
+    drawn = [choose.choices(range(len(ENGLISH)), k=choose.randint(2, 4)) for _ in range(number)]
+    for words, path in zip((ENGLISH, GERMAN), sides(folder, name), strict=True):
+        lines = (" ".join(words[each] for each in numbers) for numbers in drawn)
+        Path(path).write_text("".join(f"{line}\n" for line in lines))
+
+
+def sides(folder: Path, name: str) -> list[str]:
+    return [str(folder / f"{name}.en"), str(folder / f"{name}.de")]
+
+
+def write_encoder(folder: Path) -> None:
+    """A small one with random weights that takes as many tokens as pairs may have."""
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *ENGLISH, *GERMAN[:-1]]
+    Tokenizer(words).save(folder)
+    config = BertConfig(
+        vocab_size=len(words),
+        hidden_size=16,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=32,
+        max_position_embeddings=128,
+    )
+    BertForMaskedLM(config).save_pretrained(folder)

@@ -1,0 +1,66 @@
+"""The study of features holds together, and gives all arms as much."""
+
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from bertkit.base.errors import SettingsError
+from bertkit.base.settings import parse_settings
+from bertkit.studies import vector_sources
+from bertkit.studies.features import LAST_FOUR, LAST_LAYER, Features, VectorArm
+from bertkit.studies.settings import FeaturesSettings
+from bertkit.studies.vector_sources import LEARNERS, Learning, learn_skip_gram
+
+
+def build(**changes) -> Features:
+    return Features(parse_settings(FeaturesSettings, {"data": "shards", **changes}, "flags"))
+
+
+@pytest.mark.parametrize("size", ["small", "large"])
+def test_arms_share_one_encoder_of_four_layers(size):
+    study = build(size=size)
+    arms = {arm.name: arm for arm in study.arms}
+    assert [name for name, arm in arms.items() if arm.shares is None] == ["fine-tuned"]
+    assert arms.keys() >= LEARNERS.keys()
+    assert {name for name, arm in arms.items() if isinstance(arm, VectorArm)} == {
+        LAST_FOUR,
+        LAST_LAYER,
+    }
+    assert study.scale.pretraining["model"] == "mini"
+    for arm in study.arms:
+        study.choose(arm, 1, 80)
+        study.scale.fine_tuning.choose(1, "cpu", arm.fine_tuning)
+
+
+@pytest.mark.parametrize(("labelled", "measure"), [(None, "pairs"), ("train.csv", "labelled")])
+def test_claims_are_held_against_labels_where_there_are_any(labelled, measure):
+    study = build(labelled=labelled)
+    assert study.measures[0].name == measure
+    assert {claim.measure for claim in study.claims} == {measure}
+    arms = {arm.name for arm in study.arms}
+    assert {side.arm for one in study.claims for side in (one.better, one.worse)} <= arms
+
+
+def test_labels_of_words_are_refused():
+    with pytest.raises(SettingsError, match="task"):
+        build(task="tag")
+
+
+@pytest.mark.parametrize(("tokens", "epochs"), [(10, 1), (249, 2), (251, 3), (1_000, 10)])
+def test_skip_gram_reads_the_nearest_number_of_whole_passes(monkeypatch, tokens, epochs):
+    shards = SimpleNamespace(
+        manifest=SimpleNamespace(train=SimpleNamespace(tokens=100)), load_tokenizer=lambda: None
+    )
+    asked = []
+    monkeypatch.setattr(vector_sources.ShardSet, "open", lambda folder: shards)
+    monkeypatch.setattr(
+        vector_sources, "train_word_vectors", lambda data, output, chosen: asked.append(chosen)
+    )
+    learning = Learning(Path("shards"), Path("out"), tokens, 16, 32, seed=3, device="cpu")
+    learn_skip_gram(learning)
+    learn_skip_gram(replace(learning, seed=4))
+    assert [one.epochs for one in asked] == [epochs, epochs]
+    assert [one.seed for one in asked] == [3, 4]
+    assert asked[0].vector_size == 16

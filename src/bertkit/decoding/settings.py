@@ -42,7 +42,7 @@ class DecodingSettings(Settings):
     )
     temperature: float = Field(
         1.0,
-        gt=0,
+        ge=0.001,  # with less, scores become infinite
         le=1000,
         description="Divides the scores before a token is drawn: under 1 prefers likely tokens.",
     )

@@ -62,8 +62,9 @@ class Rules:
     def bar(self, scores: Float[Tensor, "rows vocabulary"], trails: Sequence[Trail]) -> None:
         """Give minus infinity to each token that may not come next, in place."""
         scores.index_fill_(1, self._forbidden, -math.inf)
-        if len(trails[0].tokens) < self._settings.min_tokens:
-            scores[:, self._end_id] = -math.inf
+        least = self._settings.min_tokens
+        short = [row for row, trail in enumerate(trails) if len(trail.tokens) < least]
+        scores[short, self._end_id] = -math.inf
         if size := self._settings.no_repeat_ngram:
             for row, trail in enumerate(trails):
                 repeats = find_repeats((*trail.source.tokens, *trail.tokens), size)

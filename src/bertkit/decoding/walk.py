@@ -92,6 +92,7 @@ class Walk:
         else:
             tokens = find_highest(scores, 1)[1][:, 0]
         gains = scores.gather(1, tokens[:, None])[:, 0] - sums
+        tokens = tokens.masked_fill(gains == -math.inf, self._limits.end_id)  # nothing is possible
         for row, token, gain in zip(self._left, tokens.tolist(), gains.tolist(), strict=True):
             row.note(token, gain, self._limits.end_id)
         return tokens

@@ -94,6 +94,16 @@ def test_least_and_most_tokens(beams):
     assert all(len(one.tokens) == 4 and not one.is_finished for (one,) in found)
 
 
+@pytest.mark.parametrize("seed", range(6))  # the first row must be one that is stuck
+def test_a_row_that_is_stuck_keeps_no_other_from_its_end(seed):
+    """No two of two words twice: a row goes on to its fourth token, another to its fifth."""
+    limits = DecodingLimits(END, 20)
+    settings = {"sample": True, "num_answers": 8, "min_tokens": 5, "no_repeat_ngram": 2}
+    found = search(range(12), 3, limits=limits, bonus=30.0, seed=seed, **settings)
+    lengths = {(len(one.tokens), one.is_finished) for answers in found for one in answers}
+    assert lengths == {(4, False), (5, True)}
+
+
 @pytest.mark.parametrize("settings", [{}, {"beams": 4}, {"sample": True, "num_answers": 3}])
 def test_forbidden_tokens_are_never_written(settings):
     limits = DecodingLimits(END, 9, forbidden_ids=(0, 2))
@@ -173,6 +183,12 @@ def test_a_stream_is_what_is_decoded(settings):
         tables = TableSequences([source], 9)
         ((expected,),) = search([source], 9, limits=limits, **settings)
         assert tuple(stream(tables, DecodingSettings(**settings), limits)) == expected.tokens
+
+
+def test_a_stream_ends_where_nothing_is_possible():
+    tables = TableSequences(SOURCES[:1], 4)
+    settings = DecodingSettings(no_repeat_ngram=1, min_tokens=10)
+    assert sorted(stream(tables, settings, DecodingLimits(END, 20))) == [0, 2, 3]
 
 
 def test_a_stream_knows_each_token_before_the_next_is_computed():

@@ -18,6 +18,7 @@ from bertkit.decoding.settings import DecodingSettings
         ({"beams": 0}, "beams"),
         ({"beams": 100_000}, "beams"),
         ({"sample": True, "temperature": 0.0}, "temperature"),
+        ({"sample": True, "temperature": 1e-300}, "temperature"),
         ({"sample": True, "top_p": 1.5}, "top_p"),
         ({"max_tokens": 0}, "max_tokens"),
         ({"length_penalty": float("nan")}, "length_penalty"),

@@ -167,6 +167,15 @@ def test_a_warm_start_takes_everything_that_a_bert_has():
     torch.testing.assert_close(model.masked_lm.dense.weight, parent.masked_lm.dense.weight)
 
 
+def test_a_warm_start_leaves_positions_that_are_not_learnt(tmp_path):
+    model = build(positions="sinusoidal").float()
+    model.warm_start(BertForPreTraining(BertConfig(**SIZES)))
+    model.save_pretrained(tmp_path)
+    again = EncoderDecoderModel.from_pretrained(tmp_path)
+    source, target = torch.tensor([SOURCES[0]]), torch.tensor([TARGETS[0]])
+    torch.testing.assert_close(again(source, target), model(source, target))
+
+
 def test_a_left_to_right_folder_is_no_model_that_reads_both_ways(tmp_path):
     build_causal().save_pretrained(tmp_path)
     assert BertLMHeadModel.from_pretrained(tmp_path).config.is_decoder
@@ -194,6 +203,10 @@ def test_a_left_to_right_model_needs_its_direction():
         ({"decoder": BertConfig(**{**SIZES, "hidden_size": 20}, is_decoder=True)}, "hidden_size"),
         ({"decoder": BertConfig(**SIZES)}, "is_decoder"),
         ({"encoder": None}, "encoder"),
+        ({"shares_embeddings": "no"}, "shares_embeddings"),
+        ({"normalises_first": 1}, "normalises_first"),
+        ({"eos_token_id": True}, "eos_token_id"),
+        ({"decoder_start_token_id": "2"}, "decoder_start_token_id"),
         ({"decoder": [1]}, "decoder"),
     ],
 )

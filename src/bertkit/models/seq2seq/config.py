@@ -10,7 +10,8 @@ from bertkit.base.settings import describe_validation
 from bertkit.checkpoints.seq2seq_names import MODEL_TYPE, OWN_MODEL_TYPE
 from bertkit.models.bert.config import BertConfig
 
-Id = Annotated[int, Field(ge=0)]
+Id = Annotated[int, Field(ge=0, strict=True)]
+Flag = Annotated[bool, Field(strict=True)]
 CROSS_KEY = "add_cross_attention"  # in the decoder's part of a file; here every decoder has it
 
 
@@ -42,8 +43,8 @@ class EncoderDecoderConfig(BaseModel):
     decoder_start_token_id: Id
     eos_token_id: Id
     pad_token_id: Literal[0] = 0
-    shares_embeddings: bool = False
-    normalises_first: bool = False
+    shares_embeddings: Flag = False
+    normalises_first: Flag = False
     positions: Literal["learned", "sinusoidal"] = "learned"
 
     @model_validator(mode="before")

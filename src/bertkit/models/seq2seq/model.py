@@ -149,7 +149,8 @@ class EncoderDecoderModel(nn.Module):
     def warm_start(self, parent: PretrainedBert) -> None:
         """Give both halves the weights of a BERT of their sizes; cross-attention stays as drawn.
 
-        The head is the parent's where it has one for masked words.
+        The head is the parent's where it has one for masked words; positions that aren't learnt
+        stay what they are.
 
         Args:
             parent: any model of the encoder.
@@ -162,6 +163,7 @@ class EncoderDecoderModel(nn.Module):
                 half.load_state_dict(weights, strict=False)
             if isinstance(head := getattr(parent, "masked_lm", None), MaskedLMHead):
                 self.masked_lm.load_state_dict(head.state_dict())
+        self.join()
 
 
 def fix_positions(embeddings: Embeddings) -> None:

@@ -7,14 +7,15 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from bertkit.base.errors import DamagedFileError, InputError, ResumeError
+from bertkit.base.errors import DamagedFileError, InputError, ResumeError, storage_errors
+from bertkit.base.files import TEMPORARY_SUFFIX, make_folder
 from bertkit.base.progress import show_progress
 from bertkit.base.sealed import read_sealed_json, write_sealed_json
 from bertkit.base.settings import describe_validation
 from bertkit.data.shards import ShardSet
 from bertkit.models.recurrent.word_vectors import SkipGramSettings, StaticVectors, learn_vectors
 
-RECORD_FILE = "bertkit_vectors.json"  # written last: where it is, all is there
+RECORD_FILE = "bertkit_vectors.json"  # written before all else, and again when all is there
 PROGRESS_SENTENCES = 1000
 
 
@@ -24,12 +25,14 @@ class VectorsRecord(BaseModel):
     Attributes:
         settings: how.
         data_fingerprint: of the shards.
+        is_whole: whether the vectors are there.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     settings: dict[str, Any]
     data_fingerprint: str
+    is_whole: bool
 
 
 @dataclass(frozen=True)
@@ -71,35 +74,59 @@ def train_word_vectors(data: Path, output: Path, settings: SkipGramSettings) -> 
     """
     shards = ShardSet.open(data)
     wanted = VectorsRecord(
-        settings=settings.model_dump(mode="json"), data_fingerprint=shards.fingerprint
+        settings=settings.model_dump(mode="json"),
+        data_fingerprint=shards.fingerprint,
+        is_whole=True,
     )
-    if (found := read_record(output)) is not None:
-        if found != wanted:
-            raise ResumeError(
-                f"{output} holds vectors of other settings or data; choose another folder"
-            )
+    found = read_record(output)
+    if found is not None and found.model_copy(update={"is_whole": True}) != wanted:
+        raise ResumeError(
+            f"{output} holds vectors of other settings or data; choose another folder"
+        )
+    if found is not None and found.is_whole:
         return StaticVectors.from_pretrained(output)
     if not shards.train:
         raise InputError(f"{data} has no training text; prepare a larger corpus")
+    write_record(output, wanted.model_copy(update={"is_whole": False}))
     total = sum(shard.num_sentences for shard in shards.train) * (settings.epochs + 1)
     with show_progress("Learning word vectors", total) as progress:
         sentences = ShardSentences(shards, progress.advance)
         net = learn_vectors(sentences, shards.manifest.vocab_size, settings)
     net.save_pretrained(output)
     shards.load_tokenizer().save(output)
-    write_sealed_json(output / RECORD_FILE, wanted.model_dump(mode="json"))
+    write_record(output, wanted)
     return net
 
 
-def read_record(output: Path) -> VectorsRecord | None:
-    """What the vectors in a folder were learnt from; None where there are none.
+def write_record(output: Path, record: VectorsRecord) -> None:
+    """Say what the vectors in a folder are learnt from.
 
     Raises:
+        StorageError: the disk refused.
+    """
+    make_folder(output)
+    write_sealed_json(output / RECORD_FILE, record.model_dump(mode="json"))
+
+
+def read_record(output: Path) -> VectorsRecord | None:
+    """What the vectors in a folder were learnt from; None where nothing is.
+
+    Raises:
+        ResumeError: it holds something else.
         DamagedFileError: the record can't be read.
+        StorageError: the system can't tell.
     """
     path = output / RECORD_FILE
-    if not path.exists():
-        return None
+    with storage_errors(output, "read"):
+        if not output.exists():
+            return None
+        if not path.exists():
+            files = output.iterdir() if output.is_dir() else [output]
+            if all(file.suffix == TEMPORARY_SUFFIX for file in files):
+                return None
+            raise ResumeError(
+                f"{output} holds something that isn't word vectors; choose another folder"
+            )
     try:
         return VectorsRecord.model_validate(read_sealed_json(path))
     except ValidationError as error:

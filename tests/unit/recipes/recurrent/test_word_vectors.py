@@ -31,6 +31,31 @@ def test_vectors_are_learnt_kept_and_the_same_every_time(shards, tmp_path):
         train_word_vectors(shards, tmp_path / "one", SkipGramSettings(vector_size=9))
 
 
+def test_what_is_no_folder_of_vectors_stays_as_it_is(shards, tmp_path):
+    pytest.importorskip("gensim")
+    (tmp_path / "config.json").write_text("mine")
+    with pytest.raises(ResumeError, match="something that isn't word vectors"):
+        train_word_vectors(shards, tmp_path, SETTINGS)
+    assert [path.name for path in tmp_path.iterdir()] == ["config.json"]
+    assert (tmp_path / "config.json").read_text() == "mine"
+
+
+def test_vectors_that_were_interrupted_are_learnt_anew(shards, tmp_path, monkeypatch):
+    pytest.importorskip("gensim")
+    output = tmp_path / "vectors"
+    with monkeypatch.context() as patched:
+        patched.setattr(StaticVectors, "save_pretrained", _interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            train_word_vectors(shards, output, SETTINGS)
+    net = train_word_vectors(shards, output, SETTINGS)
+    assert StaticVectors.from_pretrained(output).table.weight.equal(net.table.weight)
+
+
+def _interrupt(net, folder):
+    (folder / "config.json").write_text("{")
+    raise KeyboardInterrupt
+
+
 def test_words_that_are_used_alike_are_near_each_other():
     pytest.importorskip("gensim")
     generator = torch.Generator().manual_seed(0)

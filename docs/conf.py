@@ -1,6 +1,11 @@
 """How the documentation is built."""
 
+import bertkit
 from bertkit import __version__
+
+# Loaded first: autodoc imports as a type checker would, and pydantic can't build every model then.
+for name in bertkit.__all__:
+    getattr(bertkit, name)
 
 project = "bertkit"
 author = "the bertkit contributors"

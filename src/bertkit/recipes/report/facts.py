@@ -15,6 +15,7 @@ from bertkit.recipes.finetune.result import METRICS_FILE, SavedResult, read_save
 from bertkit.recipes.finetune.run import RUN_FOLDER, SEARCH_FOLDER
 from bertkit.recipes.finetune.settings import FineTuneSettings
 from bertkit.recipes.pretrain.settings import PretrainSettings
+from bertkit.recipes.seq2seq.kinds import KINDS
 from bertkit.tasks.table import TASKS
 from bertkit.training.course import Course
 from bertkit.training.log import read_log
@@ -52,9 +53,15 @@ class RunFacts:
 
     @property
     def task(self) -> str | None:
-        """The task of a fine-tuning; None for pre-training."""
-        task = self.record.settings.get("task")
+        """The task of a fine-tuning, or what is written from texts; None for pre-training."""
+        stored = self.record.settings
+        task = stored.get("task", stored.get("kind"))
         return None if task is None else str(task)
+
+    @property
+    def writes(self) -> bool:
+        """Whether an encoder-decoder is trained, which writes texts."""
+        return self.task in KINDS
 
     @property
     def objective(self) -> ObjectiveName:
@@ -131,7 +138,7 @@ def read_facts(path: Path, data: Path | None = None) -> RunFacts:
             f"{path} is of `bertkit {facts.kind}`, which is trained on no shards; leave out data"
         )
     output = run.folder.parent
-    if not (output / METRICS_FILE).is_file():
+    if facts.writes or not (output / METRICS_FILE).is_file():
         return facts
     return replace(facts, result=read_saved(output))
 
@@ -194,6 +201,9 @@ def list_defaults(record: RunRecord, source: str) -> dict[str, Any]:
         SettingsError: no settings can have the record's model or head.
     """
     stored: Mapping[str, Any] = record.settings
+    if (kind := KINDS.get(str(stored.get("kind")))) is not None:
+        given = {name: stored[name] for name in ("model",) if stored.get(name)}
+        return parse_settings(kind.settings, given, source).model_dump(mode="json")
     if stored.get("task") is None:
         given = {name: stored[name] for name in ("model", "start_from") if stored.get(name)}
         return parse_settings(PretrainSettings, given, source).model_dump(mode="json")

@@ -83,7 +83,11 @@ def build_page(facts: RunFacts, examples: Sequence[Section]) -> Report:
 def summarise(facts: RunFacts) -> str:
     """The run in a few sentences."""
     course = facts.course
-    if facts.task is not None:
+    if facts.writes:
+        start = facts.settings.get("model")
+        begun = "from nothing" if start is None else f"beginning with {start}"
+        made = f"An encoder-decoder trained to {facts.task}, {begun}"
+    elif facts.task is not None:
         made = f"{facts.beginning}, fine-tuned for the task {facts.task}"
     elif facts.record.settings.get("start_from"):
         made = f"{facts.beginning}, pre-trained on{WAYS[facts.objective]}"
@@ -171,6 +175,8 @@ def list_commands(facts: RunFacts) -> list[str]:
     """What can be done with the run."""
     run, output = quote(str(facts.run.folder)), quote(str(facts.run.folder.parent))
     dumps = [f"bertkit replay {quote(str(path))}" for path in list_dumps(facts.run.folder)[:1]]
+    if facts.writes and facts.is_finished:
+        return [f"bertkit {facts.task} {output} --help", *dumps]
     if facts.task is not None and facts.result is None:
         return ["bertkit finetune --help", *dumps]
     if facts.task is not None:

@@ -26,8 +26,10 @@ from bertkit.base.errors import (
     SettingsError,
     StorageError,
 )
+from bertkit.recipes.finetune.result import METRICS_FILE
 from bertkit.recipes.report.run import report, summarise_run
 from bertkit.recipes.report.settings import ReportSettings
+from bertkit.recipes.seq2seq.settings import TranslateSettings
 from bertkit.training.dump import dump_path
 from bertkit.training.run import LOG_FILE, RECORD_FILE
 
@@ -67,6 +69,25 @@ def test_the_page_shows_how_the_run_went_and_with_what(tmp_path):
         assert words in html, words
     assert "<tr><td>batch_size</td><td>16</td><td>" not in html  # the default of this model
     assert "id2label" not in html
+
+
+def test_a_translator_is_told_as_one(tmp_path):
+    rows = [{**eval_row(step), "bleu": step / 2} for step in (0, NUM_STEPS)]
+    rows.insert(1, train_row(NUM_STEPS))
+    settings = {"kind": "translate", **TranslateSettings(dropout=0.3).model_dump(mode="json")}
+    output = tmp_path / "de-en"
+    write_run(output / "run", rows, settings=settings)
+    (output / METRICS_FILE).write_text("that of another kind")
+    html = render(output)
+    for words in (
+        "An encoder-decoder trained to translate, from nothing: 40 of 40 steps",
+        "bleu 20.",
+        "<tr><td>dropout</td><td>0.3</td><td>0.2</td></tr>",
+        f"bertkit translate {output} --help",
+    ):
+        assert words in html, words
+    for words in ("A BERT", "Masked words", "bertkit pretrain"):
+        assert words not in html, words
 
 
 def test_a_page_has_no_script_and_asks_for_nothing(tmp_path):

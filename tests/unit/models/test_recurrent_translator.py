@@ -74,6 +74,7 @@ def test_rows_are_chosen_and_what_they_read_with_them():
     rows = [(2, 5, 8), (2, 4, 9), (2, 4, 10), (0, 7, 11), (0, 7, 12), (0, 6, 13)]
     expected = [last_scores(model, SOURCES[n], [START, one, two]) for n, one, two in rows]
     torch.testing.assert_close(growing.scores(), torch.stack(expected).float())
+    assert not growing.scores().requires_grad
     growing.select(torch.tensor([4]))
     torch.testing.assert_close(growing.scores()[0], expected[4].float())
 

@@ -16,6 +16,7 @@ class GrowingTranslations:
         sources: what is translated.
     """
 
+    @torch.inference_mode()
     def __init__(self, model: AttentionalTranslator, sources: PackedBatch) -> None:
         self._model = model
         self._memory = model.read(sources)
@@ -23,16 +24,19 @@ class GrowingTranslations:
         start = model.config.decoder_start_token_id
         self.extend(sources.first_tokens.new_full((len(sources.lengths),), start).long())
 
+    @torch.inference_mode()
     def scores(self) -> Float[Tensor, "rows vocabulary"]:
         """Scores of each row's next token."""
         model = self._model
         return model.word_scores(model.features(self._embedded, self._state, self._context)).float()
 
+    @torch.inference_mode()
     def extend(self, tokens: Int[Tensor, " rows"]) -> None:
         """Add a token to each row."""
         self._embedded = self._model.embed(tokens)
         self._state, self._context, _ = self._model.step(self._embedded, self._state, self._memory)
 
+    @torch.inference_mode()
     def select(self, rows: Int[Tensor, " chosen"]) -> None:
         """Keep these rows, in this order; those of a source stay neighbours, as many for each."""
         rows_per_source = len(self._state) // len(self._memory.mask)

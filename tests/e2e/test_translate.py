@@ -86,6 +86,22 @@ def test_translations_are_held_against_right_ones(workshop, tmp_path, capsys):
     assert "10 texts were read, and there are 1 references" in capsys.readouterr().err
 
 
+def test_bytes_that_are_no_text_are_counted(workshop, tmp_path, capsys):
+    (tmp_path / "latin.txt").write_bytes(b"one two\none \xe9\n")
+    assert main(["translate", f"{workshop}/model", "--file", str(tmp_path / "latin.txt")]) == 0
+    captured = capsys.readouterr()
+    assert captured.out.startswith("eins zwei\n")
+    assert "1 with bytes that aren't UTF-8, read as \ufffd" in captured.err
+
+
+def test_a_missing_extra_is_told_before_texts_are_written(workshop, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "sacrebleu.metrics", None)
+    monkeypatch.setattr("bertkit.inference.translator.Translator.load", pytest.fail)
+    command = ["translate", f"{workshop}/model", "--file", f"{workshop}/dev.en"]
+    assert main([*command, "--references", f"{workshop}/dev.de"]) == 2
+    assert "bertkit[translate]" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("rest", "message"),
     [

@@ -80,7 +80,7 @@ def translate(
     from bertkit.recipes.seq2seq.rewriting import Rewritings, read_references
 
     given = mend(texts) if source is None else open_texts(source, table)
-    right = None if references is None else read_references(references, table)
+    right = None if references is None else read_references("translate", references, table)
     translator = Translator.load(model, device=device, revision=revision)
     work = Rewritings(translator, given, translator.settings_with(decoding))
     if right is not None:
@@ -191,6 +191,8 @@ def list_oddities(work: "Rewritings", *, is_file: bool) -> str:
         for name, words in ODDITIES.items()
         if (number := getattr(counts, name))
     ]
+    if num_undecodable := getattr(work.texts, "num_undecodable", 0):
+        odd.append(f"{num_undecodable:,} with bytes that aren't UTF-8, read as \ufffd")
     if not is_file:
         return "; ".join(odd)
     rate = counts.tokens_written / max(work.elapsed_seconds, 1e-9)

@@ -73,13 +73,20 @@ class Scoring:
     signatures: dict[str, str]
 
 
-def read_references(path: Path, settings: TableSettings) -> list[str]:
-    """Right texts, a row each.
+def read_references(kind: str, path: Path, settings: TableSettings) -> list[str]:
+    """Right texts, a row each, if what is written can be held against them.
+
+    Args:
+        kind: a key of `KINDS`.
+        path: of a file of texts.
+        settings: how it is read.
 
     Raises:
+        MissingExtraError: what computes the metrics isn't installed.
         MissingFileError: there is no such file.
         InputError: it is not of its format.
     """
+    KINDS[kind].load_measure()([""], [""])  # before hours of writing
     return [row.text for row in open_texts(path, settings).rows()]
 
 

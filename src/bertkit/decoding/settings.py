@@ -35,7 +35,9 @@ class DecodingSettings(Settings):
     )
     min_tokens: int = Field(0, ge=0, description="Least tokens before an end.")
     max_tokens: Annotated[int, Field(ge=1)] | None = Field(
-        None, description="Most tokens, the end counted; by default as many as the model takes."
+        None,
+        description="Most tokens, the end counted; by default three times as many as are read and"
+        " 20 more, and never more than the model takes.",
     )
     sample: Annotated[bool, Parameter(negative="")] = Field(
         False, description="Draw each token by its probability."

@@ -17,8 +17,8 @@ FIRST_CAPACITY = 32
 class GrowingBatch:
     """Prompts at first, then a token of each sequence in each step.
 
-    A model reads it as it reads a packed batch; before each pass there is either `prompts` or a
-    newest token.
+    A model reads it as it reads a packed batch. The first pass reads the prompts; before each later
+    one come `select`, where rows change, and then `extend`.
 
     Args:
         prompts: what the sequences begin with.

@@ -9,7 +9,6 @@ from bertkit.checkpoints.names import (
     BERT_NAMES,
     COPIES,
     DROPPED,
-    EMBEDDINGS,
     LAYER,
     THEIR_LAYER,
     NameTable,
@@ -92,7 +91,8 @@ ENCODER_DECODER = NameTable(
     ],
 )
 UNUSED_PARTS = ("encoder.pooler",)
-SHARED = tuple(
-    their_names(f"{side}.{EMBEDDINGS.removeprefix('encoder.')}.word.weight")[0]
-    for side in ("encoder", "decoder")
+# Equal where both halves share their words.
+SHARED = (
+    "encoder.embeddings.word_embeddings.weight",
+    "decoder.bert.embeddings.word_embeddings.weight",
 )

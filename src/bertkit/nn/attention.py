@@ -79,21 +79,16 @@ def attend(
         return drop(context, dropout_rate)
     if torch.is_inference_mode_enabled() and query_key_value.is_cpu and dropout_rate == 0.0:
         return attend_runs(query_key_value, batch, is_causal=is_causal)
-    num_tokens, _, num_heads, num_features = query_key_value.shape
+    num_heads = query_key_value.shape[2]
     heads = batch.place_heads(3, num_heads)
-    rows = heads.placement.spread(query_key_value.flatten(0, 2))
-    sizes = [math.prod(shape) for shape in heads.shapes for _ in range(3)]
-    parts = iter(rows.split_with_sizes(sizes))
     contexts = []
-    for shape, mask in zip(heads.shapes, heads.masks, strict=True):
-        query, key, value = (next(parts).view(*shape, num_features) for _ in range(3))
+    for parts, mask in zip(heads.spread(query_key_value.flatten(0, 2)), heads.masks, strict=True):
         # Left to right nothing that counts sees the padding, which stands at the end.
         seen = None if is_causal else mask
-        context = attend_rows(query, key, value, seen, dropout_rate, is_causal=is_causal)
-        contexts.append(context.flatten(0, 2))
-    context = contexts[0] if len(contexts) == 1 else torch.cat(contexts)
-    tokens = batch.place_heads(1, num_heads).placement.gather(context)
-    return tokens.view(num_tokens, num_heads, num_features)
+        query, key, value = parts
+        contexts.append(attend_rows(query, key, value, seen, dropout_rate, is_causal=is_causal))
+    tokens = batch.place_heads(1, num_heads).gather(contexts)
+    return tokens.view(len(query_key_value), num_heads, -1)
 
 
 def uses_flash(values: Float[Tensor, " *shape"]) -> bool:

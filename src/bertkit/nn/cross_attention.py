@@ -3,11 +3,9 @@
 Source: Vaswani et al. 2017, section 3.2.3 ("encoder-decoder attention").
 """
 
-import math
 from dataclasses import dataclass
 from functools import cached_property
 
-import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
@@ -144,17 +142,15 @@ def attend_across(
         key, value = key_value.unbind(dim=1)
         context = attend_flash(query, key, value, memory.readers, memory.batch)
         return drop(context, dropout_rate)
-    num_tokens, num_heads, num_features = query.shape
-    readers = memory.readers.place_heads(1, num_heads)
-    others = memory.place_heads(num_heads)
-    queries = _split(readers.placement.spread(query.flatten(0, 1)), readers, 1)
-    parts = _split(others.placement.spread(key_value.flatten(0, 2)), others, 2)
-    contexts = []
-    for number, mask in enumerate(others.masks):
-        key, value = parts[2 * number : 2 * number + 2]
-        contexts.append(attend_rows(queries[number], key, value, mask, dropout_rate).flatten(0, 2))
-    context = contexts[0] if len(contexts) == 1 else torch.cat(contexts)
-    return readers.placement.gather(context).view(num_tokens, num_heads, num_features)
+    num_heads = query.shape[1]
+    readers, others = memory.readers.place_heads(1, num_heads), memory.place_heads(num_heads)
+    queries = readers.spread(query.flatten(0, 1))
+    keys_and_values = others.spread(key_value.flatten(0, 2))
+    contexts = [
+        attend_rows(rows, key, value, mask, dropout_rate)
+        for (rows,), (key, value), mask in zip(queries, keys_and_values, others.masks, strict=True)
+    ]
+    return readers.gather(contexts).view(query.shape)
 
 
 def attend_kept(
@@ -166,13 +162,3 @@ def attend_kept(
     """Attention of the newest tokens; all rows of a sequence look at the same memory at once."""
     by_sequence = query.view(len(keys), -1, *query.shape[1:]).transpose(1, 2)
     return attend_fused(by_sequence, keys, values, mask).transpose(1, 2).flatten(0, 1)
-
-
-def _split(
-    rows: Float[Tensor, "places features"], blocks: HeadBlocks, num_parts: int
-) -> list[Float[Tensor, "batch heads longest features"]]:
-    """The parts of each group, the first group first."""
-    sizes = [math.prod(shape) for shape in blocks.shapes for _ in range(num_parts)]
-    shapes = [shape for shape in blocks.shapes for _ in range(num_parts)]
-    pieces = zip(rows.split_with_sizes(sizes), shapes, strict=True)
-    return [piece.view(*shape, -1) for piece, shape in pieces]

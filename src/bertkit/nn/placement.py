@@ -83,11 +83,34 @@ class HeadBlocks:
             group, then those of the next.
         shapes: of each group's blocks.
         masks: of each group, True where a sequence has a token; None where all are equally long.
+        num_parts: of each head.
     """
 
     placement: Placement
     shapes: tuple[tuple[int, int, int], ...]
     masks: tuple[Bool[Tensor, "_ _"] | None, ...]
+    num_parts: int
+
+    def spread(
+        self, heads: Float[Tensor, "tokens_parts_heads features"]
+    ) -> list[list[Float[Tensor, "_ _ _ features"]]]:
+        """A block `[sequences, heads, longest, features]` a part, of each group.
+
+        Zeros stand where a sequence has no token.
+        """
+        sizes = [math.prod(shape) for shape in self.shapes for _ in range(self.num_parts)]
+        blocks = iter(self.placement.spread(heads).split_with_sizes(sizes))
+        return [
+            [next(blocks).view(*shape, heads.shape[1]) for _ in range(self.num_parts)]
+            for shape in self.shapes
+        ]
+
+    def gather(
+        self, blocks: Sequence[Float[Tensor, "_ _ _ features"]]
+    ) -> Float[Tensor, "tokens_heads features"]:
+        """The heads of all tokens, end to end, from a block of one part of each group."""
+        places = [block.flatten(0, 2) for block in blocks]
+        return self.placement.gather(places[0] if len(places) == 1 else torch.cat(places))
 
 
 def group_lengths(lengths: Sequence[int], min_share: float) -> list[list[int]]:
@@ -149,4 +172,4 @@ def place_heads(
     column = length_mask(lengths, device).nonzero()[:, 1, None, None]
     place = start + ((part * size + row) * num_heads + head) * width + column
     placement = Placement.of(place.flatten(), num_places)
-    return HeadBlocks(placement, tuple(shapes), tuple(masks))
+    return HeadBlocks(placement, tuple(shapes), tuple(masks), num_parts)

@@ -90,6 +90,25 @@ def stop_at_once(describe: Callable[[], str]) -> Iterator[None]:
         raise StoppedError(describe()) from None
 
 
+@contextmanager
+def delay_stop_signals() -> Iterator[None]:
+    """Let SIGTERM and Ctrl-C be heard when the block is over, and not within it.
+
+    Any thread may be the one that takes a signal, so holding it back from this one isn't enough:
+    Python hears it in the main thread all the same.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    arrived: list[int] = []
+    try:
+        with _handled_by(lambda number, _: arrived.append(number), _find_handlers()):
+            yield
+    finally:
+        for number in arrived[:1]:
+            signal.raise_signal(number)
+
+
 def _find_handlers() -> Handlers:
     """Who hears the signals now.
 

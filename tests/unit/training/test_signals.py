@@ -7,7 +7,12 @@ import threading
 import pytest
 
 from bertkit.base.errors import StoppedError
-from bertkit.training.signals import STOP_SIGNALS, catch_stop_signals, stop_at_once
+from bertkit.training.signals import (
+    STOP_SIGNALS,
+    catch_stop_signals,
+    delay_stop_signals,
+    stop_at_once,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -35,6 +40,22 @@ def test_a_signal_ends_the_block_with_the_description(number):
 
     with pytest.raises(StoppedError, match="one thing done"):
         work()
+
+
+@pytest.mark.parametrize("number", STOP_SIGNALS)
+def test_a_delayed_signal_is_heard_after_the_block(number):
+    done = []
+
+    def work():
+        with stop_at_once(lambda: "one thing done"):
+            with delay_stop_signals():
+                os.kill(os.getpid(), number)
+                done.append("the block")
+            pytest.fail("it went on")
+
+    with pytest.raises(StoppedError, match="one thing done"):
+        work()
+    assert done == ["the block"]
 
 
 @pytest.mark.parametrize("number", STOP_SIGNALS)

@@ -6,11 +6,8 @@ not be done again.
 """
 
 import os
-import signal
-import threading
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,7 +19,6 @@ from bertkit.base.errors import (
     InputError,
     MissingFileError,
     SettingsError,
-    StoppedError,
 )
 from bertkit.base.files import make_folder, remove_folder, remove_litter
 from bertkit.base.lock import hold_folder
@@ -61,6 +57,7 @@ from bertkit.recipes.prepare.unit import (
 )
 from bertkit.tokenization.folder import MANIFEST_FILE as TOKENIZER_MANIFEST
 from bertkit.tokenization.tokenizer import Tokenizer
+from bertkit.training.signals import stop_at_once
 
 
 @dataclass(frozen=True)
@@ -119,7 +116,7 @@ def prepare(
     tokenizer = Tokenizer.load(tokenizer_path)
     plan = make_plan(sources, settings, tokenizer.fingerprint)
     units = group_sources(sources)
-    with _stopping(output, units):
+    with stop_at_once(lambda: describe_stop(output, units)):
         refuse_strangers(output)
         with hold_folder(output, "preparing"):
             was_done = check_output(output, plan)
@@ -206,28 +203,13 @@ def run_units(
                 progress.advance(count)
 
 
-@contextmanager
-def _stopping(output: Path, units: Sequence[list[Source]]) -> Iterator[None]:
-    """Take SIGTERM as Ctrl-C, and either as an order to stop that can be gone on from.
-
-    In a thread other than the main one neither arrives.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        yield
-    except KeyboardInterrupt:
-        num_done = sum(unit_path(output, number, "json").exists() for number in range(len(units)))
-        advice = "the same command goes on"
-        if any(map(reads_standard_input, units)):
-            advice = "begin again with another or an emptied --output"
-        raise StoppedError(
-            f"stopped with {num_done} of {len(units)} parts done; {advice}"
-        ) from None
-    finally:
-        signal.signal(signal.SIGTERM, before)
+def describe_stop(output: Path, units: Sequence[list[Source]]) -> str:
+    """How far a stopped run came, and how it goes on."""
+    num_done = sum(unit_path(output, number, "json").exists() for number in range(len(units)))
+    advice = "the same command goes on"
+    if any(map(reads_standard_input, units)):
+        advice = "begin again with another or an emptied --output"
+    return f"stopped with {num_done} of {len(units)} parts done; {advice}"
 
 
 def write_manifest(

@@ -5,8 +5,9 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import contextmanager
 from types import SimpleNamespace
 
@@ -14,7 +15,7 @@ import pytest
 
 from bertkit.base.errors import DamagedFileError, InputError, ResumeError, StoppedError
 from bertkit.base.lock import hold_folder
-from bertkit.recipes.prepare import run
+from bertkit.recipes.prepare import plan, pool, run
 from bertkit.recipes.prepare.run import prepare
 from bertkit.recipes.prepare.settings import PrepareSettings
 
@@ -77,6 +78,30 @@ def test_sigterm_is_an_order_to_stop_at_any_time(corpus, tokenizer, tmp_path, mo
     with pytest.raises(StoppedError, match="of 3 parts done; the same command goes on"):
         prepare([str(corpus)], tokenizer, tmp_path / "out", SETTINGS, workers=1)
     assert signal.getsignal(signal.SIGTERM) == before
+
+
+def test_ctrl_c_never_comes_amid_the_start_of_a_worker(corpus, tokenizer, tmp_path, monkeypatch):
+    over = threading.Event()
+    other = threading.Thread(target=over.wait)
+    submitted = []
+
+    class Interrupted(ProcessPoolExecutor):
+        def submit(self, *work):
+            signal.pthread_kill(other.ident, signal.SIGINT)  # Python hears it in the main thread
+            future = super().submit(*work)
+            submitted.append(future)
+            return future
+
+    monkeypatch.setattr(pool, "ProcessPoolExecutor", Interrupted)
+    monkeypatch.setattr(plan, "UNIT_BYTES", 10)
+    other.start()
+    try:
+        with pytest.raises(StoppedError, match="0 of 6 parts done; the same command goes on"):
+            prepare([str(corpus)], tokenizer, tmp_path / "out", SETTINGS, workers=2)
+    finally:
+        over.set()
+        other.join()
+    assert len(submitted) == 4
 
 
 def test_two_processes_never_prepare_in_one_folder(corpus, tokenizer, tmp_path):

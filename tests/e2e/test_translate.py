@@ -51,6 +51,10 @@ def test_texts_are_translated_line_by_line(workshop, capsys):
     found = json.loads(capsys.readouterr().out)
     assert (found["text"], found["is_finished"], found["is_cut"]) == ("eins zwei", True, False)
     assert len(found["others"]) == 1
+    command = ["translate", f"{workshop}/model", "one two", "", "four", "--num-answers", "2"]
+    assert main(command) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert (len(lines), lines[0], lines[2:4], lines[4]) == (6, "eins zwei", ["", ""], "vier")
 
 
 def test_row_n_of_a_file_is_line_n_of_the_output(workshop, tmp_path, capsys, monkeypatch):

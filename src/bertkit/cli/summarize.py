@@ -14,7 +14,7 @@ from bertkit.base.errors import InputError, SettingsError
 from bertkit.base.progress import announce, show_progress
 from bertkit.cli.texts import Words, legible
 from bertkit.data.tables.settings import TableSettings
-from bertkit.decoding.settings import DecodingSettings
+from bertkit.decoding.changes import DecodingChanges
 from bertkit.inference.embedder_settings import EmbedderSettings
 from bertkit.inference.summary_settings import SummarySettings
 
@@ -41,7 +41,7 @@ def summarize(
     settings: Annotated[SummarySettings, Parameter(name="*")] = SummarySettings(),  # noqa: B008
     table: Annotated[TableSettings, Parameter(name="*")] = TableSettings(),  # noqa: B008
     embedding: Annotated[EmbedderSettings, Parameter(name="*")] = EmbedderSettings(),  # noqa: B008
-    decoding: Annotated[DecodingSettings, Parameter(name="*")] = DecodingSettings(),  # noqa: B008
+    decoding: Annotated[DecodingChanges, Parameter(name="*")] = DecodingChanges(),  # noqa: B008
     device: str = "auto",
     revision: str | None = None,
     why: bool = False,
@@ -143,7 +143,7 @@ class Texts:
 
 
 def begin(
-    summarizer: "Summarizer", texts: Texts, decoding: DecodingSettings, *, why: bool
+    summarizer: "Summarizer", texts: Texts, decoding: DecodingChanges, *, why: bool
 ) -> "tuple[Iterator[ExtractiveSummary | Rewriting], SummaryCounts | RewriteCounts]":
     """Summaries as they come, and what is counted meanwhile.
 
@@ -162,7 +162,7 @@ def begin(
         written = RewriteCounts()
         chosen = summarizer.settings_with(decoding)
         return summarizer.stream(texts, chosen, written), written
-    if decoding != DecodingSettings():
+    if decoding.model_fields_set:
         given = ", ".join(sorted(decoding.model_fields_set))
         raise SettingsError(
             f"{given} is for models of `bertkit finetune summarize`, which write; this one takes"

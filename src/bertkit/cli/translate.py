@@ -2,7 +2,7 @@
 
 import json as json_module
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
 from pathlib import Path
@@ -18,7 +18,6 @@ from bertkit.data.tables.settings import TableSettings
 from bertkit.decoding.changes import DecodingChanges
 
 if TYPE_CHECKING:
-    from bertkit.inference.rewriter import Rewriting
     from bertkit.recipes.seq2seq.rewriting import Rewritings, Scoring
 
 STANDARD_INPUT = "-"
@@ -45,9 +44,9 @@ def translate(
 ) -> None:
     """Translate texts with a model of `bertkit finetune translate`.
 
-    Line n of what is written belongs to text n, or to row n of the file. How the translation is
-    searched for is as the model's folder says, but for the flags that are given; after training
-    that is a beam search with 5 beams.
+    Line n of what is written belongs to text n, or to row n of the file; with --num-answers each
+    has so many lines. How the translation is searched for is as the model's folder says, but for
+    the flags that are given; after training that is a beam search with 5 beams.
 
     **Examples**
 
@@ -89,7 +88,7 @@ def translate(
         write(work, output, json=json)
     else:
         with show_bar(work, is_printing=True) as progress:
-            for line in format_lines(work.read(progress), json=json):
+            for line in format_lines(work, progress, json=json):
                 sys.stdout.write(line)
     if odd := list_oddities(work, is_file=source is not None):
         announce(odd)
@@ -147,7 +146,7 @@ def write(work: "Rewritings", output: Path, *, json: bool) -> None:
         StorageError: the disk refused.
     """
     with show_bar(work) as progress, durable_file(output) as stream:
-        for line in format_lines(work.read(progress), json=json):
+        for line in format_lines(work, progress, json=json):
             stream.write(line.encode())
 
 
@@ -162,14 +161,19 @@ def show_bar(
     return show_progress("Translating", work.texts.size_bytes, is_bytes=True)
 
 
-def format_lines(answers: Iterable["Rewriting"], *, json: bool) -> Iterator[str]:
-    """Each answer as a line; of several answers to a text each one, the best first."""
-    for answer in answers:
+def format_lines(work: "Rewritings", progress: ProgressBar | None, *, json: bool) -> Iterator[str]:
+    """Each answer as a line; of several answers to a text each one, the best first.
+
+    Every text has as many lines as there should be answers, blank ones where it has fewer.
+    """
+    for answer in work.read(progress):
         if json:
             yield json_module.dumps(asdict(answer), ensure_ascii=False, allow_nan=False) + "\n"
         else:
-            for one in (answer, *answer.others):
-                yield " ".join(legible(one.text).split()) + "\n"
+            written = [one.text for one in (answer, *answer.others)]
+            missing = [""] * (work.settings.num_answers - len(written))
+            for text in written + missing:
+                yield " ".join(legible(text).split()) + "\n"
 
 
 def describe_scoring(scoring: "Scoring", *, json: bool) -> str:

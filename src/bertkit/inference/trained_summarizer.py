@@ -14,10 +14,10 @@ from bertkit.inference.prediction_counts import PredictionCounts
 from bertkit.inference.predictor import Predictor
 from bertkit.inference.summary import ExtractiveSummary, SummaryCounts, add_position, compose
 from bertkit.inference.summary_settings import DEFAULT_LANGUAGE, SummarySettings
+from bertkit.metrics.summaries import split_words
 from bertkit.tasks.extract.choosing import SameTrigrams
 from bertkit.tasks.extract.examples import ExtractExample, make_example
 from bertkit.tasks.extract.extraction import Extraction
-from bertkit.tasks.extract.oracle import split_words
 from bertkit.tasks.extract.task import Extract
 
 

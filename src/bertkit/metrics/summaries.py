@@ -1,12 +1,13 @@
 """ROUGE of summaries, computed by Google's rouge-score.
 
 Its own way of finding words knows the letters a to z alone, so that a text in another script would
-have none. Here a word is a run of letters and digits of any script, which is the same for English.
+have none. Here a word is a run of letters, digits and marks on them, of any script, which is the
+same for English.
 
 Source: Lin 2004, "ROUGE: A Package for Automatic Evaluation of Summaries".
 """
 
-import re
+import unicodedata
 from collections.abc import Sequence
 from importlib.metadata import version
 from typing import Any
@@ -15,7 +16,6 @@ from bertkit.base.errors import MissingExtraError
 from bertkit.metrics.texts import check_texts
 
 ROUGE = ("rouge1", "rouge2", "rougeL")
-WORD = re.compile(r"[^\W_]+")
 
 
 class _Words:
@@ -23,7 +23,17 @@ class _Words:
 
     def tokenize(self, text: str) -> list[str]:
         """The words of a text in small letters."""
-        return WORD.findall(text.lower())
+        return split_words(text)
+
+
+def split_words(text: str) -> list[str]:
+    """The words of a text, in small letters and without signs."""
+    return "".join(char if _is_of_word(char) else " " for char in text.lower()).split()
+
+
+def _is_of_word(char: str) -> bool:
+    """Whether it is a letter, a digit or a mark on one, as vowels of Devanagari and Tamil are."""
+    return char.isalnum() or unicodedata.category(char).startswith("M")
 
 
 def measure_summaries(hypotheses: Sequence[str], references: Sequence[str]) -> dict[str, float]:
@@ -58,7 +68,8 @@ def signatures() -> dict[str, str]:
         MissingExtraError: rouge-score isn't installed.
     """
     _load_scorer()
-    text = f"mean F1|words:letters and digits|case:lower|stem:no|version:{version('rouge-score')}"
+    words = "letters, digits and marks"
+    text = f"mean F1|words:{words}|case:lower|stem:no|version:{version('rouge-score')}"
     return dict.fromkeys(ROUGE, text)
 
 

@@ -61,6 +61,8 @@ def test_rouge_is_that_of_the_library_for_english():
 def test_rouge_knows_words_of_any_script():
     values = measure_summaries(["Кот сидит_тут"], ["кот сидит"])
     assert values == pytest.approx({"rouge1": 0.8, "rouge2": 2 / 3, "rougeL": 0.8})
+    values = measure_summaries(["हिन्दी भाषा"], ["हिन्दी"])
+    assert values["rouge1"] == pytest.approx(2 / 3)  # vowels and joiners don't divide a word
     # "über" isn't "ber", as it is where only a to z are letters.
     assert measure_summaries(["über"], ["ber"])["rouge1"] == 0.0
 

@@ -107,12 +107,23 @@ class LabelledData:
         held_out: what is measured.
         num_labels: different labels of both.
         tokenizer: that cut both.
+
+    Raises:
+        InputError: a label is outside 0 … num_labels − 1.
     """
 
     train: LabelledTexts
     held_out: LabelledTexts
     num_labels: int
     tokenizer: Tokenizer
+
+    def __post_init__(self) -> None:
+        for side in (self.train, self.held_out):
+            least, most = int(side.labels.min()), int(side.labels.max())
+            if least < 0 or most >= self.num_labels:
+                raise InputError(
+                    f"expected labels from 0 to {self.num_labels - 1}; got {least} to {most}"
+                )
 
 
 def train_classifier(

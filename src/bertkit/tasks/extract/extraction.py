@@ -6,8 +6,8 @@ import numpy as np
 import numpy.typing as npt
 
 from bertkit.data.sentence_spans import Candidates
+from bertkit.metrics.summaries import split_words
 from bertkit.tasks.extract.choosing import Room, SameTrigrams, choose_sentences
-from bertkit.tasks.extract.oracle import split_words
 
 
 @dataclass(frozen=True)

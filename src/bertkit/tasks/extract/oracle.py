@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self, TypeAlias
 
-from bertkit.metrics.summaries import WORD
+from bertkit.metrics.summaries import split_words
 
 SIZES = (1, 2)  # words of what is counted
 
@@ -46,11 +46,6 @@ def f1(one: Counter[Gram], other: Counter[Gram]) -> float:
     """Twice what two texts have in common, by what they have."""
     size = one.total() + other.total()
     return 2.0 * (one & other).total() / size if size else 0.0
-
-
-def split_words(text: str) -> list[str]:
-    """The words of a text, in small letters and without signs."""
-    return WORD.findall(text.lower())
 
 
 def find_best(sentences: Sequence[str], summary: str, num_sentences: int) -> list[int]:

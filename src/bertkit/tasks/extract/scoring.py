@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
-from bertkit.metrics.summaries import measure_summaries
+from bertkit.metrics.summaries import measure_summaries, split_words
 from bertkit.tasks.evaluation import Evaluation, Mistake
 from bertkit.tasks.extract.examples import ExtractExample
 from bertkit.tasks.extract.extraction import Extraction
-from bertkit.tasks.extract.oracle import Grams, find_best, split_words
+from bertkit.tasks.extract.oracle import Grams, find_best
 
 MAX_MISTAKES = 100
 SHOWN_CHARS = 5000  # of a text among the mistakes

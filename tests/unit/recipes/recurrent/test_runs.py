@@ -207,6 +207,14 @@ def test_labels_must_be_as_many_as_texts():
         LabelledTexts.encode([], [], letters_tokenizer(), 8)
 
 
+@pytest.mark.parametrize("label", [-1, 2])
+def test_labels_are_those_that_there_are(label):
+    tokenizer = letters_tokenizer()
+    texts, others = (LabelledTexts.encode(["a"], [one], tokenizer, 8) for one in (1, label))
+    with pytest.raises(InputError, match=f"expected labels from 0 to 1; got {label} to {label}"):
+        LabelledData(texts, others, 2, tokenizer)
+
+
 def test_shards_without_held_out_text_are_refused(shards, monkeypatch):
     opened = ShardSet.open(shards)
     for split, message in (("held_out", "no held-out text"), ("train", "no training text")):

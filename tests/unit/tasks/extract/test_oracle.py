@@ -4,7 +4,8 @@ import random
 
 import pytest
 
-from bertkit.tasks.extract.oracle import Grams, find_best, split_words
+from bertkit.metrics.summaries import split_words
+from bertkit.tasks.extract.oracle import Grams, find_best
 
 SENTENCES = (
     "The storm closed the port of the town.",

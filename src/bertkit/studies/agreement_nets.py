@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from bertkit.base.errors import NonFiniteError
 from bertkit.base.progress import show_progress
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.fine_tuning import BertForSequenceClassification
@@ -27,7 +28,7 @@ from bertkit.training.job import Machine
 from bertkit.training.optimizer import build_optimizer, set_learning_rate
 from bertkit.training.schedule import learning_rate_at
 from bertkit.training.settings import LoopSettings
-from bertkit.training.step import add_gradients, clip_gradients
+from bertkit.training.step import add_gradients, clip_gradients, is_finite
 
 Kind = Literal["attention", "attention-both-ways", "lstm", "gru"]
 Net = BertForSequenceClassification | RecurrentClassifier
@@ -109,6 +110,9 @@ def train(
         longest: the largest distance.
         settings: seed, learning rate and what belongs to it.
         machine: where it computes.
+
+    Raises:
+        NonFiniteError: a loss or a gradient went to infinity.
     """
     optimizer = build_optimizer(net, settings)
     num_read, step, seconds = 0, 0, 0.0
@@ -116,8 +120,9 @@ def train(
         while num_read < num_tokens:
             batch = training_batch(settings.seed, step, BATCH_SIZE, longest)
             started = time.perf_counter()
-            add_gradients(net, [batch], score, settings.seed, step, machine)
-            clip_gradients(net, settings.clip_norm)
+            metrics = add_gradients(net, [batch], score, settings.seed, step, machine)
+            metrics["gradient_norm"] = clip_gradients(net, settings.clip_norm)
+            _check_finite(metrics, step)
             set_learning_rate(optimizer, rate_at(num_read / num_tokens, settings))
             optimizer.step()
             optimizer.zero_grad(set_to_none=True)
@@ -126,6 +131,14 @@ def train(
             step += 1
             bar.advance(batch.num_tokens)
     return num_read / seconds
+
+
+def _check_finite(metrics: dict[str, float], step: int) -> None:
+    if not is_finite(metrics):
+        raise NonFiniteError(
+            f"step {step:,}: loss {metrics['loss']}, norm of the gradient"
+            f" {metrics['gradient_norm']}; the net can't learn from that"
+        )
 
 
 def rate_at(share: float, settings: LoopSettings) -> float:
@@ -174,7 +187,9 @@ def _trace_embeddings(net: Net, batch: AgreementBatch) -> Tensor:
 
     handle = _find_embeddings(net).register_forward_hook(keep)
     try:
-        score(net, batch).losses["cue"].backward()  # type: ignore[no-untyped-call]
+        # cuDNN computes no gradient of a recurrent net that isn't in training.
+        with torch.backends.cudnn.flags(enabled=False):
+            score(net, batch).losses["cue"].backward()  # type: ignore[no-untyped-call]
     finally:
         handle.remove()
     net.zero_grad(set_to_none=True)

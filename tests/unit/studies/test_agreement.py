@@ -5,6 +5,8 @@ from itertools import pairwise
 import pytest
 import torch
 
+from bertkit.base.errors import NonFiniteError
+from bertkit.studies import agreement_nets
 from bertkit.studies.agreement import (
     CLS_ID,
     FIRST_CUE,
@@ -92,6 +94,29 @@ def test_every_net_learns_what_is_near(kind):
     assert speed > 0
     assert before < 0.4
     assert measure_accuracy(net, [1], CPU)[0] > 0.9
+
+
+def test_a_net_whose_gradients_arent_finite_fails():
+    net = build_net("gru", Sizes(16, 2))
+    with torch.no_grad():
+        next(net.parameters()).fill_(torch.nan)
+    settings = LoopSettings(seed=0, weight_decay=0.0)
+    with pytest.raises(NonFiniteError, match=r"step 0: loss nan, norm of the gradient nan"):
+        train(net, 3_000, 2, settings, Machine(CPU, "fp32", 1.0))
+
+
+@pytest.mark.parametrize("kind", ["lstm", "gru"])
+def test_gradients_are_taken_without_cudnn(kind, monkeypatch):
+    seen = []
+
+    def look(net, batch):
+        seen.append(torch.backends.cudnn.enabled)
+        return score(net, batch)
+
+    monkeypatch.setattr(agreement_nets, "score", look)
+    measure_gradients(build_net(kind, Sizes(16, 8)), [1], CPU)
+    assert seen == [False]
+    assert torch.backends.cudnn.enabled
 
 
 def test_gradients_are_those_of_the_loss_at_the_cue():

@@ -25,10 +25,9 @@ TRANSLATE_HELP = """Learn to translate from parallel text.
 
         bertkit finetune translate --train train.de train.en --dev val.de val.en --output de-en/
 
-        bertkit finetune translate --train pairs.tsv --source-column de --target-column en
-        --output de-en/ --minutes 20
+        bertkit finetune translate --train a.tsv --source-column de --target-column en --output out/
 
-        bertkit finetune translate --model M --train train.de train.en --output de-en/ --epochs 5
+        bertkit finetune translate --model M --train train.de train.en --output de-en/ --minutes 20
 
     Args:
         train: Two files, line n of one belonging to line n of the other, or one with a column for
@@ -49,8 +48,9 @@ SUMMARIZE_HELP = """Learn to write summaries from texts that have one.
 
         bertkit finetune summarize --model M --train articles.jsonl --output summaries/
 
-        bertkit finetune summarize --model M --train train.jsonl --dev dev.jsonl --output out/
-        --source-column article --target-column highlights --epochs 5
+        bertkit finetune summarize --train train.jsonl --dev dev.jsonl --output out/ --epochs 5
+
+        bertkit finetune summarize --train a.csv --source-column article --output out/
 
     Args:
         train: One file with a column for each side, or two files, line n of one belonging to line

@@ -34,8 +34,7 @@ def decide_steps(
     if settings.minutes is not None:
         return budget.count_steps(job, settings, machine, pace)
     limited = settings.model_copy(update={"minutes": DEFAULT_MINUTES})
-    num_steps = budget.count_steps(job, limited, machine, pace)
-    return min(num_steps, count_epoch_steps(order, MOST_EPOCHS))
+    return limit_epochs(order, budget.count_steps(job, limited, machine, pace))
 
 
 def count_epoch_steps(order: TokenBatchOrder, epochs: float) -> int:
@@ -43,6 +42,14 @@ def count_epoch_steps(order: TokenBatchOrder, epochs: float) -> int:
     whole = int(epochs)
     part = round((epochs - whole) * order.steps_per_epoch(whole)) if epochs > whole else 0
     return max(1, order.first_step(whole) + part)
+
+
+def limit_epochs(order: TokenBatchOrder, num_steps: int) -> int:
+    """As many steps, but at most those of the most epochs; none is planned that isn't reached."""
+    for epoch in range(1, int(MOST_EPOCHS)):
+        if order.first_step(epoch) >= num_steps:
+            return num_steps
+    return min(num_steps, count_epoch_steps(order, MOST_EPOCHS))
 
 
 def count_epochs(order: TokenBatchOrder, num_steps: int) -> float:

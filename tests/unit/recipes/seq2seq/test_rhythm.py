@@ -9,6 +9,7 @@ from bertkit.recipes.seq2seq.rhythm import (
     count_epoch_steps,
     count_epochs,
     decide_steps,
+    limit_epochs,
     list_averaged,
 )
 from bertkit.recipes.seq2seq.settings import TranslateSettings
@@ -46,6 +47,16 @@ def test_epochs_become_steps_and_steps_epochs():
     assert count_epoch_steps(ORDER, 0.001) == 1
     assert count_epoch_steps(ORDER, 1.67) == 5
     assert count_epochs(ORDER, 5) == pytest.approx(1 + 2 / 3)
+
+
+def test_no_epoch_is_planned_that_a_run_does_not_reach(monkeypatch):
+    planned = []
+    order = TokenBatchOrder(np.full(30, 10), 100, 0)
+    monkeypatch.setattr(order, "first_step", lambda epoch: planned.append(epoch) or 3 * epoch)
+    assert limit_epochs(order, 7) == 7
+    assert planned == [1, 2, 3]
+    assert limit_epochs(ORDER, 179) == 179
+    assert limit_epochs(ORDER, 181) == 180
 
 
 def test_a_budget_in_minutes_is_measured_and_the_default_has_a_bound(monkeypatch):

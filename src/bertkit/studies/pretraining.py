@@ -1,6 +1,7 @@
 """What the studies of pre-training have in common: arms are pre-trained, then fine-tuned."""
 
 import json
+import math
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -99,7 +100,7 @@ class PretrainingStudy(Study[PretrainingSettings]):
         if self.settings.minutes is not None:
             tokens = min(_tokens_of(plan) for plan in plans.values())
         steps = {
-            name: max(NUM_PARTS, round(tokens / plan.pace.tokens_per_step))
+            name: max(NUM_PARTS, math.ceil(tokens / plan.pace.tokens_per_step))
             for name, plan in plans.items()
         }
         shards = ShardSet.open(self.settings.data)

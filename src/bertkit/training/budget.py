@@ -30,7 +30,7 @@ class Pace:
     Attributes:
         step_seconds: median time of a step.
         evaluation_seconds: time of one evaluation.
-        tokens_per_step: mean real tokens.
+        tokens_per_step: mean real tokens of the first steps, as many on every machine.
         operations_per_step: floating-point operations of its matrix products.
         peak_memory_bytes: the most memory held so far, on the device that computes.
     """
@@ -46,14 +46,13 @@ def measure_pace(job: Job[AnyBatch], settings: RhythmSettings, machine: Machine)
     """Take a few steps on a copy of the model, which is then thrown away."""
     trial = replace(job, model=copy.deepcopy(job.model))
     optimizer = build_optimizer(trial.model, settings, trial.learning_rate_scale)
-    seconds, tokens, operations = [], [], []
+    seconds, operations = [], []
     started = time.monotonic()
     for step in range(WARM_UP_STEPS + MEASURED_STEPS):
         begun = time.monotonic()
         result = take_step(trial, settings, optimizer, step, 0.0, machine)
         synchronise(machine.device)
         seconds.append(time.monotonic() - begun)
-        tokens.append(result.num_tokens)
         operations.append(result.num_operations)
         if step >= WARM_UP_STEPS and time.monotonic() - started > MEASURED_SECONDS:
             break
@@ -64,7 +63,7 @@ def measure_pace(job: Job[AnyBatch], settings: RhythmSettings, machine: Machine)
     return Pace(
         step_seconds=measured[len(measured) // 2],
         evaluation_seconds=time.monotonic() - begun,
-        tokens_per_step=sum(tokens) / len(tokens),
+        tokens_per_step=count_tokens_per_step(job),
         operations_per_step=sum(operations) / len(operations),
         peak_memory_bytes=peak_memory_bytes(machine.device),
     )
@@ -87,16 +86,19 @@ def count_steps(
     if settings.steps is not None:
         return settings.steps
     if settings.tokens is not None:
-        sampled = [
-            sum(batch.num_tokens for batch in job.batches_at(step)) for step in range(SAMPLED_STEPS)
-        ]
-        return math.ceil(settings.tokens * SAMPLED_STEPS / sum(sampled))
+        return math.ceil(settings.tokens / count_tokens_per_step(job))
     started = time.monotonic()
     pace = pace or measure_pace(job, settings, machine)
     seconds = 60.0 * (DEFAULT_MINUTES if settings.minutes is None else settings.minutes)
     seconds -= time.monotonic() - started
     seconds *= 1.0 - CHECKPOINT_SHARE
     return max(1, int(seconds / seconds_per_step(pace, settings, seconds)))
+
+
+def count_tokens_per_step(job: Job[AnyBatch]) -> float:
+    """Mean real tokens of the first steps: a budget in tokens is as many steps on every machine."""
+    batches = (batch for step in range(SAMPLED_STEPS) for batch in job.batches_at(step))
+    return sum(batch.num_tokens for batch in batches) / SAMPLED_STEPS
 
 
 def seconds_per_step(pace: Pace, settings: RhythmSettings, budget_seconds: float) -> float:

@@ -1,5 +1,6 @@
 """Budgets become steps as they should, by a clock that the test turns."""
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -40,6 +41,19 @@ def test_the_pace_is_what_the_clock_says(job, machine):
     assert pace.tokens_per_step == 12
     assert pace.operations_per_step == 24.0
     assert pace.peak_memory_bytes > 1 << 20
+
+
+def test_a_step_has_as_many_tokens_on_a_slow_machine(job, machine, monkeypatch):
+    uneven = replace(job, batches_at=lambda step: job.batches_at(step) * (1 + step % 5))
+    settings = TrainingSettings(batch_size=12)
+    monkeypatch.setattr(budget, "MEASURED_SECONDS", 100.0)
+    quick = measure_pace(uneven, settings, machine)
+    monkeypatch.setattr(budget, "MEASURED_SECONDS", 0.0)
+    slow = measure_pace(uneven, settings, machine)
+    assert quick.operations_per_step > slow.operations_per_step  # it measured other steps
+    assert quick.tokens_per_step == slow.tokens_per_step
+    asked = TrainingSettings(batch_size=12, tokens=1_000)
+    assert count_steps(uneven, asked, machine) == math.ceil(1_000 / slow.tokens_per_step)
 
 
 def test_measuring_leaves_the_weights_alone(job, machine):

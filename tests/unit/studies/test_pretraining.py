@@ -1,0 +1,47 @@
+"""What a study of pre-training decides before its first run."""
+
+import math
+from types import SimpleNamespace
+
+import pytest
+
+from bertkit.base.settings import parse_settings
+from bertkit.studies import pretraining
+from bertkit.studies.bidirectional import Bidirectional
+from bertkit.studies.settings import PretrainingSettings
+from bertkit.training.budget import Pace
+
+TOKENS_PER_STEP = 700 / 32
+SLOW, QUICK = 3.0, 1.0
+
+
+def build(**changes) -> Bidirectional:
+    values = {"data": "shards", "device": "cpu", **changes}
+    return Bidirectional(parse_settings(PretrainingSettings, values, "flags"))
+
+
+def measure(data, settings) -> SimpleNamespace:
+    """A dry run of a machine on which one of the two objectives takes longer."""
+    seconds = SLOW if settings.objective == "mlm" else QUICK
+    if settings.minutes is None:
+        num_steps = math.ceil(settings.tokens / TOKENS_PER_STEP)
+    else:
+        num_steps = int(60 * settings.minutes / seconds)
+    pace = Pace(seconds, 1.0, TOKENS_PER_STEP, 1.0, 1)
+    return SimpleNamespace(num_steps=num_steps, seconds=num_steps * seconds, pace=pace)
+
+
+@pytest.mark.parametrize(
+    ("budget", "steps"),
+    [({"tokens": 4_910}, math.ceil(4_910 / TOKENS_PER_STEP)), ({"minutes": 10}, 600 // SLOW)],
+)
+def test_arms_that_read_the_same_batches_take_as_many_steps(monkeypatch, budget, steps):
+    monkeypatch.setattr(pretraining, "dry_run", measure)
+    monkeypatch.setattr(pretraining.ShardSet, "open", lambda folder: None)
+    monkeypatch.setattr(pretraining, "find_tasks", lambda names, shards, counts: ["gaps"])
+    values = build(**budget).decide().values
+    assert {name: value for name, value in values.items() if name.startswith("steps of")} == {
+        "steps of both-directions": steps,
+        "steps of left-to-right": steps,
+    }
+    assert values["tokens of pre-training"] == budget.get("tokens", int(steps * TOKENS_PER_STEP))

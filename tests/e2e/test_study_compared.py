@@ -93,7 +93,9 @@ def test_an_encoder_is_one_more_arm(tmp_path, capsys):
     found = ask(capsys, "translation", *flags, "--tokens", "100", "--output", str(output))
     sizes = [arm["measures"]["parameters"][0]["median"] for arm in found["arms"]]
     assert sizes[0] == sizes[1]
-    assert [verdict["measure"] for verdict in found["verdicts"]] == ["bleu"]
+    standings = [verdict["standing"] for verdict in found["verdicts"]]
+    assert standings == ["not_measured", "not_measured", "undecided"]
+    assert found["verdicts"][0]["why"] == "no run of bahdanau is done"
     assert (output / "drawn" / "seed0" / "model.safetensors").exists()
 
 

@@ -47,14 +47,9 @@ class Outcome:
 
     @property
     def verdicts(self) -> list[Verdict]:
-        """What the figures say to each claim of which both sides were measured at all."""
-        measures = {measure.name: measure for measure in self.measures}
-        found = [
-            self._judge(claim, measures[claim.measure])
-            for claim in self.study.claims
-            if claim.measure in measures
-        ]
-        return [one for one in found if one.better.values and one.worse.values]
+        """What the figures say to each claim."""
+        measures = {measure.name: measure for measure in self.study.measures}
+        return [self._judge(claim, measures[claim.measure]) for claim in self.study.claims]
 
     def list_figures(self) -> Iterable[tuple[Cell, Figure]]:
         """All figures."""
@@ -81,11 +76,22 @@ class Outcome:
             for cell, figure in self.list_figures()
             if (cell.arm, figure.measure, figure.at) == (side.arm, measure.name, at)
         ]
-        return Spread.of(values)
+        return Spread.of(values, self._count_failures(side.arm))
+
+    def _count_failures(self, arm: str) -> int:
+        return sum(cell.arm == arm for cell in self.failures)
 
     def _judge(self, claim: Claim, measure: Measure) -> Verdict:
         better, worse = (self.spread(measure, side) for side in (claim.better, claim.worse))
-        return Verdict(claim, measure, better, worse)
+        return Verdict(claim, measure, better, worse, self._explain_absence(claim))
+
+    def _explain_absence(self, claim: Claim) -> str:
+        """Why there are no figures of a side of a claim, where there are none."""
+        done = {arm.name for arm in self.arms}
+        for side in (claim.better, claim.worse):
+            if side.arm not in done:
+                return f"no run of {side.arm} is done"
+        return "the data give nothing to measure it by"
 
     def tabulate(self) -> tuple[list[str], list[list[str]]]:
         """Columns and rows of the arms' medians and spreads; of a curve its last figures."""
@@ -93,9 +99,11 @@ class Outcome:
         columns = ["arm", "runs", *(_name_column(measure) for measure in measures)]
         rows = []
         for arm in self.arms:
-            runs = sum(cell.arm == arm.name for cell in self.results)
+            done = sum(cell.arm == arm.name for cell in self.results)
+            failed = self._count_failures(arm.name)
+            runs = f"{done} of {done + failed}" if failed else str(done)
             shown = [show_spread(each, self.spread(each, Side(arm.name))) for each in measures]
-            rows.append([arm.name, str(runs), *shown])
+            rows.append([arm.name, runs, *shown])
         return columns, rows
 
     def summarise(self) -> str:
@@ -134,6 +142,7 @@ class Outcome:
                     "standing": verdict.standing.name.lower(),
                     "better": list(verdict.better.values),
                     "worse": list(verdict.worse.values),
+                    "why": verdict.compare(),
                 }
                 for verdict in self.verdicts
             ],

@@ -32,8 +32,9 @@ HOW_TO_READ = (
 LAST_FIGURE = "Of a curve the last figure is shown."
 RULE = (
     "A claim counts as shown where each run of one side is better than each run of the other, and"
-    " as the other way round where each is worse. “Not shown at this scale” says nothing against"
-    " the claim: these runs are thousands of times smaller than those of the papers."
+    " as the other way round where each is worse. Where a run failed, nothing is decided. “Not"
+    " shown at this scale” says nothing against the claim: these runs are thousands of times"
+    " smaller than those of the papers."
 )
 
 
@@ -75,7 +76,7 @@ def tabulate_verdicts(outcome: Outcome) -> Section:
     """What the figures say to each claim."""
     title = "What these runs say"
     if not outcome.verdicts:
-        return Paragraph("No claim could be compared: too few arms are done.", title=title)
+        return Paragraph("This study has no claims.", title=title)
     rows: list[list[TableCell]] = [
         [one.claim.text, one.claim.source, one.standing.value, one.compare()]
         for one in outcome.verdicts

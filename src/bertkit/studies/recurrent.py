@@ -83,7 +83,9 @@ FIRST_GRADIENT = Measure(
     across=DISTANCE,
     is_logarithmic=True,
 )
-SPEED = Measure("tokens_per_second", "Tokens of training a second", "on this machine")
+SPEED = Measure(
+    "tokens_per_second", "Tokens of training a second", "on this machine", is_speed=True
+)
 PARAMETERS = Measure("parameters", "Parameters", "of the whole net", is_higher_better=False)
 
 PATHS = "Vaswani et al. 2017, section 4, table 1"

@@ -43,6 +43,7 @@ class Measure:
         across: what its figures lie over, with the unit, such as "tokens of pre-training"; None
             where a cell has one figure of it.
         is_logarithmic: equal ratios of that take equal room.
+        is_speed: values say how fast a machine is, which other work on it changes.
     """
 
     name: str
@@ -52,6 +53,7 @@ class Measure:
     is_percent: bool = False
     across: str | None = None
     is_logarithmic: bool = False
+    is_speed: bool = False
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,9 @@
-"""What figures say to a claim: shown, not shown, the other way round, or not decided.
+"""What figures say to a claim: shown, not shown, the other way round, not decided, not measured.
 
 A claim counts as shown where every run of the one side is better than every run of the other: the
 ranges don't overlap. That is a strict and simple rule for the few runs that a study has; with three
-on each side chance alone fulfils it once in twenty comparisons.
+on each side chance alone fulfils it once in twenty comparisons. Where a run failed nothing is
+decided, for it might have been the one that overlaps.
 """
 
 import math
@@ -24,6 +25,7 @@ class Standing(Enum):
     NOT_SHOWN = "not shown at this scale"
     OPPOSITE = "the other way round"
     UNDECIDED = "not decided"
+    NOT_MEASURED = "not measured"
 
 
 @dataclass(frozen=True)
@@ -32,14 +34,17 @@ class Spread:
 
     Attributes:
         values: by run; those that aren't defined are left out.
+        num_failed: runs that failed or have no defined value.
     """
 
     values: tuple[float, ...]
+    num_failed: int = 0
 
     @classmethod
-    def of(cls, values: Sequence[float]) -> "Spread":
-        """The spread of the values that are defined."""
-        return cls(tuple(filter(math.isfinite, values)))
+    def of(cls, values: Sequence[float], num_failed: int = 0) -> "Spread":
+        """The spread of the values that are defined, beside runs that failed."""
+        found = tuple(filter(math.isfinite, values))
+        return cls(found, num_failed + len(values) - len(found))
 
     @property
     def median(self) -> float:
@@ -66,18 +71,28 @@ class Verdict:
         measure: by which the sides were compared.
         better: figures of the side that was better in the paper.
         worse: those of the other.
+        absence: why a side has no figures, where one has none.
     """
 
     claim: Claim
     measure: Measure
     better: Spread
     worse: Spread
+    absence: str = ""
+
+    @property
+    def has_failures(self) -> bool:
+        """Whether a run of either side failed or has no defined value."""
+        return bool(self.better.num_failed or self.worse.num_failed)
 
     @property
     def standing(self) -> Standing:
         """How the claim stands."""
-        if min(len(self.better.values), len(self.worse.values)) < FEWEST_RUNS:
+        if self.has_failures:
             return Standing.UNDECIDED
+        fewest = min(len(self.better.values), len(self.worse.values))
+        if fewest < FEWEST_RUNS:
+            return Standing.UNDECIDED if fewest else Standing.NOT_MEASURED
         better, worse = self.better, self.worse
         if not self.measure.is_higher_better:
             better, worse = worse, better  # the other one has the higher values then
@@ -95,24 +110,40 @@ class Verdict:
 
     def compare(self) -> str:
         """The figures of both sides, and why the claim stands as it does."""
-        standing, title = self.standing, self.measure.title
+        if self.standing is Standing.NOT_MEASURED:
+            return self.absence
+        title = self.measure.title
         words = f"{title[0].lower()}{title[1:]}, {self._name(self.claim.better)}"
         words += f" {self.show(self.better)} against {self._name(self.claim.worse)}"
-        words += f" {self.show(self.worse)}"
+        return f"{words} {self.show(self.worse)}; {self._give_reason()}"
+
+    def _give_reason(self) -> str:
+        """Why the claim stands as it does, where there are figures."""
         num_better, num_worse = len(self.better.values), len(self.worse.values)
-        if standing is Standing.UNDECIDED:
+        if self.has_failures:
+            return self._tell_failures()
+        if self.standing is Standing.UNDECIDED:
             return (
-                f"{words}; {num_better} and {num_worse} runs are too few, {FEWEST_RUNS} of each are"
-                " needed"
+                f"{num_better} and {num_worse} runs are too few, {FEWEST_RUNS} of each are needed"
             )
-        if standing is Standing.NOT_SHOWN:
-            return f"{words}; the ranges overlap, so that chance may have made the difference"
+        if self.standing is Standing.NOT_SHOWN:
+            return "the ranges overlap, so that chance may have made the difference"
+        which = "better" if self.standing is Standing.SHOWN else "worse"
+        words = f"each of the {num_better} runs is {which} than each of the {num_worse} others"
+        if self.measure.is_speed:
+            return words  # what else the machine did parts them, not chance
         chance = math.comb(num_better + num_worse, num_better)
-        which = "better" if standing is Standing.SHOWN else "worse"
-        return (
-            f"{words}; each of the {num_better} runs is {which} than each of the {num_worse} others"
-            f" (chance alone: 1 in {chance:,})"
-        )
+        return f"{words} (chance alone: 1 in {chance:,})"
+
+    def _tell_failures(self) -> str:
+        """How many runs of each side failed; once where both sides are one arm."""
+        sides = ((self.claim.better.arm, self.better), (self.claim.worse.arm, self.worse))
+        parts = [
+            f"{side.num_failed} of {side.num_failed + len(side.values)} runs of {arm}"
+            for arm, side in sides
+            if side.num_failed
+        ]
+        return f"{' and '.join(dict.fromkeys(parts))} failed or came to no number"
 
     def show(self, spread: Spread) -> str:
         """A side's figures."""
@@ -147,7 +178,7 @@ def show_spread(measure: Measure, spread: Spread) -> str:
 def summarise(verdicts: Sequence[Verdict]) -> str:
     """How many claims stand how, in a sentence."""
     if not verdicts:
-        return "No claim could be compared"
+        return "It has no claims"
     counts = [(standing, [v.standing for v in verdicts].count(standing)) for standing in Standing]
     parts = [f"{count} {standing.value}" for standing, count in counts if count]
     what = "claim" if len(verdicts) == 1 else "claims"

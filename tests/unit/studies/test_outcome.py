@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 
 from tests.unit.studies.small import COURSE, LOSS, SCORE, build_outcome
 
@@ -26,15 +27,34 @@ def test_a_side_of_a_curve_is_the_nearest_place_that_was_measured():
         assert outcome.spread(COURSE, Side("good", at)).values == (value,)
 
 
-def test_each_claim_that_was_measured_has_a_verdict():
+def test_each_claim_has_a_verdict():
     verdicts = build_outcome().verdicts
     assert [one.standing for one in verdicts] == [
         Standing.SHOWN,
         Standing.NOT_SHOWN,
         Standing.OPPOSITE,
         Standing.SHOWN,
+        Standing.NOT_MEASURED,
     ]
-    assert [one.claim.text for one in build_outcome(arms=["good"]).verdicts] == ["It rises"]
+    assert verdicts[-1].explain() == "not measured: the data give nothing to measure it by"
+    verdicts = build_outcome(arms=["good"]).verdicts
+    assert [one.standing.name for one in verdicts] == [
+        *["NOT_MEASURED"] * 3,
+        "SHOWN",
+        "NOT_MEASURED",
+    ]
+    assert verdicts[0].explain() == "not measured: no run of bad is done"
+
+
+def test_a_cell_that_failed_leaves_what_is_claimed_of_its_arm_undecided():
+    failures = {Cell("bad", 3): CellFailure(error="NonFiniteError", message="loss nan")}
+    outcome = replace(build_outcome(), failures=failures)
+    standings = [one.standing for one in outcome.verdicts]
+    assert standings[:2] == [Standing.UNDECIDED, Standing.NOT_SHOWN]
+    assert standings[2] is Standing.UNDECIDED
+    assert "1 of 4 runs of bad failed or came to no number" in outcome.verdicts[0].explain()
+    _, rows = outcome.tabulate()
+    assert [row[1] for row in rows] == ["3", "3 of 4", "3"]
 
 
 def test_the_table_has_the_arms_that_are_done_and_the_measures_that_there_are():
@@ -81,4 +101,5 @@ def test_the_outcome_for_programs():
     assert LOSS.name in measures
     assert "never" not in measures
     standings = [one["standing"] for one in found["verdicts"]]
-    assert standings == ["shown", "not_shown", "opposite", "shown"]
+    assert standings == ["shown", "not_shown", "opposite", "shown", "not_measured"]
+    assert found["verdicts"][-1]["why"] == "the data give nothing to measure it by"

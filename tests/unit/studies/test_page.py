@@ -18,7 +18,9 @@ def test_the_page_tells_question_finding_verdicts_and_command(tmp_path):
     for words in (
         "Is good better than bad?",
         "A paper found that it is.",
-        "Of 4 claims of the literature: 2 shown, 1 not shown at this scale, 1 the other way round.",
+        "Of 5 claims of the literature: 2 shown, 1 not shown at this scale, 1 the other way",
+        "round, 1 not measured.",
+        "the data give nothing to measure it by",
         "Nothing is trained here.",
         "bertkit study small --output &#39;a b&#39;",
         "81.0 % (80.0–82.0 %)",
@@ -30,10 +32,11 @@ def test_the_page_tells_question_finding_verdicts_and_command(tmp_path):
     assert "Never measured" not in html
 
 
-def test_without_two_arms_no_claim_is_compared():
+def test_what_wasnt_measured_and_wasnt_run_is_told():
     outcome = replace(build_outcome(arms=["bad"]), missing=[Cell("good", 0)])
     report = build_report(outcome, COMMAND)
-    assert "No claim could be compared" in report.summary
+    assert "Of 5 claims of the literature: 5 not measured." in report.summary
+    assert "no run of good is done" in build_markdown(outcome, COMMAND)
     assert "1 of 4 cells weren't run" in report.summary
 
 

@@ -25,12 +25,33 @@ def judge(better, worse, measure=ACCURACY, claim=CLAIM) -> Verdict:
         ((0.7, 0.8, 0.9), (0.5, 0.6, 0.7), Standing.NOT_SHOWN),  # equal isn't better
         ((0.5, 0.5, 0.5), (0.5, 0.5, 0.5), Standing.NOT_SHOWN),
         ((0.8, 0.9), (0.4, 0.5, 0.6), Standing.UNDECIDED),
-        ((0.8, 0.9, math.nan), (0.4, 0.5, 0.6), Standing.UNDECIDED),
-        ((), (0.4, 0.5, 0.6), Standing.UNDECIDED),
+        ((0.7, 0.8, 0.9, math.nan), (0.4, 0.5, 0.6), Standing.UNDECIDED),
+        ((0.7, 0.8, 0.9), (0.4, 0.5, 0.6, math.inf), Standing.UNDECIDED),
+        ((), (0.4, 0.5, 0.6), Standing.NOT_MEASURED),
+        ((), (math.nan,), Standing.UNDECIDED),
     ],
 )
 def test_what_the_ranges_say(better, worse, standing):
     assert judge(better, worse).standing is standing
+
+
+def test_where_a_run_failed_nothing_is_decided():
+    whole, rest = Spread.of((0.4, 0.5, 0.6)), Spread.of((0.7, 0.8, 0.9), num_failed=2)
+    for sides in ((rest, whole), (whole, rest)):
+        assert Verdict(CLAIM, ACCURACY, *sides).standing is Standing.UNDECIDED
+    words = Verdict(CLAIM, ACCURACY, rest, Spread.of((0.4, math.nan))).explain()
+    assert words == (
+        "not decided: accuracy, one 80.0 % (70.0–90.0 %) against other 40.0 %;"
+        " 2 of 5 runs of one and 1 of 2 runs of other failed or came to no number"
+    )
+    course = Claim("It rises", "A", "accuracy", Side("one", LAST), Side("one", FIRST))
+    assert Verdict(course, ACCURACY, rest, rest).explain().count("2 of 5 runs of one") == 1
+
+
+def test_of_speeds_chance_says_nothing():
+    speed = Measure("tokens_per_second", "Tokens a second", "here", is_speed=True)
+    words = judge((7.0, 8.0, 9.0), (4.0, 5.0, 6.0), speed).explain()
+    assert words.endswith("; each of the 3 runs is better than each of the 3 others")
 
 
 def test_of_a_loss_the_lower_one_is_better():
@@ -76,7 +97,7 @@ def test_numbers_as_people_read_them():
 
 def test_the_claims_are_counted():
     shown, open_ = judge((0.7, 0.8, 0.9), (0.4, 0.5, 0.6)), judge((0.7,), (0.4,))
-    assert summarise([]) == "No claim could be compared"
+    assert summarise([]) == "It has no claims"
     assert summarise([shown]) == "Of 1 claim of the literature: 1 shown"
     assert summarise([shown, open_, shown]) == (
         "Of 3 claims of the literature: 2 shown, 1 not decided"

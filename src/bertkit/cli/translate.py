@@ -79,7 +79,7 @@ def translate(
     from bertkit.recipes.seq2seq.rewriting import Rewritings, read_references
 
     given = mend(texts) if source is None else open_texts(source, table)
-    right = None if references is None else read_references("translate", references, table)
+    right = None if references is None else read_references("translate", references, table, given)
     translator = Translator.load(model, device=device, revision=revision)
     work = Rewritings(translator, given, translator.settings_with(decoding))
     if right is not None:

@@ -111,7 +111,7 @@ def judge(materials: Materials) -> Judgement:
         answers = write_all(materials, materials.saved.decoding, counts)
         metrics = {**measure(materials, [each.text for each in answers]), **measure_loss(materials)}
     baseline = measure(materials, cut_beginnings(dev.sources, materials.data.train.targets))
-    signatures = load_address(materials.kind.signatures)()
+    signatures = load_address(materials.kind.signatures)(len(answers))
     warnings = list_oddities(materials.kind.metric, metrics, baseline, counts)
     del metrics["loss"]  # it is that of words, which is there under its own name
     return Judgement(answers, metrics, baseline, signatures, warnings)

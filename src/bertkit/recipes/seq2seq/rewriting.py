@@ -4,8 +4,9 @@ Answer n is that to text n: an empty row has an empty answer.
 """
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 
 from bertkit.base.errors import InputError
@@ -73,21 +74,48 @@ class Scoring:
     signatures: dict[str, str]
 
 
-def read_references(kind: str, path: Path, settings: TableSettings) -> list[str]:
+def read_references(
+    kind: str, path: Path, settings: TableSettings, texts: Sequence[str] | TextTable
+) -> list[str]:
     """Right texts, a row each, if what is written can be held against them.
 
     Args:
         kind: a key of `KINDS`.
         path: of a file of texts.
         settings: how it is read.
+        texts: what will be read; rows of a file are counted.
 
     Raises:
         MissingExtraError: what computes the metrics isn't installed.
         MissingFileError: there is no such file.
-        InputError: it is not of its format.
+        InputError: it is not of its format, or there are not as many texts.
     """
     KINDS[kind].load_measure()([""], [""])  # before hours of writing
-    return [row.text for row in open_texts(path, settings).rows()]
+    references = [row.text for row in open_texts(path, settings).rows()]
+    num_texts = count_texts(texts)
+    if num_texts is not None:
+        check_numbers(num_texts, len(references))
+    return references
+
+
+def count_texts(texts: Sequence[str] | TextTable) -> int | None:
+    """How many there are; None where they can be read only once, as from a pipe."""
+    if not isinstance(texts, TextTable):
+        return len(texts)
+    return None if texts.size_bytes is None else sum(1 for _ in texts.rows())
+
+
+def check_numbers(num_texts: int, num_references: int) -> None:
+    """See that each text has its reference.
+
+    Raises:
+        InputError: they aren't as many, or there is none.
+    """
+    if num_texts != num_references or not num_texts:
+        raise InputError(
+            f"{num_texts:,} texts were read, and there are {num_references:,} references; row n of"
+            " one must belong to row n of the other"
+        )
 
 
 def score_texts(kind: str, answers: Iterable[Rewriting], references: list[str]) -> Scoring:
@@ -102,12 +130,8 @@ def score_texts(kind: str, answers: Iterable[Rewriting], references: list[str]) 
         InputError: they aren't as many, or there is none.
         MissingExtraError: what computes the metrics isn't installed.
     """
-    texts = [answer.text for answer in answers]
-    if len(texts) != len(references) or not texts:
-        raise InputError(
-            f"{len(texts):,} texts were read, and there are {len(references):,} references; row n"
-            " of one must belong to row n of the other"
-        )
+    texts = [answer.text for answer in islice(answers, len(references) + 1)]
+    check_numbers(len(texts), len(references))
     found = KINDS[kind]
     metrics = found.load_measure()(texts, references)
-    return Scoring(len(texts), metrics, load_address(found.signatures)())
+    return Scoring(len(texts), metrics, load_address(found.signatures)(len(texts)))

@@ -79,15 +79,18 @@ class Features(PretrainingStudy):
     )
     budget = (
         "Everything that learns from running text learns from the same shards: encoder and"
-        " skip-thought read as many tokens, skip-gram the nearest number of whole passes. Labels"
-        " and held-out examples are the same for all."
+        " skip-thought read as many tokens, skip-gram the nearest number of whole passes, or the"
+        " beginning of a text that has more than those. Labels and held-out examples are the same"
+        " for all."
     )
     caution = (
         "The two arms that learn through the encoder read a pair of texts together; for the others"
         " each text is a vector of its own, and a pair is their difference and product. Fine-tuning"
         " keeps its best epoch, logistic regression the best of four strengths, both by the"
-        " held-out examples, so that all figures are a little too good. Skip-gram is far cheaper on"
-        " the same tokens, and the encoder is tiny: published ones read ten thousand times as much."
+        " held-out examples, so that all figures are a little too good. Skip-thought's tokens are"
+        " those of each sentence and of both its neighbours, which it foretells. Skip-gram is far"
+        " cheaper on the same tokens, and the encoder is tiny: published ones read ten thousand"
+        " times as much."
     )
     # The least model with four layers.
     scales: ClassVar[Mapping[str, Scale]] = {

@@ -53,7 +53,7 @@ def freeze(checkpoint: Path, pooling: PoolingName, max_length: int, device: str)
 
 
 def learn_skip_gram(learning: Learning) -> Encode:
-    """The mean of static vectors; the text is read in whole passes.
+    """The mean of static vectors; the text is read in whole passes, or its beginning once.
 
     Raises:
         BertkitError: as in `train_word_vectors`.
@@ -64,7 +64,10 @@ def learn_skip_gram(learning: Learning) -> Encode:
         epochs=max(1, round(learning.tokens / size)),
         seed=learning.seed,
     )
-    return read_with(train_word_vectors(learning.data, learning.output, settings), learning)
+    net = train_word_vectors(
+        learning.data, learning.output, settings, max_tokens=min(learning.tokens, size)
+    )
+    return read_with(net, learning)
 
 
 def learn_skip_thought(learning: Learning) -> Encode:

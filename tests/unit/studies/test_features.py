@@ -48,19 +48,25 @@ def test_labels_of_words_are_refused():
         build(task="tag")
 
 
-@pytest.mark.parametrize(("tokens", "epochs"), [(10, 1), (249, 2), (251, 3), (1_000, 10)])
-def test_skip_gram_reads_the_nearest_number_of_whole_passes(monkeypatch, tokens, epochs):
+@pytest.mark.parametrize(
+    ("tokens", "epochs", "of_each"), [(10, 1, 10), (249, 2, 100), (251, 3, 100), (1_000, 10, 100)]
+)
+def test_skip_gram_reads_whole_passes_or_the_beginning(monkeypatch, tokens, epochs, of_each):
     shards = SimpleNamespace(
         manifest=SimpleNamespace(train=SimpleNamespace(tokens=100)), load_tokenizer=lambda: None
     )
-    asked = []
+    asked, read = [], set()
     monkeypatch.setattr(vector_sources.ShardSet, "open", lambda folder: shards)
-    monkeypatch.setattr(
-        vector_sources, "train_word_vectors", lambda data, output, chosen: asked.append(chosen)
-    )
+
+    def train(data, output, chosen, max_tokens):
+        asked.append(chosen)
+        read.add(max_tokens)
+
+    monkeypatch.setattr(vector_sources, "train_word_vectors", train)
     learning = Learning(Path("shards"), Path("out"), tokens, 16, 32, seed=3, device="cpu")
     learn_skip_gram(learning)
     learn_skip_gram(replace(learning, seed=4))
     assert [one.epochs for one in asked] == [epochs, epochs]
     assert [one.seed for one in asked] == [3, 4]
     assert asked[0].vector_size == 16
+    assert read == {of_each}

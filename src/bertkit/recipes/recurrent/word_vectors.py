@@ -1,10 +1,12 @@
 """Learn static word vectors from shards; minutes, so a run that was interrupted begins again."""
 
-from collections.abc import Callable, Iterator
+import math
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from bertkit.base.errors import DamagedFileError, InputError, ResumeError, storage_errors
@@ -12,7 +14,7 @@ from bertkit.base.files import TEMPORARY_SUFFIX, make_folder
 from bertkit.base.progress import show_progress
 from bertkit.base.sealed import read_sealed_json, write_sealed_json
 from bertkit.base.settings import describe_validation
-from bertkit.data.shards import ShardSet
+from bertkit.data.shards import Shard, ShardSet
 from bertkit.models.recurrent.word_vectors import SkipGramSettings, StaticVectors, learn_vectors
 
 RECORD_FILE = "bertkit_vectors.json"  # written before all else, and again when all is there
@@ -25,6 +27,7 @@ class VectorsRecord(BaseModel):
     Attributes:
         settings: how.
         data_fingerprint: of the shards.
+        max_tokens: of the beginning of the text, which was read; None for all of it.
         is_whole: whether the vectors are there.
     """
 
@@ -32,39 +35,58 @@ class VectorsRecord(BaseModel):
 
     settings: dict[str, Any]
     data_fingerprint: str
+    max_tokens: int | None = None
     is_whole: bool
 
 
 @dataclass(frozen=True)
 class ShardSentences:
-    """The sentences of the training shards, each time from the beginning.
+    """The first sentences of shards, each time from the beginning.
 
     Args:
-        shards: the text.
+        parts: shards, and how many sentences of each.
         advance: is told of every so many sentences.
     """
 
-    shards: ShardSet
+    parts: Sequence[tuple[Shard, int]]
     advance: Callable[[int], None]
 
     def __iter__(self) -> Iterator[list[str]]:
-        for shard in self.shards.train:
+        for shard, num_sentences in self.parts:
             offsets = shard.sentence_offsets.tolist()
-            tokens = shard.tokens(0, shard.num_tokens)
-            for number in range(shard.num_sentences):
+            tokens = shard.tokens(0, offsets[num_sentences])
+            for number in range(num_sentences):
                 sentence = tokens[offsets[number] : offsets[number + 1]]
                 yield list(map(str, sentence.tolist()))
                 if not (number + 1) % PROGRESS_SENTENCES:
                     self.advance(PROGRESS_SENTENCES)
 
 
-def train_word_vectors(data: Path, output: Path, settings: SkipGramSettings) -> StaticVectors:
+def choose_sentences(shards: ShardSet, max_tokens: int | None) -> list[tuple[Shard, int]]:
+    """The beginning of the training text: its shards, and how many sentences of each.
+
+    Args:
+        shards: the text.
+        max_tokens: no sentence begins behind so many; None for the whole text.
+    """
+    left = math.inf if max_tokens is None else max_tokens
+    parts = []
+    for shard in shards.train:
+        parts.append((shard, int(np.searchsorted(shard.sentence_offsets[:-1], left))))
+        left -= shard.num_tokens
+    return parts
+
+
+def train_word_vectors(
+    data: Path, output: Path, settings: SkipGramSettings, max_tokens: int | None = None
+) -> StaticVectors:
     """Learn vectors and write their folder; those that are there already are loaded.
 
     Args:
         data: what `prepare` wrote.
         output: the model's folder.
         settings: how.
+        max_tokens: of each pass over the text, from its beginning; None for all of it.
 
     Raises:
         ResumeError: `output` holds vectors of other settings or data, or something else.
@@ -76,6 +98,7 @@ def train_word_vectors(data: Path, output: Path, settings: SkipGramSettings) -> 
     wanted = VectorsRecord(
         settings=settings.model_dump(mode="json"),
         data_fingerprint=shards.fingerprint,
+        max_tokens=max_tokens,
         is_whole=True,
     )
     found = read_record(output)
@@ -88,9 +111,10 @@ def train_word_vectors(data: Path, output: Path, settings: SkipGramSettings) -> 
     if not shards.train:
         raise InputError(f"{data} has no training text; prepare a larger corpus")
     write_record(output, wanted.model_copy(update={"is_whole": False}))
-    total = sum(shard.num_sentences for shard in shards.train) * (settings.epochs + 1)
+    parts = choose_sentences(shards, max_tokens)
+    total = sum(number for _, number in parts) * (settings.epochs + 1)
     with show_progress("Learning word vectors", total) as progress:
-        sentences = ShardSentences(shards, progress.advance)
+        sentences = ShardSentences(parts, progress.advance)
         net = learn_vectors(sentences, shards.manifest.vocab_size, settings)
     net.save_pretrained(output)
     shards.load_tokenizer().save(output)

@@ -6,10 +6,15 @@ import pytest
 import torch
 
 from bertkit.base.errors import InputError, MissingExtraError, ResumeError
+from bertkit.data.shards import ShardSet
 from bertkit.models.recurrent.config import StaticVectorsConfig
 from bertkit.models.recurrent.word_vectors import SkipGramSettings, StaticVectors, learn_vectors
 from bertkit.nn.packing import PackedBatch
-from bertkit.recipes.recurrent.word_vectors import train_word_vectors
+from bertkit.recipes.recurrent.word_vectors import (
+    ShardSentences,
+    choose_sentences,
+    train_word_vectors,
+)
 
 SETTINGS = SkipGramSettings(vector_size=8, epochs=2, min_count=2)
 
@@ -29,6 +34,32 @@ def test_vectors_are_learnt_kept_and_the_same_every_time(shards, tmp_path):
     assert (tmp_path / "one" / "model.safetensors").stat().st_mtime_ns == kept
     with pytest.raises(ResumeError, match="vectors of other settings or data"):
         train_word_vectors(shards, tmp_path / "one", SkipGramSettings(vector_size=9))
+
+
+def test_the_beginning_of_the_text_ends_with_the_sentence_that_has_the_last_token(shards):
+    text = ShardSet.open(shards)
+    whole = [list(map(int, one)) for one in read_text(text, None)]
+    first = text.train[0].num_tokens
+    assert sum(map(len, whole)) == text.manifest.train.tokens
+    for max_tokens in (1, first - 1, first, first + 1, text.manifest.train.tokens, 10**9):
+        found = [list(map(int, one)) for one in read_text(text, max_tokens)]
+        assert found == whole[: len(found)]
+        *before, _ = found
+        assert sum(map(len, before)) < max_tokens
+        assert len(found) == len(whole) or sum(map(len, found)) >= max_tokens
+
+
+def read_text(text: ShardSet, max_tokens: int | None) -> list[list[str]]:
+    return list(ShardSentences(choose_sentences(text, max_tokens), lambda number: None))
+
+
+def test_vectors_of_the_beginning_are_others_and_kept_apart(shards, tmp_path):
+    pytest.importorskip("gensim")
+    net = train_word_vectors(shards, tmp_path / "one", SETTINGS)
+    part = train_word_vectors(shards, tmp_path / "other", SETTINGS, max_tokens=60)
+    assert part.table.weight.any(dim=1).sum() < net.table.weight.any(dim=1).sum()
+    with pytest.raises(ResumeError, match="vectors of other settings or data"):
+        train_word_vectors(shards, tmp_path / "other", SETTINGS)
 
 
 def test_what_is_no_folder_of_vectors_stays_as_it_is(shards, tmp_path):

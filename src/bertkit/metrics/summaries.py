@@ -2,11 +2,12 @@
 
 Its own way of finding words knows the letters a to z alone, so that a text in another script would
 have none. Here a word is a run of letters, digits and marks on them, of any script, which is the
-same for English.
+same for English. In scripts that put no blanks between words each character is one.
 
 Source: Lin 2004, "ROUGE: A Package for Automatic Evaluation of Summaries".
 """
 
+import re
 import unicodedata
 from collections.abc import Sequence
 from importlib.metadata import version
@@ -16,6 +17,16 @@ from bertkit.base.errors import MissingExtraError
 from bertkit.metrics.texts import check_texts
 
 ROUGE = ("rouge1", "rouge2", "rougeL")
+
+# Characters of scripts that put no blanks between words.
+UNSPACED = (
+    "\u0e00-\u0eff"  # Thai, Lao
+    "\u1000-\u109f"  # Myanmar
+    "\u1780-\u17ff"  # Khmer
+    "\u3005-\u3007\u3041-\u30ff\u31f0-\u31ff\uff66-\uff9f"  # what stands for ideographs, kana
+    "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"  # ideographs
+)
+UNSPACED_WORD = re.compile(rf"[{UNSPACED}][^\w\s]*")  # where signs are gone, marks are what is left
 
 
 class _Words:
@@ -27,8 +38,12 @@ class _Words:
 
 
 def split_words(text: str) -> list[str]:
-    """The words of a text, in small letters and without signs."""
-    return "".join(char if _is_of_word(char) else " " for char in text.lower()).split()
+    """The words of a text, in small letters and without signs.
+
+    In Chinese, Japanese, Thai, Lao, Khmer and Burmese each character is one, with the marks on it.
+    """
+    unsigned = "".join(char if _is_of_word(char) else " " for char in text.lower())
+    return UNSPACED_WORD.sub(r" \g<0> ", unsigned).split()
 
 
 def _is_of_word(char: str) -> bool:
@@ -68,7 +83,7 @@ def signatures(_: int = 2) -> dict[str, str]:
         MissingExtraError: rouge-score isn't installed.
     """
     _load_scorer()
-    words = "letters, digits and marks"
+    words = "letters, digits and marks, or a character of scripts without blanks"
     text = f"mean F1|words:{words}|case:lower|stem:no|version:{version('rouge-score')}"
     return dict.fromkeys(ROUGE, text)
 

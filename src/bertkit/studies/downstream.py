@@ -12,6 +12,8 @@ from bertkit.recipes.finetune.run import Sources, finetune
 from bertkit.recipes.finetune.settings import FineTuneSettings
 from bertkit.tasks.table import TASKS
 
+MAX_LENGTH = 128  # tokens of an example, whatever reads it
+
 
 @dataclass(frozen=True)
 class FineTuning:
@@ -72,7 +74,8 @@ class LabelledTask:
         """
         dev = None if self.dev is None else str(self.dev)
         sources = Sources(self.kind, str(model), str(self.train), dev)
-        finetune(sources, output, TASKS[self.kind].settings(), settings)
+        task_settings = TASKS[self.kind].settings(max_length=MAX_LENGTH)
+        finetune(sources, output, task_settings, settings)
         saved = read_saved(output)
         value = saved.metrics[saved.metric]
         return math.nan if value is None else value

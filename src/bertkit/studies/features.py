@@ -7,7 +7,7 @@ from typing import ClassVar, final
 
 from bertkit.inference.embedder_settings import PoolingName
 from bertkit.models.bert.config import PRESETS
-from bertkit.studies.downstream import FineTuning, LabelledTask
+from bertkit.studies.downstream import MAX_LENGTH, FineTuning, LabelledTask
 from bertkit.studies.pretrained_arms import SCALES, PretrainedArm, Scale
 from bertkit.studies.pretraining import TOKENS, PretrainingStudy
 from bertkit.studies.probes import LABELLED, LABELLED_PROBE, PAIRS_PROBE, Probe
@@ -84,19 +84,25 @@ class Features(PretrainingStudy):
         " for all."
     )
     caution = (
-        "The two arms that learn through the encoder read a pair of texts together; for the others"
-        " each text is a vector of its own, and a pair is their difference and product. Fine-tuning"
+        f"Of a text {MAX_LENGTH} tokens are read at most. The two arms that learn through the"
+        " encoder read a pair of texts together, as many tokens of both; for the others each"
+        " text is a vector of its own, and a pair is their difference and product. Fine-tuning"
         " keeps its best epoch, logistic regression the best of four strengths, both by the"
-        " held-out examples, so that all figures are a little too good. Skip-thought's tokens are"
-        " those of each sentence and of both its neighbours, which it foretells. Skip-gram is far"
-        " cheaper on the same tokens, and the encoder is tiny: published ones read ten thousand"
-        " times as much."
+        " held-out examples, so that all figures are a little too good. Skip-thought's tokens"
+        " are those of each sentence and of both its neighbours, which it foretells. Skip-gram"
+        " is far cheaper on the same tokens, and the encoder is tiny: published ones read ten"
+        " thousand times as much."
     )
-    # The least model with four layers.
+    # The least model with four layers, which has learnt all places of a text before it is frozen.
     scales: ClassVar[Mapping[str, Scale]] = {
         "small": replace(
             SCALES["small"],
-            pretraining={**SCALES["small"].pretraining, "model": "mini"},
+            pretraining={
+                **SCALES["small"].pretraining,
+                "model": "mini",
+                "max_length": MAX_LENGTH,
+                "batch_size": 8,
+            },
             fine_tuning=FineTuning(num_train=1_000, num_dev=500, learning_rate=3e-4),
         ),
         "large": SCALES["large"],
@@ -163,13 +169,12 @@ class Features(PretrainingStudy):
         """Learn vectors without an encoder; or pre-train one, unless another arm did."""
         if cell.arm not in LEARNERS:
             return super().run_cell(cell, folder, decision)
-        pretraining = self.scale.pretraining
         learning = Learning(
             data=self.settings.data,
             output=folder / cell.place / "vectors",
             tokens=int(decision.values[TOKENS]),
-            num_features=PRESETS[pretraining["model"]]["hidden_size"],
-            max_length=pretraining["max_length"],
+            num_features=PRESETS[self.scale.pretraining["model"]]["hidden_size"],
+            max_length=MAX_LENGTH,
             seed=cell.seed,
             device=self.settings.device,
         )
@@ -189,8 +194,7 @@ class Features(PretrainingStudy):
         arm = self._find_arm(cell.arm)
         if not isinstance(arm, VectorArm):
             return super()._measure(cell, checkpoint, place, tasks, is_end=is_end)
-        max_length = self.scale.pretraining["max_length"]
-        encode = freeze(checkpoint, arm.pooling, max_length, self.settings.device)
+        encode = freeze(checkpoint, arm.pooling, MAX_LENGTH, self.settings.device)
         return self._score(cell, encode, tasks)
 
     def _score(

@@ -8,9 +8,13 @@ import pytest
 
 from bertkit.base.errors import SettingsError
 from bertkit.base.settings import parse_settings
-from bertkit.studies import vector_sources
+from bertkit.studies import downstream, features, vector_sources
+from bertkit.studies.downstream import LabelledTask
 from bertkit.studies.features import LAST_FOUR, LAST_LAYER, Features, VectorArm
+from bertkit.studies.pretraining import NUM_PARTS, TASKS, TOKENS
+from bertkit.studies.probes import LABELLED
 from bertkit.studies.settings import FeaturesSettings
+from bertkit.studies.study import Cell, Decision
 from bertkit.studies.vector_sources import LEARNERS, Learning, learn_skip_gram
 
 
@@ -46,6 +50,25 @@ def test_claims_are_held_against_labels_where_there_are_any(labelled, measure):
 def test_labels_of_words_are_refused():
     with pytest.raises(SettingsError, match="task"):
         build(task="tag")
+
+
+@pytest.mark.parametrize("size", ["small", "large"])
+def test_all_arms_read_as_much_of_a_text(monkeypatch, tmp_path, size):
+    study, lengths = build(size=size, labelled="train.csv"), []
+    task = LabelledTask("classify", tmp_path / "train.csv", tmp_path / "dev.csv")
+    saved = SimpleNamespace(metrics={"accuracy": 0.5}, metric="accuracy")
+    monkeypatch.setattr(Features, "_list_tasks", lambda *_: {LABELLED: task})
+    monkeypatch.setattr(Features, "_pretrain", lambda *_: {NUM_PARTS: tmp_path})
+    monkeypatch.setattr(features, "score_vectors", lambda *_: 0.5)
+    monkeypatch.setattr(features, "freeze", lambda *words: lengths.append(words[2]))
+    monkeypatch.setattr(downstream, "finetune", lambda *words: lengths.append(words[2].max_length))
+    monkeypatch.setattr(downstream, "read_saved", lambda output: saved)
+    for name in LEARNERS:
+        monkeypatch.setitem(LEARNERS, name, lambda learning: lengths.append(learning.max_length))
+    for arm in study.arms:
+        study.run_cell(Cell(arm.name, 0), tmp_path, Decision({TOKENS: 10, TASKS: ""}))
+    assert len(lengths) == len(study.arms)
+    assert set(lengths) == {study.scale.pretraining["max_length"]}
 
 
 @pytest.mark.parametrize(

@@ -60,11 +60,21 @@ class Extract(Task[ExtractExample, Extraction]):
 
     @classmethod
     def from_examples(cls, settings: ExtractSettings, examples: Sequence[ExtractExample]) -> Self:
-        """Nothing of the examples, but that there is something to choose, and to measure it by."""
+        """Nothing of the examples, but that there is something to choose, and to measure it by.
+
+        Raises:
+            InputError: no text has enough sentences, or none has one like its summary.
+            MissingExtraError: rouge-score isn't installed.
+        """
         if all(len(example.candidates) <= settings.sentences for example in examples):
             raise InputError(
                 f"no text has more than {settings.sentences} sentences, so nothing can be learnt;"
                 " ask for fewer with --sentences"
+            )
+        if not any(scoring.choose_best(example, settings.sentences) for example in examples):
+            raise InputError(
+                "no text has a sentence with a word of its summary, so nothing can be learnt; do"
+                " --text-column and --summary-column name the right ones?"
             )
         scoring.check_metrics()
         return cls(settings, LABELS)

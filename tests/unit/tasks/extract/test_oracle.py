@@ -32,12 +32,23 @@ def test_each_step_is_the_best_one():
     for _ in range(20):
         sentences = [" ".join(choose.choices("abcdef", k=4)) for _ in range(6)]
         summary = " ".join(choose.choices("abcdef", k=6))
-        found = find_best(sentences, summary, 2)
-        first = max(likeness(sentence, summary) for sentence in sentences)
-        if found:
-            assert first in [likeness(sentences[index], summary) for index in found]
-        else:
-            assert first == 0.0
+        assert find_best(sentences, summary, 3) == sorted(take_greedily(sentences, summary, 3))
+
+
+def take_greedily(sentences: list[str], summary: str, most: int) -> list[int]:
+    """The same, by looking at all that may be added at each step."""
+    wanted, taken, best = Grams.of(split_words(summary)), [], 0.0
+    while len(taken) < most:
+        worths = {}
+        for index in set(range(len(sentences))) - set(taken):
+            grams = [Grams.of(split_words(sentences[each])) for each in (*taken, index)]
+            worths[index] = sum(grams[1:], start=grams[0]).likeness(wanted)
+        index = max(sorted(worths), key=worths.__getitem__)
+        if worths[index] <= best:
+            break
+        best = worths[index]
+        taken.append(index)
+    return taken
 
 
 def test_likeness_is_rouge_1_and_rouge_2():
@@ -51,3 +62,4 @@ def test_likeness_is_rouge_1_and_rouge_2():
 
 def test_words_of_any_script_count():
     assert find_best(("Мир велик.", "Дом мал."), "дом", 1) == [1]
+    assert find_best(("今天天气很好。", "我们去公园玩。"), "大家去公园", 1) == [1]

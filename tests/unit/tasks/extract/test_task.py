@@ -163,6 +163,12 @@ def test_where_there_is_nothing_to_choose_nothing_is_learnt():
     assert TASK.list_oddities([parse(TEXT, "A cat.")]) == []
 
 
+def test_where_no_sentence_is_like_a_summary_nothing_is_learnt():
+    with pytest.raises(InputError, match=r"no text has a sentence with a word of its summary"):
+        Extract.from_examples(SETTINGS, [parse(TEXT, "Zebras!")])
+    Extract.from_examples(SETTINGS, [parse(TEXT, "Zebras!"), parse(TEXT, "A cat.")])
+
+
 def test_without_the_metrics_nothing_is_trained(monkeypatch):
     def fail(hypotheses, references):
         raise InputError("not installed")

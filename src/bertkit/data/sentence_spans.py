@@ -7,6 +7,7 @@ from typing import NamedTuple, Self
 
 from bertkit.data.readers.lines import SURROGATE
 from bertkit.data.sentences import ends_like_a_sentence, split_sentences
+from bertkit.metrics.summaries import split_words
 
 LEAST_WIDTH = 40  # characters; shorter lines aren't wrapped, but those of a list or a poem
 
@@ -82,6 +83,7 @@ def choose_candidates(text: str, spans: list[SentenceSpan]) -> list[int]:
     """Indexes of those that can stand in a summary: with letters, and an end as sentences have.
 
     Headings and cells of tables don't. Where no sentence of a text ends so, all with letters can.
+    Of those that have the same words the first one can.
     """
     lettered = [
         number for number, (start, stop) in enumerate(spans) if has_letters(text[start:stop])
@@ -91,7 +93,11 @@ def choose_candidates(text: str, spans: list[SentenceSpan]) -> list[int]:
         for number in lettered
         if ends_like_a_sentence(text[spans[number].start : spans[number].stop])
     ]
-    return ended or lettered
+    first: dict[str, int] = {}
+    for number in ended or lettered:
+        words = split_words(text[spans[number].start : spans[number].stop])
+        first.setdefault(" ".join(words), number)
+    return list(first.values())
 
 
 def has_letters(text: str) -> bool:

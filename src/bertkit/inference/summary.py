@@ -6,6 +6,7 @@ import numpy as np
 
 from bertkit.data.sentence_spans import Candidates
 from bertkit.inference.summary_settings import DEFAULT_SENTENCES, MAX_SENTENCES, SummarySettings
+from bertkit.metrics.summaries import split_words
 from bertkit.tasks.extract.choosing import Numbers, Redundancy, Room, choose_sentences
 
 
@@ -122,7 +123,7 @@ def compose(
         redundancy: what they repeat.
         settings: how many are taken.
     """
-    word_counts = [len(sentence.split()) for sentence in candidates.sentences]
+    word_counts = [len(split_words(sentence)) for sentence in candidates.sentences]
     wanted = count_wanted(settings, len(candidates))
     room = Room(min(wanted, MAX_SENTENCES), settings.words)
     taken = choose_sentences(scores, redundancy, word_counts, room)

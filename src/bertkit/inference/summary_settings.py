@@ -26,7 +26,8 @@ class SummarySettings(Settings):
     )
     words: Annotated[int, Field(ge=1)] | None = Field(
         None,
-        description="Most words of a summary. Where no sentence has so few, the shortest is taken.",
+        description="Most words of a summary. Where no sentence has so few, the shortest is taken."
+        " In scripts that put no blanks between words, characters are counted.",
     )
     diversity: Annotated[float, Field(ge=0, le=1)] | None = Field(
         None,

@@ -98,8 +98,9 @@ def test_how_many_it_takes_can_be_chosen(trained):
 
 def test_sentences_with_three_words_in_common_are_not_both_taken(trained):
     summarize = TrainedSummarizer.load(trained, SummarySettings(sentences=9), device="cpu")
-    numbers = [sentence.number for sentence in summarize(f"{TEXT} {TEXT}").sentences]
-    assert len(numbers) == len({(number - 1) % 5 for number in numbers} | {2, 5}) <= 6
+    text = f"{TEXT} and the cat saw a dog. the hat!"
+    numbers = {sentence.number for sentence in summarize(text).sentences}
+    assert numbers in ({1, 2, 3, 4, 5}, {2, 3, 4, 5, 6})  # and 7 says what 3 does
 
 
 def test_odd_texts_and_their_counts(trained):

@@ -13,6 +13,7 @@ from bertkit.recipes.finetune.settings import FineTuneSettings
 from bertkit.tasks.table import TASKS
 
 MAX_LENGTH = 128  # tokens of an example, whatever reads it
+SPLIT_SEED = 0  # decides what is held out, in every run of a study
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,7 @@ class FineTuning:
             "epochs": self.epochs,
             "batch_size": self.batch_size,
             "seed": seed,
+            "split_seed": SPLIT_SEED,
             "device": device,
             **changes,
         }

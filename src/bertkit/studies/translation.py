@@ -13,6 +13,7 @@ from bertkit.metrics.translation import signatures
 from bertkit.recipes.recurrent.settings import TranslatorSettings
 from bertkit.recipes.seq2seq.run import PairFiles
 from bertkit.recipes.seq2seq.settings import TranslateSettings
+from bertkit.studies.downstream import SPLIT_SEED
 from bertkit.studies.settings import TranslationSettings
 from bertkit.studies.study import Arm, Cell, Claim, Decision, Figure, Measure, Side, Study
 from bertkit.studies.translators import (
@@ -220,6 +221,7 @@ class Translation(Study[TranslationSettings]):
             "average": 1,
             "best_by": "loss",
             "eval_pairs": EVALUATED,
+            "split_seed": SPLIT_SEED,
         }
         return parse_settings(TranslateSettings, values, TRANSFORMER)
 

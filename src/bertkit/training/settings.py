@@ -9,6 +9,7 @@ from bertkit.training.schedule import Schedule
 
 Count = Annotated[int, Field(ge=1)]
 Positive = Annotated[float, Field(gt=0.0)]
+Seed = Annotated[int, Field(ge=0, lt=2**31)]
 
 DEFAULT_MINUTES = 30.0
 # A run may be taken up with other values of these; of anything else, no.
@@ -60,9 +61,7 @@ class RhythmSettings(Settings):
     )
     adam_epsilon: Positive = Field(1e-6, description="AdamW's term against division by zero.")
     clip_norm: Positive = Field(1.0, description="Gradients are scaled down to this norm.")
-    seed: Annotated[int, Field(ge=0, lt=2**31)] = Field(
-        0, description="Decides initial weights, examples, masks and dropout."
-    )
+    seed: Seed = Field(0, description="Decides initial weights, examples, masks and dropout.")
     eval_every: Count | None = Field(
         None, description="Steps between evaluations; by default ten of them in the run."
     )

@@ -55,6 +55,12 @@ def test_arms_and_claims_know_each_other(size, model, monkeypatch):
     assert recurrent.hidden_size == 48
 
 
+def test_seeds_share_the_held_out_pairs():
+    chosen = [build().choose(seed, 10, None) for seed in (1, 2)]
+    assert [each.seed for each in chosen] == [1, 2]
+    assert {each.split_seed for each in chosen} == {0}
+
+
 def test_columns_are_those_that_are_told():
     study = build(train=("a.tsv",), source_column="de", target_column="en")
     chosen = study.choose(0, 10, None)

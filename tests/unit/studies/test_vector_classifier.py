@@ -10,7 +10,7 @@ from sklearn.preprocessing import StandardScaler
 
 from bertkit.base.errors import BertkitError
 from bertkit.recipes.finetune.settings import FineTuneSettings
-from bertkit.studies.downstream import LabelledTask
+from bertkit.studies.downstream import FineTuning, LabelledTask
 from bertkit.studies.vector_classifier import describe_texts, fit, score_vectors, standardise
 from bertkit.tasks.texts import Texts
 
@@ -81,6 +81,21 @@ def test_a_share_is_held_out_by_the_seed_where_the_task_says_nothing(tmp_path):
     assert [len(texts) for texts in seen] == [18, 2] * 3
     assert seen[1] == seen[3] != seen[5]
     assert not set(seen[0]) & set(seen[1])
+
+
+def test_seeds_of_a_study_share_the_held_out_examples(tmp_path):
+    rows = [f"good {number},yes" if number % 2 else f"bad {number},no" for number in range(20)]
+    task = LabelledTask("classify", write_rows(tmp_path / "train.csv", rows))
+    seen: list[list[str]] = []
+
+    def watch(texts):
+        seen.append(list(texts))
+        return encode(texts)
+
+    tuning = FineTuning(num_train=20, num_dev=20, learning_rate=1e-3)
+    for seed in (1, 2):
+        score_vectors(task, watch, tuning.choose(seed, "cpu", {}))
+    assert seen[:2] == seen[2:]
 
 
 def test_examples_of_one_label_are_refused(tmp_path):

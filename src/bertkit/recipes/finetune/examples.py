@@ -118,7 +118,8 @@ def read_data(
     """
     sets = [read_set(kind, table, settings) for table in tables]
     if len(sets) == 1:
-        return hold_out(sets[0], shares.held_out, shares.seed)
+        seed = shares.seed if shares.split_seed is None else shares.split_seed
+        return hold_out(sets[0], shares.held_out, seed)
     return Data(*sets)
 
 

@@ -6,7 +6,7 @@ from pydantic import Field, field_validator, model_validator
 
 from bertkit.base.settings import Settings
 from bertkit.data.tables.settings import RecordSettings
-from bertkit.training.settings import Count, LoopSettings, Positive
+from bertkit.training.settings import Count, LoopSettings, Positive, Seed
 
 DEFAULT_EPOCHS = 3.0
 # Fewer steps than these, or no bias correction, are what makes fine-tuning on small data collapse:
@@ -73,6 +73,9 @@ class FineTuneSettings(LoopSettings, RecordSettings):
     )
     held_out: Annotated[float, Field(gt=0.0, lt=1.0)] = Field(
         0.1, description="Share of the training examples that is held out where --dev isn't given."
+    )
+    split_seed: Seed | None = Field(
+        None, description="Decides which examples those are; by default --seed."
     )
     eval_every: Count | None = Field(
         None, description="Steps between evaluations; by default an epoch."

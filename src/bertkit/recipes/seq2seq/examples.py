@@ -131,7 +131,8 @@ def read_data(train: Files, dev: Files | None, settings: Seq2SeqSettings) -> Dat
     """
     learnt = read_set(train, settings)
     if dev is None:
-        return hold_out(learnt, settings.held_out, settings.seed)
+        seed = settings.seed if settings.split_seed is None else settings.split_seed
+        return hold_out(learnt, settings.held_out, seed)
     held_out = read_set(dev, settings)
     if held_out.sha256 == learnt.sha256:
         announce("--dev is the training data: metrics on it say nothing of other texts")

@@ -7,7 +7,7 @@ from pydantic import Field, model_validator
 from bertkit.base.settings import Settings
 from bertkit.data.tables.parallel_settings import PairSettings
 from bertkit.inference.rewriter_file import KindName
-from bertkit.training.settings import BUDGET_FIELDS, BudgetedSettings, Count, Positive
+from bertkit.training.settings import BUDGET_FIELDS, BudgetedSettings, Count, Positive, Seed
 
 # What a run gets that is given no budget: enough for some ten thousand short pairs.
 DEFAULT_MINUTES = 50.0
@@ -158,6 +158,9 @@ class Seq2SeqSettings(ModelSettings, PairSettings, BudgetedSettings):
     )
     held_out: Annotated[float, Field(gt=0.0, lt=1.0)] = Field(
         0.03, description="Share of the training pairs that is held out where --dev isn't given."
+    )
+    split_seed: Seed | None = Field(
+        None, description="Decides which pairs those are; by default --seed."
     )
     keep_checkpoints: bool = Field(
         False, description="Keep checkpoints and optimiser's state when the model is finished."

@@ -95,6 +95,17 @@ def test_what_is_held_out_follows_from_the_seed(tmp_path):
     assert one.dev.name.endswith("a.csv, held out")
 
 
+def test_another_seed_keeps_the_split_where_that_has_its_own(tmp_path):
+    tables = open_tables(str(write_rows(tmp_path / "a.csv", make_rows(20, 1))), None, QUICK)
+
+    def part(**seeds):
+        return read_data(Classify, tables, TASK, QUICK.model_copy(update=seeds)).dev.examples
+
+    assert part(seed=1, split_seed=5) == part(seed=2, split_seed=5) == part(seed=5)
+    assert part(seed=1) != part(seed=1, split_seed=5)
+    assert part(seed=5, split_seed=0) == part(seed=0)
+
+
 def test_one_example_cant_be_parted(tmp_path):
     path = write_rows(tmp_path / "a.csv", ["the cat,good"])
     with pytest.raises(InputError, match="has 1 example; give held-out ones with --dev"):

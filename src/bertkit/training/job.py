@@ -92,8 +92,8 @@ class Job(Generic[AnyBatch]):
         learning_rate_scale: name of a parameter → factor of its learning rate. A parameter that
             needs no gradient stays as it is.
         watched: by what the best checkpoint is known; None where the last one counts.
-        needed_steps: the newest step → steps whose checkpoints stay, such as those whose weights
-            will be averaged.
+        needed_steps: the newest step → steps whose checkpoints are made and stay, such as those
+            whose weights will be averaged.
         example_names: what a batch's names of examples are, for messages.
         can_replay: whether `bertkit replay` reads the job's dumps.
     """

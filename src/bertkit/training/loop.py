@@ -43,7 +43,7 @@ def fit(
     """Train until `num_steps` are done or the watched metric ends it, writing log and checkpoints.
 
     Where a metric is watched, an evaluation with the best value so far is followed by a checkpoint,
-    which stays. The evaluation before the first step never is the best: its head is a new one.
+    which stays; so do those that the job needs. The evaluation before the first step never is the best: its head is a new one.
 
     Args:
         job: what to train.
@@ -121,7 +121,7 @@ class _Loop(Generic[AnyBatch]):
         return (is_time or state.step == self.num_steps) and state.evaluated_step != state.step
 
     def _is_checkpoint_due(self, state: RunState, saved_at: float) -> bool:
-        if state.step == state.best_step:
+        if state.step == state.best_step or state.step in self.job.needed_steps(state.step):
             return True
         if self.settings.checkpoint_every is not None:
             return state.step % self.settings.checkpoint_every == 0

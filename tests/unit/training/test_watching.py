@@ -130,6 +130,12 @@ def test_a_last_step_that_is_best_is_saved_once(run, machine, monkeypatch):
     assert (state.best_step, steps_of(run)) == (15, [15])
 
 
+def test_checkpoints_that_a_job_needs_are_made_and_stay(run, machine):
+    job = replace(build_job(SETTINGS), needed_steps=lambda step: {3, 5, step + 1})
+    fit(job, SETTINGS, run=run, state=RunState(), num_steps=NUM_STEPS, machine=machine)
+    assert steps_of(run) == [3, 5, 15]
+
+
 def test_what_is_measured_before_the_first_step_is_shown_and_never_best(run, machine, capfd):
     state = train(run, machine, curve=(0.9, *[0.1] * 8), patience=3)
     assert (state.best_step, state.best_metric, state.step) == (2, 0.1, 8)

@@ -112,8 +112,22 @@ def build_job(materials: Materials, settings: Seq2SeqSettings) -> Job[PairBatch]
     )
 
 
+def watch(kind: Kind, settings: Seq2SeqSettings) -> Watched:
+    """By what the best weights are known.
+
+    Short texts that are all wrong, and such without spaces, are equally bad to most metrics.
+    """
+    is_by_metric = settings.best_by == "metric"
+    return Watched(
+        kind.metric if is_by_metric else "loss",
+        is_higher_better=is_by_metric,
+        patience=settings.patience,
+        is_tie_by_loss=True,
+    )
+
+
 def with_averages(job: Job[PairBatch], settings: Seq2SeqSettings, num_steps: int) -> Job[PairBatch]:
-    """A job that keeps the checkpoints that will be averaged.
+    """A job that makes and keeps the checkpoints that will be averaged.
 
     Args:
         job: for a run.

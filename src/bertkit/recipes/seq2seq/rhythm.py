@@ -59,27 +59,27 @@ def count_epochs(order: TokenBatchOrder, num_steps: int) -> float:
 
 
 def choose_rhythm(settings: Seq2SeqSettings, num_steps: int) -> Seq2SeqSettings:
-    """The same with the steps between evaluations, and between checkpoints, decided."""
+    """The same with the steps between evaluations decided."""
     interval = settings.eval_every or -(-num_steps // NUM_EVALUATIONS)
-    checkpoint_every = settings.checkpoint_every or interval
-    return settings.model_copy(
-        update={"eval_every": interval, "checkpoint_every": checkpoint_every}
-    )
+    return settings.model_copy(update={"eval_every": interval})
 
 
 def list_averaged(settings: Seq2SeqSettings, num_steps: int, step: int) -> tuple[int, ...]:
-    """The steps whose weights would be averaged if a run ended after `step`.
+    """The steps whose weights would be averaged if a run ended after `step`: evaluations, the last.
 
-    They depend on the settings alone, so that it doesn't matter where the run was interrupted.
+    They depend alone on settings that stay as they are, so that it doesn't matter where the run
+    was interrupted. There is none where the best step is to be the model.
 
     Args:
         settings: with a rhythm.
         num_steps: of the whole run.
         step: the newest.
     """
-    assert settings.checkpoint_every is not None, "the rhythm is chosen"
-    interval = settings.checkpoint_every
-    newest = [*range(step - step % interval, 0, -interval)][: settings.average]
+    assert settings.eval_every is not None, "the rhythm is chosen"
+    if settings.average == 1:
+        return ()
+    interval = settings.eval_every
+    newest = [*range(step - step % interval, 0, -interval)[: settings.average]]
     if step == num_steps and step % interval:
         newest = [step, *newest][: settings.average]
     return tuple(reversed(newest))

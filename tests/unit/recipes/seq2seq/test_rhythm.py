@@ -29,16 +29,17 @@ ORDER = TokenBatchOrder(np.full(30, 10), 100, 0)  # three steps an epoch
         (45, 0, ()),
     ],
 )
-def test_averaged_steps_depend_on_the_settings_alone(num_steps, step, expected):
-    settings = QUICK.model_copy(update={"checkpoint_every": 10, "average": 3})
+def test_the_last_evaluations_are_averaged_whenever_checkpoints_are_made(num_steps, step, expected):
+    changes = {"eval_every": 10, "checkpoint_every": 3, "average": 3}
+    settings = QUICK.model_copy(update=changes)
     assert list_averaged(settings, num_steps, step) == expected
+    assert not list_averaged(settings.model_copy(update={"average": 1}), num_steps, step)
 
 
-def test_evaluations_and_checkpoints_come_together():
+def test_there_are_twenty_evaluations_unless_it_is_told_otherwise():
     plain = QUICK.model_copy(update={"eval_every": None})
     assert choose_rhythm(plain, 401).eval_every == 21
-    assert choose_rhythm(plain, 401).checkpoint_every == 21
-    assert choose_rhythm(QUICK, 400).checkpoint_every == 20
+    assert choose_rhythm(QUICK, 400).eval_every == 20
 
 
 def test_epochs_become_steps_and_steps_epochs():

@@ -100,6 +100,19 @@ def test_a_stopped_run_goes_on_to_the_same_bits(short, files, tmp_path, monkeypa
     assert rows(output) == rows(short)
 
 
+def test_checkpoints_may_come_at_other_steps_when_a_run_goes_on(
+    short, files, tmp_path, monkeypatch
+):
+    output = tmp_path / "model"
+    with monkeypatch.context() as patch:
+        stop_at(9, patch)
+        with pytest.raises(StoppedError):
+            train_seq2seq(files, output, SHORT.model_copy(update={"checkpoint_every": 5}))
+    result = train_seq2seq(files, output, SHORT.model_copy(update={"checkpoint_every": 7}))
+    assert contents(output)["model.safetensors"] == contents(short)["model.safetensors"]
+    assert result.saved.averaged_steps in {(), (8, 12)}
+
+
 def test_what_is_killed_before_its_folder_is_whole_is_finished_by_the_same_call(
     short, files, tmp_path, monkeypatch
 ):

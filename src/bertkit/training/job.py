@@ -67,11 +67,14 @@ class Watched:
         is_higher_better: False where the lowest value is best.
         patience: evaluations in a row without a better value after which the run ends; None to
             train to the last step.
+        is_tie_by_loss: whether of two equal values that with the lower held-out loss is better;
+            otherwise the earlier one is.
     """
 
     metric: str
     is_higher_better: bool
     patience: int | None = None
+    is_tie_by_loss: bool = False
 
 
 @dataclass(frozen=True)

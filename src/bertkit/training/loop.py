@@ -235,7 +235,7 @@ class _Loop(Generic[AnyBatch]):
             }
         )
         if (watched := self.job.watched) is not None:
-            state = follow(watched, metrics[watched.metric], state, self.num_steps)
+            state = follow(watched, metrics, state, self.num_steps)
         display.show_evaluation(state.step, metrics, is_best=state.step == state.best_step)
         if watched is not None and state.has_ended_early:
             log.write("ended-early", state.step, **tell_best(watched, state))

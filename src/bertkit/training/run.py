@@ -56,6 +56,7 @@ class RunState(BaseModel):
         num_log_rows: rows that the log had when it was synced for this checkpoint.
         best_metric: the best value of the watched metric after a step; None where there is none.
         best_step: the step after which it was; its checkpoint is kept.
+        best_step_loss: the held-out loss there.
         num_not_better: evaluations in a row that were not better, up to now.
         has_ended_early: whether they ended the run before its last step.
     """
@@ -71,6 +72,7 @@ class RunState(BaseModel):
     num_log_rows: int = 0
     best_metric: float | None = None
     best_step: int | None = None
+    best_step_loss: float | None = None
     num_not_better: int = 0
     has_ended_early: bool = False
 

@@ -4,28 +4,33 @@ Both follow from the run's state and the next value, so a resumed run comes to t
 """
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 from bertkit.training.job import Watched
 from bertkit.training.run import RunState
 
 
-def follow(watched: Watched, value: float, state: RunState, num_steps: int) -> RunState:
-    """Take an evaluation's value in.
-
-    A value that isn't finite is never the best, nor is one that only equals the best. What was
-    measured before the first step doesn't count.
+def follow(
+    watched: Watched, metrics: Mapping[str, float], state: RunState, num_steps: int
+) -> RunState:
+    """Take an evaluation in; what was measured before the first step doesn't count.
 
     Args:
         watched: the metric.
-        value: of the evaluation after `state.step` steps.
+        metrics: of the evaluation after `state.step` steps; `loss` among them.
         state: where the run stands.
         num_steps: steps of the whole run.
     """
     if state.step == 0:
         return state
-    if _is_better(watched, value, state.best_metric):
-        changes = {"best_metric": value, "best_step": state.step, "num_not_better": 0}
+    if is_better(watched, metrics, state):
+        changes = {
+            "best_metric": metrics[watched.metric],
+            "best_step": state.step,
+            "best_step_loss": metrics["loss"],
+            "num_not_better": 0,
+        }
         return state.model_copy(update=changes)
     num_not_better = state.num_not_better + 1
     is_enough = watched.patience is not None and num_not_better >= watched.patience
@@ -37,10 +42,24 @@ def follow(watched: Watched, value: float, state: RunState, num_steps: int) -> R
     )
 
 
-def _is_better(watched: Watched, value: float, best: float | None) -> bool:
-    if not math.isfinite(value):
-        return False
-    return best is None or (value > best if watched.is_higher_better else value < best)
+def is_better(watched: Watched, metrics: Mapping[str, float], state: RunState) -> bool:
+    """Whether metrics are better than the best of a run so far.
+
+    A value that isn't finite never is, and one that equals the best only by its loss, where the
+    metric is watched so.
+
+    Args:
+        watched: the metric.
+        metrics: with its value; `loss` among them.
+        state: which knows the best.
+    """
+    value, best = metrics[watched.metric], state.best_metric
+    if best is None or not math.isfinite(value):
+        return math.isfinite(value)
+    if value == best:
+        loss = state.best_step_loss
+        return watched.is_tie_by_loss and loss is not None and metrics["loss"] < loss
+    return (value > best) == watched.is_higher_better
 
 
 def tell_best(watched: Watched, state: RunState) -> dict[str, Any]:

@@ -186,9 +186,24 @@ def test_either_direction_can_be_better_and_equal_is_not(is_higher_better, best_
     watched = Watched("quality", is_higher_better)
     state = RunState()
     for step, value in enumerate([0.0, 0.5, 0.2, 0.9, 0.9, 0.2, -math.inf, math.inf]):
-        state = follow(watched, value, state.model_copy(update={"step": step}), 10)
+        metrics = {"quality": value, "loss": 1 / (1 + step)}
+        state = follow(watched, metrics, state.model_copy(update={"step": step}), 10)
     assert state.best_step == best_step
     assert state.num_not_better == 7 - best_step
+
+
+def test_the_loss_decides_ties_where_it_is_to_and_keeps_patience():
+    watched = Watched("quality", is_higher_better=True, patience=2, is_tie_by_loss=True)
+    state = RunState()
+    seen = []
+    for step, (value, loss) in enumerate(
+        [(0.0, 9.0), (0.0, 5.0), (0.0, 4.0), (0.0, 4.0), (0.0, 3.0), (0.0, 6.0), (0.2, 7.0)]
+    ):
+        metrics = {"quality": value, "loss": loss}
+        state = follow(watched, metrics, state.model_copy(update={"step": step}), 10)
+        seen.append(state.best_step)
+    assert seen == [None, 1, 2, 2, 4, 4, 6]
+    assert not state.has_ended_early
 
 
 def interrupted(

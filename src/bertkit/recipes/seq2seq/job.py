@@ -76,7 +76,6 @@ def build_job(materials: Materials, settings: Seq2SeqSettings) -> Job[PairBatch]
     """What measures a run; what trains it has `with_averages` beside."""
     model, tokenizer = materials.model, materials.tokenizer
     order = order_pairs(materials.train, settings)
-    metric = materials.kind.metric
 
     def batches_at(step: int) -> list[PairBatch]:
         numbers = order.examples(step)
@@ -103,11 +102,7 @@ def build_job(materials: Materials, settings: Seq2SeqSettings) -> Job[PairBatch]
         save_architecture=save_architecture,
         batch_tensors=batch_tensors,
         shares={"word_accuracy": "next word"},
-        watched=Watched(
-            metric if settings.best_by == "metric" else "loss",
-            is_higher_better=settings.best_by == "metric",
-            patience=settings.patience,
-        ),
+        watched=watch(materials.kind, settings),
         example_names="pairs",
     )
 

@@ -15,6 +15,7 @@ from bertkit.recipes.seq2seq.job import (
     load_checkpoint,
     measure,
     measure_loss,
+    watch,
 )
 from bertkit.recipes.seq2seq.kinds import load_address
 from bertkit.recipes.seq2seq.rhythm import list_averaged
@@ -22,6 +23,7 @@ from bertkit.recipes.seq2seq.settings import Seq2SeqSettings
 from bertkit.training.averaging import average_weights
 from bertkit.training.device import mixed_precision
 from bertkit.training.run import Run, RunState
+from bertkit.training.watching import is_better
 
 MOST_UNFINISHED = 0.02  # share of the answers that may be stopped without a word about it
 
@@ -72,21 +74,19 @@ def choose_weights(
     best_step = state.best_step or state.step
     best = load_checkpoint(run, best_step, materials)
     steps = list_averaged(settings, num_steps, state.step)
-    if settings.average == 1 or len(steps) < 2:
+    if len(steps) < 2:
         return Choice(best, best_step)
     averaged = average(run, steps, best)
-    metric = materials.kind.metric if settings.best_by == "metric" else "loss"
-    precision = mixed_precision(materials.machine.device, materials.machine.precision)
-    with precision:
-        value = evaluate(averaged, settings)[metric]
-    single = state.best_metric
-    is_better = single is None or (value > single if metric != "loss" else value < single)
+    with mixed_precision(materials.machine.device, materials.machine.precision):
+        metrics = evaluate(averaged, settings)
+    watched, single = watch(materials.kind, settings), state.best_metric
+    is_mean = is_better(watched, metrics, state)
     announce(
-        f"the mean of {len(steps)} checkpoints has {metric} {value:.4f},"
+        f"the mean of {len(steps)} checkpoints has {watched.metric} {metrics[watched.metric]:.4f},"
         f" and the best one {'none' if single is None else f'{single:.4f}'}:"
-        f" {'the mean' if is_better else 'the best one'} becomes the model"
+        f" {'the mean' if is_mean else 'the best one'} becomes the model"
     )
-    return Choice(averaged, best_step, steps) if is_better else Choice(best, best_step)
+    return Choice(averaged, best_step, steps) if is_mean else Choice(best, best_step)
 
 
 def average(run: Run, steps: Sequence[int], materials: Materials) -> Materials:

@@ -235,9 +235,18 @@ class Translation(Study[TranslationSettings]):
         return parse_settings(TranslatorSettings, values, RECURRENT)
 
     def _training(self, seed: int, tokens: int) -> dict[str, Any]:
-        """What all arms have."""
-        where = {"seed": seed, "tokens": tokens, "device": self.settings.device}
-        return {**self.scale.training, "schedule": "linear", "beta2": 0.98, **where}
+        """What all arms have; the best of all evaluations is kept, so that they have as many."""
+        num_steps = tokens / self.scale.training["tokens_per_batch"]
+        return {
+            **self.scale.training,
+            "schedule": "linear",
+            "beta2": 0.98,
+            "weight_decay": 1e-4,
+            "eval_every": max(1, round(num_steps / NUM_EVALUATIONS)),
+            "seed": seed,
+            "tokens": tokens,
+            "device": self.settings.device,
+        }
 
     @cached_property
     def _encoder_width(self) -> int | None:

@@ -47,10 +47,10 @@ def test_arms_and_claims_know_each_other(size, model, monkeypatch):
     assert {side.arm for one in study.claims for side in (one.better, one.worse)} == set(names)
     assert {one.measure for one in study.claims} <= {one.name for one in study.measures}
     attention, recurrent = study.choose(7, 1_000, model), study.choose_recurrent(7, 1_000)
-    same = ("seed", "tokens", "tokens_per_batch", "label_smoothing", "schedule", "dropout", "beta2")
-    assert [getattr(attention, name) for name in same] == [
-        getattr(recurrent, name) for name in same
-    ]
+    chosen = [one.model_dump() for one in (attention, recurrent)]
+    same = chosen[0].keys() & chosen[1].keys() - {"learning_rate", "hidden_size"}
+    assert same >= {"eval_every", "weight_decay", "seed", "tokens", "schedule", "keep", "dropout"}
+    assert {name: chosen[0][name] for name in same} == {name: chosen[1][name] for name in same}
     assert (attention.average, attention.best_by, attention.model) == (1, "loss", model)
     assert recurrent.hidden_size == 48
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from bertkit.base.errors import InputError
+from bertkit.base.errors import CheckpointError, InputError
 from bertkit.base.progress import announce, show_progress
 from bertkit.checkpoints.formats import open_checkpoint
 from bertkit.checkpoints.hub import resolve_model
@@ -120,6 +120,7 @@ def begin_from(name: str, settings: Seq2SeqSettings) -> Beginning:
 
     Raises:
         InputError: it takes fewer tokens than are to be read or written.
+        CheckpointError: it reads left to right.
         BertkitError: it can't be had or loaded.
 
     Source: Rothe et al. 2020, "Leveraging Pre-trained Checkpoints for Sequence Generation Tasks".
@@ -128,6 +129,12 @@ def begin_from(name: str, settings: Seq2SeqSettings) -> Beginning:
     checkpoint = open_checkpoint(path)
     changes = dropout_rates(settings)
     config = BertConfig.from_dict({**checkpoint.config, **changes}, checkpoint.folder)
+    if config.is_decoder:
+        raise CheckpointError(
+            f"{checkpoint.folder} reads left to right (is_decoder), and both halves begin with an"
+            " encoder, which reads both ways; give one as --model, or leave it out to train from"
+            " nothing"
+        )
     for flag in ("max_source_length", "max_target_length"):
         if getattr(settings, flag) > config.max_position_embeddings:
             raise InputError(

@@ -18,14 +18,13 @@ from bertkit.recipes.seq2seq.job import (
     watch,
 )
 from bertkit.recipes.seq2seq.kinds import load_address
+from bertkit.recipes.seq2seq.oddities import doubt_ends, doubt_letters, doubt_metric
 from bertkit.recipes.seq2seq.rhythm import list_averaged
 from bertkit.recipes.seq2seq.settings import Seq2SeqSettings
 from bertkit.training.averaging import average_weights
 from bertkit.training.device import mixed_precision
 from bertkit.training.run import Run, RunState
 from bertkit.training.watching import is_better
-
-MOST_UNFINISHED = 0.02  # share of the answers that may be stopped without a word about it
 
 
 @dataclass(frozen=True)
@@ -112,7 +111,11 @@ def judge(materials: Materials) -> Judgement:
         metrics = {**measure(materials, [each.text for each in answers]), **measure_loss(materials)}
     baseline = measure(materials, cut_beginnings(dev.sources, materials.data.train.targets))
     signatures = load_address(materials.kind.signatures)(len(answers))
-    warnings = list_oddities(materials.kind.metric, metrics, baseline, counts)
+    warnings = (
+        *doubt_metric(materials.kind.metric, metrics, baseline, measure(materials, dev.targets)),
+        *doubt_ends(counts),
+        *doubt_letters(materials.tokenizer.settings, dev.targets),
+    )
     del metrics["loss"]  # it is that of words, which is there under its own name
     return Judgement(answers, metrics, baseline, signatures, warnings)
 
@@ -134,22 +137,3 @@ def cut_beginnings(sources: Sequence[str], targets: Sequence[str]) -> list[str]:
     """What a program writes that only copies: as many words as a right answer has on average."""
     num_words = max(1, round(sum(len(text.split()) for text in targets) / len(targets)))
     return [" ".join(text.split()[:num_words]) for text in sources]
-
-
-def list_oddities(
-    metric: str, metrics: dict[str, float], baseline: dict[str, float], counts: RewriteCounts
-) -> tuple[str, ...]:
-    """What a user should know of a model that seems finished."""
-    found = []
-    if metrics[metric] <= baseline[metric]:
-        found.append(
-            f"{metric} ({metrics[metric]:.4f}) isn't above that of copying the beginning of what is"
-            f" read ({baseline[metric]:.4f}): the model has learnt little; give it more pairs or a"
-            " larger budget"
-        )
-    if counts.unfinished > MOST_UNFINISHED * counts.texts:
-        found.append(
-            f"{counts.unfinished:,} of {counts.texts:,} answers had no end and were stopped at"
-            " their greatest length; more training mends it, or a larger --max-target-length"
-        )
-    return tuple(found)

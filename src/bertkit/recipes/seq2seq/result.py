@@ -21,6 +21,7 @@ from bertkit.recipes.seq2seq.examples import SetCounts
 from bertkit.recipes.seq2seq.facts import Facts
 from bertkit.recipes.seq2seq.job import Materials
 from bertkit.recipes.seq2seq.judging import Choice, Judgement, choose_weights, judge
+from bertkit.recipes.seq2seq.oddities import doubt_best
 from bertkit.recipes.seq2seq.page import build_page
 from bertkit.recipes.seq2seq.rhythm import count_epochs, order_pairs
 from bertkit.recipes.seq2seq.settings import Seq2SeqSettings
@@ -97,25 +98,31 @@ def finish(
     """
     choice = choose_weights(run, materials, state, settings, num_steps)
     judgement = judge(choice.materials)
-    saved = describe_result(choice, judgement, state, settings)
+    course = Course.from_rows(read_log(run.log_path))
+    saved = describe_result(choice, judgement, state, settings, course)
     output = run.folder.parent
-    saved = write_model(output, run, choice.materials, judgement, saved)
+    saved = write_model(output, run, choice.materials, judgement, saved, course)
     drop_checkpoints(run, settings)
     return Seq2SeqResult(output, saved)
 
 
 def describe_result(
-    choice: Choice, judgement: Judgement, state: RunState, settings: Seq2SeqSettings
+    choice: Choice,
+    judgement: Judgement,
+    state: RunState,
+    settings: Seq2SeqSettings,
+    course: Course,
 ) -> SavedResult:
     """What is told of the run for good."""
     materials = choice.materials
+    metric = materials.kind.metric
     return SavedResult(
         kind=materials.saved.kind,
-        metric=materials.kind.metric,
+        metric=metric,
         metrics=_defined(judgement.metrics),
         signatures=judgement.signatures,
         baseline=_defined(judgement.baseline),
-        warnings=judgement.warnings,
+        warnings=(*judgement.warnings, *doubt_best(metric, course.held_out[metric])),
         num_steps=state.step,
         num_epochs=count_epochs(order_pairs(materials.train, settings), state.step),
         best_step=choice.best_step,
@@ -127,7 +134,12 @@ def describe_result(
 
 
 def write_model(
-    output: Path, run: Run, materials: Materials, judgement: Judgement, saved: SavedResult
+    output: Path,
+    run: Run,
+    materials: Materials,
+    judgement: Judgement,
+    saved: SavedResult,
+    course: Course,
 ) -> SavedResult:
     """Write a model's folder; returns what is saved with the checksums of its files.
 
@@ -143,7 +155,6 @@ def write_model(
     }
     saved = saved.model_copy(update={"files": {name: file.sha256 for name, file in files.items()}})
     facts = Facts(output.resolve().name, record, materials.kind, saved, materials.model.config)
-    course = Course.from_rows(read_log(run.log_path))
     page = build_page(facts, course, materials.data.dev.pairs, judgement.answers)
     write_report(output / REPORT_FILE, page)
     write_file(output / CARD_FILE, build_card(facts).encode())

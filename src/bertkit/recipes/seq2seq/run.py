@@ -30,6 +30,7 @@ from bertkit.recipes.seq2seq.job import (
     with_averages,
 )
 from bertkit.recipes.seq2seq.kinds import KINDS
+from bertkit.recipes.seq2seq.oddities import doubt_letters
 from bertkit.recipes.seq2seq.result import Seq2SeqResult, finish, read_finished
 from bertkit.recipes.seq2seq.rhythm import choose_rhythm, decide_steps, order_pairs
 from bertkit.recipes.seq2seq.settings import Seq2SeqSettings
@@ -40,7 +41,7 @@ from bertkit.training.allocator import keep_freed_memory
 from bertkit.training.device import choose_device, choose_precision, measure_peak
 from bertkit.training.job import Machine
 from bertkit.training.loop import fit
-from bertkit.training.run import Run, RunRecord, check_resume, take_over
+from bertkit.training.run import Run, RunRecord, check_resume, recognise_source, take_over
 from bertkit.training.settings import BUDGET_FIELDS
 from bertkit.training.signals import stop_at_once
 from bertkit.training.versions import describe_versions
@@ -93,7 +94,7 @@ def train_seq2seq(files: PairFiles, output: Path, settings: Seq2SeqSettings) -> 
     KINDS[settings.kind].load_measure()([""], [""])  # before hours of training
     with stop_at_once(lambda: _describe_stop(run)):
         files.check()
-        wanted = describe_run(files, settings)
+        wanted = recognise_source(run.read_record(), describe_run(files, settings), "model")
         finished = read_finished(run, wanted, settings)
         if finished is not None:
             return finished
@@ -211,6 +212,8 @@ def assemble(
     for counts in (train_counts, dev_counts):
         for line in describe_set(counts):
             announce(make_legible(line))
+    for line in doubt_letters(beginning.tokenizer.settings, data.dev.targets):
+        announce(line)
     model = beginning.model
     number = sum(parameter.numel() for parameter in model.parameters())
     announce(f"{number:,} weights, {beginning.tokenizer.vocab_size:,} entries of the vocabulary")

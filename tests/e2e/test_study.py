@@ -64,6 +64,12 @@ def run(shards: Path, output: Path, name: str, *more: str) -> int:
     return main([*words, "--seeds", "1", *more])
 
 
+def read_metric(folder: Path) -> float:
+    """The figure of a fine-tuning, where that left it."""
+    saved = json.loads((folder / "metrics.json").read_text("utf-8"))
+    return saved["metrics"][saved["metric"]]
+
+
 def test_a_study_is_run_told_and_kept(shards, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(NextSentence, "probes", (PAIRS_PROBE,))
     labelled = tmp_path / "labelled.csv"
@@ -93,6 +99,12 @@ def test_a_study_is_run_told_and_kept(shards, tmp_path, capsys, monkeypatch):
     assert "Does it help to learn which sentence comes next?" in captured.out
     assert f"--labelled {labelled}" in (output / "report.html").read_text("utf-8")
 
+    results = (output / "results.jsonl").read_text("utf-8")
+    (output / "cells" / "with" / "seed0" / "result.json").unlink()
+    assert run(shards, output, "next-sentence", *more) == 0
+    assert (output / "results.jsonl").read_text("utf-8") == results
+    capsys.readouterr()
+
     labelled.write_text("text,label\na,0\nb,1\n")
     assert run(shards, output, "next-sentence", *more) == 2
     assert "data: they are not those that it was begun with" in capsys.readouterr().err
@@ -110,7 +122,10 @@ def test_an_arm_may_share_what_another_pretrained(shards, tmp_path, capsys, monk
     for arm in found["arms"]:
         first, last = arm["measures"]["gaps"]
         assert (first["at"], last["at"]) == (500.0, 1000.0)
-        assert 0 <= first["median"] <= 1
+        place = tmp_path / "study" / "cells" / arm["arm"] / "seed0"
+        assert [first["median"], last["median"]] == [
+            read_metric(place / part / "gaps") for part in ("part4", "part8")
+        ]
     assert [path.name for path in (tmp_path / "study" / "pretrained").iterdir()] == [
         "left-to-right"
     ]

@@ -56,10 +56,13 @@ def build_command(name: str, entry: StudyEntry) -> Callable[..., None]:
     ) -> None:
         with stop_at_once(lambda: "stopped while it was loading; the same command begins again"):
             from bertkit.studies.page import describe_outcome
+            from bertkit.studies.run import count_seeds
             from bertkit.studies.run import run_study as run
 
             study = entry.load()(settings)
-        outcome = run(study, output, describe_command(name, settings, output))
+        known = settings.model_copy(update={"seeds": count_seeds(settings.seeds, output)})
+        command = describe_command(name, known, output)
+        outcome = run(study, output, command)
         if json:
             print(json_module.dumps({"output": str(output), **outcome.to_json()}))
         else:
@@ -69,7 +72,7 @@ def build_command(name: str, entry: StudyEntry) -> Callable[..., None]:
             sys.stdout.flush()
             raise FailedRunsError(
                 f"{len(outcome.failures)} of {outcome.num_cells} runs failed, and their reasons are"
-                " told with the outcome; the same command tries them again"
+                f" told with the outcome; this tries them again: {command}"
             )
 
     if not any(field.is_required() for field in kind.model_fields.values()):
@@ -82,11 +85,15 @@ def build_command(name: str, entry: StudyEntry) -> Callable[..., None]:
 
 
 def describe_command(study: str, settings: Any, output: Path) -> str:
-    """The words that give the same settings."""
+    """The words that give all arms with the same settings."""
     words = ["bertkit", "study", study]
     for name, field in type(settings).model_fields.items():
-        value = getattr(settings, name)
-        if value != field.default:
-            for each in value if isinstance(value, tuple) else (value,):
-                words += [f"--{name.replace('_', '-')}", str(each)]
+        value, flag = getattr(settings, name), name.replace("_", "-")
+        if name == "only" or value == field.default:
+            continue
+        if isinstance(value, bool):
+            words.append(f"--{flag}" if value else f"--no-{flag}")
+            continue
+        for each in value if isinstance(value, tuple) else (value,):
+            words += [f"--{flag}", str(each)]
     return shlex.join([*words, "--output", str(output)])

@@ -8,7 +8,14 @@ from typing import Any
 
 from bertkit.base.files import write_file
 from bertkit.base.sealed import seal_row
-from bertkit.studies.saved import CellFailure, CellResult, StudyRecord, read_failure, read_result
+from bertkit.studies.saved import (
+    CellFailure,
+    CellResult,
+    StudyRecord,
+    list_changes,
+    read_failure,
+    read_result,
+)
 from bertkit.studies.study import Arm, Cell, Claim, Figure, Measure, Side, Study
 from bertkit.studies.verdict import Spread, Verdict, show_spread, summarise
 
@@ -32,6 +39,20 @@ class Outcome:
     results: Mapping[Cell, CellResult]
     failures: Mapping[Cell, CellFailure]
     missing: Sequence[Cell]
+
+    @property
+    def other_versions(self) -> dict[Cell, list[str]]:
+        """In what the programs or the machine of a cell differed from the study's, where they did.
+
+        A result that doesn't say them differs in nothing.
+        """
+        old = self.record.versions
+        found = {
+            cell: list_changes(old, new, sorted(old.keys() | new.keys()))
+            for cell, result in self.results.items()
+            if (new := result.versions)
+        }
+        return {cell: differences for cell, differences in found.items() if differences}
 
     @property
     def arms(self) -> list[Arm]:
@@ -113,6 +134,8 @@ class Outcome:
             words += f" {len(self.failures)} of {self.num_cells} cells failed."
         if self.missing:
             words += f" {len(self.missing)} of {self.num_cells} cells weren't run."
+        if others := self.other_versions:
+            words += f" {len(others)} cells ran with other programs or traits of the machine."
         return words
 
     @property

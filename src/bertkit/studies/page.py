@@ -68,6 +68,7 @@ def build_report(outcome: Outcome, command: str) -> Report:
         Command(command, title="The command that makes this again"),
         tabulate_settings({**outcome.record.settings, **outcome.record.values}),
         tabulate_environment(outcome.record.versions),
+        *tabulate_other_versions(outcome),
     ]
     return Report(study.question, f"{outcome.summarise()} {study.budget}", sections)
 
@@ -171,6 +172,19 @@ def tabulate_failures(outcome: Outcome) -> list[Section]:
     ]
     note = "The same command tries them again."
     table = Table(["Arm", "Seed", "Error", "Reason"], rows, title="Cells that failed", note=note)
+    return [table] if rows else []
+
+
+def tabulate_other_versions(outcome: Outcome) -> list[Section]:
+    """Cells that didn't run with the programs and on the machine that the study began with."""
+    rows: list[list[TableCell]] = [
+        [cell.arm, cell.seed, "; ".join(differences)]
+        for cell, differences in outcome.other_versions.items()
+    ]
+    note = "From what the study began with to what the cell ran with."
+    table = Table(
+        ["Arm", "Seed", "What differed"], rows, title="Cells that ran otherwise", note=note
+    )
     return [table] if rows else []
 
 

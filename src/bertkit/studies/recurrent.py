@@ -32,7 +32,7 @@ from bertkit.studies.study import (
     Side,
     Study,
 )
-from bertkit.training.device import choose_device
+from bertkit.training.device import choose_device, choose_precision
 from bertkit.training.job import Machine
 from bertkit.training.settings import LoopSettings
 
@@ -105,7 +105,8 @@ class Recurrent(Study[RecurrentSettings]):
         " and built the LSTM against it."
     )
     budget = (
-        "Every net has about as many parameters, and reads as many tokens of a made-up language."
+        "Every net has about as many parameters, the vectors of positions aside, and reads as many"
+        " tokens of a made-up language."
     )
     caution = (
         "The language is made up: one cue, marked, among words that tell nothing. It shows what a"
@@ -113,6 +114,8 @@ class Recurrent(Study[RecurrentSettings]):
         " of the machine that it ran on; a recurrent net computes a step for all texts of a batch,"
         f" {BATCH_SIZE} of them, at once."
     )
+
+    precision = "fp32"
 
     @property
     def scale(self) -> Scale:
@@ -234,4 +237,5 @@ class Recurrent(Study[RecurrentSettings]):
         return LoopSettings(seed=seed, learning_rate=self.scale.learning_rate, weight_decay=0.0)
 
     def _machine(self) -> Machine:
-        return Machine(choose_device(self.settings.device), "fp32", peak_operations=1.0)
+        device = choose_device(self.settings.device)
+        return Machine(device, choose_precision(self.precision, device), peak_operations=1.0)

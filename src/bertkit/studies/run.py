@@ -14,8 +14,11 @@ from bertkit.studies.pace import Pace
 from bertkit.studies.page import write_pages
 from bertkit.studies.saved import (
     StudyRecord,
+    check_machine,
     check_same,
+    clear_remains,
     describe_study,
+    list_tried,
     read_result,
     read_study,
     write_failure,
@@ -34,30 +37,31 @@ def run_study(study: Study[Any], output: Path, command: str = "") -> Outcome:
     Args:
         study: what is asked.
         output: its folder.
-        command: that began it, for the report.
+        command: that makes all of it again, for the report.
 
     Returns:
         What came of all its cells, those of earlier calls included.
 
     Raises:
-        ResumeError: `output` holds a study with other settings or data, or something else.
+        ResumeError: `output` holds a study with other settings or data, one that was begun on
+            another machine and isn't done, or something else.
         SettingsError: an arm that is asked for doesn't exist.
         StorageError: the disk refused; what is done is kept.
         StoppedError: a signal came; the same call goes on.
         BertkitError: the data can't be read. What a cell fails of is kept beside it instead.
     """
-    cells, chosen = list_cells(study), list_cells(study, study.settings.only)
+    asked = list_cells(study, study.settings.seeds, study.settings.only)
     with stop_at_once(lambda: "stopped; the same command goes on with the cells that are missing"):
         old, wanted = read_study(output), describe_study(study)
         if old is not None:
             check_same(old, wanted)
         with hold_folder(output, "running a study in"):
             record = old or begin(study, wanted, output)
-            run_cells(study, record, chosen, output, command)
-            return write_outcome(study, record, cells, output, command)
+            run_cells(study, record, asked, output, command)
+            return write_outcome(study, record, output, command)
 
 
-def list_cells(study: Study[Any], only: Sequence[str] = ()) -> list[Cell]:
+def list_cells(study: Study[Any], num_seeds: int, only: Sequence[str] = ()) -> list[Cell]:
     """The cells of some arms or of all: all arms with the first seed, then with the next.
 
     Raises:
@@ -69,19 +73,31 @@ def list_cells(study: Study[Any], only: Sequence[str] = ()) -> list[Cell]:
             f"the study {study.name} has no arm {unknown[0]!r}; it has {', '.join(names)}"
         )
     chosen = [name for name in names if not only or name in only]
-    return [Cell(arm, seed) for seed in range(study.settings.seeds) for arm in chosen]
+    return [Cell(arm, seed) for seed in range(num_seeds) for arm in chosen]
+
+
+def list_known(study: Study[Any], output: Path) -> list[Cell]:
+    """The cells of all arms with the present seeds, and those that earlier calls tried."""
+    names, num_seeds = [arm.name for arm in study.arms], study.settings.seeds
+    more = [c for c in list_tried(output) if c.arm in names and c.seed >= num_seeds]
+    more.sort(key=lambda cell: (cell.seed, names.index(cell.arm)))
+    return [*list_cells(study, num_seeds), *more]
+
+
+def count_seeds(num_asked: int, output: Path) -> int:
+    """Those that are asked for now, or more where an earlier call tried more."""
+    return max([num_asked, *(cell.seed + 1 for cell in list_tried(output))])
 
 
 def begin(study: Study[Any], wanted: StudyRecord, output: Path) -> StudyRecord:
     """Decide what is decided once, and note it."""
     announce(f"{study.question} {study.budget}")
-    device = choose_device(study.settings.device)
     decision = study.decide()
     record = wanted.model_copy(
         update={
             "values": dict(decision.values),
             "seconds": dict(decision.seconds),
-            "versions": describe_versions(device, choose_precision("auto", device)),
+            "versions": find_versions(study),
         }
     )
     make_folder(output)
@@ -89,13 +105,25 @@ def begin(study: Study[Any], wanted: StudyRecord, output: Path) -> StudyRecord:
     return record
 
 
+def find_versions(study: Study[Any]) -> dict[str, str]:
+    """The programs and the machine that a cell would be run with now."""
+    device = choose_device(study.settings.device)
+    return describe_versions(device, choose_precision(study.precision, device))
+
+
 def run_cells(
     study: Study[Any], record: StudyRecord, cells: Sequence[Cell], output: Path, command: str
 ) -> None:
-    """Run those that aren't done, and say how long the rest takes."""
+    """Run those that aren't done, and say how long the rest takes.
+
+    Raises:
+        ResumeError: there are some, and the study was begun on another machine.
+    """
     results = {cell: read_result(output, cell) for cell in cells}
     taken = {cell: result.seconds for cell, result in results.items() if result is not None}
     missing = [cell for cell in cells if cell not in taken]
+    if missing:
+        check_machine(record, find_versions(study))
     for number, cell in enumerate(missing):
         left = Pace(record.seconds, taken).describe(missing[number:])
         words = f"cell {len(cells) - len(missing) + number + 1} of {len(cells)}: {cell.arm}"
@@ -103,7 +131,7 @@ def run_cells(
         seconds = run_cell(study, record, cell, output)
         if seconds is not None:
             taken[cell] = seconds
-        write_outcome(study, record, list_cells(study), output, command)
+        write_outcome(study, record, output, command)
 
 
 def run_cell(study: Study[Any], record: StudyRecord, cell: Cell, output: Path) -> float | None:
@@ -116,6 +144,7 @@ def run_cell(study: Study[Any], record: StudyRecord, cell: Cell, output: Path) -
         StoppedError: a signal came.
         StorageError: the disk refused, and would refuse the next one too.
     """
+    clear_remains(output, cell)
     started = time.monotonic()
     try:
         figures = study.run_cell(cell, output, record.decision)
@@ -126,15 +155,13 @@ def run_cell(study: Study[Any], record: StudyRecord, cell: Cell, output: Path) -
         write_failure(output, cell, error)
         return None
     seconds = time.monotonic() - started
-    write_result(output, cell, figures, seconds)
+    write_result(output, cell, figures, seconds, find_versions(study))
     return seconds
 
 
-def write_outcome(
-    study: Study[Any], record: StudyRecord, cells: Sequence[Cell], output: Path, command: str
-) -> Outcome:
+def write_outcome(study: Study[Any], record: StudyRecord, output: Path, command: str) -> Outcome:
     """Write what is known so far: rows, table and report."""
-    outcome = gather_outcome(study, record, cells, output)
+    outcome = gather_outcome(study, record, list_known(study, output), output)
     write_results(output, outcome)
     write_pages(output, outcome, command)
     return outcome

@@ -1,6 +1,8 @@
 """What a study leaves on the disk: how it was begun, and what came of each cell."""
 
 import math
+import re
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -12,10 +14,15 @@ from bertkit.base.lock import LOCK_FILE
 from bertkit.base.sealed import read_sealed_json, write_sealed_json
 from bertkit.base.settings import describe_validation
 from bertkit.studies.settings import MAY_CHANGE
-from bertkit.studies.study import Cell, Decision, Figure, Study
+from bertkit.studies.study import CELLS_FOLDER, Cell, Decision, Figure, Study
 
 STUDY_FILE, RESULT_FILE, FAILURE_FILE = "study.json", "result.json", "failure.json"
 WEIGHTS = "*.safetensors"
+SEED_FOLDER = re.compile(r"seed(0|[1-9][0-9]{0,8})")
+# Of the versions: figures of runs that differ in one of these don't belong side by side.
+MACHINE = ("device", "gpu", "precision")
+NO_STUDY = "without it the study can't be taken up; restore it, or choose another --output"
+NO_CELL = "without it the same command makes the cell again"
 
 Kind = TypeVar("Kind", bound=BaseModel)
 
@@ -59,7 +66,15 @@ class SavedFigure(BaseModel):
 
 
 class CellResult(BaseModel):
-    """What came of a cell; once this is written, it is done."""
+    """What came of a cell; once this is written, it is done.
+
+    Attributes:
+        arm: of the cell.
+        seed: of the cell.
+        seconds: that it took.
+        figures: what was measured.
+        versions: of the programs that matter, and the machine, when it was done.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
@@ -68,6 +83,7 @@ class CellResult(BaseModel):
     seed: int
     seconds: float
     figures: tuple[SavedFigure, ...]
+    versions: dict[str, str] = {}
 
     def list_figures(self) -> list[Figure]:
         """The numbers."""
@@ -110,8 +126,13 @@ def read_study(folder: Path) -> StudyRecord | None:
             raise ResumeError(f"{folder} is a file; name a folder for the study by --output")
         names = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
     if STUDY_FILE in names:
-        return _read(folder / STUDY_FILE, StudyRecord)
+        return _read(folder / STUDY_FILE, StudyRecord, NO_STUDY)
     others = {name for name in names - {LOCK_FILE} if not name.endswith(TEMPORARY_SUFFIX)}
+    if CELLS_FOLDER in others:
+        raise ResumeError(
+            f"{folder} holds runs of a study, but no {STUDY_FILE}, which says what they were begun"
+            f" with; {NO_STUDY}"
+        )
     if others:
         raise ResumeError(
             f"{folder} holds something that `bertkit study` didn't begin; choose another --output"
@@ -141,6 +162,31 @@ def check_same(old: StudyRecord, new: StudyRecord) -> None:
         )
 
 
+def check_machine(record: StudyRecord, versions: Mapping[str, str]) -> None:
+    """Refuse to run cells of a study elsewhere than where it began.
+
+    Raises:
+        ResumeError: lists what differs.
+    """
+    differences = list_changes(record.versions, versions, MACHINE)
+    if differences:
+        raise ResumeError(
+            f"this study was begun on another machine ({'; '.join(differences)}), and figures of"
+            " both can't be held against each other; go on there, or choose another --output"
+        )
+
+
+def list_changes(
+    old: Mapping[str, str], new: Mapping[str, str], names: Collection[str]
+) -> list[str]:
+    """Which versions differ, as `name: old → new`."""
+    return [
+        f"{name}: {old.get(name)} → {new.get(name)}"
+        for name in names
+        if old.get(name) != new.get(name)
+    ]
+
+
 def write_study(folder: Path, record: StudyRecord) -> None:
     """Note how the study begins.
 
@@ -150,8 +196,21 @@ def write_study(folder: Path, record: StudyRecord) -> None:
     write_sealed_json(folder / STUDY_FILE, record.model_dump(mode="json"))
 
 
-def write_result(folder: Path, cell: Cell, figures: list[Figure], seconds: float) -> None:
+def write_result(
+    folder: Path,
+    cell: Cell,
+    figures: list[Figure],
+    seconds: float,
+    versions: Mapping[str, str],
+) -> None:
     """Note that a cell is done, and remove the weights in its folder, which nobody reads again.
+
+    Args:
+        folder: of the study.
+        cell: which.
+        figures: what was measured.
+        seconds: that it took.
+        versions: of the programs that matter, and the machine.
 
     Raises:
         StorageError: the disk refused.
@@ -169,12 +228,29 @@ def write_result(folder: Path, cell: Cell, figures: list[Figure], seconds: float
             )
             for each in figures
         ),
+        versions=dict(versions),
     )
     make_folder(place)
     write_sealed_json(place / RESULT_FILE, result.model_dump(mode="json"))
     remove_folder(place / FAILURE_FILE)
     for path in sorted(place.rglob(WEIGHTS)):
         remove_folder(path)
+
+
+def clear_remains(folder: Path, cell: Cell) -> None:
+    """Empty the folder of a cell that isn't done, where it holds no weights to go on from.
+
+    Such is one whose result was removed: its fine-tunings are there, but not what they came to. Why
+    it failed stays, until it is done.
+
+    Raises:
+        StorageError: the disk refused.
+    """
+    place = folder / cell.place
+    if place.is_dir() and not any(place.rglob(WEIGHTS)):
+        for path in sorted(place.iterdir()):
+            if path.name != FAILURE_FILE:
+                remove_folder(path)
 
 
 def write_failure(folder: Path, cell: Cell, error: BertkitError) -> None:
@@ -196,7 +272,7 @@ def read_result(folder: Path, cell: Cell) -> CellResult | None:
         DamagedFileError: the record isn't what was written.
     """
     path = folder / cell.place / RESULT_FILE
-    return _read(path, CellResult) if path.exists() else None
+    return _read(path, CellResult, NO_CELL) if path.exists() else None
 
 
 def read_failure(folder: Path, cell: Cell) -> CellFailure | None:
@@ -206,14 +282,29 @@ def read_failure(folder: Path, cell: Cell) -> CellFailure | None:
         DamagedFileError: the record isn't what was written.
     """
     path = folder / cell.place / FAILURE_FILE
-    return _read(path, CellFailure) if path.exists() else None
+    return _read(path, CellFailure, NO_CELL) if path.exists() else None
 
 
-def _read(path: Path, kind: type[Kind]) -> Kind:
+def list_tried(folder: Path) -> set[Cell]:
+    """Cells that are done or failed, whatever arms and seeds are asked for now."""
+    records = [
+        path
+        for name in (RESULT_FILE, FAILURE_FILE)
+        for path in folder.glob(f"{CELLS_FOLDER}/*/*/{name}")
+    ]
+    return {
+        Cell(path.parent.parent.name, int(found[1]))
+        for path in records
+        if (found := SEED_FOLDER.fullmatch(path.parent.name))
+    }
+
+
+def _read(path: Path, kind: type[Kind], loss: str) -> Kind:
+    """A record; `loss` says what comes of it where it isn't there."""
     try:
         return kind.model_validate(read_sealed_json(path))
+    except DamagedFileError as error:
+        raise DamagedFileError(f"{error}; {loss}") from None
     except ValidationError as error:
-        raise DamagedFileError(
-            f"{path} isn't a record of a study: {describe_validation(error)}; remove it to have it"
-            " made again"
-        ) from None
+        problem = describe_validation(error)
+        raise DamagedFileError(f"{path} isn't a record of a study: {problem}; {loss}") from None

@@ -10,10 +10,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import ClassVar, Generic, TypeVar
+from typing import ClassVar, Generic, Literal, TypeVar
 
 from bertkit.studies.settings import StudySettings
 
+CELLS_FOLDER = "cells"
 FIRST, LAST = -math.inf, math.inf  # as the place of a side: the lowest or highest measured one
 
 
@@ -114,7 +115,7 @@ class Cell:
     @property
     def place(self) -> str:
         """Its folder in the study's."""
-        return f"cells/{self.arm}/seed{self.seed}"
+        return f"{CELLS_FOLDER}/{self.arm}/seed{self.seed}"
 
 
 @dataclass(frozen=True)
@@ -142,6 +143,7 @@ class Study(ABC, Generic[SettingsKind]):
         finding: what the literature says to it, with the source.
         budget: what is the same for all arms.
         caution: in what this differs from the paper, and what to keep in mind when reading it.
+        precision: of its nets' matrix products; "auto" is the best that the device has.
         settings: what can be chosen.
     """
 
@@ -150,6 +152,7 @@ class Study(ABC, Generic[SettingsKind]):
     finding: ClassVar[str]
     budget: ClassVar[str]
     caution: ClassVar[str]
+    precision: ClassVar[Literal["auto", "fp32"]] = "auto"
 
     def __init__(self, settings: SettingsKind) -> None:
         self.settings = settings

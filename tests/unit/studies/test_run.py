@@ -15,8 +15,9 @@ from bertkit.base.errors import (
 )
 from bertkit.base.lock import hold_folder
 from bertkit.studies.outcome import Outcome
-from bertkit.studies.run import run_study
-from bertkit.studies.settings import StudySettings
+from bertkit.studies.recurrent import Recurrent
+from bertkit.studies.run import count_seeds, find_versions, run_study
+from bertkit.studies.settings import RecurrentSettings, StudySettings
 from bertkit.studies.study import Cell
 
 FILES = {"study.json", "results.jsonl", "table.md", "report.html"}
@@ -54,6 +55,22 @@ def test_more_seeds_and_other_arms_go_on_with_the_same_study(tmp_path):
     outcome = run(tmp_path, told, seeds=2, only=("bad", "good"))
     assert told.cells[1:] == [Cell("good", 0), Cell("good", 1), Cell("bad", 1)]
     assert len(outcome.results) == 4
+
+
+def test_with_fewer_seeds_what_is_done_is_still_told(tmp_path):
+    whole = run(tmp_path, Told(), seeds=3)
+    failing = Told(on_cell=refuse(InputError("no text"), Cell("bad", 3)))
+    run(tmp_path, failing, seeds=4, only=("bad",))
+    rows = (tmp_path / "results.jsonl").read_text("utf-8")
+    told = Told()
+    outcome = run(tmp_path, told, seeds=1)
+    assert told.cells == []
+    assert list(outcome.results) == list(whole.results)
+    assert list(outcome.failures) == [Cell("bad", 3)]
+    assert outcome.missing == []
+    assert (tmp_path / "results.jsonl").read_text("utf-8") == rows
+    assert count_seeds(1, tmp_path) == 4
+    assert count_seeds(7, tmp_path) == 7
 
 
 def test_an_arm_that_isnt_there_is_refused_before_anything_is_done(tmp_path):
@@ -141,8 +158,70 @@ def test_damaged_records_are_named(tmp_path):
     run(tmp_path, told, seeds=1)
     assert told.cells == [Cell("good", 0)]
     (tmp_path / "study.json").write_text("{}")
-    with pytest.raises(DamagedFileError, match=r"study\.json"):
+    with pytest.raises(DamagedFileError, match=r"study\.json .* the study can't be taken up"):
         run(tmp_path, Told(), seeds=1)
+    (tmp_path / "study.json").unlink()
+    with pytest.raises(ResumeError, match=r"holds runs of a study, but no study\.json"):
+        run(tmp_path, Told(), seeds=1)
+
+
+def test_a_cell_whose_result_was_removed_begins_afresh(tmp_path):
+    folder = tmp_path / Cell("good", 0).place
+
+    def fine_tune(cell: Cell) -> None:
+        """Refuses like `finetune` to go on with a model whose weights are gone."""
+        weights, record = folder / "task" / "model.safetensors", folder / "task" / "metrics.json"
+        if record.exists() and not weights.exists():
+            raise DamagedFileError("the weights are gone")
+        record.parent.mkdir(parents=True)
+        weights.write_bytes(b"1")
+        record.write_text("{}")
+
+    first = run(tmp_path, Told(on_cell=fine_tune), seeds=1, only=("good",))
+    (folder / "result.json").unlink()
+    again = run(tmp_path, Told(on_cell=fine_tune), seeds=1, only=("good",))
+    assert again.failures == {}
+    assert again.to_json() == first.to_json()
+
+
+def test_a_cell_that_was_interrupted_keeps_its_weights_and_why_it_failed(tmp_path):
+    place = tmp_path / Cell("good", 0).place
+    run(tmp_path, Told(on_cell=refuse(InputError("no text"), Cell("good", 0))), seeds=1)
+    (place / "old").write_text("of a run without weights")
+    stopping = Told(on_cell=refuse(StoppedError("stopped"), Cell("good", 0)))
+    with pytest.raises(StoppedError):
+        run(tmp_path, stopping, seeds=1)
+    assert [path.name for path in place.iterdir()] == ["failure.json"]
+    (place / "model.safetensors").write_bytes(b"1")
+    with pytest.raises(StoppedError):
+        run(tmp_path, stopping, seeds=1)
+    assert (place / "model.safetensors").exists()
+
+
+def test_a_study_isnt_taken_up_on_another_machine(tmp_path, monkeypatch):
+    def move(**changes: str) -> None:
+        versions = {"device": "cuda", "gpu": "A", "precision": "bf16", "torch": "2.11", **changes}
+        monkeypatch.setattr("bertkit.studies.run.find_versions", lambda study: versions)
+
+    move()
+    run(tmp_path, Told(), seeds=1)
+    move(torch="2.12")
+    outcome = run(tmp_path, Told(), seeds=2)
+    assert outcome.other_versions == {
+        Cell(arm, 1): ["torch: 2.11 → 2.12"] for arm in ("good", "bad", "middle")
+    }
+    assert "3 cells ran with other programs" in outcome.summarise()
+    assert "Cells that ran otherwise" in (tmp_path / "report.html").read_text("utf-8")
+    move(gpu="B", precision="fp32")
+    run(tmp_path, Told(), seeds=2)  # nothing is to be done
+    with pytest.raises(ResumeError, match=r"\(gpu: A → B; precision: bf16 → fp32\)"):
+        run(tmp_path, Told(), seeds=3)
+
+
+def test_the_precision_that_is_noted_is_the_one_that_is_used(monkeypatch):
+    monkeypatch.setattr("bertkit.studies.run.choose_precision", lambda name, device: name)
+    assert find_versions(SmallStudy(StudySettings()))["precision"] == "auto"
+    assert find_versions(Recurrent(RecurrentSettings()))["precision"] == "fp32"
 
 
 def test_weights_of_a_cell_that_is_done_are_removed(tmp_path):

@@ -17,17 +17,33 @@ def read_rows(stream: BinaryIO, decoder: RowDecoder) -> Iterator[TextRow]:
 
 
 def read_lines(stream: BinaryIO, decoder: RowDecoder) -> Iterator[bytes]:
-    """Lines with their ends: LF, CR LF or CR.
+    """Lines with their ends: LF or CR LF, or CR in a file that begins with CR and no LF.
+
+    Elsewhere a CR that stands alone belongs to its line. Other tools count no line there, and line
+    n of one file must stay beside line n of another.
 
     Raises:
         InputError: a line has more than 16 MiB.
     """
+    piece = stream.readline(MAX_ROW_BYTES + 1)
+    if b"\r" in piece and not piece.endswith(b"\n"):
+        yield from _divide(piece, stream, decoder)
+        return
+    while piece:
+        decoder.check_size(len(piece) - piece.endswith(b"\n"))
+        yield piece
+        piece = stream.readline(MAX_ROW_BYTES + 1)
+
+
+def _divide(piece: bytes, stream: BinaryIO, decoder: RowDecoder) -> Iterator[bytes]:
+    """Lines of a file that end with CR, as far as it has no others."""
     rest = b""
-    while piece := stream.readline(MAX_ROW_BYTES + 1):
+    while piece:
         lines = (rest + piece).splitlines(keepends=True)
         rest = b"" if piece.endswith(b"\n") else lines.pop()  # CR may be half of CR LF
         yield from lines
         decoder.check_size(len(rest))
+        piece = stream.readline(MAX_ROW_BYTES + 1)
     if rest:
         yield rest
 

@@ -29,12 +29,10 @@ class Pair(NamedTuple):
     Attributes:
         source: what is read; not blank.
         target: what is to be written; not blank.
-        place: file and line of the source, for messages.
     """
 
     source: str
     target: str
-    place: str
 
 
 @dataclass
@@ -44,7 +42,6 @@ class PairReport:
     Attributes:
         name: of the file or files, for messages.
         files: what was met in each file: two, or the one that has both sides.
-        identities: name, format and SHA-256 of each file; none of standard input.
         num_pairs: that can be learnt from.
         num_empty: pairs that were left out, since a side has no text.
         num_too_long: pairs that were left out, since a side has over a million characters.
@@ -53,7 +50,6 @@ class PairReport:
 
     name: str
     files: list[RowReport]
-    identities: list[dict[str, str]]
     num_pairs: int = 0
     num_empty: int = 0
     num_too_long: int = 0
@@ -75,9 +71,9 @@ class PairReport:
 
     def keep(self, pairs: Iterator[Pair] | list[Pair]) -> Iterator[Pair]:
         """Those pairs that can be learnt from, without blanks around them and NULs; all counted."""
-        for source, target, place in pairs:
+        for source, target in pairs:
             self.num_with_nul += "\0" in source or "\0" in target
-            pair = Pair(_clean(source), _clean(target), place)
+            pair = Pair(_clean(source), _clean(target))
             if not pair.source or not pair.target:
                 self.num_empty += 1
             elif max(len(pair.source), len(pair.target)) > MAX_CHARS:
@@ -127,8 +123,7 @@ def _read_files(
     pairs = []
     for left, right in zip_longest(*lines):
         if left is not None and right is not None:
-            source_text, target_text = (_take_text(line, DEFAULT_FIELD) for line in (left, right))
-            pairs.append(Pair(source_text, target_text, left.place))
+            pairs.append(Pair(*(_take_text(line, DEFAULT_FIELD) for line in (left, right))))
         if sum(file.num_bytes for file in report.files) > MAX_BYTES:
             raise InputError(
                 f"{report.name} have over {MAX_BYTES >> 30} GiB, more than is held in memory at"
@@ -173,16 +168,14 @@ def _read_columns(source: str | Path, settings: PairSettings) -> tuple[list[Pair
         _check_column(table, role, column)
 
     def parse(record: Record) -> Pair:
-        left, right = (_take_text(record, column) for column in columns)
-        return Pair(left, right, record.place)
+        return Pair(*(_take_text(record, column) for column in columns))
 
     report = _begin_report(table.name, [table])
     return gather(table, parse, report.files[0]), report
 
 
 def _begin_report(name: str, tables: list[RecordTable]) -> PairReport:
-    identities = [identity for table in tables if (identity := table.identity()) is not None]
-    return PairReport(name, [RowReport(table.name) for table in tables], identities)
+    return PairReport(name, [RowReport(table.name) for table in tables])
 
 
 def _check_column(table: RecordTable, role: str, column: str) -> None:

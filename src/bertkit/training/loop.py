@@ -43,7 +43,8 @@ def fit(
     """Train until `num_steps` are done or the watched metric ends it, writing log and checkpoints.
 
     Where a metric is watched, an evaluation with the best value so far is followed by a checkpoint,
-    which stays; so do those that the job needs. The evaluation before the first step never is the best: its head is a new one.
+    which stays; so are those that the job needs. The evaluation before the first step never is the
+    best: its head is a new one.
 
     Args:
         job: what to train.

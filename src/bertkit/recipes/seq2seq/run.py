@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -31,7 +32,7 @@ from bertkit.recipes.seq2seq.job import (
 )
 from bertkit.recipes.seq2seq.kinds import KINDS
 from bertkit.recipes.seq2seq.oddities import doubt_letters
-from bertkit.recipes.seq2seq.result import Seq2SeqResult, finish, read_finished
+from bertkit.recipes.seq2seq.result import METRICS_FILE, Seq2SeqResult, finish, read_finished
 from bertkit.recipes.seq2seq.rhythm import choose_rhythm, decide_steps, order_pairs
 from bertkit.recipes.seq2seq.settings import Seq2SeqSettings
 from bertkit.reports.text import make_legible
@@ -98,9 +99,11 @@ def train_seq2seq(files: PairFiles, output: Path, settings: Seq2SeqSettings) -> 
         finished = read_finished(run, wanted, settings)
         if finished is not None:
             return finished
+        checkpoints = list_checkpoints(run.folder)
         materials, facts = gather(files, settings, run)
         wanted = wanted.model_copy(update=facts)
         with run.locked():
+            check_alone(run, checkpoints)
             return _train(run, materials, wanted, settings)
 
 
@@ -117,6 +120,23 @@ def check_output(output: Path, run: Run) -> None:
     if is_file or run.is_foreign or (others and run.read_record() is None):
         raise ResumeError(
             f"{output} holds something that this command didn't begin; choose another --output"
+        )
+
+
+def check_alone(run: Run, checkpoints: Sequence[Path]) -> None:
+    """See that no other process trained while data and model were read.
+
+    Args:
+        run: that is this process's alone now.
+        checkpoints: that it had before.
+
+    Raises:
+        ResumeError: one did.
+    """
+    is_finished = (run.folder.parent / METRICS_FILE).exists()
+    if is_finished or list_checkpoints(run.folder) != checkpoints:
+        raise ResumeError(
+            f"another process trained in {run.folder} meanwhile; give the command again"
         )
 
 

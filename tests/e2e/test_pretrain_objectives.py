@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 from tests.e2e.small import pretrain_words
 
-from bertkit import BertForMaskedLM, BertLMHeadModel, Predictor
+from bertkit import BertForMaskedLM, BertLMHeadModel, Generator, Predictor
 from bertkit.base.sealed import read_sealed_json
 from bertkit.checkpoints.run_folder import list_checkpoints
 from bertkit.cli.main import main
+from bertkit.tokenization.folder import read_max_length
 from bertkit.training.dump import list_dumps
 from bertkit.training.log import read_log
 
@@ -60,7 +61,14 @@ def test_it_learns_which_word_comes_next(causal):
     checkpoint = list_checkpoints(causal)[-1]
     config = json.loads((checkpoint / "config.json").read_text())
     assert (config["architectures"], config["is_decoder"]) == (["BertLMHeadModel"], True)
-    assert read_sealed_json(causal / "settings.json")["settings"]["objective"] == "causal"
+    settings = read_sealed_json(causal / "settings.json")["settings"]
+    assert settings["objective"] == "causal"
+    assert read_max_length(checkpoint) == settings["max_length"] < config["max_position_embeddings"]
+    assert Generator.load(causal, "cpu").loaded.max_length == settings["max_length"]
+
+
+def test_only_what_goes_on_with_texts_says_how_long_they_were(masked):
+    assert read_max_length(list_checkpoints(masked)[-1]) is None
 
 
 def test_a_resumed_run_equals_one_that_was_never_stopped(workshop, tmp_path):

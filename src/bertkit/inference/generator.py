@@ -104,7 +104,8 @@ class Generator:
             settings: how tokens are chosen.
 
         Raises:
-            InputError: a text leaves no room in the model's positions.
+            InputError: a text leaves no room for more tokens than the model was trained on, or has
+                positions for.
         """
         prompts = [prompt] if isinstance(prompt, str) else prompt
         found = list(self.stream(prompts, settings))
@@ -165,7 +166,7 @@ class Generator:
         """Results of some texts, the first of which has a number among all."""
         encoded = [self._encode(named) for named in window]
         num_rows = max(settings.beams, settings.num_answers)
-        limit = self.loaded.model.config.max_position_embeddings
+        limit = self.loaded.max_length
         most = limit if settings.max_tokens is None else settings.max_tokens
         sizes = [min(limit, len(ids) + most) * num_rows for ids in encoded]
         found: dict[int, list[Hypothesis]] = {}
@@ -186,11 +187,10 @@ class Generator:
             InputError: they leave no room for another token.
         """
         ids = [self.loaded.tokenizer.cls_id, *self.loaded.tokenizer.piece_ids([named.text])[0]]
-        limit = self.loaded.model.config.max_position_embeddings
-        if len(ids) >= limit:
+        if len(ids) >= self.loaded.max_length:
             raise InputError(
-                f"{named.name} ({named.text[:40]!r}) has {len(ids):,} tokens, and the model takes"
-                f" {limit}, what it writes included; shorten it"
+                f"{named.name} ({named.text[:40]!r}) has {len(ids):,} tokens, and the model"
+                f" {self.loaded.limit}, what it writes included; shorten it"
             )
         return ids
 
@@ -199,8 +199,7 @@ class Generator:
         return PackedBatch.from_single(rows).to(device)
 
     def _limits(self, rows: Sequence[Sequence[int]]) -> DecodingLimits:
-        limit = self.loaded.model.config.max_position_embeddings
-        most = [limit - len(ids) for ids in rows]
+        most = [self.loaded.max_length - len(ids) for ids in rows]
         return DecodingLimits(self.loaded.tokenizer.sep_id, most, self._unwritable)
 
     @cached_property

@@ -151,14 +151,14 @@ class Perplexity:
 
 def encode_texts(loaded: CausalModel, window: Sequence[NamedText]) -> list[EncodedText]:
     """[CLS], a text and [SEP], in parts that the model takes."""
-    tokenizer, limit = loaded.tokenizer, loaded.model.config.max_position_embeddings
+    tokenizer = loaded.tokenizer
     pieces = tokenizer.piece_ids([named.text for named in window])
     return [
         EncodedText(
             named.text,
             len(ids) + 1,
             ids.count(tokenizer.unk_id),
-            cut_parts([*ids, tokenizer.sep_id], tokenizer.cls_id, limit),
+            cut_parts([*ids, tokenizer.sep_id], tokenizer.cls_id, loaded.max_length),
         )
         for named, ids in zip(window, pieces, strict=True)
     ]

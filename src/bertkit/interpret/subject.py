@@ -15,6 +15,7 @@ from bertkit.checkpoints.formats import open_checkpoint
 from bertkit.checkpoints.hub import resolve_model
 from bertkit.checkpoints.huggingface import is_encoder_decoder
 from bertkit.checkpoints.names import list_heads
+from bertkit.inference.causal_model import describe_limit, find_max_length
 from bertkit.inference.engines.choice import find_device
 from bertkit.inference.loading import load_tokenizer
 from bertkit.interpret.capture import AttentionHeads, capture_attention
@@ -145,12 +146,15 @@ class Subject:
         model: the model, on its device.
         tokenizer: its tokenizer.
         task: what a fine-tuned model is for; None of any other.
+        trained_length: most tokens that a left-to-right language model was trained on at a time, as
+            far as it says; None of any other.
     """
 
     name: str
     model: AnyBert
     tokenizer: Tokenizer
     task: Task[Any, Any] | None = None
+    trained_length: int | None = None
 
     @classmethod
     def load(cls, path: str | Path, device: str = "auto", *, revision: str | None = None) -> Self:
@@ -187,7 +191,9 @@ class Subject:
         tokenizer = load_tokenizer(checkpoint, model.config)
         is_fine_tuned = isinstance(model, FineTunedBert)
         task = load_task(checkpoint.folder, model.config, architecture) if is_fine_tuned else None
-        return cls(name, model, tokenizer, task)
+        is_causal = isinstance(model, BertLMHeadModel)
+        trained_length = find_max_length(checkpoint, model.config) if is_causal else None
+        return cls(name, model, tokenizer, task, trained_length)
 
     def read(self, text: str, pair: str | None = None, *, read_mask: bool = False) -> Passage:
         """Cut a text, or a pair, into tokens.
@@ -206,10 +212,11 @@ class Subject:
         for name, part in (("the text", text), ("the second text", pair)):
             if part is not None and not self.tokenizer.encode(part).ids[1:-1]:
                 raise InputError(f"{name} is empty; give at least one word")
-        if len(encoding.ids) > config.max_position_embeddings:
+        limit = self.trained_length or config.max_position_embeddings
+        if len(encoding.ids) > limit:
             raise InputError(
-                f"the text has {len(encoding.ids):,} tokens, and the model takes"
-                f" {config.max_position_embeddings}; shorten it"
+                f"the text has {len(encoding.ids):,} tokens, and the model"
+                f" {describe_limit(limit, config)}; shorten it"
             )
         if pair is not None and config.type_vocab_size < 2:
             raise InputError("this model takes single texts (type_vocab_size is 1), not pairs")

@@ -295,6 +295,20 @@ def read_switches(
     )
 
 
+def read_max_length(folder: Path) -> int | None:
+    """Tokens at which other tools cut a text, where a folder says it.
+
+    Raises:
+        DamagedFileError: `tokenizer_config.json` is too large or not JSON.
+        InputError: it holds something else than an object.
+    """
+    path = folder / CONFIG_FILE
+    if not path.is_file():
+        return None
+    length = read_object(path, MAX_CONFIG_BYTES).get(MAX_LENGTH_KEY)
+    return length if type(length) is int and length > 0 else None
+
+
 def write_folder(
     folder: Path,
     vocabulary: Sequence[str],

@@ -76,10 +76,14 @@ class Tokenizer:
         """
         return cls(*read_folder(Path(path)))
 
-    def save(self, folder: Path) -> dict[str, FileRecord]:
+    def save(self, folder: Path, *, max_length: int | None = None) -> dict[str, FileRecord]:
         """Write `vocab.txt`, `tokenizer.json` and `tokenizer_config.json`.
 
         `transformers.AutoTokenizer` loads the folder and gives the same ids.
+
+        Args:
+            folder: where to.
+            max_length: most tokens that the model beside it should read, where that is to be told.
 
         Returns:
             What was written, by file name.
@@ -87,7 +91,7 @@ class Tokenizer:
         Raises:
             StorageError: the disk refused.
         """
-        return write_folder(Path(folder), self.vocabulary, self.settings)
+        return write_folder(Path(folder), self.vocabulary, self.settings, max_length=max_length)
 
     @property
     def vocab_size(self) -> int:

@@ -13,8 +13,14 @@ from bertkit.tokenization.tokenizer import Tokenizer
 NUM_WORDLESS = 3  # entries of the model behind those of the vocabulary
 
 
-def save_causal(folder: Path, *, end_bias: float = 2.0) -> None:
-    """A Hugging Face folder of a model that ends now and then; 24 positions."""
+def save_causal(folder: Path, *, end_bias: float = 2.0, max_length: int | None = None) -> None:
+    """A Hugging Face folder of a model that ends now and then; 24 positions.
+
+    Args:
+        folder: where to.
+        end_bias: the more, the sooner it ends.
+        max_length: what the folder says that it was trained on.
+    """
     torch.manual_seed(0)
     config = BertConfig(
         vocab_size=len(SPECIAL_TOKENS) + len(WORDS) + NUM_WORDLESS,
@@ -32,4 +38,4 @@ def save_causal(folder: Path, *, end_bias: float = 2.0) -> None:
         model.masked_lm.bias[tokenizer.sep_id] += end_bias
         model.masked_lm.bias[-NUM_WORDLESS:] += 9.0  # as likely as nothing else, and no words
     model.save_pretrained(folder)
-    tokenizer.save(folder)
+    tokenizer.save(folder, max_length=max_length)

@@ -10,7 +10,8 @@ from tests.unit.inference.small_causal import save_causal
 from bertkit.base.errors import CheckpointError, InputError, SettingsError
 from bertkit.inference.generator import Generator
 from bertkit.inference.generator_settings import GeneratorSettings
-from bertkit.inference.perplexity import Perplexity, cut_parts
+from bertkit.inference.masked_texts import NamedText
+from bertkit.inference.perplexity import Perplexity, cut_parts, encode_texts
 from bertkit.models.seq2seq.config import EncoderDecoderConfig
 from bertkit.models.seq2seq.model import EncoderDecoderModel
 from bertkit.nn.packing import PackedBatch
@@ -105,6 +106,24 @@ def test_a_prompt_without_room_is_refused(generate):
     assert generate(room).answers[0].num_tokens <= 1
 
 
+def test_no_more_is_read_than_a_model_was_trained_on(tmp_path):
+    save_causal(tmp_path, end_bias=-50.0, max_length=10)
+    generate, measure = Generator.load(tmp_path, "cpu"), Perplexity.load(tmp_path, "cpu")
+    for settings in (GeneratorSettings(max_tokens=None), GeneratorSettings(beams=2)):
+        assert generate("the cat", settings).answers[0].num_tokens == 10 - 3
+    assert len(list(generate.write("the cat"))) <= 10 - 3
+    with pytest.raises(InputError, match=r"has 13 tokens, and the model was trained on 10 at a"):
+        generate("the cat saw a dog . " * 2)
+    (encoded,) = encode_texts(measure.loaded, [NamedText("text 1", LONG)])
+    assert max(len(part.ids) for part in encoded.parts) == 10
+    with torch.no_grad():
+        generate.loaded.model.encoder.embeddings.position.weight[10:] = torch.nan
+    measured = Perplexity(generate.loaded)(LONG).log_probability
+    assert measured == measure(LONG).log_probability
+    save_causal(tmp_path / "more", max_length=1000)
+    assert Generator.load(tmp_path / "more", "cpu").loaded.max_length == 24
+
+
 def test_beams_and_several_answers_are_not_shown_while_they_are_written(generate):
     with pytest.raises(SettingsError, match="one answer"):
         list(generate.write("the", SETTINGS[1]))
@@ -155,9 +174,17 @@ def test_what_a_model_writes_has_the_probability_that_it_measures(generate, meas
 
 
 def test_a_long_text_is_measured_in_parts(measure):
-    found = measure(LONG * 5)
+    tokenizer, found = measure.loaded.tokenizer, measure(LONG * 5)
     assert found.num_tokens == 24 * 5 + 1
-    assert 1 < found.perplexity < 1e6
+    tokens = [*tokenizer.piece_ids([LONG * 5])[0], tokenizer.sep_id]
+    expected = 0.0
+    for part in cut_parts(tokens, tokenizer.cls_id, 24):
+        with torch.inference_mode():
+            batch = PackedBatch.from_single([part.ids])
+            scores = measure.loaded.model.next_scores(batch).log_softmax(dim=-1)
+        places = range(part.first, len(part.ids))
+        expected += sum(float(scores[place - 1, part.ids[place]]) for place in places)
+    assert found.log_probability == pytest.approx(expected, rel=1e-5)
 
 
 @pytest.mark.parametrize("limit", [2, 3, 8, 9, 200])

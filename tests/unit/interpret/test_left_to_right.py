@@ -9,7 +9,7 @@ from tests.unit.inference.small import build_model
 from tests.unit.inference.small_causal import save_causal
 from tests.unit.inference.small_task import LABELS, save_classifier
 
-from bertkit.base.errors import SettingsError
+from bertkit.base.errors import InputError, SettingsError
 from bertkit.interpret.attention_view import AttentionView
 from bertkit.interpret.numbers import gather_numbers
 from bertkit.interpret.outcome import find_outcome, to_json
@@ -51,6 +51,12 @@ def test_the_page_has_the_views_that_suit(view):
     assert data["isCausal"] is True
     assert all(one["legend"][-1].startswith("This model reads from") for one in data["views"])
     assert "next" not in data["patterns"][0][0]["shares"]
+
+
+def test_no_more_is_read_than_it_was_trained_on(tmp_path):
+    save_causal(tmp_path, max_length=7)
+    with pytest.raises(InputError, match="has 8 tokens, and the model was trained on 7 at a time"):
+        Subject.load(tmp_path).read(TEXT)
 
 
 def test_a_model_of_one_stack_has_one_attention_to_choose():

@@ -12,11 +12,9 @@ from bertkit.tokenization.additions import ADDED_FILE
 from bertkit.tokenization.folder import (
     CONFIG_FILE,
     ENGINE_FILE,
-    MAX_CONFIG_BYTES,
-    MAX_LENGTH_KEY,
     VOCABULARY_FILE,
     read_folder,
-    read_object,
+    read_max_length,
     write_folder,
 )
 
@@ -67,7 +65,7 @@ def write_tokenizer(source: Path, folder: Path, config: BertConfig) -> WrittenTo
             f"{source}: the vocabulary has {len(vocabulary):,} entries and the model"
             f" {config.vocab_size:,}; they don't belong together"
         )
-    max_length = _read_max_length(source) or config.max_position_embeddings
+    max_length = read_max_length(source) or config.max_position_embeddings
     return WrittenTokenizer(write_folder(folder, vocabulary, settings, max_length=max_length), ())
 
 
@@ -96,12 +94,3 @@ def copy_files(
                 )
             records[name] = write_file(folder / name, content)
     return records
-
-
-def _read_max_length(source: Path) -> int | None:
-    """Tokens at which other tools cut a text, where the source says it."""
-    path = source / CONFIG_FILE
-    if not path.is_file():
-        return None
-    length = read_object(path, MAX_CONFIG_BYTES).get(MAX_LENGTH_KEY)
-    return length if type(length) is int and length > 0 else None

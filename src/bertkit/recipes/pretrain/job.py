@@ -171,6 +171,8 @@ def build_job(
         [shard.num_tokens for shard in shards.train], objective.plan, seed=settings.seed
     )
     held_out = held_out_batches(shards, tokenizer, settings)
+    # What it writes goes on behind what it reads: only here may positions come that none trained.
+    max_length = settings.max_length if objective.is_causal else None
 
     def batches_at(step: int) -> list[WordBatch]:
         examples = order.examples(step * settings.batch_size, settings.batch_size)
@@ -185,11 +187,11 @@ def build_job(
         return {**metrics, f"{words}_perplexity": perplexity}
 
     def save_model(folder: Path) -> dict[str, FileRecord]:
-        return {**model.save_pretrained(folder), **tokenizer.save(folder)}
+        return {**model.save_pretrained(folder), **tokenizer.save(folder, max_length=max_length)}
 
     def save_architecture(folder: Path) -> dict[str, FileRecord]:
         config = write_json(folder / CONFIG_FILE, model.config.to_dict())
-        return {CONFIG_FILE: config, **tokenizer.save(folder)}
+        return {CONFIG_FILE: config, **tokenizer.save(folder, max_length=max_length)}
 
     return Job(
         model=model,

@@ -81,7 +81,7 @@ MEASURES = (
     Measure("bleu", "Translations, BLEU", "0 to 100; of all held-out pairs, 5 beams"),
     Measure("chrf", "Translations, chrF", "0 to 100; of the same"),
     Measure("loss", "Held-out loss", "nats for a token", is_higher_better=False),
-    Measure("tokens_per_second", "Tokens of training a second", "on this machine"),
+    Measure("tokens_per_second", "Tokens of training a second", "on this machine", is_speed=True),
     Measure("parameters", "Parameters", "of the whole model", is_higher_better=False),
 )
 ATTENTION_PAPER = "Vaswani et al. 2017, section 6.1, table 2"

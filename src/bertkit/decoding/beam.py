@@ -120,8 +120,8 @@ class SourceBeams:
     def __init__(
         self, source: Source, max_tokens: int, settings: DecodingSettings, end_id: int
     ) -> None:
-        self._max_tokens, self._settings, self._end_id = max_tokens, settings, end_id
-        self.trails = [Trail(source)]
+        self._settings, self._end_id = settings, end_id
+        self.trails = [Trail(source, max_tokens)]
         self.finished: list[Hypothesis] = []
         self.is_done = False
 
@@ -146,7 +146,7 @@ class SourceBeams:
             self.trails[one.row - first_row].extended(one.token, one.log_probability)
             for one in possible
         ]
-        is_last = len(grown[0].tokens) == self._max_tokens
+        is_last = grown[0].is_full
         ended = [one.token == self._end_id for one in possible]
         over = [is_last or has_ended for has_ended in ended[:num_beams]]
         self._finish([trail for trail, is_over in zip(grown, over, strict=False) if is_over])

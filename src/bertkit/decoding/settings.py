@@ -33,7 +33,9 @@ class DecodingSettings(Settings):
     no_repeat_ngram: int = Field(
         0, ge=0, description="Never write the same tokens, as many as this, twice; 0 allows it."
     )
-    min_tokens: int = Field(0, ge=0, description="Least tokens before an end.")
+    min_tokens: int = Field(
+        0, ge=0, description="Least tokens before an end, where there is room for as many."
+    )
     max_tokens: Annotated[int, Field(ge=1)] | None = Field(
         None,
         description="Most tokens, the end counted; by default three times as many as are read and"
@@ -68,8 +70,9 @@ class DecodingSettings(Settings):
                 f"num_answers ({self.num_answers}) must be at most beams ({self.beams}), or sample"
                 " be given"
             )
-        if self.max_tokens is not None and self.min_tokens > self.max_tokens:
+        if self.max_tokens is not None and self.min_tokens >= self.max_tokens:
             raise ValueError(
-                f"min_tokens ({self.min_tokens}) must be at most max_tokens ({self.max_tokens})"
+                f"min_tokens ({self.min_tokens}) must be less than max_tokens ({self.max_tokens}),"
+                " which counts the end"
             )
         return self

@@ -20,13 +20,20 @@ class Trail:
 
     Attributes:
         source: what it goes on with.
+        max_tokens: the longest that it becomes, the end counted.
         tokens: that were written.
         log_probability: of all of them; minus infinity for a row that only fills a place.
     """
 
     source: Source
+    max_tokens: int
     tokens: tuple[int, ...] = ()
     log_probability: float = 0.0
+
+    @property
+    def is_full(self) -> bool:
+        """Whether it has all tokens that it may have."""
+        return len(self.tokens) == self.max_tokens
 
     def extended(self, token: int, log_probability: float) -> "Trail":
         """The same with a token more, and what all are worth then."""
@@ -63,7 +70,9 @@ class Rules:
         """Give minus infinity to each token that may not come next, in place."""
         scores.index_fill_(1, self._forbidden, -math.inf)
         least = self._settings.min_tokens
-        short = [row for row, trail in enumerate(trails) if len(trail.tokens) < least]
+        # The last token that there is room for may be an end.
+        leasts = [min(least, trail.max_tokens - 1) for trail in trails]
+        short = [row for row, trail in enumerate(trails) if len(trail.tokens) < leasts[row]]
         scores[short, self._end_id] = -math.inf
         if size := self._settings.no_repeat_ngram:
             for row, trail in enumerate(trails):

@@ -37,7 +37,7 @@ class Walk:
         self._sequences, self._settings, self._limits = sequences, settings, limits
         max_tokens = limits.max_tokens_of(len(sources), settings.max_tokens)
         self._rows = [
-            _Row(Trail(source), most, np.random.default_rng((settings.seed, source.number, answer)))
+            _Row(Trail(source, most), np.random.default_rng((settings.seed, source.number, answer)))
             for source, most in zip(sources, max_tokens, strict=True)
             for answer in range(settings.num_answers)
         ]
@@ -109,9 +109,8 @@ class Walk:
 class _Row:
     """A row with its own source of chance."""
 
-    def __init__(self, trail: Trail, max_tokens: int, generator: np.random.Generator) -> None:
+    def __init__(self, trail: Trail, generator: np.random.Generator) -> None:
         self.trail, self.generator = trail, generator
-        self._max_tokens = max_tokens
         self.is_over = False
 
     def note(self, token: int, gain: float, end_id: int) -> None:
@@ -122,4 +121,4 @@ class _Row:
             self.is_over = True
             return
         self.trail = self.trail.extended(token, self.trail.log_probability + gain)
-        self.is_over = token == end_id or len(self.trail.tokens) == self._max_tokens
+        self.is_over = token == end_id or self.trail.is_full

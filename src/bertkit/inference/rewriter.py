@@ -32,8 +32,10 @@ from bertkit.training.device import choose_device
 TOKENS_PER_BATCH = {"cpu": 4096, "cuda": 65536}
 # Writing takes far longer than reading: of what is shown at a time there is so many times less.
 WINDOW_SHARE = 8
-WRITTEN_TOKENS = 32  # that a text costs beside those that are read
-# A model that never ends is stopped here, in tokens for each that was read, and these more.
+# What a text costs in a batch beside the tokens that are read, for each so many rows that it has.
+WRITTEN_TOKENS, USUAL_ROWS = 32, 5
+# Without `max_tokens` a model that never ends is stopped here: tokens for each that was read, and
+# these more.
 MOST_TIMES, MOST_MORE = 3, 20
 
 Texts = list[str] | tuple[str, ...]  # and not one text, which is a sequence of texts too
@@ -226,7 +228,8 @@ class Rewriter:
         found: dict[int, list[Hypothesis]] = {}
         read = [number for number, ids in enumerate(window.ids) if ids]
         budget = TOKENS_PER_BATCH[self._device.type]
-        costs = [len(window.ids[number]) + WRITTEN_TOKENS for number in read]
+        written = count_written(settings)
+        costs = [len(window.ids[number]) + written for number in read]
         for batch in plan_batches(costs, budget):
             chosen = [read[index] for index in batch]
             answers = self._decode(window, chosen, settings)
@@ -244,7 +247,7 @@ class Rewriter:
         most = self.saved.max_target_length
         limits = DecodingLimits(
             end_id=self.tokenizer.sep_id,
-            max_tokens=[min(most, MOST_TIMES * len(each) + MOST_MORE) for each in ids],
+            max_tokens=[limit_written(len(each), settings, most) for each in ids],
             forbidden_ids=self._forbidden_ids,
         )
         sources = [Source(number=window.first + number) for number in chosen]
@@ -281,6 +284,23 @@ class Rewriter:
 def measure(text: str) -> int:
     """What a text counts in a window."""
     return WINDOW_SHARE * len(text)
+
+
+def count_written(settings: DecodingSettings) -> int:
+    """What a text costs in a batch beside what is read: more where it has many rows."""
+    num_rows = max(settings.beams, settings.num_answers)
+    return WRITTEN_TOKENS * max(1, num_rows // USUAL_ROWS)
+
+
+def limit_written(num_read: int, settings: DecodingSettings, most: int) -> int:
+    """Most tokens that are written of a text.
+
+    Args:
+        num_read: its tokens.
+        settings: which may say how many.
+        most: that the model takes.
+    """
+    return min(most, settings.max_tokens or MOST_TIMES * num_read + MOST_MORE)
 
 
 def check_each(texts: Iterable[str]) -> Iterator[str]:

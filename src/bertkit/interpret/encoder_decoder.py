@@ -15,7 +15,7 @@ from bertkit.decoding.search import decode
 from bertkit.decoding.settings import DecodingSettings
 from bertkit.inference.continuing import SourceSequences
 from bertkit.inference.loading import load_tokenizer
-from bertkit.inference.rewriter import MOST_MORE, MOST_TIMES
+from bertkit.inference.rewriter import limit_written
 from bertkit.inference.rewriter_file import SavedRewriter, is_rewriter, read_rewriter
 from bertkit.interpret.capture import capture_attention, capture_cross_attention, capture_states
 from bertkit.interpret.subject import (
@@ -123,16 +123,17 @@ class EncoderDecoderSubject:
             NonFiniteError: a score isn't finite.
         """
         config, saved = self.model.config, self.saved
+        decoding = saved.decoding if saved else DecodingSettings()
         limit = config.decoder.max_position_embeddings
         most = min(limit if saved is None else saved.max_target_length, limit)
         rest = range(self.tokenizer.vocab_size, config.decoder.vocab_size)
         limits = DecodingLimits(
             config.eos_token_id,
-            min(most, MOST_TIMES * len(source.tokens) + MOST_MORE),
+            limit_written(len(source.tokens), decoding, most),
             (*sorted(self.tokenizer.special_ids - {config.eos_token_id}), *rest),
         )
         sequences = SourceSequences(self.model, source.pack().to(self.device))
-        [[found, *_]] = decode(sequences, saved.decoding if saved else DecodingSettings(), limits)
+        [[found, *_]] = decode(sequences, decoding, limits)
         encoding = self._as_written(found.tokens, is_finished=found.is_finished)
         spacing = Spacing.from_dict(saved.spacing) if saved else Spacing()
         text = spacing.join([self.tokenizer.vocabulary[id_] for id_ in found.tokens])

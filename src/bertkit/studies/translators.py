@@ -17,7 +17,7 @@ from bertkit.checkpoints.identity import identify_checkpoint
 from bertkit.decoding.limits import DecodingLimits, Source
 from bertkit.decoding.search import decode
 from bertkit.inference.loading import load_tokenizer
-from bertkit.inference.rewriter import MOST_MORE, MOST_TIMES, WRITTEN_TOKENS
+from bertkit.inference.rewriter import WRITTEN_TOKENS, limit_written
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.heads import BertForMaskedLM
 from bertkit.models.recurrent.growing import GrowingTranslations
@@ -103,14 +103,13 @@ def write_translations(net: AttentionalTranslator, materials: Materials) -> list
     tokenizer, saved, device = materials.tokenizer, materials.saved, materials.machine.device
     spacing = Spacing.from_dict(saved.spacing)
     sources = materials.dev.sources
-    lengths = sources.lengths.tolist()
+    lengths, most = sources.lengths.tolist(), saved.max_target_length
     costs = [length + WRITTEN_TOKENS for length in lengths]
     texts: dict[int, str] = {}
     for numbers in plan_batches(costs, TOKENS_PER_BATCH[device.type]):
-        longest = [MOST_TIMES * lengths[number] + MOST_MORE for number in numbers]
         limits = DecodingLimits(
             end_id=tokenizer.sep_id,
-            max_tokens=[min(saved.max_target_length, each) for each in longest],
+            max_tokens=[limit_written(lengths[number], saved.decoding, most) for number in numbers],
             forbidden_ids=tuple(sorted(tokenizer.special_ids - {tokenizer.sep_id})),
         )
         batch = sources.choose(np.array(numbers)).pack().to(device)

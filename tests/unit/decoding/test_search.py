@@ -74,12 +74,12 @@ def test_a_batch_finds_what_each_finds_alone(settings, bonus):
 
 
 def test_sources_that_are_done_are_not_computed():
-    tables = TableSequences(SOURCES, 5, bonus=3.0)
+    tables = TableSequences(SOURCES, 5, bonus=-40.0)
     limits = DecodingLimits(END, (1, 2, 3, 9))
     sizes = []
     scores = tables.scores
     tables.scores = lambda: sizes.append(len(tables.rows)) or scores()
-    found = decode(tables, DecodingSettings(min_tokens=20), limits)
+    found = decode(tables, DecodingSettings(), limits)
     assert sizes == [4, 3, 2, 1, 1, 1, 1, 1, 1]
     assert [len(one.tokens) for (one,) in found] == [1, 2, 3, 9]
     assert not any(one.is_finished for (one,) in found)
@@ -92,6 +92,14 @@ def test_least_and_most_tokens(beams):
     assert any(len(one.tokens) == 3 and one.is_finished for (one,) in found)
     found = search(bonus=-40.0, limits=DecodingLimits(END, 9), max_tokens=4, beams=beams)
     assert all(len(one.tokens) == 4 and not one.is_finished for (one,) in found)
+
+
+@pytest.mark.parametrize("settings", [{}, {"beams": 4}, {"sample": True}], ids=str)
+def test_where_there_is_little_room_its_last_token_may_be_an_end(settings):
+    limits = DecodingLimits(END, (1, 2, 3, 9))
+    found = search(bonus=40.0, limits=limits, min_tokens=5, **settings)
+    assert [len(one.tokens) for (one,) in found] == [0, 1, 2, 5]
+    assert all(one.is_finished for (one,) in found)
 
 
 @pytest.mark.parametrize("seed", range(6))  # the first row must be one that is stuck

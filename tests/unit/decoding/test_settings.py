@@ -14,7 +14,7 @@ from bertkit.decoding.settings import DecodingSettings
         ({"top_k": 3}, "need sample"),
         ({"top_p": 0.9, "beams": 2}, "need sample"),
         ({"num_answers": 3, "beams": 2}, "at most beams"),
-        ({"min_tokens": 9, "max_tokens": 8}, "at most max_tokens"),
+        ({"min_tokens": 8, "max_tokens": 8}, "less than max_tokens"),
         ({"beams": 0}, "beams"),
         ({"beams": 100_000}, "beams"),
         ({"sample": True, "temperature": 0.0}, "temperature"),

@@ -88,6 +88,43 @@ def test_a_model_that_never_ends_is_stopped(rewriter, monkeypatch):
     assert 0 < len(pieces) <= 3 * 3 + 5
 
 
+def test_an_answer_may_be_longer_where_that_is_asked_for(monkeypatch):
+    endless = build_rewriter(max_target_length=24)
+    with torch.no_grad():
+        endless.model.masked_lm.bias[endless.tokenizer.sep_id] = -1e4
+    monkeypatch.setattr(module, "MOST_MORE", 5)
+
+    def count(**settings: int) -> int:
+        counts = RewriteCounts()
+        list(endless.stream(["a"], DecodingSettings(**settings), counts))
+        return counts.tokens_written
+
+    assert count() == 3 * 3 + 5
+    assert count(max_tokens=4) == 4
+    assert count(max_tokens=22) == 22
+    assert count(max_tokens=99) == 24
+
+
+@pytest.mark.parametrize(
+    ("settings", "size"),
+    [
+        ({}, 117),
+        ({"beams": 5}, 117),
+        ({"beams": 50}, 12),
+        ({"sample": True, "num_answers": 50}, 12),
+    ],
+)
+def test_a_batch_has_fewer_texts_where_each_has_many_rows(rewriter, monkeypatch, settings, size):
+    sizes = []
+    monkeypatch.setattr(
+        Rewriter,
+        "_decode",
+        lambda _, __, chosen, ___: sizes.append(len(chosen)) or [[]] * len(chosen),
+    )
+    rewriter(["a"] * 117, DecodingSettings(**settings))
+    assert max(sizes) == size
+
+
 def test_what_is_chosen_takes_the_place_of_what_the_folder_says(rewriter):
     assert rewriter.settings_with(DecodingChanges()) == rewriter.saved.decoding
     assert rewriter.settings_with(DecodingSettings()) == rewriter.saved.decoding

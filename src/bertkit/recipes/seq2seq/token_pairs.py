@@ -1,6 +1,6 @@
 """Pairs of texts as token ids, end to end, and batches of them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -15,6 +15,8 @@ from bertkit.tokenization.tokenizer import Tokenizer
 
 Ids = npt.NDArray[np.int32]
 Numbers = npt.NDArray[np.int64]
+
+LOT_CHARS = 1 << 20  # that are cut into pieces at a time: it is fastest so, and needs little memory
 
 
 @dataclass(frozen=True)
@@ -32,13 +34,13 @@ class TokenTexts:
     @classmethod
     def encode(cls, texts: Sequence[str], tokenizer: Tokenizer) -> Self:
         """Whole texts, however long they are."""
-        pieces = tokenizer.piece_arrays(texts)
-        inner = np.diff(pieces.ends, prepend=0)
+        lots = [tokenizer.piece_arrays(lot) for lot in cut_lots(texts)]
+        inner = np.concatenate([np.diff(lot.ends, prepend=0) for lot in lots])
         offsets = np.concatenate([[0], np.cumsum(inner + 2)])
         ids = np.empty(offsets[-1], dtype=np.int32)
         is_piece = np.ones(len(ids), dtype=np.bool_)
         is_piece[offsets[:-1]] = is_piece[offsets[1:] - 1] = False
-        ids[is_piece] = pieces.ids
+        ids[is_piece] = np.concatenate([lot.ids for lot in lots])
         ids[offsets[:-1]], ids[offsets[1:] - 1] = tokenizer.cls_id, tokenizer.sep_id
         return cls(ids, offsets)
 
@@ -52,7 +54,8 @@ class TokenTexts:
 
     def choose(self, numbers: Numbers) -> Self:
         """Some of the texts, in this order."""
-        starts, lengths = self.offsets[numbers], self.lengths[numbers]
+        starts = self.offsets[numbers]
+        lengths = self.offsets[numbers + 1] - starts
         offsets = np.concatenate([[0], np.cumsum(lengths)])
         places = np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], lengths)
         return type(self)(self.ids[places], offsets)
@@ -150,6 +153,17 @@ class PairBatch:
             self.labels.to(device, non_blocking=True),
             self.numbers,
         )
+
+
+def cut_lots(texts: Sequence[str]) -> Iterator[Sequence[str]]:
+    """The texts in lots of about a mebibyte, the last of which may be empty."""
+    start = num_chars = 0
+    for stop, text in enumerate(texts, start=1):
+        num_chars += len(text)
+        if num_chars >= LOT_CHARS:
+            yield texts[start:stop]
+            start, num_chars = stop, 0
+    yield texts[start:]
 
 
 def pack(ids: Ids, lengths: Numbers) -> PackedBatch:

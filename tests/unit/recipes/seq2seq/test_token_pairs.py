@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 from tests.unit.inference.small import WORDS
 
+from bertkit.recipes.seq2seq import token_pairs
 from bertkit.recipes.seq2seq.token_pairs import PairBatch, TokenPairs, TokenTexts, batch_tensors
 from bertkit.tokenization.engine import SPECIAL_TOKENS
 from bertkit.tokenization.tokenizer import Tokenizer
@@ -26,6 +27,17 @@ def rows(texts: TokenTexts) -> list[list[int]]:
 
 def test_texts_are_what_the_tokenizer_makes_of_each(tokenizer, pairs):
     assert rows(pairs.sources) == [tokenizer.encode(text).ids for text in TEXTS]
+
+
+def test_texts_are_encoded_in_lots(tokenizer, pairs, monkeypatch):
+    sizes = []
+    monkeypatch.setattr(token_pairs, "LOT_CHARS", 10)
+    whole = tokenizer.piece_arrays
+    monkeypatch.setattr(tokenizer, "piece_arrays", lambda lot: sizes.append(len(lot)) or whole(lot))
+    found = TokenTexts.encode(TEXTS, tokenizer)
+    assert sizes == [1, 2, 2, 0]
+    assert rows(found) == rows(pairs.sources)
+    assert len(TokenTexts.encode([], tokenizer)) == 0
 
 
 def test_texts_are_chosen_in_any_order(pairs):

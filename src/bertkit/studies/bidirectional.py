@@ -5,7 +5,7 @@ from typing import final
 
 from bertkit.studies.pretrained_arms import PretrainedArm
 from bertkit.studies.pretraining import DOUBLING, PretrainingStudy
-from bertkit.studies.probes import GAPS_PROBE, PAIRS_PROBE
+from bertkit.studies.probes import BEST_EPOCH, GAPS_PROBE, PAIRS_PROBE
 from bertkit.studies.study import FIRST, LAST, Claim, Side
 
 BOTH, LEFT_TO_RIGHT = "both-directions", "left-to-right"
@@ -44,7 +44,7 @@ class Bidirectional(PretrainingStudy):
         "A left-to-right model learns from every token, a masked one from 15 % of them, so that it"
         " has far more to learn from on few tokens; on the same tokens its pre-training also takes"
         " longer. Here the BiLSTM stands on a frozen model (in the paper both were trained), and"
-        " whether words are missing behind a word is told by what follows."
+        " whether words are missing behind a word is told by what follows. " + BEST_EPOCH
     )
     probes = (GAPS_PROBE, PAIRS_PROBE)
     parts = DOUBLING

@@ -7,6 +7,11 @@ from typing import Any
 from bertkit.studies.study import Measure
 from bertkit.studies.text_tasks import GAPS, PAIRS
 
+# What the cautions of all studies share that fine-tune.
+BEST_EPOCH = (
+    "Fine-tuning keeps its best epoch by the same held-out examples that are reported, so that the"
+    " figures of tasks are a little too good."
+)
 LABELLED = "labelled"  # the task of the examples that the settings name
 
 MASKED_LOSS = Measure(

@@ -19,7 +19,7 @@ class StudySettings(Settings):
 
     size: Literal["small", "large"] = Field(
         "small",
-        description="small takes minutes on two cores, large hours: a larger model, more training.",
+        description="small is meant for two cores, large for a GPU: larger models, more training.",
     )
     minutes: Positive | None = Field(
         None,

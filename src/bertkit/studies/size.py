@@ -5,7 +5,7 @@ from typing import final
 
 from bertkit.studies.pretrained_arms import PretrainedArm
 from bertkit.studies.pretraining import PretrainingStudy
-from bertkit.studies.probes import GAPS_PROBE, PAIRS_PROBE
+from bertkit.studies.probes import BEST_EPOCH, GAPS_PROBE, PAIRS_PROBE
 from bertkit.studies.study import Claim, Side
 
 SUMMARIES = {
@@ -33,7 +33,7 @@ class Size(PretrainingStudy):
     caution = (
         "Larger models need more tokens and a lower learning rate to show what they can: all have"
         " the same rate here, and on few tokens none has read enough to need its size. With equal"
-        " time in place of equal tokens, small models would come off better."
+        " time in place of equal tokens, small models would come off better. " + BEST_EPOCH
     )
     probes = (GAPS_PROBE, PAIRS_PROBE)
 

@@ -6,7 +6,7 @@ from typing import ClassVar, final
 
 from bertkit.studies.pretrained_arms import SCALES, PretrainedArm, Scale
 from bertkit.studies.pretraining import DOUBLING, PretrainingStudy
-from bertkit.studies.probes import GAPS_PROBE
+from bertkit.studies.probes import BEST_EPOCH, GAPS_PROBE
 from bertkit.studies.study import FIRST, LAST, Claim, Side
 
 ARM = "bert"
@@ -27,7 +27,7 @@ class Steps(PretrainingStudy):
     budget = "One run for each seed, measured after an eighth, a quarter, half and all of it."
     caution = (
         "The learning rate falls to nothing by the end, so that what is measured earlier is a model"
-        " in the middle of its training, not one that was trained for as long."
+        " in the middle of its training, not one that was trained for as long. " + BEST_EPOCH
     )
     scales: ClassVar[Mapping[str, Scale]] = {
         name: replace(scale, tokens=MORE * scale.tokens) for name, scale in SCALES.items()

@@ -9,6 +9,7 @@ from bertkit.base.errors import SettingsError
 from bertkit.base.settings import parse_settings
 from bertkit.recipes.pretrain.settings import PretrainSettings
 from bertkit.studies.pretraining import PretrainingStudy
+from bertkit.studies.probes import BEST_EPOCH
 from bertkit.studies.settings import PretrainingSettings
 from bertkit.studies.study import Study
 from bertkit.studies.table import STUDIES
@@ -32,6 +33,11 @@ def test_a_study_is_a_file_and_a_class_of_its_name(name):
     assert importlib.import_module(kind.__module__).__doc__
     for words in (kind.question, kind.finding, kind.budget, kind.caution):
         assert words.endswith((".", "?"))
+
+
+@pytest.mark.parametrize("name", OF_PRETRAINING)
+def test_what_chooses_the_best_epoch_is_told(name):
+    assert BEST_EPOCH in STUDIES[name].load().caution
 
 
 @pytest.mark.parametrize("size", ["small", "large"])

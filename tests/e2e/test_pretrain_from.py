@@ -69,7 +69,7 @@ def test_it_begins_where_the_checkpoint_ended(workshop, begun, model, tmp_path):
     assert len(record["source"]["sha256"]["model.safetensors"]) == 64
 
 
-def test_resuming_needs_no_source_and_grows(workshop, model, tmp_path, capsys):
+def test_resuming_needs_no_source_and_grows(workshop, model, words_only, tmp_path, capsys):
     copy, run = tmp_path / "copy", tmp_path / "run"
     shutil.copytree(model, copy)
     assert main(from_words(workshop, copy, run)) == 0
@@ -79,8 +79,11 @@ def test_resuming_needs_no_source_and_grows(workshop, model, tmp_path, capsys):
     assert main(words) == 0
     assert list_checkpoints(run)[-1].name.endswith("06")
     assert read_sealed_json(run / "settings.json")["source"]["sha256"]
-    error = read_errors(from_words(workshop, model, run), capsys)
-    assert f"start_from: '{copy}' → '{model}'" in error
+    moved = from_words(workshop, model, run)  # the same files elsewhere
+    moved[moved.index("--steps") + 1] = "7"
+    assert main(moved) == 0
+    error = read_errors(from_words(workshop, words_only, run), capsys)
+    assert f"start_from: '{copy}' → '{words_only}'" in error
     error = read_errors(pretrain_words(workshop, run, steps=4), capsys)
     assert f"start_from: '{copy}' → None" in error
 

@@ -1,10 +1,12 @@
 """What a checkpoint is, in words that go into the record of what is made of it."""
 
+import os
 from pathlib import Path
 from typing import Any
 
 from bertkit.base.checksums import record_file
 from bertkit.checkpoints.checkpoint import Checkpoint
+from bertkit.checkpoints.formats import open_checkpoint
 
 SNAPSHOTS = "snapshots"  # in the Hub's cache, the folder of a commit lies in one of this name
 
@@ -26,5 +28,21 @@ def identify_checkpoint(
     return {
         "revision": revision,
         "commit": path.name if path.parent.name == SNAPSHOTS else None,
-        "sha256": {file.name: record_file(file).sha256 for file in checkpoint.files},
+        "sha256": hash_files(checkpoint),
     }
+
+
+def hash_files(checkpoint: Checkpoint) -> dict[str, str]:
+    """The SHA-256 of each file, by its name; errors as in `identify_checkpoint`."""
+    return {file.name: record_file(file).sha256 for file in checkpoint.files}
+
+
+def is_same_model(name: str, sha256: dict[str, str]) -> bool:
+    """Whether a path of this disk is a checkpoint of files with these hashes, by their names.
+
+    Raises:
+        BertkitError: it can't be opened, as in `open_checkpoint`, or read.
+    """
+    if not os.path.exists(name):  # noqa: PTH110 - Path.exists raises where a name is too long
+        return False
+    return hash_files(open_checkpoint(Path(name))) == sha256

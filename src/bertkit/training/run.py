@@ -23,6 +23,7 @@ from bertkit.base.lock import LOCK_FILE, hold_folder
 from bertkit.base.progress import announce
 from bertkit.base.sealed import read_sealed_json, write_sealed_json
 from bertkit.base.settings import describe_validation
+from bertkit.checkpoints.identity import is_same_model
 from bertkit.checkpoints.run_folder import (
     CHECKPOINTS,
     checkpoint_path,
@@ -236,6 +237,28 @@ def check_resume(old: RunRecord, new: RunRecord) -> None:
             f"this run was begun with other settings ({'; '.join(differences)});"
             " use those again, or another --output"
         )
+
+
+def recognise_source(old: RunRecord | None, new: RunRecord, setting: str) -> RunRecord:
+    """Know a run's source by its files: its folder may be moved, or its path be spelled otherwise.
+
+    Args:
+        old: what the run was begun with; None for a new run.
+        new: what it is taken up with.
+        setting: the one that names the source.
+
+    Returns:
+        `new`, with the source's old name where the new one is a path to the same files.
+
+    Raises:
+        BertkitError: what the new name means can't be read.
+    """
+    if old is None or not old.source:
+        return new
+    before, now = old.settings.get(setting), new.settings.get(setting)
+    if now in {before, None} or not is_same_model(now, old.source["sha256"]):
+        return new
+    return new.model_copy(update={"settings": {**new.settings, setting: before}})
 
 
 def _list_changes(old: dict[str, Any], new: dict[str, Any]) -> list[str]:

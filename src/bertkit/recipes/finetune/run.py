@@ -36,7 +36,14 @@ from bertkit.training.allocator import keep_freed_memory
 from bertkit.training.device import choose_device, choose_precision, measure_peak
 from bertkit.training.job import Job, Machine
 from bertkit.training.loop import fit
-from bertkit.training.run import Run, RunRecord, RunState, check_resume, take_over
+from bertkit.training.run import (
+    Run,
+    RunRecord,
+    RunState,
+    check_resume,
+    recognise_source,
+    take_over,
+)
 from bertkit.training.signals import stop_at_once
 from bertkit.training.versions import describe_versions
 
@@ -100,6 +107,7 @@ def finetune(
     with stop_at_once(lambda: _describe_stop(run)):
         tables = open_tables(sources.train, sources.dev, settings)
         wanted = describe_run(sources, tables, task_settings, settings)
+        wanted = recognise_source(run.read_record(), wanted, "model")
         finished = read_finished(run, wanted, settings)
         if finished is not None:
             return finished

@@ -45,7 +45,7 @@ from bertkit.recipes.finetune.search_cells import Trial, list_trials
 from bertkit.recipes.finetune.settings import FineTuneSettings, SearchSettings
 from bertkit.tasks.settings import TaskSettings
 from bertkit.tasks.table import TASKS
-from bertkit.training.run import Run, RunRecord, check_resume
+from bertkit.training.run import Run, RunRecord, check_resume, recognise_source
 from bertkit.training.signals import stop_at_once
 
 SEARCH_FILE = "search.json"
@@ -129,8 +129,9 @@ def search(
     record = Run(plan.folder)
     check_output(output, record)
     with stop_at_once(lambda: "stopped; the same command goes on with what isn't finished"):
-        wanted = describe_search(plan, choice)
-        if (old := record.read_record()) is not None:
+        old = record.read_record()
+        wanted = recognise_source(old, describe_search(plan, choice), "model")
+        if old is not None:
             check_resume(old, wanted)
         finished = read_finished_search(plan)
         if finished is not None:

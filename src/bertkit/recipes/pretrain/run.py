@@ -18,6 +18,7 @@ from bertkit.training.run import (
     RunRecord,
     check_resume,
     has_same_budget,
+    recognise_source,
     take_over,
 )
 from bertkit.training.signals import stop_at_once
@@ -108,7 +109,7 @@ def _describe_stop(run: Run) -> str:
 def _pretrain(run: Run, materials: Materials, settings: PretrainSettings) -> PretrainResult:
     """Begin or go on with a run that is this process's alone."""
     record, state = run.read_record(), run.newest_state()
-    wanted = describe_run(materials, settings)
+    wanted = recognise_source(record, describe_run(materials, settings), "start_from")
     if record is not None:
         check_resume(record, wanted)
     run.rotate(settings.keep)  # a process may have been killed before it did

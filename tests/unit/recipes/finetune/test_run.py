@@ -180,9 +180,25 @@ def test_other_settings_model_or_data_are_refused(whole, sources, made, tmp_path
     path = write_rows(tmp_path / "train.csv", make_rows(40, 3))
     with pytest.raises(ResumeError, match="not the data"):
         finetune(dataclasses.replace(sources, train=str(path)), whole, TASK, QUICK)
+    save_model(tmp_path / "other", initializer_range=0.2)
+    for name in ("other", "nothing"):
+        with pytest.raises(ResumeError, match=f"model: .* → .*{name}"):
+            finetune(dataclasses.replace(sources, model=str(tmp_path / name)), whole, TASK, QUICK)
+
+
+def test_a_parent_that_was_moved_is_known_by_its_files(
+    whole, sources, made, tmp_path, monkeypatch, capsys
+):
     shutil.copytree(made / "model", tmp_path / "copy")
-    with pytest.raises(ResumeError, match="model: "):
-        finetune(dataclasses.replace(sources, model=str(tmp_path / "copy")), whole, TASK, QUICK)
+    moved = dataclasses.replace(sources, model=str(tmp_path / "copy"))
+    assert finetune(moved, whole, TASK, QUICK).num_steps == 20
+    with monkeypatch.context() as patch:
+        stop_at(7, patch, signal.SIGTERM)
+        with pytest.raises(StoppedError, match="goes on from there"):
+            finetune(sources, tmp_path / "model", TASK, QUICK)
+    finetune(moved, tmp_path / "model", TASK, QUICK)
+    assert "going on after step 8" in capsys.readouterr().err
+    assert contents(tmp_path / "model") == contents(whole)
 
 
 def test_a_parent_that_changed_is_refused_before_the_first_checkpoint(

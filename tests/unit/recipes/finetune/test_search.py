@@ -212,6 +212,14 @@ def test_other_settings_or_data_and_other_kinds_of_runs_are_refused(whole, sourc
         search(sources, tmp_path / "mine", TASK, SETTINGS, GRID)
 
 
+def test_a_parent_that_was_moved_is_known_by_its_files(whole, sources, made, tmp_path):
+    output, _ = whole
+    shutil.copytree(made / "model", tmp_path / "copy")
+    moved = dataclasses.replace(sources, model=str(tmp_path / "copy"))
+    found = search(moved, output, TASK, SETTINGS, GRID)
+    assert found == search(sources, output, TASK, SETTINGS, GRID)
+
+
 def test_a_wrong_call_leaves_nothing_behind(sources, tmp_path):
     output = tmp_path / "out"
     wrong = dataclasses.replace(sources, dev=str(tmp_path / "no.csv"))

@@ -249,6 +249,24 @@ def test_both_halves_begin_with_an_encoder(files, tmp_path):
         gather(files, settings.model_copy(update={"max_source_length": 17}))
 
 
+def test_an_encoder_that_was_moved_is_known_by_its_files(files, tmp_path, monkeypatch, capsys):
+    def begin_with(name):
+        changes = {"model": str(tmp_path / name), "layers": None, "hidden_size": None}
+        return SHORT.model_copy(update={**changes, "heads": None, "vocab_size": 6000})
+
+    save_small(tmp_path / "encoder", max_position_embeddings=16)
+    with monkeypatch.context() as patch:
+        stop_at(2, patch)
+        with pytest.raises(StoppedError):
+            train_seq2seq(files, tmp_path / "out", begin_with("encoder"))
+    (tmp_path / "encoder").rename(tmp_path / "moved")
+    train_seq2seq(files, tmp_path / "out", begin_with("moved"))
+    assert "going on after step 3" in capsys.readouterr().err
+    save_small(tmp_path / "other", max_position_embeddings=16, initializer_range=0.3)
+    with pytest.raises(ResumeError, match=r"model: .*/encoder' → .*/other'"):
+        train_seq2seq(files, tmp_path / "out", begin_with("other"))
+
+
 def test_the_mean_of_checkpoints_is_one(files, tmp_path, monkeypatch):
     taken = []
     average = judging.average_weights

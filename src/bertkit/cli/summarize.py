@@ -51,7 +51,8 @@ def summarize(
 
     Any encoder takes the sentences that are nearest to all the others, without being trained for
     it. A model of `bertkit finetune extract` takes those that it learnt to take; a model of
-    `bertkit finetune summarize` writes sentences of its own.
+    `bertkit finetune summarize` writes sentences of its own; with --num-answers it writes several
+    summaries of each text, a line each, the best first.
 
     A file of plain text is one text; of JSONL, CSV, TSV and Parquet each row is one. All may be
     .gz, .bz2 or .zst.
@@ -180,11 +181,11 @@ def format_json(summary: "ExtractiveSummary | Rewriting", place: Place) -> str:
 
 
 def describe(summary: "ExtractiveSummary | Rewriting", *, why: bool) -> str:
-    """A summary for people: a sentence a line, or what was written."""
+    """A summary for people: a sentence a line, or what was written, the best answer first."""
     from bertkit.inference.summary import ExtractiveSummary
 
     if not isinstance(summary, ExtractiveSummary):
-        return f"{summary.text}\n"
+        return "".join(f"{one.text}\n" for one in (summary, *summary.others))
     lines = []
     for sentence in summary.sentences:
         reasons = f"{sentence.number:6,} {sentence.rank:4,}. {sentence.score:8.4f}"

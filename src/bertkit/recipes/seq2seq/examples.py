@@ -13,7 +13,7 @@ from bertkit.base.checksums import record_file
 from bertkit.base.errors import InputError, storage_errors
 from bertkit.base.progress import announce
 from bertkit.data.tables.parallel import Pair, PairReport, read_pairs
-from bertkit.recipes.seq2seq.settings import Seq2SeqSettings
+from bertkit.recipes.seq2seq.settings import MOST_HELD_OUT, Seq2SeqSettings
 from bertkit.recipes.seq2seq.token_pairs import TokenPairs, TokenTexts
 from bertkit.reports.text import make_legible
 from bertkit.tokenization.tokenizer import Tokenizer
@@ -151,6 +151,9 @@ def read_set(files: Files, settings: Seq2SeqSettings) -> PairSet:
 def hold_out(whole: PairSet, share: float, seed: int) -> Data:
     """Part training pairs in two, by the seed; equal sources stay together.
 
+    A share of millions of pairs would take longer to be translated than the rest to be learnt; no
+    more are held out than what tells models apart.
+
     Raises:
         InputError: there are too few.
     """
@@ -162,8 +165,10 @@ def hold_out(whole: PairSet, share: float, seed: int) -> Data:
         raise InputError(
             f"{whole.name} has {len(groups)} different text to read; give held-out pairs with --dev"
         )
-    num_held_out = min(max(1, round(share * len(groups))), len(groups) - 1)
     order = np.random.default_rng((seed, HOLDING_OUT)).permutation(len(groups))
+    num_pairs = np.cumsum([len(groups[number]) for number in order])
+    num_fitting = int((num_pairs <= MOST_HELD_OUT).sum())
+    num_held_out = min(max(1, min(round(share * len(groups)), num_fitting)), len(groups) - 1)
     chosen = set(order[:num_held_out].tolist())
     taken = [pair for number in sorted(chosen) for pair in groups[number]]
     kept = [pair for number, group in enumerate(groups) if number not in chosen for pair in group]

@@ -1,6 +1,7 @@
 """The finished model: the best weights or their mean, and what they write of held-out texts."""
 
 import copy
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -16,6 +17,7 @@ from bertkit.recipes.seq2seq.job import (
     measure,
     measure_loss,
     watch,
+    write_held_out,
 )
 from bertkit.recipes.seq2seq.kinds import load_address
 from bertkit.recipes.seq2seq.oddities import doubt_ends, doubt_letters, doubt_metric
@@ -25,6 +27,8 @@ from bertkit.training.averaging import average_weights
 from bertkit.training.device import mixed_precision
 from bertkit.training.run import Run, RunState
 from bertkit.training.watching import is_better
+
+SAMPLED_TEXTS = {"cpu": 32, "cuda": 1024}  # about a batch
 
 
 @dataclass(frozen=True)
@@ -118,6 +122,19 @@ def judge(materials: Materials) -> Judgement:
     )
     del metrics["loss"]  # it is that of words, which is there under its own name
     return Judgement(answers, metrics, baseline, signatures, warnings)
+
+
+def measure_judging(materials: Materials) -> float:
+    """Seconds that `judge` will take, from some of the texts.
+
+    It is rather too much: a model that has learnt nothing doesn't end its answers.
+    """
+    machine, num_texts = materials.machine, len(materials.data.dev.pairs)
+    num_sampled = min(SAMPLED_TEXTS[machine.device.type], num_texts)
+    started = time.monotonic()
+    with mixed_precision(machine.device, machine.precision):
+        write_held_out(materials, materials.saved.decoding, num_sampled)
+    return (time.monotonic() - started) * num_texts / num_sampled
 
 
 def write_all(

@@ -1,5 +1,7 @@
 """How many steps a run has, when it is evaluated, and after which steps weights are averaged."""
 
+import time
+from collections.abc import Callable
 from dataclasses import replace
 
 from bertkit.base.progress import announce
@@ -7,6 +9,7 @@ from bertkit.data.token_batches import TokenBatchOrder
 from bertkit.recipes.seq2seq.settings import DEFAULT_MINUTES, MOST_EPOCHS, Seq2SeqSettings
 from bertkit.recipes.seq2seq.token_pairs import PairBatch, TokenPairs
 from bertkit.training import budget
+from bertkit.training.budget import Pace
 from bertkit.training.job import Job, Machine
 from bertkit.training.loop import NUM_EVALUATIONS as USUAL_EVALUATIONS
 
@@ -19,22 +22,53 @@ def order_pairs(pairs: TokenPairs, settings: Seq2SeqSettings) -> TokenBatchOrder
 
 
 def decide_steps(
-    job: Job[PairBatch], order: TokenBatchOrder, settings: Seq2SeqSettings, machine: Machine
+    job: Job[PairBatch],
+    order: TokenBatchOrder,
+    settings: Seq2SeqSettings,
+    machine: Machine,
+    measure_judging: Callable[[], float],
 ) -> int:
-    """Steps of the whole run, at least 1; a budget in minutes is measured."""
+    """Steps of the whole run, at least 1; a budget in minutes pays for all but reading the data.
+
+    Args:
+        job: what to train.
+        order: of its pairs.
+        settings: with the budget.
+        machine: where it computes.
+        measure_judging: tells the seconds that it will take to judge the finished model.
+    """
     if settings.epochs is not None:
         return count_epoch_steps(order, settings.epochs)
     if settings.steps is not None or settings.tokens is not None:
         return budget.count_steps(job, settings, machine)
     announce("measuring a few steps, to make the minutes into steps")
+    end = time.monotonic() + 60.0 * (settings.minutes or DEFAULT_MINUTES)
     pace = budget.measure_pace(job, settings, machine)
+    judging_seconds = measure_judging()
+    seconds = max(1.0, end - time.monotonic() - judging_seconds)
+    limited = settings.model_copy(update={"minutes": seconds / 60.0})
     # Evaluations are counted as often as the loop has them by itself.
     share = NUM_EVALUATIONS / USUAL_EVALUATIONS if settings.eval_every is None else 1.0
-    pace = replace(pace, evaluation_seconds=share * pace.evaluation_seconds)
-    if settings.minutes is not None:
-        return budget.count_steps(job, settings, machine, pace)
-    limited = settings.model_copy(update={"minutes": DEFAULT_MINUTES})
-    return limit_epochs(order, budget.count_steps(job, limited, machine, pace))
+    frequent = replace(pace, evaluation_seconds=share * pace.evaluation_seconds)
+    num_steps = budget.count_steps(job, limited, machine, frequent)
+    if settings.minutes is None:
+        num_steps = limit_epochs(order, num_steps)
+    tell_share(pace, settings, num_steps, judging_seconds)
+    return num_steps
+
+
+def tell_share(
+    pace: Pace, settings: Seq2SeqSettings, num_steps: int, judging_seconds: float
+) -> None:
+    """Say where held-out texts take more of a run's time than learning."""
+    learning = num_steps * pace.step_seconds
+    paced = choose_rhythm(settings, num_steps)
+    whole = budget.seconds_of_run(pace, paced, num_steps) + judging_seconds
+    if learning < whole / 2:
+        announce(
+            f"held-out texts take about {1 - learning / whole:.0%} of {whole / 60:,.1f} minutes;"
+            " fewer of them, or fewer --eval-pairs, leave more for learning"
+        )
 
 
 def count_epoch_steps(order: TokenBatchOrder, epochs: float) -> int:

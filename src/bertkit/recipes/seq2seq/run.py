@@ -4,6 +4,7 @@ import json
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ from bertkit.recipes.seq2seq.job import (
     load_checkpoint,
     with_averages,
 )
+from bertkit.recipes.seq2seq.judging import measure_judging
 from bertkit.recipes.seq2seq.kinds import KINDS
 from bertkit.recipes.seq2seq.oddities import doubt_letters
 from bertkit.recipes.seq2seq.result import METRICS_FILE, Seq2SeqResult, finish, read_finished
@@ -263,7 +265,8 @@ def _train(
     job = build_job(materials, settings)
     if record is None:
         order = order_pairs(materials.train, settings)
-        num_steps = decide_steps(job, order, settings, materials.machine)
+        judging = partial(measure_judging, materials)
+        num_steps = decide_steps(job, order, settings, materials.machine, judging)
     else:
         num_steps = record.num_steps
     run.write_record(wanted.model_copy(update={"num_steps": num_steps}))

@@ -13,6 +13,7 @@ from bertkit.training.settings import BUDGET_FIELDS, BudgetedSettings, Count, Po
 DEFAULT_MINUTES = 50.0
 MOST_EPOCHS = 60.0
 MAX_EPOCHS = 10_000.0  # that anyone may ask for
+MOST_HELD_OUT = 2_000  # pairs of the training text
 
 Rate = Annotated[float, Field(ge=0.0, lt=1.0)]
 Length = Annotated[int, Field(ge=4, le=4096)]
@@ -157,7 +158,9 @@ class Seq2SeqSettings(ModelSettings, PairSettings, BudgetedSettings):
         None, description="Steps between evaluations; by default twenty of them in the run."
     )
     held_out: Annotated[float, Field(gt=0.0, lt=1.0)] = Field(
-        0.03, description="Share of the training pairs that is held out where --dev isn't given."
+        0.03,
+        description="Share of the training pairs that is held out where --dev isn't given, but at"
+        f" most {MOST_HELD_OUT:,} of them.",
     )
     split_seed: Seed | None = Field(
         None, description="Decides which pairs those are; by default --seed."

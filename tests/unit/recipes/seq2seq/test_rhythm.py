@@ -15,6 +15,11 @@ from bertkit.recipes.seq2seq.rhythm import (
 from bertkit.recipes.seq2seq.settings import TranslateSettings
 from bertkit.training.budget import Pace
 
+
+def decide(settings: TranslateSettings, judging_seconds: float = 0.0) -> int:
+    return decide_steps(None, ORDER, settings, None, lambda: judging_seconds)
+
+
 ORDER = TokenBatchOrder(np.full(30, 10), 100, 0)  # three steps an epoch
 
 
@@ -64,7 +69,25 @@ def test_a_budget_in_minutes_is_measured_and_the_default_has_a_bound(monkeypatch
     pace = Pace(1.0, 2.0, 100, 1.0, 1)
     monkeypatch.setattr(rhythm.budget, "measure_pace", lambda *_: pace)
     given = TranslateSettings(minutes=10)
-    assert decide_steps(None, ORDER, given, None) == pytest.approx(600 * 0.98 - 22 * 2, abs=2)
-    assert decide_steps(None, ORDER, TranslateSettings(), None) == 180  # 60 epochs
-    assert decide_steps(None, ORDER, TranslateSettings(epochs=2), None) == 6
-    assert decide_steps(None, ORDER, TranslateSettings(steps=7), None) == 7
+    assert decide(given) == pytest.approx(600 * 0.98 - 22 * 2, abs=2)
+    assert decide(TranslateSettings()) == 180  # 60 epochs
+    assert decide(TranslateSettings(epochs=2)) == 6
+    assert decide(TranslateSettings(steps=7)) == 7
+
+
+def test_the_budget_pays_for_measuring_and_judging(monkeypatch, capsys):
+    now = [100.0]
+    monkeypatch.setattr(rhythm.time, "monotonic", lambda: now[0])
+
+    def measure(*_: object) -> Pace:
+        now[0] += 30.0
+        return Pace(1.0, 2.0, 100, 1.0, 1)
+
+    monkeypatch.setattr(rhythm.budget, "measure_pace", measure)
+    given = TranslateSettings(minutes=10)
+    assert decide(given, 70.0) == int((600 - 30 - 70) * 0.98 - 22 * 2)
+    assert "held-out texts" not in capsys.readouterr().err
+    assert decide(given, 400.0) == int((600 - 30 - 400) * 0.98 - 22 * 2)
+    assert "held-out texts take about 78% of 9.3 minutes" in capsys.readouterr().err
+    assert decide(given, 4000.0) == 1
+    assert "of 66.8 minutes; fewer of them" in capsys.readouterr().err

@@ -20,7 +20,7 @@ from bertkit.inference.summarizing import AbstractiveSummarizer
 from bertkit.inference.translator import Translator
 from bertkit.models.bert.heads import BertForMaskedLM
 from bertkit.models.seq2seq.model import EncoderDecoderModel
-from bertkit.recipes.seq2seq import judging
+from bertkit.recipes.seq2seq import examples, judging
 from bertkit.recipes.seq2seq import result as result_module
 from bertkit.recipes.seq2seq import run as recipe
 from bertkit.recipes.seq2seq.examples import hold_out, read_set
@@ -229,6 +229,30 @@ def test_without_held_out_pairs_a_share_is_held_out_and_equal_texts_stay_togethe
     same = read_set(write_sides(tmp_path, "same", [("one", "eins")] * 4), QUICK)
     with pytest.raises(InputError, match="--dev"):
         hold_out(same, 0.4, seed=0)
+
+
+def test_a_share_of_many_pairs_is_bounded_and_texts_stay_together(tmp_path, monkeypatch):
+    monkeypatch.setattr(examples, "MOST_HELD_OUT", 10)
+    pairs = [(f"one {number // 3}", f"eins {number}") for number in range(300)]
+    whole = read_set(write_sides(tmp_path, "all", pairs), QUICK)
+    data = hold_out(whole, 0.5, seed=0)
+    assert (len(data.dev.pairs), len(data.train.pairs)) == (9, 291)
+    assert len(hold_out(whole, 0.02, seed=0).dev.pairs) == 6
+    monkeypatch.setattr(examples, "MOST_HELD_OUT", 2)
+    assert len(hold_out(whole, 0.5, seed=0).dev.pairs) == 3  # one text at least
+
+
+def test_the_time_of_judging_is_that_of_all_texts(files, monkeypatch):
+    materials, _ = gather(files, SHORT)
+    now = [0.0]
+
+    def write(materials, decoding, num_pairs):
+        now[0] += decoding.beams * num_pairs
+
+    monkeypatch.setattr(judging, "SAMPLED_TEXTS", {"cpu": 3})
+    monkeypatch.setattr(judging, "write_held_out", write)
+    monkeypatch.setattr(judging.time, "monotonic", lambda: now[0])
+    assert judging.measure_judging(materials) == pytest.approx(5 * 12)
 
 
 def test_both_halves_begin_with_an_encoder(files, tmp_path):

@@ -18,6 +18,7 @@ from bertkit.inference.masked_texts import NamedText, name_texts
 from bertkit.nn.batching import plan_batches
 from bertkit.nn.packing import PackedBatch
 from bertkit.tokenization.joining import Spacing, join_pieces
+from bertkit.tokenization.leanings import find_sign
 
 PROMPTS_AT_A_TIME = 64  # sorted, batched, answered
 TOKENS_AT_A_TIME = 8192  # whose keys and values are kept; 74 kB each for BERT-Base
@@ -140,7 +141,8 @@ class Generator:
 
         Yields:
             What comes behind the prompt, each word as soon as the next is begun, since it may be
-            gone on with; together, the same as calling.
+            gone on with, and a mark a word later, since blanks around it depend on what follows;
+            together, the same as calling.
 
         Raises:
             InputError: as in calling.
@@ -224,21 +226,30 @@ class Generator:
             prompt: as it was given.
             ids: its tokens.
             written: those that follow.
-            is_open: whether more may follow; then the last word, and whether there is a blank
-                before it, isn't known yet.
+            is_open: whether more may follow; then what that may change is left out.
         """
         vocabulary = self.loaded.tokenizer.vocabulary
         pieces = [vocabulary[token] for token in (*ids, *written)]
         text = self.spacing.join(pieces)
         start = find_letter(text, count_letters(pieces[: len(ids)]))
-        stop = find_letter(text, count_letters(pieces, -1)) if is_open else len(text)
+        stop = find_letter(text, count_settled_letters(pieces)) if is_open else len(text)
         behind = text[start:stop]
         return behind.lstrip() if not prompt or prompt[-1].isspace() else behind
 
 
-def count_letters(pieces: Sequence[str], num_words: int | None = None) -> int:
-    """Characters of the first words of some pieces, or of all but the last few; of no blanks."""
-    return sum(map(len, join_pieces(pieces)[:num_words]))
+def count_letters(pieces: Sequence[str]) -> int:
+    """Characters of some pieces' words, without blanks."""
+    return sum(map(len, join_pieces(pieces)))
+
+
+def count_settled_letters(pieces: Sequence[str]) -> int:
+    """Characters of those words that stay where they are, whatever follows.
+
+    The last one may be gone on with, and blanks around a mark before it depend on what it becomes.
+    """
+    words = join_pieces(pieces)
+    is_behind_mark = len(words) > 1 and find_sign(words[-2]) is not None
+    return sum(map(len, words[: -2 if is_behind_mark else -1]))
 
 
 def find_letter(text: str, number: int) -> int:

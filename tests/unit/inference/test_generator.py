@@ -16,6 +16,8 @@ from bertkit.models.seq2seq.config import EncoderDecoderConfig
 from bertkit.models.seq2seq.model import EncoderDecoderModel
 from bertkit.nn.packing import PackedBatch
 from bertkit.tokenization.engine import SPECIAL_TOKENS
+from bertkit.tokenization.joining import Spacing
+from bertkit.tokenization.leanings import Habit
 from bertkit.tokenization.tokenizer import Tokenizer
 
 PROMPTS = ["the cat", "", "a dog saw the hat .", "the", "a cat saw the dog lost the hat .", "zebra"]
@@ -73,6 +75,15 @@ def test_more_texts_than_are_taken_at_a_time(generate, monkeypatch):
 def test_what_is_shown_while_it_is_written_is_what_is_written(generate, prompt, settings):
     pieces = list(generate.write(prompt, settings))
     assert "".join(pieces) == generate(prompt, settings).answers[0].text
+
+
+def test_blanks_that_depend_on_what_follows_are_shown_when_that_is_known(generate, monkeypatch):
+    apart = {f"{mark} 0 <word> =cat": Habit("none", 1.0) for mark in ".-"}
+    token_to_id = generate.loaded.tokenizer.token_to_id
+    tokens = [token_to_id(piece) for piece in (".", "cat", "##s", "-", "cat")]
+    monkeypatch.setattr("bertkit.inference.generator.stream", lambda *_: iter(tokens))
+    pieces = list(Generator(generate.loaded, Spacing(apart)).write("the"))
+    assert pieces == [". cats", " - cat"]  # and not " . cat", as it is before the "s" is there
 
 
 def test_only_words_are_written(generate):

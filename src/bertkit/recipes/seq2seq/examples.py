@@ -188,6 +188,8 @@ def encode_training(
     """
     pairs = encode_pairs(found, tokenizer)
     is_long = find_long(pairs, settings)
+    if not is_long.any():
+        return pairs, count_set(found, pairs, tokenizer)
     if settings.too_long == "leave_out":
         if is_long.all():
             raise InputError(

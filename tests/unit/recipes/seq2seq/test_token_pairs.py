@@ -2,7 +2,10 @@ import numpy as np
 import pytest
 from tests.unit.inference.small import WORDS
 
+from bertkit.data.tables.parallel import Pair, PairReport
 from bertkit.recipes.seq2seq import token_pairs
+from bertkit.recipes.seq2seq.examples import PairSet, encode_training
+from bertkit.recipes.seq2seq.settings import TranslateSettings
 from bertkit.recipes.seq2seq.token_pairs import PairBatch, TokenPairs, TokenTexts, batch_tensors
 from bertkit.tokenization.engine import SPECIAL_TOKENS
 from bertkit.tokenization.tokenizer import Tokenizer
@@ -38,6 +41,16 @@ def test_texts_are_encoded_in_lots(tokenizer, pairs, monkeypatch):
     assert sizes == [1, 2, 2, 0]
     assert rows(found) == rows(pairs.sources)
     assert len(TokenTexts.encode([], tokenizer)) == 0
+
+
+@pytest.mark.parametrize("too_long", ["cut", "leave_out"])
+def test_pairs_are_not_copied_where_none_is_too_long(tokenizer, monkeypatch, too_long):
+    for name in ("choose", "cut"):
+        monkeypatch.setattr(TokenPairs, name, lambda *_: pytest.fail("copied"))
+    pairs = [Pair(*texts) for texts in zip(TEXTS, TARGETS, strict=True)]
+    found = PairSet("pairs", (), pairs, PairReport("pairs", []))
+    _, counts = encode_training(found, tokenizer, TranslateSettings(too_long=too_long))
+    assert (counts.num_pairs, counts.num_cut, counts.num_too_long) == (5, 0, 0)
 
 
 def test_texts_are_chosen_in_any_order(pairs):

@@ -27,7 +27,7 @@ ODDITIES = {
     "empty": "without a sentence, with an empty summary",
     "whole": "with no more sentences than were asked for, given whole",
     "limited": "of which a summary has no more than 1,000 sentences",
-    "truncated": "sentences read in part, being too long for the model",
+    "truncated": "texts or sentences read in part, being too long for the model",
     "cut": "of which the end was left out, being too long for the model",
     "unfinished": "whose summary was stopped without an end",
 }

@@ -223,15 +223,6 @@ def check_sized(texts: object) -> None:
         )
 
 
-def check_each(texts: Iterable[str]) -> Iterator[str]:
-    """The same texts, each looked at when its turn comes; errors as in `check_texts`."""
-    if isinstance(texts, str):
-        check_texts(texts)
-    for text in texts:
-        check_texts([text])
-        yield text
-
-
 def average_parts(
     vectors: Float[Tensor, "sequences features"], sequences: Sequences
 ) -> Float[Tensor, "texts features"]:

@@ -18,9 +18,10 @@ import numpy as np
 
 from bertkit.base.errors import NonFiniteError
 from bertkit.data.sentence_spans import Candidates
-from bertkit.inference.embedder import Embedder, Vectors, check_each
+from bertkit.inference.embedder import Embedder, Vectors
 from bertkit.inference.embedder_settings import EmbedderSettings
 from bertkit.inference.similarity import LEAST_NORM
+from bertkit.inference.stream import check_each
 from bertkit.inference.summary import ExtractiveSummary, SummaryCounts, add_position, compose
 from bertkit.inference.summary_settings import DEFAULT_DIVERSITY, DEFAULT_LANGUAGE, SummarySettings
 from bertkit.inference.text_encoder import TextCounts
@@ -85,11 +86,12 @@ class CentralSummarizer:
             NonFiniteError: the model gives vectors that aren't finite.
         """
         counts = SummaryCounts() if counts is None else counts
+        already_truncated = counts.truncated
         read, waiting = TextCounts(), deque[Candidates]()
         rows: list[Vectors] = []
         for more in self.embedder.stream(self._read(texts, waiting), read):
             rows.append(more)
-            counts.truncated = read.truncated
+            counts.truncated = already_truncated + read.truncated
             num_rows = sum(map(len, rows))
             if waiting and len(waiting[0]) <= num_rows:
                 vectors = np.concatenate(rows)

@@ -6,7 +6,7 @@ from itertools import chain
 
 from bertkit.base.errors import InputError
 from bertkit.inference.loading import LoadedModel, Model
-from bertkit.tokenization.tokenizer import check_texts
+from bertkit.tokenization.tokenizer import check_several, check_texts
 
 MASK = "[MASK]"
 
@@ -41,8 +41,7 @@ def name_texts(texts: Iterable[str | NamedText]) -> Iterator[NamedText]:
     Raises:
         InputError: one text is given in place of several, or something else than a text.
     """
-    if isinstance(texts, str):
-        check_texts(texts)
+    check_several(texts)
     for number, text in enumerate(texts, start=1):
         named = text if isinstance(text, NamedText) else NamedText(f"text {number}", text)
         check_texts([named.text])

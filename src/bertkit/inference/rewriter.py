@@ -8,7 +8,7 @@ from typing import ClassVar, NamedTuple, Self, overload
 
 import torch
 
-from bertkit.base.errors import CheckpointError, InputError
+from bertkit.base.errors import CheckpointError
 from bertkit.base.settings import Settings
 from bertkit.checkpoints.formats import open_checkpoint
 from bertkit.checkpoints.hub import resolve_model
@@ -20,7 +20,7 @@ from bertkit.decoding.settings import DecodingSettings
 from bertkit.inference.continuing import SourceSequences
 from bertkit.inference.loading import load_tokenizer
 from bertkit.inference.rewriter_file import KindName, SavedRewriter, read_rewriter
-from bertkit.inference.stream import cut_windows, encode_ahead
+from bertkit.inference.stream import check_each, cut_windows, encode_ahead
 from bertkit.inference.text_encoder import NUM_SPECIAL
 from bertkit.models.seq2seq.model import EncoderDecoderModel
 from bertkit.nn.batching import plan_batches
@@ -189,8 +189,6 @@ class Rewriter:
             InputError: something else than texts was given.
             NonFiniteError: the model's scores aren't finite.
         """
-        if isinstance(texts, str | bytes):
-            raise InputError("expected a list or an iterator of texts, got one; call with it")
         settings = settings or self.saved.decoding
         first = 0
         for window in encode_ahead(cut_windows(check_each(texts), measure), self._encode):
@@ -301,18 +299,6 @@ def limit_written(num_read: int, settings: DecodingSettings, most: int) -> int:
         most: that the model takes.
     """
     return min(most, settings.max_tokens or MOST_TIMES * num_read + MOST_MORE)
-
-
-def check_each(texts: Iterable[str]) -> Iterator[str]:
-    """The same texts, each looked at when its turn comes.
-
-    Raises:
-        InputError: one is something else.
-    """
-    for text in texts:
-        if not isinstance(text, str):
-            raise InputError(f"expected a text, got {text!r:.80} ({type(text).__name__})")
-        yield text
 
 
 def count_window(window: Window, found: dict[int, list[Hypothesis]]) -> RewriteCounts:

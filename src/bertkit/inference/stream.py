@@ -10,12 +10,25 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from bertkit.base.errors import BertkitError
+from bertkit.tokenization.tokenizer import check_several, check_texts
 
 WINDOW_TEXTS = 4096
 WINDOW_CHARS = 1 << 18  # about 60,000 tokens: what is saved, shown and interrupted at a time
 
 Text = TypeVar("Text")  # a text, or one with more beside it
 Encoded = TypeVar("Encoded")
+
+
+def check_each(texts: Iterable[str]) -> Iterator[str]:
+    """The same texts, each looked at when its turn comes.
+
+    Raises:
+        InputError: one text is given in place of several, or something else than texts.
+    """
+    check_several(texts)
+    for text in texts:
+        check_texts([text])
+        yield text
 
 
 def cut_windows(texts: Iterable[Text], measure: Callable[[Any], int] = len) -> Iterator[list[Text]]:

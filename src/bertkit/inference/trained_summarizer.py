@@ -8,10 +8,10 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from bertkit.base.errors import SettingsError
-from bertkit.inference.embedder import check_each
 from bertkit.inference.engines.choice import EngineName
 from bertkit.inference.prediction_counts import PredictionCounts
 from bertkit.inference.predictor import Predictor
+from bertkit.inference.stream import check_each
 from bertkit.inference.summary import ExtractiveSummary, SummaryCounts, add_position, compose
 from bertkit.inference.summary_settings import DEFAULT_LANGUAGE, SummarySettings
 from bertkit.metrics.summaries import split_words
@@ -102,10 +102,11 @@ class TrainedSummarizer:
             NonFiniteError: the model's scores aren't finite.
         """
         counts, read = SummaryCounts() if counts is None else counts, PredictionCounts()
+        already_truncated = counts.truncated
         language = self.settings.language or DEFAULT_LANGUAGE
         examples = (make_example(text, "the input", language) for text in check_each(texts))
         for example, found in self.extractor.stream_examples(examples, read):
-            counts.truncated = read.truncated
+            counts.truncated = already_truncated + read.truncated
             summary = self._summarize(example, found)
             counts.add_summary(summary)
             yield summary

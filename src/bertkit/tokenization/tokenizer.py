@@ -277,8 +277,19 @@ def check_texts(texts: Sequence[object]) -> None:
     Raises:
         InputError: it is so.
     """
-    if isinstance(texts, str):
-        raise InputError("expected a list of texts, got one text; put it into a list")
+    check_several(texts)
     for text in texts:
         if not isinstance(text, str):
             raise InputError(f"expected a text, got {text!r:.80} ({type(text).__name__})")
+
+
+def check_several(texts: object) -> None:
+    """Refuse one text where several are asked for, and what can't be gone through.
+
+    Raises:
+        InputError: it is so.
+    """
+    if isinstance(texts, str | bytes):
+        raise InputError("expected a list of texts, got one text; put it into a list")
+    if not isinstance(texts, Iterable):
+        raise InputError(f"expected a list of texts, got {texts!r:.80} ({type(texts).__name__})")

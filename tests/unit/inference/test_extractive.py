@@ -10,9 +10,9 @@ from tests.unit.inference.small import save_small
 
 from bertkit.base.errors import InputError, NonFiniteError
 from bertkit.inference import extractive
-from bertkit.inference.embedder import check_each
 from bertkit.inference.embedder_settings import EmbedderSettings
 from bertkit.inference.extractive import CentralSummarizer, find_centrality, normalize
+from bertkit.inference.stream import check_each
 from bertkit.inference.summary import SummaryCounts
 from bertkit.inference.summary_settings import SummarySettings
 from bertkit.inference.text_encoder import TextCounts
@@ -102,6 +102,8 @@ def test_each_text_gets_its_own_sentences_wherever_windows_end(rows_at_once):
     assert found == alone
     assert (counts.texts, counts.empty, counts.whole, counts.limited) == (7, 3, 2, 0)
     assert counts.truncated == 1
+    list(build(rows_at_once).stream([TEXT], counts))
+    assert (counts.texts, counts.truncated) == (8, 2)
 
 
 def test_odd_texts_have_one_outcome_each():
@@ -116,8 +118,9 @@ def test_odd_texts_have_one_outcome_each():
     assert summarize("Nothing. Nobody. Never. Nowhere.").text == "Nothing. Nobody. Never."
     with pytest.raises(InputError, match="expected a text"):
         list(summarize.stream([None]))
-    with pytest.raises(InputError, match="expected a list"):
-        list(summarize.stream("a text"))
+    for wrong in ("a text", 5, None):
+        with pytest.raises(InputError, match="expected a list"):
+            list(summarize.stream(wrong))
 
 
 def test_length_is_of_sentences_or_shares_or_words():

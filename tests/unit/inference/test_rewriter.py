@@ -174,8 +174,11 @@ def test_memory_is_bounded_by_a_window(rewriter, monkeypatch):
 
 
 def test_anything_else_than_texts_is_refused(rewriter):
-    with pytest.raises(InputError, match="got one; call with it"):
-        rewriter.stream("a cat").__next__()
+    for one in ("a cat", b"a cat"):
+        with pytest.raises(InputError, match="expected a list of texts, got one text"):
+            next(rewriter.stream(one))
+    with pytest.raises(InputError, match=r"expected a list of texts, got 5 \(int\)"):
+        rewriter(5)
     with pytest.raises(InputError, match="expected a text, got 3"):
         rewriter(["a cat", 3])
 

@@ -111,6 +111,8 @@ def test_odd_texts_and_their_counts(trained):
     found = list(summarize.stream(texts, counts))
     assert [len(summary.sentences) for summary in found] == [0, 2, 0, 1, 1]
     assert (counts.texts, counts.empty, counts.whole, counts.truncated) == (5, 2, 2, 1)
+    list(summarize.stream(texts, counts))
+    assert (counts.texts, counts.truncated) == (10, 2)
     with pytest.raises(InputError, match="expected a text"):
         list(summarize.stream([3]))
 

@@ -113,7 +113,7 @@ def write_live(generator: "Generator", prompt: str, settings: GeneratorSettings)
 def describe(result: "ContinuedText", *, json: bool) -> str:
     """A result as lines, for people or as JSON."""
     if json:
-        return json_module.dumps(asdict(result), ensure_ascii=False) + "\n"
+        return json_module.dumps(asdict(result), ensure_ascii=False, allow_nan=False) + "\n"
     if len(result.answers) == 1:
         return f"{legible(result.text)}\n"
     lines = [result.prompt, *(f"  {one.score:6.2f} {one.text.strip()}" for one in result.answers)]

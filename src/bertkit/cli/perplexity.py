@@ -48,7 +48,8 @@ def perplexity(
         json: Print one JSON object a text, and one of all.
     """
     from bertkit.inference.masked_texts import NamedText
-    from bertkit.inference.perplexity import Perplexity, find_perplexity
+    from bertkit.inference.perplexity import Perplexity
+    from bertkit.metrics.perplexity import find_perplexity
     from bertkit.recipes.predict.examples import mend
 
     texts = mend(texts)
@@ -65,10 +66,11 @@ def perplexity(
             num_texts += 1
             progress.advance(len(result.text.encode(errors="replace")) + 1)
     total = math.fsum(logs)
-    whole = find_perplexity(total, num_tokens)
+    whole = find_perplexity(-total / num_tokens)
     if json:
         counts = {"texts": num_texts, "num_tokens": num_tokens, "num_unknown": num_unknown}
-        print(json_module.dumps({**counts, "log_probability": total, "perplexity": whole}))
+        facts = {**counts, "log_probability": total, "perplexity": whole}
+        print(json_module.dumps(facts, allow_nan=False))
     elif num_texts > 1 or num_unknown:
         unknown = f", {num_unknown:,} of them unknown" if num_unknown else ""
         print(f"{whole:10,.1f} all {num_texts:,} texts, {num_tokens:,} tokens{unknown}")
@@ -84,7 +86,7 @@ def describe(result: "TextPerplexity", *, json: bool) -> str:
             "log_probability": result.log_probability,
             "perplexity": result.perplexity,
         }
-        return json_module.dumps(facts, ensure_ascii=False) + "\n"
+        return json_module.dumps(facts, ensure_ascii=False, allow_nan=False) + "\n"
     text = printable(result.text)
     shown = text if len(text) <= SHOWN_CHARS else text[: SHOWN_CHARS - 1] + "…"
     return f"{result.perplexity:10,.1f} {shown}\n"

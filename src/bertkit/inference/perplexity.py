@@ -1,8 +1,4 @@
-"""How well a left-to-right model foresees texts.
-
-Source: Jurafsky and Martin, "Speech and Language Processing", section 3.3 ("Evaluating Language
-Models: Perplexity").
-"""
+"""How well a left-to-right model foresees texts."""
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,14 +10,15 @@ from typing import Self, overload
 
 import torch
 
+from bertkit.base.errors import NonFiniteError
 from bertkit.inference.causal_model import CausalModel, load_causal
 from bertkit.inference.masked_texts import NamedText, name_texts
 from bertkit.inference.stream import cut_windows, encode_ahead
+from bertkit.metrics.perplexity import find_perplexity
 from bertkit.nn.batching import plan_batches
 from bertkit.nn.packing import PackedBatch
 
 TOKENS_PER_BATCH = 1024
-MOST_NATS = 709.0  # of which a float holds the power
 TOKENS_AT_A_TIME = 128  # the scores of all words for each are the largest tensor there is
 
 
@@ -44,12 +41,7 @@ class TextPerplexity:
     @property
     def perplexity(self) -> float:
         """Among how many tokens, equally likely, the model was in doubt at each place."""
-        return find_perplexity(self.log_probability, self.num_tokens)
-
-
-def find_perplexity(log_probability: float, num_tokens: int) -> float:
-    """The inverse geometric mean of the tokens' probabilities; from 1 up."""
-    return math.exp(min(-log_probability / num_tokens, MOST_NATS))
+        return find_perplexity(-self.log_probability / self.num_tokens)
 
 
 @dataclass(frozen=True)
@@ -99,7 +91,7 @@ class Perplexity:
     def __call__(
         self, text: str | list[str] | tuple[str, ...]
     ) -> TextPerplexity | list[TextPerplexity]:
-        """Measure one text, or several, of any length."""
+        """Measure one text, or several, of any length; errors as in `stream`."""
         found = list(self.stream([text] if isinstance(text, str) else text))
         return found[0] if isinstance(text, str) else found
 
@@ -108,6 +100,10 @@ class Perplexity:
 
         Yields:
             A result a text, in their order.
+
+        Raises:
+            InputError: something else than a text was given.
+            NonFiniteError: the model's scores aren't finite.
         """
         encode = partial(encode_texts, self.loaded)
         for window in encode_ahead(cut_windows(name_texts(texts)), encode):
@@ -145,7 +141,10 @@ class Perplexity:
         for tokens, labels in pieces:
             scores = model.masked_lm(tokens, words).float()
             logs.append(scores.gather(1, labels[:, None])[:, 0] - scores.logsumexp(dim=-1))
-        by_part = torch.split(torch.cat(logs).double(), [len(each) for each in counted])
+        all_logs = torch.cat(logs).double()
+        if not all_logs.isfinite().all():
+            raise NonFiniteError("the model's scores aren't finite; its weights must be damaged")
+        by_part = torch.split(all_logs, [len(each) for each in counted])
         return [float(each.sum()) for each in by_part]
 
 

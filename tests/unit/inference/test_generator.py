@@ -7,7 +7,7 @@ import torch
 from tests.unit.inference.small import build_model, save_small
 from tests.unit.inference.small_causal import save_causal
 
-from bertkit.base.errors import CheckpointError, InputError, SettingsError
+from bertkit.base.errors import CheckpointError, InputError, NonFiniteError, SettingsError
 from bertkit.inference.generator import Generator
 from bertkit.inference.generator_settings import GeneratorSettings
 from bertkit.inference.masked_texts import NamedText
@@ -108,6 +108,21 @@ def test_a_model_that_never_ends_is_stopped(tmp_path):
     assert (answer.num_tokens, answer.is_finished) == (24 - 3, False)
     (answer,) = generate("the cat", GeneratorSettings(max_tokens=5)).answers
     assert (answer.num_tokens, answer.is_finished) == (5, False)
+
+
+@pytest.mark.parametrize("wrong", [None, 5, b"the"])
+def test_what_is_no_text_is_refused(generate, measure, wrong):
+    for call in (generate, measure):
+        with pytest.raises(InputError, match="expected a list of texts, got"):
+            call(wrong)
+
+
+def test_a_model_without_numbers_measures_nothing(folder):
+    measure = Perplexity.load(folder, "cpu")
+    with torch.no_grad():
+        measure.loaded.model.masked_lm.bias[5] = -math.inf
+    with pytest.raises(NonFiniteError, match="the model's scores aren't finite"):
+        measure("the cat")
 
 
 def test_a_prompt_without_room_is_refused(generate):

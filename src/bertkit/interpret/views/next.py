@@ -1,14 +1,13 @@
 """The next words: what a model that reads left to right expects behind each token."""
 
-import math
 from typing import Any
 
 from bertkit.interpret.outcome import round_digits
 from bertkit.interpret.scene import Scene
 from bertkit.interpret.views.view import View, paragraphs
+from bertkit.metrics.perplexity import find_perplexity
 
 NUM_WORDS = 5
-MOST_NATS = 100.0  # more than any model that has learnt anything, and still a number
 
 LEGEND = paragraphs(
     """
@@ -52,7 +51,7 @@ def collect_next(scene: Scene) -> dict[str, Any]:
         strict=True,
     )
     return {
-        "perplexity": round_digits(math.exp(min(-float(own.mean()), MOST_NATS))),
+        "perplexity": round_digits(find_perplexity(-float(own.mean()))),
         "steps": [
             {
                 "token": place,

@@ -1,6 +1,5 @@
 """The parts of a pre-training run: data, model, machine, and the job that the loop is handed."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -16,6 +15,7 @@ from bertkit.checkpoints.file_names import CONFIG_FILE
 from bertkit.checkpoints.run_folder import checkpoint_path, list_checkpoints
 from bertkit.data.order import ExampleOrder
 from bertkit.data.shards import Shard, ShardSet
+from bertkit.metrics.perplexity import find_perplexity
 from bertkit.models.bert.config import PRESETS, BertConfig
 from bertkit.models.bert.pretrained import PretrainedBert
 from bertkit.objectives.batch_tensors import batch_tensors
@@ -32,7 +32,6 @@ from bertkit.training.step import evaluate_batches
 
 # Held-out examples are planned and masked under a seed of their own, the same for every run.
 EVALUATION_SEED = 2**31
-MOST_NATS = 100.0  # of a loss whose exponential is taken
 
 
 @dataclass(frozen=True)
@@ -183,8 +182,7 @@ def build_job(
     def evaluate() -> dict[str, float]:
         metrics = evaluate_batches(model, held_out, objective.score, machine.device)
         words = objective.batch_kind.word_loss
-        perplexity = math.exp(min(metrics[f"{words}_loss"], MOST_NATS))
-        return {**metrics, f"{words}_perplexity": perplexity}
+        return {**metrics, f"{words}_perplexity": find_perplexity(metrics[f"{words}_loss"])}
 
     def save_model(folder: Path) -> dict[str, FileRecord]:
         return {**model.save_pretrained(folder), **tokenizer.save(folder, max_length=max_length)}

@@ -1,6 +1,5 @@
 """What the training loop is handed for pairs of texts."""
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -17,6 +16,7 @@ from bertkit.checkpoints.run_folder import checkpoint_path
 from bertkit.decoding.settings import DecodingSettings
 from bertkit.inference.rewriter import Rewriter
 from bertkit.inference.rewriter_file import SavedRewriter, write_rewriter
+from bertkit.metrics.perplexity import find_perplexity
 from bertkit.models.seq2seq.model import EncoderDecoderModel
 from bertkit.nn.batching import plan_batches
 from bertkit.recipes.seq2seq.examples import Data, SetCounts
@@ -153,7 +153,7 @@ def measure_loss(materials: Materials) -> dict[str, float]:
         for numbers in plan_batches(materials.dev.lengths.tolist(), budget)
     ]
     metrics = evaluate_batches(materials.model, batches, score, device)
-    return {**metrics, "word_perplexity": math.exp(min(metrics["word_loss"], 100.0))}
+    return {**metrics, "word_perplexity": find_perplexity(metrics["word_loss"])}
 
 
 def write_held_out(

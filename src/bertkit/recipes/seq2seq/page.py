@@ -28,8 +28,10 @@ def build_page(
         answers: to them, as many.
     """
     saved = facts.saved
+    is_smoothed = facts.record.settings["label_smoothing"] > 0.0
+    loss = "Loss; that of training has smoothed labels" if is_smoothed else LOSS.title
     curves = (
-        replace(LOSS, starts_at_zero=True),
+        replace(LOSS, title=loss, starts_at_zero=True),
         Curve(saved.metric, f"{saved.metric} of what is written greedily", saved.metric),
         Curve("word_accuracy", "Next words that are right", "share", is_percent=True),
         *PACE,

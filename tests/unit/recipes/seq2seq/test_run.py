@@ -81,6 +81,7 @@ def test_the_folder_has_all_that_is_known_and_no_checkpoint(whole):
     assert not list_checkpoints(whole / "run")
     page = (whole / "report.html").read_text()
     assert "What it writes" in page
+    assert "Loss; that of training has smoothed labels" in page
     card = (whole / "README.md").read_text()
     assert "pipeline_tag: translation" in card
     assert "trained from nothing" in card.lower()

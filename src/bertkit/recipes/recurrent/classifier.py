@@ -11,10 +11,11 @@ from jaxtyping import Int
 from torch import Tensor
 
 from bertkit.base.checksums import record_file
-from bertkit.base.errors import InputError
+from bertkit.base.errors import InputError, SettingsError
 from bertkit.checkpoints.file_names import SAFETENSORS_FILE
 from bertkit.checkpoints.run_folder import find_checkpoint
 from bertkit.data.epochs import EpochOrder
+from bertkit.inference.loading import TOKENIZER_FILES
 from bertkit.models.recurrent.classifier import RecurrentClassifier
 from bertkit.models.recurrent.config import ClassifierConfig
 from bertkit.models.recurrent.language_model import RecurrentLanguageModel
@@ -138,7 +139,8 @@ def train_classifier(
         parent: a run of `train_language_model` with whose weights it begins; None draws them.
 
     Raises:
-        SettingsError: the language model has other sizes.
+        SettingsError: the language model has other sizes, or there is none to freeze.
+        InputError: the language model's tokenizer isn't that of the texts.
     """
     return train(lambda: plan_classifier(data, settings, parent), output, settings)
 
@@ -147,6 +149,7 @@ def plan_classifier(
     data: LabelledData, settings: ClassifierSettings, parent: Path | None = None
 ) -> Plan:
     """What a run is made of."""
+    check_parent(data, settings, parent)
     config = ClassifierConfig(
         vocab_size=data.tokenizer.vocab_size,
         num_labels=data.num_labels,
@@ -192,6 +195,28 @@ def plan_classifier(
         shares={"label_accuracy": "accuracy"},
         source={} if parent is None else describe_parent(parent),
     )
+
+
+def check_parent(data: LabelledData, settings: ClassifierSettings, parent: Path | None) -> None:
+    """Refuse a language model that knows other words, and to freeze what was only drawn.
+
+    Raises:
+        InputError: its tokenizer isn't that of the texts.
+        SettingsError: there is none to freeze.
+        BertkitError: its tokenizer can't be read.
+    """
+    if parent is None:
+        if settings.freezes_reader:
+            raise SettingsError(
+                "freezes_reader keeps the weights of a language model; name one as parent"
+            )
+        return
+    folder = find_checkpoint(parent, reading=TOKENIZER_FILES)
+    if Tokenizer.load(folder).fingerprint != data.tokenizer.fingerprint:
+        raise InputError(
+            f"the language model {parent} has another tokenizer than the texts; encode them with"
+            " its own"
+        )
 
 
 def describe_parent(parent: Path) -> dict[str, str]:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
+from bertkit.base.errors import InputError
 from bertkit.data.token_batches import TokenBatchOrder
 from bertkit.models.recurrent.config import TranslatorConfig
 from bertkit.models.recurrent.translator import AttentionalTranslator
@@ -44,8 +45,10 @@ def plan_translator(
     """What a run is made of.
 
     Raises:
-        InputError: there are no pairs.
+        InputError: there are no pairs, or none to measure.
     """
+    if not len(held_out.lengths):
+        raise InputError("there are no held-out pairs, and evaluations need at least one")
     config = TranslatorConfig(
         vocab_size=tokenizer.vocab_size,
         decoder_start_token_id=tokenizer.cls_id,

@@ -30,6 +30,7 @@ from bertkit.recipes.recurrent.skip_thought import (
 )
 from bertkit.recipes.recurrent.translator import train_translator
 from bertkit.recipes.seq2seq.token_pairs import TokenPairs, TokenTexts
+from bertkit.tokenization.tokenizer import Tokenizer
 from bertkit.training.log import read_log
 
 SMALL = {
@@ -55,19 +56,19 @@ def skip_thought_run(shards, output, **changes):
     return train_skip_thought(shards, output, SkipThoughtSettings(**SMALL | values | changes))
 
 
-def translator_run(shards, output, **changes):
+def translator_run(shards, output, held_out=(0, 3), **changes):
     tokenizer = letters_tokenizer()
     pairs = TokenPairs(
         TokenTexts.encode(TEXTS, tokenizer), TokenTexts.encode(TEXTS[::-1], tokenizer)
     )
     values = {"attention_size": 5, "tokens_per_batch": 40, "label_smoothing": 0.1}
     settings = TranslatorSettings(**SMALL | values | changes)
-    held_out = pairs.choose(np.array([0, 3]))
-    return train_translator(pairs, held_out, tokenizer, output, settings)
+    measured = pairs.choose(np.array(held_out, dtype=np.int64))
+    return train_translator(pairs, measured, tokenizer, output, settings)
 
 
-def labelled():
-    tokenizer = letters_tokenizer()
+def labelled(tokenizer=None):
+    tokenizer = tokenizer or letters_tokenizer()
     labels = [int("dog" in text) for text in TEXTS]
     texts = LabelledTexts.encode(TEXTS, labels, tokenizer, 8)
     return LabelledData(texts, texts, 2, tokenizer)
@@ -162,6 +163,23 @@ def test_a_classifier_learns_on_a_language_models_states(shards, tmp_path):
         classifier_run(shards, tmp_path / "run", other, freezes_reader=True)
     with pytest.raises(SettingsError, match=r"'cell': 'lstm'.*'cell': 'gru'"):
         classifier_run(shards, tmp_path / "gru", parent, cell="gru")
+
+
+def test_a_language_model_of_other_words_is_refused(shards, tmp_path):
+    parent = language_model_run(shards, tmp_path / "parent").checkpoint
+    words = letters_tokenizer().vocabulary
+    other = labelled(Tokenizer((*words[:-2], words[-1], words[-2])))
+    settings = ClassifierSettings(**SMALL | {"batch_size": 4})
+    with pytest.raises(InputError, match="has another tokenizer than the texts"):
+        train_classifier(other, tmp_path / "run", settings, parent)
+    with pytest.raises(SettingsError, match="freezes_reader keeps the weights of a language"):
+        classifier_run(shards, tmp_path / "run", freezes_reader=True)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_translator_without_held_out_pairs_is_refused(shards, tmp_path):
+    with pytest.raises(InputError, match="no held-out pairs"):
+        translator_run(shards, tmp_path / "run", held_out=())
 
 
 def test_words_before_are_those_that_stand_before(shards):

@@ -28,7 +28,7 @@ from bertkit.inference.file_hashes import hash_model
 from bertkit.inference.loading import LoadedModel
 from bertkit.inference.pooling import Span
 from bertkit.inference.sentence_head import SentenceHead
-from bertkit.inference.stream import cut_windows, encode_ahead
+from bertkit.inference.stream import check_each, cut_windows, encode_ahead
 from bertkit.inference.text_encoder import NUM_SPECIAL, Sequences, TextCounts, TextEncoder
 from bertkit.models.bert.encoder import BertModel
 from bertkit.nn.batching import plan_batches

@@ -107,6 +107,7 @@ def test_perplexity(causal, tmp_path, capsys):
         (["the", "--stream", "--json"], "stream is for one text and one answer"),
         (["the", "a", "--stream"], "stream is for one text and one answer"),
         (["the cat " * 20], "text 1 ('the cat the cat"),
+        (["the cat " * 20, "--stream"], "text 1 ('the cat the cat"),
         (["--file", "nowhere.txt"], "nowhere.txt"),
         (["the", "--strem"], "--strem"),
     ],

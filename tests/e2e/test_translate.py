@@ -110,6 +110,7 @@ def test_a_missing_extra_is_told_before_texts_are_written(workshop, capsys, monk
     ("rest", "message"),
     [
         ("a --file x.txt", "give texts or a file, not both"),
+        ("a -", "- alone is standard input"),
         ("a --overwrite", "overwrite is for an --output"),
         ("a --references r --output o", "leave out --output"),
         ("--file no.txt", "no.txt doesn't exist"),

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict
-from itertools import starmap
+from itertools import chain, starmap
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -102,9 +102,10 @@ def gather_prompts(prompts: Sequence[str], file: Path | None) -> Iterator[tuple[
 
 
 def write_live(generator: "Generator", prompt: str, settings: GeneratorSettings) -> None:
-    """Show a text while it is written."""
-    sys.stdout.write(legible(prompt))
-    for piece in generator.write(prompt, settings):
+    """Show a text while it is written; nothing of one that is refused."""
+    pieces = generator.write(prompt, settings)
+    first = next(pieces)
+    for piece in chain([prompt, first], pieces):
         sys.stdout.write(legible(piece))
         sys.stdout.flush()
     sys.stdout.write("\n")

@@ -60,7 +60,7 @@ def translate(
 
     Args:
         model: A folder of `bertkit finetune translate`, or the id of such a model of the Hub.
-        texts: Texts; - reads standard input, a text a line.
+        texts: Texts; - alone reads standard input, a text a line.
         file: File of texts: a text a line, JSONL, CSV, TSV or Parquet; also .gz, .bz2 or .zst.
         references: File of right translations, row n for row n; BLEU and chrF are told, with their
             signatures, in place of the translations.
@@ -76,9 +76,10 @@ def translate(
     check_outputs(output, references, overwrite=overwrite)
     from bertkit.data.tables.texts import open_texts
     from bertkit.inference.translator import Translator
+    from bertkit.recipes.predict.examples import mend
     from bertkit.recipes.seq2seq.rewriting import Rewritings, read_references
 
-    given = mend(texts) if source is None else open_texts(source, table)
+    given = list(mend(texts)) if source is None else open_texts(source, table)
     right = None if references is None else read_references("translate", references, table, given)
     translator = Translator.load(model, device=device, revision=revision)
     work = Rewritings(translator, given, translator.settings_with(decoding))
@@ -98,12 +99,12 @@ def find_source(texts: Sequence[str], file: str | None) -> str | None:
     """The file to be read, - being standard input; None where texts were given.
 
     Raises:
-        SettingsError: there are both.
+        SettingsError: there are both, or standard input is one among several.
         InputError: there is neither.
     """
     if file is None and (tuple(texts) == (STANDARD_INPUT,) or not (texts or sys.stdin.isatty())):
         return STANDARD_INPUT
-    if file is not None and texts:
+    if texts and (file is not None or STANDARD_INPUT in texts):
         raise SettingsError("give texts or a file, not both; - alone is standard input")
     if file is None and not texts:
         raise InputError("there is no text: give one, --file, or - for standard input")
@@ -124,11 +125,6 @@ def check_outputs(output: Path | None, references: Path | None, *, overwrite: bo
         )
     if output is not None:
         check_new_file(output, overwrite=overwrite)
-
-
-def mend(texts: Sequence[str]) -> list[str]:
-    """Texts without what isn't Unicode, as a command line may hold it; that becomes U+FFFD."""
-    return [text.encode(errors="surrogateescape").decode(errors="replace") for text in texts]
 
 
 def score(work: "Rewritings", right: list[str]) -> "Scoring":

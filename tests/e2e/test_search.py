@@ -2,7 +2,6 @@
 
 import io
 import json
-import os
 import signal
 import sys
 from pathlib import Path
@@ -112,7 +111,7 @@ def test_an_interrupted_index_goes_on_with_the_same_command(model, corpus, capsy
     embed_rest = embed_run._embed_rest
 
     def stop(*arguments):
-        os.kill(os.getpid(), signal.SIGTERM)
+        signal.raise_signal(signal.SIGTERM)
         return embed_rest(*arguments)
 
     with monkeypatch.context() as patches:

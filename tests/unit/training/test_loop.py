@@ -1,5 +1,4 @@
 import math
-import os
 import signal
 from contextlib import nullcontext
 from dataclasses import replace
@@ -179,7 +178,7 @@ def test_a_signal_ends_with_a_checkpoint_after_the_step(run, machine, number):
 
     def send_at_seven(step: int) -> bool:
         if step == 7:
-            os.kill(os.getpid(), number)
+            signal.raise_signal(number)
         return False
 
     with pytest.raises(StoppedError, match="the same command goes on") as caught:
@@ -227,7 +226,7 @@ def test_a_signal_ends_an_evaluation_and_it_is_made_when_the_run_is_taken_up(run
 
     def evaluate():
         if next(steps) == 8:
-            os.kill(os.getpid(), signal.SIGTERM)
+            signal.raise_signal(signal.SIGTERM)
             pytest.fail("the evaluation went on")
         return {"loss": 1.0}
 
@@ -260,8 +259,8 @@ def test_a_held_out_loss_that_is_not_finite_ends_the_run(run, machine):
 def test_a_second_ctrl_c_ends_at_once(run, machine):
     def send_twice(step: int) -> bool:
         if step == 6:
-            os.kill(os.getpid(), signal.SIGINT)
-            os.kill(os.getpid(), signal.SIGINT)
+            signal.raise_signal(signal.SIGINT)
+            signal.raise_signal(signal.SIGINT)
         return False
 
     with pytest.raises(KeyboardInterrupt):

@@ -1,6 +1,5 @@
 """What SIGTERM and Ctrl-C do to work; the loop's tests have what they do to a run."""
 
-import os
 import signal
 import threading
 
@@ -25,9 +24,9 @@ def _handlers_are_put_back():
 def stop_twice(number: int) -> None:
     """The first signal is a request, the second one ends the outer block."""
     with stop_at_once(lambda: "at once"), catch_stop_signals() as stop:
-        os.kill(os.getpid(), number)
+        signal.raise_signal(number)
         assert stop.is_set
-        os.kill(os.getpid(), number)
+        signal.raise_signal(number)
         pytest.fail("the second one was not heard")
 
 
@@ -35,7 +34,7 @@ def stop_twice(number: int) -> None:
 def test_a_signal_ends_the_block_with_the_description(number):
     def work():
         with stop_at_once(lambda: "one thing done"):
-            os.kill(os.getpid(), number)
+            signal.raise_signal(number)
             pytest.fail("it went on")
 
     with pytest.raises(StoppedError, match="one thing done"):
@@ -49,7 +48,7 @@ def test_a_delayed_signal_is_heard_after_the_block(number):
     def work():
         with stop_at_once(lambda: "one thing done"):
             with delay_stop_signals():
-                os.kill(os.getpid(), number)
+                signal.raise_signal(number)
                 done.append("the block")
             pytest.fail("it went on")
 
@@ -67,13 +66,13 @@ def test_a_second_signal_ends_the_outer_block(number):
 def test_work_that_is_done_before_a_stop_has_its_result():
     with catch_stop_signals() as stop:
         assert stop.run(lambda: 5) == 5
-        os.kill(os.getpid(), signal.SIGTERM)
+        signal.raise_signal(signal.SIGTERM)
         assert stop.run(lambda: pytest.fail("it began")) is None
 
 
 def test_a_stop_ends_work_that_changes_nothing():
     def work():
-        os.kill(os.getpid(), signal.SIGTERM)
+        signal.raise_signal(signal.SIGTERM)
         pytest.fail("it went on")
 
     with catch_stop_signals() as stop:
@@ -90,7 +89,7 @@ def signal_while_installing(monkeypatch):
         before = install(number, handler)
         if not sent:
             sent.append(number)
-            os.kill(os.getpid(), number)
+            signal.raise_signal(number)
         return before
 
     monkeypatch.setattr(signal, "signal", install_and_signal)

@@ -172,7 +172,7 @@ def test_work_that_was_stopped_goes_on_to_the_same_bytes(
 
 @pytest.mark.parametrize("sent", [signal.SIGTERM, signal.SIGINT])
 def test_signals_stop_it_with_their_exit_code(embedder, source, tmp_path, sent, monkeypatch):
-    use_engine(monkeypatch, embedder, 3, lambda: os.kill(os.getpid(), sent))
+    use_engine(monkeypatch, embedder, 3, lambda: signal.raise_signal(sent))
     before = signal.getsignal(sent)
     with pytest.raises(StoppedError, match="16 rows of") as caught:
         embed("model", source, tmp_path / "vectors.npy", settings())

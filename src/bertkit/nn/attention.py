@@ -9,7 +9,8 @@ mode and the dropout:
 - `attend_runs`: a CPU in inference mode, `attend_fused` over views of sequences of equal length.
 - `attend_fused`: anywhere, without dropout, over rows of equal or padded length; on a CPU sequences
   of similar length are padded to each other only.
-- `attend_spelled_out`: anywhere, with dropout on the attention weights, as in the paper.
+- `attend_spelled_out`: anywhere, with dropout on the attention weights, as in the paper; and on a
+  CPU for short sequences that are learned from, where it is faster.
 
 Source: Vaswani et al. 2017, section 3.2.
 """
@@ -25,6 +26,8 @@ from torch import Tensor, nn
 from bertkit.nn.dropout import drop
 from bertkit.nn.growing import GrowingBatch
 from bertkit.nn.packing import PackedBatch
+
+SHORT = 64  # tokens of rows that PyTorch's fused kernel and its way back are slower with on a CPU
 
 
 class SelfAttention(nn.Module):
@@ -176,7 +179,8 @@ def attend_rows(
     is_causal: bool = False,
 ) -> Float[Tensor, "batch heads length features"]:
     """Attention over sequences in rows, with dropout on the weights where there is any."""
-    if dropout_rate > 0.0:
+    is_short = query.is_cpu and max(query.shape[2], key.shape[2]) <= SHORT
+    if dropout_rate > 0.0 or (is_short and query.requires_grad):
         return attend_spelled_out(query, key, value, mask, dropout_rate, is_causal=is_causal)
     return attend_fused(query, key, value, mask, is_causal=is_causal)
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from bertkit.nn import attention
-from bertkit.nn.attention import attend, attend_runs
+from bertkit.nn.attention import SHORT, attend, attend_runs, attend_spelled_out
 from bertkit.nn.packing import PackedBatch
 
 
@@ -42,3 +42,26 @@ def test_runs_are_for_inference_alone(monkeypatch):
         assert not calls
         attend(heads, batch, dropout_rate=0.0)
     assert calls == ["runs"]
+
+
+@pytest.mark.parametrize("is_causal", [False, True])
+@pytest.mark.parametrize("lengths", [(3, 3, 5), (SHORT, 50), (SHORT + 1, SHORT), (90, 2)])
+def test_what_is_learned_from_is_spelled_out_where_it_is_short(lengths, is_causal, monkeypatch):
+    calls = []
+
+    def spell_out(*given, **more):
+        calls.append(given[0].shape[2])
+        return attend_spelled_out(*given, **more)
+
+    monkeypatch.setattr(attention, "attend_spelled_out", spell_out)
+    heads, batch = build(lengths)
+    expected = attend(heads, batch, dropout_rate=0.0, is_causal=is_causal)
+    assert not calls
+    learned = heads.requires_grad_()
+    found = attend(learned, batch, dropout_rate=0.0, is_causal=is_causal)
+    assert calls == [max(rows) for rows in rows_of(batch) if max(rows) <= SHORT]
+    torch.testing.assert_close(found, expected, rtol=1e-9, atol=1e-10)
+
+
+def rows_of(batch: PackedBatch) -> list[list[int]]:
+    return [[batch.lengths[number] for number in group] for group in batch.groups]

@@ -4,6 +4,8 @@ It loads nothing, so that a model is fetched without torch.
 """
 
 CONFIG_FILE = "config.json"
+TASK_FILE = "task.json"  # of a model for a task: what it takes and how it answers
+REWRITER_FILE = "bertkit_seq2seq.json"  # the same of a model that writes
 MODULES_FILE = "modules.json"  # of sentence-transformers
 MAX_MODULES = 16  # published models have two to five
 MODULES_LIMIT_BYTES = 1 << 20

@@ -18,13 +18,16 @@ from bertkit.checkpoints.file_names import (
     MODULES_FILE,
     MODULES_LIMIT_BYTES,
     PYTORCH_FILE,
+    REWRITER_FILE,
     SAFETENSORS_FILE,
+    TASK_FILE,
 )
 
 DESCRIPTIONS = (
     CONFIG_FILE,
     *("vocab.txt", "tokenizer.json", "tokenizer_config.json"),
     *("special_tokens_map.json", "added_tokens.json"),
+    *(TASK_FILE, REWRITER_FILE),
     *(MODULES_FILE, "sentence_bert_config.json", "config_sentence_transformers.json"),
 )
 # The first of these that a folder has is the form that is taken; the others stay where they are.

@@ -10,9 +10,9 @@ from bertkit.base.errors import CheckpointError
 from bertkit.base.members import find_member, has_member
 from bertkit.base.sealed import read_sealed_json, write_sealed_json
 from bertkit.base.settings import describe_validation
+from bertkit.checkpoints.file_names import REWRITER_FILE
 from bertkit.decoding.settings import DecodingSettings
 
-REWRITER_FILE = "bertkit_seq2seq.json"
 LIMIT_BYTES = 4 << 20
 KindName = Literal["translate", "summarize"]
 

@@ -7,6 +7,7 @@ from bertkit.base.errors import SettingsError
 from bertkit.base.members import find_member, has_member
 from bertkit.base.sealed import read_sealed_json
 from bertkit.base.settings import Settings
+from bertkit.checkpoints.file_names import TASK_FILE
 from bertkit.checkpoints.hub import resolve_model
 from bertkit.inference.embedder_settings import EmbedderSettings
 from bertkit.inference.extractive import CentralSummarizer
@@ -15,7 +16,7 @@ from bertkit.inference.rewriter_file import KindName, is_rewriter
 from bertkit.inference.summary_settings import SummarySettings
 from bertkit.inference.trained_summarizer import TrainedSummarizer
 from bertkit.tasks.extract.task import Extract
-from bertkit.tasks.saved import LIMIT_BYTES, TASK_FILE
+from bertkit.tasks.saved import LIMIT_BYTES
 
 
 class AbstractiveSummarizer(Rewriter):

@@ -9,11 +9,11 @@ from bertkit.base.checksums import FileRecord
 from bertkit.base.errors import CheckpointError
 from bertkit.base.sealed import read_sealed_json, write_sealed_json
 from bertkit.base.settings import describe_validation, parse_settings
+from bertkit.checkpoints.file_names import TASK_FILE
 from bertkit.models.bert.config import BertConfig
 from bertkit.tasks.table import TASKS
 from bertkit.tasks.task import Task
 
-TASK_FILE = "task.json"
 LIMIT_BYTES = 4 << 20
 # What a model is for whose folder has no task.json, as other tools write them.
 BY_ARCHITECTURE = {

@@ -57,6 +57,8 @@ FILES = {
     "tokenizer_config.json": b"{}\n",
     "special_tokens_map.json": b"{}\n\n",
     "added_tokens.json": b"",
+    "task.json": b"{}\n\n\n",
+    "bertkit_seq2seq.json": b" {}",
     **dict.fromkeys(OTHERS, b"not wanted"),
 }
 WANTED = sorted(set(FILES) - {*OTHERS, "pytorch_model.bin"})

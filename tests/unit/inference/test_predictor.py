@@ -17,13 +17,13 @@ from bertkit.base.errors import (
     NonFiniteError,
 )
 from bertkit.base.files import read_json, write_json
+from bertkit.checkpoints.file_names import TASK_FILE
 from bertkit.inference import stream
 from bertkit.inference.prediction_counts import PredictionCounts
 from bertkit.inference.predictor import Predictor
 from bertkit.inference.predictors import Classifier
 from bertkit.models.bert.fine_tuning import BertForSequenceClassification
 from bertkit.tasks.classify.task import Classify
-from bertkit.tasks.saved import TASK_FILE
 
 TEXTS = ["the cat", "a dog saw the hat .", "", "hat", "a cat lost a dog - the hat", "dogs"] * 4
 

@@ -8,12 +8,13 @@ from tests.unit.inference.small_rewriter import build_rewriter, save_rewriter
 
 from bertkit.base.errors import CheckpointError, DamagedFileError, InputError, SettingsError
 from bertkit.base.sealed import write_sealed_json
+from bertkit.checkpoints.file_names import REWRITER_FILE
 from bertkit.decoding.changes import DecodingChanges
 from bertkit.decoding.settings import DecodingSettings
 from bertkit.inference import rewriter as module
 from bertkit.inference import stream
 from bertkit.inference.rewriter import RewriteCounts, Rewriter
-from bertkit.inference.rewriter_file import REWRITER_FILE, is_rewriter
+from bertkit.inference.rewriter_file import is_rewriter
 from bertkit.inference.translator import Translation, Translator
 
 TEXTS = ["the cat saw the dog.", "a", "", "lost hats lost hats - the", "the " * 20, "a dog"]

@@ -8,6 +8,7 @@ from tests.unit.inference.small import save_kind, save_small
 from tests.unit.inference.small_rewriter import save_rewriter
 
 from bertkit.base.errors import CheckpointError, DamagedFileError, InputError, SettingsError
+from bertkit.checkpoints.file_names import TASK_FILE
 from bertkit.cli.main import main
 from bertkit.decoding.changes import DecodingChanges
 from bertkit.inference.embedder_settings import EmbedderSettings
@@ -19,7 +20,7 @@ from bertkit.inference.trained_summarizer import TrainedSummarizer
 from bertkit.models.bert.fine_tuning import BertForTokenClassification
 from bertkit.tasks.extract.settings import ExtractSettings
 from bertkit.tasks.extract.task import LABELS, Extract
-from bertkit.tasks.saved import TASK_FILE, save_task
+from bertkit.tasks.saved import save_task
 
 TEXT = "the cat saw a dog. a dog lost the hat! the hat. a cat saw the hat. the dog saw."
 

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from bertkit.base.errors import CheckpointError
 from bertkit.base.settings import parse_settings
+from bertkit.checkpoints.file_names import TASK_FILE
 from bertkit.checkpoints.huggingface import read_config
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.pretrained import PretrainedBert
@@ -19,7 +20,6 @@ from bertkit.objectives.batch_tensors import batch_from_tensors
 from bertkit.objectives.objective import WordBatch
 from bertkit.objectives.table import OBJECTIVES
 from bertkit.recipes.pretrain.settings import PretrainSettings
-from bertkit.tasks.saved import TASK_FILE
 from bertkit.tokenization.engine import MASK, SEP
 from bertkit.tokenization.tokenizer import Tokenizer
 from bertkit.training.dump import (

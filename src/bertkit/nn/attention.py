@@ -4,8 +4,9 @@ Four kernels compute the same thing, softmax(q kᵀ / √d) v within each sequen
 within the part of it that ends with the token; `attend` takes the one that fits the device, the
 mode and the dropout:
 
-- `attend_flash`: CUDA in half precision, variable-length flash attention. It has no dropout on the
-  weights; in training, dropout on the attention's output takes its place there.
+- `attend_flash`: CUDA in half precision, from Ampere on, variable-length flash attention for heads
+  of 8, 16 … 256 features. It has no dropout on the weights; in training, dropout on the attention's
+  output takes its place there.
 - `attend_runs`: a CPU in inference mode, `attend_fused` over views of sequences of equal length.
 - `attend_fused`: anywhere, without dropout, over rows of equal or padded length; on a CPU sequences
   of similar length are padded to each other only.
@@ -94,9 +95,12 @@ def attend(
     return tokens.view(len(query_key_value), num_heads, -1)
 
 
-def uses_flash(values: Float[Tensor, " *shape"]) -> bool:
-    """Whether `attend_flash` computes with such values."""
-    return values.is_cuda and values.dtype in (torch.float16, torch.bfloat16)
+def uses_flash(values: Float[Tensor, "*tokens heads features"]) -> bool:
+    """Whether `attend_flash` computes with such values: its kernel pads no heads itself."""
+    is_half = values.is_cuda and values.dtype in (torch.float16, torch.bfloat16)
+    num_features = values.shape[-1]
+    fits = is_half and num_features % 8 == 0 and num_features <= 256
+    return fits and torch.cuda.get_device_capability(values.device) >= (8, 0)  # Ampere
 
 
 def attend_flash(

@@ -34,11 +34,14 @@ def choose_device(name: str) -> torch.device:
 def choose_precision(
     name: Literal["auto", "fp32", "bf16"], device: torch.device
 ) -> Literal["fp32", "bf16"]:
-    """The precision of a `--precision` flag on a device."""
+    """The precision of a `--precision` flag on a device.
+
+    GPUs before Ampere only emulate bf16, though `torch.cuda.is_bf16_supported` says yes to them.
+    """
     if name != "auto":
         return name
-    has_bf16 = device.type == "cuda" and torch.cuda.is_bf16_supported()
-    return "bf16" if has_bf16 else "fp32"
+    is_ampere = device.type == "cuda" and torch.cuda.get_device_capability(device) >= (8, 0)
+    return "bf16" if is_ampere else "fp32"
 
 
 def mixed_precision(

@@ -76,7 +76,8 @@ class RhythmSettings(Settings):
     )
     device: str = Field("auto", description="auto, cpu, cuda or cuda:N.")
     precision: Literal["auto", "fp32", "bf16"] = Field(
-        "auto", description="Mixed precision; auto takes bf16 on CUDA and fp32 elsewhere."
+        "auto",
+        description="Mixed precision; auto takes bf16 on CUDA from Ampere on, and fp32 elsewhere.",
     )
 
 

@@ -2,9 +2,10 @@
 
 import pytest
 import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 from bertkit.nn import attention
-from bertkit.nn.attention import SHORT, attend, attend_runs, attend_spelled_out
+from bertkit.nn.attention import SHORT, attend, attend_runs, attend_spelled_out, uses_flash
 from bertkit.nn.packing import PackedBatch
 
 
@@ -65,3 +66,22 @@ def test_what_is_learned_from_is_spelled_out_where_it_is_short(lengths, is_causa
 
 def rows_of(batch: PackedBatch) -> list[list[int]]:
     return [[batch.lengths[number] for number in group] for group in batch.groups]
+
+
+@pytest.mark.parametrize(
+    ("num_features", "dtype", "capability", "expected"),
+    [
+        (64, torch.bfloat16, (8, 0), True),
+        (256, torch.float16, (9, 0), True),
+        (64, torch.float32, (9, 0), False),
+        (26, torch.bfloat16, (9, 0), False),  # hidden size 312 with 12 heads
+        (264, torch.bfloat16, (9, 0), False),
+        (64, torch.bfloat16, (7, 5), False),  # a T4
+    ],
+)
+def test_flash_is_for_what_its_kernel_takes(num_features, dtype, capability, expected, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: capability)
+    with FakeTensorMode():
+        values = torch.empty(5, 3, 2, num_features, device="cuda", dtype=dtype)
+    assert uses_flash(values) == expected
+    assert not uses_flash(torch.empty(5, 3, 2, num_features, dtype=dtype))

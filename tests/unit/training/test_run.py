@@ -1,4 +1,5 @@
 import pytest
+import torch
 
 from bertkit.base.errors import DamagedFileError, ResumeError, SettingsError, StorageError
 from bertkit.base.sealed import write_sealed_json
@@ -112,3 +113,10 @@ def test_the_cpu_computes_in_float32_unless_asked():
     device = choose_device("cpu")
     assert choose_precision("auto", device) == "fp32"
     assert choose_precision("bf16", device) == "bf16"
+
+
+@pytest.mark.parametrize(("capability", "expected"), [((7, 5), "fp32"), ((8, 0), "bf16")])
+def test_a_gpu_computes_in_bf16_where_it_has_it(capability, expected, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: capability)
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda: True)  # a T4 emulates it
+    assert choose_precision("auto", torch.device("cuda")) == expected

@@ -117,11 +117,12 @@ def find_inputs(
         SettingsError: there are both.
         InputError: there is neither.
     """
-    is_given = bool(words) or inputs != type(inputs)()
-    if file is None and (words == (STANDARD_INPUT,) or not (is_given or sys.stdin.isatty())):
-        words, is_given, file = (), False, STANDARD_INPUT
+    has_flags = inputs != type(inputs)()
+    is_bare = not (words or has_flags or sys.stdin.isatty())
+    if file is None and (is_bare or words == (STANDARD_INPUT,)):
+        words, file = (), STANDARD_INPUT
     if file is not None:
-        if is_given:
+        if words or has_flags:
             raise SettingsError("give texts or a file, not both; - alone is standard input")
         return [], file
     values = inputs.gather(words)

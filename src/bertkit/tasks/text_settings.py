@@ -25,6 +25,11 @@ class TextSettings(TaskSettings):
         " text_column isn't given either: hypothesis to premise, sentence2 to sentence1, question2"
         " to question1, sentence to question.",
     )
+    pairs: bool = Field(
+        False,
+        description="Whether every text must have a second one. A model that was trained on pairs"
+        " asks for both ever after.",
+    )
     long_texts: Literal["head", "tail", "head_tail", "windows"] = Field(
         "head",
         description="What is read of a text of more than max_length tokens: its beginning, its end,"

@@ -1,7 +1,7 @@
 """A text or a pair of texts: of a record, or as a caller gives it."""
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple, TypeVar
 
 from bertkit.base.errors import InputError
 from bertkit.data.tables.record import Record
@@ -19,6 +19,8 @@ USUAL_PAIRS = (
 )
 TEXT = "text"
 USUAL_TEXT = (TEXT, "sentence", *(first for first, _ in USUAL_PAIRS))
+
+SettingsKind = TypeVar("SettingsKind", bound=TextSettings)
 
 
 class Texts(NamedTuple):
@@ -44,6 +46,11 @@ def build_text_parser(settings: TextSettings, table: RecordTable) -> Callable[[R
         InputError: one is missing.
     """
     text, pair = find_text_columns(settings, table)
+    if settings.pairs and pair is None:
+        raise InputError(
+            f"{table.name} has one text a row where pairs are read; name the columns of both with"
+            " --text-column and --pair-column, or give a file that has them"
+        )
 
     def parse(record: Record) -> Texts:
         second = None if pair is None else take_text(record, pair)
@@ -73,13 +80,23 @@ def find_text_columns(settings: TextSettings, table: RecordTable) -> tuple[str, 
     )
 
 
-def read_texts(value: Any, place: str) -> Texts:
+def learn_pairs(settings: SettingsKind, texts: Iterable[Texts]) -> SettingsKind:
+    """The settings of a model for what it learns from: where that is pairs, it asks for pairs."""
+    has_pairs = any(each.pair is not None for each in texts)
+    return settings.model_copy(update={"pairs": True}) if has_pairs else settings
+
+
+def read_texts(value: Any, place: str, settings: TextSettings) -> Texts:
     """What a caller gave: a text, or a tuple of two.
 
     Raises:
-        InputError: it is something else.
+        InputError: it is something else, or one text where the model reads pairs.
     """
     if isinstance(value, str):
+        if settings.pairs:
+            raise InputError(
+                f"{place}: the model reads pairs; give a tuple of two, or a second text with --pair"
+            )
         return Texts(value)
     if isinstance(value, tuple) and len(value) == 2 and all(isinstance(t, str) for t in value):
         return Texts(*value)

@@ -149,8 +149,10 @@ def test_which_input_is_meant(monkeypatch):
     assert find_inputs(("a",), PairInputs(pair="b"), None) == ([("a", "b")], None)
     with pytest.raises(InputError, match="nothing to read"):
         find_inputs((), PairInputs(pair="b"), None)
-    with pytest.raises(SettingsError, match="not both"):
-        find_inputs((), PairInputs(pair="b"), "a.csv")
+    assert find_inputs(("-",), PairInputs(), None) == ([], "-")
+    for words, file in (((), "a.csv"), (("-",), None), (("a",), "a.csv")):
+        with pytest.raises(SettingsError, match="not both"):
+            find_inputs(words, PairInputs(pair="b"), file)
 
 
 def test_a_broken_row_ends_what_was_answered_before_it(run, model, monkeypatch, tmp_path):

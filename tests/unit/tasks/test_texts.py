@@ -7,7 +7,13 @@ from tests.unit.tasks.small import record_of, table_of
 
 from bertkit.base.errors import InputError
 from bertkit.tasks.text_settings import TextSettings
-from bertkit.tasks.texts import Texts, build_text_parser, find_text_columns, read_texts
+from bertkit.tasks.texts import (
+    Texts,
+    build_text_parser,
+    find_text_columns,
+    learn_pairs,
+    read_texts,
+)
 
 
 @pytest.mark.parametrize(
@@ -46,11 +52,26 @@ def test_a_layout_says_which_is_which():
 
 
 def test_what_callers_give():
-    assert read_texts("a", "here") == Texts("a")
-    assert read_texts(("a", "b"), "here").show() == "a ||| b"
+    assert read_texts("a", "here", TextSettings()) == Texts("a")
+    assert read_texts(("a", "b"), "here", TextSettings()).show() == "a ||| b"
     for value in (("a",), ("a", 1), 1, None, ["a", "b"]):
         with pytest.raises(InputError, match="here: expected a text or a tuple of two"):
-            read_texts(value, "here")
+            read_texts(value, "here", TextSettings())
+
+
+def test_a_model_of_pairs_asks_for_both():
+    settings = learn_pairs(TextSettings(), [Texts("a", "b")])
+    assert settings.pairs
+    assert learn_pairs(TextSettings(), [Texts("a")]) == TextSettings()
+    assert read_texts(("a", "b"), "here", settings) == Texts("a", "b")
+    with pytest.raises(InputError, match="here: the model reads pairs; give a tuple of two"):
+        read_texts("a", "here", settings)
+    pairs, single = table_of("premise", "hypothesis"), table_of("text", "label")
+    parse = build_text_parser(settings, pairs)
+    assert parse(record_of(premise="a", hypothesis="b")) == Texts("a", "b")
+    for table in (single, replace(table_of("text"), format="text")):
+        with pytest.raises(InputError, match="has one text a row where pairs are read; name"):
+            build_text_parser(settings, table)
 
 
 def test_a_text_a_line_is_read_whatever_the_column_was_called_in_training():

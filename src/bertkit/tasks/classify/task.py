@@ -25,7 +25,7 @@ from bertkit.tasks.evaluation import Evaluation
 from bertkit.tasks.logits import Logits
 from bertkit.tasks.long_texts import encode_texts, pool_windows
 from bertkit.tasks.task import Task, TaskScores
-from bertkit.tasks.texts import read_texts
+from bertkit.tasks.texts import learn_pairs, read_texts
 from bertkit.tokenization.tokenizer import Tokenizer
 
 MULTI_LABEL = "multi_label_classification"
@@ -69,8 +69,9 @@ class Classify(Task[ClassifyExample, Classification]):
 
     @classmethod
     def from_examples(cls, settings: ClassifySettings, examples: Sequence[ClassifyExample]) -> Self:
-        """The labels that are listed, or those of the examples."""
+        """The labels that are listed, or those of the examples, and whether these are pairs."""
         labels = records.find_labels(settings, examples)
+        settings = learn_pairs(settings, (example.texts for example in examples))
         return cls(settings, labels, label_weights=records.weigh_labels(settings, labels, examples))
 
     @classmethod
@@ -106,7 +107,7 @@ class Classify(Task[ClassifyExample, Classification]):
 
     def make_example(self, value: Any, place: str) -> ClassifyExample:
         """A text, or a tuple of two."""
-        return ClassifyExample(read_texts(value, place), place=place)
+        return ClassifyExample(read_texts(value, place, self.settings), place=place)
 
     def num_chars(self, example: ClassifyExample) -> int:
         """Characters of text and pair."""

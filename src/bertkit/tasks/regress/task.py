@@ -23,7 +23,7 @@ from bertkit.tasks.regress import scoring
 from bertkit.tasks.regress.examples import RegressExample
 from bertkit.tasks.regress.settings import RegressSettings
 from bertkit.tasks.task import Task, TaskScores
-from bertkit.tasks.texts import read_texts
+from bertkit.tasks.texts import learn_pairs, read_texts
 from bertkit.tokenization.tokenizer import Tokenizer
 
 
@@ -57,7 +57,7 @@ class Regress(Task[RegressExample, Regression]):
 
     @classmethod
     def from_examples(cls, settings: RegressSettings, examples: Sequence[RegressExample]) -> Self:
-        """Nothing of the examples, but that their numbers differ."""
+        """Nothing of the examples, but that their numbers differ, and whether they are pairs."""
         numbers = {example.number for example in examples}
         if len(numbers) < 2:
             raise InputError(
@@ -65,7 +65,7 @@ class Regress(Task[RegressExample, Regression]):
                 if numbers
                 else "there are no examples"
             )
-        return cls(settings)
+        return cls(learn_pairs(settings, (example.texts for example in examples)))
 
     @classmethod
     def from_config(
@@ -86,7 +86,7 @@ class Regress(Task[RegressExample, Regression]):
 
     def make_example(self, value: Any, place: str) -> RegressExample:
         """A text, or a tuple of two."""
-        return RegressExample(read_texts(value, place), place=place)
+        return RegressExample(read_texts(value, place, self.settings), place=place)
 
     def num_chars(self, example: RegressExample) -> int:
         """Characters of text and pair."""

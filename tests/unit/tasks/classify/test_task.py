@@ -35,6 +35,14 @@ def list_examples(*, several: bool) -> list[ClassifyExample]:
     return found
 
 
+def test_a_model_of_pairs_asks_for_pairs():
+    examples = [ClassifyExample(Texts("a", "the"), (name,)) for name in ("cat", "dog")]
+    task = Classify.from_examples(ONE, examples)
+    assert task.make_example(("a", "hat"), "here").texts == ("a", "hat")
+    with pytest.raises(InputError, match="reads pairs"):
+        task.make_example("a", "here")
+
+
 @pytest.mark.parametrize("settings", [ONE, MANY], ids=["one", "several"])
 def test_it_learns_animals_and_is_saved(settings, tmp_path):
     examples = list_examples(several=settings.multi_label)

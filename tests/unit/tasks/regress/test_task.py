@@ -57,6 +57,14 @@ def test_it_learns_what_animals_are_worth_and_is_saved(tmp_path):
     assert Regressor.load(tmp_path, device="cpu", engine="torch")("the cat").value > 0
 
 
+def test_a_model_of_pairs_asks_for_pairs():
+    examples = [RegressExample(Texts("a", "the"), 0.0), RegressExample(Texts("a", "cat"), 1.0)]
+    task = Regress.from_examples(SETTINGS, examples)
+    assert task.make_example(("a", "hat"), "here").texts == ("a", "hat")
+    with pytest.raises(InputError, match="reads pairs"):
+        task.make_example("a", "here")
+
+
 def test_evaluation_tells_correlation_error_and_the_worst():
     random = np.random.default_rng(0)
     truth = random.normal(size=50)

@@ -23,6 +23,7 @@ from bertkit.checkpoints.transfer import export_tensors
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.seq2seq.config import EncoderDecoderConfig
 from bertkit.models.seq2seq.model import EncoderDecoderModel
+from bertkit.nn.embeddings import sinusoids
 
 HUGE = 1 << 24  # the largest size that a config may name
 SIZES = {name: value for name, value in CONFIG.items() if name != "architectures"}
@@ -31,6 +32,10 @@ JOINED: dict[str, Any] = {
     "architectures": ["EncoderDecoderModel"],
 }
 COPY = "decoder.cls.predictions.decoder.weight"
+POSITIONS = (
+    "encoder.embeddings.position_embeddings.weight",
+    "decoder.bert.embeddings.position_embeddings.weight",
+)
 CROSS = "decoder.bert.encoder.layer.1.crossattention.self.key.weight"
 
 Weights = Mapping[str, Tensor]
@@ -83,6 +88,7 @@ def _accepted() -> Iterator[Case]:
         "encoder.pooler.dense.weight": torch.zeros(8, 8),
         "encoder.pooler.dense.bias": torch.zeros(8),
     }
+    waves = {name: sinusoids(*tensors()[name].shape) for name in POSITIONS}
     yield from _make(
         "encoder-decoder",
         (
@@ -90,7 +96,7 @@ def _accepted() -> Iterator[Case]:
             _folder(JOINED, {**tensors(), COPY: words.clone()}),
             _folder(JOINED, {**tensors(), **pooler}),
             _folder({**JOINED, "shares_embeddings": True}, shared),
-            _folder({**JOINED, "positions": "sinusoidal"}),
+            _folder({**JOINED, "positions": "sinusoidal"}, {**tensors(), **waves}),
             _folder({**JOINED, "unknown_key": [1, {"x": None}]}),
         ),
         None,
@@ -236,6 +242,12 @@ def _tensors() -> Iterator[Case]:
         [_folder(JOINED, {**tensors(), COPY: tensors()[SHARED[1]] + 1})],
         CheckpointError,
         "must equal",
+    )
+    yield from _make(
+        "encoder-decoder whose fixed positions are other ones",
+        [_folder({**JOINED, "positions": "sinusoidal"})],
+        CheckpointError,
+        "no sines and cosines",
     )
     header, data = header_and_data(tensors())
     yield from _make(

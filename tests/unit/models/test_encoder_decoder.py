@@ -154,6 +154,24 @@ def test_shared_embeddings_that_differ_are_refused(tmp_path):
         EncoderDecoderModel.from_pretrained(tmp_path)
 
 
+@pytest.mark.parametrize("half", ["encoder", "decoder"])
+def test_fixed_positions_that_were_trained_are_refused(half, tmp_path):
+    model = build(positions="sinusoidal")
+    with torch.no_grad():
+        model.get_submodule(half).embeddings.position.weight[3, 5] += 0.1
+    model.save_pretrained(tmp_path)
+    with pytest.raises(CheckpointError, match=f"of the {half} are no sines"):
+        EncoderDecoderModel.from_pretrained(tmp_path)
+
+
+def test_fixed_positions_may_be_rounded(tmp_path):
+    build(positions="sinusoidal").bfloat16().save_pretrained(tmp_path)
+    again = EncoderDecoderModel.from_pretrained(tmp_path).decoder.embeddings.position.weight
+    assert torch.equal(
+        again, build(positions="sinusoidal").decoder.embeddings.position.weight.float()
+    )
+
+
 def test_a_warm_start_takes_everything_that_a_bert_has():
     torch.manual_seed(5)
     parent = BertForPreTraining(BertConfig(**SIZES)).double()

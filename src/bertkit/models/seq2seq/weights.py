@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from bertkit.base.checksums import FileRecord
@@ -11,8 +12,10 @@ from bertkit.checkpoints.checkpoint import Checkpoint
 from bertkit.checkpoints.huggingface import write_huggingface
 from bertkit.checkpoints.seq2seq_names import ENCODER_DECODER, SHARED, UNUSED_PARTS
 from bertkit.checkpoints.transfer import check_finite, export_tensors, import_tensors
+from bertkit.nn.embeddings import sinusoids
 
 ARCHITECTURE = "EncoderDecoderModel"
+MAX_ROUNDING = 0.01  # of values up to 1; bfloat16's is 0.004
 
 
 def fill_halves(model: nn.Module, checkpoint: Checkpoint) -> None:
@@ -23,8 +26,8 @@ def fill_halves(model: nn.Module, checkpoint: Checkpoint) -> None:
         checkpoint: a pooler is left behind.
 
     Raises:
-        CheckpointError: a tensor is missing, unknown, of the wrong shape or not finite, or
-            embeddings that are shared differ.
+        CheckpointError: a tensor is missing, unknown, of the wrong shape or not finite, embeddings
+            that are shared differ, or positions that aren't learnt are no sines and cosines.
     """
     expected = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
     tensors = import_tensors(
@@ -35,6 +38,7 @@ def fill_halves(model: nn.Module, checkpoint: Checkpoint) -> None:
         names=ENCODER_DECODER,
     )
     _check_shared(checkpoint, tensors)
+    _check_positions(checkpoint, tensors)
     model.load_state_dict(tensors, assign=True)
     for parameter in model.parameters():
         parameter.requires_grad_(True)
@@ -48,6 +52,23 @@ def _check_shared(checkpoint: Checkpoint, tensors: dict[str, Tensor]) -> None:
             f"{checkpoint.folder}: shares_embeddings is true, and {SHARED[0]} and {SHARED[1]}"
             " differ"
         )
+
+
+def _check_positions(checkpoint: Checkpoint, tensors: dict[str, Tensor]) -> None:
+    """See that positions that aren't learnt are what the model makes them.
+
+    Other tools train them like any weights, and a model that lost those would be another one.
+    """
+    if checkpoint.config.get("positions") != "sinusoidal":
+        return
+    for half in ("encoder", "decoder"):
+        table = tensors[f"{half}.embeddings.position.weight"]
+        waves = sinusoids(*table.shape).to(table.dtype)
+        if not torch.allclose(table, waves, rtol=0.0, atol=MAX_ROUNDING):
+            raise CheckpointError(
+                f"{checkpoint.folder}: positions is sinusoidal, and those of the {half} are no"
+                " sines and cosines; where they were trained, config.json must say learned"
+            )
 
 
 def save_halves(model: nn.Module, config: dict[str, Any], folder: Path) -> dict[str, FileRecord]:

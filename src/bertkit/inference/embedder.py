@@ -252,7 +252,8 @@ def build_text_encoder(
         SettingsError: a length is beyond what the model takes, or the model has no such prompt.
     """
     limit = loaded.model.config.max_position_embeddings
-    max_length = settings.max_length or (sentences.max_seq_length if sentences else limit)
+    told = sentences.max_seq_length if sentences else loaded.max_length
+    max_length = settings.max_length or told
     if max_length > limit:
         raise SettingsError(f"max_length is {max_length}, and this model takes at most {limit}")
     room = max_length - NUM_SPECIAL

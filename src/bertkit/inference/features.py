@@ -126,6 +126,7 @@ class FeatureExtractor:
 
     def __init__(self, loaded: LoadedModel[BertModel], path: Path) -> None:
         self._model, self._tokenizer = loaded.model, loaded.tokenizer
+        self._max_length = loaded.max_length
         self._path = path
         self._last_engine: tuple[object, Engine] | None = None
 
@@ -221,7 +222,7 @@ class FeatureExtractor:
     def _build_encoder(self, settings: FeatureSettings) -> PairEncoder:
         config = self._model.config
         limit = config.max_position_embeddings
-        max_length = settings.max_length or limit
+        max_length = settings.max_length or self._max_length
         if max_length > limit:
             raise SettingsError(f"max_length is {max_length}, and this model takes at most {limit}")
         return PairEncoder(self._tokenizer, max_length, has_pairs=config.type_vocab_size > 1)

@@ -1,5 +1,6 @@
 """A model with its tokenizer."""
 
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, Self, TypeVar
@@ -11,7 +12,7 @@ from bertkit.checkpoints.hub import resolve_model
 from bertkit.checkpoints.run_folder import find_checkpoint
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.pretrained import PretrainedBert
-from bertkit.tokenization.folder import CONFIG_FILE, ENGINE_FILE, VOCABULARY_FILE
+from bertkit.tokenization.folder import CONFIG_FILE, ENGINE_FILE, VOCABULARY_FILE, read_max_length
 from bertkit.tokenization.tokenizer import Tokenizer
 from bertkit.training.device import choose_device
 
@@ -23,10 +24,28 @@ Model = TypeVar("Model", bound=PretrainedBert)
 
 @dataclass(frozen=True)
 class LoadedModel(Generic[Model]):
-    """A pre-trained model, in evaluation, and the tokenizer that belongs to it."""
+    """A pre-trained model, in evaluation, and the tokenizer that belongs to it.
+
+    Attributes:
+        model: the model, on its device.
+        tokenizer: its tokenizer.
+        told_length: most tokens at a time that the model's folder tells of, as in
+            `read_told_length`.
+    """
 
     model: Model
     tokenizer: Tokenizer
+    told_length: int | None = None
+
+    @property
+    def max_length(self) -> int:
+        """Most tokens that it reads at a time unless it is asked for more."""
+        return find_max_length(self.model.config, self.told_length)
+
+    @property
+    def limit(self) -> str:
+        """How many those are, and who says so."""
+        return describe_limit(self.model.config, self.told_length)
 
     @classmethod
     def load(
@@ -63,7 +82,8 @@ class LoadedModel(Generic[Model]):
     ) -> Self:
         """Load a checkpoint that is open already; errors as in `load`."""
         model = kind.from_checkpoint(checkpoint).to(choose_device(device))
-        return cls(model, load_tokenizer(checkpoint, model.config))
+        tokenizer = load_tokenizer(checkpoint, model.config)
+        return cls(model, tokenizer, read_told_length(checkpoint))
 
     def check_text(self, name: str, num_tokens: int, *, is_empty: bool) -> None:
         """Refuse a text, or a pair, that a single answer can't be had for.
@@ -73,11 +93,35 @@ class LoadedModel(Generic[Model]):
         """
         if is_empty:
             raise InputError(f"{name} has an empty text; each must have at least one word")
-        limit = self.model.config.max_position_embeddings
-        if num_tokens > limit:
+        if num_tokens > self.max_length:
             raise InputError(
-                f"{name} has {num_tokens:,} tokens, and the model takes {limit}; shorten it"
+                f"{name} has {num_tokens:,} tokens, and the model {self.limit}; shorten it"
             )
+
+
+def read_told_length(checkpoint: Checkpoint) -> int | None:
+    """Most tokens at a time that a model's folder tells of (`model_max_length`); None without it.
+
+    A run of `bertkit pretrain` tells how many it was trained on: the positions behind those hold
+    what was drawn for them.
+
+    Raises:
+        BertkitError: as in `bertkit.tokenization.folder.read_max_length`.
+    """
+    return read_max_length(find_checkpoint(checkpoint.folder, reading=TOKENIZER_FILES))
+
+
+def find_max_length(config: BertConfig, told_length: int | None) -> int:
+    """Most tokens that a model reads at a time: its positions, or fewer, if its folder says so."""
+    return min(config.max_position_embeddings, told_length or sys.maxsize)
+
+
+def describe_limit(config: BertConfig, told_length: int | None) -> str:
+    """How many tokens a model takes, and who says so where it has more positions."""
+    most = find_max_length(config, told_length)
+    if most < config.max_position_embeddings:
+        return f"takes {most:,} at a time (model_max_length of its tokenizer's folder)"
+    return f"takes {most:,}"
 
 
 def load_tokenizer(checkpoint: Checkpoint, config: BertConfig) -> Tokenizer:

@@ -106,7 +106,7 @@ class WordVectors:
         config = loaded.model.config
         self.layer = resolve_layers([layer], config.num_hidden_layers)[0]
         self._tokenizer = loaded.tokenizer
-        self._max_pieces = config.max_position_embeddings - 2  # beside [CLS] and [SEP]
+        self._max_pieces = loaded.max_length - 2  # beside [CLS] and [SEP]
         self._table = loaded.model.encoder.embeddings.word.weight.detach()
         self._entries = list_entries(loaded.tokenizer, whole_words=whole_words)
         self._engine: Engine | None = None

@@ -15,9 +15,13 @@ from bertkit.checkpoints.formats import open_checkpoint
 from bertkit.checkpoints.hub import resolve_model
 from bertkit.checkpoints.huggingface import is_encoder_decoder
 from bertkit.checkpoints.names import list_heads
-from bertkit.inference.causal_model import describe_limit, find_max_length
 from bertkit.inference.engines.choice import find_device
-from bertkit.inference.loading import load_tokenizer
+from bertkit.inference.loading import (
+    describe_limit,
+    find_max_length,
+    load_tokenizer,
+    read_told_length,
+)
 from bertkit.interpret.capture import AttentionHeads, capture_attention
 from bertkit.models.bert.architectures import find_architecture
 from bertkit.models.bert.causal import BertLMHeadModel
@@ -146,15 +150,15 @@ class Subject:
         model: the model, on its device.
         tokenizer: its tokenizer.
         task: what a fine-tuned model is for; None of any other.
-        trained_length: most tokens that a left-to-right language model was trained on at a time, as
-            far as it says; None of any other.
+        told_length: most tokens at a time that the model's folder tells of, as in
+            `bertkit.inference.loading.read_told_length`.
     """
 
     name: str
     model: AnyBert
     tokenizer: Tokenizer
     task: Task[Any, Any] | None = None
-    trained_length: int | None = None
+    told_length: int | None = None
 
     @classmethod
     def load(cls, path: str | Path, device: str = "auto", *, revision: str | None = None) -> Self:
@@ -191,9 +195,7 @@ class Subject:
         tokenizer = load_tokenizer(checkpoint, model.config)
         is_fine_tuned = isinstance(model, FineTunedBert)
         task = load_task(checkpoint.folder, model.config, architecture) if is_fine_tuned else None
-        is_causal = isinstance(model, BertLMHeadModel)
-        trained_length = find_max_length(checkpoint, model.config) if is_causal else None
-        return cls(name, model, tokenizer, task, trained_length)
+        return cls(name, model, tokenizer, task, read_told_length(checkpoint))
 
     def read(self, text: str, pair: str | None = None, *, read_mask: bool = False) -> Passage:
         """Cut a text, or a pair, into tokens.
@@ -212,11 +214,10 @@ class Subject:
         for name, part in (("the text", text), ("the second text", pair)):
             if part is not None and not self.tokenizer.encode(part).ids[1:-1]:
                 raise InputError(f"{name} is empty; give at least one word")
-        limit = self.trained_length or config.max_position_embeddings
-        if len(encoding.ids) > limit:
+        if len(encoding.ids) > find_max_length(config, self.told_length):
             raise InputError(
                 f"the text has {len(encoding.ids):,} tokens, and the model"
-                f" {describe_limit(limit, config)}; shorten it"
+                f" {describe_limit(config, self.told_length)}; shorten it"
             )
         if pair is not None and config.type_vocab_size < 2:
             raise InputError("this model takes single texts (type_vocab_size is 1), not pairs")

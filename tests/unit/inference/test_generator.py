@@ -138,7 +138,7 @@ def test_no_more_is_read_than_a_model_was_trained_on(tmp_path):
     for settings in (GeneratorSettings(max_tokens=None), GeneratorSettings(beams=2)):
         assert generate("the cat", settings).answers[0].num_tokens == 10 - 3
     assert len(list(generate.write("the cat"))) <= 10 - 3
-    with pytest.raises(InputError, match=r"has 13 tokens, and the model was trained on 10 at a"):
+    with pytest.raises(InputError, match=r"has 13 tokens, and the model takes 10 at a time"):
         generate("the cat saw a dog . " * 2)
     (encoded,) = encode_texts(measure.loaded, [NamedText("text 1", LONG)])
     assert max(len(part.ids) for part in encoded.parts) == 10

@@ -55,7 +55,7 @@ def test_the_page_has_the_views_that_suit(view):
 
 def test_no_more_is_read_than_it_was_trained_on(tmp_path):
     save_causal(tmp_path, max_length=7)
-    with pytest.raises(InputError, match="has 8 tokens, and the model was trained on 7 at a time"):
+    with pytest.raises(InputError, match="has 8 tokens, and the model takes 7 at a time"):
         Subject.load(tmp_path).read(TEXT)
 
 

@@ -23,6 +23,7 @@ from bertkit.objectives.objective import Objective, WordBatch
 from bertkit.objectives.table import OBJECTIVES
 from bertkit.recipes.pretrain.settings import PretrainSettings
 from bertkit.recipes.pretrain.source import Source, load_source, open_source
+from bertkit.tokenization.folder import read_max_length
 from bertkit.tokenization.tokenizer import Tokenizer
 from bertkit.training.allocator import keep_freed_memory
 from bertkit.training.device import choose_device, choose_precision, measure_peak
@@ -43,6 +44,8 @@ class Materials:
         tokenizer: that of the data.
         config: the sizes.
         machine: where it computes.
+        max_length: most tokens at a time that the positions were trained on, before or now; None
+            where the model that they come from doesn't say.
         source: where the first weights come from; None where they are drawn, or not needed.
     """
 
@@ -50,6 +53,7 @@ class Materials:
     tokenizer: Tokenizer
     config: BertConfig
     machine: Machine
+    max_length: int | None
     source: Source | None = None
 
 
@@ -74,15 +78,35 @@ def gather(data: Path, settings: PretrainSettings, run: Run | None = None) -> Ma
     if device.type == "cpu":
         keep_freed_memory()
     machine = Machine(device, precision, measure_peak(device, precision))
-    source = None
+    source, told_length = None, None
     if settings.start_from is None:
         config = build_config(settings, tokenizer)
     elif run is not None and (record := run.read_record()) and list_checkpoints(run.folder):
         config = BertConfig.from_dict(record.model, run.folder)
+        told_length = read_max_length(list_checkpoints(run.folder)[-1])
     else:
         source = open_source(settings.start_from, settings, tokenizer)
         config = check_config(source.config, settings, source.checkpoint.folder)
-    return Materials(shards, tokenizer, config, machine, source)
+        told_length = read_max_length(source.checkpoint.folder)
+    max_length = find_trained_length(settings, told_length, config)
+    return Materials(shards, tokenizer, config, machine, max_length, source)
+
+
+def find_trained_length(
+    settings: PretrainSettings, told_length: int | None, config: BertConfig
+) -> int | None:
+    """Most tokens at a time that a model's positions are trained on in the end, as far as is known.
+
+    Args:
+        settings: of the run.
+        told_length: what the model says that the weights come from, if there is one that says it.
+        config: the sizes.
+    """
+    if settings.start_from is None or OBJECTIVES[settings.objective].is_causal:
+        return settings.max_length
+    if told_length is None:
+        return None
+    return min(max(told_length, settings.max_length), config.max_position_embeddings)
 
 
 def build_config(settings: PretrainSettings, tokenizer: Tokenizer) -> BertConfig:
@@ -170,8 +194,7 @@ def build_job(
         [shard.num_tokens for shard in shards.train], objective.plan, seed=settings.seed
     )
     held_out = held_out_batches(shards, tokenizer, settings)
-    # What it writes goes on behind what it reads: only here may positions come that none trained.
-    max_length = settings.max_length if objective.is_causal else None
+    max_length = materials.max_length
 
     def batches_at(step: int) -> list[WordBatch]:
         examples = order.examples(step * settings.batch_size, settings.batch_size)

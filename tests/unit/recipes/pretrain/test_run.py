@@ -7,7 +7,7 @@ import torch
 
 from bertkit.base.errors import ResumeError
 from bertkit.models.bert.config import BertConfig
-from bertkit.recipes.pretrain.job import Materials
+from bertkit.recipes.pretrain.job import Materials, find_trained_length
 from bertkit.recipes.pretrain.run import decide_record, describe_run
 from bertkit.recipes.pretrain.settings import PretrainSettings
 from bertkit.training.job import Machine
@@ -48,7 +48,9 @@ def test_another_device_and_precision_are_told_where_the_setting_is_auto(capsys)
     def describe(device: str, precision: str) -> RunRecord:
         shards, config = SimpleNamespace(fingerprint="a"), BertConfig.preset("tiny")
         machine = Machine(torch.device(device), precision, peak_operations=1.0)
-        return describe_run(Materials(shards, None, config, machine), PretrainSettings(steps=40))
+        return describe_run(
+            Materials(shards, None, config, machine, 128), PretrainSettings(steps=40)
+        )
 
     before = describe("meta", "bf16").model_copy(update={"num_steps": 40})
     decide_record(before, describe("cpu", "fp32"), None, PretrainSettings(steps=40), None)
@@ -61,3 +63,20 @@ def test_another_machine_is_told_and_the_first_one_stays_on_record(capsys):
     assert kept.versions == {"threads": "2"}
     decide(record(40, threads="1", steps=40), steps=40)
     assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    ("settings", "told", "length"),
+    [
+        ({}, None, 128),
+        ({"objective": "causal"}, None, 128),
+        ({"objective": "causal", "start_from": "m"}, 512, 128),
+        ({"start_from": "m"}, None, None),  # a model of others, most likely trained on them all
+        ({"start_from": "m"}, 64, 128),
+        ({"start_from": "m"}, 300, 300),
+        ({"start_from": "m"}, 10**30, 512),
+    ],
+)
+def test_a_run_tells_how_long_the_texts_were_that_its_positions_learned(settings, told, length):
+    settings = PretrainSettings(steps=1, max_length=128, **settings)
+    assert find_trained_length(settings, told, BertConfig.preset("tiny")) == length

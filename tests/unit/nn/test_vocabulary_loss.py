@@ -49,11 +49,14 @@ def test_the_way_back_can_be_walked_twice(parts):
     assert torch.equal(first, second)
 
 
-def test_scores_that_are_all_the_same_hit_no_more_than_one_word(parts):
-    features, weight, bias, _ = (each.detach() for each in parts)
-    labels = torch.arange(7)
-    _, num_hits = vocabulary_loss(features, weight * 0, bias * 0, labels)
-    assert num_hits == 1
+@pytest.mark.parametrize(("is_learning", "expected"), [(False, 1), (True, 7)])
+def test_scores_that_are_all_the_same_hit_the_first_word_and_all_in_learning(
+    parts, is_learning, expected
+):
+    features, weight, bias, _ = parts
+    with torch.set_grad_enabled(is_learning):
+        _, num_hits = vocabulary_loss(features, weight * 0, bias * 0, torch.arange(7))
+    assert num_hits == expected
 
 
 def test_half_precision_weights_are_scored_in_float32_with_gradients_and_without(parts):

@@ -100,8 +100,12 @@ def test_choices_of_other_shapes_are_refused():
     model = build(BertForMultipleChoice)
     with pytest.raises(InputError, match=r"\[batch, choices, length\], and is \[2, 5\]"):
         model(IDS)
-    with pytest.raises(InputError, match=r"attention_mask is \[1, 5\]"):
+    with pytest.raises(InputError, match=r"attention_mask is \[1, 5\] and must be \[1, 2, 5\]"):
         model(IDS[None], attention_mask=MASK[None, 0])
+    with pytest.raises(InputError, match=r"attention_mask is \[2, 1, 5\] and must be \[1, 2, 5\]"):
+        model(IDS[None], attention_mask=MASK[:, None])
+    with pytest.raises(InputError, match=r"token_type_ids is \[5\] and must be \[1, 2, 5\]"):
+        model(IDS[None], token_type_ids=IDS[0])
 
 
 def test_a_question_answering_model_has_two_outputs():

@@ -190,14 +190,10 @@ def pack_padded(
     """
     if input_ids.dim() != 2:
         raise InputError(f"input_ids must be [batch, length], and is {list(input_ids.shape)}")
+    check_shapes(input_ids, token_type_ids, attention_mask)
     if token_type_ids is None:
         token_type_ids = torch.zeros_like(input_ids)
     mask = torch.ones_like(input_ids) if attention_mask is None else attention_mask
-    for name, other in (("token_type_ids", token_type_ids), ("attention_mask", mask)):
-        if other.shape != input_ids.shape:
-            raise InputError(
-                f"{name} is {list(other.shape)} and must be {list(input_ids.shape)}, as input_ids"
-            )
     if input_ids.shape[1] > config.max_position_embeddings:
         raise InputError(
             f"{input_ids.shape[1]} tokens are more than this model's"
@@ -211,3 +207,20 @@ def pack_padded(
             raise InputError(f"{name} must be from 0 to {limit - 1}")
     mask = mask.to(torch.bool)
     return PackedBatch.from_padded(input_ids, token_type_ids, mask), mask
+
+
+def check_shapes(
+    input_ids: Int[Tensor, " *shape"],
+    token_type_ids: Int[Tensor, " *shape"] | None,
+    attention_mask: Shaped[Tensor, " *shape"] | None,
+) -> None:
+    """See that what is said of the tokens has their shape.
+
+    Raises:
+        InputError: it hasn't.
+    """
+    for name, other in (("token_type_ids", token_type_ids), ("attention_mask", attention_mask)):
+        if other is not None and other.shape != input_ids.shape:
+            raise InputError(
+                f"{name} is {list(other.shape)} and must be {list(input_ids.shape)}, as input_ids"
+            )

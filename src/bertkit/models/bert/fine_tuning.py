@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from bertkit.base.errors import InputError, SettingsError
 from bertkit.models.bert.config import BertConfig
-from bertkit.models.bert.encoder import BertEncoder, Pooler, pack_padded
+from bertkit.models.bert.encoder import BertEncoder, Pooler, check_shapes, pack_padded
 from bertkit.models.bert.pretrained import PretrainedBert
 from bertkit.models.bert.weights import initialise
 from bertkit.nn.dropout import Dropout
@@ -213,11 +213,12 @@ class BertForMultipleChoice(FineTunedBert):
         if input_ids.dim() != 3:
             shape = list(input_ids.shape)
             raise InputError(f"input_ids must be [batch, choices, length], and is {shape}")
+        check_shapes(input_ids, token_type_ids, attention_mask)
         batch, _ = pack_padded(
             self.config,
             input_ids.flatten(0, 1),
-            None if token_type_ids is None else token_type_ids.flatten(0, -2),
-            None if attention_mask is None else attention_mask.flatten(0, -2),
+            None if token_type_ids is None else token_type_ids.flatten(0, 1),
+            None if attention_mask is None else attention_mask.flatten(0, 1),
         )
         return self.scores(batch).view(input_ids.shape[:2])
 

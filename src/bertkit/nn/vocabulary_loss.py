@@ -80,7 +80,7 @@ class _VocabularyLoss(torch.autograd.Function):
             loss -= (1.0 - smoothing) * chosen.sum()
             if smoothing > 0.0:
                 loss -= share * logarithms.sum()
-            # The first of equal words, as elsewhere, would take argmax, and a tenth of all the time.
+            # To take the first of equal words, as elsewhere, argmax would cost a tenth of the time.
             num_hits += (chosen >= logarithms.amax(dim=1, keepdim=True)).sum()
             errors = logarithms.exp_()  # probabilities less the wanted ones: the gradient
             if smoothing > 0.0:

@@ -1,6 +1,6 @@
 """A batch is `[CLS] A [SEP] B [SEP]` with the right labels, and its arithmetic is counted right."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pytest
@@ -22,6 +22,8 @@ CLS, SEP, MASK = 2, 3, 4
 @dataclass(frozen=True)
 class FakeShard:
     content: np.ndarray
+    sentence_offsets: np.ndarray = field(default_factory=lambda: np.arange(0, 21, 2))
+    document_offsets: np.ndarray = field(default_factory=lambda: np.array([0, 3, 10]))
 
     def tokens(self, start: int, stop: int) -> np.ndarray:
         return self.content[start:stop]
@@ -78,6 +80,25 @@ def test_a_mask_follows_from_seed_and_example_whatever_stands_beside_it():
     assert torch.equal(together.packed.input_ids[8:], alone.packed.input_ids)
     others = [build_objective(seed).batch([RANDOM_PAIR]).packed.input_ids for seed in range(1, 9)]
     assert any(not torch.equal(alone.packed.input_ids, other) for other in others)
+
+
+def test_a_mask_follows_from_epoch_shard_and_number():
+    def hide(epoch, shard, number):
+        key, row = ExampleKey(epoch, shard, number), np.array((0, 10, 10, 20, 0))
+        return build_objective().batch([PlannedExample(key, row)]).positions.tolist()
+
+    assert hide(0, 0, 0) == hide(0, 0, 0)
+    assert hide(0, 0, 0) not in (hide(1, 0, 0), hide(0, 1, 0), hide(0, 0, 1))
+
+
+@pytest.mark.parametrize("kind", [BertObjective, MaskedObjective])
+def test_a_plan_follows_from_seed_epoch_and_shard(kind):
+    def plan(seed, epoch, shard):
+        objective = replace(build_objective(seed, kind), max_length=9, short_rate=0.8)
+        return objective.plan(epoch, shard).tolist()
+
+    assert plan(0, 0, 0) == plan(0, 0, 0)
+    assert plan(0, 0, 0) not in (plan(1, 0, 0), plan(0, 1, 0), plan(0, 0, 1))
 
 
 def test_each_use_of_the_seed_draws_its_own_numbers():

@@ -43,7 +43,7 @@ def build_shard() -> FakeShard:
 
 def build_objective(seed: int = 0, short_rate: float = 0.0) -> CausalObjective:
     return CausalObjective(
-        shards=[build_shard()],
+        shards=[build_shard()] * 2,
         seed=seed,
         max_length=12,
         short_rate=short_rate,
@@ -74,12 +74,14 @@ def test_each_token_is_in_one_example_of_an_epoch_and_documents_stay_apart(short
     assert {13, 43} <= set(rows[:, 0].tolist())
 
 
-def test_a_plan_follows_from_seed_and_epoch():
-    def plan(seed, epoch):
-        return build_objective(seed, short_rate=0.8).plan(epoch, 0).tolist()
+def test_a_plan_follows_from_seed_epoch_and_shard():
+    def plan(seed, epoch, shard=0):
+        return build_objective(seed, short_rate=0.8).plan(epoch, shard).tolist()
 
     assert plan(1, 2) == plan(1, 2)
-    assert len({str(plan(seed, epoch)) for seed in range(3) for epoch in range(3)}) > 1
+    assert plan(1, 0) != plan(0, 0)
+    assert plan(1, 0) != plan(1, 1)
+    assert plan(1, 0) != plan(1, 0, shard=1)
 
 
 def test_every_token_but_the_last_predicts_the_one_after_it():

@@ -17,8 +17,9 @@ class Record:
 
     Attributes:
         values: cells by column: strings of CSV and TSV, JSON values, Python values of Parquet. Of
-            CoNLL `tokens` and, where the file has them, `tags`; of questions always `question`,
-            `context`, `answers` (a list of `text` and `answer_start`) and `is_impossible`.
+            CoNLL `tokens` and, where the file has them, `tags`; of SQuAD's JSON `id`, `title`,
+            `question`, `context`, `answers` (a list of `text` and `answer_start`) and
+            `is_impossible`.
         place: file and line where the row begins, for messages.
     """
 

@@ -17,7 +17,7 @@ from bertkit.data.readers.sources import (
     STANDARD_INPUT_NAME,
     find_ending,
 )
-from bertkit.data.tables import glue, hub, squad
+from bertkit.data.tables import glue, hub
 from bertkit.data.tables.opening import check_standard_input
 from bertkit.data.tables.origins import ENDINGS, FileOrigin, InputOrigin, Origin
 from bertkit.data.tables.record import BrokenRowError, Record, RecordDecoder, RowReport
@@ -28,7 +28,6 @@ __all__ = ["BrokenRowError", "Record", "RecordTable", "RowReport", "gather", "op
 Example = TypeVar("Example")
 
 HUB_FORMAT = "hub"
-UNIFIED_FORMATS = {"jsonl", "parquet", HUB_FORMAT}  # which may hold questions as the Hub has them
 MAX_BYTES = 4 << 30
 
 
@@ -67,10 +66,7 @@ class RecordTable:
             StorageError: it can't be read.
         """
         with self.origin.begin(RecordDecoder(self.name, report=report)) as rows:
-            if self.format in UNIFIED_FORMATS:
-                yield from squad.unify(rows.records, report)
-            else:
-                yield from rows.records
+            yield from rows.records
 
     def identity(self) -> dict[str, str] | None:
         """Name, format and SHA-256 of the data; None of standard input, which is gone.

@@ -1,26 +1,25 @@
-"""Questions with their answers: the JSON of SQuAD 1.1 and 2.0, and the columns of its data set.
+"""Questions with their answers: the JSON of SQuAD 1.1 and 2.0.
 
-Both become the same records. What is wrong with a question, or with all of a paragraph, costs these
-alone, and is told with its path in the file, such as data[3].paragraphs[0].qas[2].
+What is wrong with a question, or with all of a paragraph, costs these alone, and is told with its
+path in the file, such as data[3].paragraphs[0].qas[2].
 
-Source: Rajpurkar et al. 2016 and 2018; the Hub's `rajpurkar/squad` and `squad_v2`.
+Source: Rajpurkar et al. 2016 and 2018.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any, BinaryIO, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from bertkit.base.errors import DamagedFileError, InputError
 from bertkit.base.settings import describe_validation
 from bertkit.data.tables.jsonl import parse_values
-from bertkit.data.tables.record import BrokenRowError, Record, RecordDecoder, RowReport, Rows
+from bertkit.data.tables.record import BrokenRowError, Record, RecordDecoder, Rows
 from bertkit.data.tables.settings import RecordSettings
 
 MAX_FILE_BYTES = 256 << 20  # SQuAD 2.0 has 42 MB
 MAX_VALUES = 1 << 24
 COLUMNS = ("id", "title", "question", "context", "answers", "is_impossible")
-TOLD_BY = {"question", "context", "answers"}
 
 
 class _Part(BaseModel):
@@ -31,29 +30,14 @@ class _Part(BaseModel):
 
 class _Answer(_Part):
     text: str
-    answer_start: int
+    answer_start: int | None = None
 
 
 class _Question(_Part):
     question: str
-    context: str
-    id: str | int | None = None
+    id: str | int
     answers: list[_Answer] | None = None
     is_impossible: bool | None = None
-
-    @field_validator("answers", mode="before")
-    @classmethod
-    def _list_answers(cls, answers: Any) -> Any:
-        """Turn the Hub's object of two lists into a list of objects."""
-        if not isinstance(answers, dict):
-            return answers
-        texts, starts = answers.get("text"), answers.get("answer_start")
-        if not isinstance(texts, list) or not isinstance(starts, list):
-            raise ValueError("must have the lists text and answer_start")
-        if len(texts) != len(starts):
-            raise ValueError(f"has {len(texts)} of text and {len(starts)} of answer_start")
-        pairs = zip(texts, starts, strict=True)
-        return [{"text": text, "answer_start": start} for text, start in pairs]
 
 
 class _Paragraph(_Part):
@@ -103,7 +87,6 @@ def _read_file(stream: BinaryIO, decoder: RecordDecoder) -> Iterator[Record]:
 
 
 def _read_articles(articles: list[Any], decoder: RecordDecoder) -> Iterator[Record]:
-    ids: set[str] = set()
     for index, content in enumerate(articles):
         decoder.where = f"data[{index}]"
         try:
@@ -113,12 +96,10 @@ def _read_articles(articles: list[Any], decoder: RecordDecoder) -> Iterator[Reco
             continue
         for number, paragraph in enumerate(article.paragraphs):
             decoder.where = f"data[{index}].paragraphs[{number}]"
-            yield from _read_paragraph(paragraph, article.title, decoder, ids)
+            yield from _read_paragraph(paragraph, article.title, decoder)
 
 
-def _read_paragraph(
-    content: Any, title: Any, decoder: RecordDecoder, ids: set[str]
-) -> Iterator[Record]:
+def _read_paragraph(content: Any, title: Any, decoder: RecordDecoder) -> Iterator[Record]:
     """A record for each question about a paragraph; without its text they are all broken."""
     where = decoder.where
     try:
@@ -131,59 +112,22 @@ def _read_paragraph(
     for number, question in enumerate(paragraph.qas):
         decoder.where = f"{where}.qas[{number}]"
         try:
-            if not isinstance(question, dict) or question.get("id") is None:
-                raise BrokenRowError(f"{decoder.place} must be an object with an id")
-            values = {**question, "context": paragraph.context, "title": title}
-            values = unify_question(values, decoder.place, ids)
+            checked = _check(_Question, question, decoder.place)
         except BrokenRowError as error:
             decoder.finish_row(str(error))
             continue
         decoder.finish_row()
-        yield Record({name: values[name] for name in COLUMNS}, decoder.place)
+        yield Record(_name_values(checked, paragraph.context, title), decoder.place)
 
 
-def unify(records: Iterator[Record], report: RowReport) -> Iterator[Record]:
-    """The same records, those with question, context and answers in the form of the JSON files.
-
-    Those of them that have faults, or an id that was there before, are counted as broken.
-    """
-    ids: set[str] = set()
-    for record in records:
-        if record.values.keys() >= TOLD_BY:
-            try:
-                values = unify_question(record.values, record.place, ids)
-            except BrokenRowError as error:
-                report.add_broken(str(error))
-                continue
-            record = Record(values, record.place)
-        yield record
-
-
-def unify_question(values: Mapping[str, Any], place: str, ids: set[str]) -> dict[str, object]:
-    """The values of one question as tasks take them, and whatever else there is.
-
-    Args:
-        values: `answers` are a list of objects or, as in the Hub's columns, an object of lists.
-        place: for messages.
-        ids: of the questions before; this one's is added.
-
-    Raises:
-        BrokenRowError: a part is missing or of another kind, or the id was there before.
-    """
-    question = _check(_Question, values, place)
-    unified = {
-        **values,
-        "answers": [dict(answer) for answer in question.answers or []],
-        "is_impossible": question.is_impossible,
-    }
-    if question.is_impossible is None:
-        unified["is_impossible"] = "answers" in values and not question.answers
-    if question.id is not None:
-        unified["id"] = identity = str(question.id)
-        if identity in ids:
-            raise BrokenRowError(f"{place} has the id {identity[:40]!r}, which was there before")
-        ids.add(identity)
-    return unified
+def _name_values(question: _Question, context: str, title: Any) -> dict[str, object]:
+    """The values of a question by column; without a word on it, an empty list means no answer."""
+    is_impossible = question.is_impossible
+    if is_impossible is None:
+        is_impossible = "answers" in question.model_fields_set and not question.answers
+    answers = [dict(answer) for answer in question.answers or []]
+    values = (str(question.id), title, question.question, context, answers, is_impossible)
+    return dict(zip(COLUMNS, values, strict=True))
 
 
 def _check(kind: type[Part], content: Any, place: str) -> Part:

@@ -8,9 +8,10 @@ from bertkit.base.errors import InputError
 from bertkit.data.tables.record import BrokenRowError, Record
 from bertkit.data.tables.records import RecordTable
 from bertkit.tasks.answer.settings import AnswerSettings
-from bertkit.tasks.columns import find_column, take_text
+from bertkit.tasks.columns import find_column, read_label, take_text
 
 NUM_SHOWN_CHARS = 40
+TRUTH_VALUES = {"true": True, "false": False}
 
 
 class GoldAnswer(NamedTuple):
@@ -166,11 +167,11 @@ def _read_answers(record: Record, column: str, context: str) -> tuple[GoldAnswer
         BrokenRowError: it doesn't say, or none of its answers is in the context.
     """
     said = _list_answers(record, column)
-    says_impossible = record.values.get("is_impossible")
-    if says_impossible is True:
+    is_impossible = _read_impossible(record)
+    if is_impossible:
         return ()
     given = [(text, start) for text, start in said if text.strip()]
-    if not given and (said or says_impossible is False):
+    if not given and (said or is_impossible is False):
         raise BrokenRowError(f"{record.place} has no answer, and isn't said to have none")
     answers = tuple(locate_answer(context, text, start) for text, start in given)
     if answers and all(answer.start is None for answer in answers):
@@ -181,6 +182,24 @@ def _read_answers(record: Record, column: str, context: str) -> tuple[GoldAnswer
     return answers
 
 
+def _read_impossible(record: Record) -> bool | None:
+    """Whether a record says that there is no answer; None where it says nothing.
+
+    Raises:
+        BrokenRowError: it says something else.
+    """
+    value = record.values.get("is_impossible")
+    if value is None or value == "":
+        return None
+    says = (read_label(value) or "").lower()
+    if says not in TRUTH_VALUES:
+        raise BrokenRowError(
+            f"{record.place} has {value!r:.{NUM_SHOWN_CHARS}} in is_impossible where true or false"
+            " should be"
+        )
+    return TRUTH_VALUES[says]
+
+
 def _list_answers(record: Record, column: str) -> list[tuple[str, int | None]]:
     """The texts of a cell and where they are said to begin.
 
@@ -189,15 +208,27 @@ def _list_answers(record: Record, column: str) -> list[tuple[str, int | None]]:
     """
     if column not in record.values:
         raise BrokenRowError(f"{record.place} has no {column}")
-    cell = record.values[column]
+    cell = _pair_lists(record.values[column])
     if cell is None or isinstance(cell, str):
         return [(cell, None)] if cell and cell.strip() else []
     if isinstance(cell, list) and all(map(_is_answer, cell)):
         return [(answer["text"], answer.get("answer_start")) for answer in cell]
     raise BrokenRowError(
-        f"{record.place} has {cell!r:.40} in {column} where a text, or a list of objects of text"
-        " and answer_start, should be"
+        f"{record.place} has {cell!r:.40} in {column} where a text, a list of objects of text"
+        " and answer_start, or an object of both lists should be"
     )
+
+
+def _pair_lists(cell: object) -> object:
+    """The object of two lists that the Hub's columns have as a list of objects; others as they are.
+
+    Source: the Hub's `rajpurkar/squad` and `squad_v2`.
+    """
+    match cell:
+        case {"text": list(texts), "answer_start": list(starts)} if len(texts) == len(starts):
+            pairs = zip(texts, starts, strict=True)
+            return [{"text": text, "answer_start": start} for text, start in pairs]
+    return cell
 
 
 def _is_answer(value: object) -> TypeGuard[dict[str, Any]]:

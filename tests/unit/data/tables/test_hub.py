@@ -77,20 +77,6 @@ def test_rows_are_known_again(monkeypatch):
     assert train["sha256"] != open_records("hub:a/b", split="dev").identity()["sha256"]
 
 
-def test_questions_are_unified(monkeypatch):
-    row = {
-        "id": "1",
-        "question": "q",
-        "context": "c",
-        "answers": {"text": ["c"], "answer_start": [0]},
-    }
-    dataset = datasets.Dataset.from_list([row, row])
-    monkeypatch.setattr(hub, "fetch_splits", lambda name, config: {"train": dataset})
-    found, report = read("hub:a/b")
-    assert found[0].values["answers"] == [{"text": "c", "answer_start": 0}]
-    assert (len(found), report.num_broken) == (1, 1)
-
-
 @pytest.mark.filterwarnings("ignore")
 def test_the_library_itself_reads_a_folder(tmp_path, monkeypatch):
     """The real `load_dataset`: a folder of that name in the current one is a data set too."""

@@ -2,6 +2,8 @@
 
 import json
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from bertkit.base.errors import InputError
@@ -25,6 +27,13 @@ def parse(values, columns=COLUMNS, *, needs_answer=True, **settings):
     table = RecordTable("q.jsonl", "jsonl", columns, origin=None)
     parser = build_parser(AnswerSettings(**settings), table, needs_answer=needs_answer)
     return parser(Record({"question": "Who?", "context": CONTEXT, **values}, "q.jsonl, line 3"))
+
+
+def read_examples(path):
+    table = open_records(path)
+    report = RowReport(table.name)
+    parser = build_parser(AnswerSettings(), table, needs_answer=True)
+    return gather(table, parser, report, 0.5), report
 
 
 @pytest.mark.parametrize(
@@ -71,12 +80,43 @@ def test_the_first_answer_that_is_there_is_learnt():
         {"answers": []},
         {"answers": None},
         {"answers": " "},
+        {"answers": "Ada", "is_impossible": "True"},
+        {"answers": "", "is_impossible": ""},
     ],
 )
 def test_a_question_may_have_no_answer(values):
     example = parse(values)
     assert example.answers == ()
     assert example.span is None
+
+
+@pytest.mark.parametrize("name", ["q.jsonl", "q.parquet"])
+def test_rows_of_the_hub_are_read(tmp_path, name):
+    rows = [
+        {"id": "a", "answers": {"text": ["Ada", "it"], "answer_start": [14, 10]}},
+        {"id": "b", "answers": {"text": [], "answer_start": []}},
+        {"id": "a", "answers": {"text": ["Ada"], "answer_start": [0]}},
+        {"id": "d", "answers": {"text": ["Ada", "it"], "answer_start": [0]}},
+    ]
+    rows = [{"question": "Who?", "context": CONTEXT, **row} for row in rows]
+    path = tmp_path / name
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    if name == "q.parquet":
+        pq.write_table(pa.Table.from_pylist(rows), path)
+    examples, report = read_examples(path)
+    assert [(one.identity, one.span) for one in examples] == [("a", (14, 17)), ("b", None)]
+    assert "has the id 'a', which was there before" in report.first_broken[0]
+    assert "in answers where a text, a list of objects" in report.first_broken[1]
+    assert report.num_broken == 2
+
+
+def test_an_answer_without_its_beginning_is_read_from_a_file(tmp_path):
+    path = tmp_path / "q.jsonl"
+    row = {"question": "Who?", "context": CONTEXT, "answers": [{"text": "1852"}]}
+    path.write_text(json.dumps(row) + "\n")
+    examples, report = read_examples(path)
+    assert [example.span for example in examples] == [(26, 30)]
+    assert report.num_broken == 0
 
 
 def test_answers_may_be_a_text_in_another_column():
@@ -93,13 +133,16 @@ def test_answers_may_be_a_text_in_another_column():
     [
         ({"answers": "Babbage"}, "line 3 has an answer that isn't in its context: 'Babbage'"),
         ({"answers": [], "is_impossible": False}, "has no answer, and isn't said to have none"),
+        ({"answers": "", "is_impossible": "false"}, "has no answer, and isn't said to have none"),
+        ({"answers": "Ada", "is_impossible": 1}, "has 1 in is_impossible where true or false"),
         ({"answers": [{"text": " "}]}, "has no answer, and isn't said to have none"),
         ({}, "line 3 has no answers"),
-        ({"answers": 3}, "has 3 in answers where a text, or a list"),
-        ({"answers": [{"text": 3}]}, "where a text, or a list"),
-        ({"answers": [{"text": "Ada", "answer_start": "0"}]}, "where a text, or a list"),
-        ({"answers": [{"text": "Ada", "answer_start": True}]}, "where a text, or a list"),
-        ({"answers": ["Ada"]}, "where a text, or a list"),
+        ({"answers": 3}, "has 3 in answers where a text, a list"),
+        ({"answers": [{"text": 3}]}, "where a text, a list"),
+        ({"answers": [{"text": "Ada", "answer_start": "0"}]}, "where a text, a list"),
+        ({"answers": [{"text": "Ada", "answer_start": True}]}, "where a text, a list"),
+        ({"answers": ["Ada"]}, "where a text, a list"),
+        ({"answers": {"text": ["Ada"]}}, "or an object of both lists should be"),
         ({"answers": "Ada", "context": 7}, "int in context where a text should be"),
         ({"answers": "Ada", "question": None}, "in question where a text should be"),
     ],
@@ -178,10 +221,7 @@ def test_a_file_of_squad_is_read(tmp_path):
     paragraphs = [{"context": CONTEXT, "qas": questions}]
     path = tmp_path / "q.json"
     path.write_text(json.dumps({"data": [{"title": "Ada", "paragraphs": paragraphs}]}))
-    table = open_records(path)
-    report = RowReport(table.name)
-    parser = build_parser(AnswerSettings(), table, needs_answer=True)
-    examples = gather(table, parser, report, 0.5)
+    examples, report = read_examples(path)
     assert [(one.identity, one.span) for one in examples] == [("a", (0, 3)), ("c", None)]
     assert report.num_broken == 1
     assert (

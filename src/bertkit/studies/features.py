@@ -93,16 +93,11 @@ class Features(PretrainingStudy):
         " is far cheaper on the same tokens, and the encoder is tiny: published ones read ten"
         " thousand times as much."
     )
-    # The least model with four layers, which has learnt all places of a text before it is frozen.
+    # The least model with four layers.
     scales: ClassVar[Mapping[str, Scale]] = {
         "small": replace(
             SCALES["small"],
-            pretraining={
-                **SCALES["small"].pretraining,
-                "model": "mini",
-                "max_length": MAX_LENGTH,
-                "batch_size": 8,
-            },
+            pretraining={**SCALES["small"].pretraining, "model": "mini"},
             fine_tuning=FineTuning(num_train=1_000, num_dev=500, learning_rate=3e-4),
         ),
         "large": SCALES["large"],

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from bertkit.studies.downstream import FineTuning
+from bertkit.studies.downstream import MAX_LENGTH, FineTuning
 from bertkit.studies.study import Arm
 
 
@@ -43,14 +43,15 @@ class Scale:
     fine_tuning: FineTuning
 
 
+# As long as what is measured afterwards: an encoder that is frozen learns no more places of a text.
 SCALES = {
     "small": Scale(
-        {"model": "tiny", "max_length": 64, "batch_size": 16, "learning_rate": 1e-3},
+        {"model": "tiny", "max_length": MAX_LENGTH, "batch_size": 8, "learning_rate": 1e-3},
         tokens=400_000,
         fine_tuning=FineTuning(num_train=1_000, num_dev=500, learning_rate=1e-3),
     ),
     "large": Scale(
-        {"model": "mini", "max_length": 128, "batch_size": 32, "learning_rate": 1e-3},
+        {"model": "mini", "max_length": MAX_LENGTH, "batch_size": 32, "learning_rate": 1e-3},
         tokens=20_000_000,
         fine_tuning=FineTuning(num_train=8_000, num_dev=2_000, learning_rate=1e-4),
     ),

@@ -40,7 +40,7 @@ NUM_PARTS = 8  # of a run whose course is measured
 WHOLE = (NUM_PARTS,)
 DOUBLING = (1, 2, 4, NUM_PARTS)
 KEPT = 1_000  # checkpoints: all
-ALIKE = ("model", "objective")  # arms that differ in nothing of these take the same time
+ALIKE = ("model", "objective", "mask_rate")  # arms that agree in all of these take the same time
 SECONDS_PER_EXAMPLE = 4e-3  # a guess: of fine-tuning, on two cores
 SECONDS_PER_FINE_TUNING = 4.0
 

@@ -8,7 +8,11 @@ import pytest
 from bertkit.base.settings import parse_settings
 from bertkit.studies import pretraining
 from bertkit.studies.bidirectional import Bidirectional
+from bertkit.studies.downstream import MAX_LENGTH
+from bertkit.studies.masking import Masking
+from bertkit.studies.pretraining import PretrainingStudy
 from bertkit.studies.settings import PretrainingSettings
+from bertkit.studies.table import STUDIES
 from bertkit.training.budget import Pace
 
 TOKENS_PER_STEP = 700 / 32
@@ -45,3 +49,25 @@ def test_arms_that_read_the_same_batches_take_as_many_steps(monkeypatch, budget,
         "steps of left-to-right": steps,
     }
     assert values["tokens of pre-training"] == budget.get("tokens", int(steps * TOKENS_PER_STEP))
+
+
+def test_arms_that_score_more_words_are_measured_for_themselves(monkeypatch):
+    measured = []
+
+    def measure_rate(data, settings):
+        measured.append(settings.mask_rate)
+        return measure(data, settings)
+
+    monkeypatch.setattr(pretraining, "dry_run", measure_rate)
+    monkeypatch.setattr(pretraining.ShardSet, "open", lambda folder: None)
+    monkeypatch.setattr(pretraining, "find_tasks", lambda names, shards, counts: ["gaps"])
+    Masking(parse_settings(PretrainingSettings, {"data": "shards", "device": "cpu"}, "")).decide()
+    assert measured == [0.15, 0.25, 0.40]
+
+
+@pytest.mark.parametrize("entry", STUDIES.values(), ids=STUDIES)
+def test_encoders_learn_as_many_places_as_are_read_afterwards(entry):
+    study = entry.load()
+    if issubclass(study, PretrainingStudy):
+        lengths = {scale.pretraining["max_length"] for scale in study.scales.values()}
+        assert lengths == {MAX_LENGTH}

@@ -15,12 +15,11 @@ from bertkit.studies.page import write_pages
 from bertkit.studies.saved import (
     StudyRecord,
     check_machine,
-    check_same,
     clear_remains,
     describe_study,
     list_tried,
     read_result,
-    read_study,
+    read_same,
     write_failure,
     write_result,
     write_study,
@@ -52,11 +51,10 @@ def run_study(study: Study[Any], output: Path, command: str = "") -> Outcome:
     """
     asked = list_cells(study, study.settings.seeds, study.settings.only)
     with stop_at_once(lambda: "stopped; the same command goes on with the cells that are missing"):
-        old, wanted = read_study(output), describe_study(study)
-        if old is not None:
-            check_same(old, wanted)
+        wanted = describe_study(study)
+        read_same(wanted, output)  # refused before the folder is made
         with hold_folder(output, "running a study in"):
-            record = old or begin(study, wanted, output)
+            record = read_same(wanted, output) or begin(study, wanted, output)
             run_cells(study, record, asked, output, command)
             return write_outcome(study, record, output, command)
 

@@ -114,8 +114,25 @@ def describe_study(study: Study[Any]) -> StudyRecord:
     )
 
 
-def read_study(folder: Path) -> StudyRecord | None:
+def read_same(wanted: StudyRecord, folder: Path) -> StudyRecord | None:
     """How the study in a folder was begun; None where the folder is new or empty.
+
+    Args:
+        wanted: what it must have been begun with.
+        folder: the study's.
+
+    Raises:
+        ResumeError: it was begun otherwise, or something else lies there.
+        DamagedFileError: the record isn't what was written.
+    """
+    found = _read_study(folder)
+    if found is not None:
+        _check_same(found, wanted)
+    return found
+
+
+def _read_study(folder: Path) -> StudyRecord | None:
+    """The record in a folder, whatever it says.
 
     Raises:
         ResumeError: something else lies there.
@@ -140,7 +157,7 @@ def read_study(folder: Path) -> StudyRecord | None:
     return None
 
 
-def check_same(old: StudyRecord, new: StudyRecord) -> None:
+def _check_same(old: StudyRecord, new: StudyRecord) -> None:
     """Refuse to take up a study with another question, other settings or other data.
 
     Raises:

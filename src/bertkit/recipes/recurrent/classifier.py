@@ -53,10 +53,15 @@ class LabelledTexts:
     def encode(
         cls, texts: Sequence[str], labels: Sequence[int], tokenizer: Tokenizer, max_length: int
     ) -> Self:
-        """Texts as token ids, at most `max_length` of them with [CLS] and [SEP]."""
-        return cls(
-            TokenTexts.encode(texts, tokenizer).cut(max_length), np.array(labels, dtype=np.int64)
-        )
+        """Texts as token ids, at most `max_length` of them with [CLS] and [SEP].
+
+        Raises:
+            InputError: a label isn't a whole number.
+        """
+        numbers = np.array(labels)
+        if len(numbers) and numbers.dtype.kind not in "iu":
+            raise InputError("labels must be whole numbers from 0; number them, and keep the list")
+        return cls(TokenTexts.encode(texts, tokenizer).cut(max_length), numbers.astype(np.int64))
 
     def pick(self, numbers: Numbers) -> "LabelledBatch":
         """Some of them as a batch."""

@@ -223,6 +223,9 @@ def test_labels_must_be_as_many_as_texts():
         LabelledTexts.encode(["a", "b"], [1], letters_tokenizer(), 8)
     with pytest.raises(InputError, match="got 0 and 0"):
         LabelledTexts.encode([], [], letters_tokenizer(), 8)
+    for labels in ([0.9, 1.7], ["good", "bad"]):
+        with pytest.raises(InputError, match="labels must be whole numbers from 0"):
+            LabelledTexts.encode(["a", "b"], labels, letters_tokenizer(), 8)
 
 
 @pytest.mark.parametrize("label", [-1, 2])

@@ -48,9 +48,10 @@ format: $(VENV)/.dev ## put the code into the house style
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(VENV)/.installed $(VENV)/.dev ## run every benchmark, one after the other
+bench: $(VENV)/.installed $(VENV)/.dev ## run every benchmark, one after the other, into benchmarks/results/local/
 	@set -e; for benchmark in $(sort $(wildcard benchmarks/bench_*.py)); do \
-	  echo "== $$benchmark"; $(BIN)/python "$$benchmark"; done
+	  echo "== $$benchmark"; \
+	  $(BIN)/python "$$benchmark" --output "benchmarks/results/local/$$(basename "$$benchmark" .py).json"; done
 
 docs: $(VENV)/.installed $(VENV)/.dev reference ## build the documentation into docs/_build/html
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html

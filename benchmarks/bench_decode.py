@@ -89,7 +89,9 @@ class Model:
 def main() -> None:
     """Print a table, and write the figures as JSON."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("--data", type=Path, required=True, help="has parallel/multi30k")
+    parser.add_argument(
+        "--data", type=Path, default=Path("../shared/data"), help="has parallel/multi30k"
+    )
     parser.add_argument("--size", default="mini", help="a preset, where no folder is given")
     parser.add_argument("--model", type=Path, help="folder of an encoder-decoder")
     parser.add_argument("--causal", type=Path, help="folder of a left-to-right model")

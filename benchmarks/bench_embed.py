@@ -74,7 +74,9 @@ EmbedInBatches = Callable[[Sequence[str], int], Floats]  # with a batch size or 
 def main() -> None:
     """Print tables, and write the figures as JSON after each set."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("--data", type=Path, required=True, help="as in text_sets.py")
+    parser.add_argument(
+        "--data", type=Path, default=Path("../shared/data"), help="as in text_sets.py"
+    )
     parser.add_argument("--sets", nargs="+", default=SETS, choices=SETS)
     parser.add_argument("--sides", nargs="+", default=SIDES, choices=SIDES)
     parser.add_argument("--rounds", type=int, default=5)

@@ -51,7 +51,9 @@ Candidates = list[tuple[int, float]]
 def main() -> None:
     """Print a table, and write the figures as JSON."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("--data", type=Path, required=True, help="as in text_sets.py")
+    parser.add_argument(
+        "--data", type=Path, default=Path("../shared/data"), help="as in text_sets.py"
+    )
     parser.add_argument("--models", nargs="+", default=["small", "mini"])
     parser.add_argument("--texts", type=int, default=1_000)
     parser.add_argument("--rounds", type=int, default=5)

@@ -82,7 +82,9 @@ Query = Callable[[str], Floats]
 def main() -> None:
     """Print tables, and write the figures as JSON."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("--data", type=Path, required=True, help="as in text_sets.py")
+    parser.add_argument(
+        "--data", type=Path, default=Path("../shared/data"), help="as in text_sets.py"
+    )
     parser.add_argument("--lengths", nargs="+", type=int, default=LENGTHS)
     parser.add_argument("--queries", type=int, default=NUM_QUERIES)
     parser.add_argument("--repeats", type=int, default=3)

@@ -1,35 +1,17 @@
-"""One layer of the decoder, and the blocks that normalise first.
+"""One layer of the decoder.
 
-Source: Vaswani et al. 2017, section 3.1; normalising first: Xiong et al. 2020, "On Layer
-Normalization in the Transformer Architecture".
+Source: Vaswani et al. 2017, section 3.1.
 """
 
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from bertkit.nn.attention import SelfAttention
-from bertkit.nn.block import EncoderBlock, FeedForward
+from bertkit.nn.block import FeedForward
 from bertkit.nn.cross_attention import CrossAttention, KeptMemory, Memory
 from bertkit.nn.dropout import Dropout
 from bertkit.nn.growing import GrowingBatch
 from bertkit.nn.packing import PackedBatch
-
-
-class PreNormEncoderBlock(EncoderBlock):
-    """As `EncoderBlock`, but what is normalised is the input of each half, not the sum."""
-
-    def forward(
-        self,
-        tokens: Float[Tensor, "tokens hidden"],
-        batch: PackedBatch | GrowingBatch,
-        kept: Int[Tensor, " rows"] | None = None,
-    ) -> Float[Tensor, "rows hidden"]:
-        """One layer up: for all tokens, or for those that are kept, which read all of them."""
-        attended = self.attention(self.attention_norm(tokens), batch, kept)
-        tokens = tokens if kept is None else tokens[kept]
-        tokens = tokens + self.dropout(attended)
-        higher: Tensor = tokens + self.dropout(self.feed_forward(self.feed_forward_norm(tokens)))
-        return higher
 
 
 class DecoderBlock(nn.Module):
@@ -76,21 +58,4 @@ class DecoderBlock(nn.Module):
         read = self.cross_attention(tokens, memory)
         tokens = self.cross_attention_norm(tokens + self.dropout(read))
         higher: Tensor = self.feed_forward_norm(tokens + self.dropout(self.feed_forward(tokens)))
-        return higher
-
-
-class PreNormDecoderBlock(DecoderBlock):
-    """As `DecoderBlock`, but what is normalised is the input of each part, not the sum."""
-
-    def forward(
-        self,
-        tokens: Float[Tensor, "tokens hidden"],
-        batch: PackedBatch | GrowingBatch,
-        memory: Memory | KeptMemory,
-    ) -> Float[Tensor, "tokens hidden"]:
-        """One layer up."""
-        tokens = tokens + self.dropout(self.attention(self.attention_norm(tokens), batch))
-        read = self.cross_attention(self.cross_attention_norm(tokens), memory)
-        tokens = tokens + self.dropout(read)
-        higher: Tensor = tokens + self.dropout(self.feed_forward(self.feed_forward_norm(tokens)))
         return higher

@@ -128,6 +128,14 @@ def test_every_kernel_reads_left_to_right(mode):
 
 
 @pytest.mark.parametrize("joined", JOINS, ids=str)
+def test_states_by_layer_and_summaries_are_those_of_the_whole(joined):
+    encoder, batch = build(**joined).encoder, PackedBatch.from_single(SOURCES)
+    expected = encoder(batch)
+    torch.testing.assert_close(list(encoder.hidden_states(batch))[-1], expected)
+    torch.testing.assert_close(encoder.summary_states(batch), expected[batch.first_tokens])
+
+
+@pytest.mark.parametrize("joined", JOINS, ids=str)
 def test_a_saved_model_comes_back(joined, tmp_path):
     model = build(**joined)
     model.save_pretrained(tmp_path)

@@ -3,6 +3,7 @@
 Source: Vaswani et al. 2017, section 3 and figure 1.
 """
 
+from collections.abc import Iterator
 from typing import ClassVar
 
 from jaxtyping import Float
@@ -16,9 +17,10 @@ from bertkit.models.bert.encoder import (
     build_feed_forward,
 )
 from bertkit.nn.cross_attention import CrossAttention, KeptMemory, Memory
-from bertkit.nn.decoder_block import DecoderBlock, PreNormDecoderBlock, PreNormEncoderBlock
+from bertkit.nn.decoder_block import DecoderBlock
 from bertkit.nn.growing import GrowingBatch
 from bertkit.nn.packing import PackedBatch
+from bertkit.nn.pre_norm import PreNormDecoderBlock, PreNormEncoderBlock
 
 
 class PreNormEncoder(BertEncoder):
@@ -34,6 +36,17 @@ class PreNormEncoder(BertEncoder):
         """A vector for each token that is read."""
         normalised: Tensor = self.final_norm(super().forward(batch))
         return normalised
+
+    def summary_states(self, batch: PackedBatch) -> Float[Tensor, "sequences hidden"]:
+        """As `BertEncoder` has them, of what `forward` gives."""
+        normalised: Tensor = self.final_norm(super().summary_states(batch))
+        return normalised
+
+    def hidden_states(self, batch: PackedBatch) -> Iterator[Float[Tensor, "tokens hidden"]]:
+        """As `BertEncoder` has them; the last is what `forward` gives."""
+        *lower, last = super().hidden_states(batch)
+        yield from lower
+        yield self.final_norm(last)
 
 
 class Decoder(nn.Module):

@@ -3,8 +3,10 @@
 Columns are separated by tabs, or, where the first line has none, by any number of tabs and blanks.
 Tags are left as they are, whatever their scheme. Marks of documents and comments say nothing about
 words: a comment is a line at the beginning of a sentence whose first sign is #, and which isn't a
-word and its tags. Of CoNLL-U the words as they were annotated are read, not the ranges that join
-some of them.
+word and its tags. CoNLL-U is known by its ten columns, a number in the first of them; of it the
+words as they were annotated are read, not the ranges that join some of them.
+
+Source: https://universaldependencies.org/format.html.
 """
 
 import re
@@ -24,6 +26,8 @@ DOCUMENT_MARKS = ("-DOCSTART-", "#begin document", "#end document")
 COMMENT = "#"
 MAX_COMMENTS = 1000  # what looks like one without a word below it, before any other sentence
 SEPARATORS = re.compile("[ \t]+")
+NUMBER = re.compile(r"\d+([-.]\d+)?")  # CoNLL-U: the first cell of each line
+UNIVERSAL_COLUMNS, FORM, UPOS = 10, 2, 4
 RANGE = re.compile(r"\d+[-.]\d+")  # CoNLL-U: a word of several, or one that isn't in the text
 
 Line = tuple[int, str]
@@ -107,17 +111,20 @@ def _read_sentences(stream: BinaryIO, decoder: RecordDecoder) -> Iterator[list[L
 def _find_layout(line: str, decoder: RecordDecoder, settings: RecordSettings) -> Layout:
     """What the columns of a file are, by one of its lines."""
     is_tabbed = "\t" in line
-    num_columns = len(line.split("\t") if is_tabbed else SEPARATORS.split(line.strip(BLANKS)))
-    wanted = max(settings.token_column, settings.tag_column or 1)
-    if wanted > num_columns:
+    cells = line.split("\t") if is_tabbed else SEPARATORS.split(line.strip(BLANKS))
+    num_columns = len(cells)
+    if is_tabbed and num_columns == UNIVERSAL_COLUMNS and NUMBER.fullmatch(cells[0]):
+        usual_token, usual_tag = FORM, UPOS
+    else:
+        usual_token, usual_tag = 1, num_columns
+    token, tag = settings.token_column or usual_token, settings.tag_column or usual_tag
+    if max(token, tag) > num_columns:
         raise InputError(
-            f"{decoder.name} has {num_columns} columns and no column {wanted}; they are counted"
-            " from 1"
+            f"{decoder.name} has {num_columns} columns and no column {max(token, tag)}; they are"
+            " counted from 1"
         )
-    tag = settings.tag_column or (num_columns if num_columns > 1 else None)
-    return Layout(
-        is_tabbed, num_columns, settings.token_column - 1, None if tag is None else tag - 1
-    )
+    has_tags = num_columns > 1 or settings.tag_column is not None
+    return Layout(is_tabbed, num_columns, token - 1, tag - 1 if has_tags else None)
 
 
 def _read_words(

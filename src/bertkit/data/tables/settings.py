@@ -38,11 +38,15 @@ class LayoutSettings(Settings):
         description="Whether the first row of CSV and TSV names the columns; else they are called"
         " 1, 2, 3 …",
     )
-    token_column: PositiveInt = Field(
-        1, description="Column of CoNLL that has the words, counted from 1."
+    token_column: PositiveInt | None = Field(
+        None,
+        description="Column of CoNLL that has the words, counted from 1; by default the first, or"
+        " FORM of CoNLL-U.",
     )
     tag_column: PositiveInt | None = Field(
-        None, description="Column of CoNLL that has the tags, counted from 1; by default the last."
+        None,
+        description="Column of CoNLL that has the tags, counted from 1; by default the last, or"
+        " UPOS of CoNLL-U.",
     )
 
 

@@ -67,6 +67,20 @@ def test_comments_without_end_are_not_all_held(tmp_path, monkeypatch):
     assert "line 19 has 3 cells where there are 2 columns" in report.first_broken[0]
 
 
+def test_universal_columns_are_known(tmp_path):
+    lines = [("1-2", "du", "_"), ("1", "de", "ADP"), ("2", "le", "DET"), ("2.1", "nul", "X")]
+    rows = [[number, word, "x", tag, *"abcde", "Gloss=y"] for number, word, tag in lines]
+    content = "# sent_id = 1\n" + "".join("\t".join(row) + "\n" for row in rows)
+    path = write(tmp_path, "a.conllu", content)
+    assert read_values(path) == [pair("de le", "ADP DET")]
+    assert read_values(path, tag_column=5) == [pair("de le", "a a")]
+    assert read_values(path, token_column=3) == [pair("x x", "ADP DET")]
+    words = "".join("\t".join(["w", *row[1:]]) + "\n" for row in rows)
+    assert read_values(write(tmp_path, "b.conll", words)) == [pair("w w w w", "Gloss=y " * 4)]
+    nine = "".join("\t".join(row[:9]) + "\n" for row in rows[1:3])
+    assert read_values(write(tmp_path, "c.conll", nine)) == [pair("1 2", "e e")]
+
+
 def test_columns_are_chosen_by_number(tmp_path):
     universal = (
         "# sent_id = 1\n"

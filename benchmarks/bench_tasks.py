@@ -4,11 +4,12 @@
     python benchmarks/bench_tasks.py --tables sets --only sst2 --encoders mini=run/
 
 A cell is one run with one seed; each becomes a line of `--output` as soon as it is there, and isn't
-run again. Tables are printed of all that the file has, as medians with the least and the greatest:
+run again. Tables are printed of all that the file has, as medians with the least, the greatest and
+the number of runs:
 
 - `sets`: SST-2, CoLA, RTE, WNUT-17 and a sample of SQuAD; transformers has three of them;
 - `less`: SST-2 with 100, 500, 2,000 and all examples, from pre-trained and from random weights;
-  each seed draws its own examples;
+  each seed draws its own examples, and few are seen in more epochs, as `finetune` decides;
 - `frozen`: SST-2 and WNUT-17 with a frozen encoder under a linear layer or a BiLSTM.
 
 The best epoch is chosen on dev. Figures are of the test part, or of dev where there is none. The
@@ -30,6 +31,9 @@ from typing import Any
 import torch
 
 from bench_step import describe_machine
+from bertkit.checkpoints.formats import open_checkpoint
+from bertkit.checkpoints.hub import resolve_model
+from bertkit.inference.file_hashes import hash_model
 from bertkit.models.bert.encoder import BertModel
 from bertkit.tokenization.tokenizer import Tokenizer
 from minilm import find_minilm
@@ -67,9 +71,13 @@ def main() -> None:
         for cell in PLANS[table](arguments.systems, list(encoders))
         if cell.set in arguments.only
     ]
-    done = {Cell(**row["cell"]) for row in read_rows(arguments.output)}
-    missing = [cell for cell in dict.fromkeys(cells) if cell not in done]
-    run_cells(missing, arguments, encoders)
+    with tempfile.TemporaryDirectory() as folder:
+        write_random_encoder(Path(folder))
+        encoders[RANDOM] = Path(folder)
+        hashes = {name: hash_weights(path) for name, path in encoders.items()}
+        done = list_done(read_rows(arguments.output), hashes)
+        missing = [cell for cell in dict.fromkeys(cells) if cell not in done]
+        run_cells(missing, arguments, encoders, hashes)
     rows = read_rows(arguments.output)
     with tempfile.TemporaryDirectory() as scratch:
         sets = {name: prepare_set(arguments.data, name, Path(scratch)) for name in SETS}
@@ -111,30 +119,33 @@ PLANS: dict[str, Callable[[Sequence[str], Sequence[str]], Iterator[Cell]]] = {
 
 
 def run_cells(
-    cells: Sequence[Cell], arguments: argparse.Namespace, encoders: dict[str, Path]
+    cells: Sequence[Cell],
+    arguments: argparse.Namespace,
+    encoders: dict[str, Path],
+    hashes: dict[str, str],
 ) -> None:
     """Run cells, some at a time, and write each as soon as it is there."""
     arguments.output.parent.mkdir(parents=True, exist_ok=True)
     cores = (os.cpu_count() or 1) // arguments.jobs
     os.environ["OMP_NUM_THREADS"] = str(max(1, cores))  # of the processes that are begun
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(arguments.jobs) as workers:
-        write_random_encoder(Path(folder))
-        places = {**encoders, RANDOM: Path(folder)}
-        futures = [workers.submit(run_cell, cell, arguments.data, places) for cell in cells]
+    with ThreadPoolExecutor(arguments.jobs) as workers:
+        futures = [workers.submit(run_cell, cell, arguments.data, encoders) for cell in cells]
         try:
             for number, future in enumerate(as_completed(futures), start=1):
-                print(f"{number} of {len(cells)}: {note(future, arguments.output)}", flush=True)
+                told = note(future, hashes, arguments.output)
+                print(f"{number} of {len(cells)}: {told}", flush=True)
         finally:
             workers.shutdown(cancel_futures=True)
 
 
-def note(future: Future[Row], output: Path) -> str:
+def note(future: Future[Row], hashes: dict[str, str], output: Path) -> str:
     """Write a run's line, and say what came of it; one that failed is missing the next time too."""
     try:
         row = future.result()
     except RuntimeError as error:
         return str(error)
+    row["encoder_sha256"] = hashes[row["cell"]["encoder"]]
     with output.open("a", encoding="utf-8") as stream:
         stream.write(json.dumps(row) + "\n")
     return f"{row['command']}: {row['metrics']}"
@@ -153,6 +164,21 @@ def run_cell(cell: Cell, data: Path, encoders: dict[str, Path]) -> Row:
     }
 
 
+def list_done(rows: Sequence[Row], hashes: dict[str, str]) -> set[Cell]:
+    """The cells that have been run, with the encoders that are meant."""
+    for row in rows:
+        name, found = row["cell"]["encoder"], row["encoder_sha256"]
+        if hashes.get(name, found) != found:
+            raise SystemExit(f"--output has runs of another encoder {name}; give it another name")
+    return {Cell(**row["cell"]) for row in rows}
+
+
+def hash_weights(encoder: Path) -> str:
+    """SHA-256 of an encoder's files, in whatever folder they lie."""
+    path = resolve_model(encoder)
+    return hash_model(path, open_checkpoint(path))
+
+
 def write_random_encoder(folder: Path) -> None:
     """A model of the same sizes, whose weights were drawn."""
     torch.manual_seed(0)
@@ -169,13 +195,13 @@ def read_rows(path: Path) -> list[Row]:
 
 
 def show(rows: Sequence[Row], metric: str, **wanted: Any) -> str:
-    """Median, least and greatest over the seeds of a cell."""
+    """Median, least, greatest and number over the seeds of a cell."""
     values = [row["metrics"][metric] for row in rows if {**row["cell"], **wanted} == row["cell"]]
     if not values:
         return "–"
     digits = 1 if max(values) > 1 else 3
     middle, low, high = statistics.median(values), min(values), max(values)
-    return f"{middle:.{digits}f} ({low:.{digits}f}–{high:.{digits}f})"
+    return f"{middle:.{digits}f} ({low:.{digits}f}–{high:.{digits}f}; {len(values)})"
 
 
 def show_sets(rows: Sequence[Row], sets: dict[str, TaskSet]) -> Iterator[str]:

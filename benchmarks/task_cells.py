@@ -94,7 +94,10 @@ def run_transformers(cell: Cell, data: Path, encoder: Path) -> tuple[dict[str, f
     """The peer, in a process of its own."""
     words = ["transformers", data, encoder, json.dumps(asdict(cell))]
     output = run([sys.executable, Path(__file__), *words])
-    metrics: dict[str, float] = json.loads(output.splitlines()[-1])
+    try:
+        metrics: dict[str, float] = json.loads(output.splitlines()[-1])
+    except (IndexError, ValueError):
+        raise RuntimeError(f"{words[0]} ended without metrics:\n{output[-2000:]}") from None
     return metrics, "transformers Trainer"
 
 

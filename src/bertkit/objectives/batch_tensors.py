@@ -1,5 +1,6 @@
 """A pre-training batch as named tensors, for a file, and back."""
 
+from collections.abc import Mapping
 from dataclasses import astuple, fields
 from pathlib import Path
 from typing import TypeVar
@@ -14,7 +15,6 @@ from bertkit.nn.packing import PackedBatch
 from bertkit.objectives.objective import WordBatch
 
 Batch = TypeVar("Batch", bound=WordBatch)
-NEXT_SENTENCE = "next_sentence_labels"  # only of batches of pairs
 
 
 def batch_tensors(batch: WordBatch) -> dict[str, Tensor]:
@@ -28,7 +28,7 @@ def batch_tensors(batch: WordBatch) -> dict[str, Tensor]:
         "labels": batch.labels,
         "keys": torch.tensor([astuple(key) for key in batch.keys]),
     }
-    return tensors | {name: getattr(batch, name) for name in _list_more(type(batch))}
+    return tensors | {name: getattr(batch, name) for name in batch.label_limits}
 
 
 def batch_from_tensors(
@@ -46,8 +46,7 @@ def batch_from_tensors(
         DamagedFileError: tensors are missing or left over, don't fit each other, or have values
             that the model can't take.
     """
-    more = _list_more(kind)
-    if not _is_batch(tensors, more, config):
+    if not _is_batch(tensors, kind.label_limits, config):
         raise DamagedFileError(
             f"{source} doesn't hold the tensors of a pre-training batch for this model"
         )
@@ -61,16 +60,13 @@ def batch_from_tensors(
         positions=tensors["positions"],
         labels=tensors["labels"],
         keys=tuple(ExampleKey(*key) for key in tensors["keys"].tolist()),
-        **{name: tensors[name] for name in more},
+        **{name: tensors[name] for name in kind.label_limits},
     )
 
 
-def _list_more(kind: type[WordBatch]) -> list[str]:
-    """What a kind of batch has beside what all have."""
-    return [field.name for field in fields(kind) if field.name == NEXT_SENTENCE]
-
-
-def _is_batch(tensors: dict[str, Tensor], more: list[str], config: BertConfig) -> bool:
+def _is_batch(
+    tensors: dict[str, Tensor], label_limits: Mapping[str, int], config: BertConfig
+) -> bool:
     """Whether names, types, shapes and values are those of a batch."""
     has_names = {"lengths", "labels"} <= tensors.keys()
     if not has_names or any(tensor.dtype != torch.int64 for tensor in tensors.values()):
@@ -85,7 +81,7 @@ def _is_batch(tensors: dict[str, Tensor], more: list[str], config: BertConfig) -
         "positions": (num_masked,),
         "labels": (num_masked,),
         "keys": (num_sequences, len(fields(ExampleKey))),
-        **dict.fromkeys(more, (num_sequences,)),
+        **dict.fromkeys(label_limits, (num_sequences,)),
     }
     limits = {
         "input_ids": config.vocab_size,
@@ -94,7 +90,7 @@ def _is_batch(tensors: dict[str, Tensor], more: list[str], config: BertConfig) -
         "lengths": config.max_position_embeddings + 1,
         "positions": num_tokens,
         "labels": config.vocab_size,
-        **dict.fromkeys(more, 2),
+        **label_limits,
     }
     return (
         num_sequences > 0

@@ -31,6 +31,8 @@ class PreTrainingBatch(MaskedBatch):
         next_sentence_labels: 0 where B follows A, 1 where it doesn't.
     """
 
+    label_limits = MappingProxyType({"next_sentence_labels": 2})
+
     next_sentence_labels: Int[Tensor, " sequences"]
 
     @property

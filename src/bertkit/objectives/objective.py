@@ -7,6 +7,7 @@ the losses of the batch and the weights.
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from types import MappingProxyType
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
@@ -42,6 +43,8 @@ class WordBatch:
     """
 
     word_loss: ClassVar[str]  # what the loss on the words is called
+    # Fields that only this kind has, a label a sequence, and how many labels each tells apart.
+    label_limits: ClassVar[Mapping[str, int]] = MappingProxyType({})
 
     packed: PackedBatch
     positions: Int[Tensor, " words"]

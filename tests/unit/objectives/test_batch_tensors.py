@@ -1,6 +1,8 @@
 """A batch goes into named tensors and comes back, and what isn't one is refused."""
 
+from dataclasses import dataclass, fields
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
 import torch
@@ -13,6 +15,8 @@ from bertkit.objectives.batch_tensors import batch_from_tensors, batch_tensors
 from bertkit.objectives.bert import PreTrainingBatch
 from bertkit.objectives.causal import CausalBatch
 from bertkit.objectives.masked_pairs import MaskedBatch
+from bertkit.objectives.objective import WordBatch
+from bertkit.objectives.table import OBJECTIVES
 
 CONFIG = BertConfig.preset("tiny", vocab_size=50)
 SOURCE = Path("batches.safetensors")
@@ -36,6 +40,14 @@ def build_batch() -> PreTrainingBatch:
         labels=torch.tensor([30, 31]),
         next_sentence_labels=torch.tensor([0, 1]),
         keys=(ExampleKey(0, 1, 2), ExampleKey(3, 4, 5)),
+    )
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES.values())
+def test_all_that_a_kind_of_batch_has_is_kept(objective):
+    more = {field.name for field in fields(objective.batch_kind)}
+    assert more - {field.name for field in fields(WordBatch)} == set(
+        objective.batch_kind.label_limits
     )
 
 
@@ -107,3 +119,20 @@ def test_batches_without_pairs_have_no_labels_of_them(kind):
     assert batch_tensors(again).keys() == tensors.keys()
     with pytest.raises(DamagedFileError):
         batch_from_tensors(whole, kind, CONFIG, SOURCE)
+
+
+@dataclass(frozen=True)
+class TopicBatch(WordBatch):
+    word_loss = "words"
+    label_limits = MappingProxyType({"topics": 4})
+
+    topics: torch.Tensor
+
+
+def test_labels_of_another_objective_are_kept_within_their_limits():
+    values = {field.name: getattr(build_batch(), field.name) for field in fields(WordBatch)}
+    tensors = batch_tensors(TopicBatch(**values, topics=torch.tensor([3, 0])))
+    assert batch_from_tensors(tensors, TopicBatch, CONFIG, SOURCE).topics.tolist() == [3, 0]
+    tensors["topics"][0] = 4
+    with pytest.raises(DamagedFileError):
+        batch_from_tensors(tensors, TopicBatch, CONFIG, SOURCE)

@@ -13,6 +13,15 @@ from bertkit.tasks.texts import Texts, build_text_parser
 
 USUAL_LABEL = ("label", "labels")
 MAX_DIGITS = 18  # of a label that is a number
+# Two labels of which everybody takes the second for the positive one; by name they are in order.
+CLEAR_PAIRS = {
+    ("0", "1"),
+    ("false", "true"),
+    ("label_0", "label_1"),
+    ("neg", "pos"),
+    ("negative", "positive"),
+    ("no", "yes"),
+}
 
 
 @dataclass(frozen=True)
@@ -75,7 +84,8 @@ def find_labels(settings: ClassifySettings, examples: Sequence[ClassifyExample])
     """The labels that are listed, or those of examples: numbers by their size, others by name.
 
     Raises:
-        InputError: there are too few to be told apart, or the positive label isn't among them.
+        InputError: there are too few to be told apart, the positive label isn't among them, or the
+            metric is f1 and nothing says which label's.
     """
     found = {label for example in examples for label in example.labels or ()}
     if not found:
@@ -92,12 +102,19 @@ def find_labels(settings: ClassifySettings, examples: Sequence[ClassifyExample])
             f"no example has the positive_label {positive!r:.{SHOWN_CHARS}}; labels are"
             f" {', '.join(labels[:10])}"
         )
-    if settings.metric == "f1" and positive is None and len(labels) > 2:
+    if settings.metric == "f1" and not has_clear_positive(settings, labels):
         raise InputError(
-            f"metric f1 is that of one label, and there are {len(labels)}: name it with"
-            " --positive-label, or take macro_f1"
+            "metric f1 is that of one label: name it with --positive-label, or take macro_f1;"
+            f" labels are {', '.join(labels[:10])}"
         )
     return labels
+
+
+def has_clear_positive(settings: ClassifySettings, labels: Sequence[str]) -> bool:
+    """Whether nobody doubts which label f1 is of: one is named, or the order of two tells."""
+    is_named, is_listed = settings.positive_label is not None, settings.labels is not None
+    is_usual = tuple(map(str.casefold, labels)) in CLEAR_PAIRS
+    return is_named or is_usual or (is_listed and len(labels) == 2)
 
 
 def sort_labels(labels: set[str]) -> tuple[str, ...]:

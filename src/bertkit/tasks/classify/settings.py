@@ -38,7 +38,9 @@ class ClassifySettings(TextSettings):
         " subset_accuracy.",
     )
     positive_label: str | None = Field(
-        None, description="The label whose F1 is meant by f1; by default the second of two."
+        None,
+        description="The label whose F1 is meant by f1; by default the second of two. The metric f1"
+        " needs it, unless labels are listed, or are such as 0 and 1, or no and yes.",
     )
     threshold: Annotated[float, Field(gt=0.0, lt=1.0)] = Field(
         0.5, description="Probability from which a label is given, with multi_label."

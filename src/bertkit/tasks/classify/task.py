@@ -118,8 +118,12 @@ class Classify(Task[ClassifyExample, Classification]):
         return example.labels or ()
 
     def list_oddities(self, examples: Sequence[ClassifyExample]) -> list[str]:
-        """Whether they are pairs, and how many have no label."""
-        return records.list_oddities(examples)
+        """Whether they are pairs, how many have no label, and whose f1 is told, where in doubt."""
+        lines = records.list_oddities(examples)
+        has_f1 = self.positive is not None and not self.settings.multi_label
+        if has_f1 and not records.has_clear_positive(self.settings, self.labels):
+            lines.append(f"f1 is that of {self.positive!r}; --positive-label names another")
+        return lines
 
     def encode(self, examples: Sequence[ClassifyExample], tokenizer: Tokenizer) -> list[Encoded]:
         """`[CLS] A [SEP]` or `[CLS] A [SEP] B [SEP]`; of a long text, perhaps windows."""

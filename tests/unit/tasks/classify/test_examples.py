@@ -16,6 +16,7 @@ from bertkit.tasks.classify.settings import ClassifySettings
 from bertkit.tasks.texts import Texts
 
 ONE, MANY = ClassifySettings(), ClassifySettings(multi_label=True, label_separator="|")
+F1 = ClassifySettings(metric="f1")
 
 
 def examples_of(*labels: str | tuple[str, ...]) -> list[ClassifyExample]:
@@ -68,13 +69,24 @@ def test_labels_are_in_order():
         (ONE, ["a", "a"], "all examples have the label 'a'; at least two labels are needed"),
         (ONE, [], "no example has a label"),
         (MANY, [(), ()], "no example has a label"),
-        (ClassifySettings(metric="f1"), ["a", "b", "c"], "there are 3: name it with --positive"),
+        (F1, ["1", "0", "2"], "f1 is that of one label: name it with --positive-label, or"),
+        (F1, ["not_equivalent", "equivalent"], "labels are equivalent, not_equivalent"),
+        (ClassifySettings(metric="f1", labels="a,b,c"), ["a", "b"], "f1 is that of one label"),
         (ClassifySettings(positive_label="z"), ["a", "b"], "no example has the positive_label 'z'"),
     ],
 )
 def test_what_cannot_be_learnt_is_refused(settings, labels, message):
     with pytest.raises(InputError, match=message):
         find_labels(settings, examples_of(*labels))
+
+
+def test_whose_f1_it_is_may_be_clear():
+    for labels in (("1", "0"), ("true", "false"), ("NEGATIVE", "POSITIVE"), ("no", "yes")):
+        assert find_labels(F1, examples_of(*labels)) == tuple(sorted(labels))
+    listed = ClassifySettings(metric="f1", labels="not_equivalent,equivalent")
+    assert find_labels(listed, examples_of("equivalent", "not_equivalent"))[1] == "equivalent"
+    named = ClassifySettings(metric="f1", positive_label="a")
+    assert find_labels(named, examples_of("a", "b", "c")) == ("a", "b", "c")
 
 
 def test_rare_labels_weigh_more():

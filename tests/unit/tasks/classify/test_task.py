@@ -156,6 +156,15 @@ def test_the_positive_label():
     assert Classify(named, ("a", "b", "c")).positive == "a"
 
 
+def test_it_is_told_whose_f1_it_is_where_that_is_not_clear():
+    assert Classify(ONE, ("equivalent", "not_equivalent")).list_oddities([]) == [
+        "f1 is that of 'not_equivalent'; --positive-label names another"
+    ]
+    assert Classify(ONE, ("0", "1")).list_oddities([]) == []
+    assert Classify(ONE, ("a", "b", "c")).list_oddities([]) == []
+    assert Classify(MANY, ("a", "b")).list_oddities([]) == []
+
+
 def test_a_model_of_another_tool_says_how_many_labels_a_text_has(tmp_path):
     config = BertConfig.from_dict(
         {"model_type": "bert", "num_labels": 3, "problem_type": "multi_label_classification"},
@@ -193,4 +202,4 @@ def test_what_is_no_text_is_refused():
     example = ClassifyExample(Texts("ab", "c"))
     assert (task.num_chars(example), task.show(example)) == (3, "ab ||| c")
     assert task.list_labels(example) == ()
-    assert task.list_oddities([example]) == ["they are pairs of texts"]
+    assert task.list_oddities([example])[0] == "they are pairs of texts"

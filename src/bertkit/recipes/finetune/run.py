@@ -197,9 +197,9 @@ def gather(
         task, data = read_task(TASKS[sources.task].load(), tables, task_settings, settings)
     else:
         task, data = prepared.task, prepared.data
-    checkpoints = list_checkpoints(run.folder) if run is not None else []
-    if checkpoints:
-        parent = open_parent(checkpoints[-1], None, task, settings)
+    checkpoint = None if run is None else find_checkpoint(run)
+    if checkpoint is not None:
+        parent = open_parent(checkpoint, None, task, settings)
     else:
         parent = open_parent(sources.model, sources.revision, task, settings)
     if prepared is None:
@@ -213,8 +213,19 @@ def gather(
             if name not in WRITTEN_KEYS
         },
         "versions": describe_versions(machine.device, machine.precision),
-        "source": {} if checkpoints else parent.facts,
+        "source": {} if checkpoint is not None else parent.facts,
     }
+
+def find_checkpoint(run: Run) -> Path | None:
+    """The newest checkpoint of a run, verified; None where there is none.
+
+    Raises:
+        DamagedFileError: it is damaged; the message says how to go on.
+    """
+    run.newest_state()
+    checkpoints = list_checkpoints(run.folder)
+    return checkpoints[-1] if checkpoints else None
+
 
 
 def assemble(prepared: Prepared, parent: Parent, settings: FineTuneSettings) -> Materials:

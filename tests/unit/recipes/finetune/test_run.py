@@ -115,6 +115,24 @@ def test_a_stopped_run_goes_on_to_the_same_bits(
 
 
 def test_what_is_killed_before_its_folder_is_whole_is_finished_by_the_same_call(
+def test_a_damaged_checkpoint_says_how_to_go_on(whole, sources, tmp_path, monkeypatch):
+    output = tmp_path / "model"
+    with monkeypatch.context() as patch:
+        stop_at(12, patch, signal.SIGTERM)
+        with pytest.raises(StoppedError):
+            finetune(sources, output, TASK, QUICK.model_copy(update={"keep": 2}))
+    newest = list_checkpoints(output / "run")[-1]
+    weights = newest / "model.safetensors"
+    content = bytearray(weights.read_bytes())
+    content[-1] ^= 1
+    weights.write_bytes(content)
+    with pytest.raises(DamagedFileError, match=f"remove {newest} to go on from the one before"):
+        finetune(sources, output, TASK, QUICK)
+    shutil.rmtree(newest)
+    finetune(sources, output, TASK, QUICK)
+    assert (output / "model.safetensors").read_bytes() == (whole / "model.safetensors").read_bytes()
+
+
     whole, sources, tmp_path, monkeypatch
 ):
     output = tmp_path / "model"

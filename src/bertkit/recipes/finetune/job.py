@@ -135,13 +135,13 @@ def held_out_logits(materials: Materials) -> list[Logits]:
 
 
 def measure_logits(materials: Materials, logits: Sequence[Logits]) -> dict[str, float]:
-    """Loss and metrics of the held-out examples."""
+    """Loss and metrics of the held-out examples; the loss alone where it isn't finite."""
     task, examples = materials.task, materials.dev_examples
+    loss = mean_loss(task, materials.dev, logits)
+    if not math.isfinite(loss):
+        return {"loss": loss}
     predictions = decode_all(task, examples, materials.dev, logits)
-    return {
-        "loss": mean_loss(task, materials.dev, logits),
-        **task.measure(examples, predictions),
-    }
+    return {"loss": loss, **task.measure(examples, predictions)}
 
 
 def decode_all(

@@ -26,6 +26,7 @@ from bertkit.recipes.finetune import run as recipe
 from bertkit.recipes.finetune.run import finetune, gather
 from bertkit.recipes.pretrain.replay import replay
 from bertkit.tasks.classify.task import Classify
+from bertkit.tasks.regress.settings import RegressSettings
 from bertkit.training import loop
 from bertkit.training.log import CLOCK_FIELDS, read_log
 
@@ -374,3 +375,12 @@ def test_a_full_disk_is_told_and_the_same_call_finishes(whole, sources, tmp_path
             finetune(sources, output, TASK, QUICK)
     finetune(sources, output, TASK, QUICK)
     assert contents(output) == contents(whole)
+def test_a_regression_that_diverges_ends_as_such(made, tmp_path):
+    rows = [row.replace(",good", ",1").replace(",bad", ",-1") for row in make_rows(40, 1)]
+    train = write_rows(tmp_path / "train.csv", rows)
+    sources = recipe.Sources("regress", str(made / "model"), str(train))
+    settings = QUICK.model_copy(update={"learning_rate": 1e18, "eval_every": 1, "warmup": 0.0})
+    with pytest.raises(NonFiniteError):
+        finetune(sources, tmp_path / "out", RegressSettings(max_length=12), settings)
+
+

@@ -55,7 +55,7 @@ class Trial:
         return f"{self.cell.name}/seed{self.seed}"
 
     def choose(self, settings: FineTuneSettings) -> FineTuneSettings:
-        """The settings of this run.
+        """The settings of this run; all runs hold out what that with the first seed would.
 
         Raises:
             SettingsError: they don't go together, such as more parts of a step than examples.
@@ -66,6 +66,7 @@ class Trial:
             "batch_size": self.cell.batch_size,
             "epochs": self.cell.epochs,
             "seed": self.seed,
+            "split_seed": settings.seed if settings.split_seed is None else settings.split_seed,
         }
         return parse_settings(FineTuneSettings, values, self.cell.describe())
 

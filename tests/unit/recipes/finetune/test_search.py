@@ -24,6 +24,7 @@ from bertkit.recipes.finetune.search import Pace, search
 from bertkit.recipes.finetune.search_cells import Cell, Trial
 from bertkit.recipes.finetune.settings import FineTuneSettings, SearchSettings
 from bertkit.training import loop
+from bertkit.training.run import Run
 
 SETTINGS = FineTuneSettings(dropout=0.0, device="cpu")
 GRID = SearchSettings(search="paper")
@@ -151,11 +152,13 @@ def test_seeds_share_one_split_and_may_grow(sources, tmp_path, capsys):
     undivided = dataclasses.replace(sources, dev=None)
     found = search(undivided, output, TASK, settings, SEEDS)
     assert list(found.comparison.best.values) == [0, 1]
-    labels = [
-        json.loads(path.read_text())["dev"]["labels"]
-        for path in output.glob("search/*/*/metrics.json")
-    ]
-    assert labels[0] == labels[1]  # by chance, too, but rarely
+    for number in (0, 1):  # each run is known by its settings, and comes to the same alone
+        alone = settings.model_copy(update={"seed": number, "split_seed": 0})
+        (place,) = output.glob(f"search/*/seed{number}")
+        assert Run(place / "run").read_record().settings["split_seed"] == 0
+        finetune(undivided, tmp_path / f"alone{number}", TASK, alone)
+        told = [folder / "metrics.json" for folder in (place, tmp_path / f"alone{number}")]
+        assert told[0].read_bytes() == told[1].read_bytes()
     capsys.readouterr()
     grown = search(undivided, output, TASK, settings, SearchSettings(seeds=3))
     errors = capsys.readouterr().err

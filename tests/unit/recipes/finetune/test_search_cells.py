@@ -21,7 +21,9 @@ def test_seeds_alone_are_one_cell_of_what_was_asked_for():
     assert [trial.seed for trial in trials] == [0, 1, 2]
     assert {trial.cell for trial in trials} == {Cell(1e-2, 8, 4.0)}
     chosen = trials[2].choose(QUICK)
-    assert chosen == QUICK.model_copy(update={"seed": 2})
+    assert chosen == QUICK.model_copy(update={"seed": 2, "split_seed": 0})
+    split = QUICK.model_copy(update={"split_seed": 7})
+    assert trials[2].choose(split).split_seed == 7
     (trial, *_) = list_trials(SearchSettings(seeds=2), FineTuneSettings())
     assert trial.place == "lr3e-05-batch32/seed0"
     assert trial.choose(FineTuneSettings()).epochs is None

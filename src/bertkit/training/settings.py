@@ -14,7 +14,7 @@ Seed = Annotated[int, Field(ge=0, lt=2**31)]
 DEFAULT_MINUTES = 30.0
 # A run may be taken up with other values of these; of anything else, no.
 BUDGET_FIELDS = frozenset({"steps", "tokens", "minutes"})
-MAY_CHANGE = BUDGET_FIELDS | {"checkpoint_every", "keep", "max_skipped_steps"}
+MAY_CHANGE = BUDGET_FIELDS | {"checkpoint_every", "keep", "keep_checkpoints", "max_skipped_steps"}
 
 
 class BudgetSettings(Settings):

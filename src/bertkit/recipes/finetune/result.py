@@ -211,8 +211,9 @@ def read_finished(run: Run, wanted: RunRecord, settings: FineTuneSettings) -> Fi
     if not (output / METRICS_FILE).exists():
         return None
     result = read_result(output)
-    with run.locked():
-        drop_checkpoints(run, settings)
+    if record.settings.get("keep_checkpoints") is False:  # a run that was killed left them
+        with run.locked():
+            drop_checkpoints(run, settings)
     announce(f"{output} was finished before: nothing is trained")
     return result
 

@@ -53,7 +53,6 @@ OTHER_KINDS = (
     (RUN_FOLDER, "a single run", "leave out --search and --seeds"),
     (SEARCH_FOLDER, "a search", "give --search or --seeds, as it was begun"),
 )
-FREE_SETTINGS = {"keep_checkpoints"}  # they decide nothing of what is learnt
 WRITTEN_KEYS = {"architectures", "dtype", "torch_dtype"}  # a checkpoint says them anew
 
 
@@ -164,7 +163,7 @@ def describe_run(
         settings={
             **named,
             **task_settings.model_dump(mode="json"),
-            **settings.model_dump(mode="json", exclude=FREE_SETTINGS),
+            **settings.model_dump(mode="json"),
         },
         data_fingerprint=json.dumps([table.identity() for table in tables], sort_keys=True),
         model={},
@@ -216,6 +215,7 @@ def gather(
         "source": {} if checkpoint is not None else parent.facts,
     }
 
+
 def find_checkpoint(run: Run) -> Path | None:
     """The newest checkpoint of a run, verified; None where there is none.
 
@@ -225,7 +225,6 @@ def find_checkpoint(run: Run) -> Path | None:
     run.newest_state()
     checkpoints = list_checkpoints(run.folder)
     return checkpoints[-1] if checkpoints else None
-
 
 
 def assemble(prepared: Prepared, parent: Parent, settings: FineTuneSettings) -> Materials:

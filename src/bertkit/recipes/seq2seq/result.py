@@ -179,8 +179,9 @@ def read_finished(run: Run, wanted: RunRecord, settings: Seq2SeqSettings) -> Seq
         return None
     saved = read_saved(output)
     check_saved(output, saved)
-    with run.locked():
-        drop_checkpoints(run, settings)
+    if record.settings.get("keep_checkpoints") is False:  # a run that was killed left them
+        with run.locked():
+            drop_checkpoints(run, settings)
     announce(f"{output} was finished before: nothing is trained")
     return Seq2SeqResult(output, saved)
 

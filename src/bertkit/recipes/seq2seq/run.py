@@ -50,7 +50,6 @@ from bertkit.training.signals import stop_at_once
 from bertkit.training.versions import describe_versions
 
 RUN_FOLDER = "run"
-FREE_SETTINGS = {"keep_checkpoints"}  # they decide nothing of what is learnt
 WRITTEN_KEYS = {"architectures", "dtype", "torch_dtype"}  # a checkpoint says them anew
 
 
@@ -155,7 +154,7 @@ def describe_run(files: PairFiles, settings: Seq2SeqSettings) -> RunRecord:
 
     The budget is one of the settings that may not change: most schedules follow from its length.
     """
-    values = settings.model_dump(mode="json", exclude={*FREE_SETTINGS, *BUDGET_FIELDS})
+    values = settings.model_dump(mode="json", exclude=set(BUDGET_FIELDS))
     budget = {name: getattr(settings, name) for name in sorted(BUDGET_FIELDS)}
     if settings.model is not None and os.path.exists(settings.model):  # noqa: PTH110 - long names
         values["model"] = str(Path(settings.model))

@@ -115,7 +115,6 @@ def test_a_stopped_run_goes_on_to_the_same_bits(
     assert rows(output) == rows(whole)
 
 
-def test_what_is_killed_before_its_folder_is_whole_is_finished_by_the_same_call(
 def test_a_damaged_checkpoint_says_how_to_go_on(whole, sources, tmp_path, monkeypatch):
     output = tmp_path / "model"
     with monkeypatch.context() as patch:
@@ -134,6 +133,7 @@ def test_a_damaged_checkpoint_says_how_to_go_on(whole, sources, tmp_path, monkey
     assert (output / "model.safetensors").read_bytes() == (whole / "model.safetensors").read_bytes()
 
 
+def test_what_is_killed_before_its_folder_is_whole_is_finished_by_the_same_call(
     whole, sources, tmp_path, monkeypatch
 ):
     output = tmp_path / "model"
@@ -179,15 +179,27 @@ def test_a_card_may_be_written_on(whole, sources, tmp_path):
     assert finetune(sources, output, TASK, QUICK).num_steps == 20
 
 
-def test_checkpoints_that_a_killed_end_left_are_removed_later(whole, sources, tmp_path):
+def test_checkpoints_that_a_killed_end_left_are_removed_later(sources, tmp_path, monkeypatch):
+    output = tmp_path / "model"
+    short = QUICK.model_copy(update={"epochs": 1.0})
+    with monkeypatch.context() as patch:
+        patch.setattr(result_module, "drop_checkpoints", interrupt)
+        with pytest.raises(StoppedError):
+            finetune(sources, output, TASK, short)
+    finetune(sources, output, TASK, short.model_copy(update={"keep_checkpoints": True}))
+    assert list_checkpoints(output / "run")
+    finetune(sources, output, TASK, short)
+    assert not list_checkpoints(output / "run")
+
+
+def test_checkpoints_that_are_kept_stay_whatever_comes_later(sources, tmp_path):
     output = tmp_path / "model"
     keeping = QUICK.model_copy(update={"keep_checkpoints": True, "epochs": 1.0})
     finetune(sources, output, TASK, keeping)
-    assert list_checkpoints(output / "run")
-    finetune(sources, output, TASK, keeping)
-    assert list_checkpoints(output / "run")
+    kept = list_checkpoints(output / "run")
     finetune(sources, output, TASK, keeping.model_copy(update={"keep_checkpoints": False}))
-    assert not list_checkpoints(output / "run")
+    assert kept
+    assert list_checkpoints(output / "run") == kept
 
 
 def test_other_settings_model_or_data_are_refused(whole, sources, made, tmp_path):
@@ -363,6 +375,15 @@ def test_a_loss_that_goes_to_infinity_ends_the_run(sources, tmp_path, capsys):
         replay(dumps[0])
 
 
+def test_a_regression_that_diverges_ends_as_such(made, tmp_path):
+    rows = [row.replace(",good", ",1").replace(",bad", ",-1") for row in make_rows(40, 1)]
+    train = write_rows(tmp_path / "train.csv", rows)
+    sources = recipe.Sources("regress", str(made / "model"), str(train))
+    settings = QUICK.model_copy(update={"learning_rate": 1e18, "eval_every": 1, "warmup": 0.0})
+    with pytest.raises(NonFiniteError):
+        finetune(sources, tmp_path / "out", RegressSettings(max_length=12), settings)
+
+
 def test_a_full_disk_is_told_and_the_same_call_finishes(whole, sources, tmp_path, monkeypatch):
     output = tmp_path / "model"
 
@@ -375,12 +396,3 @@ def test_a_full_disk_is_told_and_the_same_call_finishes(whole, sources, tmp_path
             finetune(sources, output, TASK, QUICK)
     finetune(sources, output, TASK, QUICK)
     assert contents(output) == contents(whole)
-def test_a_regression_that_diverges_ends_as_such(made, tmp_path):
-    rows = [row.replace(",good", ",1").replace(",bad", ",-1") for row in make_rows(40, 1)]
-    train = write_rows(tmp_path / "train.csv", rows)
-    sources = recipe.Sources("regress", str(made / "model"), str(train))
-    settings = QUICK.model_copy(update={"learning_rate": 1e18, "eval_every": 1, "warmup": 0.0})
-    with pytest.raises(NonFiniteError):
-        finetune(sources, tmp_path / "out", RegressSettings(max_length=12), settings)
-
-

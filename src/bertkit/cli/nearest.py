@@ -28,8 +28,8 @@ def nearest(
     """List the entries of a vocabulary whose vectors are nearest to a word's, by cosine.
 
     At layer 0 vectors are the word embeddings themselves. At a higher layer each entry goes through
-    the model alone, as [CLS] entry [SEP]: some 25 seconds for 24,000 words and MiniLM, once for all
-    words of a call; nothing of it is kept for the next call.
+    the model alone, as [CLS] entry [SEP], which takes far longer; that is done once for all words
+    of a call, and nothing of it is kept for the next call.
 
     A word that isn't one entry is the mean of its pieces, which are named. The word itself and its
     pieces are left out of the answer.

@@ -22,8 +22,9 @@ class DecodingSettings(Settings):
         1.0,
         ge=-10,
         le=10,
-        description="Power of the length that a log probability is divided by: above 0 favours"
-        " long answers, 0 compares the probabilities themselves.",
+        description="Power of the length that a log probability is divided by. The larger, the"
+        " longer the answers: 0 compares the probabilities themselves, which favours short ones, 1"
+        " the means over the tokens.",
     )
     early_stop: Annotated[bool, Parameter(negative="")] = Field(
         False,

@@ -23,7 +23,7 @@ class StudySettings(Settings):
     )
     minutes: Positive | None = Field(
         None,
-        description="Minutes of training of each cell, instead of the size's own budget; made into"
+        description="Minutes of training of each run, instead of the size's own budget; made into"
         " what is the same for all arms when the study begins.",
     )
     seeds: Count = Field(
@@ -41,7 +41,7 @@ class BudgetedStudySettings(StudySettings):
     """What can be chosen about a study whose budget may be in tokens."""
 
     tokens: Count | None = Field(
-        None, description="Tokens of training of each cell, instead of the size's own number."
+        None, description="Tokens of training of each run, instead of the size's own number."
     )
 
     @model_validator(mode="after")
@@ -109,7 +109,7 @@ class TranslationSettings(StudySettings, PairSettings):
     )
     tokens: Count | None = Field(
         None,
-        description="Tokens of training of each cell, of both sides, instead of the size's own"
+        description="Tokens of training of each run, of both sides, instead of the size's own"
         " number.",
     )
 

@@ -115,6 +115,15 @@ class Task(ABC, Generic[Example, Prediction]):
             InputError: it is something else; the message begins with the place.
         """
 
+    @classmethod
+    def group(cls, example: Example) -> str | None:
+        """What an example shares with others, such as the text that several questions are about.
+
+        Examples that share it are held out together. None where an example stands alone.
+        """
+        del example
+        return None
+
     @abstractmethod
     def num_chars(self, example: Example) -> int:
         """About how much text an example has, so that windows of them stay small."""

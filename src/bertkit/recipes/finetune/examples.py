@@ -1,6 +1,6 @@
 """Labelled files as the examples of a task, and what was met in them."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -119,7 +119,7 @@ def read_data(
     sets = [read_set(kind, table, settings) for table in tables]
     if len(sets) == 1:
         seed = shares.seed if shares.split_seed is None else shares.split_seed
-        return hold_out(sets[0], shares.held_out, seed)
+        return hold_out(kind, sets[0], shares.held_out, seed)
     return Data(*sets)
 
 
@@ -131,8 +131,8 @@ def read_set(kind: type[Task[Any, Any]], table: RecordTable, settings: Any) -> E
     return ExampleSet(table.name, examples, report, table.identity() or {})
 
 
-def hold_out(whole: ExampleSet, share: float, seed: int) -> Data:
-    """Part training examples in two, by the seed.
+def hold_out(kind: type[Task[Any, Any]], whole: ExampleSet, share: float, seed: int) -> Data:
+    """Part training examples in two, by the seed; what shares a text stays together.
 
     Raises:
         InputError: there are too few.
@@ -141,14 +141,32 @@ def hold_out(whole: ExampleSet, share: float, seed: int) -> Data:
     if number < MIN_EXAMPLES:
         raise InputError(f"{whole.name} has {number} example; give held-out ones with --dev")
     num_held_out = min(max(1, round(share * number)), number - 1)
-    order = np.random.default_rng((seed, HOLDING_OUT)).permutation(number)
-    held_out = set(order[:num_held_out].tolist())
+    groups = list_groups(kind, whole.examples)
+    order = np.random.default_rng((seed, HOLDING_OUT)).permutation(len(groups))
+    held_out = take_groups([groups[place] for place in order], num_held_out)
     kept = [example for index, example in enumerate(whole.examples) if index not in held_out]
     taken = [whole.examples[index] for index in sorted(held_out)]
     return Data(
         train=replace(whole, examples=kept),
         dev=replace(whole, examples=taken, name=f"{whole.name}{HELD_OUT}"),
     )
+
+
+def list_groups(kind: type[Task[Any, Any]], examples: Sequence[Any]) -> list[list[int]]:
+    """Numbers of examples that stay together; each one's alone where all would."""
+    groups: defaultdict[str | int, list[int]] = defaultdict(list)
+    for number, example in enumerate(examples):
+        groups[kind.group(example) or number].append(number)
+    return list(groups.values()) if len(groups) > 1 else [[n] for n in range(len(examples))]
+
+
+def take_groups(groups: Sequence[Sequence[int]], most: int) -> set[int]:
+    """All of the first groups that have room among so many; the smallest group where none has."""
+    taken: set[int] = set()
+    for group in groups:
+        if len(taken) + len(group) <= most:
+            taken.update(group)
+    return taken or set(min(groups, key=len))
 
 
 def encode(task: Task[Any, Any], found: ExampleSet, tokenizer: Tokenizer) -> list[Encoded]:

@@ -74,6 +74,11 @@ class Choose(Task[ChooseExample, Choice]):
     @property
     def config_changes(self) -> dict[str, Any]:
         """None: choices have no names, and each has one score."""
+    @classmethod
+    def group(cls, example: ChooseExample) -> str | None:
+        """The context, which other examples may have too."""
+        return example.context or None
+
         return {}
 
     def make_example(self, value: Any, place: str) -> ChooseExample:

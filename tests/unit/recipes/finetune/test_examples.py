@@ -2,7 +2,9 @@ import pytest
 from tests.unit.recipes.finetune.small import QUICK, TASK, make_rows, write_rows
 
 from bertkit.base.errors import InputError
+from bertkit.data.tables.record import RowReport
 from bertkit.recipes.finetune.examples import (
+    ExampleSet,
     check_labels,
     count_set,
     describe_rows,
@@ -12,6 +14,10 @@ from bertkit.recipes.finetune.examples import (
     read_data,
     read_set,
 )
+from bertkit.tasks.answer.examples import AnswerExample
+from bertkit.tasks.answer.task import AnswerQuestions
+from bertkit.tasks.choose.examples import ChooseExample
+from bertkit.tasks.choose.task import Choose
 from bertkit.tasks.classify.task import Classify
 from bertkit.tokenization.tokenizer import Tokenizer
 
@@ -87,12 +93,42 @@ def test_mostly_other_labels_are_an_error(tmp_path, tokenizer):
 
 def test_what_is_held_out_follows_from_the_seed(tmp_path):
     found = read(write_rows(tmp_path / "a.csv", make_rows(20, 1)))
-    one, same, other = (hold_out(found, 0.25, seed) for seed in (1, 1, 2))
+    one, same, other = (hold_out(Classify, found, 0.25, seed) for seed in (1, 1, 2))
     assert (len(one.train.examples), len(one.dev.examples)) == (15, 5)
     assert one.dev.examples == same.dev.examples != other.dev.examples
     places = {each.place for each in (*one.train.examples, *one.dev.examples)}
     assert len(places) == 20
     assert one.dev.name.endswith("a.csv, held out")
+
+
+@pytest.mark.parametrize(
+    ("kind", "make"),
+    [
+        (AnswerQuestions, lambda context, number: AnswerExample(f"{number}?", context)),
+        (Choose, lambda context, number: ChooseExample(context, (f"{number}", "b"))),
+    ],
+)
+@pytest.mark.parametrize("seed", range(5))
+def test_examples_that_share_a_text_are_held_out_together(kind, make, seed):
+    texts = [f"text {number // 4}" for number in range(40)]
+    examples = [make(text, number) for number, text in enumerate(texts)]
+    parts = hold_out(kind, ExampleSet("a.jsonl", examples, RowReport(""), {}), 0.25, seed)
+    train, dev = ({one.context for one in part.examples} for part in (parts.train, parts.dev))
+    assert not train & dev
+    assert len(parts.dev.examples) == 8  # a third text has no room among ten
+
+
+def test_texts_that_are_large_or_one_are_held_out_as_well_as_can_be():
+    def part(*sizes):
+        texts = [f"text {place}" for place, size in enumerate(sizes) for _ in range(size)]
+        examples = [AnswerExample("?", text, place=str(n)) for n, text in enumerate(texts)]
+        whole = ExampleSet("a.jsonl", examples, RowReport(""), {})
+        return len(hold_out(AnswerQuestions, whole, 0.1, 0).dev.examples)
+
+    assert part(20, 30) == 20
+    assert part(50) == 5
+    assert part(*[1] * 50) == 5
+    assert part(46, 1, 1, 1, 1) == 4
 
 
 def test_another_seed_keeps_the_split_where_that_has_its_own(tmp_path):

@@ -121,7 +121,7 @@ def test_a_task_from_its_file_to_its_answers(workshop, tmp_path, capsys, task):
     assert judged["task"] == task
     assert judged["metrics"] == pytest.approx(learnt, abs=1e-4, nan_ok=True)
     lines = (found / "answers.jsonl").read_text("utf-8").splitlines()
-    assert [json.loads(line).keys() for line in lines] == [answer.keys() for answer in answers]
+    assert [[*json.loads(line)] for line in lines] == [["place", *answer] for answer in answers]
 
 
 def test_answers_go_through_a_pipe(tmp_path, workshop):

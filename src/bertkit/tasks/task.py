@@ -61,6 +61,12 @@ class Task(ABC, Generic[Example, Prediction]):
     needs_both_ways: ClassVar[bool] = False  # a token stands for what comes behind it
 
     @property
+    scorer_files: ClassVar[tuple[str, ...]] = ()  # names that `prediction_files` may give
+
+    @property
+    def temperature(self) -> float:
+        """What scores are divided by before they become probabilities; 1 where none was found."""
+        return self.numbers.get(TEMPERATURE, 1.0)
     @abstractmethod
     def metric(self) -> str:
         """Name of the metric by which the best epoch is chosen; higher is better."""

@@ -1,6 +1,7 @@
 """An evaluation as files: for people, for programs, and for official scorers."""
 
 import math
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from bertkit.recipes.predict.outputs import write_jsonl
 from bertkit.reports.report import Report, write_report
 from bertkit.tasks.evaluation import Evaluation
 from bertkit.tasks.sections import build_sections
+from bertkit.tasks.table import TASKS
 
 METRICS_FILE = "metrics.json"
 REPORT_FILE = "report.html"
@@ -41,14 +43,17 @@ def check_output(output: Path, *, overwrite: bool) -> None:
 def write_evaluation(output: Path, result: EvaluateResult) -> None:
     """Write all files; `metrics.json` is the last, so that with it all of them are there.
 
+    Those of an evaluation before go first: none of them stays beside what it doesn't belong to.
+
     Raises:
         StorageError: the disk refused.
     """
     make_folder(output)
-    remove_folder(output / METRICS_FILE)
-    to_json = result.task.to_json
+    scorer_files = (name for entry in TASKS.values() for name in entry.load().scorer_files)
+    for name in (METRICS_FILE, REPORT_FILE, ANSWERS_FILE, *scorer_files):
+        remove_folder(output / name)
     with durable_file(output / ANSWERS_FILE) as file:
-        write_jsonl(file, map(to_json, result.predictions))
+        write_jsonl(file, list_answers(result))
     for name, content in result.task.prediction_files(
         result.found.examples, result.predictions
     ).items():
@@ -61,6 +66,12 @@ def write_evaluation(output: Path, result: EvaluateResult) -> None:
     )
     write_report(output / REPORT_FILE, report)
     write_json(output / METRICS_FILE, summarise(result))
+
+
+def list_answers(result: EvaluateResult) -> Iterator[dict[str, Any]]:
+    """Answers for programs, each with the place of its example: rows may have been left out."""
+    for example, prediction in zip(result.found.examples, result.predictions, strict=True):
+        yield {"place": example.place, **result.task.to_json(prediction)}
 
 
 def summarise(result: EvaluateResult) -> dict[str, Any]:

@@ -36,6 +36,8 @@ from bertkit.tasks.task import Task, TaskScores
 from bertkit.tokenization.tokenizer import Tokenizer
 
 NULL_THRESHOLD = "null_threshold"
+PREDICTIONS_FILE, N_BEST_FILE = "predictions.json", "nbest_predictions.json"
+ODDS_FILE = "null_odds.json"
 DEFAULT_THRESHOLD = 0.0  # logits; that of google-research/bert
 
 
@@ -47,6 +49,7 @@ class AnswerQuestions(Task[AnswerExample, Answer]):
     settings_kind: ClassVar = AnswerSettings
     model_kind: ClassVar = BertForQuestionAnswering
     row: ClassVar[Literal["sequence", "token"]] = "token"
+    scorer_files: ClassVar = (PREDICTIONS_FILE, N_BEST_FILE, ODDS_FILE)
 
     @property
     def metric(self) -> str:
@@ -212,14 +215,14 @@ class AnswerQuestions(Task[AnswerExample, Answer]):
             for example, answer in zip(examples, predictions, strict=True)
         ]
         files: dict[str, Any] = {
-            "predictions.json": {identity: answer.text for identity, answer in rows},
-            "nbest_predictions.json": {
+            PREDICTIONS_FILE: {identity: answer.text for identity, answer in rows},
+            N_BEST_FILE: {
                 identity: [_to_google(asdict(one)) for one in answer.n_best]
                 for identity, answer in rows
             },
         }
         if self.settings.version == "2.0":
-            files["null_odds.json"] = {identity: answer.null_odds for identity, answer in rows}
+            files[ODDS_FILE] = {identity: answer.null_odds for identity, answer in rows}
         return files
 
     def show(self, example: AnswerExample) -> str:

@@ -103,11 +103,14 @@ def test_everything_is_written(run, model, rows, tmp_path):
     assert [one["label"] for one in answers] == [
         one.label for one in Classifier.load(model)(list(TEXTS))
     ]
+    assert answers[1]["place"] == f"{rows}, line 2"
     assert "test.jsonl" in (output / "report.html").read_text("utf-8")
     assert "isn't empty" in run("evaluate", model, rows, "--output", output, exit_code=2).err
     (output / "notes.txt").write_text("mine")
+    (output / "null_odds.json").write_text("{}")  # of a model that answers
     run("evaluate", model, rows, "--output", output, "--overwrite")
     assert (output / "notes.txt").read_text() == "mine"
+    assert not (output / "null_odds.json").exists()
 
 
 def test_a_disk_that_is_full_leaves_no_metrics(run, model, rows, tmp_path, monkeypatch):
@@ -124,7 +127,7 @@ def test_a_disk_that_is_full_leaves_no_metrics(run, model, rows, tmp_path, monke
     found = run("evaluate", model, rows, "--output", output, "--overwrite", exit_code=2)
     assert "No space left" in found.err
     assert found.out == ""
-    assert not (output / "metrics.json").exists()
+    assert {path.name for path in output.iterdir()} == {"answers.jsonl"}
 
 
 def test_an_output_that_is_not_its_own_is_refused(run, model, rows, tmp_path):
@@ -137,12 +140,17 @@ def test_an_output_that_is_not_its_own_is_refused(run, model, rows, tmp_path):
     )
 
 
-def test_rows_that_can_not_be_used_are_left_out_and_told(run, model, rows):
-    rows.write_text(rows.read_text() + '{"text": "the cat"}\n')
+def test_rows_that_can_not_be_used_are_left_out_and_told(run, model, rows, tmp_path):
+    lines = rows.read_text().splitlines()
+    rows.write_text("\n".join([*lines[:2], '{"text": "the cat"}', *lines[2:]]))
     refused = run("evaluate", model, rows, exit_code=2).err
-    assert f"{rows}, line 6" in refused
-    found = run("evaluate", model, rows, "--max-broken", "0.5")
-    assert f"{rows}, line 6" in found.err
+    assert f"{rows}, line 3" in refused
+    words = ["--max-broken", "0.5", "--output", tmp_path / "found"]
+    found = run("evaluate", model, rows, *words)
+    answers = (tmp_path / "found" / "answers.jsonl").read_text("utf-8").splitlines()
+    lines = [1, 2, 4, 5, 6]
+    assert [json.loads(line)["place"] for line in answers] == [f"{rows}, line {n}" for n in lines]
+    assert f"{rows}, line 3" in found.err
     assert ": 5 examples" in found.out.splitlines()[0]
 
 

@@ -28,7 +28,7 @@ from bertkit.models.bert.heads import (
 from bertkit.tasks.answer.examples import AnswerExample
 from bertkit.tasks.answer.windows import Windows, find_tokens
 from bertkit.tasks.batch import Encoded
-from bertkit.tasks.classify.decoding import TEMPERATURE, THRESHOLD
+from bertkit.tasks.classify.decoding import THRESHOLD
 from bertkit.tasks.task import Task
 
 FOLLOWS = ("follows", "doesn't follow")  # in the order of the next-sentence head's scores
@@ -195,7 +195,7 @@ def _judge_pair(
 
 def _judge_labels(task: Task[Any, Any], passage: Passage, scores: Scores) -> Judgement:
     """The label of the passage, or of each label whether it has it."""
-    scores = scores / task.numbers.get(TEMPERATURE, 1.0)
+    scores = scores / task.temperature
     if not task.settings.multi_label:
         logarithms = scores.log_softmax(dim=-1)
         return _judge_whole("which label it has", passage, task.labels, logarithms)

@@ -25,6 +25,8 @@ from bertkit.tokenization.tokenizer import Tokenizer
 Example = TypeVar("Example")
 Prediction = TypeVar("Prediction")
 
+TEMPERATURE = "temperature"  # among a task's numbers
+
 
 @dataclass(frozen=True)
 class TaskScores:
@@ -59,14 +61,14 @@ class Task(ABC, Generic[Example, Prediction]):
     row: ClassVar[Literal["sequence", "token"]]  # what has a row of logits
     sequence: ClassVar[Literal["window", "choice"]] = "window"  # of which an example may have many
     needs_both_ways: ClassVar[bool] = False  # a token stands for what comes behind it
-
-    @property
     scorer_files: ClassVar[tuple[str, ...]] = ()  # names that `prediction_files` may give
 
     @property
     def temperature(self) -> float:
         """What scores are divided by before they become probabilities; 1 where none was found."""
         return self.numbers.get(TEMPERATURE, 1.0)
+
+    @property
     @abstractmethod
     def metric(self) -> str:
         """Name of the metric by which the best epoch is chosen; higher is better."""
@@ -113,14 +115,6 @@ class Task(ABC, Generic[Example, Prediction]):
     def config_changes(self) -> dict[str, Any]:
         """Keys of the model's config that follow from the task."""
 
-    @abstractmethod
-    def make_example(self, value: Any, place: str) -> Example:
-        """An example without an answer, of what a caller gave: a text, a tuple, a mapping.
-
-        Raises:
-            InputError: it is something else; the message begins with the place.
-        """
-
     @classmethod
     def group(cls, example: Example) -> str | None:
         """What an example shares with others, such as the text that several questions are about.
@@ -129,6 +123,14 @@ class Task(ABC, Generic[Example, Prediction]):
         """
         del example
         return None
+
+    @abstractmethod
+    def make_example(self, value: Any, place: str) -> Example:
+        """An example without an answer, of what a caller gave: a text, a tuple, a mapping.
+
+        Raises:
+            InputError: it is something else; the message begins with the place.
+        """
 
     @abstractmethod
     def num_chars(self, example: Example) -> int:

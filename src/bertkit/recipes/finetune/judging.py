@@ -24,7 +24,7 @@ class Judgement:
         task: with the numbers that were found on the held-out examples.
         predictions: for the held-out examples.
         evaluation: of those.
-        before: the same without the numbers; None where there are none.
+        before: the same without their temperature; None where none was found.
         baseline: metrics of always saying the most frequent label; empty without labels.
     """
 
@@ -44,7 +44,7 @@ def judge(materials: Materials) -> Judgement:
     predictions = decode_all(task, examples, encoded, logits)
     evaluation = task.evaluate(examples, predictions)
     before = None
-    if task.numbers != plain.numbers:
+    if task.temperature != plain.temperature:
         before = plain.evaluate(examples, decode_all(plain, examples, encoded, logits))
     baseline = measure_baseline(materials)
     found = (

@@ -101,14 +101,14 @@ class AnswerQuestions(Task[AnswerExample, Answer]):
         """Of the odds above which there is no answer, in logits."""
         return self.numbers.get(NULL_THRESHOLD, DEFAULT_THRESHOLD)
 
-    def make_example(self, value: Any, place: str) -> AnswerExample:
-        """A tuple of question and context, or a mapping that has both."""
-        return records.make_example(value, place)
     @classmethod
     def group(cls, example: AnswerExample) -> str | None:
         """The text: other questions about it would give its words away."""
         return example.context or None
 
+    def make_example(self, value: Any, place: str) -> AnswerExample:
+        """A tuple of question and context, or a mapping that has both."""
+        return records.make_example(value, place)
 
     def num_chars(self, example: AnswerExample) -> int:
         """Characters of question and context."""

@@ -25,12 +25,10 @@ from bertkit.tasks.choose.settings import ChooseSettings
 from bertkit.tasks.evaluation import Evaluation
 from bertkit.tasks.logits import Logits
 from bertkit.tasks.long_texts import encode_texts
-from bertkit.tasks.task import Task, TaskScores
+from bertkit.tasks.task import TEMPERATURE, Task, TaskScores
 from bertkit.tasks.text_settings import TextSettings
 from bertkit.tasks.texts import Texts
 from bertkit.tokenization.tokenizer import Tokenizer
-
-TEMPERATURE = "temperature"
 
 
 @dataclass(frozen=True)
@@ -74,12 +72,12 @@ class Choose(Task[ChooseExample, Choice]):
     @property
     def config_changes(self) -> dict[str, Any]:
         """None: choices have no names, and each has one score."""
+        return {}
+
     @classmethod
     def group(cls, example: ChooseExample) -> str | None:
         """The context, which other examples may have too."""
         return example.context or None
-
-        return {}
 
     def make_example(self, value: Any, place: str) -> ChooseExample:
         """A tuple of context and choices, or a mapping with both and perhaps a question."""
@@ -123,7 +121,7 @@ class Choose(Task[ChooseExample, Choice]):
     def decode(self, example: ChooseExample, encoded: Encoded, logits: Logits) -> Choice:
         """The likeliest choice, and how likely each is."""
         del encoded
-        return take_choice(example.choices, logits, self.numbers.get(TEMPERATURE, 1.0))
+        return take_choice(example.choices, logits, self.temperature)
 
     def fit_numbers(
         self,

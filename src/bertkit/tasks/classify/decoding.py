@@ -13,8 +13,8 @@ import numpy.typing as npt
 from bertkit.metrics.calibration import fit_temperature
 from bertkit.tasks.batch import IGNORED_LABEL
 from bertkit.tasks.logits import Logits
+from bertkit.tasks.task import TEMPERATURE
 
-TEMPERATURE = "temperature"
 THRESHOLD = "threshold"
 
 Numbers = npt.NDArray[np.float64]

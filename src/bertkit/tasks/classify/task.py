@@ -18,13 +18,13 @@ from bertkit.models.bert.fine_tuning import BertForSequenceClassification
 from bertkit.tasks.batch import IGNORED_LABEL, Encoded, TaskBatch
 from bertkit.tasks.classify import decoding, joint_scoring, scoring
 from bertkit.tasks.classify import examples as records
-from bertkit.tasks.classify.decoding import TEMPERATURE, THRESHOLD, Classification
+from bertkit.tasks.classify.decoding import THRESHOLD, Classification
 from bertkit.tasks.classify.examples import ClassifyExample
 from bertkit.tasks.classify.settings import ClassifySettings
 from bertkit.tasks.evaluation import Evaluation
 from bertkit.tasks.logits import Logits
 from bertkit.tasks.long_texts import encode_texts, pool_windows
-from bertkit.tasks.task import Task, TaskScores
+from bertkit.tasks.task import TEMPERATURE, Task, TaskScores
 from bertkit.tasks.texts import learn_pairs, read_texts
 from bertkit.tokenization.tokenizer import Tokenizer
 
@@ -168,7 +168,7 @@ class Classify(Task[ClassifyExample, Classification]):
         del example, encoded
         values = decoding.find_probabilities(
             decoding.pool_windows(logits),
-            self.numbers.get(TEMPERATURE, 1.0),
+            self.temperature,
             multi_label=self.settings.multi_label,
         )
         if self.settings.multi_label:

@@ -19,6 +19,7 @@ from bertkit.recipes.finetune.job import (
 )
 from bertkit.recipes.finetune.judging import compare_to_baseline, judge, measure_baseline
 from bertkit.recipes.finetune.run import finetune, gather
+from bertkit.tasks.classify.task import Classify
 from bertkit.tasks.evaluation import Evaluation
 from bertkit.tasks.regress.settings import RegressSettings
 from bertkit.training import loop
@@ -149,8 +150,20 @@ def test_a_judgement_has_the_finished_task(materials):
     judgement = judge(materials)
     assert len(judgement.predictions) == 16
     assert judgement.task.labels == ("bad", "good")
-    has_numbers = judgement.task.numbers != materials.task.numbers
-    assert has_numbers == (judgement.before is not None)
+    has_temperature = "temperature" in judgement.task.numbers
+    assert has_temperature == (judgement.before is not None)
+
+
+def test_without_a_temperature_there_is_nothing_before_it(materials, monkeypatch):
+    def number(name):
+        fit = lambda task, *_: dataclasses.replace(task, numbers={name: 0.7})  # noqa: E731
+        monkeypatch.setattr(Classify, "fit_numbers", fit)
+        return judge(materials)
+
+    assert number("threshold").before is None
+    found = number("temperature")
+    assert found.before is not None
+    assert found.evaluation.confidences.mean() != found.before.confidences.mean()
 
 
 @pytest.mark.parametrize(

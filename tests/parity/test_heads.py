@@ -37,16 +37,11 @@ PACKED: dict[str, Scores] = {
         "last_hidden_state": model.encoder(batch),
         "pooler_output": model.pooler(model.encoder(batch), batch),
     },
-    "BertForPreTraining": lambda model, batch: dict(
-        zip(
-            ("prediction_logits", "seq_relationship_logits"),
-            model.scores(batch, torch.arange(batch.num_tokens)),
-            strict=True,
-        )
-    ),
-    "BertForMaskedLM": lambda model, batch: {
-        "logits": model.word_scores(batch, torch.arange(batch.num_tokens))
+    "BertForPreTraining": lambda model, batch: {
+        "prediction_logits": model.score_words(model.encoder(batch)),
+        "seq_relationship_logits": model.next_sentence(model.pooler(model.encoder(batch), batch)),
     },
+    "BertForMaskedLM": lambda model, batch: {"logits": model.score_words(model.encoder(batch))},
     "BertForNextSentencePrediction": lambda model, batch: {"logits": model.pair_scores(batch)},
     "BertForSequenceClassification": lambda model, batch: {"logits": model.scores(batch)},
     "BertForTokenClassification": lambda model, batch: {"logits": model.scores(batch)},

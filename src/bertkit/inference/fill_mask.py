@@ -202,7 +202,7 @@ class FillMask:
         (tokens,) = self._engine(batch)
         found = []
         for masked in torch.split(tokens[places.to(tokens.device)], BLANKS_AT_A_TIME):
-            scores = model.masked_lm(masked, model.encoder.embeddings.word.weight)
+            scores = model.score_words(masked)
             # A model may have more entries than its vocabulary has words.
             shares = scores.softmax(dim=-1)[:, : self.loaded.tokenizer.vocab_size]
             if target_ids is not None:

@@ -123,14 +123,14 @@ class Perplexity:
     @torch.inference_mode()
     def _foresee(self, parts: Sequence[Part]) -> list[float]:
         model = self.loaded.model
-        words = model.encoder.embeddings.word.weight
-        batch = PackedBatch.from_single([part.ids for part in parts]).to(words.device)
+        device = model.encoder.embeddings.word.weight.device
+        batch = PackedBatch.from_single([part.ids for part in parts]).to(device)
         starts = batch.first_tokens.tolist()
         counted = [
             range(start + part.first, start + len(part.ids))
             for start, part in zip(starts, parts, strict=True)
         ]
-        places = torch.tensor(list(chain.from_iterable(counted)), device=words.device)
+        places = torch.tensor(list(chain.from_iterable(counted)), device=device)
         hidden = model.encoder(batch).index_select(0, places - 1)
         logs = []
         pieces = zip(
@@ -139,7 +139,7 @@ class Perplexity:
             strict=True,
         )
         for tokens, labels in pieces:
-            scores = model.masked_lm(tokens, words).float()
+            scores = model.score_words(tokens).float()
             logs.append(scores.gather(1, labels[:, None])[:, 0] - scores.logsumexp(dim=-1))
         all_logs = torch.cat(logs).double()
         if not all_logs.isfinite().all():

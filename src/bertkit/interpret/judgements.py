@@ -86,7 +86,7 @@ def find_words(
     """
     model = subject.model
     assert isinstance(model, BertForPreTraining | BertForMaskedLM | BertLMHeadModel)
-    scores = model.masked_lm(tokens, model.encoder.embeddings.word.weight)
+    scores = model.score_words(tokens)
     return find_log_probabilities(subject.name, scores, subject.tokenizer)
 
 

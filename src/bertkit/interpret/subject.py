@@ -244,8 +244,7 @@ class Subject:
         """What a left-to-right language model holds likely behind all tokens but the last."""
         if not isinstance(self.model, BertLMHeadModel):
             return None
-        words = self.model.encoder.embeddings.word.weight
-        scores = self.model.masked_lm(tokens[:-1], words)
+        scores = self.model.score_words(tokens[:-1])
         return NextWords(
             find_log_probabilities(self.name, scores, self.tokenizer),
             tuple(passage.encoding.ids[1:]),

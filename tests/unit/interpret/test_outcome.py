@@ -183,7 +183,7 @@ def test_a_change_is_that_of_what_was_said_before(small):
     before = find_outcome(subject, passage)
     with ablate(subject.model, [(1, 1), (2, 2)]):
         after = find_outcome(subject, passage)
-        scores = subject.model.word_scores(passage.pack(), torch.tensor([2]))
+        scores = subject.model.score_words(subject.model.encoder(passage.pack())[[2]])
     said = before.judgements[0].said
     first = before.judgements[0].log_probabilities.exp()[0, said]
     change = compare(before, after)

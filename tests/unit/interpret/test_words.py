@@ -34,7 +34,8 @@ def passage(subject):
 def test_words_as_read_are_the_scores_of_the_model(subject, passage):
     found = read_words(subject, passage, top_k=3)
     assert [words.place for words in found] == PLACES
-    shares = subject.model.word_scores(passage.pack(), torch.tensor(PLACES)).softmax(dim=-1)
+    tokens = subject.model.encoder(passage.pack())[PLACES]
+    shares = subject.model.score_words(tokens).softmax(dim=-1)
     for words, share in zip(found, shares, strict=True):
         best = share.topk(3)
         assert [one.token_id for one in words.candidates] == best.indices.tolist()

@@ -35,9 +35,15 @@ def test_scores_at_chosen_tokens_are_those_of_the_padded_door():
     mask = torch.tensor([[1] * 6, [1] * 4 + [0] * 2])
     everywhere = model(ids, attention_mask=mask)
     batch = PackedBatch.from_padded(ids, torch.zeros_like(ids), mask.bool())
-    words, relations = model.scores(batch, torch.tensor([1, 7]))
+    tokens = model.encoder(batch)
+    words = model.score_words(tokens[[1, 7]])
     torch.testing.assert_close(words[0], everywhere.prediction_logits[0, 1])
     torch.testing.assert_close(words[1], everywhere.prediction_logits[1, 1])
+    labels = torch.tensor([5, 6])
+    loss, num_hits, relations = model.masked_loss(batch, torch.tensor([1, 7]), labels)
+    expected = torch.nn.functional.cross_entropy(words, labels, reduction="sum")
+    torch.testing.assert_close(loss, expected)
+    assert num_hits == (words.argmax(dim=1) == labels).sum()
     torch.testing.assert_close(relations, everywhere.seq_relationship_logits)
 
 

@@ -73,17 +73,14 @@ def test_words_are_scored_at_chosen_places_only(kind):
     model = build(kind)
     logits = model(IDS, attention_mask=MASK)
     logits = logits if kind is BertForMaskedLM else logits.prediction_logits
-    scores = model.word_scores(packed(), torch.tensor([6, 1]))
+    scores = model.score_words(model.encoder(packed())[[6, 1]])
     torch.testing.assert_close(scores, torch.stack([logits[1, 1], logits[0, 1]]))
     assert not logits[~MASK.bool()].any()
 
 
-@pytest.mark.parametrize("kind", [BertForNextSentencePrediction, BertForPreTraining])
-def test_pairs_are_scored_once_each(kind):
-    model = build(kind)
-    logits = model(IDS, attention_mask=MASK)
-    logits = logits if kind is BertForNextSentencePrediction else logits.seq_relationship_logits
-    torch.testing.assert_close(model.pair_scores(packed()), logits)
+def test_pairs_are_scored_once_each():
+    model = build(BertForNextSentencePrediction)
+    torch.testing.assert_close(model.pair_scores(packed()), model(IDS, attention_mask=MASK))
 
 
 def test_each_choice_is_scored_as_it_is_alone():

@@ -135,7 +135,7 @@ def test_without_next_sentence_the_loss_is_that_of_the_words():
     batch = build_objective(kind=MaskedObjective).batch([TRUE_PAIR])
     model = BertForMaskedLM(CONFIG).eval()
     found = MaskedObjective.score(model, batch)
-    scores = model.word_scores(batch.packed, batch.positions)
+    scores = model.score_words(model.encoder(batch.packed)[batch.positions])
     expected = torch.nn.functional.cross_entropy(scores, batch.labels, reduction="sum")
     assert found.losses.keys() == {"mlm"}
     torch.testing.assert_close(found.losses["mlm"], expected)

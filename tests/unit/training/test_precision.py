@@ -46,7 +46,8 @@ def test_logits_have_the_precision_and_losses_are_float32(precision):
         keys=(),
     )
     with mixed_precision(torch.device("cpu"), precision):
-        logits = model.scores(packed, positions)
+        tokens = model.encoder(packed)
+        logits = model.score_words(tokens), model.next_sentence(model.pooler(tokens, packed))
         losses = score(model, batch).losses
     assert {scores.dtype for scores in logits} == {PRECISIONS[precision]}
     assert {loss.dtype for loss in losses.values()} == {torch.float32}

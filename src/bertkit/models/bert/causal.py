@@ -10,14 +10,13 @@ from torch import Tensor
 from bertkit.base.errors import SettingsError
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.encoder import BertEncoder, pack_padded
-from bertkit.models.bert.heads import MaskedLMHead
-from bertkit.models.bert.pretrained import PretrainedBert
+from bertkit.models.bert.heads import MaskedLMHead, WordScoringBert
 from bertkit.models.bert.weights import initialise
 from bertkit.nn.growing import GrowingBatch
 from bertkit.nn.packing import PackedBatch, pad
 
 
-class BertLMHeadModel(PretrainedBert):
+class BertLMHeadModel(WordScoringBert):
     """A left-to-right language model: at each token, scores of the word after it.
 
     Args:
@@ -44,9 +43,7 @@ class BertLMHeadModel(PretrainedBert):
     ) -> Float[Tensor, "chosen vocabulary"]:
         """Scores of all words as the next one, at the chosen places or at all."""
         tokens = self.encoder(batch)
-        chosen = tokens if positions is None else tokens.index_select(0, positions)
-        words: Tensor = self.masked_lm(chosen, self.encoder.embeddings.word.weight)
-        return words
+        return self.score_words(tokens if positions is None else tokens.index_select(0, positions))
 
     def next_loss(
         self,
@@ -55,8 +52,7 @@ class BertLMHeadModel(PretrainedBert):
         labels: Int[Tensor, " chosen"],
     ) -> tuple[Float[Tensor, ""], Int[Tensor, ""]]:
         """The sum of the cross-entropies of the next words, and how often the right one won."""
-        tokens = self.encoder(batch).index_select(0, positions)
-        return self.masked_lm.loss(tokens, self.encoder.embeddings.word.weight, labels)
+        return self.words_loss(self.encoder(batch).index_select(0, positions), labels)
 
     def forward(
         self,

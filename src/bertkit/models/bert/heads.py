@@ -56,7 +56,33 @@ class MaskedLMHead(nn.Module):
         return vocabulary_loss(features, word_embeddings, self.bias, labels, smoothing)
 
 
-class BertForMaskedLM(PretrainedBert):
+class WordScoringBert(PretrainedBert):
+    """Base of the models that have an `encoder`, and `masked_lm` on it."""
+
+    encoder: BertEncoder
+    masked_lm: MaskedLMHead
+
+    def score_words(
+        self, tokens: Float[Tensor, "tokens hidden"]
+    ) -> Float[Tensor, "tokens vocabulary"]:
+        """Scores of all words, for each of the encoder's tokens that are given."""
+        scores: Tensor = self.masked_lm(tokens, self.encoder.embeddings.word.weight)
+        return scores
+
+    def words_loss(
+        self, tokens: Float[Tensor, "tokens hidden"], labels: Int[Tensor, " tokens"]
+    ) -> tuple[Float[Tensor, ""], Int[Tensor, ""]]:
+        """The sum of the cross-entropies, and how often the right word scored highest.
+
+        Args:
+            tokens: of the encoder, usually the masked ones. The projection on the vocabulary is
+                the largest product of a small model, so it is done nowhere else.
+            labels: the right words.
+        """
+        return self.masked_lm.loss(tokens, self.encoder.embeddings.word.weight, labels)
+
+
+class BertForMaskedLM(WordScoringBert):
     """The encoder with the head for masked words.
 
     Args:
@@ -69,23 +95,14 @@ class BertForMaskedLM(PretrainedBert):
         self.masked_lm = MaskedLMHead(config)
         initialise(self, config.initializer_range)
 
-    def word_scores(
-        self, batch: PackedBatch, positions: Int[Tensor, " chosen"]
-    ) -> Float[Tensor, "chosen vocabulary"]:
-        """Scores of all words at the chosen places of the packed batch only."""
-        tokens = self.encoder(batch)[positions]
-        words: Tensor = self.masked_lm(tokens, self.encoder.embeddings.word.weight)
-        return words
-
     def masked_loss(
         self,
         batch: PackedBatch,
         positions: Int[Tensor, " masked"],
         labels: Int[Tensor, " masked"],
     ) -> tuple[Float[Tensor, ""], Int[Tensor, ""]]:
-        """The sum of the words' cross-entropies, and how often the right one scored highest."""
-        masked = self.encoder(batch).index_select(0, positions)
-        return self.masked_lm.loss(masked, self.encoder.embeddings.word.weight, labels)
+        """As `words_loss`, at places of the packed batch."""
+        return self.words_loss(self.encoder(batch).index_select(0, positions), labels)
 
     def forward(
         self,
@@ -95,8 +112,7 @@ class BertForMaskedLM(PretrainedBert):
     ) -> Float[Tensor, "batch length vocabulary"]:
         """Scores at every position, zeros at padding; arguments and errors as in `BertModel`."""
         batch, mask = pack_padded(self.config, input_ids, token_type_ids, attention_mask)
-        everywhere = torch.arange(batch.num_tokens, device=input_ids.device)
-        return pad(self.word_scores(batch, everywhere), mask)
+        return pad(self.score_words(self.encoder(batch)), mask)
 
 
 class BertForNextSentencePrediction(PretrainedBert):
@@ -142,7 +158,7 @@ class PreTrainingOutput:
     seq_relationship_logits: Float[Tensor, "batch 2"]
 
 
-class BertForPreTraining(PretrainedBert):
+class BertForPreTraining(WordScoringBert):
     """The encoder with both heads of pre-training: masked words and next sentence.
 
     Args:
@@ -157,46 +173,15 @@ class BertForPreTraining(PretrainedBert):
         self.next_sentence = nn.Linear(config.hidden_size, 2)
         initialise(self, config.initializer_range)
 
-    def scores(
-        self, batch: PackedBatch, positions: Int[Tensor, " chosen"]
-    ) -> tuple[Float[Tensor, "chosen vocabulary"], Float[Tensor, "sequences 2"]]:
-        """Scores of all words at the chosen tokens only, and of next sentence.
-
-        Args:
-            batch: packed sequences.
-            positions: places in the packed batch, usually the masked ones. The projection on the
-                vocabulary is the largest product of a small model, so it is done nowhere else.
-        """
-        tokens = self.encoder(batch)
-        words = self.masked_lm(tokens[positions], self.encoder.embeddings.word.weight)
-        return words, self.next_sentence(self.pooler(tokens, batch))
-
-    def word_scores(
-        self, batch: PackedBatch, positions: Int[Tensor, " chosen"]
-    ) -> Float[Tensor, "chosen vocabulary"]:
-        """The first part of `scores`, as `BertForMaskedLM` has it."""
-        return self.scores(batch, positions)[0]
-
-    def pair_scores(self, batch: PackedBatch) -> Float[Tensor, "sequences 2"]:
-        """The second part of `scores`, as `BertForNextSentencePrediction` has it."""
-        relations: Tensor = self.next_sentence(self.pooler(self.encoder(batch), batch))
-        return relations
-
     def masked_loss(
         self,
         batch: PackedBatch,
         positions: Int[Tensor, " masked"],
         labels: Int[Tensor, " masked"],
     ) -> tuple[Float[Tensor, ""], Int[Tensor, ""], Float[Tensor, "sequences 2"]]:
-        """As `scores`, but with the words' scores held against the right ones.
-
-        Returns:
-            The sum of the cross-entropies, how often the right word scored highest, and the scores
-            of next sentence.
-        """
+        """As `words_loss`, at places of the packed batch; and the scores of next sentence."""
         tokens = self.encoder(batch)
-        masked = tokens.index_select(0, positions)
-        loss, num_hits = self.masked_lm.loss(masked, self.encoder.embeddings.word.weight, labels)
+        loss, num_hits = self.words_loss(tokens.index_select(0, positions), labels)
         return loss, num_hits, self.next_sentence(self.pooler(tokens, batch))
 
     def forward(
@@ -208,5 +193,5 @@ class BertForPreTraining(PretrainedBert):
         """Score every position of a padded batch; arguments and errors as in `BertModel`."""
         batch, mask = pack_padded(self.config, input_ids, token_type_ids, attention_mask)
         tokens = self.encoder(batch)
-        words = self.masked_lm(tokens, self.encoder.embeddings.word.weight)
-        return PreTrainingOutput(pad(words, mask), self.next_sentence(self.pooler(tokens, batch)))
+        relations = self.next_sentence(self.pooler(tokens, batch))
+        return PreTrainingOutput(pad(self.score_words(tokens), mask), relations)

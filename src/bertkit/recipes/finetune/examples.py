@@ -166,7 +166,8 @@ def take_groups(groups: Sequence[Sequence[int]], most: int) -> set[int]:
     for group in groups:
         if len(taken) + len(group) <= most:
             taken.update(group)
-    return taken or set(min(groups, key=len))
+    smallest = min(groups, key=len)
+    return taken or set(smallest)
 
 
 def encode(task: Task[Any, Any], found: ExampleSet, tokenizer: Tokenizer) -> list[Encoded]:

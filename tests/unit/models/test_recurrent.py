@@ -15,7 +15,6 @@ from bertkit.models.recurrent.config import (
 )
 from bertkit.models.recurrent.language_model import RecurrentLanguageModel
 from bertkit.models.recurrent.skip_thought import SkipThought
-from bertkit.models.recurrent.steps import Steps
 from bertkit.nn.packing import PackedBatch
 
 SIZES = {"vocab_size": 16, "embedding_size": 12, "hidden_size": 16}
@@ -33,15 +32,6 @@ def learn(model, loss_at, num_steps, learning_rate=0.02):
         optimizer.zero_grad()
         loss_at(step)[0].backward()
         optimizer.step()
-
-
-def test_steps_have_first_tokens_first_and_longest_sequences_first():
-    steps = Steps.of([2, 3, 1], torch.device("cpu"))
-    assert steps.batch_sizes.tolist() == [3, 2, 1]
-    assert steps.order.tolist() == [2, 0, 5, 3, 1, 4]
-    assert steps.order[steps.places].tolist() == [0, 1, 2, 3, 4, 5]
-    back = Steps.of([2, 3, 1], torch.device("cpu"), is_backwards=True)
-    assert back.order.tolist() == [4, 1, 5, 3, 0, 2]
 
 
 @pytest.mark.parametrize("cell", ["lstm", "gru"])

@@ -16,8 +16,8 @@ from bertkit.models.bert.config import FEATURE_HEAD, BertConfig
 from bertkit.models.bert.encoder import BertEncoder, summary_tokens
 from bertkit.models.bert.fine_tuning import FineTunedBert, classifier_dropout
 from bertkit.models.bert.weights import initialise
-from bertkit.nn.bilstm import join_ends, read_both_ways
 from bertkit.nn.packing import PackedBatch
+from bertkit.nn.recurrent import join_ends, read
 
 NUM_LSTM_LAYERS = 2
 MAX_LSTM_HIDDEN = 4096
@@ -102,10 +102,10 @@ class BertFeatureBased(FineTunedBert):
     ) -> Float[Tensor, "rows ..."]:
         """As in `FineTunedBert`."""
         if self.head.lstm_hidden is not None:
-            tokens = read_both_ways(self.lstm, tokens, batch.lengths)
+            tokens = read(self.lstm, tokens, batch.lengths)
         if self.head.scores != "token":
             has_lstm = self.head.lstm_hidden is not None
             summaries = summary_tokens(self.config, batch)
-            tokens = join_ends(tokens, batch.lengths) if has_lstm else tokens[summaries]
+            tokens = join_ends(tokens, batch) if has_lstm else tokens[summaries]
         scores: Tensor = self.classifier(self.dropout(tokens))
         return scores[:, 0] if self.head.scores == "choice" else scores

@@ -10,21 +10,14 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from bertkit.base.errors import SettingsError
-from bertkit.models.recurrent.config import ClassifierConfig
+from bertkit.models.recurrent.config import ClassifierConfig, ReaderConfig
 from bertkit.models.recurrent.language_model import RecurrentLanguageModel
 from bertkit.models.recurrent.net import SavedNet, count_weights
 from bertkit.models.recurrent.reader import Reader
-from bertkit.nn.bilstm import join_ends
 from bertkit.nn.packing import PackedBatch
+from bertkit.nn.recurrent import join_ends
 
-READER_SIZES = (
-    "vocab_size",
-    "embedding_size",
-    "hidden_size",
-    "cell",
-    "num_layers",
-    "is_bidirectional",
-)
+READER_SIZES = set(ReaderConfig.model_fields) - {"model_type", "dropout"}
 
 
 class RecurrentClassifier(SavedNet):
@@ -48,7 +41,7 @@ class RecurrentClassifier(SavedNet):
         if self.config.pooling == "max":
             return torch.stack([part.amax(dim=0) for part in states.split(batch.lengths)])
         if self.config.is_bidirectional:
-            return join_ends(states, batch.lengths)
+            return join_ends(states, batch)
         last: Tensor = states.index_select(0, batch.last_tokens)
         return last
 
@@ -76,8 +69,7 @@ class RecurrentClassifier(SavedNet):
             SettingsError: the sizes differ.
         """
         ours, theirs = (
-            {name: getattr(config, name) for name in READER_SIZES}
-            for config in (self.config, parent.config)
+            config.model_dump(include=READER_SIZES) for config in (self.config, parent.config)
         )
         if ours != theirs:
             raise SettingsError(

@@ -6,9 +6,9 @@ from torch import Tensor, nn
 
 from bertkit.models.recurrent.config import ReaderConfig
 from bertkit.models.recurrent.net import count_weights, draw_embeddings
-from bertkit.models.recurrent.steps import read
 from bertkit.nn.dropout import Dropout
 from bertkit.nn.packing import PackedBatch
+from bertkit.nn.recurrent import read
 
 CELLS = {"lstm": nn.LSTM, "gru": nn.GRU}
 

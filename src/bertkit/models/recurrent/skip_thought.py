@@ -13,9 +13,9 @@ from torch import Tensor, nn
 
 from bertkit.models.recurrent.config import SkipThoughtConfig
 from bertkit.models.recurrent.net import SavedNet, count_weights, draw_embeddings
-from bertkit.models.recurrent.steps import read
 from bertkit.nn.dropout import Dropout
 from bertkit.nn.packing import PackedBatch
+from bertkit.nn.recurrent import read
 from bertkit.nn.vocabulary_loss import vocabulary_loss
 
 Side = Literal["before", "after"]

@@ -13,10 +13,10 @@ from torch import Tensor, nn
 from bertkit.models.recurrent.additive_attention import AdditiveAttention, Annotations
 from bertkit.models.recurrent.config import TranslatorConfig
 from bertkit.models.recurrent.net import SavedNet, count_weights, draw_embeddings
-from bertkit.models.recurrent.steps import Steps, read
 from bertkit.nn.dropout import Dropout
 from bertkit.nn.packing import PackedBatch, pad
 from bertkit.nn.placement import length_mask
+from bertkit.nn.recurrent import Steps, read
 from bertkit.nn.vocabulary_loss import vocabulary_loss
 
 MAXOUT_PIECES = 2

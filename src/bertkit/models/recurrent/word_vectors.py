@@ -111,6 +111,6 @@ def load_word2vec() -> Any:
     except ImportError as error:
         raise MissingExtraError(
             f"gensim, which learns word vectors, can't be loaded ({error});"
-            " pip install bertkit[vectors]"
+            " pip install 'bertkit[vectors]'"
         ) from None
     return Word2Vec

@@ -1,4 +1,4 @@
-"""A packed batch in the order in which a recurrent net reads it."""
+"""Recurrent nets over a packed batch: each sequence is read by itself, without padding."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,6 +8,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
+from bertkit.nn.packing import PackedBatch
 from bertkit.nn.placement import length_mask
 
 
@@ -55,15 +56,26 @@ def read(
     *,
     is_backwards: bool = False,
 ) -> Float[Tensor, "tokens hidden"]:
-    """The state of the last layer after each token; each sequence is read by itself.
+    """The state of the last layer after each token.
 
     Args:
-        net: of one direction.
+        net: of one direction, or of both, whose states stand side by side.
         tokens: of all sequences, end to end.
         lengths: of the sequences.
-        is_backwards: whether each is read from its end.
+        is_backwards: whether a net of one direction reads each from its end.
     """
     steps = Steps.of(lengths, tokens.device, is_backwards=is_backwards)
     states, _ = net(PackedSequence(tokens.index_select(0, steps.order), steps.batch_sizes))
     in_place: Tensor = states.data.index_select(0, steps.places)
     return in_place
+
+
+def join_ends(
+    states: Float[Tensor, "tokens twice_hidden"], batch: PackedBatch
+) -> Float[Tensor, "sequences twice_hidden"]:
+    """A sequence as a whole: the forward half of its last token, the backward half of its first.
+
+    Each of the two has read all of it.
+    """
+    half = states.shape[1] // 2
+    return torch.cat([states[batch.last_tokens, :half], states[batch.first_tokens, half:]], dim=1)

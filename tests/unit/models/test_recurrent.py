@@ -26,6 +26,14 @@ def build(kind, **changes):
     return kind(kind.config_kind(**SIZES, **changes)).double().eval()
 
 
+def test_a_reader_that_is_not_trained_is_walked_forth_only():
+    model, batch = build(RecurrentClassifier), PackedBatch.from_single(SENTENCES)
+    reading = batch.num_tokens * model.reader.count_weights()
+    whole = model.count_operations(batch)
+    model.warm_start(build(RecurrentLanguageModel), freezes=True)
+    assert whole - model.count_operations(batch) == 4 * reading
+
+
 def learn(model, loss_at, num_steps, learning_rate=0.02):
     optimizer = torch.optim.AdamW(model.parameters(), lr=learning_rate)
     for step in range(num_steps):

@@ -80,6 +80,11 @@ class RecurrentClassifier(SavedNet):
         self.reader.requires_grad_(not freezes)
 
     def count_operations(self, batch: PackedBatch) -> float:
-        """Floating-point operations of a training step, as in `RecurrentLanguageModel`."""
+        """Floating-point operations of a training step, as in `RecurrentLanguageModel`.
+
+        A reader whose weights aren't trained is walked forth only.
+        """
+        is_trained = any(each.requires_grad for each in self.reader.parameters())
         reading = batch.num_tokens * self.reader.count_weights()
-        return 6.0 * (reading + len(batch.lengths) * count_weights(self.classifier))
+        scoring = len(batch.lengths) * count_weights(self.classifier)
+        return (6.0 if is_trained else 2.0) * reading + 6.0 * scoring

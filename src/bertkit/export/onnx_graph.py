@@ -140,5 +140,5 @@ def import_extra(package: str) -> Any:
         return import_module(package)
     except ImportError as error:
         raise MissingExtraError(
-            f"{package} can't be loaded ({error}); pip install bertkit[onnx]"
+            f"{package} can't be loaded ({error}); pip install 'bertkit[onnx]'"
         ) from None

@@ -194,7 +194,7 @@ def load_faiss() -> ModuleType:
         import faiss
     except ImportError:
         raise MissingExtraError(
-            "an approximate index needs faiss: pip install bertkit[search], or search exactly"
+            "an approximate index needs faiss: pip install 'bertkit[search]', or search exactly"
         ) from None
     module: ModuleType = faiss
     return module

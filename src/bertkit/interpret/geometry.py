@@ -98,8 +98,7 @@ def nearest_by_layer(
 ) -> list[Neighbourhood]:
     """The neighbours of a word, read alone, at several layers, as `WordVectors` finds them.
 
-    Each layer above 0 sends the whole vocabulary through the model: for MiniLM and a small CPU some
-    25 seconds each.
+    Each layer above 0 sends the whole vocabulary through the model, which takes a while.
 
     Args:
         subject: any model.

@@ -99,6 +99,6 @@ def _load_scorer() -> Any:
     except ImportError as error:
         raise MissingExtraError(
             f"rouge-score, which measures summaries, can't be loaded ({error});"
-            " pip install bertkit[summarize]"
+            " pip install 'bertkit[summarize]'"
         ) from None
     return RougeScorer(list(ROUGE), tokenizer=_Words())

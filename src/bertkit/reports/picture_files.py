@@ -74,7 +74,7 @@ def _import_resvg() -> Any:
         return import_module("resvg_py")
     except ImportError as error:
         raise MissingExtraError(
-            f"resvg_py, which draws PNGs, can't be loaded ({error}); pip install bertkit[plots],"
+            f"resvg_py, which draws PNGs, can't be loaded ({error}); pip install 'bertkit[plots]',"
             " or write an .svg, which needs nothing"
         ) from None
 

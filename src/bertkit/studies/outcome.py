@@ -131,11 +131,11 @@ class Outcome:
         """How the claims stand, and what is lacking."""
         words = f"{summarise(self.verdicts)}."
         if self.failures:
-            words += f" {len(self.failures)} of {self.num_cells} cells failed."
+            words += f" {len(self.failures)} of {self.num_cells} runs failed."
         if self.missing:
-            words += f" {len(self.missing)} of {self.num_cells} cells weren't run."
+            words += f" {len(self.missing)} of {self.num_cells} runs weren't made."
         if others := self.other_versions:
-            words += f" {len(others)} cells ran with other programs or traits of the machine."
+            words += f" {len(others)} runs had other programs or traits of the machine."
         return words
 
     @property

@@ -181,7 +181,7 @@ def tabulate_other_versions(outcome: Outcome) -> list[Section]:
         [cell.arm, cell.seed, "; ".join(differences)]
         for cell, differences in outcome.other_versions.items()
     ]
-    note = "From what the study began with to what the cell ran with."
+    note = "From what the study began with to what the run had."
     table = Table(
         ["Arm", "Seed", "What differed"], rows, title="Cells that ran otherwise", note=note
     )

@@ -50,7 +50,7 @@ def run_study(study: Study[Any], output: Path, command: str = "") -> Outcome:
         BertkitError: the data can't be read. What a cell fails of is kept beside it instead.
     """
     asked = list_cells(study, study.settings.seeds, study.settings.only)
-    with stop_at_once(lambda: "stopped; the same command goes on with the cells that are missing"):
+    with stop_at_once(lambda: "stopped; the same command goes on with the runs that are missing"):
         wanted = describe_study(study)
         read_same(wanted, output)  # refused before the folder is made
         with hold_folder(output, "running a study in"):
@@ -124,7 +124,7 @@ def run_cells(
         check_machine(record, find_versions(study))
     for number, cell in enumerate(missing):
         left = Pace(record.seconds, taken).describe(missing[number:])
-        words = f"cell {len(cells) - len(missing) + number + 1} of {len(cells)}: {cell.arm}"
+        words = f"run {len(cells) - len(missing) + number + 1} of {len(cells)}: {cell.arm}"
         announce(f"{words}, seed {cell.seed}{f'; {left} left in all' if left else ''}")
         seconds = run_cell(study, record, cell, output)
         if seconds is not None:

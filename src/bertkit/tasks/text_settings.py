@@ -17,13 +17,13 @@ class TextSettings(TaskSettings):
     text_column: str | None = Field(
         None,
         description="Column of the text, or of the first of two; by default text, sentence,"
-        " premise, sentence1, question1 or question.",
+        " premise, sentence1, question1, question or text1.",
     )
     pair_column: str | None = Field(
         None,
         description="Column of a second text. By default that which belongs to the first one, where"
         " text_column isn't given either: hypothesis to premise, sentence2 to sentence1, question2"
-        " to question1, sentence to question.",
+        " to question1, sentence to question, text2 to text1.",
     )
     pairs: bool = Field(
         False,

@@ -110,5 +110,5 @@ def test_manhattan_has_no_cells(vectors):
 
 def test_without_faiss_the_extra_is_named(vectors, monkeypatch):
     monkeypatch.setitem(sys.modules, "faiss", None)
-    with pytest.raises(MissingExtraError, match=r"pip install bertkit\[search\]"):
+    with pytest.raises(MissingExtraError, match=r"pip install 'bertkit\[search\]'"):
         VectorIndex(vectors).approximate()

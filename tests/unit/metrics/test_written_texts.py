@@ -123,7 +123,7 @@ def test_what_is_no_pair_of_texts_is_refused(measure, written, right, message):
 )
 def test_a_missing_library_is_named_with_its_extra(monkeypatch, measure, library, extra):
     monkeypatch.setitem(sys.modules, library, None)
-    with pytest.raises(MissingExtraError, match=rf"pip install bertkit\[{extra}\]"):
+    with pytest.raises(MissingExtraError, match=rf"pip install 'bertkit\[{extra}\]'"):
         measure(["a"], ["a"])
 
 

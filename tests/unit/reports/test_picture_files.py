@@ -41,7 +41,7 @@ def test_a_png_has_300_dots_an_inch_and_its_text():
 
 def test_a_missing_package_is_told(monkeypatch):
     monkeypatch.setitem(sys.modules, "resvg_py", None)
-    with pytest.raises(MissingExtraError, match=r"pip install bertkit\[plots\]"):
+    with pytest.raises(MissingExtraError, match=r"pip install 'bertkit\[plots\]'"):
         render_png(FIGURE)
 
 

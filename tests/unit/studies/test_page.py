@@ -37,7 +37,7 @@ def test_what_wasnt_measured_and_wasnt_run_is_told():
     report = build_report(outcome, COMMAND)
     assert "Of 5 claims of the literature: 5 not measured." in report.summary
     assert "no run of good is done" in build_markdown(outcome, COMMAND)
-    assert "1 of 4 cells weren't run" in report.summary
+    assert "1 of 4 runs weren't made" in report.summary
 
 
 def test_failures_are_told_everywhere():

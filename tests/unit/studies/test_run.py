@@ -41,7 +41,7 @@ def test_every_arm_is_run_with_every_seed_and_only_once(tmp_path, capsys):
     assert told.cells == [Cell(arm, seed) for seed in range(2) for arm in ("good", "bad", "middle")]
     assert {path.name for path in (tmp_path / "study").iterdir()} >= FILES
     assert (len(outcome.results), outcome.missing, told.num_decided) == (6, [], 1)
-    assert "cell 1 of 6: good, seed 0" in capsys.readouterr().err
+    assert "run 1 of 6: good, seed 0" in capsys.readouterr().err
     again = run(tmp_path / "study", told, seeds=2)
     assert (len(told.cells), told.num_decided) == (6, 1)
     assert again.to_json() == outcome.to_json()
@@ -210,7 +210,7 @@ def test_a_study_isnt_taken_up_on_another_machine(tmp_path, monkeypatch):
     assert outcome.other_versions == {
         Cell(arm, 1): ["torch: 2.11 → 2.12"] for arm in ("good", "bad", "middle")
     }
-    assert "3 cells ran with other programs" in outcome.summarise()
+    assert "3 runs had other programs" in outcome.summarise()
     assert "Cells that ran otherwise" in (tmp_path / "report.html").read_text("utf-8")
     move(gpu="B", precision="fp32")
     run(tmp_path, Told(), seeds=2)  # nothing is to be done

@@ -9,5 +9,7 @@ class RegressSettings(TextSettings):
     """Settings of the task regress."""
 
     label_column: str | None = Field(
-        None, description="Column of the number; by default label, labels, score or similarity."
+        None,
+        description="Column of the number; by default label, labels, score,"
+        " similarity or similarity_score.",
     )

@@ -164,5 +164,5 @@ def test_rows_and_places_are_each_others_way_back():
 @pytest.mark.parametrize("package", ["onnx", "onnxruntime"])
 def test_what_is_missing_is_told_with_the_way_to_get_it(monkeypatch, model, package):
     monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(MissingExtraError, match=rf"{package} .*pip install bertkit\[onnx\]"):
+    with pytest.raises(MissingExtraError, match=rf"{package} .*pip install 'bertkit\[onnx\]'"):
         OnnxEngine(model)(PackedBatch.from_single([[5, 6]]))

@@ -121,7 +121,7 @@ def test_weights_that_are_not_finite_are_refused(source, output):
 
 def test_without_the_extra_nothing_is_written(source, output, monkeypatch):
     monkeypatch.setitem(sys.modules, "onnx", None)
-    refuse(source, output, MissingExtraError, r"pip install bertkit\[onnx\]")
+    refuse(source, output, MissingExtraError, r"pip install 'bertkit\[onnx\]'")
 
 
 def test_something_that_comes_meanwhile_is_not_lost(source, output, monkeypatch):

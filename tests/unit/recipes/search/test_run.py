@@ -359,7 +359,7 @@ def test_what_cannot_be_approximate_is_told_before_anything_is_embedded(
     with pytest.raises(SettingsError, match="can't compare by manhattan"):
         open_index(model, corpus, index="approximate", similarity="manhattan")
     monkeypatch.setitem(sys.modules, "faiss", None)
-    with pytest.raises(MissingExtraError, match=r"pip install bertkit\[search\]"):
+    with pytest.raises(MissingExtraError, match=r"pip install 'bertkit\[search\]'"):
         open_index(model, corpus, index="approximate")
     assert made == []
 

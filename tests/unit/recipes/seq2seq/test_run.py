@@ -101,6 +101,21 @@ def test_a_stopped_run_goes_on_to_the_same_bits(short, files, tmp_path, monkeypa
     assert rows(output) == rows(short)
 
 
+def test_a_damaged_checkpoint_says_how_to_go_on(files, tmp_path, monkeypatch):
+    output = tmp_path / "model"
+    with monkeypatch.context() as patch:
+        stop_at(9, patch)
+        with pytest.raises(StoppedError):
+            train_seq2seq(files, output, SHORT)
+    newest = list_checkpoints(output / "run")[-1]
+    weights = newest / "model.safetensors"
+    content = bytearray(weights.read_bytes())
+    content[-1] ^= 1
+    weights.write_bytes(content)
+    with pytest.raises(DamagedFileError, match=f"remove {newest} to "):
+        train_seq2seq(files, output, SHORT)
+
+
 def test_checkpoints_may_come_at_other_steps_when_a_run_goes_on(
     short, files, tmp_path, monkeypatch
 ):

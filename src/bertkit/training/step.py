@@ -5,15 +5,16 @@ nothing below it seeds, so that dropout follows from them; a resumed run therefo
 generator's state to go on bit for bit, and a single step can be shown again.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from bertkit.training.device import mixed_precision
-from bertkit.training.job import AnyBatch, Job, Machine, Score, Scores
+from bertkit.training.job import AnyBatch, Job, Machine, Score
 from bertkit.training.optimizer import set_learning_rate
 from bertkit.training.settings import RhythmSettings
 
@@ -80,16 +81,20 @@ def add_gradients(
         name: max(1, sum(batch.target_counts[name] for batch in batches))
         for name in batches[0].target_counts
     }
-    sums: dict[str, Tensor] = {}
+    whole: list[Tensor] = []
+    losses: dict[str, Tensor] = {}
+    hits: dict[str, Tensor] = {}
     for number, batch in enumerate(batches):
         torch.manual_seed(derive_seed(seed, step, number))
         with mixed_precision(machine.device, machine.precision):
             scores = score(model, batch.to(machine.device))
         loss = torch.stack([total / totals[name] for name, total in scores.losses.items()]).sum()
         loss.backward()  # type: ignore[no-untyped-call]
-        for name, total in _rows(scores, loss).items():
-            sums[name] = sums.get(name, 0) + total.detach()
-    return _mean_metrics({name: float(value) for name, value in sums.items()}, totals)
+        with torch.no_grad():
+            whole.append(loss.detach())
+            _add(losses, scores.losses)
+            _add(hits, scores.hits)
+    return {"loss": float(sum(whole)), **_mean_metrics(losses, hits, totals)}
 
 
 def clip_gradients(model: nn.Module, clip_norm: float) -> float:
@@ -124,30 +129,31 @@ def evaluate_batches(
 ) -> dict[str, float]:
     """Mean losses and accuracies over batches, without dropout."""
     model.eval()
-    sums: dict[str, float] = {"loss": 0.0}
+    losses: dict[str, float] = {}
+    hits: dict[str, float] = {}
     totals: dict[str, int] = {}
     for batch in batches:
         scores = score(model, batch.to(device))
-        for name, count in batch.target_counts.items():
-            totals[name] = totals.get(name, 0) + count
-        for name, total in _rows(scores, torch.zeros(())).items():
-            sums[name] = sums.get(name, 0.0) + float(total)
-    metrics = _mean_metrics(sums, totals)
-    return {**metrics, "loss": sum(metrics[f"{name}_loss"] for name in totals)}
+        _add(totals, batch.target_counts)
+        _add(losses, {name: float(total) for name, total in scores.losses.items()})
+        _add(hits, {name: float(total) for name, total in scores.hits.items()})
+    metrics = _mean_metrics(losses, hits, totals)
+    return {"loss": sum(metrics[f"{name}_loss"] for name in totals), **metrics}
 
 
-def _rows(scores: Scores, loss: Tensor) -> dict[str, Tensor]:
-    """All sums of a batch under flat names."""
+def _add(sums: dict[str, Any], more: Mapping[str, Any]) -> None:
+    """Add numbers to those of the same names."""
+    for name, number in more.items():
+        sums[name] = sums.get(name, 0) + number
+
+
+def _mean_metrics(
+    losses: Mapping[str, Tensor | float],
+    hits: Mapping[str, Tensor | float],
+    totals: Mapping[str, int],
+) -> dict[str, float]:
+    """Sums divided by the number of targets, under flat names."""
     return {
-        "loss": loss,
-        **{f"{name}_loss": total for name, total in scores.losses.items()},
-        **{f"{name}_accuracy": total for name, total in scores.hits.items()},
-    }
-
-
-def _mean_metrics(sums: dict[str, float], totals: dict[str, int]) -> dict[str, float]:
-    """Divide each sum by its number of targets; the whole loss is a sum of means already."""
-    return {
-        name: value / totals[name.rpartition("_")[0]] if name != "loss" else value
-        for name, value in sums.items()
+        **{f"{name}_loss": float(value) / totals[name] for name, value in losses.items()},
+        **{f"{name}_accuracy": float(value) / totals[name] for name, value in hits.items()},
     }

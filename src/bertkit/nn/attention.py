@@ -1,4 +1,4 @@
-"""Multi-head self-attention over a packed batch: the one place that knows the borders.
+"""Multi-head self-attention over a packed batch, each sequence by itself.
 
 Four kernels compute the same thing, softmax(q kᵀ / √d) v within each sequence, or, left to right,
 within the part of it that ends with the token; `attend` takes the one that fits the device, the
@@ -182,7 +182,11 @@ def attend_rows(
     *,
     is_causal: bool = False,
 ) -> Float[Tensor, "batch heads length features"]:
-    """Attention over sequences in rows, with dropout on the weights where there is any."""
+    """Attention over sequences in rows.
+
+    Spelled out where there is dropout on the weights, and on a CPU where short sequences are
+    learned from; fused elsewhere.
+    """
     is_short = query.is_cpu and max(query.shape[2], key.shape[2]) <= SHORT
     if dropout_rate > 0.0 or (is_short and query.requires_grad):
         return attend_spelled_out(query, key, value, mask, dropout_rate, is_causal=is_causal)

@@ -43,7 +43,9 @@ class Memory:
 
 
 class KeptMemory:
-    """A memory that is read again and again: keys and values of each layer are computed once.
+    """A memory that is read again and again: the KV cache of what is read.
+
+    Keys and values of each layer are computed once; `GrowingBatch` has those of what is written.
 
     Args:
         tokens: the encoder's output, sequences end to end.

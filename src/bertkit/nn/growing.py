@@ -1,7 +1,10 @@
 """Sequences that grow by a token at a time, and what attention remembers of them.
 
 The other inner form beside the packed batch: a row a sequence, for generating. Keys and values of
-all tokens so far are kept, layer by layer, so that a step computes one token of each sequence.
+all tokens so far are kept, layer by layer (the KV cache), so that a step computes one token of each
+sequence.
+
+Source: Shazeer 2019, "Fast Transformer Decoding: One Write-Head is All You Need", section 2.4.
 """
 
 import torch

@@ -13,14 +13,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from types import MappingProxyType
-from typing import Self, final
+from typing import final
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from bertkit.data.order import PlannedExample
-from bertkit.data.shards import Shard, ShardSet
 from bertkit.models.bert.causal import BertLMHeadModel
 from bertkit.nn.packing import PackedBatch
 from bertkit.objectives.objective import (
@@ -31,8 +30,6 @@ from bertkit.objectives.objective import (
     WordBatch,
     number_positions,
 )
-from bertkit.objectives.settings import ObjectiveSettings
-from bertkit.tokenization.tokenizer import Tokenizer
 
 SPECIAL_TOKENS = 2  # [CLS] text [SEP]
 START, STOP = range(2)
@@ -57,26 +54,6 @@ class CausalObjective(Objective[CausalBatch]):
     num_segments = 1
     num_evaluated = 8  # the scores of all words at every token are large
     is_causal = True
-
-    @classmethod
-    def build(
-        cls,
-        parts: Sequence[Shard],
-        shards: ShardSet,
-        tokenizer: Tokenizer,
-        settings: ObjectiveSettings,
-        seed: int,
-    ) -> Self:
-        """The objective over some of the shards."""
-        del shards
-        return cls(
-            shards=parts,
-            seed=seed,
-            max_length=settings.max_length,
-            short_rate=settings.short_rate,
-            cls_id=tokenizer.cls_id,
-            sep_id=tokenizer.sep_id,
-        )
 
     def plan(self, epoch: int, shard: int) -> Examples:
         """The examples of one shard for one epoch: start and stop among the shard's tokens."""

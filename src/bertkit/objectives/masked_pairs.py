@@ -5,14 +5,13 @@ Source: Devlin et al. 2018, section 3.1 and appendix A.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from bertkit.data.order import ExampleKey, PlannedExample
-from bertkit.data.shards import Shard, ShardSet
 from bertkit.nn.packing import PackedBatch
 from bertkit.objectives.masking import Masker
 from bertkit.objectives.objective import (
@@ -51,31 +50,18 @@ class MaskedPairs(Objective[Batch]):
     masker: Masker
 
     @classmethod
-    def build(
-        cls,
-        parts: Sequence[Shard],
-        shards: ShardSet,
-        tokenizer: Tokenizer,
-        settings: ObjectiveSettings,
-        seed: int,
-    ) -> Self:
-        """The objective over some of the shards; errors as those of `Masker`."""
+    def build_parts(
+        cls, tokenizer: Tokenizer, settings: ObjectiveSettings, token_counts: NDArray[np.integer]
+    ) -> dict[str, Any]:
+        """The masker; errors as its own."""
         masker = Masker(
             settings,
             mask_id=tokenizer.mask_id,
             special_ids=tokenizer.special_ids,
             is_continuation=tokenizer.is_continuation,
-            token_counts=shards.token_counts,
+            token_counts=token_counts,
         )
-        return cls(
-            shards=parts,
-            seed=seed,
-            max_length=settings.max_length,
-            short_rate=settings.short_rate,
-            cls_id=tokenizer.cls_id,
-            sep_id=tokenizer.sep_id,
-            masker=masker,
-        )
+        return {"masker": masker}
 
     def plan(self, epoch: int, shard: int) -> Examples:
         """The examples of one shard for one epoch, as `PairPlanner` gives them."""

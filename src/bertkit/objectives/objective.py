@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from bertkit.data.order import ExampleKey, PlannedExample
-from bertkit.data.shards import Shard, ShardSet
+from bertkit.data.shards import Shard
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.pretrained import PretrainedBert
 from bertkit.nn.packing import PackedBatch
@@ -120,20 +120,42 @@ class Objective(ABC, Generic[Batch]):
     sep_id: int
 
     @classmethod
-    @abstractmethod
     def build(
         cls,
-        parts: Sequence[Shard],
-        shards: ShardSet,
+        shards: Sequence[Shard],
         tokenizer: Tokenizer,
         settings: ObjectiveSettings,
         seed: int,
+        token_counts: NDArray[np.integer],
     ) -> Self:
-        """The objective over some of the shards.
+        """The objective as settings say.
+
+        Args:
+            shards: where the examples' tokens are.
+            tokenizer: of the shards.
+            settings: what can be chosen.
+            seed: as the class has it.
+            token_counts: `[vocabulary]`, how often the text that is learned from has each token.
 
         Raises:
             SettingsError: the settings contradict each other or the text.
         """
+        return cls(
+            shards=shards,
+            seed=seed,
+            max_length=settings.max_length,
+            short_rate=settings.short_rate,
+            cls_id=tokenizer.cls_id,
+            sep_id=tokenizer.sep_id,
+            **cls.build_parts(tokenizer, settings, token_counts),
+        )
+
+    @classmethod
+    def build_parts(
+        cls, tokenizer: Tokenizer, settings: ObjectiveSettings, token_counts: NDArray[np.integer]
+    ) -> dict[str, Any]:
+        """The fields that only this kind has; arguments and errors as those of `build`."""
+        return {}
 
     @abstractmethod
     def plan(self, epoch: int, shard: int) -> Examples:

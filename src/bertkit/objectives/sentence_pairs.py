@@ -18,12 +18,12 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from bertkit.objectives.objective import Examples
+
 SPECIAL_TOKENS_IN_PAIR = 3  # [CLS] A [SEP] B [SEP]
 SHORTEST_PAIR = 2
 A_START, A_STOP, B_START, B_STOP, IS_RANDOM = range(5)
 NUM_COLUMNS = 5
-
-Examples = NDArray[np.int64]
 
 
 @dataclass

@@ -31,7 +31,7 @@ class ObjectiveSettings(MaskingSettings):
     )
 
     @model_validator(mode="after")
-    def _masks_something(self) -> Self:
+    def _masking_has_a_use(self) -> Self:
         masking = MaskingSettings.model_fields.items()
         given = [name for name, field in masking if getattr(self, name) != field.default]
         if self.objective == "causal" and given:

@@ -234,7 +234,7 @@ def build_objective(
 ) -> Objective[Any]:
     """The objective over some of the shards."""
     kind = OBJECTIVES[settings.objective]
-    return kind.build(parts, shards, tokenizer, settings, settings.seed)
+    return kind.build(parts, tokenizer, settings, settings.seed, shards.token_counts)
 
 
 def held_out_batches(

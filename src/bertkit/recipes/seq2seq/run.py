@@ -101,6 +101,7 @@ def train_seq2seq(files: PairFiles, output: Path, settings: Seq2SeqSettings) -> 
         if finished is not None:
             return finished
         checkpoints = list_checkpoints(run.folder)
+        run.newest_state()  # says how to go on from a damaged checkpoint before it is read
         materials, facts = gather(files, settings, run)
         wanted = wanted.model_copy(update=facts)
         with run.locked():

@@ -105,7 +105,7 @@ def test_a_damaged_checkpoint_says_how_to_go_on(files, tmp_path, monkeypatch):
     output = tmp_path / "model"
     with monkeypatch.context() as patch:
         stop_at(9, patch)
-        with pytest.raises(StoppedError):
+        with pytest.raises(StoppedError, match="goes on from there"):
             train_seq2seq(files, output, SHORT)
     newest = list_checkpoints(output / "run")[-1]
     weights = newest / "model.safetensors"

@@ -89,7 +89,7 @@ def test_fill_mask_reads_files_and_pipes_and_writes_json(trained, tmp_path, caps
     ("words", "message"),
     [
         (["no blank here"], r"has no [MASK]"),
-        (["the [MASK] " * 60], "the model takes 64; shorten it"),
+        (["the [MASK] " * 60], "the model takes 32 at a time (model_max_length"),
         (["the [MASK]", "--targets", "xylophone"], "isn't one entry of the vocabulary"),
         (["the [MASK]", "--top-k", "0"], "top_k must be at least 1"),
         (["--file", "nowhere.txt"], "nowhere.txt doesn't exist"),

@@ -67,8 +67,10 @@ def test_it_learns_which_word_comes_next(causal):
     assert Generator.load(causal, "cpu").loaded.max_length == settings["max_length"]
 
 
-def test_only_what_goes_on_with_texts_says_how_long_they_were(masked):
-    assert read_max_length(list_checkpoints(masked)[-1]) is None
+def test_each_says_how_long_the_texts_were_that_it_learnt(causal, masked):
+    for run in (causal, masked):
+        settings = read_sealed_json(run / "settings.json")["settings"]
+        assert read_max_length(list_checkpoints(run)[-1]) == settings["max_length"]
 
 
 def test_a_resumed_run_equals_one_that_was_never_stopped(workshop, tmp_path):

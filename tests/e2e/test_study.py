@@ -79,7 +79,7 @@ def test_a_study_is_run_told_and_kept(shards, tmp_path, capsys, monkeypatch):
     output, more = tmp_path / "study", ("--labelled", str(labelled))
     assert run(shards, output, "next-sentence", *more, "--json") == 0
     captured = capsys.readouterr()
-    assert re.search(r"cell 1 of 2: with, seed 0; about \d+ min left in all", captured.err)
+    assert re.search(r"run 1 of 2: with, seed 0; about \d+ min left in all", captured.err)
     found = json.loads(captured.out)
     assert [arm["arm"] for arm in found["arms"]] == ["with", "without"]
     for arm in found["arms"]:

@@ -30,7 +30,7 @@ class LoadedModel(Generic[Model]):
         model: the model, on its device.
         tokenizer: its tokenizer.
         told_length: most tokens at a time that the model's folder tells of, as in
-            `read_told_length`.
+            `load_tokenizer_and_length`.
     """
 
     model: Model
@@ -82,8 +82,7 @@ class LoadedModel(Generic[Model]):
     ) -> Self:
         """Load a checkpoint that is open already; errors as in `load`."""
         model = kind.from_checkpoint(checkpoint).to(choose_device(device))
-        tokenizer = load_tokenizer(checkpoint, model.config)
-        return cls(model, tokenizer, read_told_length(checkpoint))
+        return cls(model, *load_tokenizer_and_length(checkpoint, model.config))
 
     def check_text(self, name: str, num_tokens: int, *, is_empty: bool) -> None:
         """Refuse a text, or a pair, that a single answer can't be had for.
@@ -97,18 +96,6 @@ class LoadedModel(Generic[Model]):
             raise InputError(
                 f"{name} has {num_tokens:,} tokens, and the model {self.limit}; shorten it"
             )
-
-
-def read_told_length(checkpoint: Checkpoint) -> int | None:
-    """Most tokens at a time that a model's folder tells of (`model_max_length`); None without it.
-
-    A run of `bertkit pretrain` tells how many it was trained on: the positions behind those hold
-    what was drawn for them.
-
-    Raises:
-        BertkitError: as in `bertkit.tokenization.folder.read_max_length`.
-    """
-    return read_max_length(find_checkpoint(checkpoint.folder, reading=TOKENIZER_FILES))
 
 
 def find_max_length(config: BertConfig, told_length: int | None) -> int:
@@ -125,7 +112,17 @@ def describe_limit(config: BertConfig, told_length: int | None) -> str:
 
 
 def load_tokenizer(checkpoint: Checkpoint, config: BertConfig) -> Tokenizer:
-    """The tokenizer of a checkpoint.
+    """The tokenizer of a checkpoint; errors as in `load_tokenizer_and_length`."""
+    return load_tokenizer_and_length(checkpoint, config)[0]
+
+
+def load_tokenizer_and_length(
+    checkpoint: Checkpoint, config: BertConfig
+) -> tuple[Tokenizer, int | None]:
+    """The tokenizer of a checkpoint, and most tokens at a time that its folder tells of, if any.
+
+    A run of `bertkit pretrain` tells how many it was trained on (`model_max_length`): the positions
+    behind those hold what was drawn for them.
 
     Raises:
         CheckpointError: it has more words than the model.
@@ -139,4 +136,4 @@ def load_tokenizer(checkpoint: Checkpoint, config: BertConfig) -> Tokenizer:
             f"{folder}: the vocabulary has {tokenizer.vocab_size:,} entries and the model"
             f" {config.vocab_size:,}; they don't belong together"
         )
-    return tokenizer
+    return tokenizer, read_max_length(folder)

@@ -19,8 +19,7 @@ from bertkit.inference.engines.choice import find_device
 from bertkit.inference.loading import (
     describe_limit,
     find_max_length,
-    load_tokenizer,
-    read_told_length,
+    load_tokenizer_and_length,
 )
 from bertkit.interpret.capture import AttentionHeads, capture_attention
 from bertkit.models.bert.architectures import find_architecture
@@ -151,7 +150,7 @@ class Subject:
         tokenizer: its tokenizer.
         task: what a fine-tuned model is for; None of any other.
         told_length: most tokens at a time that the model's folder tells of, as in
-            `bertkit.inference.loading.read_told_length`.
+            `bertkit.inference.loading.load_tokenizer_and_length`.
     """
 
     name: str
@@ -192,10 +191,10 @@ class Subject:
         heads = list_heads(checkpoint.tensors)
         architecture = find_architecture(checkpoint.config, heads, checkpoint.folder)
         model = MODELS[architecture].from_checkpoint(checkpoint).to(choose_device(device))
-        tokenizer = load_tokenizer(checkpoint, model.config)
+        tokenizer, told_length = load_tokenizer_and_length(checkpoint, model.config)
         is_fine_tuned = isinstance(model, FineTunedBert)
         task = load_task(checkpoint.folder, model.config, architecture) if is_fine_tuned else None
-        return cls(name, model, tokenizer, task, read_told_length(checkpoint))
+        return cls(name, model, tokenizer, task, told_length)
 
     def read(self, text: str, pair: str | None = None, *, read_mask: bool = False) -> Passage:
         """Cut a text, or a pair, into tokens.

@@ -77,6 +77,7 @@ def test_labels_that_arent_learnt_are_counted_and_named(tmp_path, tokenizer):
     lines = describe_set(TWO, found, counts)
     assert "7 labels aren't among those that are learnt" in lines[1]
     assert "a.csv, line 22: 'odd0'" in lines[2]
+    assert "f1 is that of 'good'" in lines.pop()
     assert lines[-1] == "  …"
     assert len(lines) == 8
 

@@ -40,6 +40,7 @@ class Materials:
         task: with its labels.
         model: to be trained; on its device.
         tokenizer: the model's.
+        trained_length: most tokens at a time that its positions are trained on, as far as is known.
         data: what was read.
         train: examples as token ids.
         dev: held-out examples as token ids.
@@ -50,6 +51,7 @@ class Materials:
     task: Task[Any, Any]
     model: FineTunedBert
     tokenizer: Tokenizer
+    trained_length: int | None
     data: Data
     train: Sequence[Encoded]
     dev: Sequence[Encoded]
@@ -61,10 +63,14 @@ class Materials:
         """The held-out examples, as the task has them."""
         return self.data.dev.examples
 
+    def save_tokenizer(self, folder: Path) -> dict[str, FileRecord]:
+        """Write what belongs to the vocabulary; errors as in `Tokenizer.save`."""
+        return self.tokenizer.save(folder, max_length=self.trained_length)
+
 
 def build_job(materials: Materials, settings: FineTuneSettings) -> Job[TaskBatch]:
     """What the loop is handed."""
-    task, model, tokenizer = materials.task, materials.model, materials.tokenizer
+    task, model = materials.task, materials.model
     order = EpochOrder(len(materials.train), settings.batch_size, settings.seed)
 
     def batches_at(step: int) -> list[TaskBatch]:
@@ -79,7 +85,7 @@ def build_job(materials: Materials, settings: FineTuneSettings) -> Job[TaskBatch
         return task.loss(model.scores(batch.packed), batch)
 
     def save_rest(folder: Path) -> dict[str, FileRecord]:
-        return {**tokenizer.save(folder), **save_task(folder, task)}
+        return {**materials.save_tokenizer(folder), **save_task(folder, task)}
 
     def save_model(folder: Path) -> dict[str, FileRecord]:
         return {**model.save_pretrained(folder), **save_rest(folder)}

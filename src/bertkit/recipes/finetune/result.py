@@ -150,7 +150,7 @@ def write_model(
     )
     files = {
         **materials.model.save_pretrained(output),
-        **materials.tokenizer.save(output),
+        **materials.save_tokenizer(output),
         **save_task(output, judgement.task),
     }
     saved = saved.model_copy(update={"files": {name: file.sha256 for name, file in files.items()}})

@@ -7,13 +7,15 @@ import torch
 from tests.unit.recipes.finetune.small import QUICK, TASK, save_model
 
 from bertkit.base.errors import CheckpointError, InputError
+from bertkit.base.settings import parse_settings
 from bertkit.checkpoints.safetensors_file import read_safetensors
 from bertkit.models.bert.fine_tuning import (
     BertForQuestionAnswering,
     BertForSequenceClassification,
 )
 from bertkit.recipes.finetune.parent import check_pairs, load_parent, open_parent
-from bertkit.recipes.finetune.run import gather
+from bertkit.recipes.finetune.run import Sources, gather
+from bertkit.recipes.finetune.settings import FineTuneSettings
 from bertkit.tasks.answer.settings import AnswerSettings
 from bertkit.tasks.answer.task import AnswerQuestions
 from bertkit.tasks.classify.settings import ClassifySettings
@@ -21,6 +23,7 @@ from bertkit.tasks.classify.task import Classify
 from bertkit.tasks.extract.settings import ExtractSettings
 from bertkit.tasks.extract.task import Extract
 from bertkit.tokenization.engine import SPECIAL_TOKENS
+from bertkit.tokenization.folder import read_max_length
 from bertkit.tokenization.tokenizer import Tokenizer
 
 TWO = Classify(TASK, ("bad", "good"))
@@ -146,3 +149,26 @@ def test_a_left_to_right_parent_keeps_its_direction_where_the_task_can_read_so(m
     open_parent(made / "model", None, task, QUICK)
     with pytest.raises(CheckpointError, match="what the task extract reads lies behind"):
         open_parent(tmp_path / "causal", None, task, QUICK)
+
+
+@pytest.mark.parametrize(
+    ("told", "more", "trained"),
+    [
+        (None, {}, None),  # a model of others, most likely trained on all its positions
+        (4, {}, TASK.max_length),
+        (TASK.max_length + 1, {}, TASK.max_length + 1),
+        (10**30, {}, 24),
+        (4, {"freeze": "embeddings"}, 4),
+        (4, {"features": "linear"}, 4),
+    ],
+)
+def test_a_result_tells_how_long_the_texts_were_that_its_positions_learnt(
+    made, tmp_path, told, more, trained
+):
+    shutil.copytree(made / "model", tmp_path / "told")
+    Tokenizer.load(made / "model").save(tmp_path / "told", max_length=told)
+    settings = parse_settings(FineTuneSettings, {**QUICK.model_dump(), **more}, "flags")
+    sources = Sources("classify", str(tmp_path / "told"), str(made / "train.csv"))
+    materials, _ = gather(sources, TASK, settings)
+    materials.save_tokenizer(tmp_path / "written")
+    assert read_max_length(tmp_path / "written") == trained

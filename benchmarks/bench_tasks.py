@@ -200,8 +200,8 @@ def show(rows: Sequence[Row], metric: str, **wanted: Any) -> str:
     if not values:
         return "–"
     digits = 1 if max(values) > 1 else 3
-    middle, low, high = statistics.median(values), min(values), max(values)
-    return f"{middle:.{digits}f} ({low:.{digits}f}–{high:.{digits}f}; {len(values)})"
+    middle, low, high = (f"{each(values):.{digits}f}" for each in (statistics.median, min, max))
+    return f"{middle} ({low}–{high}; {len(values)})" if len(values) > 1 else f"{middle} (one run)"
 
 
 def show_sets(rows: Sequence[Row], sets: dict[str, TaskSet]) -> Iterator[str]:

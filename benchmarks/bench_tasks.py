@@ -74,7 +74,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         write_random_encoder(Path(folder))
         encoders[RANDOM] = Path(folder)
-        hashes = {name: hash_weights(path) for name, path in encoders.items()}
+        hashes = {name: hash_encoder(path) for name, path in encoders.items()}
         done = list_done(read_rows(arguments.output), hashes)
         missing = [cell for cell in dict.fromkeys(cells) if cell not in done]
         run_cells(missing, arguments, encoders, hashes)
@@ -173,7 +173,7 @@ def list_done(rows: Sequence[Row], hashes: dict[str, str]) -> set[Cell]:
     return {Cell(**row["cell"]) for row in rows}
 
 
-def hash_weights(encoder: Path) -> str:
+def hash_encoder(encoder: Path) -> str:
     """SHA-256 of an encoder's files, in whatever folder they lie."""
     path = resolve_model(encoder)
     return hash_model(path, open_checkpoint(path))

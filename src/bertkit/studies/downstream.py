@@ -1,16 +1,16 @@
 """Fine-tuning as a measure: how good a model is that begins with a pre-trained one."""
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from bertkit.base.settings import parse_settings
-from bertkit.recipes.finetune.result import read_saved
+from bertkit.recipes.finetune.result import SavedResult
 from bertkit.recipes.finetune.run import Sources, finetune
 from bertkit.recipes.finetune.settings import FineTuneSettings
 from bertkit.tasks.table import TASKS
+from bertkit.training.finished import undefine_number
 
 MAX_LENGTH = 128  # tokens of an example, whatever reads it
 SPLIT_SEED = 0  # decides what is held out, in every run of a study
@@ -78,6 +78,5 @@ class LabelledTask:
         sources = Sources(self.kind, str(model), str(self.train), dev)
         task_settings = TASKS[self.kind].settings(max_length=MAX_LENGTH)
         finetune(sources, output, task_settings, settings)
-        saved = read_saved(output)
-        value = saved.metrics[saved.metric]
-        return math.nan if value is None else value
+        saved = SavedResult.read(output)
+        return undefine_number(saved.metrics[saved.metric])

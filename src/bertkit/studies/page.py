@@ -165,25 +165,25 @@ def tabulate_runs(outcome: Outcome) -> Table:
 
 
 def tabulate_failures(outcome: Outcome) -> list[Section]:
-    """Why cells failed."""
+    """Why runs failed."""
     rows: list[list[TableCell]] = [
         [cell.arm, cell.seed, failure.error, failure.message]
         for cell, failure in outcome.failures.items()
     ]
     note = "The same command tries them again."
-    table = Table(["Arm", "Seed", "Error", "Reason"], rows, title="Cells that failed", note=note)
+    table = Table(["Arm", "Seed", "Error", "Reason"], rows, title="Runs that failed", note=note)
     return [table] if rows else []
 
 
 def tabulate_other_versions(outcome: Outcome) -> list[Section]:
-    """Cells that didn't run with the programs and on the machine that the study began with."""
+    """Runs that weren't made with the programs and on the machine that the study began with."""
     rows: list[list[TableCell]] = [
         [cell.arm, cell.seed, "; ".join(differences)]
         for cell, differences in outcome.other_versions.items()
     ]
     note = "From what the study began with to what the run had."
     table = Table(
-        ["Arm", "Seed", "What differed"], rows, title="Cells that ran otherwise", note=note
+        ["Arm", "Seed", "What differed"], rows, title="Runs under other conditions", note=note
     )
     return [table] if rows else []
 

@@ -162,22 +162,36 @@ class Run:
         make_folder(self.folder)
         write_sealed_json(self.folder / RECORD_FILE, record.model_dump(mode="json"))
 
-    def newest_state(self) -> RunState:
-        """The state in the newest checkpoint, verified; step 0 where there is none.
+    def newest_checkpoint(self) -> Path | None:
+        """The newest checkpoint, verified; None where there is none.
 
         Raises:
-            DamagedFileError: the newest checkpoint is damaged.
+            DamagedFileError: it is damaged; the message says how to go on.
         """
         checkpoints = list_checkpoints(self.folder)
         if not checkpoints:
-            return RunState()
+            return None
         try:
             verify_checkpoint(checkpoints[-1])
         except (DamagedFileError, FileNotFoundError) as error:
             is_only = len(checkpoints) == 1
             way = "begin again, for there is no other" if is_only else "go on from the one before"
             raise DamagedFileError(f"{error}; remove {checkpoints[-1]} to {way}") from None
-        return RunState.model_validate(read_json(checkpoints[-1] / STATE_FILE))
+        return checkpoints[-1]
+
+    def newest_state(self) -> RunState:
+        """The state in the newest checkpoint, step 0 where there is none; errors as of that."""
+        checkpoint = self.newest_checkpoint()
+        if checkpoint is None:
+            return RunState()
+        return RunState.model_validate(read_json(checkpoint / STATE_FILE))
+
+    def describe_stop(self) -> str:
+        """What a signal leaves that came before the loop, behind it, or a second time."""
+        checkpoints = list_checkpoints(self.folder)
+        if not checkpoints:
+            return "stopped before the first checkpoint; the same command begins again"
+        return f"stopped at once; the same command goes on from {checkpoints[-1]}"
 
     def load(self, state: RunState, model: nn.Module, optimizer: optim.Optimizer) -> None:
         """Put the optimiser's state of a checkpoint back; the recipe loads the weights."""

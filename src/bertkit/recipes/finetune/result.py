@@ -1,20 +1,10 @@
 """The end of a run: the best checkpoint becomes a model's folder with all that is known of it."""
 
-import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError
-
-from bertkit.base.checksums import record_file
-from bertkit.base.errors import DamagedFileError, MissingFileError
-from bertkit.base.files import remove_folder, write_file, write_json
-from bertkit.base.members import find_member
+from bertkit.base.files import write_file, write_json
 from bertkit.base.progress import announce
-from bertkit.base.sealed import read_sealed_json, write_sealed_json
-from bertkit.base.settings import describe_validation
-from bertkit.checkpoints.run_folder import list_checkpoints
 from bertkit.recipes.finetune.card import CARD_FILE, PICTURE_FILE, build_card
 from bertkit.recipes.finetune.comparison import Comparison
 from bertkit.recipes.finetune.examples import SetCounts
@@ -30,13 +20,21 @@ from bertkit.tasks.evaluation import Evaluation
 from bertkit.tasks.saved import save_task
 from bertkit.tasks.sections import draw_confusion
 from bertkit.training.course import Course
+from bertkit.training.finished import (
+    FinishedRecord,
+    MaybeNumber,
+    define,
+    define_number,
+    drop_checkpoints,
+    drop_left_checkpoints,
+    is_finished,
+    undefine,
+    undefine_number,
+)
 from bertkit.training.log import read_log
-from bertkit.training.run import Run, RunRecord, RunState, check_resume
+from bertkit.training.run import Run, RunRecord, RunState
 
-METRICS_FILE = "metrics.json"
 REPORT_FILE = "report.html"
-
-MaybeNumber = float | None
 
 
 @dataclass(frozen=True)
@@ -59,8 +57,8 @@ class FineTuneResult:
     comparison: Comparison | None = None
 
 
-class SavedResult(BaseModel):
-    """The content of `metrics.json`; a number that isn't defined is null.
+class SavedResult(FinishedRecord):
+    """The content of `metrics.json`.
 
     Attributes:
         task: a key of `TASKS`.
@@ -68,32 +66,19 @@ class SavedResult(BaseModel):
         metrics: of the held-out examples.
         intervals: their 95 % intervals.
         baseline: the metrics of always saying the most frequent label.
-        warnings: what is odd.
-        num_steps: that were trained.
-        best_step: the one whose model this is.
-        best_epoch: how often it had seen every example.
-        has_ended_early: whether nothing had become better for long enough.
+        best_epoch: how often the model of the best step had seen every example.
         train: what was met in the training examples.
         dev: what was met in the held-out ones.
-        files: SHA-256 of the model's files, by name.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-
-    format_version: Literal[1] = 1
     task: str
     metric: str
     metrics: dict[str, MaybeNumber]
     intervals: dict[str, tuple[MaybeNumber, MaybeNumber]]
     baseline: dict[str, MaybeNumber]
-    warnings: tuple[str, ...]
-    num_steps: int
-    best_step: int
     best_epoch: float
-    has_ended_early: bool
     train: SetCounts
     dev: SetCounts
-    files: dict[str, str] = {}
 
 
 def finish(
@@ -110,7 +95,8 @@ def finish(
     saved = describe_result(materials, judgement, state, settings)
     output = run.folder.parent
     write_model(output, run, materials, judgement, saved)
-    drop_checkpoints(run, settings)
+    if not settings.keep_checkpoints:
+        drop_checkpoints(run)
     return FineTuneResult(output, state.step, best_step, judgement.evaluation)
 
 
@@ -158,7 +144,7 @@ def write_model(
     found = judgement.task.prediction_files(materials.dev_examples, judgement.predictions)
     for name, content in found.items():
         write_json(output / name, content)
-    write_sealed_json(output / METRICS_FILE, saved.model_dump(mode="json"))
+    saved.write(output)
 
 
 def describe_result(
@@ -169,12 +155,12 @@ def describe_result(
     return SavedResult(
         task=judgement.task.name,
         metric=judgement.task.metric,
-        metrics=_defined(evaluation.metrics),
+        metrics=define(evaluation.metrics),
         intervals={
-            name: (_define(low), _define(high))
+            name: (define_number(low), define_number(high))
             for name, (low, high) in evaluation.intervals.items()
         },
-        baseline=_defined(judgement.baseline),
+        baseline=define(judgement.baseline),
         warnings=evaluation.warnings,
         num_steps=state.step,
         best_step=best_step,
@@ -203,17 +189,12 @@ def read_finished(run: Run, wanted: RunRecord, settings: FineTuneSettings) -> Fi
         MissingFileError: a file of the model that it wrote is gone.
         DamagedFileError: one isn't what was written, or its record isn't.
     """
-    record = run.read_record()
-    if record is None:
+    if not is_finished(run, wanted):
         return None
-    check_resume(record, wanted.model_copy(update={"model": record.model}))
     output = run.folder.parent
-    if not (output / METRICS_FILE).exists():
-        return None
     result = read_result(output)
-    if record.settings.get("keep_checkpoints") is False:  # a run that was killed left them
-        with run.locked():
-            drop_checkpoints(run, settings)
+    if not settings.keep_checkpoints:
+        drop_left_checkpoints(run)
     announce(f"{output} was finished before: nothing is trained")
     return result
 
@@ -225,55 +206,18 @@ def read_result(output: Path) -> FineTuneResult:
         MissingFileError: a file of the model that it wrote is gone.
         DamagedFileError: one isn't what was written, or its record isn't.
     """
-    saved = read_saved(output)
-    cure = f"restore it, or remove {output / METRICS_FILE} to train again"
-    for name, sha256 in saved.files.items():
-        if not (output / name).exists():
-            raise MissingFileError(f"{output / name} is gone; {cure}")
-        if record_file(find_member(output, name)).sha256 != sha256:
-            raise DamagedFileError(f"{output / name} isn't what was written; {cure}")
+    saved = SavedResult.read(output)
+    saved.check_files(output)
     return FineTuneResult(output, saved.num_steps, saved.best_step, recall_evaluation(saved))
 
 
 def recall_evaluation(saved: SavedResult) -> Evaluation:
     """As much of an evaluation as is saved: metrics, intervals and warnings."""
     return Evaluation(
-        metrics={name: _undefine(value) for name, value in saved.metrics.items()},
+        metrics=undefine(saved.metrics),
         intervals={
-            name: (_undefine(low), _undefine(high)) for name, (low, high) in saved.intervals.items()
+            name: (undefine_number(low), undefine_number(high))
+            for name, (low, high) in saved.intervals.items()
         },
         warnings=saved.warnings,
     )
-
-
-def read_saved(output: Path) -> SavedResult:
-    """The content of a folder's `metrics.json`.
-
-    Raises:
-        MissingFileError: there is none.
-        DamagedFileError: it isn't what was written.
-    """
-    path = output / METRICS_FILE
-    try:
-        return SavedResult.model_validate(read_sealed_json(path))
-    except ValidationError as error:
-        raise DamagedFileError(f"{path}: {describe_validation(error)}") from None
-
-
-def drop_checkpoints(run: Run, settings: FineTuneSettings) -> None:
-    """Remove the checkpoints of a finished run, unless they are to be kept."""
-    if not settings.keep_checkpoints:
-        for path in list_checkpoints(run.folder):
-            remove_folder(path)
-
-
-def _defined(values: dict[str, Any]) -> dict[str, MaybeNumber]:
-    return {name: _define(value) for name, value in values.items()}
-
-
-def _define(value: float) -> MaybeNumber:
-    return float(value) if math.isfinite(value) else None
-
-
-def _undefine(value: MaybeNumber) -> float:
-    return math.nan if value is None else value

@@ -13,7 +13,6 @@ import torch
 from bertkit.base.errors import ResumeError, storage_errors
 from bertkit.base.files import TEMPORARY_SUFFIX
 from bertkit.base.progress import announce
-from bertkit.checkpoints.run_folder import list_checkpoints
 from bertkit.data.tables.records import RecordTable
 from bertkit.recipes.finetune.examples import open_tables
 from bertkit.recipes.finetune.features import build_feature_job, remember_states
@@ -103,7 +102,7 @@ def finetune(
     """
     run = Run(output / RUN_FOLDER)
     check_output(output, run)
-    with stop_at_once(lambda: _describe_stop(run)):
+    with stop_at_once(run.describe_stop):
         tables = open_tables(sources.train, sources.dev, settings)
         wanted = describe_run(sources, tables, task_settings, settings)
         wanted = recognise_source(run.read_record(), wanted, "model")
@@ -138,14 +137,6 @@ def check_output(output: Path, run: Run) -> None:
             f"{output} holds something that `bertkit finetune` didn't begin; choose another"
             " --output"
         )
-
-
-def _describe_stop(run: Run) -> str:
-    """What a signal leaves that came before the loop, a second time, or behind it."""
-    checkpoints = list_checkpoints(run.folder)
-    if not checkpoints:
-        return "stopped before the first checkpoint; the same command begins again"
-    return f"stopped; the same command goes on from {checkpoints[-1]}"
 
 
 def describe_run(
@@ -196,7 +187,7 @@ def gather(
         task, data = read_task(TASKS[sources.task].load(), tables, task_settings, settings)
     else:
         task, data = prepared.task, prepared.data
-    checkpoint = None if run is None else find_checkpoint(run)
+    checkpoint = None if run is None else run.newest_checkpoint()
     if checkpoint is not None:
         parent = open_parent(checkpoint, None, task, settings)
     else:
@@ -214,17 +205,6 @@ def gather(
         "versions": describe_versions(machine.device, machine.precision),
         "source": {} if checkpoint is not None else parent.facts,
     }
-
-
-def find_checkpoint(run: Run) -> Path | None:
-    """The newest checkpoint of a run, verified; None where there is none.
-
-    Raises:
-        DamagedFileError: it is damaged; the message says how to go on.
-    """
-    run.newest_state()
-    checkpoints = list_checkpoints(run.folder)
-    return checkpoints[-1] if checkpoints else None
 
 
 def assemble(prepared: Prepared, parent: Parent, settings: FineTuneSettings) -> Materials:

@@ -25,11 +25,9 @@ from bertkit.recipes.finetune.judging import judge
 from bertkit.recipes.finetune.parent import open_parent
 from bertkit.recipes.finetune.prepared import Prepared, prepare, read_task
 from bertkit.recipes.finetune.result import (
-    METRICS_FILE,
     FineTuneResult,
-    drop_checkpoints,
+    SavedResult,
     read_result,
-    read_saved,
     write_model,
 )
 from bertkit.recipes.finetune.run import (
@@ -45,6 +43,7 @@ from bertkit.recipes.finetune.search_cells import Trial, list_trials
 from bertkit.recipes.finetune.settings import FineTuneSettings, SearchSettings
 from bertkit.tasks.settings import TaskSettings
 from bertkit.tasks.table import TASKS
+from bertkit.training.finished import METRICS_FILE, define, drop_checkpoints, undefine_number
 from bertkit.training.run import Run, RunRecord, check_resume, recognise_source
 from bertkit.training.signals import stop_at_once
 
@@ -176,9 +175,7 @@ def _search(plan: Search, prepared: Prepared) -> FineTuneResult:
     write_best(plan, prepared, comparison)
     saved = SavedSearch(
         metric=metric,
-        values={
-            trial.place: value if math.isfinite(value) else None for trial, value in values.items()
-        },
+        values=define({trial.place: value for trial, value in values.items()}),
         best=comparison.best_trial.place,
     )
     write_sealed_json(plan.output / SEARCH_FILE, saved.model_dump(mode="json"))
@@ -209,14 +206,15 @@ def try_trial(plan: Search, trial: Trial, prepared: Prepared) -> float:
         plan.run(trial, prepared)
     except NonFiniteError as error:
         announce(f"{trial.place} failed, and counts as the worst: {error}")
-        drop_checkpoints(Run(plan.folder / trial.place / RUN_FOLDER), plan.settings)
+        if not plan.settings.keep_checkpoints:
+            drop_checkpoints(Run(plan.folder / trial.place / RUN_FOLDER))
         return math.nan
     return _read_value(plan, trial, prepared)
 
 
 def _read_value(plan: Search, trial: Trial, prepared: Prepared) -> float:
-    value = read_saved(plan.folder / trial.place).metrics.get(prepared.task.metric)
-    return math.nan if value is None else value
+    saved = SavedResult.read(plan.folder / trial.place)
+    return undefine_number(saved.metrics.get(prepared.task.metric))
 
 
 def _keep_so_far(values: Mapping[Trial, float], last: Trial) -> set[Trial]:
@@ -244,7 +242,7 @@ def write_best(plan: Search, prepared: Prepared, comparison: Comparison) -> None
         plan.run(trial, prepared)
     parent = open_parent(place, None, prepared.task, settings)
     materials = assemble(prepared, parent, settings)
-    run, saved = Run(place / RUN_FOLDER), read_saved(place)
+    run, saved = Run(place / RUN_FOLDER), SavedResult.read(place)
     write_model(plan.output, run, materials, judge(materials), saved, comparison)
 
 
@@ -265,7 +263,7 @@ def read_finished_search(plan: Search) -> FineTuneResult | None:
     if list(saved.values) != [trial.place for trial in plan.trials]:
         return None
     numbers = {trial: saved.values[trial.place] for trial in plan.trials}
-    values = {trial: math.nan if value is None else value for trial, value in numbers.items()}
+    values = {trial: undefine_number(value) for trial, value in numbers.items()}
     announce(f"{plan.output} was finished before: nothing is trained")
     return replace(read_result(plan.output), comparison=Comparison.build(saved.metric, values))
 

@@ -12,7 +12,7 @@ from bertkit.base.checksums import FileRecord
 from bertkit.base.errors import InputError
 from bertkit.base.files import read_json, write_json
 from bertkit.checkpoints.file_names import CONFIG_FILE
-from bertkit.checkpoints.run_folder import checkpoint_path, list_checkpoints
+from bertkit.checkpoints.run_folder import checkpoint_path
 from bertkit.data.order import ExampleOrder
 from bertkit.data.shards import Shard, ShardSet
 from bertkit.metrics.perplexity import find_perplexity
@@ -44,8 +44,8 @@ class Materials:
         tokenizer: that of the data.
         config: the sizes.
         machine: where it computes.
-        max_length: most tokens at a time that the positions were trained on, before or now; None
-            where the model that they come from doesn't say.
+        trained_length: most tokens at a time that the positions were trained on, before or now;
+            None where the model that they come from doesn't say.
         source: where the first weights come from; None where they are drawn, or not needed.
     """
 
@@ -53,7 +53,7 @@ class Materials:
     tokenizer: Tokenizer
     config: BertConfig
     machine: Machine
-    max_length: int | None
+    trained_length: int | None
     source: Source | None = None
 
 
@@ -81,15 +81,15 @@ def gather(data: Path, settings: PretrainSettings, run: Run | None = None) -> Ma
     source, told_length = None, None
     if settings.start_from is None:
         config = build_config(settings, tokenizer)
-    elif run is not None and (record := run.read_record()) and list_checkpoints(run.folder):
+    elif run is not None and (record := run.read_record()) and (last := run.newest_checkpoint()):
         config = BertConfig.from_dict(record.model, run.folder)
-        told_length = read_max_length(list_checkpoints(run.folder)[-1])
+        told_length = read_max_length(last)
     else:
         source = open_source(settings.start_from, settings, tokenizer)
         config = check_config(source.config, settings, source.checkpoint.folder)
         told_length = read_max_length(source.checkpoint.folder)
-    max_length = find_trained_length(settings, told_length, config)
-    return Materials(shards, tokenizer, config, machine, max_length, source)
+    trained_length = find_trained_length(settings, told_length, config)
+    return Materials(shards, tokenizer, config, machine, trained_length, source)
 
 
 def find_trained_length(
@@ -194,7 +194,7 @@ def build_job(
         [shard.num_tokens for shard in shards.train], objective.plan, seed=settings.seed
     )
     held_out = held_out_batches(shards, tokenizer, settings)
-    max_length = materials.max_length
+    max_length = materials.trained_length
 
     def batches_at(step: int) -> list[WordBatch]:
         examples = order.examples(step * settings.batch_size, settings.batch_size)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from bertkit.base.errors import ResumeError
 from bertkit.base.progress import announce
-from bertkit.checkpoints.run_folder import checkpoint_path, list_checkpoints
+from bertkit.checkpoints.run_folder import checkpoint_path
 from bertkit.objectives.objective import WordBatch
 from bertkit.recipes.pretrain.job import Materials, begin_model, build_job, build_model, gather
 from bertkit.recipes.pretrain.settings import PretrainSettings
@@ -92,18 +92,10 @@ def pretrain(data: Path, output: Path, settings: PretrainSettings) -> PretrainRe
     run = Run(output)
     if run.is_foreign:
         raise ResumeError(f"{output} holds something that isn't a run; choose another --output")
-    with stop_at_once(lambda: _describe_stop(run)):
+    with stop_at_once(run.describe_stop):
         materials = gather(data, settings, run)
         with run.locked():
             return _pretrain(run, materials, settings)
-
-
-def _describe_stop(run: Run) -> str:
-    """What a signal leaves that came before the loop or a second time."""
-    checkpoints = list_checkpoints(run.folder)
-    if not checkpoints:
-        return "stopped before the first checkpoint; the same command begins again"
-    return f"stopped at once; the same command goes on from {checkpoints[-1]}"
 
 
 def _pretrain(run: Run, materials: Materials, settings: PretrainSettings) -> PretrainResult:

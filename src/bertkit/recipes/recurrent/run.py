@@ -12,7 +12,7 @@ from bertkit.base.errors import ResumeError
 from bertkit.base.files import write_json
 from bertkit.base.progress import announce
 from bertkit.checkpoints.file_names import CONFIG_FILE
-from bertkit.checkpoints.run_folder import checkpoint_path, list_checkpoints
+from bertkit.checkpoints.run_folder import checkpoint_path
 from bertkit.models.recurrent.net import SavedNet
 from bertkit.recipes.recurrent.plan import Plan
 from bertkit.recipes.recurrent.settings import NetSettings
@@ -68,18 +68,10 @@ def train(make_plan: Callable[[], Plan], output: Path, settings: NetSettings) ->
     run = Run(output)
     if run.is_foreign:
         raise ResumeError(f"{output} holds something that isn't a run; choose another folder")
-    with stop_at_once(lambda: _describe_stop(run)):
+    with stop_at_once(run.describe_stop):
         plan = make_plan()
         with run.locked():
             return _train(run, plan, settings)
-
-
-def _describe_stop(run: Run) -> str:
-    """What a signal leaves that came before the loop or a second time."""
-    checkpoints = list_checkpoints(run.folder)
-    if not checkpoints:
-        return "stopped before the first checkpoint; the same command begins again"
-    return f"stopped at once; the same command goes on from {checkpoints[-1]}"
 
 
 def _train(run: Run, plan: Plan, settings: NetSettings) -> RecurrentResult:

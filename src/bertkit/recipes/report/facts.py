@@ -11,13 +11,14 @@ from bertkit.base.settings import parse_settings
 from bertkit.checkpoints.run_folder import list_checkpoints
 from bertkit.data.shards import MANIFEST, ShardSet
 from bertkit.objectives.settings import DEFAULT_OBJECTIVE, ObjectiveName
-from bertkit.recipes.finetune.result import METRICS_FILE, SavedResult, read_saved
+from bertkit.recipes.finetune.result import SavedResult
 from bertkit.recipes.finetune.run import RUN_FOLDER, SEARCH_FOLDER
 from bertkit.recipes.finetune.settings import FineTuneSettings
 from bertkit.recipes.pretrain.settings import PretrainSettings
 from bertkit.recipes.seq2seq.kinds import KINDS
 from bertkit.tasks.table import TASKS
 from bertkit.training.course import Course
+from bertkit.training.finished import METRICS_FILE
 from bertkit.training.log import read_log
 from bertkit.training.run import LOG_FILE, RECORD_FILE, Run, RunRecord
 
@@ -140,7 +141,7 @@ def read_facts(path: Path, data: Path | None = None) -> RunFacts:
     output = run.folder.parent
     if facts.writes or not (output / METRICS_FILE).is_file():
         return facts
-    return replace(facts, result=read_saved(output))
+    return replace(facts, result=SavedResult.read(output))
 
 
 def find_run(path: Path) -> Run:

@@ -34,7 +34,7 @@ from bertkit.recipes.seq2seq.job import (
 from bertkit.recipes.seq2seq.judging import measure_judging
 from bertkit.recipes.seq2seq.kinds import KINDS
 from bertkit.recipes.seq2seq.oddities import doubt_letters
-from bertkit.recipes.seq2seq.result import METRICS_FILE, Seq2SeqResult, finish, read_finished
+from bertkit.recipes.seq2seq.result import Seq2SeqResult, finish, read_finished
 from bertkit.recipes.seq2seq.rhythm import choose_rhythm, decide_steps, order_pairs
 from bertkit.recipes.seq2seq.settings import Seq2SeqSettings
 from bertkit.reports.text import make_legible
@@ -42,6 +42,7 @@ from bertkit.tokenization.joining import Spacing
 from bertkit.tokenization.tokenizer import Tokenizer
 from bertkit.training.allocator import keep_freed_memory
 from bertkit.training.device import choose_device, choose_precision, measure_peak
+from bertkit.training.finished import METRICS_FILE
 from bertkit.training.job import Machine
 from bertkit.training.loop import fit
 from bertkit.training.run import Run, RunRecord, check_resume, recognise_source, take_over
@@ -94,14 +95,13 @@ def train_seq2seq(files: PairFiles, output: Path, settings: Seq2SeqSettings) -> 
     run = Run(output / RUN_FOLDER)
     check_output(output, run)
     KINDS[settings.kind].load_measure()([""], [""])  # before hours of training
-    with stop_at_once(lambda: _describe_stop(run)):
+    with stop_at_once(run.describe_stop):
         files.check()
         wanted = recognise_source(run.read_record(), describe_run(files, settings), "model")
         finished = read_finished(run, wanted, settings)
         if finished is not None:
             return finished
         checkpoints = list_checkpoints(run.folder)
-        run.newest_state()  # says how to go on from a damaged checkpoint before it is read
         materials, facts = gather(files, settings, run)
         wanted = wanted.model_copy(update=facts)
         with run.locked():
@@ -142,14 +142,6 @@ def check_alone(run: Run, checkpoints: Sequence[Path]) -> None:
         )
 
 
-def _describe_stop(run: Run) -> str:
-    """What a signal leaves that came before the loop, a second time, or behind it."""
-    checkpoints = list_checkpoints(run.folder)
-    if not checkpoints:
-        return "stopped before the first checkpoint; the same command begins again"
-    return f"stopped; the same command goes on from {checkpoints[-1]}"
-
-
 def describe_run(files: PairFiles, settings: Seq2SeqSettings) -> RunRecord:
     """What decides a run, as far as it is known without reading pairs and model.
 
@@ -187,12 +179,11 @@ def gather(
     if device.type == "cpu":
         keep_freed_memory()
     data = read_data(files.train, files.dev, settings)
-    checkpoints = list_checkpoints(run.folder) if run is not None else []
-    if checkpoints:
-        folder = checkpoints[-1]
-        model = EncoderDecoderModel.from_pretrained(folder)
-        beginning = Beginning(Tokenizer.load(folder), model, {})
-        saved = read_rewriter(folder)
+    checkpoint = None if run is None else run.newest_checkpoint()
+    if checkpoint is not None:
+        model = EncoderDecoderModel.from_pretrained(checkpoint)
+        beginning = Beginning(Tokenizer.load(checkpoint), model, {})
+        saved = read_rewriter(checkpoint)
     else:
         beginning = begin(data, settings)
         saved = describe_writing(data, settings)

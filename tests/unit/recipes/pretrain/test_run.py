@@ -48,9 +48,8 @@ def test_another_device_and_precision_are_told_where_the_setting_is_auto(capsys)
     def describe(device: str, precision: str) -> RunRecord:
         shards, config = SimpleNamespace(fingerprint="a"), BertConfig.preset("tiny")
         machine = Machine(torch.device(device), precision, peak_operations=1.0)
-        return describe_run(
-            Materials(shards, None, config, machine, 128), PretrainSettings(steps=40)
-        )
+        materials = Materials(shards, None, config, machine, trained_length=128)
+        return describe_run(materials, PretrainSettings(steps=40))
 
     before = describe("meta", "bf16").model_copy(update={"num_steps": 40})
     decide_record(before, describe("cpu", "fp32"), None, PretrainSettings(steps=40), None)

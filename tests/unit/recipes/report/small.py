@@ -6,10 +6,11 @@ from typing import Any
 
 from bertkit.base.sealed import seal_row, write_sealed_json
 from bertkit.recipes.finetune.examples import SetCounts
-from bertkit.recipes.finetune.result import METRICS_FILE, SavedResult
+from bertkit.recipes.finetune.result import SavedResult
 from bertkit.recipes.finetune.settings import FineTuneSettings
 from bertkit.recipes.pretrain.settings import PretrainSettings
 from bertkit.tasks.classify.settings import ClassifySettings
+from bertkit.training.finished import METRICS_FILE
 from bertkit.training.run import LOG_FILE, Run, RunRecord
 
 NUM_STEPS = 40

@@ -26,11 +26,11 @@ from bertkit.base.errors import (
     SettingsError,
     StorageError,
 )
-from bertkit.recipes.finetune.result import METRICS_FILE
 from bertkit.recipes.report.run import report, summarise_run
 from bertkit.recipes.report.settings import ReportSettings
 from bertkit.recipes.seq2seq.settings import TranslateSettings
 from bertkit.training.dump import dump_path
+from bertkit.training.finished import METRICS_FILE
 from bertkit.training.run import LOG_FILE, RECORD_FILE
 
 HOSTILE = "</script><img src=x onerror=alert(1)>"

@@ -1,0 +1,126 @@
+"""The folder of a model whose run is finished: its record, and the files that it vouches for."""
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Literal, Self
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from bertkit.base.checksums import record_file
+from bertkit.base.errors import DamagedFileError, MissingFileError
+from bertkit.base.files import remove_folder
+from bertkit.base.members import find_member
+from bertkit.base.sealed import read_sealed_json, write_sealed_json
+from bertkit.base.settings import describe_validation
+from bertkit.checkpoints.run_folder import list_checkpoints
+from bertkit.training.run import Run, RunRecord, check_resume
+
+METRICS_FILE = "metrics.json"
+
+MaybeNumber = float | None
+
+
+class FinishedRecord(BaseModel):
+    """What `metrics.json` of every recipe says; a number that isn't defined is null there.
+
+    Attributes:
+        warnings: what is odd.
+        num_steps: that were trained.
+        best_step: the best single one.
+        has_ended_early: whether nothing had become better for long enough.
+        files: SHA-256 of the model's files, by name.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    format_version: Literal[1] = 1
+    warnings: tuple[str, ...]
+    num_steps: int
+    best_step: int
+    has_ended_early: bool
+    files: dict[str, str] = {}
+
+    @classmethod
+    def read(cls, output: Path) -> Self:
+        """The content of a folder's `metrics.json`.
+
+        Raises:
+            MissingFileError: there is none.
+            DamagedFileError: it isn't what was written.
+        """
+        path = output / METRICS_FILE
+        try:
+            return cls.model_validate(read_sealed_json(path))
+        except ValidationError as error:
+            raise DamagedFileError(f"{path}: {describe_validation(error)}") from None
+
+    def write(self, output: Path) -> None:
+        """Write it; what a run writes last, and what tells that it is finished.
+
+        Raises:
+            StorageError: the disk refused.
+        """
+        write_sealed_json(output / METRICS_FILE, self.model_dump(mode="json"))
+
+    def check_files(self, output: Path) -> None:
+        """Hold the model's files against their checksums.
+
+        Raises:
+            MissingFileError: one is gone.
+            DamagedFileError: one isn't what was written.
+        """
+        cure = f"restore it, or remove {output / METRICS_FILE} to train again"
+        for name, sha256 in self.files.items():
+            if not (output / name).exists():
+                raise MissingFileError(f"{output / name} is gone; {cure}")
+            if record_file(find_member(output, name)).sha256 != sha256:
+                raise DamagedFileError(f"{output / name} isn't what was written; {cure}")
+
+
+def is_finished(run: Run, wanted: RunRecord) -> bool:
+    """Whether nothing is left to be done of a run, whose sizes alone may be unknown yet.
+
+    Raises:
+        ResumeError: the run was begun with other settings or data.
+        DamagedFileError: its record isn't what was written.
+    """
+    record = run.read_record()
+    if record is None:
+        return False
+    check_resume(record, wanted.model_copy(update={"model": record.model}))
+    return (run.folder.parent / METRICS_FILE).exists()
+
+
+def drop_checkpoints(run: Run) -> None:
+    """Remove the checkpoints of a finished run."""
+    for path in list_checkpoints(run.folder):
+        remove_folder(path)
+
+
+def drop_left_checkpoints(run: Run) -> None:
+    """Remove what a run left that was killed when it was all but finished."""
+    record = run.read_record()
+    if record is not None and record.settings.get("keep_checkpoints") is False:
+        with run.locked():
+            drop_checkpoints(run)
+
+
+def define(values: Mapping[str, float]) -> dict[str, MaybeNumber]:
+    """Numbers as JSON takes them: None for one that isn't defined."""
+    return {name: define_number(value) for name, value in values.items()}
+
+
+def define_number(value: float) -> MaybeNumber:
+    """A number as JSON takes it: None for one that isn't defined."""
+    return float(value) if math.isfinite(value) else None
+
+
+def undefine(values: Mapping[str, MaybeNumber]) -> dict[str, float]:
+    """The numbers that were saved: NaN for None."""
+    return {name: undefine_number(value) for name, value in values.items()}
+
+
+def undefine_number(value: MaybeNumber) -> float:
+    """A number that was saved: NaN for None."""
+    return math.nan if value is None else value

@@ -14,7 +14,11 @@ SUMMARIES = {
     "small": "4 layers of 512 features",
     "medium": "8 layers of 512 features",
 }
-SIZES = {"small": ("tiny", "mini"), "large": ("tiny", "mini", "small", "medium")}
+# Peak learning rates of fine-tuning: wider and deeper models bear lower ones.
+RATES = {
+    "small": {"tiny": 1e-3, "mini": 3e-4},
+    "large": {"tiny": 3e-4, "mini": 1e-4, "small": 1e-4, "medium": 5e-5},
+}
 TABLE_6 = "Devlin et al. 2018, section 5.2, table 6"
 
 
@@ -31,9 +35,10 @@ class Size(PretrainingStudy):
     )
     budget = "Every arm is pre-trained on as many tokens; the larger ones take longer for them."
     caution = (
-        "Larger models need more tokens and a lower learning rate to show what they can: all have"
-        " the same rate here, and on few tokens none has read enough to need its size. With equal"
-        " time in place of equal tokens, small models would come off better. " + BEST_EPOCH
+        "Larger models need more tokens and a lower learning rate to show what they can: here all"
+        " are pre-trained at the same rate, larger ones are fine-tuned at lower rates, of which"
+        " none was tuned, and on few tokens none has read enough to need its size. With equal time"
+        " in place of equal tokens, small models would come off better. " + BEST_EPOCH
     )
     probes = (GAPS_PROBE, PAIRS_PROBE)
 
@@ -41,14 +46,19 @@ class Size(PretrainingStudy):
     def arms(self) -> Sequence[PretrainedArm]:
         """More sizes in a larger study."""
         return [
-            PretrainedArm(name, SUMMARIES[name], {"model": name, "objective": "mlm"})
-            for name in SIZES[self.settings.size]
+            PretrainedArm(
+                name,
+                SUMMARIES[name],
+                {"model": name, "objective": "mlm"},
+                fine_tuning={"learning_rate": rate},
+            )
+            for name, rate in RATES[self.settings.size].items()
         ]
 
     @property
     def claims(self) -> Sequence[Claim]:
         """The largest against the smallest."""
-        smallest, *_, largest = SIZES[self.settings.size]
+        smallest, *_, largest = RATES[self.settings.size]
         better, worse = Side(largest), Side(smallest)
         words, tasks = "Larger models predict words better", "Larger models are better on tasks"
         return (

@@ -75,6 +75,13 @@ def test_arms_that_are_told_apart_differ_in_what_is_learnt():
         assert len({settings.model_dump_json() for settings in learnt}) == len(learnt)
 
 
+@pytest.mark.parametrize("size", ["small", "large"])
+def test_larger_models_are_fine_tuned_at_lower_rates(size):
+    rates = {arm.name: arm.fine_tuning["learning_rate"] for arm in build("size", size).arms}
+    assert list(rates.values()) == sorted(rates.values(), reverse=True)
+    assert rates["tiny"] > rates["mini"] == build("features", size).scale.fine_tuning.learning_rate
+
+
 def test_held_out_labels_alone_are_refused():
     with pytest.raises(SettingsError, match="labelled_dev belongs to labelled"):
         parse_settings(PretrainingSettings, {"data": "a", "labelled_dev": "b"}, "flags")

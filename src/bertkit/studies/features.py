@@ -9,7 +9,7 @@ from bertkit.inference.embedder_settings import PoolingName
 from bertkit.models.bert.config import PRESETS
 from bertkit.studies.downstream import MAX_LENGTH, FineTuning, LabelledTask
 from bertkit.studies.pretrained_arms import SCALES, PretrainedArm, Scale
-from bertkit.studies.pretraining import TOKENS, PretrainingStudy
+from bertkit.studies.pretraining import TOKENS, PretrainingStudy, name_steps
 from bertkit.studies.probes import LABELLED, LABELLED_PROBE, PAIRS_PROBE, Probe
 from bertkit.studies.study import Cell, Claim, Decision, Figure, Measure, Side
 from bertkit.studies.text_tasks import PAIRS
@@ -38,8 +38,9 @@ class VectorArm(PretrainedArm):
     pooling: PoolingName = "mean"
 
 
+# Masked words alone: next sentence would teach the encoder what pairs of sentences ask.
 ARMS = (
-    PretrainedArm(FINE_TUNED, "the whole encoder learns the task"),
+    PretrainedArm(FINE_TUNED, "the whole encoder learns the task", {"objective": "mlm"}),
     PretrainedArm(
         LAST_FOUR_READ,
         "the encoder stays; two layers of BiLSTM read its last four layers",
@@ -79,19 +80,21 @@ class Features(PretrainingStudy):
     )
     budget = (
         "Everything that learns from running text learns from the same shards: encoder and"
-        " skip-thought read as many tokens, skip-gram the nearest number of whole passes, or the"
-        " beginning of a text that has more than those. Labels and held-out examples are the same"
-        " for all."
+        " skip-thought read as many tokens in about as many steps, skip-gram the nearest number of"
+        " whole passes, or about as many tokens of sentences that are drawn of all text, where that"
+        " has more. Labels and held-out examples are the same for all."
     )
     caution = (
         f"Of a text {MAX_LENGTH} tokens are read at most. The two arms that learn through the"
         " encoder read a pair of texts together, as many tokens of both; for the others each"
         " text is a vector of its own, and a pair is their difference and product. Fine-tuning"
         " keeps its best epoch, logistic regression the best of four strengths, both by the"
-        " held-out examples, so that all figures are a little too good. Skip-thought's tokens"
-        " are those of each sentence and of both its neighbours, which it foretells. Skip-gram"
-        " is far cheaper on the same tokens, and the encoder is tiny: published ones read ten"
-        " thousand times as much."
+        " held-out examples, so that all figures are a little too good. The encoder has"
+        " learnt from masked words alone. Skip-thought's tokens are those of each sentence and of"
+        " both its neighbours, which it foretells; that is close to telling whether two sentences"
+        " come from one document, which is asked where there are no labels (--labelled brings your"
+        " own). Skip-gram is far cheaper on the same tokens, and the encoder is tiny: published"
+        " ones read ten thousand times as much."
     )
     # The least model with four layers.
     scales: ClassVar[Mapping[str, Scale]] = {
@@ -164,10 +167,12 @@ class Features(PretrainingStudy):
         """Learn vectors without an encoder; or pre-train one, unless another arm did."""
         if cell.arm not in LEARNERS:
             return super().run_cell(cell, folder, decision)
+        tokens, steps = (int(decision.values[name]) for name in (TOKENS, name_steps(FINE_TUNED)))
         learning = Learning(
             data=self.settings.data,
             output=folder / cell.place / "vectors",
-            tokens=int(decision.values[TOKENS]),
+            tokens=tokens,
+            tokens_per_step=tokens / steps,
             num_features=PRESETS[self.scale.pretraining["model"]]["hidden_size"],
             max_length=MAX_LENGTH,
             seed=cell.seed,

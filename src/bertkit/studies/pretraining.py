@@ -105,7 +105,7 @@ class PretrainingStudy(Study[PretrainingSettings]):
         }
         shards = ShardSet.open(self.settings.data)
         tasks = find_tasks([probe.task for probe in self.probes], shards, self._counts)
-        values = {_steps_key(name): number for name, number in steps.items()}
+        values = {name_steps(name): number for name, number in steps.items()}
         seconds = {
             name: plan.seconds * steps[name] / plan.num_steps + self._guess_fine_tuning()
             for name, plan in plans.items()
@@ -131,7 +131,7 @@ class PretrainingStudy(Study[PretrainingSettings]):
     def _pretrain(self, cell: Cell, folder: Path, decision: Decision) -> dict[int, Path]:
         """The checkpoints that are measured, by part; others are removed."""
         arm = self._find_arm(cell.arm)
-        steps = int(decision.values[_steps_key(arm.pretrained)])
+        steps = int(decision.values[name_steps(arm.pretrained)])
         run = folder / PRETRAINED_FOLDER / arm.pretrained / f"seed{cell.seed}"
         if not checkpoint_path(run, steps).exists():
             pretrain(self.settings.data, run, self.choose(arm, cell.seed, steps))
@@ -246,5 +246,6 @@ def _tokens_of(plan: DryRun) -> int:
     return int(plan.num_steps * plan.pace.tokens_per_step)
 
 
-def _steps_key(arm: str) -> str:
+def name_steps(arm: str) -> str:
+    """Under which name the steps of an arm's pre-training are decided."""
     return f"steps of {arm}"

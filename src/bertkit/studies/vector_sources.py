@@ -17,6 +17,7 @@ from bertkit.studies.vector_classifier import Encode
 from bertkit.training.settings import Count
 
 SKIP_GRAM, SKIP_THOUGHT = "skip-gram", "skip-thought"
+READ_TOGETHER, SPECIAL_TOKENS = 3, 4  # of skip-thought: sentences, and tokens added to them
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,7 @@ class Learning:
         data: the shards.
         output: its folder.
         tokens: that it reads, as near as it can.
+        tokens_per_step: of a step of training, likewise.
         num_features: of a vector.
         max_length: tokens of a text that is made a vector.
         seed: of the run.
@@ -36,6 +38,7 @@ class Learning:
     data: Path
     output: Path
     tokens: Count
+    tokens_per_step: float
     num_features: int
     max_length: int
     seed: int
@@ -53,7 +56,7 @@ def freeze(checkpoint: Path, pooling: PoolingName, max_length: int, device: str)
 
 
 def learn_skip_gram(learning: Learning) -> Encode:
-    """The mean of static vectors; the text is read in whole passes, or its beginning once.
+    """The mean of static vectors; the text is read in whole passes, or sentences of it once.
 
     Raises:
         BertkitError: as in `train_word_vectors`.
@@ -65,7 +68,7 @@ def learn_skip_gram(learning: Learning) -> Encode:
         seed=learning.seed,
     )
     net = train_word_vectors(
-        learning.data, learning.output, settings, max_tokens=min(learning.tokens, size)
+        learning.data, learning.output, settings, drawn_tokens=min(learning.tokens, size)
     )
     return read_with(net, learning)
 
@@ -76,10 +79,14 @@ def learn_skip_thought(learning: Learning) -> Encode:
     Raises:
         BertkitError: as in `train_skip_thought`.
     """
+    text = ShardSet.open(learning.data).manifest.train
+    sentence_tokens = text.tokens / max(1, text.sentences)
+    example_tokens = READ_TOGETHER * sentence_tokens + SPECIAL_TOKENS
     settings = SkipThoughtSettings(
         tokens=learning.tokens,
         embedding_size=learning.num_features,
         hidden_size=learning.num_features,
+        batch_size=max(1, round(learning.tokens_per_step / example_tokens)),
         seed=learning.seed,
         device=learning.device,
     )

@@ -11,11 +11,16 @@ from bertkit.base.settings import parse_settings
 from bertkit.studies import downstream, features, vector_sources
 from bertkit.studies.downstream import LabelledTask
 from bertkit.studies.features import LAST_FOUR, LAST_LAYER, Features, VectorArm
-from bertkit.studies.pretraining import NUM_PARTS, TASKS, TOKENS
+from bertkit.studies.pretraining import NUM_PARTS, TASKS, TOKENS, name_steps
 from bertkit.studies.probes import LABELLED
 from bertkit.studies.settings import FeaturesSettings
 from bertkit.studies.study import Cell, Decision
-from bertkit.studies.vector_sources import LEARNERS, Learning, learn_skip_gram
+from bertkit.studies.vector_sources import (
+    LEARNERS,
+    Learning,
+    learn_skip_gram,
+    learn_skip_thought,
+)
 
 
 def build(**changes) -> Features:
@@ -65,8 +70,9 @@ def test_all_arms_read_as_much_of_a_text(monkeypatch, tmp_path, size):
     monkeypatch.setattr(downstream.SavedResult, "read", lambda output: saved)
     for name in LEARNERS:
         monkeypatch.setitem(LEARNERS, name, lambda learning: lengths.append(learning.max_length))
+    decision = Decision({TOKENS: 10, TASKS: "", name_steps("fine-tuned"): 1})
     for arm in study.arms:
-        study.run_cell(Cell(arm.name, 0), tmp_path, Decision({TOKENS: 10, TASKS: ""}))
+        study.run_cell(Cell(arm.name, 0), tmp_path, decision)
     assert len(lengths) == len(study.arms)
     assert set(lengths) == {study.scale.pretraining["max_length"]}
 
@@ -74,22 +80,61 @@ def test_all_arms_read_as_much_of_a_text(monkeypatch, tmp_path, size):
 @pytest.mark.parametrize(
     ("tokens", "epochs", "of_each"), [(10, 1, 10), (249, 2, 100), (251, 3, 100), (1_000, 10, 100)]
 )
-def test_skip_gram_reads_whole_passes_or_the_beginning(monkeypatch, tokens, epochs, of_each):
+def test_skip_gram_reads_whole_passes_or_a_part(monkeypatch, tokens, epochs, of_each):
     shards = SimpleNamespace(
         manifest=SimpleNamespace(train=SimpleNamespace(tokens=100)), load_tokenizer=lambda: None
     )
     asked, read = [], set()
     monkeypatch.setattr(vector_sources.ShardSet, "open", lambda folder: shards)
 
-    def train(data, output, chosen, max_tokens):
+    def train(data, output, chosen, drawn_tokens):
         asked.append(chosen)
-        read.add(max_tokens)
+        read.add(drawn_tokens)
 
     monkeypatch.setattr(vector_sources, "train_word_vectors", train)
-    learning = Learning(Path("shards"), Path("out"), tokens, 16, 32, seed=3, device="cpu")
+    learning = build_learning(tokens=tokens)
     learn_skip_gram(learning)
     learn_skip_gram(replace(learning, seed=4))
     assert [one.epochs for one in asked] == [epochs, epochs]
     assert [one.seed for one in asked] == [3, 4]
     assert asked[0].vector_size == 16
     assert read == {of_each}
+
+
+def build_learning(**changes) -> Learning:
+    learning = Learning(
+        data=Path("shards"),
+        output=Path("out"),
+        tokens=10_000,
+        tokens_per_step=980,
+        num_features=16,
+        max_length=32,
+        seed=3,
+        device="cpu",
+    )
+    return replace(learning, **changes)
+
+
+@pytest.mark.parametrize(("tokens_per_step", "batch_size"), [(980, 14), (3_900, 56), (1, 1)])
+def test_skip_thought_takes_as_many_tokens_a_step_as_the_encoder(
+    monkeypatch, tokens_per_step, batch_size
+):
+    counts = SimpleNamespace(tokens=2_200, sentences=100)  # 3 × 22 + 4 tokens of an example
+    shards = SimpleNamespace(manifest=SimpleNamespace(train=counts), load_tokenizer=lambda: None)
+    monkeypatch.setattr(vector_sources.ShardSet, "open", lambda folder: shards)
+    asked = []
+
+    def train(data, output, settings):
+        asked.append(settings)
+        return SimpleNamespace(checkpoint=output)
+
+    monkeypatch.setattr(vector_sources, "train_skip_thought", train)
+    monkeypatch.setattr(vector_sources.SkipThought, "from_pretrained", lambda folder: None)
+    learn_skip_thought(build_learning(tokens_per_step=tokens_per_step))
+    assert [(one.batch_size, one.tokens, one.seed) for one in asked] == [(batch_size, 10_000, 3)]
+
+
+@pytest.mark.parametrize("size", ["small", "large"])
+def test_the_encoder_isnt_taught_what_pairs_ask(size):
+    study = build(size=size)
+    assert {study.choose(arm, 0).objective for arm in study.arms} == {"mlm"}

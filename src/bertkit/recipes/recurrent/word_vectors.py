@@ -1,12 +1,12 @@
 """Learn static word vectors from shards; minutes, so a run that was interrupted begins again."""
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from bertkit.base.errors import DamagedFileError, InputError, ResumeError, storage_errors
@@ -27,7 +27,8 @@ class VectorsRecord(BaseModel):
     Attributes:
         settings: how.
         data_fingerprint: of the shards.
-        max_tokens: of the beginning of the text, which was read; None for all of it.
+        drawn_tokens: about as many had the sentences that were drawn of the whole text; None where
+            all of it was read.
         is_whole: whether the vectors are there.
     """
 
@@ -35,50 +36,56 @@ class VectorsRecord(BaseModel):
 
     settings: dict[str, Any]
     data_fingerprint: str
-    max_tokens: int | None = None
+    drawn_tokens: int | None
     is_whole: bool
 
 
 @dataclass(frozen=True)
 class ShardSentences:
-    """The first sentences of shards, each time from the beginning.
+    """Sentences of shards, each time from the first of them.
 
     Args:
-        parts: shards, and how many sentences of each.
+        parts: shards, and the numbers of sentences of each.
         advance: is told of every so many sentences.
     """
 
-    parts: Sequence[tuple[Shard, int]]
+    parts: Sequence[tuple[Shard, NDArray[np.intp]]]
     advance: Callable[[int], None]
 
     def __iter__(self) -> Iterator[list[str]]:
-        for shard, num_sentences in self.parts:
-            offsets = shard.sentence_offsets.tolist()
-            tokens = shard.tokens(0, offsets[num_sentences])
-            for number in range(num_sentences):
-                sentence = tokens[offsets[number] : offsets[number + 1]]
-                yield list(map(str, sentence.tolist()))
-                if not (number + 1) % PROGRESS_SENTENCES:
+        for shard, numbers in self.parts:
+            starts, stops = shard.sentence_offsets[numbers], shard.sentence_offsets[numbers + 1]
+            places = zip(starts.tolist(), stops.tolist(), strict=True)
+            for num_before, (start, stop) in enumerate(places):
+                yield list(map(str, shard.tokens(start, stop).tolist()))
+                if not (num_before + 1) % PROGRESS_SENTENCES:
                     self.advance(PROGRESS_SENTENCES)
 
 
-def choose_sentences(shards: ShardSet, max_tokens: int | None) -> list[tuple[Shard, int]]:
-    """The beginning of the training text: its shards, and how many sentences of each.
+def draw_sentences(
+    shards: ShardSet, drawn_tokens: int | None, seed: int
+) -> list[tuple[Shard, NDArray[np.intp]]]:
+    """Sentences of the training text in its order, each of which has the same chance.
 
     Args:
         shards: the text.
-        max_tokens: no sentence begins behind so many; None for the whole text.
+        drawn_tokens: about as many have all of them together; None for the whole text.
+        seed: decides which.
+
+    Returns:
+        The shards, and the numbers of sentences of each.
     """
-    left = math.inf if max_tokens is None else max_tokens
+    size = shards.manifest.train.tokens
+    share = 1.0 if drawn_tokens is None else drawn_tokens / max(1, size)
     parts = []
-    for shard in shards.train:
-        parts.append((shard, int(np.searchsorted(shard.sentence_offsets[:-1], left))))
-        left -= shard.num_tokens
+    for number, shard in enumerate(shards.train):
+        chances = np.random.default_rng((seed, number)).random(shard.num_sentences)
+        parts.append((shard, np.flatnonzero(chances < share)))
     return parts
 
 
 def train_word_vectors(
-    data: Path, output: Path, settings: SkipGramSettings, max_tokens: int | None = None
+    data: Path, output: Path, settings: SkipGramSettings, drawn_tokens: int | None = None
 ) -> StaticVectors:
     """Learn vectors and write their folder; those that are there already are loaded.
 
@@ -86,7 +93,8 @@ def train_word_vectors(
         data: what `prepare` wrote.
         output: the model's folder.
         settings: how.
-        max_tokens: of each pass over the text, from its beginning; None for all of it.
+        drawn_tokens: of each pass, about: the same sentences each time, drawn of the whole text by
+            the settings' seed; None for all of them.
 
     Raises:
         ResumeError: `output` holds vectors of other settings or data, or something else.
@@ -98,7 +106,7 @@ def train_word_vectors(
     wanted = VectorsRecord(
         settings=settings.model_dump(mode="json"),
         data_fingerprint=shards.fingerprint,
-        max_tokens=max_tokens,
+        drawn_tokens=drawn_tokens,
         is_whole=True,
     )
     found = read_record(output)
@@ -111,8 +119,8 @@ def train_word_vectors(
     if not shards.train:
         raise InputError(f"{data} has no training text; prepare a larger corpus")
     write_record(output, wanted.model_copy(update={"is_whole": False}))
-    parts = choose_sentences(shards, max_tokens)
-    total = sum(number for _, number in parts) * (settings.epochs + 1)
+    parts = draw_sentences(shards, drawn_tokens, settings.seed)
+    total = sum(len(numbers) for _, numbers in parts) * (settings.epochs + 1)
     with show_progress("Learning word vectors", total) as progress:
         sentences = ShardSentences(parts, progress.advance)
         net = learn_vectors(sentences, shards.manifest.vocab_size, settings)

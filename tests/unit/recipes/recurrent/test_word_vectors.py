@@ -12,7 +12,7 @@ from bertkit.models.recurrent.word_vectors import SkipGramSettings, StaticVector
 from bertkit.nn.packing import PackedBatch
 from bertkit.recipes.recurrent.word_vectors import (
     ShardSentences,
-    choose_sentences,
+    draw_sentences,
     train_word_vectors,
 )
 
@@ -36,27 +36,34 @@ def test_vectors_are_learnt_kept_and_the_same_every_time(shards, tmp_path):
         train_word_vectors(shards, tmp_path / "one", SkipGramSettings(vector_size=9))
 
 
-def test_the_beginning_of_the_text_ends_with_the_sentence_that_has_the_last_token(shards):
+def test_sentences_are_drawn_of_the_whole_text(shards):
     text = ShardSet.open(shards)
-    whole = [list(map(int, one)) for one in read_text(text, None)]
-    first = text.train[0].num_tokens
-    assert sum(map(len, whole)) == text.manifest.train.tokens
-    for max_tokens in (1, first - 1, first, first + 1, text.manifest.train.tokens, 10**9):
-        found = [list(map(int, one)) for one in read_text(text, max_tokens)]
-        assert found == whole[: len(found)]
-        *before, _ = found
-        assert sum(map(len, before)) < max_tokens
-        assert len(found) == len(whole) or sum(map(len, found)) >= max_tokens
+    size = text.manifest.train.tokens
+    whole = read_text(text, None)
+    assert sum(map(len, whole)) == size
+    assert read_text(text, size) == whole
+    rest = iter(whole)
+    half = read_text(text, size // 2)
+    assert all(sentence in rest for sentence in half)  # in the order of the text
+    assert half == read_text(text, size // 2)
+    assert half != read_text(text, size // 2, seed=1)
+    sizes = [sum(map(len, read_text(text, size // 2, seed))) for seed in range(100)]
+    assert sum(sizes) / len(sizes) == pytest.approx(size / 2, rel=0.1)
+    drawn = [draw_sentences(text, size // 5, seed) for seed in range(100)]
+    for place, shard in enumerate(text.train):
+        found = {int(number) for parts in drawn for number in parts[place][1]}
+        assert found == set(range(shard.num_sentences))
 
 
-def read_text(text: ShardSet, max_tokens: int | None) -> list[list[str]]:
-    return list(ShardSentences(choose_sentences(text, max_tokens), lambda number: None))
+def read_text(text: ShardSet, drawn_tokens: int | None, seed: int = 0) -> list[list[str]]:
+    parts = draw_sentences(text, drawn_tokens, seed)
+    return list(ShardSentences(parts, lambda number: None))
 
 
-def test_vectors_of_the_beginning_are_others_and_kept_apart(shards, tmp_path):
+def test_vectors_of_a_part_are_others_and_kept_apart(shards, tmp_path):
     pytest.importorskip("gensim")
     net = train_word_vectors(shards, tmp_path / "one", SETTINGS)
-    part = train_word_vectors(shards, tmp_path / "other", SETTINGS, max_tokens=60)
+    part = train_word_vectors(shards, tmp_path / "other", SETTINGS, drawn_tokens=60)
     assert part.table.weight.any(dim=1).sum() < net.table.weight.any(dim=1).sum()
     with pytest.raises(ResumeError, match="vectors of other settings or data"):
         train_word_vectors(shards, tmp_path / "other", SETTINGS)

@@ -86,6 +86,7 @@ def test_translators_are_compared_and_taken_up(tmp_path, capsys):
         assert 1 < measures["loss"] < 6
         assert measures["tokens_per_second"] > 0
     assert found["decided"]["tokens of training"] == 300
+    assert found["decided"]["held-out pairs"] == 6
     assert "version:" in found["decided"]["BLEU"]
     again = ask(capsys, "translation", *flags, "--output", str(tmp_path / "study"))
     assert again["arms"] == found["arms"]

@@ -20,14 +20,14 @@ from bertkit.studies.translators import (
     Translated,
     draw_encoder,
     identify_inputs,
-    measure_paces,
     open_encoder,
     train_recurrent,
     train_transformer,
+    try_both,
 )
 
 TRANSFORMER, RECURRENT, WARM = "transformer", "bahdanau", "warm-start"
-TOKENS, SIGNATURE = "tokens of training", "BLEU"
+TOKENS, HELD_OUT, SIGNATURE = "tokens of training", "held-out pairs", "BLEU"
 DRAWN_FOLDER = "drawn"
 EVALUATED = 16  # pairs that are translated while it trains; the held-out loss tells the best step
 NUM_EVALUATIONS = 20
@@ -43,6 +43,7 @@ class Scale:
         training: what all arms have.
         tokens: of both sides, that a cell reads.
         warm_rate: peak learning rate of both Transformers where an encoder is given.
+        wide_rate: that of the recurrent translator then, which is as wide as the encoder.
     """
 
     transformer: Mapping[str, Any]
@@ -50,6 +51,7 @@ class Scale:
     training: Mapping[str, Any]
     tokens: int
     warm_rate: float = 5e-4
+    wide_rate: float = 1e-3
 
 
 SCALES: dict[str, Scale] = {
@@ -108,8 +110,9 @@ class Translation(Study[TranslationSettings]):
         "The recurrent translator is that of Bahdanau et al. 2014, not the eight layers that the"
         " Transformer was compared with. The step with the lowest held-out loss is measured on the"
         " same held-out pairs, so that all figures are a little too good. On few tokens whichever"
-        " begins to learn sooner wins; --minutes or --tokens give more. Tokens a second are those"
-        " of the machine that it ran on."
+        " begins to learn sooner wins; --minutes or --tokens give more. With --model"
+        " the recurrent translator has the encoder's width, and no longer about as many parameters"
+        " as the others. Tokens a second are those of the machine that it ran on."
     )
 
     @property
@@ -170,21 +173,22 @@ class Translation(Study[TranslationSettings]):
 
     def decide(self) -> Decision:
         """Make the budget into tokens, by the slower net; note how BLEU is computed."""
-        signature = signatures()["bleu"]
         announce("measuring a few steps of each kind of model")
         tokens = self.settings.tokens or self.scale.tokens
         choices = self.choose(0, tokens, self.settings.model), self.choose_recurrent(0, tokens)
-        paces = measure_paces(self.files, *choices)
-        speeds = [pace.tokens_per_step / pace.step_seconds for pace in paces]
+        trial = try_both(self.files, *choices)
+        speeds = [pace.tokens_per_step / pace.step_seconds for pace in trial.paces]
         if self.settings.minutes is not None:
             tokens = max(1, int(60 * self.settings.minutes * min(speeds)))
         seconds = [
             tokens / speed + NUM_EVALUATIONS * pace.evaluation_seconds
-            for speed, pace in zip(speeds, paces, strict=True)
+            for speed, pace in zip(speeds, trial.paces, strict=True)
         ]
         guesses = {TRANSFORMER: seconds[0], RECURRENT: seconds[1], WARM: seconds[0]}
         known = {arm.name: guesses[arm.name] for arm in self.arms}
-        return Decision({TOKENS: tokens, SIGNATURE: signature}, known)
+        signature = signatures(trial.num_held_out)["bleu"]
+        values = {TOKENS: tokens, HELD_OUT: trial.num_held_out, SIGNATURE: signature}
+        return Decision(values, known)
 
     def run_cell(self, cell: Cell, folder: Path, decision: Decision) -> list[Figure]:
         """Train a translator, and translate the held-out texts."""
@@ -231,6 +235,7 @@ class Translation(Study[TranslationSettings]):
         if self._encoder_width is not None:
             names = ("embedding_size", "hidden_size", "attention_size")
             sizes |= dict.fromkeys(names, self._encoder_width)
+            sizes |= {"learning_rate": self.scale.wide_rate}
         values = {**self._training(seed, tokens), **sizes}
         return parse_settings(TranslatorSettings, values, RECURRENT)
 

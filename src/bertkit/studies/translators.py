@@ -33,6 +33,7 @@ from bertkit.recipes.seq2seq.run import RUN_FOLDER, PairFiles, gather, train_seq
 from bertkit.recipes.seq2seq.settings import TranslateSettings
 from bertkit.tokenization.joining import Spacing
 from bertkit.training.budget import Pace, measure_pace
+from bertkit.training.device import mixed_precision
 from bertkit.training.log import read_log
 from bertkit.training.run import Run
 
@@ -54,6 +55,19 @@ class Translated:
     loss: float
     tokens_per_second: float
     parameters: float
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What is known before the first run.
+
+    Attributes:
+        paces: what a step of the Transformer costs, and one of the recurrent translator.
+        num_held_out: pairs that are translated.
+    """
+
+    paces: tuple[Pace, Pace]
+    num_held_out: int
 
 
 def train_transformer(files: PairFiles, output: Path, settings: TranslateSettings) -> Translated:
@@ -86,7 +100,8 @@ def train_recurrent(
     materials, _ = gather(files, shared)
     result = train_translator(materials.train, materials.dev, materials.tokenizer, output, settings)
     net = AttentionalTranslator.from_pretrained(result.checkpoint).to(materials.machine.device)
-    written = write_translations(net, materials)
+    with mixed_precision(materials.machine.device, materials.machine.precision):
+        written = write_translations(net, materials)
     metrics = materials.kind.load_measure()(written, materials.data.dev.targets)
     return Translated(
         bleu=metrics["bleu"],
@@ -121,18 +136,17 @@ def write_translations(net: AttentionalTranslator, materials: Materials) -> list
     return [texts[number] for number in range(len(lengths))]
 
 
-def measure_paces(
-    files: PairFiles, settings: TranslateSettings, recurrent: TranslatorSettings
-) -> tuple[Pace, Pace]:
-    """What a step of the Transformer costs, and one of the recurrent translator."""
+def try_both(files: PairFiles, settings: TranslateSettings, recurrent: TranslatorSettings) -> Trial:
+    """Take a few steps with the Transformer, and with the recurrent translator."""
     materials, _ = gather(files, settings)
     plan = plan_translator(materials.train, materials.dev, materials.tokenizer, recurrent)
     net = plan.begin().to(materials.machine.device)
     other = recurrent_run.build_job(plan, net, materials.machine)
-    return (
+    paces = (
         measure_pace(build_job(materials, settings), settings, materials.machine),
         measure_pace(other, recurrent, materials.machine),
     )
+    return Trial(paces, len(materials.dev))
 
 
 def draw_encoder(name: str, folder: Path, seed: int) -> Path:

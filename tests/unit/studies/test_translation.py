@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -53,6 +54,7 @@ def test_arms_and_claims_know_each_other(size, model, monkeypatch):
     assert {name: chosen[0][name] for name in same} == {name: chosen[1][name] for name in same}
     assert (attention.average, attention.best_by, attention.model) == (1, "loss", model)
     assert recurrent.hidden_size == 48
+    assert recurrent.learning_rate == 1e-3
 
 
 def test_seeds_share_the_held_out_pairs():
@@ -85,10 +87,12 @@ def test_minutes_become_the_tokens_of_the_slower_net(monkeypatch, minutes, token
         )
         for seconds in (1.0, 2.0)
     )
-    monkeypatch.setattr(translation, "measure_paces", lambda *settings: paces)
+    trial = translators.Trial(paces, num_held_out=1)
+    monkeypatch.setattr(translation, "try_both", lambda *settings: trial)
     decision = build(minutes=minutes).decide()
     assert decision.values["tokens of training"] == tokens
-    assert "version:" in str(decision.values["BLEU"])
+    assert decision.values["held-out pairs"] == 1
+    assert "eff:yes" in str(decision.values["BLEU"])  # of a single sentence
     assert decision.seconds == {
         "transformer": tokens / 100 + 20,
         "bahdanau": tokens / 50 + 20,
@@ -145,3 +149,23 @@ def test_a_drawn_encoder_has_the_sizes_and_not_the_weights(materials, tmp_path):
     before = (folders[0] / "model.safetensors").stat().st_mtime_ns
     translators.draw_encoder("nothing is read", folders[0], 1)
     assert (folders[0] / "model.safetensors").stat().st_mtime_ns == before
+
+
+def test_both_translators_write_in_the_precision_of_the_device(materials, monkeypatch, tmp_path):
+    materials = replace(materials, machine=replace(materials.machine, precision="bf16"))
+    seen = []
+
+    def write(net, materials):
+        seen.append(torch.is_autocast_enabled("cpu"))
+        return ["eins"] * len(materials.dev)
+
+    net = torch.nn.Linear(1, 1)
+    result = SimpleNamespace(checkpoint=tmp_path, metrics={"word_loss": 1.0})
+    monkeypatch.setattr(translators, "gather", lambda *inputs: (materials, {}))
+    monkeypatch.setattr(translators, "train_translator", lambda *inputs: result)
+    monkeypatch.setattr(AttentionalTranslator, "from_pretrained", lambda folder: net)
+    monkeypatch.setattr(translators, "read_speed", lambda run: 1.0)
+    monkeypatch.setattr(translators, "write_translations", write)
+    found = translators.train_recurrent(PairFiles((tmp_path,), None), tmp_path, None, None)
+    assert seen == [True]
+    assert (found.loss, found.parameters) == (1.0, 2.0)

@@ -6,10 +6,13 @@ from pathlib import Path
 from typing import Any
 
 from bertkit.base.settings import parse_settings
+from bertkit.recipes.finetune.examples import Data, open_tables
+from bertkit.recipes.finetune.prepared import read_task
 from bertkit.recipes.finetune.result import SavedResult
 from bertkit.recipes.finetune.run import Sources, finetune
 from bertkit.recipes.finetune.settings import FineTuneSettings
 from bertkit.tasks.table import TASKS
+from bertkit.tasks.task import Task
 from bertkit.training.finished import undefine_number
 
 MAX_LENGTH = 128  # tokens of an example, whatever reads it
@@ -67,6 +70,19 @@ class LabelledTask:
     kind: str
     train: Path
     dev: Path | None = None
+
+    def read(self, settings: FineTuneSettings) -> tuple[Task[Any, Any], Data]:
+        """The task, and its examples.
+
+        Args:
+            settings: they decide what is held out, where that isn't said.
+
+        Raises:
+            BertkitError: the examples can't be read or learnt from, as in `read_task`.
+        """
+        dev = None if self.dev is None else str(self.dev)
+        tables, entry = open_tables(str(self.train), dev, settings), TASKS[self.kind]
+        return read_task(entry.load(), tables, entry.settings(), settings)
 
     def score(self, model: Path, output: Path, settings: FineTuneSettings) -> float:
         """Fine-tune a model, or read what came of that; the task's metric on held-out examples.

@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
+from bertkit.base.errors import InputError
 from bertkit.base.files import remove_folder
 from bertkit.base.progress import announce
 from bertkit.base.settings import parse_settings
@@ -93,7 +94,13 @@ class PretrainingStudy(Study[PretrainingSettings]):
         return json.dumps(found, sort_keys=True)
 
     def decide(self) -> Decision:
-        """Make the budget into tokens, and into steps of each arm; see which tasks there are."""
+        """Make the budget into tokens, and into steps of each arm; see which tasks there are.
+
+        Raises:
+            InputError: nothing of the study could be measured.
+            BertkitError: the data can't be read or learnt from.
+        """
+        held_out = self._count_held_out()
         announce("measuring a few steps of each kind of model")
         plans = self._measure_arms()
         tokens = self._num_tokens
@@ -103,15 +110,18 @@ class PretrainingStudy(Study[PretrainingSettings]):
             name: max(NUM_PARTS, math.ceil(tokens / plan.pace.tokens_per_step))
             for name, plan in plans.items()
         }
-        shards = ShardSet.open(self.settings.data)
-        tasks = find_tasks([probe.task for probe in self.probes], shards, self._counts)
-        values = {name_steps(name): number for name, number in steps.items()}
+        values = {
+            TOKENS: tokens,
+            TASKS: " ".join(name for name in held_out if name != LABELLED),
+            **{name_steps(name): number for name, number in steps.items()},
+            **{f"held-out examples of {name}": number for name, number in held_out.items()},
+        }
         seconds = {
             name: plan.seconds * steps[name] / plan.num_steps + self._guess_fine_tuning()
             for name, plan in plans.items()
         }
         shared = {arm.name: self._guess_fine_tuning() for arm in self.arms if arm.shares}
-        return Decision({TOKENS: tokens, TASKS: " ".join(tasks), **values}, {**seconds, **shared})
+        return Decision(values, {**seconds, **shared})
 
     def run_cell(self, cell: Cell, folder: Path, decision: Decision) -> list[Figure]:
         """Pre-train, unless another arm did, and measure the checkpoints."""
@@ -210,15 +220,41 @@ class PretrainingStudy(Study[PretrainingSettings]):
         settings = parse_settings(PretrainSettings, values, "blanks")
         return MaskedWords(ShardSet.open(self.settings.data), settings)
 
+    def _count_held_out(self) -> dict[str, int]:
+        """Held-out examples of each task that the data give.
+
+        Raises:
+            InputError: they give none, and nothing else is measured.
+            BertkitError: the labelled examples can't be read or learnt from.
+        """
+        shards = ShardSet.open(self.settings.data)
+        found = find_tasks([probe.task for probe in self.probes], shards, self._counts)
+        if self._labelled is not None:
+            settings = self.scale.fine_tuning.choose(0, self.settings.device, {})
+            _, data = self._labelled.read(settings)
+            found[LABELLED] = len(data.dev.examples)
+        if not found and not self.measures_words:
+            raise InputError(
+                f"the text gives no task to measure the arms of {self.name} by; prepare more"
+                " documents and hold out more of them (bertkit prepare --held-out), or bring labels"
+                " (--labelled)"
+            )
+        return found
+
     def _list_tasks(self, folder: Path, decision: Decision) -> dict[str, LabelledTask]:
         shards = ShardSet.open(self.settings.data)
         names = str(decision.values[TASKS]).split()
         files = write_text_tasks(names, shards, folder / TASKS_FOLDER, self._counts)
         tasks = {name: LabelledTask(KINDS[name], *paths) for name, paths in files.items()}
-        if (labelled := self.settings.labelled) is not None:
-            dev = self.settings.labelled_dev
-            tasks[LABELLED] = LabelledTask(self.settings.task, labelled, dev)
+        if self._labelled is not None:
+            tasks[LABELLED] = self._labelled
         return tasks
+
+    @property
+    def _labelled(self) -> LabelledTask | None:
+        """The labelled examples of the settings."""
+        labelled, dev = self.settings.labelled, self.settings.labelled_dev
+        return None if labelled is None else LabelledTask(self.settings.task, labelled, dev)
 
     @property
     def _num_tokens(self) -> int:

@@ -113,22 +113,30 @@ class Sentences:
         return self._offsets[shard]
 
 
-def find_tasks(names: Sequence[str], shards: ShardSet, counts: Mapping[str, int]) -> list[str]:
-    """Those of some tasks of which the text has enough examples; the others are announced."""
-    found = []
+def find_tasks(names: Sequence[str], shards: ShardSet, counts: Mapping[str, int]) -> dict[str, int]:
+    """Those of some tasks of which the text has enough examples; the others are announced.
+
+    Args:
+        names: of the tasks.
+        shards: the text.
+        counts: examples wanted in "train" and "dev".
+
+    Returns:
+        How many held-out examples there are of each.
+    """
+    found = {}
     for name in dict.fromkeys(names):
         try:
-            for split in SPLITS:
-                make_task(name, split, shards, counts[split])
+            made = {split: make_task(name, split, shards, counts[split]) for split in SPLITS}
         except InputError as error:
             announce(f"it goes without the task {name}: {error}")
         else:
-            found.append(name)
+            _, found[name] = made["dev"]
     return found
 
 
-def make_task(name: str, split: str, shards: ShardSet, num_examples: int) -> str:
-    """The content of a task's file.
+def make_task(name: str, split: str, shards: ShardSet, num_examples: int) -> tuple[str, int]:
+    """The content of a task's file, and how many examples that has.
 
     Raises:
         InputError: the text has too few such examples.
@@ -142,7 +150,7 @@ def make_task(name: str, split: str, shards: ShardSet, num_examples: int) -> str
             f"the {'training' if split == 'train' else 'held-out'} text of the shards gives"
             f" {num_found} examples of it, and {FEWEST_EXAMPLES} are needed at least"
         )
-    return content
+    return content, num_found
 
 
 def write_text_tasks(
@@ -170,7 +178,8 @@ def write_text_tasks(
         for split, path in paths.items():
             if not path.exists():
                 make_folder(folder)
-                write_file(path, make_task(name, split, shards, counts[split]).encode())
+                content, _ = make_task(name, split, shards, counts[split])
+                write_file(path, content.encode())
         found[name] = paths["train"], paths["dev"]
     return found
 

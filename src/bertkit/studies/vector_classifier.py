@@ -9,12 +9,9 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from bertkit.recipes.finetune.examples import open_tables
-from bertkit.recipes.finetune.prepared import read_task
 from bertkit.recipes.finetune.settings import FineTuneSettings
 from bertkit.studies.downstream import LabelledTask
 from bertkit.tasks.classify.decoding import choose_label
-from bertkit.tasks.table import TASKS
 from bertkit.tasks.texts import Texts
 
 Vectors = npt.NDArray[np.float32]
@@ -36,11 +33,9 @@ def score_vectors(task: LabelledTask, encode: Encode, settings: FineTuneSettings
         settings: of fine-tuning; they decide what is held out where the task doesn't say.
 
     Raises:
-        BertkitError: the examples can't be read or learnt from, as in `read_task`.
+        BertkitError: the examples can't be read or learnt from, as in `LabelledTask.read`.
     """
-    dev = None if task.dev is None else str(task.dev)
-    tables, entry = open_tables(str(task.train), dev, settings), TASKS[task.kind]
-    learnt, data = read_task(entry.load(), tables, entry.settings(), settings)
+    learnt, data = task.read(settings)
     train, held_out = standardise(
         *(
             describe_texts([example.texts for example in one.examples], encode)

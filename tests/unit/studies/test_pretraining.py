@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from bertkit.base.errors import InputError
 from bertkit.base.settings import parse_settings
 from bertkit.studies import pretraining
 from bertkit.studies.bidirectional import Bidirectional
@@ -42,12 +43,13 @@ def measure(data, settings) -> SimpleNamespace:
 def test_arms_that_read_the_same_batches_take_as_many_steps(monkeypatch, budget, steps):
     monkeypatch.setattr(pretraining, "dry_run", measure)
     monkeypatch.setattr(pretraining.ShardSet, "open", lambda folder: None)
-    monkeypatch.setattr(pretraining, "find_tasks", lambda names, shards, counts: ["gaps"])
+    monkeypatch.setattr(pretraining, "find_tasks", lambda names, shards, counts: {"gaps": 24})
     values = build(**budget).decide().values
     assert {name: value for name, value in values.items() if name.startswith("steps of")} == {
         "steps of both-directions": steps,
         "steps of left-to-right": steps,
     }
+    assert (values["tasks"], values["held-out examples of gaps"]) == ("gaps", 24)
     assert values["tokens of pre-training"] == budget.get("tokens", int(steps * TOKENS_PER_STEP))
 
 
@@ -60,9 +62,33 @@ def test_arms_that_score_more_words_are_measured_for_themselves(monkeypatch):
 
     monkeypatch.setattr(pretraining, "dry_run", measure_rate)
     monkeypatch.setattr(pretraining.ShardSet, "open", lambda folder: None)
-    monkeypatch.setattr(pretraining, "find_tasks", lambda names, shards, counts: ["gaps"])
+    monkeypatch.setattr(pretraining, "find_tasks", lambda names, shards, counts: {"gaps": 24})
     Masking(parse_settings(PretrainingSettings, {"data": "shards", "device": "cpu"}, "")).decide()
     assert measured == [0.15, 0.25, 0.40]
+
+
+def test_labelled_examples_are_counted_before_anything_is_trained(monkeypatch, tmp_path):
+    monkeypatch.setattr(pretraining, "dry_run", measure)
+    monkeypatch.setattr(pretraining.ShardSet, "open", lambda folder: None)
+    monkeypatch.setattr(pretraining, "find_tasks", lambda names, shards, counts: {})
+    path = tmp_path / "labelled.csv"
+    path.write_text("text,label\n" + "".join(f"t{number},{number % 2}\n" for number in range(50)))
+    values = build(tokens=1_000, labelled=path).decide().values
+    assert values["tasks"] == ""
+    assert values["held-out examples of labelled"] == 5
+    path.write_text("text,label\nalone,0\n")
+    with pytest.raises(InputError):
+        build(tokens=1_000, labelled=path).decide()
+
+
+def test_a_study_that_has_nothing_to_measure_is_refused(monkeypatch):
+    monkeypatch.setattr(pretraining, "dry_run", measure)
+    monkeypatch.setattr(pretraining.ShardSet, "open", lambda folder: None)
+    monkeypatch.setattr(pretraining, "find_tasks", lambda names, shards, counts: {})
+    with pytest.raises(InputError, match="no task to measure the arms of bidirectional by"):
+        build().decide()
+    words = parse_settings(PretrainingSettings, {"data": "shards", "device": "cpu"}, "")
+    assert Masking(words).decide().values["tasks"] == ""
 
 
 @pytest.mark.parametrize("entry", STUDIES.values(), ids=STUDIES)

@@ -123,7 +123,8 @@ def test_too_short_and_too_long_sentences_are_left_out():
 
 
 def test_the_file_of_gaps_has_words_and_tags_and_no_small_word():
-    text = make_task("gaps", "train", build_shards(), 30)
+    text, num_examples = make_task("gaps", "train", build_shards(), 30)
+    assert num_examples == 30
     blocks = text.split("\n\n")
     assert len(blocks) == 30
     for block in blocks:
@@ -134,7 +135,7 @@ def test_the_file_of_gaps_has_words_and_tags_and_no_small_word():
 
 
 def test_pairs_are_of_one_document_or_of_two():
-    text = make_task("pairs", "train", build_shards(), 40)
+    text, _ = make_task("pairs", "train", build_shards(), 40)
     rows = list(csv.DictReader(text.splitlines()))
     assert len(rows) == 40
     assert [row["label"] for row in rows[:2]] == ["same", "other"]
@@ -158,5 +159,5 @@ def test_a_task_that_the_text_has_no_examples_of_is_told_and_left_out(capsys):
     shards.held_out = [build_shard(range(1))]  # one document alone
     with pytest.raises(InputError, match="gives 1 examples of it, and 20 are needed"):
         make_task("pairs", "dev", shards, 30)
-    assert find_tasks(["gaps", "pairs", "gaps"], shards, {"train": 30, "dev": 20}) == ["gaps"]
+    assert find_tasks(["gaps", "pairs", "gaps"], shards, {"train": 30, "dev": 25}) == {"gaps": 25}
     assert "it goes without the task pairs" in capsys.readouterr().err

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from bertkit.base.errors import NonFiniteError
 from bertkit.base.files import write_file
 from bertkit.base.sealed import seal_row
 from bertkit.studies.saved import (
@@ -97,10 +98,20 @@ class Outcome:
             for cell, figure in self.list_figures()
             if (cell.arm, figure.measure, figure.at) == (side.arm, measure.name, at)
         ]
-        return Spread.of(values, self._count_failures(side.arm))
+        num_failed, num_diverged = self._count_failures(side.arm), self._count_diverged(side.arm)
+        if measure.is_speed:
+            num_diverged = 0  # it says nothing of that
+        return Spread.of(values, num_failed - num_diverged, num_diverged)
 
     def _count_failures(self, arm: str) -> int:
         return sum(cell.arm == arm for cell in self.failures)
+
+    def _count_diverged(self, arm: str) -> int:
+        """Those among the failures whose training went to infinity."""
+        return sum(
+            cell.arm == arm and failure.error == NonFiniteError.__name__
+            for cell, failure in self.failures.items()
+        )
 
     def _judge(self, claim: Claim, measure: Measure) -> Verdict:
         better, worse = (self.spread(measure, side) for side in (claim.better, claim.worse))

@@ -32,9 +32,9 @@ HOW_TO_READ = (
 LAST_FIGURE = "Of a curve the last figure is shown."
 RULE = (
     "A claim counts as shown where each run of one side is better than each run of the other, and"
-    " as the other way round where each is worse. Where a run failed, nothing is decided. “Not"
-    " shown at this scale” says nothing against the claim: these runs are thousands of times"
-    " smaller than those of the papers."
+    " as the other way round where each is worse. A run that diverged counts as the worst of all;"
+    " where one failed otherwise, nothing is decided. “Not shown at this scale” says nothing"
+    " against the claim: these runs are thousands of times smaller than those of the papers."
 )
 
 

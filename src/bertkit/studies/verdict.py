@@ -2,8 +2,9 @@
 
 A claim counts as shown where every run of the one side is better than every run of the other: the
 ranges don't overlap. That is a strict and simple rule for the few runs that a study has; with three
-on each side chance alone fulfils it once in twenty comparisons. Where a run failed nothing is
-decided, for it might have been the one that overlaps.
+on each side chance alone fulfils it once in twenty comparisons. A run that diverged counts as the
+worst of all, for that is what came of its arm. Where one failed otherwise nothing is decided, for
+it might have been the one that overlaps.
 """
 
 import math
@@ -35,21 +36,33 @@ class Spread:
     Attributes:
         values: by run; those that aren't defined are left out.
         num_failed: runs that failed or have no defined value.
+        num_diverged: runs whose training went to infinity; they are none of those that failed.
     """
 
     values: tuple[float, ...]
     num_failed: int = 0
+    num_diverged: int = 0
 
     @classmethod
-    def of(cls, values: Sequence[float], num_failed: int = 0) -> "Spread":
-        """The spread of the values that are defined, beside runs that failed."""
+    def of(cls, values: Sequence[float], num_failed: int = 0, num_diverged: int = 0) -> "Spread":
+        """The spread of the values that are defined, beside runs that failed or diverged."""
         found = tuple(filter(math.isfinite, values))
-        return cls(found, num_failed + len(values) - len(found))
+        return cls(found, num_failed + len(values) - len(found), num_diverged)
+
+    @property
+    def num_compared(self) -> int:
+        """Runs that are held against others."""
+        return len(self.values) + self.num_diverged
 
     @property
     def median(self) -> float:
         """NaN where there is no value."""
         return statistics.median(self.values) if self.values else math.nan
+
+    def rank(self, measure: Measure) -> list[float]:
+        """A number for each run that is compared, of which the highest is the best."""
+        sign = 1.0 if measure.is_higher_better else -1.0
+        return [*(sign * value for value in self.values), *[-math.inf] * self.num_diverged]
 
     @property
     def low(self) -> float:
@@ -90,15 +103,15 @@ class Verdict:
         """How the claim stands."""
         if self.has_failures:
             return Standing.UNDECIDED
-        fewest = min(len(self.better.values), len(self.worse.values))
+        fewest = min(self.better.num_compared, self.worse.num_compared)
+        if not fewest or not (self.better.values or self.worse.values):
+            return Standing.NOT_MEASURED
         if fewest < FEWEST_RUNS:
-            return Standing.UNDECIDED if fewest else Standing.NOT_MEASURED
-        better, worse = self.better, self.worse
-        if not self.measure.is_higher_better:
-            better, worse = worse, better  # the other one has the higher values then
-        if better.low > worse.high:
+            return Standing.UNDECIDED
+        better, worse = (side.rank(self.measure) for side in (self.better, self.worse))
+        if min(better) > max(worse):
             return Standing.SHOWN
-        return Standing.OPPOSITE if better.high < worse.low else Standing.NOT_SHOWN
+        return Standing.OPPOSITE if max(better) < min(worse) else Standing.NOT_SHOWN
 
     def describe(self) -> str:
         """What the paper found, and what these runs say to it."""
@@ -115,11 +128,12 @@ class Verdict:
         title = self.measure.title
         words = f"{title[0].lower()}{title[1:]}, {self._name(self.claim.better)}"
         words += f" {self.show(self.better)} against {self._name(self.claim.worse)}"
-        return f"{words} {self.show(self.worse)}; {self._give_reason()}"
+        reasons = (self._give_reason(), self._tell_diverged())
+        return "; ".join([f"{words} {self.show(self.worse)}", *filter(None, reasons)])
 
     def _give_reason(self) -> str:
         """Why the claim stands as it does, where there are figures."""
-        num_better, num_worse = len(self.better.values), len(self.worse.values)
+        num_better, num_worse = self.better.num_compared, self.worse.num_compared
         if self.has_failures:
             return self._tell_failures()
         if self.standing is Standing.UNDECIDED:
@@ -130,24 +144,38 @@ class Verdict:
             return "the ranges overlap, so that chance may have made the difference"
         which = "better" if self.standing is Standing.SHOWN else "worse"
         words = f"each of the {num_better} runs is {which} than each of the {num_worse} others"
-        if self.measure.is_speed:
-            return words  # what else the machine did parts them, not chance
+        if self.measure.is_speed or self.claim.better.arm == self.claim.worse.arm:
+            return words  # other work on the machine, or the time between two places, parts them
         chance = math.comb(num_better + num_worse, num_better)
         return f"{words} (chance alone: 1 in {chance:,})"
 
     def _tell_failures(self) -> str:
-        """How many runs of each side failed; once where both sides are one arm."""
-        sides = ((self.claim.better.arm, self.better), (self.claim.worse.arm, self.worse))
+        """How many runs of each side failed."""
+        counts = (self.better.num_failed, self.worse.num_failed)
+        return f"{self._tell_counts(*counts)} failed or came to no number"
+
+    def _tell_diverged(self) -> str:
+        """How many runs of each side diverged, where some did."""
+        counts = (self.better.num_diverged, self.worse.num_diverged)
+        words = self._tell_counts(*counts)
+        return f"{words} diverged, the worst value of all" if words else ""
+
+    def _tell_counts(self, num_better: int, num_worse: int) -> str:
+        """So many runs of each side; once where both sides are one arm."""
+        sides = (
+            (num_better, self.better, self.claim.better.arm),
+            (num_worse, self.worse, self.claim.worse.arm),
+        )
         parts = [
-            f"{side.num_failed} of {side.num_failed + len(side.values)} runs of {arm}"
-            for arm, side in sides
-            if side.num_failed
+            f"{count} of {side.num_compared + side.num_failed} runs of {arm}"
+            for count, side, arm in sides
+            if count
         ]
-        return f"{' and '.join(dict.fromkeys(parts))} failed or came to no number"
+        return " and ".join(dict.fromkeys(parts))
 
     def show(self, spread: Spread) -> str:
         """A side's figures."""
-        return show_spread(self.measure, spread)
+        return show_spread(self.measure, spread) if spread.values else "no number"
 
     def _name(self, side: Side) -> str:
         if side.at is None or self.measure.across is None:

@@ -47,12 +47,31 @@ def test_each_claim_has_a_verdict():
 
 
 def test_a_cell_that_failed_leaves_what_is_claimed_of_its_arm_undecided():
-    failures = {Cell("bad", 3): CellFailure(error="NonFiniteError", message="loss nan")}
+    failures = {Cell("bad", 3): CellFailure(error="InputError", message="no text")}
     outcome = replace(build_outcome(), failures=failures)
     standings = [one.standing for one in outcome.verdicts]
     assert standings[:2] == [Standing.UNDECIDED, Standing.NOT_SHOWN]
     assert standings[2] is Standing.UNDECIDED
     assert "1 of 4 runs of bad failed or came to no number" in outcome.verdicts[0].explain()
+    _, rows = outcome.tabulate()
+    assert [row[1] for row in rows] == ["3", "3 of 4", "3"]
+
+
+def test_a_cell_that_diverged_is_the_worst_of_its_arm_in_all_but_speed():
+    failures = {
+        Cell("bad", 3): CellFailure(error="NonFiniteError", message="loss nan"),
+        Cell("good", 3): CellFailure(error="InputError", message="no text"),
+    }
+    outcome = replace(build_outcome(), failures=failures)
+    spread = outcome.spread(LOSS, Side("bad"))
+    assert (len(spread.values), spread.num_failed, spread.num_diverged) == (3, 0, 1)
+    spread = outcome.spread(replace(SCORE, is_speed=True), Side("bad"))
+    assert (len(spread.values), spread.num_failed, spread.num_diverged) == (3, 1, 0)
+    spread = outcome.spread(SCORE, Side("good"))
+    assert (len(spread.values), spread.num_failed, spread.num_diverged) == (3, 1, 0)
+    outcome = replace(outcome, failures={Cell("bad", 3): failures[Cell("bad", 3)]})
+    assert outcome.verdicts[0].standing is Standing.SHOWN
+    assert "1 of 4 runs of bad diverged" in outcome.verdicts[0].explain()
     _, rows = outcome.tabulate()
     assert [row[1] for row in rows] == ["3", "3 of 4", "3"]
 

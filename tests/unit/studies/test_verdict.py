@@ -1,6 +1,7 @@
 """A verdict follows from whether the ranges of the runs overlap."""
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -46,6 +47,45 @@ def test_where_a_run_failed_nothing_is_decided():
     )
     course = Claim("It rises", "A", "accuracy", Side("one", LAST), Side("one", FIRST))
     assert Verdict(course, ACCURACY, rest, rest).explain().count("2 of 5 runs of one") == 1
+
+
+@pytest.mark.parametrize(
+    ("better", "worse", "standing"),
+    [
+        (Spread((0.8, 0.9, 0.7)), Spread((0.4, 0.5), num_diverged=1), Standing.SHOWN),
+        (Spread((0.8, 0.9), num_diverged=1), Spread((0.4, 0.5, 0.6)), Standing.NOT_SHOWN),
+        (Spread((0.4, 0.5), num_diverged=1), Spread((0.7, 0.8, 0.9)), Standing.OPPOSITE),
+        (Spread((), num_diverged=3), Spread((0.7, 0.8, 0.9)), Standing.OPPOSITE),
+        (Spread((0.8, 0.9), num_diverged=1), Spread((0.5,), num_diverged=2), Standing.NOT_SHOWN),
+        (Spread((), num_diverged=3), Spread((), num_diverged=3), Standing.NOT_MEASURED),
+        (Spread((0.8, 0.9, 0.7)), Spread((0.4,), num_diverged=1), Standing.UNDECIDED),
+        (Spread((0.8, 0.9, 0.7)), Spread((0.4, 0.5), 1, num_diverged=1), Standing.UNDECIDED),
+    ],
+)
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_run_that_diverged_is_the_worst(better, worse, standing, sign):
+    turned = [
+        replace(side, values=tuple(sign * value for value in side.values))
+        for side in (better, worse)
+    ]
+    measure = ACCURACY if sign > 0 else LOSS
+    assert Verdict(CLAIM, measure, *turned).standing is standing
+
+
+def test_runs_that_diverged_are_told():
+    words = Verdict(CLAIM, ACCURACY, Spread((0.7, 0.8, 0.9)), Spread((), num_diverged=3)).explain()
+    assert words == (
+        "shown: accuracy, one 80.0 % (70.0–90.0 %) against other no number; each of the 3 runs is"
+        " better than each of the 3 others (chance alone: 1 in 20); 3 of 3 runs of other diverged,"
+        " the worst value of all"
+    )
+
+
+def test_of_the_same_runs_chance_says_nothing():
+    measure = Measure("accuracy", "Accuracy", "of all", across="steps")
+    claim = Claim("It rises", "A", "accuracy", Side("one", LAST), Side("one", FIRST))
+    words = judge((0.7, 0.8, 0.9), (0.4, 0.5, 0.6), measure, claim).explain()
+    assert words.endswith("; each of the 3 runs is better than each of the 3 others")
 
 
 def test_of_speeds_chance_says_nothing():

@@ -7,6 +7,7 @@ from typing import ClassVar, final
 
 from bertkit.inference.embedder_settings import PoolingName
 from bertkit.models.bert.config import PRESETS
+from bertkit.models.recurrent.word_vectors import load_word2vec
 from bertkit.studies.downstream import MAX_LENGTH, FineTuning, LabelledTask
 from bertkit.studies.pretrained_arms import SCALES, PretrainedArm, Scale
 from bertkit.studies.pretraining import TOKENS, PretrainingStudy, name_steps
@@ -162,6 +163,17 @@ class Features(PretrainingStudy):
             Claim(text, source, measure, Side(better), Side(worse))
             for text, source, better, worse in found
         )
+
+    def decide(self) -> Decision:
+        """Ask first for what the last arm needs, which is missed only after hours else.
+
+        Raises:
+            MissingExtraError: gensim isn't installed.
+            BertkitError: as in other studies of pre-training.
+        """
+        if not self.settings.only or SKIP_GRAM in self.settings.only:
+            load_word2vec()
+        return super().decide()
 
     def run_cell(self, cell: Cell, folder: Path, decision: Decision) -> list[Figure]:
         """Learn vectors without an encoder; or pre-train one, unless another arm did."""

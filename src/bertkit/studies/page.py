@@ -30,6 +30,10 @@ HOW_TO_READ = (
     " the highest run."
 )
 LAST_FIGURE = "Of a curve the last figure is shown."
+SECONDS = (
+    "Seconds are those of all parts of a run that was stopped and taken up; what arms share counts"
+    " with the first of them."
+)
 RULE = (
     "A claim counts as shown where each run of one side is better than each run of the other, and"
     " as the other way round where each is worse. A run that diverged counts as the worst of all;"
@@ -161,7 +165,7 @@ def tabulate_runs(outcome: Outcome) -> Table:
         ]
         rows.append([cell.arm, cell.seed, round(result.seconds), *numbers])
     columns = ["Arm", "Seed", "Seconds", *(measure.title for measure in measures)]
-    return Table(columns, rows, title="All runs", note=LAST_FIGURE)
+    return Table(columns, rows, title="All runs", note=f"{LAST_FIGURE} {SECONDS}")
 
 
 def tabulate_failures(outcome: Outcome) -> list[Section]:

@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from bertkit.base.errors import BertkitError, SettingsError, StoppedError, StorageError
 from bertkit.base.files import make_folder
 from bertkit.base.lock import hold_folder
@@ -20,14 +22,19 @@ from bertkit.studies.saved import (
     list_tried,
     read_result,
     read_same,
+    read_spent,
     write_failure,
     write_result,
+    write_spent,
     write_study,
 )
 from bertkit.studies.study import Cell, Study
 from bertkit.training.device import choose_device, choose_precision
 from bertkit.training.signals import stop_at_once
 from bertkit.training.versions import describe_versions
+
+# What may end a cell and not the study: what a user can put right, and too little memory.
+FAILURES = (BertkitError, MemoryError, torch.OutOfMemoryError)
 
 
 def run_study(study: Study[Any], output: Path, command: str = "") -> Outcome:
@@ -136,21 +143,25 @@ def run_cell(study: Study[Any], record: StudyRecord, cell: Cell, output: Path) -
     """Run one, and note what came of it.
 
     Returns:
-        The seconds that it took; None where it failed.
+        The seconds that it took, those of earlier calls included; None where it failed.
 
     Raises:
         StoppedError: a signal came.
         StorageError: the disk refused, and would refuse the next one too.
     """
     clear_remains(output, cell)
-    started = time.monotonic()
+    started = time.monotonic() - read_spent(output, cell)
     try:
         figures = study.run_cell(cell, output, record.decision)
-    except (StoppedError, StorageError):
+    except StorageError:
         raise
-    except BertkitError as error:
-        announce(f"{cell.arm}, seed {cell.seed}, failed: {error}")
-        write_failure(output, cell, error)
+    except StoppedError:
+        write_spent(output, cell, time.monotonic() - started)
+        raise
+    except FAILURES as error:
+        write_spent(output, cell, time.monotonic() - started)
+        reason = write_failure(output, cell, error)
+        announce(f"{cell.arm}, seed {cell.seed}, failed: {reason}")
         return None
     seconds = time.monotonic() - started
     write_result(output, cell, figures, seconds, find_versions(study))

@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from bertkit.base.errors import BertkitError, DamagedFileError, ResumeError, storage_errors
+from bertkit.base.errors import DamagedFileError, ResumeError, storage_errors
 from bertkit.base.files import TEMPORARY_SUFFIX, make_folder, remove_folder
 from bertkit.base.lock import LOCK_FILE
 from bertkit.base.sealed import read_sealed_json, write_sealed_json
@@ -17,6 +17,7 @@ from bertkit.studies.settings import MAY_CHANGE
 from bertkit.studies.study import CELLS_FOLDER, Cell, Decision, Figure, Study
 
 STUDY_FILE, RESULT_FILE, FAILURE_FILE = "study.json", "result.json", "failure.json"
+SPENT_FILE = "spent.json"
 WEIGHTS = "*.safetensors"
 SEED_FOLDER = re.compile(r"seed(0|[1-9][0-9]{0,8})")
 # Of the versions: figures of runs that differ in one of these don't belong side by side.
@@ -71,7 +72,7 @@ class CellResult(BaseModel):
     Attributes:
         arm: of the cell.
         seed: of the cell.
-        seconds: that it took.
+        seconds: that it took, in all calls together, but for those that were killed.
         figures: what was measured.
         versions: of the programs that matter, and the machine, when it was done.
     """
@@ -101,6 +102,15 @@ class CellFailure(BaseModel):
     format_version: Literal[1] = 1
     error: str
     message: str
+
+
+class CellTime(BaseModel):
+    """The seconds that were spent on a cell that isn't done."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    format_version: Literal[1] = 1
+    seconds: float
 
 
 def describe_study(study: Study[Any]) -> StudyRecord:
@@ -249,7 +259,8 @@ def write_result(
     )
     make_folder(place)
     write_sealed_json(place / RESULT_FILE, result.model_dump(mode="json"))
-    remove_folder(place / FAILURE_FILE)
+    for name in (FAILURE_FILE, SPENT_FILE):
+        remove_folder(place / name)
     for path in sorted(place.rglob(WEIGHTS)):
         remove_folder(path)
 
@@ -258,7 +269,7 @@ def clear_remains(folder: Path, cell: Cell) -> None:
     """Empty the folder of a cell that isn't done, where it holds no weights to go on from.
 
     Such is one whose result was removed: its fine-tunings are there, but not what they came to. Why
-    it failed stays, until it is done.
+    it failed and what time was spent on it stay, until it is done.
 
     Raises:
         StorageError: the disk refused.
@@ -266,20 +277,43 @@ def clear_remains(folder: Path, cell: Cell) -> None:
     place = folder / cell.place
     if place.is_dir() and not any(place.rglob(WEIGHTS)):
         for path in sorted(place.iterdir()):
-            if path.name != FAILURE_FILE:
+            if path.name not in (FAILURE_FILE, SPENT_FILE):
                 remove_folder(path)
 
 
-def write_failure(folder: Path, cell: Cell, error: BertkitError) -> None:
-    """Note why a cell failed.
+def write_failure(folder: Path, cell: Cell, error: Exception) -> str:
+    """Note why a cell failed, and tell it.
 
     Raises:
         StorageError: the disk refused.
     """
     place = folder / cell.place
-    failure = CellFailure(error=type(error).__name__, message=str(error))
+    message = str(error) or "there is too little memory"  # of which Python says nothing
+    failure = CellFailure(error=type(error).__name__, message=message)
     make_folder(place)
     write_sealed_json(place / FAILURE_FILE, failure.model_dump(mode="json"))
+    return message
+
+
+def write_spent(folder: Path, cell: Cell, seconds: float) -> None:
+    """Note what time was spent on a cell that isn't done, in all calls together.
+
+    Raises:
+        StorageError: the disk refused.
+    """
+    place = folder / cell.place
+    make_folder(place)
+    write_sealed_json(place / SPENT_FILE, CellTime(seconds=seconds).model_dump(mode="json"))
+
+
+def read_spent(folder: Path, cell: Cell) -> float:
+    """Seconds that earlier calls spent on a cell that isn't done; 0 where there were none.
+
+    Raises:
+        DamagedFileError: the record isn't what was written.
+    """
+    path = folder / cell.place / SPENT_FILE
+    return _read(path, CellTime, NO_CELL).seconds if path.exists() else 0.0
 
 
 def read_result(folder: Path, cell: Cell) -> CellResult | None:

@@ -1,22 +1,30 @@
 """The study of features holds together, and gives all arms as much."""
 
+import sys
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from bertkit.base.errors import SettingsError
+from bertkit.base.errors import MissingExtraError, SettingsError
 from bertkit.base.settings import parse_settings
 from bertkit.studies import downstream, features, vector_sources
 from bertkit.studies.downstream import LabelledTask
 from bertkit.studies.features import LAST_FOUR, LAST_LAYER, Features, VectorArm
-from bertkit.studies.pretraining import NUM_PARTS, TASKS, TOKENS, name_steps
+from bertkit.studies.pretraining import (
+    NUM_PARTS,
+    TASKS,
+    TOKENS,
+    PretrainingStudy,
+    name_steps,
+)
 from bertkit.studies.probes import LABELLED
 from bertkit.studies.settings import FeaturesSettings
 from bertkit.studies.study import Cell, Decision
 from bertkit.studies.vector_sources import (
     LEARNERS,
+    SKIP_GRAM,
     Learning,
     learn_skip_gram,
     learn_skip_thought,
@@ -138,3 +146,12 @@ def test_skip_thought_takes_as_many_tokens_a_step_as_the_encoder(
 def test_the_encoder_isnt_taught_what_pairs_ask(size):
     study = build(size=size)
     assert {study.choose(arm, 0).objective for arm in study.arms} == {"mlm"}
+
+
+def test_gensim_is_asked_for_before_anything_is_trained(monkeypatch):
+    monkeypatch.setitem(sys.modules, "gensim.models", None)
+    monkeypatch.setattr(PretrainingStudy, "decide", lambda study: Decision())
+    for only in ((), (SKIP_GRAM, LAST_LAYER)):
+        with pytest.raises(MissingExtraError, match=r"pip install 'bertkit\[vectors\]'"):
+            build(only=only).decide()
+    assert build(only=(LAST_LAYER,)).decide() == Decision()

@@ -1,8 +1,10 @@
 """A study runs what is missing, keeps what is done, and says what failed."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+import torch
 from tests.unit.studies.small import SmallStudy, Told
 
 from bertkit.base.errors import (
@@ -98,7 +100,7 @@ def test_a_full_disk_and_a_stop_end_the_study_and_keep_what_is_done(tmp_path, er
     told = Told(on_cell=refuse(error, Cell("bad", 0)))
     with pytest.raises(type(error)):
         run(tmp_path, told, seeds=1)
-    assert not (tmp_path / "cells" / "bad").exists()
+    assert not list((tmp_path / "cells" / "bad").rglob("result.json"))
     assert '"arm": "good"' in (tmp_path / "results.jsonl").read_text("utf-8")
     told.on_cell = lambda cell: None
     run(tmp_path, told, seeds=1)
@@ -115,6 +117,40 @@ def test_a_disk_that_refuses_a_result_keeps_the_cell_to_be_done(tmp_path, monkey
             run(tmp_path, Told(), seeds=1)
     told = Told()
     assert len(run(tmp_path, told, seeds=1).results) == len(told.cells) == 3
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (MemoryError(), "there is too little memory"),
+        (torch.OutOfMemoryError("CUDA out of memory"), "CUDA out of memory"),
+    ],
+)
+def test_too_little_memory_for_a_cell_is_its_failure(tmp_path, error, words):
+    outcome = run(tmp_path, Told(on_cell=refuse(error, Cell("bad", 0))), seeds=1)
+    assert len(outcome.results) == 2
+    failure = outcome.failures[Cell("bad", 0)]
+    assert (failure.error, failure.message) == (type(error).__name__, words)
+
+
+def test_the_seconds_of_a_cell_are_those_of_all_calls(tmp_path, monkeypatch):
+    clock = SimpleNamespace(now=0.0)
+    monkeypatch.setattr("bertkit.studies.run.time", SimpleNamespace(monotonic=lambda: clock.now))
+
+    def work(seconds: float, error: Exception | None = None) -> Told:
+        def on_cell(cell: Cell) -> None:
+            clock.now += seconds
+            if error is not None:
+                raise error
+
+        return Told(on_cell=on_cell)
+
+    with pytest.raises(StoppedError):
+        run(tmp_path, work(5.0, StoppedError("stopped")), seeds=1, only=("good",))
+    run(tmp_path, work(30.0, InputError("no text")), seeds=1, only=("good",))
+    outcome = run(tmp_path, work(100.0), seeds=1, only=("good",))
+    assert outcome.results[Cell("good", 0)].seconds == 135.0
+    assert not (tmp_path / Cell("good", 0).place / "spent.json").exists()
 
 
 def test_a_bug_is_no_failure_of_a_cell(tmp_path):
@@ -191,7 +227,7 @@ def test_a_cell_that_was_interrupted_keeps_its_weights_and_why_it_failed(tmp_pat
     stopping = Told(on_cell=refuse(StoppedError("stopped"), Cell("good", 0)))
     with pytest.raises(StoppedError):
         run(tmp_path, stopping, seeds=1)
-    assert [path.name for path in place.iterdir()] == ["failure.json"]
+    assert {path.name for path in place.iterdir()} == {"failure.json", "spent.json"}
     (place / "model.safetensors").write_bytes(b"1")
     with pytest.raises(StoppedError):
         run(tmp_path, stopping, seeds=1)

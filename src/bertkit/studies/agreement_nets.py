@@ -1,12 +1,15 @@
 """Nets that learn the language of `agreement.py`, and what is measured of them."""
 
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import median
 from typing import Literal
 
 import torch
 import torch.nn.functional as F
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from bertkit.base.errors import NonFiniteError
@@ -24,6 +27,8 @@ from bertkit.studies.agreement import (
     measuring_batch,
     training_batch,
 )
+from bertkit.training.budget import WARM_UP_STEPS
+from bertkit.training.device import synchronise
 from bertkit.training.job import Machine
 from bertkit.training.optimizer import build_optimizer, set_learning_rate
 from bertkit.training.schedule import learning_rate_at
@@ -37,6 +42,7 @@ NUM_LAYERS = 2
 BATCH_SIZE = 64
 NUM_MEASURED = 256  # examples of each distance
 NUM_TRACED = 32  # of those whose gradients are taken
+LEAST_NORM = torch.finfo(torch.float32).tiny  # of a gradient; it has a logarithm
 # States that give a recurrent net of two layers about as many weights as two blocks of attention.
 HIDDEN_FACTORS = {"lstm": 1.34, "gru": 1.56}
 
@@ -99,10 +105,20 @@ def score(net: Net, batch: AgreementBatch) -> PreTrainingLosses:
     return PreTrainingLosses({"cue": loss}, {"cue": hits})
 
 
+def log_odds(net: Net, batch: AgreementBatch) -> Float[Tensor, " sequences"]:
+    """How much more the right cue is believed than all others together.
+
+    It changes with the cue however sure the net is, while the loss of a sure one hardly does.
+    """
+    scores = net.scores(batch.packed).float()
+    is_right = F.one_hot(batch.labels, NUM_CUES).bool()
+    return scores[is_right] - scores.masked_fill(is_right, -math.inf).logsumexp(dim=1)
+
+
 def train(
     net: Net, num_tokens: int, longest: int, settings: LoopSettings, machine: Machine
 ) -> float:
-    """Train on a number of tokens; tokens a second.
+    """Train on a number of tokens; tokens a second of the middling step, the first ones aside.
 
     Args:
         net: on its device.
@@ -115,7 +131,8 @@ def train(
         NonFiniteError: a loss or a gradient went to infinity.
     """
     optimizer = build_optimizer(net, settings)
-    num_read, step, seconds = 0, 0, 0.0
+    num_read, step = 0, 0
+    speeds: list[float] = []
     with show_progress("learning to agree", num_tokens) as bar:
         while num_read < num_tokens:
             batch = training_batch(settings.seed, step, BATCH_SIZE, longest)
@@ -126,11 +143,12 @@ def train(
             set_learning_rate(optimizer, rate_at(num_read / num_tokens, settings))
             optimizer.step()
             optimizer.zero_grad(set_to_none=True)
-            seconds += time.perf_counter() - started
+            synchronise(machine.device)
+            speeds.append(batch.num_tokens / (time.perf_counter() - started))
             num_read += batch.num_tokens
             step += 1
             bar.advance(batch.num_tokens)
-    return num_read / seconds
+    return median(speeds[WARM_UP_STEPS:] or speeds)
 
 
 def _check_finite(metrics: dict[str, float], step: int) -> None:
@@ -164,32 +182,38 @@ def measure_accuracy(net: Net, distances: Sequence[int], device: torch.device) -
 
 
 def measure_gradients(net: Net, distances: Sequence[int], device: torch.device) -> list[float]:
-    """How much the loss of an answer depends on the cue, at each distance.
+    """What is left of the gradient at the cue, at each distance, as a power of ten.
 
-    The mean norm of the loss's gradient with respect to the cue's embedding.
+    The gradient is that of the right answer's log-odds with respect to the cue's embedding; its
+    mean norm is held against that at the first distance, so that nets are compared by shares: 0
+    there, and -2 where a hundredth is left. What has no number counts as the least that there is.
     """
     net.eval()
-    found = []
-    for distance in distances:
-        batch = measuring_batch(distance, NUM_TRACED).to(device)
-        embedded = _trace_embeddings(net, batch)
-        found.append(float(embedded[batch.cue_places].norm(dim=1).mean()))
-    return found
+    norms = [
+        _measure_gradient(net, measuring_batch(one, NUM_TRACED).to(device)) for one in distances
+    ]
+    return [math.log10(norm / norms[0]) for norm in norms]
+
+
+def _measure_gradient(net: Net, batch: AgreementBatch) -> float:
+    """The mean norm at the cues."""
+    embedded = _trace_embeddings(net, batch)
+    return max(LEAST_NORM, float(embedded[batch.cue_places].norm(dim=1).mean()))
 
 
 def _trace_embeddings(net: Net, batch: AgreementBatch) -> Tensor:
-    """The gradient of the losses' sum with respect to each token's embedding."""
+    """The gradient of the log-odds with respect to each token's embedding."""
     kept: list[Tensor] = []
 
     def keep(_: nn.Module, __: object, embedded: Tensor) -> None:
         embedded.retain_grad()
         kept.append(embedded)
 
-    handle = _find_embeddings(net).register_forward_hook(keep)
+    handle = find_embeddings(net).register_forward_hook(keep)
     try:
         # cuDNN computes no gradient of a recurrent net that isn't in training.
         with torch.backends.cudnn.flags(enabled=False):
-            score(net, batch).losses["cue"].backward()  # type: ignore[no-untyped-call]
+            log_odds(net, batch).sum().backward()  # type: ignore[no-untyped-call]
     finally:
         handle.remove()
     net.zero_grad(set_to_none=True)
@@ -198,7 +222,8 @@ def _trace_embeddings(net: Net, batch: AgreementBatch) -> Tensor:
     return gradient
 
 
-def _find_embeddings(net: Net) -> nn.Embedding:
+def find_embeddings(net: Net) -> nn.Embedding:
+    """The table of words."""
     if isinstance(net, RecurrentClassifier):
         return net.reader.embeddings
     return net.encoder.embeddings.word

@@ -34,6 +34,17 @@ def test_a_reader_that_is_not_trained_is_walked_forth_only():
     assert whole - model.count_operations(batch) == 4 * reading
 
 
+def test_the_forget_gates_of_an_lstm_begin_with_a_bias_of_one():
+    reader = build(RecurrentClassifier, cell="lstm", num_layers=2).reader
+    for net in (reader.from_start, reader.from_end):
+        for layer in range(2):
+            both = getattr(net, f"bias_ih_l{layer}") + getattr(net, f"bias_hh_l{layer}")
+            enter, forget, cell, leave = both.split(SIZES["hidden_size"])
+            assert forget.eq(1.0).all()
+            for others in (enter, cell, leave):
+                assert others.abs().max() < 0.6
+
+
 def learn(model, loss_at, num_steps, learning_rate=0.02):
     optimizer = torch.optim.AdamW(model.parameters(), lr=learning_rate)
     for step in range(num_steps):

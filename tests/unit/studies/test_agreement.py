@@ -1,11 +1,14 @@
 """The made-up language, the nets that learn it, and what is measured of them."""
 
+import math
 from itertools import pairwise
+from types import SimpleNamespace
 
 import pytest
 import torch
 
 from bertkit.base.errors import NonFiniteError
+from bertkit.nn.packing import PackedBatch
 from bertkit.studies import agreement_nets
 from bertkit.studies.agreement import (
     CLS_ID,
@@ -21,12 +24,15 @@ from bertkit.studies.agreement import (
     training_batch,
 )
 from bertkit.studies.agreement_nets import (
+    NUM_TRACED,
+    Net,
     Sizes,
     build_net,
     count_parameters,
+    find_embeddings,
+    log_odds,
     measure_accuracy,
     measure_gradients,
-    score,
     train,
 )
 from bertkit.training.job import Machine
@@ -117,21 +123,56 @@ def test_gradients_are_taken_without_cudnn(kind, monkeypatch):
 
     def look(net, batch):
         seen.append(torch.backends.cudnn.enabled)
-        return score(net, batch)
+        return log_odds(net, batch)
 
-    monkeypatch.setattr(agreement_nets, "score", look)
+    monkeypatch.setattr(agreement_nets, "log_odds", look)
     measure_gradients(build_net(kind, Sizes(16, 8)), [1], CPU)
     assert seen == [False]
     assert torch.backends.cudnn.enabled
 
 
-def test_gradients_are_those_of_the_loss_at_the_cue():
+@pytest.mark.parametrize("kind", KINDS)
+def test_gradients_are_shares_of_those_of_the_odds_at_the_nearest_cue(kind):
     torch.manual_seed(0)
-    net = build_net("lstm", Sizes(16, 8))
-    near, far = measure_gradients(net, [1, 64], CPU)
-    assert near > 10 * far > 0
+    net = build_net(kind, Sizes(32, 8)).eval()
+    found = measure_gradients(net, [1, 4, 8], CPU)
     assert all(parameter.grad is None for parameter in net.parameters())
-    batch = measuring_batch(1, 32)
-    (expected,) = torch.autograd.grad(score(net, batch).losses["cue"], net.reader.embeddings.weight)
-    # summed over the cues' entries, gradients at lures would count too: at distance 1 there are few
-    assert float(expected[FIRST_CUE:FIRST_FILLER].norm()) <= 32 * near
+    norms = [trace_mean(net, distance) for distance in (1, 4, 8)]
+    assert found == pytest.approx([math.log10(norm / norms[0]) for norm in norms], abs=1e-4)
+    assert found[0] == 0.0
+
+
+def trace_mean(net: Net, distance: int) -> float:
+    """The mean norm of the gradient at the cue, an example at a time."""
+    batch, norms, start = measuring_batch(distance, NUM_TRACED), [], 0
+    table = find_embeddings(net)
+    examples = batch.packed.input_ids.split(batch.packed.lengths)
+    for ids, place, label in zip(examples, batch.cue_places, batch.labels, strict=True):
+        at = int(place) - start
+        start += len(ids)
+        cue = table.weight[ids[at]].detach().requires_grad_()
+        handle = table.register_forward_hook(
+            lambda _, __, found, at=at, cue=cue: torch.cat([found[:at], cue[None], found[at + 1 :]])
+        )
+        chances = net.scores(PackedBatch.from_single([ids.tolist()]))[0].softmax(dim=0)
+        handle.remove()
+        odds = chances[label] / (1 - chances[label])
+        norms.append(torch.autograd.grad(odds.log(), cue)[0].norm())
+    return float(sum(norms) / len(norms))
+
+
+def test_a_gradient_that_has_no_number_has_a_logarithm():
+    net = build_net("gru", Sizes(16, 8))
+    with torch.no_grad():
+        for parameter in net.parameters():
+            parameter.zero_()
+    assert measure_gradients(net, [1, 8], CPU) == [0.0, 0.0]
+
+
+def test_the_speed_is_that_of_the_middling_step_behind_the_first_ones(monkeypatch):
+    clock = iter([0.0, 50.0, 0.0, 9.0, 0.0, 1.0, 0.0, 1.0, 0.0, 30.0])  # two looks a step
+    monkeypatch.setattr(agreement_nets, "time", SimpleNamespace(perf_counter=lambda: next(clock)))
+    sizes = [training_batch(0, step, 64, 2).num_tokens for step in range(5)]
+    net, settings = build_net("gru", Sizes(16, 2)), LoopSettings(seed=0, weight_decay=0.0)
+    speed = train(net, sum(sizes), 2, settings, Machine(CPU, "fp32", 1.0))
+    assert speed in sizes[2:4]  # tokens of a step of one second

@@ -146,7 +146,8 @@ class Outcome:
         if self.missing:
             words += f" {len(self.missing)} of {self.num_cells} runs weren't made."
         if others := self.other_versions:
-            words += f" {len(others)} runs had other programs or traits of the machine."
+            words += f" {len(others)} of {self.num_cells} runs had other programs or traits of the"
+            words += " machine."
         return words
 
     @property

@@ -96,6 +96,11 @@ class Extract(Task[ExtractExample, Extraction]):
         """Two labels."""
         return {"id2label": dict(enumerate(LABELS))}
 
+    @classmethod
+    def group(cls, example: ExtractExample) -> str | None:
+        """The text: another summary of it would give away which sentences matter."""
+        return " ".join(example.candidates.sentences) or None
+
     def make_example(self, value: Any, place: str) -> ExtractExample:
         """A text."""
         return records.make_example(value, place, self.settings.language)

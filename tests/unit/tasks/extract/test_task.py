@@ -8,9 +8,10 @@ import torch
 from tests.unit.tasks.small import TOKENIZER, decode, record_of, score, table_of, train
 
 from bertkit.base.errors import CheckpointError, InputError
-from bertkit.data.tables.record import BrokenRowError
+from bertkit.data.tables.record import BrokenRowError, RowReport
 from bertkit.inference.trained_summarizer import Extractor
 from bertkit.models.bert.config import BertConfig
+from bertkit.recipes.finetune.examples import ExampleSet, hold_out
 from bertkit.tasks.batch import IGNORED_LABEL, TaskBatch
 from bertkit.tasks.extract.examples import ExtractExample, build_parser, make_example
 from bertkit.tasks.extract.settings import ExtractSettings
@@ -151,6 +152,17 @@ def test_columns_are_found_or_asked_for():
         build_parser(SETTINGS, table_of("text"), needs_answer=False)(record_of(text=TEXT)).summary
         is None
     )
+
+
+def test_equal_texts_are_held_out_together():
+    texts = [f"The dog saw {number // 4} hats. A cat lost." for number in range(40)]
+    examples = [parse(text, f"{number} hats.") for number, text in enumerate(texts)]
+    parts = hold_out(Extract, ExampleSet("a.jsonl", examples, RowReport(""), {}), 0.25, 0)
+    train, dev = (
+        {one.candidates.sentences for one in part.examples} for part in (parts.train, parts.dev)
+    )
+    assert not train & dev
+    assert len(parts.dev.examples) == 8
 
 
 def test_where_there_is_nothing_to_choose_nothing_is_learnt():

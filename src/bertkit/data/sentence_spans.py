@@ -7,7 +7,7 @@ from typing import NamedTuple, Self
 
 from bertkit.data.readers.lines import SURROGATE
 from bertkit.data.sentences import ends_like_a_sentence, split_sentences
-from bertkit.metrics.summaries import split_words
+from bertkit.metrics.words import cut_words, split_words
 
 LEAST_WIDTH = 40  # characters; shorter lines aren't wrapped, but those of a list or a poem
 
@@ -124,5 +124,5 @@ def _find_blocks(text: str) -> Iterator[tuple[int, int]]:
 
 def _goes_on(line: str, next_line: str, width: int) -> bool:
     """Whether a line was wrapped."""
-    first_word = next_line.split(maxsplit=1)[0]
+    first_word = cut_words(next_line, 1)
     return next_line[0].islower() or len(line) + 1 + len(first_word) > width

@@ -7,52 +7,29 @@ same for English. In scripts that put no blanks between words each character is 
 Source: Lin 2004, "ROUGE: A Package for Automatic Evaluation of Summaries".
 """
 
-import re
-import unicodedata
 from collections.abc import Sequence
 from importlib.metadata import version
 from typing import Any
 
 from bertkit.base.errors import MissingExtraError
 from bertkit.metrics.texts import check_texts
+from bertkit.metrics.words import split_words
 
 ROUGE = ("rouge1", "rouge2", "rougeL")
 
-# Characters of scripts that put no blanks between words.
-UNSPACED = (
-    "\u0e00-\u0eff"  # Thai, Lao
-    "\u1000-\u109f"  # Myanmar
-    "\u1780-\u17ff"  # Khmer
-    "\u3005-\u3007\u3041-\u30ff\u31f0-\u31ff\uff66-\uff9f"  # what stands for ideographs, kana
-    "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"  # ideographs
-)
-UNSPACED_WORD = re.compile(rf"[{UNSPACED}][^\w\s]*")  # where signs are gone, marks are what is left
+MAX_WORDS = 4096  # of a text; the longest common row takes a cell for each two words of two texts
 
 
 class _Words:
     """Finds words, in the form that rouge-score asks for."""
 
     def tokenize(self, text: str) -> list[str]:
-        """The words of a text in small letters."""
-        return split_words(text)
-
-
-def split_words(text: str) -> list[str]:
-    """The words of a text, in small letters and without signs.
-
-    In Chinese, Japanese, Thai, Lao, Khmer and Burmese each character is one, with the marks on it.
-    """
-    unsigned = "".join(char if _is_of_word(char) else " " for char in text.lower())
-    return UNSPACED_WORD.sub(r" \g<0> ", unsigned).split()
-
-
-def _is_of_word(char: str) -> bool:
-    """Whether it is a letter, a digit or a mark on one, as vowels of Devanagari and Tamil are."""
-    return char.isalnum() or unicodedata.category(char).startswith("M")
+        """The first words of a text in small letters."""
+        return split_words(text)[:MAX_WORDS]
 
 
 def measure_summaries(hypotheses: Sequence[str], references: Sequence[str]) -> dict[str, float]:
-    """Hold summaries against those that people wrote.
+    """Hold summaries against those that people wrote; of each the first `MAX_WORDS` words count.
 
     Args:
         hypotheses: what was written; an empty one scores 0.
@@ -84,7 +61,10 @@ def signatures(_: int = 2) -> dict[str, str]:
     """
     _load_scorer()
     words = "letters, digits and marks, or a character of scripts without blanks"
-    text = f"mean F1|words:{words}|case:lower|stem:no|version:{version('rouge-score')}"
+    text = (
+        f"mean F1|words:{words}, the first {MAX_WORDS}|case:lower|stem:no"
+        f"|version:{version('rouge-score')}"
+    )
     return dict.fromkeys(ROUGE, text)
 
 

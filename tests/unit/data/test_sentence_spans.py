@@ -81,6 +81,15 @@ def test_other_scripts():
     )
 
 
+def test_a_heading_without_blanks_stands_alone_and_wrapped_lines_go_on():
+    paragraph = (
+        "昨日の夜に嵐が来て、港は閉ざされたままで、二隻の船がまだ見つかっていないという。" * 2
+    )
+    assert read(f"港の天気\n{paragraph}\n")[0] == "港の天気"
+    wrapped = f"{paragraph[:44]}\n{paragraph[44:]}\n"
+    assert [one.replace(" ", "") for one in read(wrapped)] == [paragraph[:40]] * 2
+
+
 def test_half_a_character_is_no_error_and_moves_nothing():
     text = "A \ud800 cat sat. A dog ran."
     assert [text[start:stop] for start, stop in find_sentences(text)] == [

@@ -4,11 +4,13 @@ import copy
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from bertkit.base.progress import announce, show_progress
 from bertkit.checkpoints.run_folder import checkpoint_path
 from bertkit.decoding.settings import DecodingSettings
 from bertkit.inference.rewriter import RewriteCounts, Rewriter, Rewriting
+from bertkit.metrics.words import count_words, cut_words
 from bertkit.models.seq2seq.model import EncoderDecoderModel
 from bertkit.recipes.seq2seq.job import (
     Materials,
@@ -29,6 +31,7 @@ from bertkit.training.run import Run, RunState
 from bertkit.training.watching import is_better
 
 SAMPLED_TEXTS = {"cpu": 32, "cuda": 1024}  # about a batch
+RIGHT_CHARS = 200  # of a right text: enough to tell whether a metric sees anything in it
 
 
 @dataclass(frozen=True)
@@ -113,10 +116,10 @@ def judge(materials: Materials) -> Judgement:
     with mixed_precision(machine.device, machine.precision):
         answers = write_all(materials, materials.saved.decoding, counts)
         metrics = {**measure(materials, [each.text for each in answers]), **measure_loss(materials)}
-    baseline = measure(materials, cut_beginnings(dev.sources, materials.data.train.targets))
+    baseline = measure(materials, copy_beginnings(materials))
     signatures = load_address(materials.kind.signatures)(len(answers))
     warnings = (
-        *doubt_metric(materials.kind.metric, metrics, baseline, measure(materials, dev.targets)),
+        *doubt_metric(materials.kind.metric, metrics, baseline, partial(measure_right, materials)),
         *doubt_ends(counts),
         *doubt_letters(materials.tokenizer.settings, dev.targets),
     )
@@ -150,7 +153,18 @@ def write_all(
     return answers
 
 
-def cut_beginnings(sources: Sequence[str], targets: Sequence[str]) -> list[str]:
-    """What a program writes that only copies: as many words as a right answer has on average."""
-    num_words = max(1, round(sum(len(text.split()) for text in targets) / len(targets)))
-    return [" ".join(text.split()[:num_words]) for text in sources]
+def copy_beginnings(materials: Materials) -> list[str]:
+    """What a program writes that only copies: as many words as a right answer has on average.
+
+    But no more than the model may write tokens: ROUGE takes as long as both lengths' product.
+    """
+    targets = materials.data.train.targets
+    mean = round(sum(map(count_words, targets)) / len(targets))
+    num_words = min(mean, materials.saved.max_target_length)
+    return [cut_words(text, num_words) for text in materials.data.dev.sources]
+
+
+def measure_right(materials: Materials) -> dict[str, float]:
+    """Metrics of the right texts' beginnings against themselves."""
+    texts = [text[:RIGHT_CHARS] for text in materials.data.dev.targets]
+    return materials.kind.load_measure()(texts, texts)

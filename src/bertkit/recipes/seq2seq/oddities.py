@@ -1,7 +1,7 @@
 """What a user should know of a model that seems finished."""
 
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from bertkit.inference.rewriter import RewriteCounts
 from bertkit.tokenization.settings import TokenizerSettings
@@ -15,18 +15,20 @@ REASONS = {
 Metrics = Mapping[str, float]
 
 
-def doubt_metric(metric: str, written: Metrics, copied: Metrics, right: Metrics) -> Iterable[str]:
+def doubt_metric(
+    metric: str, written: Metrics, copied: Metrics, measure_right: Callable[[], Metrics]
+) -> Iterable[str]:
     """Say where a model is no better than one that copies, or its metric tells nothing of that.
 
     Args:
         metric: the one by which the best step was known.
         written: metrics of what the model wrote.
         copied: of the beginnings of what is read.
-        right: of the right texts themselves.
+        measure_right: gives those of the right texts themselves; called only where they matter.
     """
     if written[metric] > copied[metric]:
         return
-    if right[metric] == 0.0:
+    if measure_right()[metric] == 0.0:
         yield f"{metric} tells nothing here: the right texts have 0{REASONS.get(metric, '')}"
         return
     yield (

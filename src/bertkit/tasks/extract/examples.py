@@ -8,7 +8,7 @@ from bertkit.base.errors import InputError
 from bertkit.data.sentence_spans import Candidates
 from bertkit.data.tables.record import BrokenRowError, Record
 from bertkit.data.tables.records import RecordTable
-from bertkit.metrics.summaries import split_words
+from bertkit.metrics.words import split_words
 from bertkit.tasks.columns import find_column, take_text
 from bertkit.tasks.extract.settings import ExtractSettings
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self, TypeAlias
 
-from bertkit.metrics.summaries import split_words
+from bertkit.metrics.words import split_words
 
 SIZES = (1, 2)  # words of what is counted
 

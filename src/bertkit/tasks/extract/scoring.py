@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from bertkit.metrics.summaries import measure_summaries, split_words
+from bertkit.metrics.summaries import measure_summaries
+from bertkit.metrics.words import split_words
 from bertkit.tasks.evaluation import Evaluation, Mistake
 from bertkit.tasks.extract.examples import ExtractExample
 from bertkit.tasks.extract.extraction import Extraction

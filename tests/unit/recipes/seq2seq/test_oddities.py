@@ -24,11 +24,17 @@ WARM = {"layers": None, "hidden_size": None, "heads": None, "vocab_size": 6000}
 
 def test_a_metric_that_can_not_tell_is_not_taken_for_a_model_that_learnt_nothing():
     right = measure_translation(["eins zwei"] * 2, ["eins zwei"] * 2)
-    (line,) = doubt_metric("bleu", right, {"bleu": 0.0}, right)
+    (line,) = doubt_metric("bleu", right, {"bleu": 0.0}, lambda: right)
     assert line.startswith("bleu tells nothing here: the right texts have 0; it counts four")
-    (line,) = doubt_metric("bleu", {"bleu": 3.0}, {"bleu": 4.0}, {"bleu": 100.0})
+    (line,) = doubt_metric("bleu", {"bleu": 3.0}, {"bleu": 4.0}, lambda: {"bleu": 100.0})
     assert "bleu (3.0000) isn't above that of copying" in line
-    assert not list(doubt_metric("bleu", {"bleu": 5.0}, {"bleu": 4.0}, {"bleu": 100.0}))
+
+
+def test_right_texts_are_measured_only_where_a_model_is_no_better_than_copying():
+    def measure():
+        pytest.fail("measured")
+
+    assert not list(doubt_metric("bleu", {"bleu": 5.0}, {"bleu": 4.0}, measure))
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from bertkit.metrics.summaries import split_words
+from bertkit.metrics.words import split_words
 from bertkit.tasks.extract.oracle import Grams, find_best
 
 SENTENCES = (

@@ -61,8 +61,8 @@ def test_rows_and_several_files_say_which_they_are(model, article, tmp_path, cap
     rows.write_text("".join(f"{json.dumps({'body': text})}\n" for text in (TEXT, "", "a cat.")))
     out, err = run(capsys, model, rows, "--field", "body", "--sentences", 1)
     lines = out.splitlines()
-    assert lines[0] == f"{rows}, row 0"
-    assert lines[2:] == [f"{rows}, row 1", f"{rows}, row 2", "a cat."]
+    assert lines[0] == f"{rows}, row 1"
+    assert lines[2:] == [f"{rows}, row 2", f"{rows}, row 3", "a cat."]
     assert err == (
         "3 summarised; 1 without a sentence, with an empty summary; 1 with no more sentences than"
         " were asked for, given whole\n"
@@ -107,6 +107,11 @@ def test_errors_are_one_line(model, article, capsys, words, message):
     assert out == ""
     assert err.startswith("bertkit: ")
     assert err.count("\n") == 1
+
+
+def test_a_missing_file_is_told_before_anything_is_read(tmp_path, article, capsys):
+    out, err = run(capsys, tmp_path / "no-model", article, "none.txt", code=2)
+    assert (out, err) == ("", "bertkit: none.txt doesn't exist\n")
 
 
 def test_a_model_that_is_none(tmp_path, article, capsys):

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 ODDITIES = {
     "empty": "without a sentence, with an empty summary",
     "whole": "with no more sentences than were asked for, given whole",
+    "short": "with fewer sentences than were asked for, since all others repeat one",
     "limited": "of which a summary has no more than 1,000 sentences",
     "truncated": "texts or sentences read in part, being too long for the model",
     "cut": "of which the end was left out, being too long for the model",
@@ -82,10 +83,11 @@ def summarize(
     """
     if not files:
         raise InputError("there is nothing to summarise: name a file, or - for standard input")
+    texts = Texts(files, table)
+    texts.find()  # before a model is loaded
     from bertkit.inference.summarizing import load_summarizer
 
     summarizer = load_summarizer(model, settings, embedding, device=device, revision=revision)
-    texts = Texts(files, table)
     summaries, counts = begin(summarizer, texts, decoding, why=why)
     with nullcontext() if sys.stdout.isatty() else show_progress("Summarising", None) as bar:
         for summary in summaries:
@@ -101,14 +103,14 @@ def summarize(
 
 
 class Place(NamedTuple):
-    """Where a text came from: its file, and the row where it has several."""
+    """Where a text came from: its file, and the row, from 0, where it has several."""
 
     file: str
     row: int | None
 
     def __str__(self) -> str:
-        """For people."""
-        return self.file if self.row is None else f"{self.file}, row {self.row}"
+        """For people, who count rows from 1."""
+        return self.file if self.row is None else f"{self.file}, row {self.row + 1}"
 
 
 class Texts:
@@ -127,6 +129,17 @@ class Texts:
         self._files, self._table = files, table
         self.places: deque[Place] = deque()
         self.num_undecodable = 0
+
+    def find(self) -> None:
+        """See that all files are there before the first one is read.
+
+        Raises:
+            BertkitError: one isn't, as in `open_texts`.
+        """
+        from bertkit.data.tables.texts import open_texts
+
+        for file in self._files:
+            open_texts(file, self._table)
 
     def __iter__(self) -> Iterator[str]:
         """One text after the other.

@@ -8,11 +8,13 @@ from bertkit.base.members import find_member, has_member
 from bertkit.base.sealed import read_sealed_json
 from bertkit.base.settings import Settings
 from bertkit.checkpoints.file_names import TASK_FILE
+from bertkit.checkpoints.formats import open_checkpoint
 from bertkit.checkpoints.hub import resolve_model
+from bertkit.checkpoints.huggingface import is_encoder_decoder
 from bertkit.inference.embedder_settings import EmbedderSettings
 from bertkit.inference.extractive import CentralSummarizer
 from bertkit.inference.rewriter import Rewriter
-from bertkit.inference.rewriter_file import KindName, is_rewriter
+from bertkit.inference.rewriter_file import KindName
 from bertkit.inference.summary_settings import SummarySettings
 from bertkit.inference.trained_summarizer import TrainedSummarizer
 from bertkit.tasks.extract.task import Extract
@@ -51,7 +53,7 @@ def load_summarizer(
     """
     folder = resolve_model(path, revision=revision)
     settings, embedding = settings or SummarySettings(), embedding or EmbedderSettings()
-    if is_rewriter(folder):
+    if is_encoder_decoder(open_checkpoint(folder).config):
         _refuse(settings, f"{folder} writes summaries in words of its own, and takes no")
         _refuse(embedding, f"{folder} makes no vectors of sentences, and takes no")
         return AbstractiveSummarizer.load(folder, device=device)

@@ -6,7 +6,7 @@ import numpy as np
 
 from bertkit.data.sentence_spans import Candidates
 from bertkit.inference.summary_settings import DEFAULT_SENTENCES, MAX_SENTENCES, SummarySettings
-from bertkit.metrics.summaries import split_words
+from bertkit.metrics.words import split_words
 from bertkit.tasks.extract.choosing import Numbers, Redundancy, Room, choose_sentences
 
 
@@ -48,12 +48,14 @@ class ExtractiveSummary:
         num_sentences: of the text, those that can't stand in a summary included.
         num_candidates: sentences that it was chosen from.
         is_limited: whether it would have more sentences, if any summary might.
+        is_short: whether it has fewer sentences than asked for, since the others repeat one.
     """
 
     sentences: tuple[SummarySentence, ...]
     num_sentences: int
     num_candidates: int
     is_limited: bool = False
+    is_short: bool = False
 
     @property
     def text(self) -> str:
@@ -74,6 +76,7 @@ class SummaryCounts:
         texts: all of them.
         empty: texts without a sentence that has letters; their summaries are empty.
         whole: texts that have no more sentences than were asked for.
+        short: texts of which no more sentences were left that don't repeat one.
         limited: texts whose summary would have had more sentences than any may have.
         truncated: sentences whose end wasn't read, being longer than the model takes; of a trained
             model, texts with such sentences.
@@ -82,6 +85,7 @@ class SummaryCounts:
     texts: int = 0
     empty: int = 0
     whole: int = 0
+    short: int = 0
     limited: int = 0
     truncated: int = 0
 
@@ -90,6 +94,7 @@ class SummaryCounts:
         self.texts += 1
         self.empty += not summary.num_candidates
         self.whole += summary.is_whole and summary.num_candidates > 0
+        self.short += summary.is_short
         self.limited += summary.is_limited
 
 
@@ -146,4 +151,5 @@ def compose(
         num_sentences=candidates.num_sentences,
         num_candidates=len(candidates),
         is_limited=len(taken) == MAX_SENTENCES < wanted,
+        is_short=settings.words is None and len(taken) < min(room.num_sentences, len(candidates)),
     )

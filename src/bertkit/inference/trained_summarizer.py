@@ -14,8 +14,8 @@ from bertkit.inference.predictor import Predictor
 from bertkit.inference.stream import check_each
 from bertkit.inference.summary import ExtractiveSummary, SummaryCounts, add_position, compose
 from bertkit.inference.summary_settings import DEFAULT_LANGUAGE, SummarySettings
-from bertkit.metrics.summaries import split_words
-from bertkit.tasks.extract.choosing import SameTrigrams
+from bertkit.metrics.words import split_words
+from bertkit.tasks.extract.choosing import SameRuns
 from bertkit.tasks.extract.examples import ExtractExample, make_example
 from bertkit.tasks.extract.extraction import Extraction
 from bertkit.tasks.extract.task import Extract
@@ -115,5 +115,5 @@ class TrainedSummarizer:
         relevance = np.array([sentence.probability for sentence in found.sentences])
         scores = add_position(relevance, self.settings.position)
         words = [split_words(sentence.text) for sentence in found.sentences]
-        redundancy = SameTrigrams(words)
+        redundancy = SameRuns(words)
         return compose(example.candidates, relevance, scores, redundancy, self.settings)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from tests.unit.inference.small import save_kind, save_small
+from tests.unit.inference.small_encoder_decoder import save_encoder_decoder
 from tests.unit.inference.small_rewriter import save_rewriter
 
 from bertkit.base.errors import CheckpointError, DamagedFileError, InputError, SettingsError
@@ -55,6 +56,12 @@ def test_a_translator_is_no_summarizer(tmp_path):
         load_summarizer(save_rewriter(tmp_path))
 
 
+def test_a_folder_of_transformers_that_writes_is_no_summarizer(tmp_path):
+    save_encoder_decoder(tmp_path)
+    with pytest.raises(CheckpointError, match=r"has no bertkit_seq2seq\.json"):
+        load_summarizer(tmp_path)
+
+
 def test_a_damaged_record_is_told(tmp_path, trained):
     save_small(tmp_path)
     content = (trained / TASK_FILE).read_text()
@@ -92,6 +99,8 @@ def test_how_many_it_takes_can_be_chosen(trained):
         return len(TrainedSummarizer.load(trained, settings, device="cpu")(TEXT).sentences)
 
     assert count(sentences=1) == 1
+    words = TrainedSummarizer.load(trained, SummarySettings(words=3), device="cpu")
+    assert not words(TEXT).is_short
     assert count(share=0.6) == 3
     assert count(words=3) == 1
     first = TrainedSummarizer.load(trained, SummarySettings(sentences=1, position=1.0))
@@ -101,7 +110,10 @@ def test_how_many_it_takes_can_be_chosen(trained):
 def test_sentences_with_three_words_in_common_are_not_both_taken(trained):
     summarize = TrainedSummarizer.load(trained, SummarySettings(sentences=9), device="cpu")
     text = f"{TEXT} and the cat saw a dog. the hat!"
-    numbers = {sentence.number for sentence in summarize(text).sentences}
+    counts = SummaryCounts()
+    (summary,) = summarize.stream([text], counts)
+    numbers = {sentence.number for sentence in summary.sentences}
+    assert (summary.is_short, counts.short, counts.whole) == (True, 1, 0)
     assert numbers in ({1, 2, 3, 4, 5}, {2, 3, 4, 5, 6})  # and 7 says what 3 does
 
 

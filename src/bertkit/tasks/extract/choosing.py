@@ -8,8 +8,13 @@ from typing import NamedTuple, Protocol, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from bertkit.metrics.words import is_character
+
+NUM_WORDS = 3  # in a row, that say the same again
+NUM_CHARACTERS = 6  # where those are words: about three words of Chinese or Japanese
+
 Numbers = npt.NDArray[np.float64]
-Trigram: TypeAlias = tuple[str, str, str]
+Run: TypeAlias = tuple[str, ...]
 
 
 class Room(NamedTuple):
@@ -126,8 +131,10 @@ class SameDirection:
         return float(self._highest[index]), int(self._nearest[index])
 
 
-class SameTrigrams:
+class SameRuns:
     """A sentence that has three words in a row with another in common isn't taken beside it.
+
+    In scripts that put no blanks between words it is six characters in a row.
 
     Source: Paulus et al. 2017, "A Deep Reinforced Model for Abstractive Summarization", section
     2.5; Liu 2019, section 3.4.
@@ -137,25 +144,34 @@ class SameTrigrams:
     """
 
     def __init__(self, sentences: Sequence[Sequence[str]]) -> None:
-        self._trigrams = [
-            set(zip(words, words[1:], words[2:], strict=False)) for words in sentences
-        ]
-        self._holders: defaultdict[Trigram, list[int]] = defaultdict(list)
-        for index, trigrams in enumerate(self._trigrams):
-            for trigram in trigrams:
-                self._holders[trigram].append(index)
+        self._runs = [find_runs(words) for words in sentences]
+        self._holders: defaultdict[Run, list[int]] = defaultdict(list)
+        for index, runs in enumerate(self._runs):
+            for run in runs:
+                self._holders[run].append(index)
         self._is_barred = np.zeros(len(sentences), dtype=bool)
 
     def add(self, index: int) -> None:
-        """Bar all that have a trigram of it."""
-        for trigram in self._trigrams[index]:
-            self._is_barred[self._holders[trigram]] = True
+        """Bar all that have a run of it."""
+        for run in self._runs[index]:
+            self._is_barred[self._holders[run]] = True
 
     def penalties(self) -> Numbers:
         """Infinite for what is barred."""
         return np.where(self._is_barred, np.inf, 0.0)
 
     def nearest(self, index: int) -> tuple[float, int | None]:
-        """Nothing: what is taken has no trigram of another."""
+        """Nothing: what is taken has no run of another."""
         del index
         return 0.0, None
+
+
+def find_runs(words: Sequence[str]) -> set[Run]:
+    """Words in a row, as many as say the same again: more where one of the first is a character."""
+    is_short = [is_character(word) for word in words]
+    runs = set()
+    for start in range(len(words)):
+        stop = start + (NUM_CHARACTERS if any(is_short[start : start + NUM_WORDS]) else NUM_WORDS)
+        if stop <= len(words):
+            runs.add(tuple(words[start:stop]))
+    return runs

@@ -6,8 +6,8 @@ import numpy as np
 import numpy.typing as npt
 
 from bertkit.data.sentence_spans import Candidates
-from bertkit.metrics.summaries import split_words
-from bertkit.tasks.extract.choosing import Room, SameTrigrams, choose_sentences
+from bertkit.metrics.words import split_words
+from bertkit.tasks.extract.choosing import Room, SameRuns, choose_sentences
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Extraction:
 def extract(
     candidates: Candidates, probabilities: npt.NDArray[np.float64], num_sentences: int
 ) -> Extraction:
-    """Take the likeliest sentences that have no three words in a row in common.
+    """Take the likeliest sentences that don't say the same, as in `SameRuns`.
 
     Args:
         candidates: of the text.
@@ -60,7 +60,7 @@ def extract(
     words = [split_words(sentence) for sentence in candidates.sentences]
     lengths = list(map(len, words))
     room = Room(num_sentences)
-    taken = choose_sentences(probabilities, SameTrigrams(words), lengths, room)
+    taken = choose_sentences(probabilities, SameRuns(words), lengths, room)
     numbers = {one.index for one in taken}
     return Extraction(
         tuple(

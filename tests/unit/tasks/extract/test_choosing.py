@@ -3,7 +3,13 @@
 import numpy as np
 import pytest
 
-from bertkit.tasks.extract.choosing import Room, SameDirection, SameTrigrams, choose_sentences
+from bertkit.tasks.extract.choosing import (
+    Room,
+    SameDirection,
+    SameRuns,
+    choose_sentences,
+    find_runs,
+)
 
 DIRECTIONS = np.array([[1.0, 0.0], [0.8, 0.6], [0.6, 0.8], [0.0, 1.0]], dtype=np.float32)
 RELEVANCE = np.array([0.9, 0.8, 0.5, 0.2])
@@ -68,7 +74,21 @@ def test_of_equal_ones_the_first_is_taken():
 def test_sentences_with_three_words_in_common_are_not_taken_together():
     words = [list("abcd"), list("xabc"), list("ax"), [], ["b"]]
     taken = choose_sentences(
-        np.array([0.9, 0.8, 0.1, 0.2, 0.3]), SameTrigrams(words), [4, 4, 2, 0, 1], Room(9)
+        np.array([0.9, 0.8, 0.1, 0.2, 0.3]), SameRuns(words), [4, 4, 2, 0, 1], Room(9)
     )
     assert [one.index for one in taken] == [0, 4, 3, 2]
     assert all(one.similar_to is None for one in taken)
+
+
+def test_characters_say_the_same_where_six_of_them_do():
+    def runs(text):
+        return ["".join(run) for run in sorted(find_runs(list(text)))]
+
+    assert runs("abcd") == ["abc", "bcd"]
+    assert runs("ab") == []
+    assert runs("今天天气很好") == ["今天天气很好"]
+    assert runs("今天天气很") == []
+    assert runs("abc今天天") == ["abc"]  # what begins with b or c has fewer than six
+    words = [list("今天天气很好"), list("今天天气不好"), list("因为今天天气很好")]
+    taken = choose_sentences(np.array([0.9, 0.8, 0.7]), SameRuns(words), [6, 6, 8], Room(3))
+    assert [one.index for one in taken] == [0, 1]

@@ -40,10 +40,8 @@ def build_header(facts: Facts) -> str:
 
 def describe_use(facts: Facts) -> str:
     """The command that uses it."""
-    return (
-        f"## How to use it\n\n```\nbertkit {facts.saved.kind} {quote(facts.name)} --file"
-        " texts.txt\n```"
-    )
+    command = f"bertkit {facts.saved.kind} {quote(facts.name)} {facts.kind.file_words}"
+    return f"## How to use it\n\n```\n{command}\n```"
 
 
 def describe_result(facts: Facts) -> str:

@@ -69,10 +69,12 @@ class SetCounts(BaseModel):
         sha256: of each.
         num_pairs: that are used.
         num_source_tokens: of what is read, [CLS] and [SEP] included.
-        num_target_tokens: of what is written, each end included.
+        num_target_tokens: of what is written, ends included.
         num_unknown: tokens among both that are [UNK].
         num_cut: pairs of which tokens were left out.
-        num_too_long: pairs that were left out, being too long.
+        num_cut_targets: of those, pairs of which the end of what is written was.
+        num_too_long: pairs that were left out, having more tokens than the settings allow.
+        num_over_limit: pairs of the files that were left out, a side being longer than any may be.
         num_empty: pairs of the files that were left out, since a side has no text.
         num_broken: rows of the files that were left out.
         num_undecodable: rows of the files that had what isn't UTF-8.
@@ -88,7 +90,9 @@ class SetCounts(BaseModel):
     num_target_tokens: int
     num_unknown: int
     num_cut: int
+    num_cut_targets: int = 0
     num_too_long: int
+    num_over_limit: int = 0
     num_empty: int
     num_broken: int
     num_undecodable: int
@@ -198,19 +202,15 @@ def encode_training(
                 f" ({settings.max_target_length}); raise them, or give --too-long cut"
             )
         kept = pairs.choose(np.flatnonzero(~is_long))
-        return kept, count_set(found, kept, tokenizer, num_too_long=int(is_long.sum()))
-    kept = pairs.cut(settings.max_source_length, settings.max_target_length)
-    return kept, count_set(found, kept, tokenizer, num_cut=int(is_long.sum()))
+        return kept, count_set(found, kept, tokenizer, int(is_long.sum()))
+    return cut_pairs(found, pairs, tokenizer, settings)
 
 
 def encode_held_out(
     found: PairSet, tokenizer: Tokenizer, settings: Seq2SeqSettings
 ) -> tuple[TokenPairs, SetCounts]:
     """Held-out pairs as token ids, none left out."""
-    pairs = encode_pairs(found, tokenizer)
-    kept = pairs.cut(settings.max_source_length, settings.max_target_length)
-    num_cut = int(find_long(pairs, settings).sum())
-    return kept, count_set(found, kept, tokenizer, num_cut=num_cut)
+    return cut_pairs(found, encode_pairs(found, tokenizer), tokenizer, settings)
 
 
 def encode_pairs(found: PairSet, tokenizer: Tokenizer) -> TokenPairs:
@@ -227,13 +227,20 @@ def find_long(pairs: TokenPairs, settings: Seq2SeqSettings) -> npt.NDArray[np.bo
     )
 
 
+def cut_pairs(
+    found: PairSet, pairs: TokenPairs, tokenizer: Tokenizer, settings: Seq2SeqSettings
+) -> tuple[TokenPairs, SetCounts]:
+    """The beginnings of those that are too long, and all others; and what was met."""
+    kept = pairs.cut(settings.max_source_length, settings.max_target_length)
+    numbers = {
+        "num_cut": int(find_long(pairs, settings).sum()),
+        "num_cut_targets": int((kept.targets.lengths < pairs.targets.lengths).sum()),
+    }
+    return kept, count_set(found, kept, tokenizer).model_copy(update=numbers)
+
+
 def count_set(
-    found: PairSet,
-    kept: TokenPairs,
-    tokenizer: Tokenizer,
-    *,
-    num_cut: int = 0,
-    num_too_long: int = 0,
+    found: PairSet, kept: TokenPairs, tokenizer: Tokenizer, num_too_long: int = 0
 ) -> SetCounts:
     """What was met in a set."""
     sides = (kept.sources, kept.targets)
@@ -244,8 +251,9 @@ def count_set(
         num_source_tokens=len(kept.sources.ids),
         num_target_tokens=len(kept.targets.ids) - len(kept),
         num_unknown=sum(int((side.ids == tokenizer.unk_id).sum()) for side in sides),
-        num_cut=num_cut,
+        num_cut=0,
         num_too_long=num_too_long,
+        num_over_limit=found.report.num_too_long,
         num_empty=found.report.num_empty,
         num_broken=sum(file.num_broken for file in found.report.files),
         num_undecodable=sum(file.num_undecodable for file in found.report.files),
@@ -262,6 +270,11 @@ def describe_set(counts: SetCounts) -> Sequence[str]:
         lines.append(f"{name}: {counts.num_too_long:,} pairs are too long, and were left out")
     if counts.num_cut:
         lines.append(f"{name}: {counts.num_cut:,} pairs are too long, and were cut")
+    if counts.num_cut_targets:
+        lines.append(
+            f"{name}: of {counts.num_cut_targets:,} of them what is to be written was cut, so no"
+            " end is learnt or counted there; a larger --max-target-length keeps it"
+        )
     if counts.num_unknown:
         share = counts.num_unknown / (counts.num_source_tokens + counts.num_target_tokens)
         lines.append(

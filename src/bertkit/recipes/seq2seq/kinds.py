@@ -74,6 +74,7 @@ class Kind:
         signatures: where what says how the metrics were computed is.
         decoding: how a model writes unless it is told otherwise.
         pipeline_tag: what the Hub calls it.
+        file_words: behind its name on the command line, to read a file.
         help: of the command that trains it.
     """
 
@@ -84,6 +85,7 @@ class Kind:
     signatures: str
     decoding: DecodingSettings
     pipeline_tag: str
+    file_words: str
     help: str
 
     def load_measure(self) -> Measure:
@@ -108,6 +110,7 @@ KINDS = {
         signatures="bertkit.metrics.translation:signatures",
         decoding=DecodingSettings(beams=5),
         pipeline_tag="translation",
+        file_words="--file texts.txt",
         help=TRANSLATE_HELP,
     ),
     "summarize": Kind(
@@ -118,6 +121,7 @@ KINDS = {
         signatures="bertkit.metrics.summaries:signatures",
         decoding=DecodingSettings(beams=4, no_repeat_ngram=3),
         pipeline_tag="summarization",
+        file_words="article.txt",
         help=SUMMARIZE_HELP,
     ),
 }

@@ -62,12 +62,16 @@ class TokenTexts:
 
     def cut(self, max_length: int) -> Self:
         """The beginning of each text, with [SEP] behind it."""
+        found = self.cut_open(max_length)
+        found.ids[found.offsets[1:] - 1] = self.ids[self.offsets[1:] - 1]
+        return found
+
+    def cut_open(self, max_length: int) -> Self:
+        """The beginning of each text; behind what was cut there is no [SEP]."""
         lengths = np.minimum(self.lengths, max_length)
         offsets = np.concatenate([[0], np.cumsum(lengths)])
         places = np.arange(offsets[-1]) + np.repeat(self.offsets[:-1] - offsets[:-1], lengths)
-        ids = self.ids[places]
-        ids[offsets[1:] - 1] = self.ids[self.offsets[1:] - 1]
-        return type(self)(ids, offsets)
+        return type(self)(self.ids[places], offsets)
 
     def pack(self) -> PackedBatch:
         """All texts as one batch."""
@@ -94,9 +98,12 @@ class TokenPairs:
         return type(self)(self.sources.choose(numbers), self.targets.choose(numbers))
 
     def cut(self, max_source_length: int, max_target_length: int) -> Self:
-        """The beginnings of pairs; of a target, [CLS] doesn't count, which nobody writes."""
+        """The beginnings of pairs; of a target, [CLS] doesn't count, which nobody writes.
+
+        A target that was cut has no end: nobody is to learn to stop there.
+        """
         return type(self)(
-            self.sources.cut(max_source_length), self.targets.cut(max_target_length + 1)
+            self.sources.cut(max_source_length), self.targets.cut_open(max_target_length + 1)
         )
 
 
@@ -106,7 +113,7 @@ class PairBatch:
 
     Attributes:
         source: what is read.
-        target: what is written: [CLS], then all words but the end.
+        target: what is written: [CLS], then all tokens but the last.
         labels: the token after each of `target`.
         numbers: which pairs they are.
     """

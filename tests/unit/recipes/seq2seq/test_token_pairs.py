@@ -4,7 +4,7 @@ from tests.unit.inference.small import WORDS
 
 from bertkit.data.tables.parallel import Pair, PairReport
 from bertkit.recipes.seq2seq import token_pairs
-from bertkit.recipes.seq2seq.examples import PairSet, encode_training
+from bertkit.recipes.seq2seq.examples import PairSet, describe_set, encode_training
 from bertkit.recipes.seq2seq.settings import TranslateSettings
 from bertkit.recipes.seq2seq.token_pairs import PairBatch, TokenPairs, TokenTexts, batch_tensors
 from bertkit.tokenization.engine import SPECIAL_TOKENS
@@ -65,6 +65,21 @@ def test_a_cut_text_still_ends(tokenizer, pairs):
         assert len(ids) == min(4, len(before))
         assert ids[:-1] == before[: len(ids) - 1]
         assert ids[-1] == tokenizer.sep_id
+
+
+def test_a_cut_target_has_no_end_that_nobody_wrote(pairs):
+    found = pairs.cut(9, 2).targets
+    assert rows(found) == [ids[:3] for ids in rows(pairs.targets)]
+    batch = PairBatch.of(pairs.cut(9, 2), np.array([1]))
+    assert batch.labels.tolist() == rows(pairs.targets)[1][1:3]
+
+
+def test_pairs_that_were_left_out_before_are_counted_and_not_told_again(tokenizer):
+    report = PairReport("pairs", [], num_too_long=3)
+    found = PairSet("pairs", (), [Pair("the cat", "a dog")], report)
+    _, counts = encode_training(found, tokenizer, TranslateSettings())
+    assert (counts.num_over_limit, counts.num_too_long) == (3, 0)
+    assert len(describe_set(counts)) == 1
 
 
 def test_a_batch_asks_for_the_word_after_each(pairs):

@@ -1,7 +1,6 @@
 """Fine-tune a model: read, train, keep the best epoch, evaluate it, write its folder."""
 
 import json
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -146,13 +145,12 @@ def describe_run(
     settings: FineTuneSettings,
 ) -> RunRecord:
     """What decides a run, as far as it is known without the model."""
-    named = {"task": sources.task, "model": sources.model, "revision": sources.revision}
-    # A shell adds a / to a folder's name or doesn't; Path.exists raises where a name is too long.
-    if os.path.exists(sources.model):  # noqa: PTH110
-        named["model"] = str(Path(sources.model))
+    model = str(Path(sources.model))  # a shell adds a / to a folder's name or doesn't
     return RunRecord(
         settings={
-            **named,
+            "task": sources.task,
+            "model": model,
+            "revision": sources.revision,
             **task_settings.model_dump(mode="json"),
             **settings.model_dump(mode="json"),
         },

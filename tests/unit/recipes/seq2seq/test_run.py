@@ -220,14 +220,18 @@ def test_a_wrong_call_leaves_nothing_behind(files, tmp_path):
         assert not (tmp_path / "out").exists()
 
 
-def test_long_pairs_are_left_out_or_cut_and_counted(files, tmp_path):
+def test_long_pairs_are_left_out_or_cut_and_counted(files, tmp_path, capsys):
     pairs = [*make_pairs(20, 5), (" ".join(["one"] * 30), "eins"), ("one", "eins " * 30)]
     long = PairFiles(write_sides(tmp_path, "long", pairs), files.dev)
     materials, _ = gather(long, QUICK)
     assert (len(materials.train), materials.counts["train"].num_too_long) == (20, 2)
     cutting = QUICK.model_copy(update={"too_long": "cut"})
     materials, _ = gather(long, cutting)
-    assert (len(materials.train), materials.counts["train"].num_cut) == (22, 2)
+    counts = materials.counts["train"]
+    assert (len(materials.train), counts.num_cut, counts.num_cut_targets) == (22, 2, 1)
+    assert "long.en and long.de: of 1 of them what is to be written was cut" in (
+        capsys.readouterr().err
+    )
     assert materials.train.sources.lengths.max() == 16
     assert materials.train.targets.lengths.max() == 17  # with [CLS], which nobody writes
     only = PairFiles(write_sides(tmp_path, "only", pairs[-2:]), files.dev)
@@ -305,6 +309,16 @@ def test_an_encoder_that_was_moved_is_known_by_its_files(files, tmp_path, monkey
     save_small(tmp_path / "other", max_position_embeddings=16, initializer_range=0.3)
     with pytest.raises(ResumeError, match=r"model: .*/encoder' → .*/other'"):
         train_seq2seq(files, tmp_path / "out", begin_with("other"))
+
+
+@pytest.mark.parametrize("name", ["gone", "", "owner/name"])
+def test_a_folder_is_the_same_with_a_slash_whether_it_is_there_or_not(files, tmp_path, name):
+    def record(model):
+        changes = {"model": model, "layers": None, "hidden_size": None}
+        return recipe.describe_run(files, QUICK.model_copy(update=changes))
+
+    assert record(f"{tmp_path / name}/") == record(str(tmp_path / name))
+    assert record("owner/name").settings["model"] == "owner/name"
 
 
 def test_the_mean_of_checkpoints_is_one(files, tmp_path, monkeypatch):

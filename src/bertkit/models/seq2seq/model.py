@@ -160,7 +160,10 @@ class EncoderDecoderModel(nn.Module):
         weights = parent.encoder.state_dict()  # type: ignore[union-attr]
         with torch.no_grad():
             for half in (self.encoder, self.decoder):
-                half.load_state_dict(weights, strict=False)
+                missing, unexpected = half.load_state_dict(weights, strict=False)
+                own = ("cross_attention", "final_norm")  # what an encoder hasn't
+                lost = [name for name in missing if not any(part in name for part in own)]
+                assert not [*unexpected, *lost], f"{[*unexpected, *lost]} is in one of both alone"
             if isinstance(head := getattr(parent, "masked_lm", None), MaskedLMHead):
                 self.masked_lm.load_state_dict(head.state_dict())
         self.join()

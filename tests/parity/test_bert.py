@@ -91,7 +91,7 @@ def test_losses_and_gradients_agree_packed(theirs, ours, lengths):
     batch = PackedBatch.from_padded(ids, segments, mask.bool())
     positions = torch.nonzero(chosen[mask.bool()])[:, 0]
     ours.zero_grad()
-    masked_loss, _, next_scores = ours.masked_loss(batch, positions, labels[chosen])
+    masked_loss, _, next_scores = ours.masked_loss_and_relations(batch, positions, labels[chosen])
     loss = masked_loss / len(positions) + torch.nn.functional.cross_entropy(next_scores, relations)
     loss.backward()
     assert_close(loss, expected.loss)

@@ -21,7 +21,7 @@ from bertkit.decoding.hypothesis import Hypothesis
 from bertkit.decoding.limits import DecodingLimits, Source
 from bertkit.decoding.sequences import Sequences
 from bertkit.decoding.settings import DecodingSettings
-from bertkit.decoding.trails import Rules, Trail, normalisers
+from bertkit.decoding.trails import Rules, Trail
 
 
 def search_beams(
@@ -81,8 +81,7 @@ def find_candidates(
     A source's best are among the best of its rows; so rows are looked through by themselves.
     """
     trails = [trail for source in running for trail in source.trails]
-    sums = normalisers(scores)
-    rules.bar(scores, trails)
+    sums = rules.bar(scores, trails)
     values, words = find_highest(scores, num_candidates)
     before = sums.new_tensor([trail.log_probability for trail in trails])
     totals = (values + (before - sums)[:, None]).view(len(running), -1)
@@ -172,7 +171,7 @@ class SourceBeams:
         """
         if len(self.finished) < self._settings.beams:
             return False
-        score = best.log_probability / len(best.tokens) ** self._settings.length_penalty
+        score = best.score(self._settings.length_penalty)
         return self._settings.early_stop or score <= self.finished[-1].score
 
     def _fill(self, followed: list[Candidate]) -> list[Candidate]:

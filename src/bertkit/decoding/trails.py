@@ -39,13 +39,18 @@ class Trail:
         """The same with a token more, and what all are worth then."""
         return replace(self, tokens=(*self.tokens, token), log_probability=log_probability)
 
+    def score(self, length_penalty: float) -> float:
+        """What hypotheses are ordered by."""
+        worth: float = max(1, len(self.tokens)) ** length_penalty
+        return self.log_probability / worth
+
     def close(self, end_id: int, length_penalty: float) -> Hypothesis:
         """What the search found; finished where the end is the last token."""
         is_finished = self.tokens[-1:] == (end_id,)
         return Hypothesis(
             tokens=self.tokens[:-1] if is_finished else self.tokens,
             log_probability=self.log_probability,
-            score=self.log_probability / max(1, len(self.tokens)) ** length_penalty,
+            score=self.score(length_penalty),
             is_finished=is_finished,
         )
 
@@ -66,8 +71,21 @@ class Rules:
         self._end_id = limits.end_id
         self._forbidden = torch.tensor(limits.forbidden_ids, dtype=torch.int64, device=device)
 
-    def bar(self, scores: Float[Tensor, "rows vocabulary"], trails: Sequence[Trail]) -> None:
-        """Give minus infinity to each token that may not come next, in place."""
+    def bar(
+        self, scores: Float[Tensor, "rows vocabulary"], trails: Sequence[Trail]
+    ) -> Float[Tensor, " rows"]:
+        """Give minus infinity to each token that may not come next, in place.
+
+        Returns:
+            What to take from a row's scores to have logarithms of the model's own probabilities:
+            of all tokens, those that are barred too.
+
+        Raises:
+            NonFiniteError: a score isn't finite.
+        """
+        sums = scores.logsumexp(dim=-1)
+        if not sums.isfinite().all():
+            raise NonFiniteError("the model's scores aren't finite; its weights must be damaged")
         scores.index_fill_(1, self._forbidden, -math.inf)
         least = self._settings.min_tokens
         # The last token that there is room for may be an end.
@@ -78,6 +96,7 @@ class Rules:
             for row, trail in enumerate(trails):
                 repeats = find_repeats((*trail.source.tokens, *trail.tokens), size)
                 scores[row, list(repeats)] = -math.inf
+        return sums
 
 
 def find_repeats(tokens: Sequence[int], size: int) -> set[int]:
@@ -87,15 +106,3 @@ def find_repeats(tokens: Sequence[int], size: int) -> set[int]:
     return {
         tokens[start + size - 1] for start in starts if tokens[start : start + size - 1] == newest
     }
-
-
-def normalisers(scores: Float[Tensor, "rows vocabulary"]) -> Float[Tensor, " rows"]:
-    """What to take from a row's scores to have logarithms of probabilities.
-
-    Raises:
-        NonFiniteError: a score isn't finite.
-    """
-    sums = scores.logsumexp(dim=-1)
-    if not sums.isfinite().all():
-        raise NonFiniteError("the model's scores aren't finite; its weights must be damaged")
-    return sums

@@ -14,7 +14,7 @@ from bertkit.decoding.limits import DecodingLimits, Source
 from bertkit.decoding.sampling import draw_tokens
 from bertkit.decoding.sequences import Sequences
 from bertkit.decoding.settings import DecodingSettings
-from bertkit.decoding.trails import Rules, Trail, normalisers
+from bertkit.decoding.trails import Rules, Trail
 
 
 class Walk:
@@ -84,8 +84,7 @@ class Walk:
 
     def _choose(self, scores: Float[Tensor, "rows vocabulary"], rules: Rules) -> Int[Tensor, "_"]:
         """The next token of each row, noted in its trail."""
-        sums = normalisers(scores)
-        rules.bar(scores, [row.trail for row in self._left])
+        sums = rules.bar(scores, [row.trail for row in self._left])
         if self._settings.sample:
             generators = [row.generator for row in self._left]
             tokens = draw_tokens(scores, self._settings, generators)

@@ -1,17 +1,17 @@
 """Multi-head self-attention over a packed batch, each sequence by itself.
 
-Four kernels compute the same thing, softmax(q kᵀ / √d) v within each sequence, or, left to right,
-within the part of it that ends with the token; `attend` takes the one that fits the device, the
-mode and the dropout:
+`attend_spelled_out` is the paper's equation 1, within each sequence, or, left to right, within the
+part of it that ends with the token. All else computes the same faster, and may be skipped at first:
 
-- `attend_flash`: CUDA in half precision, from Ampere on, variable-length flash attention for heads
+- `attend`, of a packed batch, takes the first of three that fits:
+  `attend_flash`: CUDA in half precision, from Ampere on, variable-length flash attention for heads
   of 8, 16 … 256 features. It has no dropout on the weights; in training, dropout on the attention's
   output takes its place there.
-- `attend_runs`: a CPU in inference mode, `attend_fused` over views of sequences of equal length.
-- `attend_fused`: anywhere, without dropout, over rows of equal or padded length; on a CPU sequences
-  of similar length are padded to each other only.
-- `attend_spelled_out`: anywhere, with dropout on the attention weights, as in the paper; and on a
-  CPU for short sequences that are learned from, where it is faster.
+  `attend_runs`: a CPU in inference mode, views of sequences of equal length.
+  `attend_rows`: sequences in rows, padded; on a CPU those of similar length to each other only.
+- `attend_rows` takes PyTorch's `attend_fused`, or spells attention out: where there is dropout on
+  the weights, and on a CPU for short sequences that are learned from, where that is faster.
+- `attend_growing`: the newest token of each row, over the KV cache.
 
 Source: Vaswani et al. 2017, section 3.2.
 """
@@ -57,16 +57,52 @@ class SelfAttention(nn.Module):
         batch: PackedBatch | GrowingBatch,
         kept: Int[Tensor, " rows"] | None = None,
     ) -> Float[Tensor, "rows hidden"]:
-        """Attend, and mix the heads: of all tokens, or of those that are kept."""
+        """Attend, and mix the heads: of all tokens, or of those that are kept.
+
+        All look and are seen all the same.
+        """
         heads: Tensor = self.query_key_value(tokens).view(len(tokens), 3, self.num_heads, -1)
         rate = self.dropout_rate if self.training else 0.0
         if isinstance(batch, GrowingBatch):
+            assert self.is_causal, "only what is read left to right can grow"
             context = attend_growing(heads, batch, self)
         else:
             context = attend(heads, batch, rate, is_causal=self.is_causal)
         rows = context if kept is None else context[kept]
         mixed: Tensor = self.output(rows.flatten(start_dim=1))
         return mixed
+
+
+def attend_spelled_out(
+    query: Float[Tensor, "batch heads length features"],
+    key: Float[Tensor, "batch heads others features"],
+    value: Float[Tensor, "batch heads others features"],
+    mask: Bool[Tensor, "batch others"] | None,
+    dropout_rate: float,
+    *,
+    is_causal: bool = False,
+) -> Float[Tensor, "batch heads length features"]:
+    """Equation 1 of the paper, line by line, with dropout on the weights."""
+    scores = score_keys(query, key)
+    if mask is not None:
+        barred = torch.zeros_like(mask, dtype=scores.dtype).masked_fill_(~mask, -math.inf)
+        scores += barred[:, None, None, :]
+    if is_causal:
+        scores += bar_later(scores)
+    weights = drop(scores.softmax(dim=-1), dropout_rate)
+    return weights @ value
+
+
+def score_keys(
+    query: Float[Tensor, "*heads length features"], key: Float[Tensor, "*heads others features"]
+) -> Float[Tensor, "*heads length others"]:
+    """Q kᵀ / √features: a row for each token that looks, a column for each that is seen."""
+    return (query / math.sqrt(query.shape[-1])) @ key.transpose(-2, -1)
+
+
+def bar_later(scores: Float[Tensor, "*heads length length"]) -> Float[Tensor, "length length"]:
+    """What keeps each token from those after it: minus infinity above the diagonal, 0 elsewhere."""
+    return scores.new_full(scores.shape[-2:], -math.inf).triu_(1)
 
 
 def attend(
@@ -86,91 +122,11 @@ def attend(
     num_heads = query_key_value.shape[2]
     heads = batch.place_heads(3, num_heads)
     contexts = []
-    for parts, mask in zip(heads.spread(query_key_value.flatten(0, 2)), heads.masks, strict=True):
+    for (query, key, value), mask in zip(heads.spread(query_key_value), heads.masks, strict=True):
         # Left to right nothing that counts sees the padding, which stands at the end.
         seen = None if is_causal else mask
-        query, key, value = parts
         contexts.append(attend_rows(query, key, value, seen, dropout_rate, is_causal=is_causal))
-    tokens = batch.place_heads(1, num_heads).gather(contexts)
-    return tokens.view(len(query_key_value), num_heads, -1)
-
-
-def uses_flash(values: Float[Tensor, "*tokens heads features"]) -> bool:
-    """Whether `attend_flash` computes with such values: its kernel pads no heads itself."""
-    is_half = values.is_cuda and values.dtype in (torch.float16, torch.bfloat16)
-    num_features = values.shape[-1]
-    fits = is_half and num_features % 8 == 0 and num_features <= 256
-    return fits and torch.cuda.get_device_capability(values.device) >= (8, 0)  # Ampere
-
-
-def attend_flash(
-    query: Float[Tensor, "tokens heads features"],
-    key: Float[Tensor, "others heads features"],
-    value: Float[Tensor, "others heads features"],
-    batch: PackedBatch,
-    others: PackedBatch,
-    *,
-    is_causal: bool = False,
-) -> Float[Tensor, "tokens heads features"]:
-    """Variable-length flash attention; CUDA, half precision.
-
-    Args:
-        query: of the tokens that look.
-        key: of those that are seen.
-        value: of the same.
-        batch: the borders of the first.
-        others: the borders of the second; `batch` itself in self-attention.
-        is_causal: a token sees itself and those before it.
-    """
-    from torch.nn.attention.varlen import varlen_attn
-
-    longest, longest_other = max(batch.lengths), max(others.lengths)
-    window = (-1, 0) if is_causal else (-1, -1)
-    context = varlen_attn(
-        query, key, value, batch.offsets, others.offsets, longest, longest_other, window_size=window
-    )
-    assert isinstance(context, Tensor)  # a pair only where the log-sum-exp was asked for
-    return context
-
-
-def attend_runs(
-    query_key_value: Float[Tensor, "tokens 3 heads features"],
-    batch: PackedBatch,
-    *,
-    is_causal: bool = False,
-) -> Float[Tensor, "tokens heads features"]:
-    """Attention over each run of neighbours of equal length: without padding, mask or copies.
-
-    A batch in order of length has few runs. In any order the result is the same, and only slower.
-    """
-    contexts, start = [], 0
-    for length, run in groupby(batch.lengths):
-        stop = start + length * len(list(run))
-        rows = query_key_value[start:stop].view(-1, length, *query_key_value.shape[1:])
-        query, key, value = rows.permute(2, 0, 3, 1, 4)
-        context = attend_fused(query, key, value, None, is_causal=is_causal)
-        contexts.append(context.transpose(1, 2).flatten(0, 1))
-        start = stop
-    return contexts[0] if len(contexts) == 1 else torch.cat(contexts)
-
-
-def attend_growing(
-    query_key_value: Float[Tensor, "tokens 3 heads features"],
-    batch: GrowingBatch,
-    layer: nn.Module,
-) -> Float[Tensor, "tokens heads features"]:
-    """The newest tokens look back at all that each sequence has, which the batch remembers.
-
-    Args:
-        query_key_value: of the prompts' tokens at first, then of a token of each sequence.
-        batch: the sequences.
-        layer: whose tokens these are.
-    """
-    query, key, value = query_key_value.unbind(dim=1)
-    keys, values = batch.remember(layer, key, value)
-    if batch.prompts is not None:
-        return attend(query_key_value, batch.prompts, 0.0, is_causal=True)
-    return attend_fused(query[:, :, None], keys, values, batch.mask)[:, :, 0]
+    return batch.place_heads(1, num_heads).gather(contexts)
 
 
 def attend_rows(
@@ -216,33 +172,79 @@ def attend_fused(
     )
 
 
-def attend_spelled_out(
-    query: Float[Tensor, "batch heads length features"],
-    key: Float[Tensor, "batch heads others features"],
-    value: Float[Tensor, "batch heads others features"],
-    mask: Bool[Tensor, "batch others"] | None,
-    dropout_rate: float,
+def attend_runs(
+    query_key_value: Float[Tensor, "tokens 3 heads features"],
+    batch: PackedBatch,
     *,
     is_causal: bool = False,
-) -> Float[Tensor, "batch heads length features"]:
-    """Equation 1 of the paper, line by line, with dropout on the weights."""
-    scores = score_keys(query, key)
-    if mask is not None:
-        barred = torch.zeros_like(mask, dtype=scores.dtype).masked_fill_(~mask, -math.inf)
-        scores += barred[:, None, None, :]
-    if is_causal:
-        scores += bar_later(scores)
-    weights = drop(scores.softmax(dim=-1), dropout_rate)
-    return weights @ value
+) -> Float[Tensor, "tokens heads features"]:
+    """Attention over each run of neighbours of equal length: without padding, mask or copies.
+
+    A batch in order of length has few runs. In any order the result is the same, and only slower.
+    """
+    contexts, start = [], 0
+    for length, run in groupby(batch.lengths):
+        stop = start + length * len(list(run))
+        rows = query_key_value[start:stop].view(-1, length, *query_key_value.shape[1:])
+        query, key, value = rows.permute(2, 0, 3, 1, 4)
+        context = attend_fused(query, key, value, None, is_causal=is_causal)
+        contexts.append(context.transpose(1, 2).flatten(0, 1))
+        start = stop
+    return contexts[0] if len(contexts) == 1 else torch.cat(contexts)
 
 
-def bar_later(scores: Float[Tensor, "*heads length length"]) -> Float[Tensor, "length length"]:
-    """What keeps each token from those after it: minus infinity above the diagonal, 0 elsewhere."""
-    return scores.new_full(scores.shape[-2:], -math.inf).triu_(1)
+def uses_flash(values: Float[Tensor, "*tokens heads features"]) -> bool:
+    """Whether `attend_flash` computes with such values: its kernel pads no heads itself."""
+    is_half = values.is_cuda and values.dtype in (torch.float16, torch.bfloat16)
+    num_features = values.shape[-1]
+    fits = is_half and num_features % 8 == 0 and num_features <= 256
+    return fits and torch.cuda.get_device_capability(values.device) >= (8, 0)  # Ampere
 
 
-def score_keys(
-    query: Float[Tensor, "*heads length features"], key: Float[Tensor, "*heads others features"]
-) -> Float[Tensor, "*heads length others"]:
-    """Q kᵀ / √features: a row for each token that looks, a column for each that is seen."""
-    return (query / math.sqrt(query.shape[-1])) @ key.transpose(-2, -1)
+def attend_flash(
+    query: Float[Tensor, "tokens heads features"],
+    key: Float[Tensor, "others heads features"],
+    value: Float[Tensor, "others heads features"],
+    batch: PackedBatch,
+    others: PackedBatch,
+    *,
+    is_causal: bool = False,
+) -> Float[Tensor, "tokens heads features"]:
+    """Variable-length flash attention; CUDA, half precision.
+
+    Args:
+        query: of the tokens that look.
+        key: of those that are seen.
+        value: of the same.
+        batch: the borders of the first.
+        others: the borders of the second; `batch` itself in self-attention.
+        is_causal: a token sees itself and those before it.
+    """
+    from torch.nn.attention.varlen import varlen_attn
+
+    longest, longest_other = max(batch.lengths), max(others.lengths)
+    window = (-1, 0) if is_causal else (-1, -1)
+    context = varlen_attn(
+        query, key, value, batch.offsets, others.offsets, longest, longest_other, window_size=window
+    )
+    assert isinstance(context, Tensor)  # a pair only where the log-sum-exp was asked for
+    return context
+
+
+def attend_growing(
+    query_key_value: Float[Tensor, "tokens 3 heads features"],
+    batch: GrowingBatch,
+    layer: nn.Module,
+) -> Float[Tensor, "tokens heads features"]:
+    """The newest tokens look back at all that each sequence has, which the batch remembers.
+
+    Args:
+        query_key_value: of the prompts' tokens at first, then of a token of each sequence.
+        batch: the sequences.
+        layer: whose tokens these are.
+    """
+    query, key, value = query_key_value.unbind(dim=1)
+    keys, values = batch.remember(layer, key, value)
+    if batch.prompts is not None:
+        return attend(query_key_value, batch.prompts, 0.0, is_causal=True)
+    return attend_fused(query[:, :, None], keys, values, batch.mask)[:, :, 0]

@@ -3,8 +3,7 @@
 Source: Vaswani et al. 2017, section 3.2.3 ("encoder-decoder attention").
 """
 
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
 
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
@@ -28,10 +27,10 @@ class Memory:
     tokens: Float[Tensor, "others hidden"]
     batch: PackedBatch
     readers: PackedBatch
+    _placements: dict[int, HeadBlocks] = field(default_factory=dict, init=False, repr=False)
 
-    @cached_property
-    def _placements(self) -> dict[int, HeadBlocks]:
-        return {}
+    def __post_init__(self) -> None:
+        assert len(self.batch.lengths) == len(self.readers.lengths), "each has one reader"
 
     def place_heads(self, num_heads: int) -> HeadBlocks:
         """Keys and values in rows, grouped as the readers' are; found once, for all layers."""
@@ -42,7 +41,7 @@ class Memory:
         return self._placements[num_heads]
 
 
-class KeptMemory:
+class CachedMemory:
     """A memory that is read again and again: the KV cache of what is read.
 
     Keys and values of each layer are computed once; `GrowingBatch` has those of what is written.
@@ -60,13 +59,13 @@ class KeptMemory:
         self._columns = length_mask(batch.lengths, tokens.device)
         is_padded = min(batch.lengths) < max(batch.lengths)
         self.mask: Bool[Tensor, "sequences longest"] | None = self._columns if is_padded else None
-        self._kept: dict[nn.Module, tuple[Tensor, Tensor]] = {}
+        self._cache: dict[nn.Module, tuple[Tensor, Tensor]] = {}
 
     def select(self, sequences: Int[Tensor, " chosen"]) -> None:
         """Keep some of the sequences, in this order; once all layers have read them."""
-        self._kept = {
+        self._cache = {
             layer: (keys.index_select(0, sequences), values.index_select(0, sequences))
-            for layer, (keys, values) in self._kept.items()
+            for layer, (keys, values) in self._cache.items()
         }
         self.mask = None if self.mask is None else self.mask.index_select(0, sequences)
 
@@ -77,13 +76,13 @@ class KeptMemory:
         Float[Tensor, "sequences heads longest features"],
     ]:
         """Of a layer, in rows."""
-        if layer not in self._kept:
+        if layer not in self._cache:
             heads = layer.keys_and_values(self._tokens)
             rows = heads.new_zeros(*self._columns.shape, *heads.shape[1:])
             rows[self._columns] = heads
             keys, values = rows.permute(2, 0, 3, 1, 4).contiguous()
-            self._kept[layer] = (keys, values)
-        return self._kept[layer]
+            self._cache[layer] = (keys, values)
+        return self._cache[layer]
 
 
 class CrossAttention(nn.Module):
@@ -106,13 +105,13 @@ class CrossAttention(nn.Module):
     def forward(
         self,
         tokens: Float[Tensor, "tokens hidden"],
-        memory: Memory | KeptMemory,
+        memory: Memory | CachedMemory,
     ) -> Float[Tensor, "tokens hidden"]:
         """Attend, and mix the heads."""
         query: Tensor = self.query(tokens).view(len(tokens), self.num_heads, -1)
         rate = self.dropout_rate if self.training else 0.0
-        if isinstance(memory, KeptMemory):
-            context = attend_kept(query, *memory.keys_and_values(self), memory.mask)
+        if isinstance(memory, CachedMemory):
+            context = attend_cached(query, *memory.keys_and_values(self), memory.mask)
         else:
             context = attend_across(query, self.keys_and_values(memory.tokens), memory, rate)
         mixed: Tensor = self.output(context.flatten(start_dim=1))
@@ -146,16 +145,16 @@ def attend_across(
         return drop(context, dropout_rate)
     num_heads = query.shape[1]
     readers, others = memory.readers.place_heads(1, num_heads), memory.place_heads(num_heads)
-    queries = readers.spread(query.flatten(0, 1))
-    keys_and_values = others.spread(key_value.flatten(0, 2))
     contexts = [
         attend_rows(rows, key, value, mask, dropout_rate)
-        for (rows,), (key, value), mask in zip(queries, keys_and_values, others.masks, strict=True)
+        for (rows,), (key, value), mask in zip(
+            readers.spread(query), others.spread(key_value), others.masks, strict=True
+        )
     ]
-    return readers.gather(contexts).view(query.shape)
+    return readers.gather(contexts)
 
 
-def attend_kept(
+def attend_cached(
     query: Float[Tensor, "rows heads features"],
     keys: Float[Tensor, "sequences heads longest features"],
     values: Float[Tensor, "sequences heads longest features"],

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from bertkit.nn.attention import SelfAttention
 from bertkit.nn.block import FeedForward
-from bertkit.nn.cross_attention import CrossAttention, KeptMemory, Memory
+from bertkit.nn.cross_attention import CachedMemory, CrossAttention, Memory
 from bertkit.nn.dropout import Dropout
 from bertkit.nn.growing import GrowingBatch
 from bertkit.nn.packing import PackedBatch
@@ -51,7 +51,7 @@ class DecoderBlock(nn.Module):
         self,
         tokens: Float[Tensor, "tokens hidden"],
         batch: PackedBatch | GrowingBatch,
-        memory: Memory | KeptMemory,
+        memory: Memory | CachedMemory,
     ) -> Float[Tensor, "tokens hidden"]:
         """One layer up."""
         tokens = self.attention_norm(tokens + self.dropout(self.attention(tokens, batch)))

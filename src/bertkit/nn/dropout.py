@@ -48,7 +48,7 @@ def drop(values: Float[Tensor, " *shape"], rate: float) -> Float[Tensor, " *shap
     threshold = min(round(rate * BYTE_VALUES), BYTE_VALUES - 1)
     kept = random_bytes(values.numel()).view(values.shape).ge_(threshold)
     scale = BYTE_VALUES / (BYTE_VALUES - threshold)
-    dropped: Tensor = Drop.apply(values, kept, scale)  # type: ignore[no-untyped-call]
+    dropped: Tensor = _Drop.apply(values, kept, scale)  # type: ignore[no-untyped-call]
     return dropped
 
 
@@ -58,7 +58,7 @@ def random_bytes(count: int) -> Tensor:
     return words.random_(-(2**63), None).view(torch.uint8)[:count]
 
 
-class Drop(torch.autograd.Function):
+class _Drop(torch.autograd.Function):
     """values × kept × scale, remembering one byte an element for the way back."""
 
     @staticmethod

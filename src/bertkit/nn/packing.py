@@ -5,7 +5,7 @@ Nothing inside the encoder is padding. The padded form that people know, `[batch
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
 from typing import Self
@@ -16,17 +16,20 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from bertkit.base.errors import InputError
-from bertkit.nn.placement import HeadBlocks, choose_groups, place_heads
+from bertkit.nn.placement import HeadBlocks, group_lengths, place_heads
+
+MIN_SHARE_OF_LONGEST = 0.75  # of a group of sequences that attention lays out together
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class PackedBatch:
     """Sequences laid end to end.
 
     Attributes:
         input_ids: vocabulary entries.
         token_type_ids: 0 for segment A, 1 for segment B.
-        position_ids: the place of each token in its own sequence, from 0.
+        position_ids: the place of each token in its own sequence, from 0; of padded input its
+            column.
         lengths: tokens in each sequence, none of them 0; kept on the host, so that cutting the
             batch up never waits for the device.
     """
@@ -35,6 +38,9 @@ class PackedBatch:
     token_type_ids: Int[Tensor, " tokens"]
     position_ids: Int[Tensor, " tokens"]
     lengths: tuple[int, ...]
+    _placements: dict[tuple[int, int], HeadBlocks] = field(
+        default_factory=dict, init=False, repr=False
+    )
 
     @classmethod
     def from_sequences(
@@ -104,12 +110,12 @@ class PackedBatch:
 
     @cached_property
     def groups(self) -> list[list[int]]:
-        """Numbers of the sequences that attention lays out together."""
-        return choose_groups(self.lengths, self.input_ids.device)
+        """Numbers of the sequences that attention lays out together.
 
-    @cached_property
-    def _placements(self) -> dict[tuple[int, int], HeadBlocks]:
-        return {}
+        On a CPU those of similar length; elsewhere, where each kernel's launch counts, all.
+        """
+        is_cpu = self.input_ids.device.type == "cpu"
+        return group_lengths(self.lengths, MIN_SHARE_OF_LONGEST if is_cpu else 0.0)
 
     def place_heads(self, num_parts: int, num_heads: int) -> HeadBlocks:
         """As `placement.place_heads`; found once, for all layers."""

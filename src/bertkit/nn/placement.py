@@ -14,8 +14,6 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-MIN_SHARE_OF_LONGEST = 0.75  # of a group of sequences
-
 
 @dataclass(frozen=True, eq=False)
 class Placement:
@@ -92,25 +90,26 @@ class HeadBlocks:
     num_parts: int
 
     def spread(
-        self, heads: Float[Tensor, "tokens_parts_heads features"]
+        self, heads: Float[Tensor, "tokens *parts_and_heads features"]
     ) -> list[list[Float[Tensor, "_ _ _ features"]]]:
         """A block `[sequences, heads, longest, features]` a part, of each group.
 
         Zeros stand where a sequence has no token.
         """
         sizes = [math.prod(shape) for shape in self.shapes for _ in range(self.num_parts)]
-        blocks = iter(self.placement.spread(heads).split_with_sizes(sizes))
+        blocks = iter(self.placement.spread(heads.flatten(0, -2)).split_with_sizes(sizes))
         return [
-            [next(blocks).view(*shape, heads.shape[1]) for _ in range(self.num_parts)]
+            [next(blocks).view(*shape, heads.shape[-1]) for _ in range(self.num_parts)]
             for shape in self.shapes
         ]
 
     def gather(
         self, blocks: Sequence[Float[Tensor, "_ _ _ features"]]
-    ) -> Float[Tensor, "tokens_heads features"]:
+    ) -> Float[Tensor, "tokens heads features"]:
         """The heads of all tokens, end to end, from a block of one part of each group."""
         places = [block.flatten(0, 2) for block in blocks]
-        return self.placement.gather(places[0] if len(places) == 1 else torch.cat(places))
+        rows = self.placement.gather(places[0] if len(places) == 1 else torch.cat(places))
+        return rows.view(-1, self.shapes[0][1], rows.shape[1])
 
 
 def group_lengths(lengths: Sequence[int], min_share: float) -> list[list[int]]:
@@ -129,14 +128,6 @@ def group_lengths(lengths: Sequence[int], min_share: float) -> list[list[int]]:
             groups.append([])
         groups[-1].append(number)
     return groups
-
-
-def choose_groups(lengths: Sequence[int], device: torch.device) -> list[list[int]]:
-    """Numbers of the sequences that share a block.
-
-    On a CPU those of similar length do; elsewhere, where each kernel's launch counts, all.
-    """
-    return group_lengths(lengths, MIN_SHARE_OF_LONGEST if device.type == "cpu" else 0.0)
 
 
 def place_heads(

@@ -7,7 +7,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from bertkit.nn.block import EncoderBlock
-from bertkit.nn.cross_attention import KeptMemory, Memory
+from bertkit.nn.cross_attention import CachedMemory, Memory
 from bertkit.nn.decoder_block import DecoderBlock
 from bertkit.nn.growing import GrowingBatch
 from bertkit.nn.packing import PackedBatch
@@ -37,7 +37,7 @@ class PreNormDecoderBlock(DecoderBlock):
         self,
         tokens: Float[Tensor, "tokens hidden"],
         batch: PackedBatch | GrowingBatch,
-        memory: Memory | KeptMemory,
+        memory: Memory | CachedMemory,
     ) -> Float[Tensor, "tokens hidden"]:
         """One layer up."""
         tokens = tokens + self.dropout(self.attention(self.attention_norm(tokens), batch))

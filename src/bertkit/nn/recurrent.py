@@ -49,7 +49,7 @@ class Steps:
         return cls(order.to(device), order.argsort().to(device), rows.to(device), mask.sum(dim=1))
 
 
-def read(
+def run_net(
     net: nn.LSTM | nn.GRU,
     tokens: Float[Tensor, "tokens features"],
     lengths: Sequence[int],

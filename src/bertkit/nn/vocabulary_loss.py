@@ -70,6 +70,7 @@ class _VocabularyLoss(torch.autograd.Function):
         smoothing: float,
     ) -> tuple[Tensor, Tensor]:
         gradients = tuple(torch.zeros_like(each) for each in (features, weight, bias))
+        for_features, for_weight, for_bias = gradients
         loss, num_hits = features.new_zeros(()), labels.new_zeros(())
         share = smoothing / len(weight)
         for start in range(0, len(labels), POSITIONS_AT_A_TIME):
@@ -85,11 +86,10 @@ class _VocabularyLoss(torch.autograd.Function):
             errors = logarithms.exp_()  # probabilities less the wanted ones: the gradient
             if smoothing > 0.0:
                 errors -= share
-            wanted = errors.new_full((1, 1), 1.0 - smoothing)
-            errors.scatter_add_(1, right, -wanted.expand_as(right))
-            gradients[0][part] = errors @ weight
-            gradients[1].addmm_(errors.t(), features[part])
-            gradients[2].add_(errors.sum(dim=0))
+            errors.scatter_add_(1, right, errors.new_full(right.shape, smoothing - 1.0))
+            for_features[part] = errors @ weight
+            for_weight.addmm_(errors.t(), features[part])
+            for_bias.add_(errors.sum(dim=0))
         ctx.mark_non_differentiable(num_hits)
         ctx.save_for_backward(*gradients)
         return loss, num_hits

@@ -43,7 +43,9 @@ class PreTrainingBatch(MaskedBatch):
 
 def score(model: BertForPreTraining, batch: PreTrainingBatch) -> PreTrainingLosses:
     """Both losses of a batch, in float32 whatever the model computes in."""
-    loss, num_hits, relations = model.masked_loss(batch.packed, batch.positions, batch.labels)
+    loss, num_hits, relations = model.masked_loss_and_relations(
+        batch.packed, batch.positions, batch.labels
+    )
     is_next = batch.next_sentence_labels
     return PreTrainingLosses(
         losses={

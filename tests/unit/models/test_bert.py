@@ -40,7 +40,7 @@ def test_scores_at_chosen_tokens_are_those_of_the_padded_door():
     torch.testing.assert_close(words[0], everywhere.prediction_logits[0, 1])
     torch.testing.assert_close(words[1], everywhere.prediction_logits[1, 1])
     labels = torch.tensor([5, 6])
-    loss, num_hits, relations = model.masked_loss(batch, torch.tensor([1, 7]), labels)
+    loss, num_hits, relations = model.masked_loss_and_relations(batch, torch.tensor([1, 7]), labels)
     expected = torch.nn.functional.cross_entropy(words, labels, reduction="sum")
     torch.testing.assert_close(loss, expected)
     assert num_hits == (words.argmax(dim=1) == labels).sum()

@@ -1,9 +1,11 @@
 """The encoder-decoder and the left-to-right model: whole, a token at a time, and on the disk."""
 
+import json
+
 import pytest
 import torch
 
-from bertkit.base.errors import CheckpointError, SettingsError
+from bertkit.base.errors import CheckpointError, InputError, SettingsError
 from bertkit.models.bert.causal import BertLMHeadModel
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.encoder import BertModel
@@ -147,6 +149,29 @@ def test_a_saved_model_comes_back(joined, tmp_path):
     assert shares == bool(joined.get("shares_embeddings"))
     is_fixed = not again.decoder.embeddings.position.weight.requires_grad
     assert is_fixed == (joined.get("positions") == "sinusoidal")
+
+
+def test_the_old_name_of_dtype_is_not_written_again(tmp_path):
+    model = build(torch_dtype="bfloat16")
+    model.save_pretrained(tmp_path)
+    saved = json.loads((tmp_path / "config.json").read_text())
+    assert saved["dtype"] == "float64"
+    assert "torch_dtype" not in saved
+
+
+def test_a_key_that_is_only_kept_must_be_one_that_can_be_written_back():
+    nested: list[object] = []
+    for _ in range(300):
+        nested = [nested]
+    with pytest.raises(CheckpointError, match="depth"):
+        EncoderDecoderConfig.from_dict({**build().config.to_dict(), "x": nested}, "folder")
+
+
+@pytest.mark.parametrize("num_written", [1, 3])
+def test_as_many_rows_are_written_as_are_read(num_written):
+    read, written = torch.tensor([SOURCES[0]] * 2), torch.tensor([TARGETS[0]] * num_written)
+    with pytest.raises(InputError, match=f"decoder_input_ids has {num_written} rows"):
+        build()(read, written)
 
 
 def test_shared_embeddings_that_differ_are_refused(tmp_path):

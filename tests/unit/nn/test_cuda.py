@@ -38,7 +38,7 @@ def test_gradients_are_finite_in_bf16():
     model.train()
     with torch.autocast("cuda", dtype=torch.bfloat16):
         places = batch.first_tokens.long()
-        loss, _, relations = model.masked_loss(batch, places, batch.input_ids[places])
+        loss, _, relations = model.masked_loss_and_relations(batch, places, batch.input_ids[places])
     (loss + relations.float().square().mean()).backward()
     assert all(
         bool(torch.isfinite(parameter.grad).all())

@@ -3,7 +3,7 @@ import math
 import pytest
 import torch
 
-from bertkit.nn.placement import Placement, choose_groups, group_lengths, place_heads
+from bertkit.nn.placement import Placement, group_lengths, place_heads
 
 CPU = torch.device("cpu")
 
@@ -28,7 +28,7 @@ def test_the_way_back_is_the_derivative():
 def test_heads_go_to_rows_of_their_sequence(lengths):
     parts, heads = 3, 2
     tokens = torch.arange(1.0, sum(lengths) * parts * heads + 1).view(-1, parts, heads, 1)
-    blocks = place_heads(lengths, choose_groups(lengths, CPU), parts, heads, CPU)
+    blocks = place_heads(lengths, group_lengths(lengths, 0.75), parts, heads, CPU)
     rows = blocks.placement.spread(tokens.flatten(0, 2))
     parted = rows.split([parts * math.prod(shape) for shape in blocks.shapes])
     sequences = tokens.split(lengths)
@@ -47,7 +47,7 @@ def test_sequences_of_similar_length_share_a_block():
     assert group_lengths((4, 3), 0.75) == [[0, 1]]
     assert group_lengths((2, 9), 0.0) == [[1, 0]]
     lengths = (8, 2, 7, 9, 1, 2)
-    blocks = place_heads(lengths, choose_groups(lengths, CPU), 1, 2, CPU)
+    blocks = place_heads(lengths, group_lengths(lengths, 0.75), 1, 2, CPU)
     assert blocks.shapes == ((3, 2, 9), (2, 2, 2), (1, 2, 1))
     mask, *others = blocks.masks
     assert mask is not None

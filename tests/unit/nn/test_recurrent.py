@@ -4,7 +4,7 @@ import torch
 from torch import nn
 
 from bertkit.nn.packing import PackedBatch
-from bertkit.nn.recurrent import Steps, join_ends, read
+from bertkit.nn.recurrent import Steps, join_ends, run_net
 
 LENGTHS = (3, 1, 5)
 
@@ -13,7 +13,7 @@ def test_packed_sequences_are_read_as_each_alone():
     torch.manual_seed(0)
     lstm = nn.LSTM(4, 6, num_layers=2, bidirectional=True).double()
     tokens = torch.randn(sum(LENGTHS), 4, dtype=torch.float64)
-    found = read(lstm, tokens, LENGTHS)
+    found = run_net(lstm, tokens, LENGTHS)
     alone = [lstm(part)[0] for part in tokens.split(LENGTHS)]
     torch.testing.assert_close(found, torch.cat(alone), rtol=1e-12, atol=1e-12)
     ends = join_ends(found, PackedBatch.from_single([[5] * length for length in LENGTHS]))

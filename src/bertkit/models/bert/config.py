@@ -8,41 +8,13 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from bertkit.base.errors import CheckpointError, SettingsError
 from bertkit.base.settings import describe_validation
 from bertkit.checkpoints.seq2seq_names import MODEL_TYPE, OWN_MODEL_TYPE
+from bertkit.models.bert.labels import LABEL_KEYS, read_labels
 
 Rate = Annotated[float, Field(ge=0.0, lt=1.0)]
 Size = Annotated[int, Field(ge=1, le=1 << 24)]
 ProblemType = Literal["single_label_classification", "multi_label_classification", "regression"]
 
-MAX_LABELS = 100_000  # a classifier of Base has 77 million weights then
-LABEL_KEYS = ("id2label", "label2id", "num_labels")
 FEATURE_HEAD = "feature_head"  # a key that only `BertFeatureBased` reads
-SHOWN_CHARS = 80
-
-
-class Unsupported(NamedTuple):
-    """A key of foreign configs that changes what the model computes.
-
-    Attributes:
-        harmless: the values under which it changes nothing.
-        reason: what bertkit's BERT does, to follow "bertkit's BERT".
-    """
-
-    harmless: tuple[Any, ...]
-    reason: str
-
-
-UNSUPPORTED = {
-    "position_embedding_type": Unsupported(("absolute", None), "has absolute positions only"),
-    "add_cross_attention": Unsupported((False, None), "attends to its own tokens only"),
-    "is_encoder_decoder": Unsupported((False, None), "is an encoder"),
-    "tie_word_embeddings": Unsupported(
-        (True, None), "scores words by the embeddings that it reads them with"
-    ),
-    "pruned_heads": Unsupported(({}, None), "has as many heads in each layer"),
-    "quantization_config": Unsupported((None,), "computes with plain weights"),
-    "embedding_size": Unsupported((None,), "has embeddings of hidden_size features"),
-    "auto_map": Unsupported(({}, None), "is defined by its config, and runs no model's own code"),
-}
 
 
 def _is_none(value: object) -> bool:
@@ -119,7 +91,7 @@ class BertConfig(BaseModel):
         if not isinstance(values, dict):  # half of an encoder-decoder's config may be anything
             return values
         rest = {name: value for name, value in values.items() if name not in LABEL_KEYS}
-        return {**rest, **_read_labels(values)}
+        return {**rest, **read_labels(values)}
 
     @field_validator("model_type")
     @classmethod
@@ -165,8 +137,7 @@ class BertConfig(BaseModel):
         for name, (harmless, reason) in UNSUPPORTED.items():
             value = (self.model_extra or {}).get(name)
             if value not in harmless:
-                shown = repr(value)[:SHOWN_CHARS]
-                raise ValueError(f"{name}={shown} isn't supported: bertkit's BERT {reason}")
+                raise ValueError(f"{name}={value!r:.80} isn't supported: bertkit's BERT {reason}")
         return self
 
     def __init__(self, **values: Any) -> None:
@@ -210,63 +181,6 @@ class BertConfig(BaseModel):
         return self.model_dump(mode="json")
 
 
-def without_replaced_labels(values: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
-    """A foreign config without what it says of labels, where changes say something else."""
-    if not changes.keys() & set(LABEL_KEYS):
-        return values
-    return {name: value for name, value in values.items() if name not in LABEL_KEYS}
-
-
-def _read_labels(values: dict[str, Any]) -> dict[str, Any]:
-    """What the three keys say together: `id2label` and `label2id`, or nothing.
-
-    Source: transformers, where labels without names are LABEL_0, LABEL_1 …
-    """
-    names, ids, number = map(values.get, LABEL_KEYS)
-    if names is None and ids is not None:
-        raise ValueError("label2id needs id2label beside it, which says the same the other way")
-    if number is not None and not (type(number) is int and 1 <= number <= MAX_LABELS):
-        raise ValueError(f"num_labels must be from 1 to {MAX_LABELS:,}, and is {number!r:.40}")
-    if names is None:
-        if number is None:
-            return {}
-        names = {id_: f"LABEL_{id_}" for id_ in range(number)}
-    labels = _list_labels(names)
-    if number not in (None, len(labels)):
-        raise ValueError(f"num_labels is {number}, and id2label has {len(labels)} labels")
-    label2id = {label: id_ for id_, label in enumerate(labels)}
-    if ids is not None and not _is_same(ids, label2id):
-        raise ValueError("label2id contradicts id2label; it must be the same the other way")
-    return {"id2label": dict(enumerate(labels)), "label2id": label2id}
-
-
-def _list_labels(names: Any) -> list[str]:
-    """The labels in the order of their ids, which are texts where they come from a file."""
-    if not isinstance(names, dict) or not 1 <= len(names) <= MAX_LABELS:
-        raise ValueError(f"id2label must give 1 to {MAX_LABELS:,} ids their labels")
-    by_id = {str(id_): label for id_, label in names.items()}
-    wanted = [str(id_) for id_ in range(len(names))]
-    if gaps := [id_ for id_ in wanted if id_ not in by_id]:
-        raise ValueError(
-            f"id2label has {len(names)} ids, and {gaps[0]} isn't among them; they must be 0, 1, 2 …"
-        )
-    labels = [by_id[id_] for id_ in wanted]
-    if not all(isinstance(label, str) and label for label in labels):
-        raise ValueError("id2label must have texts as labels, none of them empty")
-    if len(set(labels)) < len(labels):
-        raise ValueError("id2label must give each id a label of its own")
-    return labels
-
-
-def _is_same(found: Any, expected: dict[str, int]) -> bool:
-    """Whether a foreign label2id, whose ids may be texts, says what it must."""
-    if not isinstance(found, dict):
-        return False
-    return {label: str(id_) for label, id_ in found.items()} == {
-        label: str(id_) for label, id_ in expected.items()
-    }
-
-
 def _sizes(num_layers: int, hidden_size: int) -> dict[str, int]:
     return {
         "num_hidden_layers": num_layers,
@@ -284,4 +198,30 @@ PRESETS: dict[str, dict[str, int]] = {
     "medium": _sizes(8, 512),
     "base": _sizes(12, 768),
     "large": _sizes(24, 1024),
+}
+
+
+class Unsupported(NamedTuple):
+    """A key of foreign configs that changes what the model computes.
+
+    Attributes:
+        harmless: the values under which it changes nothing.
+        reason: what bertkit's BERT does, to follow "bertkit's BERT".
+    """
+
+    harmless: tuple[Any, ...]
+    reason: str
+
+
+UNSUPPORTED = {
+    "position_embedding_type": Unsupported(("absolute", None), "has absolute positions only"),
+    "add_cross_attention": Unsupported((False, None), "attends to its own tokens only"),
+    "is_encoder_decoder": Unsupported((False, None), "is an encoder"),
+    "tie_word_embeddings": Unsupported(
+        (True, None), "scores words by the embeddings that it reads them with"
+    ),
+    "pruned_heads": Unsupported(({}, None), "has as many heads in each layer"),
+    "quantization_config": Unsupported((None,), "computes with plain weights"),
+    "embedding_size": Unsupported((None,), "has embeddings of hidden_size features"),
+    "auto_map": Unsupported(({}, None), "is defined by its config, and runs no model's own code"),
 }

@@ -17,7 +17,7 @@ from bertkit.models.bert.encoder import BertEncoder, summary_tokens
 from bertkit.models.bert.fine_tuning import FineTunedBert, classifier_dropout
 from bertkit.models.bert.weights import initialise
 from bertkit.nn.packing import PackedBatch
-from bertkit.nn.recurrent import join_ends, read
+from bertkit.nn.recurrent import join_ends, run_net
 
 NUM_LSTM_LAYERS = 2
 MAX_LSTM_HIDDEN = 4096
@@ -102,7 +102,7 @@ class BertFeatureBased(FineTunedBert):
     ) -> Float[Tensor, "rows ..."]:
         """As in `FineTunedBert`."""
         if self.head.lstm_hidden is not None:
-            tokens = read(self.lstm, tokens, batch.lengths)
+            tokens = run_net(self.lstm, tokens, batch.lengths)
         if self.head.scores != "token":
             has_lstm = self.head.lstm_hidden is not None
             summaries = summary_tokens(self.config, batch)

@@ -47,7 +47,39 @@ class FineTunedBert(PretrainedBert):
         raise NotImplementedError
 
 
-class BertForSequenceClassification(FineTunedBert):
+class PooledBert(FineTunedBert):
+    """Base of those that score C; only the tokens that it comes from are computed to the end.
+
+    Args:
+        config: the sizes.
+        num_scores: of each sequence.
+    """
+
+    def __init__(self, config: BertConfig, num_scores: int) -> None:
+        super().__init__(config)
+        self.encoder = BertEncoder(config)
+        self.pooler = Pooler(config)
+        self.dropout = classifier_dropout(config)
+        self.classifier = nn.Linear(config.hidden_size, num_scores)
+        initialise(self, config.initializer_range)
+
+    def scores(self, batch: PackedBatch) -> Float[Tensor, "sequences ..."]:
+        """What the head makes of each sequence."""
+        return self.score(self.pooler.pool(self.encoder.summary_states(batch)))
+
+    def head_scores(
+        self, tokens: Float[Tensor, "tokens hidden"], batch: PackedBatch
+    ) -> Float[Tensor, "sequences ..."]:
+        """The same of hidden states."""
+        return self.score(self.pooler(tokens, batch))
+
+    def score(self, pooled: Float[Tensor, "sequences hidden"]) -> Float[Tensor, "sequences ..."]:
+        """The same of C."""
+        scores: Tensor = self.classifier(self.dropout(pooled))
+        return scores
+
+
+class BertForSequenceClassification(PooledBert):
     """Scores of `config.num_labels` labels for each sequence, from its C.
 
     Args:
@@ -55,28 +87,7 @@ class BertForSequenceClassification(FineTunedBert):
     """
 
     def __init__(self, config: BertConfig) -> None:
-        super().__init__(config)
-        self.encoder = BertEncoder(config)
-        self.pooler = Pooler(config)
-        self.dropout = classifier_dropout(config)
-        self.classifier = nn.Linear(config.hidden_size, config.num_labels)
-        initialise(self, config.initializer_range)
-
-    def head_scores(
-        self, tokens: Float[Tensor, "tokens hidden"], batch: PackedBatch
-    ) -> Float[Tensor, "sequences labels"]:
-        """Scores of all labels for each sequence."""
-        return self._score(self.pooler(tokens, batch))
-
-    def scores(self, batch: PackedBatch) -> Float[Tensor, "sequences labels"]:
-        """Scores of all labels for each sequence; only one token is computed to the end."""
-        return self._score(self.pooler.pool(self.encoder.summary_states(batch)))
-
-    def _score(
-        self, pooled: Float[Tensor, "sequences hidden"]
-    ) -> Float[Tensor, "sequences labels"]:
-        scores: Tensor = self.classifier(self.dropout(pooled))
-        return scores
+        super().__init__(config, config.num_labels)
 
     def forward(
         self,
@@ -174,7 +185,7 @@ class BertForQuestionAnswering(FineTunedBert):
         return QuestionAnsweringOutput(starts, ends)
 
 
-class BertForMultipleChoice(FineTunedBert):
+class BertForMultipleChoice(PooledBert):
     """Which of several endings? One score for each, from the C of beginning and ending together.
 
     Args:
@@ -182,26 +193,11 @@ class BertForMultipleChoice(FineTunedBert):
     """
 
     def __init__(self, config: BertConfig) -> None:
-        super().__init__(config)
-        self.encoder = BertEncoder(config)
-        self.pooler = Pooler(config)
-        self.dropout = classifier_dropout(config)
-        self.classifier = nn.Linear(config.hidden_size, 1)
-        initialise(self, config.initializer_range)
+        super().__init__(config, num_scores=1)
 
-    def head_scores(
-        self, tokens: Float[Tensor, "tokens hidden"], batch: PackedBatch
-    ) -> Float[Tensor, " sequences"]:
+    def score(self, pooled: Float[Tensor, "sequences hidden"]) -> Float[Tensor, " sequences"]:
         """A score for each sequence, to be held against those of the same question."""
-        return self._score(self.pooler(tokens, batch))
-
-    def scores(self, batch: PackedBatch) -> Float[Tensor, " sequences"]:
-        """A score for each sequence; only one token is computed to the end."""
-        return self._score(self.pooler.pool(self.encoder.summary_states(batch)))
-
-    def _score(self, pooled: Float[Tensor, "sequences hidden"]) -> Float[Tensor, " sequences"]:
-        scores: Tensor = self.classifier(self.dropout(pooled))
-        return scores[:, 0]
+        return super().score(pooled)[:, 0]
 
     def forward(
         self,

@@ -22,7 +22,7 @@ IS_NEXT, NOT_NEXT = 0, 1
 
 
 class MaskedLMHead(nn.Module):
-    """Which word stood here? The decoder's weights are the word embeddings."""
+    """Which word stood here, or comes next? Its last weights are the word embeddings."""
 
     def __init__(self, config: BertConfig) -> None:
         super().__init__()
@@ -131,7 +131,7 @@ class BertForNextSentencePrediction(PretrainedBert):
 
     def pair_scores(self, batch: PackedBatch) -> Float[Tensor, "sequences 2"]:
         """Scores of "B follows A" (0) and "it doesn't" (1)."""
-        relations: Tensor = self.next_sentence(self.pooler(self.encoder(batch), batch))
+        relations: Tensor = self.next_sentence(self.pooler.pool(self.encoder.summary_states(batch)))
         return relations
 
     def forward(
@@ -173,7 +173,7 @@ class BertForPreTraining(WordScoringBert):
         self.next_sentence = nn.Linear(config.hidden_size, 2)
         initialise(self, config.initializer_range)
 
-    def masked_loss(
+    def masked_loss_and_relations(
         self,
         batch: PackedBatch,
         positions: Int[Tensor, " masked"],

@@ -12,7 +12,8 @@ from bertkit.checkpoints.checkpoint import Checkpoint
 from bertkit.checkpoints.formats import open_checkpoint
 from bertkit.checkpoints.hub import resolve_model
 from bertkit.checkpoints.names import list_heads
-from bertkit.models.bert.config import FEATURE_HEAD, LABEL_KEYS, BertConfig, without_replaced_labels
+from bertkit.models.bert.config import FEATURE_HEAD, BertConfig
+from bertkit.models.bert.labels import LABEL_KEYS, without_replaced_labels
 from bertkit.models.bert.weights import fill_model, save_weights, without_memory
 
 
@@ -102,7 +103,7 @@ class PretrainedBert(nn.Module):
             CheckpointError: a weight isn't finite.
             StorageError: the disk refused.
         """
-        return save_weights(self, self.config, Path(folder))
+        return save_weights(self, self.config.to_dict(), Path(folder))
 
     @classmethod
     def _for_heads(cls, config: BertConfig, heads: Collection[str]) -> Self:

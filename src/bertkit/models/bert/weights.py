@@ -13,9 +13,8 @@ from bertkit.base.checksums import FileRecord
 from bertkit.base.errors import CheckpointError
 from bertkit.checkpoints.checkpoint import Checkpoint
 from bertkit.checkpoints.huggingface import write_huggingface
-from bertkit.checkpoints.names import HEADS, list_heads, their_names
+from bertkit.checkpoints.names import BERT, HEADS, NameTable, list_heads, their_names
 from bertkit.checkpoints.transfer import check_finite, export_tensors, import_tensors
-from bertkit.models.bert.config import BertConfig
 
 
 def initialise(model: nn.Module, standard_deviation: float) -> None:
@@ -134,8 +133,16 @@ def _check_labels(
             )
 
 
-def save_weights(model: nn.Module, config: BertConfig, folder: Path) -> dict[str, FileRecord]:
+def save_weights(
+    model: nn.Module, config: Mapping[str, Any], folder: Path, names: NameTable = BERT
+) -> dict[str, FileRecord]:
     """Write a model as a Hugging Face folder; files of the same names are replaced.
+
+    Args:
+        model: its weights, and its class, under which other tools know it.
+        config: its sizes, as `config.json` has them.
+        folder: for the files.
+        names: of the weights, there and here.
 
     Returns:
         What was written, by file name.
@@ -148,13 +155,13 @@ def save_weights(model: nn.Module, config: BertConfig, folder: Path) -> dict[str
     check_finite(tensors)
     dtype = next(iter(tensors.values())).dtype
     content = describe_config(config, type(model).__name__, dtype)
-    return write_huggingface(folder, content, export_tensors(tensors))
+    return write_huggingface(folder, content, export_tensors(tensors, names))
 
 
-def describe_config(config: BertConfig, architecture: str, dtype: torch.dtype) -> dict[str, Any]:
+def describe_config(
+    config: Mapping[str, Any], architecture: str, dtype: torch.dtype
+) -> dict[str, Any]:
     """The content of `config.json` for weights of a type."""
-    content = config.to_dict()
-    content.pop("torch_dtype", None)  # the old name of dtype
-    content["architectures"] = [architecture]
-    content["dtype"] = str(dtype).removeprefix("torch.")
-    return content
+    sizes = {name: value for name, value in config.items() if name != "torch_dtype"}  # its old name
+    dtype_name = str(dtype).removeprefix("torch.")
+    return {**sizes, "architectures": [architecture], "dtype": dtype_name}

@@ -8,7 +8,7 @@ from bertkit.models.recurrent.config import ReaderConfig
 from bertkit.models.recurrent.net import count_weights, draw_embeddings
 from bertkit.nn.dropout import Dropout
 from bertkit.nn.packing import PackedBatch
-from bertkit.nn.recurrent import read
+from bertkit.nn.recurrent import run_net
 
 CELLS = {"lstm": nn.LSTM, "gru": nn.GRU}
 
@@ -52,7 +52,9 @@ class Reader(nn.Module):
         self, net: nn.LSTM | nn.GRU, batch: PackedBatch, *, is_backwards: bool
     ) -> Float[Tensor, "tokens hidden"]:
         embedded = self.dropout(self.embeddings(batch.input_ids))
-        states: Tensor = self.dropout(read(net, embedded, batch.lengths, is_backwards=is_backwards))
+        states: Tensor = self.dropout(
+            run_net(net, embedded, batch.lengths, is_backwards=is_backwards)
+        )
         return states
 
     def count_weights(self) -> int:

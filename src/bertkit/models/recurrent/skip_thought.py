@@ -15,7 +15,7 @@ from bertkit.models.recurrent.config import SkipThoughtConfig
 from bertkit.models.recurrent.net import SavedNet, count_weights, draw_embeddings
 from bertkit.nn.dropout import Dropout
 from bertkit.nn.packing import PackedBatch
-from bertkit.nn.recurrent import read
+from bertkit.nn.recurrent import run_net
 from bertkit.nn.vocabulary_loss import vocabulary_loss
 
 Side = Literal["before", "after"]
@@ -45,7 +45,7 @@ class SkipThought(SavedNet):
 
     def encode(self, batch: PackedBatch) -> Float[Tensor, "sequences hidden"]:
         """The vector of each sentence: the state after its last token."""
-        states = read(self.encoder, self._embed(batch), batch.lengths)
+        states = run_net(self.encoder, self._embed(batch), batch.lengths)
         return states.index_select(0, batch.last_tokens)
 
     def neighbour_loss(
@@ -66,7 +66,7 @@ class SkipThought(SavedNet):
         lengths = torch.tensor(written.lengths, device=vectors.device)
         known = vectors.repeat_interleave(lengths, dim=0)
         inputs = torch.cat([self._embed(written), known], dim=1)
-        states = self.dropout(read(self.writers[side], inputs, written.lengths))  # type: ignore[arg-type]
+        states = self.dropout(run_net(self.writers[side], inputs, written.lengths))  # type: ignore[arg-type]
         return vocabulary_loss(self.word(states), self.embeddings.weight, self.bias, labels)
 
     def _embed(self, batch: PackedBatch) -> Float[Tensor, "tokens embedding"]:

@@ -16,7 +16,7 @@ from bertkit.models.recurrent.net import SavedNet, count_weights, draw_embedding
 from bertkit.nn.dropout import Dropout
 from bertkit.nn.packing import PackedBatch, pad
 from bertkit.nn.placement import length_mask
-from bertkit.nn.recurrent import Steps, read
+from bertkit.nn.recurrent import Steps, run_net
 from bertkit.nn.vocabulary_loss import vocabulary_loss
 
 MAXOUT_PIECES = 2
@@ -48,8 +48,8 @@ class AttentionalTranslator(SavedNet):
     def read(self, source: PackedBatch) -> Annotations:
         """What the writer looks at."""
         embedded = self.embed(source.input_ids)
-        on = read(self.from_start, embedded, source.lengths)
-        back = read(self.from_end, embedded, source.lengths, is_backwards=True)
+        on = run_net(self.from_start, embedded, source.lengths)
+        back = run_net(self.from_end, embedded, source.lengths, is_backwards=True)
         mask = length_mask(source.lengths, embedded.device)
         states = pad(self.dropout(torch.cat([on, back], dim=1)), mask)
         return Annotations(states, self.attention.key(states), mask)

@@ -111,9 +111,11 @@ class EncoderDecoderConfig(BaseModel):
                 " finetune translate` makes one"
             )
         try:
-            return cls(**values)
+            config = cls(**values)
+            config.to_dict()  # a key that is only kept must be one that can be written back
         except (ValueError, TypeError) as error:
             raise CheckpointError(f"{source}: {error}") from None
+        return config
 
     @property
     def is_transformers_own(self) -> bool:

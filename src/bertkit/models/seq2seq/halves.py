@@ -16,7 +16,7 @@ from bertkit.models.bert.encoder import (
     build_embeddings,
     build_feed_forward,
 )
-from bertkit.nn.cross_attention import CrossAttention, KeptMemory, Memory
+from bertkit.nn.cross_attention import CachedMemory, CrossAttention, Memory
 from bertkit.nn.decoder_block import DecoderBlock
 from bertkit.nn.growing import GrowingBatch
 from bertkit.nn.packing import PackedBatch
@@ -30,7 +30,7 @@ class PreNormEncoder(BertEncoder):
 
     def __init__(self, config: BertConfig) -> None:
         super().__init__(config)
-        self.final_norm = build_norm(config)
+        self.final_norm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps)
 
     def forward(self, batch: PackedBatch | GrowingBatch) -> Float[Tensor, "tokens hidden"]:
         """A vector for each token that is read."""
@@ -74,7 +74,7 @@ class Decoder(nn.Module):
         )
 
     def forward(
-        self, batch: PackedBatch | GrowingBatch, memory: Memory | KeptMemory
+        self, batch: PackedBatch | GrowingBatch, memory: Memory | CachedMemory
     ) -> Float[Tensor, "tokens hidden"]:
         """A vector for each token that was written."""
         tokens: Tensor = self.embeddings(batch)
@@ -90,16 +90,11 @@ class PreNormDecoder(Decoder):
 
     def __init__(self, config: BertConfig) -> None:
         super().__init__(config)
-        self.final_norm = build_norm(config)
+        self.final_norm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps)
 
     def forward(
-        self, batch: PackedBatch | GrowingBatch, memory: Memory | KeptMemory
+        self, batch: PackedBatch | GrowingBatch, memory: Memory | CachedMemory
     ) -> Float[Tensor, "tokens hidden"]:
         """A vector for each token that was written."""
         normalised: Tensor = self.final_norm(super().forward(batch, memory))
         return normalised
-
-
-def build_norm(config: BertConfig) -> nn.LayerNorm:
-    """A layer normalisation of a config's size."""
-    return nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps)

@@ -12,17 +12,19 @@ from jaxtyping import Float, Int, Shaped
 from torch import Tensor, nn
 
 from bertkit.base.checksums import FileRecord
+from bertkit.base.errors import InputError
 from bertkit.checkpoints.checkpoint import Checkpoint
 from bertkit.checkpoints.formats import open_checkpoint
 from bertkit.checkpoints.hub import resolve_model
+from bertkit.checkpoints.seq2seq_names import ENCODER_DECODER
 from bertkit.models.bert.encoder import BertEncoder, pack_padded
 from bertkit.models.bert.heads import MaskedLMHead
 from bertkit.models.bert.pretrained import PretrainedBert
-from bertkit.models.bert.weights import initialise, without_memory
+from bertkit.models.bert.weights import initialise, save_weights, without_memory
 from bertkit.models.seq2seq.config import EncoderDecoderConfig
 from bertkit.models.seq2seq.halves import Decoder, PreNormDecoder, PreNormEncoder
-from bertkit.models.seq2seq.weights import fill_halves, save_halves
-from bertkit.nn.cross_attention import KeptMemory, Memory
+from bertkit.models.seq2seq.weights import fill_halves
+from bertkit.nn.cross_attention import CachedMemory, Memory
 from bertkit.nn.embeddings import Embeddings, sinusoids
 from bertkit.nn.growing import GrowingBatch
 from bertkit.nn.packing import PackedBatch, pad
@@ -38,9 +40,9 @@ class EncoderDecoderModel(nn.Module):
     def __init__(self, config: EncoderDecoderConfig) -> None:
         super().__init__()
         self.config = config
-        first = config.normalises_first
-        self.encoder = PreNormEncoder(config.encoder) if first else BertEncoder(config.encoder)
-        self.decoder = PreNormDecoder(config.decoder) if first else Decoder(config.decoder)
+        is_pre_norm = config.normalises_first
+        self.encoder = (PreNormEncoder if is_pre_norm else BertEncoder)(config.encoder)
+        self.decoder = (PreNormDecoder if is_pre_norm else Decoder)(config.decoder)
         self.masked_lm = MaskedLMHead(config.decoder)
         initialise(self, config.encoder.initializer_range)
         self.join()
@@ -53,12 +55,12 @@ class EncoderDecoderModel(nn.Module):
             for half in (self.encoder, self.decoder):
                 fix_positions(half.embeddings)
 
-    def read(self, source: PackedBatch) -> KeptMemory:
+    def read(self, source: PackedBatch) -> CachedMemory:
         """What the decoder reads in each step of generating."""
-        return KeptMemory(self.encoder(source), source)
+        return CachedMemory(self.encoder(source), source)
 
     def next_scores(
-        self, batch: PackedBatch | GrowingBatch, memory: Memory | KeptMemory
+        self, batch: PackedBatch | GrowingBatch, memory: Memory | CachedMemory
     ) -> Float[Tensor, "tokens vocabulary"]:
         """Scores of all words as the next one, behind each token of the batch."""
         tokens = self.decoder(batch, memory)
@@ -102,6 +104,11 @@ class EncoderDecoderModel(nn.Module):
         Raises:
             InputError: shapes differ, an id is out of range, or a row has no token.
         """
+        if len(input_ids) != len(decoder_input_ids):
+            raise InputError(
+                f"decoder_input_ids has {len(decoder_input_ids):,} rows, and must have as many as"
+                f" input_ids, {len(input_ids):,}"
+            )
         source, _ = pack_padded(self.config.encoder, input_ids, None, attention_mask)
         target, mask = pack_padded(
             self.config.decoder, decoder_input_ids, None, decoder_attention_mask
@@ -144,7 +151,7 @@ class EncoderDecoderModel(nn.Module):
             CheckpointError: a weight isn't finite.
             StorageError: the disk refused.
         """
-        return save_halves(self, self.config.to_dict(), Path(folder))
+        return save_weights(self, self.config.to_dict(), Path(folder), ENCODER_DECODER)
 
     def warm_start(self, parent: PretrainedBert) -> None:
         """Give both halves the weights of a BERT of their sizes; cross-attention stays as drawn.

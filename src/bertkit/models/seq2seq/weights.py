@@ -1,17 +1,12 @@
-"""How the weights of an encoder-decoder come from a checkpoint and go to one."""
-
-from pathlib import Path
-from typing import Any
+"""How the weights of an encoder-decoder come from a checkpoint."""
 
 import torch
 from torch import Tensor, nn
 
-from bertkit.base.checksums import FileRecord
 from bertkit.base.errors import CheckpointError
 from bertkit.checkpoints.checkpoint import Checkpoint
-from bertkit.checkpoints.huggingface import write_huggingface
 from bertkit.checkpoints.seq2seq_names import ENCODER_DECODER, SHARED, UNUSED_PARTS
-from bertkit.checkpoints.transfer import check_finite, export_tensors, import_tensors
+from bertkit.checkpoints.transfer import import_tensors
 from bertkit.nn.embeddings import sinusoids
 
 ARCHITECTURE = "EncoderDecoderModel"
@@ -69,20 +64,3 @@ def _check_positions(checkpoint: Checkpoint, tensors: dict[str, Tensor]) -> None
                 f"{checkpoint.folder}: positions is sinusoidal, and those of the {half} are no"
                 " sines and cosines; where they were trained, config.json must say learned"
             )
-
-
-def save_halves(model: nn.Module, config: dict[str, Any], folder: Path) -> dict[str, FileRecord]:
-    """Write a model as a Hugging Face folder; files of the same names are replaced.
-
-    Returns:
-        What was written, by file name.
-
-    Raises:
-        CheckpointError: a weight isn't finite.
-        StorageError: the disk refused.
-    """
-    tensors = {name: tensor.detach().cpu() for name, tensor in model.state_dict().items()}
-    check_finite(tensors)
-    dtype = str(next(iter(tensors.values())).dtype).removeprefix("torch.")
-    content = {**config, "architectures": [ARCHITECTURE], "dtype": dtype}
-    return write_huggingface(folder, content, export_tensors(tensors, ENCODER_DECODER))

@@ -45,7 +45,7 @@ class ConvertedWeights:
         for tensor in self.tensors.values():
             sizes[tensor.dtype] += tensor.nbytes
         ((dtype, _),) = sizes.most_common(1)
-        return describe_config(self.config, self.architecture, dtype)
+        return describe_config(self.config.to_dict(), self.architecture, dtype)
 
 
 def convert_weights(

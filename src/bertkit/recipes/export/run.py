@@ -100,7 +100,7 @@ def _export(
     finished, notes = find_finished(sentences)
     with durable_folder(output) as folder:
         files = EXPORTERS[settings.to](folder, model, finished)
-        config = describe_config(model.config, "BertModel", torch.float32)
+        config = describe_config(model.config.to_dict(), "BertModel", torch.float32)
         files[CONFIG_FILE] = write_json(folder / CONFIG_FILE, config)
         if sentences is not None:
             files |= write_sentence_model(folder, sentences) | copy_files(path, folder)

@@ -14,9 +14,10 @@ from bertkit.checkpoints.identity import identify_checkpoint
 from bertkit.checkpoints.names import find_part, list_heads
 from bertkit.inference.loading import load_tokenizer_and_length
 from bertkit.models.bert.architectures import find_architecture
-from bertkit.models.bert.config import FEATURE_HEAD, BertConfig, without_replaced_labels
+from bertkit.models.bert.config import FEATURE_HEAD, BertConfig
 from bertkit.models.bert.feature_based import BertFeatureBased
 from bertkit.models.bert.fine_tuning import BertForMultipleChoice, FineTunedBert
+from bertkit.models.bert.labels import without_replaced_labels
 from bertkit.recipes.finetune.settings import FineTuneSettings
 from bertkit.tasks.task import Task
 from bertkit.tokenization.tokenizer import Tokenizer

@@ -1,0 +1,63 @@
+"""What the three keys of a foreign config say of a classifier's labels."""
+
+from typing import Any
+
+MAX_LABELS = 100_000  # a classifier of Base has 77 million weights then
+LABEL_KEYS = ("id2label", "label2id", "num_labels")
+
+
+def without_replaced_labels(values: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
+    """A foreign config without what it says of labels, where changes say something else."""
+    if not changes.keys() & set(LABEL_KEYS):
+        return values
+    return {name: value for name, value in values.items() if name not in LABEL_KEYS}
+
+
+def read_labels(values: dict[str, Any]) -> dict[str, Any]:
+    """What the three keys say together: `id2label` and `label2id`, or nothing.
+
+    Source: transformers, where labels without names are LABEL_0, LABEL_1 …
+    """
+    names, ids, number = map(values.get, LABEL_KEYS)
+    if names is None and ids is not None:
+        raise ValueError("label2id needs id2label beside it, which says the same the other way")
+    if number is not None and not (type(number) is int and 1 <= number <= MAX_LABELS):
+        raise ValueError(f"num_labels must be from 1 to {MAX_LABELS:,}, and is {number!r:.40}")
+    if names is None:
+        if number is None:
+            return {}
+        names = {id_: f"LABEL_{id_}" for id_ in range(number)}
+    labels = _list_labels(names)
+    if number not in (None, len(labels)):
+        raise ValueError(f"num_labels is {number}, and id2label has {len(labels)} labels")
+    label2id = {label: id_ for id_, label in enumerate(labels)}
+    if ids is not None and not _is_same(ids, label2id):
+        raise ValueError("label2id contradicts id2label; it must be the same the other way")
+    return {"id2label": dict(enumerate(labels)), "label2id": label2id}
+
+
+def _list_labels(names: Any) -> list[str]:
+    """The labels in the order of their ids, which are texts where they come from a file."""
+    if not isinstance(names, dict) or not 1 <= len(names) <= MAX_LABELS:
+        raise ValueError(f"id2label must give 1 to {MAX_LABELS:,} ids their labels")
+    by_id = {str(id_): label for id_, label in names.items()}
+    wanted = [str(id_) for id_ in range(len(names))]
+    if gaps := [id_ for id_ in wanted if id_ not in by_id]:
+        raise ValueError(
+            f"id2label has {len(names)} ids, and {gaps[0]} isn't among them; they must be 0, 1, 2 …"
+        )
+    labels = [by_id[id_] for id_ in wanted]
+    if not all(isinstance(label, str) and label for label in labels):
+        raise ValueError("id2label must have texts as labels, none of them empty")
+    if len(set(labels)) < len(labels):
+        raise ValueError("id2label must give each id a label of its own")
+    return labels
+
+
+def _is_same(found: Any, expected: dict[str, int]) -> bool:
+    """Whether a foreign label2id, whose ids may be texts, says what it must."""
+    if not isinstance(found, dict):
+        return False
+    return {label: str(id_) for label, id_ in found.items()} == {
+        label: str(id_) for label, id_ in expected.items()
+    }

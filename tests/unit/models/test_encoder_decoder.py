@@ -168,6 +168,7 @@ def test_a_key_that_is_only_kept_must_be_one_that_can_be_written_back():
 
 
 @pytest.mark.parametrize("num_written", [1, 3])
+@pytest.mark.usefixtures("unchecked_shapes")
 def test_as_many_rows_are_written_as_are_read(num_written):
     read, written = torch.tensor([SOURCES[0]] * 2), torch.tensor([TARGETS[0]] * num_written)
     with pytest.raises(InputError, match=f"decoder_input_ids has {num_written} rows"):

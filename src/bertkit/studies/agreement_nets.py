@@ -186,7 +186,7 @@ def measure_gradients(net: Net, distances: Sequence[int], device: torch.device) 
 
     The gradient is that of the right answer's log-odds with respect to the cue's embedding; its
     mean norm is held against that at the first distance, so that nets are compared by shares: 0
-    there, and -2 where a hundredth is left. What has no number counts as the least that there is.
+    there, and -2 where a hundredth is left. A norm below all numbers counts as the least of them.
     """
     net.eval()
     norms = [

@@ -7,7 +7,7 @@ from typing import final
 
 import torch
 
-from bertkit.studies.agreement import list_distances
+from bertkit.studies.agreement import list_distances, training_batch
 from bertkit.studies.agreement_nets import (
     BATCH_SIZE,
     Kind,
@@ -37,7 +37,7 @@ from bertkit.training.settings import LoopSettings
 
 DISTANCE = "words between cue and answer"
 TOKENS = "tokens of training"
-PROBE_TOKENS = 40_000  # read to see how fast a net is
+PROBE_STEPS = 10  # taken to see how fast a net is
 
 
 @dataclass(frozen=True)
@@ -221,8 +221,10 @@ class Recurrent(Study[RecurrentSettings]):
 
     def _measure_speed(self, arm: str) -> float:
         machine = self._machine()
-        net = self._build(arm, 0).to(machine.device)
-        return train(net, PROBE_TOKENS, self.sizes.longest, self._choose(0), machine)
+        net, longest = self._build(arm, 0).to(machine.device), self.sizes.longest
+        steps = (training_batch(0, step, BATCH_SIZE, longest) for step in range(PROBE_STEPS))
+        num_tokens = sum(step.num_tokens for step in steps)
+        return train(net, num_tokens, longest, self._choose(0), machine)
 
     def _build(self, arm: str, seed: int) -> Net:
         torch.manual_seed(seed)

@@ -110,7 +110,7 @@ class PretrainingStudy(Study[PretrainingSettings]):
             name: max(NUM_PARTS, math.ceil(tokens / plan.pace.tokens_per_step))
             for name, plan in plans.items()
         }
-        values = {
+        values: dict[str, int | float | str] = {
             TOKENS: tokens,
             TASKS: " ".join(name for name in held_out if name != LABELLED),
             **{name_steps(name): number for name, number in steps.items()},

@@ -124,7 +124,7 @@ def find_tasks(names: Sequence[str], shards: ShardSet, counts: Mapping[str, int]
     Returns:
         How many held-out examples there are of each.
     """
-    found = {}
+    found: dict[str, int] = {}
     for name in dict.fromkeys(names):
         try:
             made = {split: make_task(name, split, shards, counts[split]) for split in SPLITS}

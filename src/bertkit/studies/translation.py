@@ -186,8 +186,12 @@ class Translation(Study[TranslationSettings]):
         ]
         guesses = {TRANSFORMER: seconds[0], RECURRENT: seconds[1], WARM: seconds[0]}
         known = {arm.name: guesses[arm.name] for arm in self.arms}
-        signature = signatures(trial.num_held_out)["bleu"]
-        values = {TOKENS: tokens, HELD_OUT: trial.num_held_out, SIGNATURE: signature}
+        held_out = trial.num_held_out
+        values: dict[str, int | float | str] = {
+            TOKENS: tokens,
+            HELD_OUT: held_out,
+            SIGNATURE: signatures(held_out)["bleu"],
+        }
         return Decision(values, known)
 
     def run_cell(self, cell: Cell, folder: Path, decision: Decision) -> list[Figure]:

@@ -101,8 +101,9 @@ def test_a_study_is_run_told_and_kept(shards, tmp_path, capsys, monkeypatch):
     assert f"--labelled {labelled}" in (output / "report.html").read_text("utf-8")
 
     results = (output / "results.jsonl").read_text("utf-8")
-    output = output.rename(tmp_path / "moved")
-    labelled = labelled.rename(tmp_path / "moved.csv")
+    (tmp_path / "elsewhere").mkdir()
+    output = output.rename(tmp_path / "elsewhere" / output.name)
+    labelled = labelled.rename(tmp_path / "elsewhere" / labelled.name)
     more = ("--labelled", str(labelled))
     (output / "cells" / "with" / "seed0" / "result.json").unlink()
     assert run(shards, output, "next-sentence", *more) == 0

@@ -1,6 +1,8 @@
 """What all tests share: checked tensor shapes, fixed threads, the real text."""
 
 import os
+import signal
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Self
 
@@ -9,6 +11,7 @@ import jaxtyping
 import pytest
 from beartype import beartype
 
+STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 
@@ -33,6 +36,14 @@ def shared_data() -> Path:
     if not SHARED_DATA.is_dir():
         pytest.skip(f"no real text: {SHARED_DATA.name} isn't beside the project")
     return SHARED_DATA
+
+
+@pytest.fixture(autouse=True)
+def signals_are_put_back() -> Iterator[None]:
+    """What a test leaves of the signals' handlers, the next one would run with."""
+    before = [signal.getsignal(each) for each in STOP_SIGNALS]
+    yield
+    assert [signal.getsignal(each) for each in STOP_SIGNALS] == before
 
 
 @pytest.fixture

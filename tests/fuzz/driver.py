@@ -23,7 +23,7 @@ ALARM_SECONDS = 30  # ends what waits or hangs
 ADDRESS_SPACE_BYTES = 600 << 20
 NUMBERS = (0, 1, 0x7F, 0x80, 0xFF, 0x7FFF, 0xFFFF, 0x7FFFFFFF, 0xFFFFFFFF, (1 << 63) - 1, 1 << 63)
 WORDS = (b"[", b"{", b'"', b",", b"-", b"null", b"1e999", b"\0", b"\n", b"../", b"\xff", b"\\u0000")
-MAX_BYTES = 1 << 20
+MAX_BYTES = 1 << 19
 
 
 def mutate(seeds: list[bytes], draw: random.Random) -> bytes:

@@ -256,6 +256,15 @@ def test_a_held_out_loss_that_is_not_finite_ends_the_run(run, machine):
     assert run.newest_state().step == 5
 
 
+@pytest.fixture
+def ctrl_c_interrupts():
+    """As in a terminal: what is begun in the background is begun with Ctrl-C ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("ctrl_c_interrupts")
 def test_a_second_ctrl_c_ends_at_once(run, machine):
     def send_twice(step: int) -> bool:
         if step == 6:

@@ -137,9 +137,14 @@ def test_what_is_killed_before_its_folder_is_whole_is_finished_by_the_same_call(
     whole, sources, tmp_path, monkeypatch
 ):
     output = tmp_path / "model"
-    for name in ("judge", "write_report", "write_sealed_json"):
+    steps = [
+        (result_module, "judge"),
+        (result_module, "write_report"),
+        (result_module.SavedResult, "write"),
+    ]
+    for place, name in steps:
         with monkeypatch.context() as patch:
-            patch.setattr(result_module, name, interrupt)
+            patch.setattr(place, name, interrupt)
             with pytest.raises(StoppedError, match="goes on from"):
                 finetune(sources, output, TASK, QUICK)
     assert list_checkpoints(output / "run")

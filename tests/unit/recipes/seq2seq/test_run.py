@@ -133,9 +133,9 @@ def test_what_is_killed_before_its_folder_is_whole_is_finished_by_the_same_call(
     short, files, tmp_path, monkeypatch
 ):
     output = tmp_path / "model"
-    for name in ("judge", "write_sealed_json"):
+    for place, name in ((result_module, "judge"), (result_module.SavedResult, "write")):
         with monkeypatch.context() as patch:
-            patch.setattr(result_module, name, interrupt)
+            patch.setattr(place, name, interrupt)
             with pytest.raises(StoppedError, match="goes on from"):
                 train_seq2seq(files, output, SHORT)
     monkeypatch.setattr(loop, "take_step", None)  # no step is left to be done

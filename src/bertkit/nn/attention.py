@@ -59,7 +59,7 @@ class SelfAttention(nn.Module):
     ) -> Float[Tensor, "rows hidden"]:
         """Attend, and mix the heads: of all tokens, or of those that are kept.
 
-        All look and are seen all the same.
+        Attention is computed for all tokens either way; only the mixing is saved.
         """
         heads: Tensor = self.query_key_value(tokens).view(len(tokens), 3, self.num_heads, -1)
         rate = self.dropout_rate if self.training else 0.0

@@ -38,6 +38,15 @@ class SavedRewriter(BaseModel):
     max_target_length: int = Field(ge=1)
 
 
+def is_rewriter(folder: Path) -> bool:
+    """Whether a folder is one of `bertkit finetune translate` or `summarize`.
+
+    Raises:
+        StorageError: the system can't tell.
+    """
+    return has_member(folder, REWRITER_FILE)
+
+
 def write_rewriter(folder: Path, saved: SavedRewriter) -> dict[str, FileRecord]:
     """Write `bertkit_seq2seq.json`; returns what was written, by file name.
 
@@ -55,7 +64,7 @@ def read_rewriter(folder: Path) -> SavedRewriter:
         CheckpointError: there is none, or it says something that bertkit doesn't know.
         DamagedFileError: it isn't what was written.
     """
-    if not has_member(folder, REWRITER_FILE):
+    if not is_rewriter(folder):
         raise CheckpointError(
             f"{folder} has no {REWRITER_FILE}; `bertkit finetune translate` and `bertkit finetune"
             " summarize` write such folders"

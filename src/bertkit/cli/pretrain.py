@@ -35,7 +35,7 @@ def pretrain(
 
         bertkit pretrain --data shards/ --model base --steps 100000 --dry-run
 
-        bertkit pretrain --from google-bert/bert-base-uncased --data my-domain/ --output run/
+        bertkit pretrain --from google-bert/bert-base-uncased --data my-domain/ --output domain/
 
         bertkit pretrain --objective causal --data shards/ --output gpt/
 

@@ -24,9 +24,9 @@ DOCSTRING = """{summary}
 
         bertkit study {name} {inputs} --output study/
 
-        bertkit study {name} {inputs} --output study/ --minutes 5 --seeds 5
+        bertkit study {name} {inputs} --output five-minutes/ --minutes 5 --seeds 5
 
-        bertkit study {name} {inputs} --output study/ --only {arm}
+        bertkit study {name} {inputs} --output one-arm/ --only {arm}
 
     Args:
         output: Folder for the runs and the report.

@@ -39,7 +39,10 @@ class Bidirectional(PretrainingStudy):
         " helps no task of GLUE. Over the steps (appendix C.1, figure 5), masked words converge"
         " a little more slowly, and are better almost from the beginning."
     )
-    budget = "Every arm is pre-trained on as many tokens of the same text, and fine-tuned alike."
+    budget = (
+        "Every arm is pre-trained on as many tokens of the same text. The first two are fine-tuned"
+        " alike; the third stays frozen under a BiLSTM that learns."
+    )
     caution = (
         "A left-to-right model learns from every token, a masked one from 15 % of them, so that it"
         " has far more to learn from on few tokens; on the same tokens its pre-training also takes"

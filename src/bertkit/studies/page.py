@@ -38,7 +38,7 @@ RULE = (
     "A claim counts as shown where each run of one side is better than each run of the other, and"
     " as the other way round where each is worse. A run that diverged counts as the worst of all;"
     " where one failed otherwise, nothing is decided. “Not shown at this scale” says nothing"
-    " against the claim: these runs are thousands of times smaller than those of the papers."
+    " against the claim: these runs are many thousands of times shorter than those of the papers."
 )
 
 
@@ -200,6 +200,7 @@ def build_markdown(outcome: Outcome, command: str) -> str:
         f"# {study.question}",
         study.finding,
         f"{outcome.summarise()} {study.budget}",
+        "\n".join(f"- {arm.name}: {arm.summary}" for arm in study.arms),
         tabulate_markdown(columns, rows),
         HOW_TO_READ,
         *([] if not outcome.verdicts else [_list_verdicts(outcome)]),

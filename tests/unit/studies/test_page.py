@@ -50,6 +50,7 @@ def test_failures_are_told_everywhere():
 
 def test_the_table_is_markdown_with_verdicts_and_curves():
     text = build_markdown(build_outcome(), COMMAND)
+    assert "\n\n- good: the good one\n" in text
     assert "| good | 3 | 81.0 % (80.0–82.0 %) | 0.190 (0.180–0.200) |" in text
     assert "- Good is better than bad (A 2018, table 1). Here: shown: " in text
     assert "| steps | good | bad | middle |" in text

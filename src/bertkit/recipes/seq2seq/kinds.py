@@ -25,9 +25,9 @@ TRANSLATE_HELP = """Learn to translate from parallel text.
 
         bertkit finetune translate --train train.de train.en --dev val.de val.en --output de-en/
 
-        bertkit finetune translate --train a.tsv --source-column de --target-column en --output out/
+        bertkit finetune translate --train a.tsv --source-column de --target-column en --output m/
 
-        bertkit finetune translate --model M --train train.de train.en --output de-en/ --minutes 20
+        bertkit finetune translate --model M --train train.de train.en --output warm/ --minutes 20
 
     Args:
         train: Two files, line n of one belonging to line n of the other, or one with a column for
@@ -48,9 +48,9 @@ SUMMARIZE_HELP = """Learn to write summaries from texts that have one.
 
         bertkit finetune summarize --model M --train articles.jsonl --output summaries/
 
-        bertkit finetune summarize --train train.jsonl --dev dev.jsonl --output out/ --epochs 5
+        bertkit finetune summarize --train train.jsonl --dev dev.jsonl --output five/ --epochs 5
 
-        bertkit finetune summarize --train a.csv --source-column article --output out/
+        bertkit finetune summarize --train a.csv --source-column article --output table/
 
     Args:
         train: One file with a column for each side, or two files, line n of one belonging to line

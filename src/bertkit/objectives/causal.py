@@ -1,8 +1,9 @@
 """The next word, left to right: at each token, which one comes after it?
 
 An example is `[CLS] text [SEP]`, where the text is as many consecutive sentences of a document as
-fit. Each token of the text is in one example of an epoch, and predicted once; [SEP] is too, so that
-a model learns where sentences may end.
+fit. Each token of the text is in one example of an epoch, and predicted once. [SEP] is predicted
+where a sentence ends, so that a model learns where it may, and not where one that is too long is
+cut.
 
 Source: Radford et al. 2018, "Improving Language Understanding by Generative Pre-Training", section
 3.1; Devlin et al. 2018, section 5.1 ("LTR & No NSP").
@@ -32,13 +33,16 @@ from bertkit.objectives.objective import (
 )
 
 SPECIAL_TOKENS = 2  # [CLS] text [SEP]
-START, STOP = range(2)
+START, STOP, IS_CUT = range(3)
 
 
 @final
 @dataclass(frozen=True)
 class CausalBatch(WordBatch):
-    """Whole sequences; every token but the last of each predicts the one after it."""
+    """Whole sequences; every token but the last of each predicts the one after it.
+
+    Where a sequence ends within a sentence, the last of the text predicts nothing either.
+    """
 
     word_loss = "clm"
 
@@ -56,7 +60,10 @@ class CausalObjective(Objective[CausalBatch]):
     is_causal = True
 
     def plan(self, epoch: int, shard: int) -> Examples:
-        """The examples of one shard for one epoch: start and stop among the shard's tokens."""
+        """The examples of one shard for one epoch.
+
+        Start and stop among the shard's tokens, and whether a sentence goes on behind them.
+        """
         source = self.shards[shard]
         offsets: list[int] = source.sentence_offsets.tolist()
         documents: list[int] = source.document_offsets.tolist()
@@ -66,11 +73,11 @@ class CausalObjective(Objective[CausalBatch]):
             for first, last in pairwise(documents)
             for row in self._cut_document(offsets, first, last, generator)
         ]
-        return np.array(rows, dtype=np.int64).reshape(-1, STOP + 1)
+        return np.array(rows, dtype=np.int64).reshape(-1, IS_CUT + 1)
 
     def _cut_document(
         self, offsets: list[int], first: int, last: int, generator: np.random.Generator
-    ) -> Iterator[tuple[int, int]]:
+    ) -> Iterator[tuple[int, int, bool]]:
         """Sentences first to last, as many at a time as fit; one that is too long is cut."""
         room = self.max_length - SPECIAL_TOKENS
         sentence = first
@@ -79,10 +86,10 @@ class CausalObjective(Objective[CausalBatch]):
             if generator.random() < self.short_rate:
                 target = int(generator.integers(1, room, endpoint=True))
             start = offsets[sentence]
-            end = bisect_right(offsets, start + target, sentence + 2, last + 1) - 1
-            for begin in range(start, offsets[end], room):
-                yield begin, min(begin + room, offsets[end])
-            sentence = end
+            sentence = bisect_right(offsets, start + target, sentence + 2, last + 1) - 1
+            stop = offsets[sentence]
+            for begin in range(start, stop, room):
+                yield begin, min(begin + room, stop), begin + room < stop
 
     def batch(self, examples: Sequence[PlannedExample]) -> CausalBatch:
         """Lay examples end to end, `[CLS] text [SEP]`, with the next tokens as labels."""
@@ -94,9 +101,11 @@ class CausalObjective(Objective[CausalBatch]):
         rows = np.stack([example.row for example in examples])
         lengths = rows[:, STOP] - rows[:, START] + SPECIAL_TOKENS
         input_ids = torch.from_numpy(np.concatenate(pieces).astype(np.int64))
-        is_last = np.zeros(len(input_ids), dtype=np.bool_)
-        is_last[np.cumsum(lengths) - 1] = True
-        positions = torch.from_numpy(np.flatnonzero(~is_last))
+        ends = np.cumsum(lengths)
+        predicts = np.ones(len(input_ids), dtype=np.bool_)
+        predicts[ends - 1] = False
+        predicts[ends[rows[:, IS_CUT] > 0] - 2] = False  # a sentence goes on where [SEP] stands
+        positions = torch.from_numpy(np.flatnonzero(predicts))
         return CausalBatch(
             packed=PackedBatch(
                 input_ids=input_ids,

@@ -59,9 +59,9 @@ def plan_all(objective: CausalObjective, epoch: int = 0) -> list[PlannedExample]
 
 def test_an_example_is_as_many_sentences_as_fit_and_a_long_one_is_cut():
     rows = build_objective().plan(0, 0).tolist()
-    assert rows[:2] == [[0, 7], [7, 13]]  # 4 + 3, and 6: ten tokens have room
-    assert rows[2:5] == [[13, 23], [23, 33], [33, 43]]
-    assert rows[5:] == [[43, 49], [49, 58]]
+    assert rows[:2] == [[0, 7, 0], [7, 13, 0]]  # 4 + 3, and 6: ten tokens have room
+    assert rows[2:5] == [[13, 23, 1], [23, 33, 1], [33, 43, 0]]
+    assert rows[5:] == [[43, 49, 0], [49, 58, 0]]
 
 
 @pytest.mark.parametrize("short_rate", [0.0, 0.5, 1.0])
@@ -97,7 +97,17 @@ def test_every_token_but_the_last_predicts_the_one_after_it():
     assert batch.target_counts == {"clm": 15}
 
 
-@pytest.mark.parametrize("num_examples", [1, 5])
+def test_an_end_is_learnt_where_a_sentence_ends_and_not_where_it_is_cut():
+    objective = build_objective()
+    batch = objective.batch(plan_all(objective)[2:5])  # one sentence of thirty tokens
+    text = [CLS, *range(18, 28), SEP], [CLS, *range(28, 38), SEP], [CLS, *range(38, 48), SEP]
+    assert batch.packed.input_ids.tolist() == [token for part in text for token in part]
+    assert batch.labels.tolist() == [*text[0][1:-1], *text[1][1:-1], *text[2][1:]]
+    assert batch.positions.tolist() == [*range(10), *range(12, 22), *range(24, 35)]
+    assert batch.target_counts == {"clm": 31}
+
+
+@pytest.mark.parametrize("num_examples", [1, 2])
 def test_the_loss_is_that_of_the_next_words(num_examples):
     torch.manual_seed(0)
     objective, model = build_objective(), BertLMHeadModel(CONFIG).double().eval()

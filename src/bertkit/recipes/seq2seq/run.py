@@ -27,7 +27,6 @@ from bertkit.recipes.seq2seq.examples import (
 from bertkit.recipes.seq2seq.job import (
     Materials,
     build_job,
-    load_checkpoint,
     with_averages,
 )
 from bertkit.recipes.seq2seq.judging import measure_judging
@@ -244,14 +243,20 @@ def assemble(
 def _train(
     run: Run, materials: Materials, wanted: RunRecord, settings: Seq2SeqSettings
 ) -> Seq2SeqResult:
-    """Train in a folder that is this process's alone, and write the model beside it."""
+    """Train in a folder that is this process's alone, and write the model beside it.
+
+    Args:
+        run: whose newest checkpoint the model was read from, where it has any.
+        materials: what it is made of.
+        wanted: what the run's record is to say.
+        settings: what can be chosen.
+    """
     record, state = run.read_record(), run.newest_state()
     if record is not None:
         check_resume(record, wanted)
         wanted = take_over(record, wanted)
     if state.step:
         announce(f"going on after step {state.step:,} of {run.folder}")
-        materials = load_checkpoint(run, state.step, materials)
     job = build_job(materials, settings)
     if record is None:
         order = order_pairs(materials.train, settings)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
+from bertkit.base.errors import DamagedFileError, MissingFileError
 from bertkit.base.progress import announce, show_progress
 from bertkit.checkpoints.run_folder import checkpoint_path
 from bertkit.decoding.settings import DecodingSettings
@@ -42,11 +43,13 @@ class Choice:
         materials: with them.
         best_step: the best single step.
         averaged_steps: the steps whose mean they are; empty where they are the best step's.
+        warnings: what is odd.
     """
 
     materials: Materials
     best_step: int
     averaged_steps: tuple[int, ...] = ()
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -71,18 +74,25 @@ class Judgement:
 def choose_weights(
     run: Run, materials: Materials, state: RunState, settings: Seq2SeqSettings, num_steps: int
 ) -> Choice:
-    """The best step's weights, or the mean of the last ones where that is better.
+    """The best step's weights, or the mean of the last ones where that can be had and is better.
 
     Raises:
-        ResumeError: a checkpoint is gone.
-        DamagedFileError: one isn't what was written.
+        ResumeError: the best step's checkpoint is gone.
+        DamagedFileError: it isn't what was written.
     """
     best_step = state.best_step or state.step
     best = load_checkpoint(run, best_step, materials)
     steps = list_averaged(settings, num_steps, state.step)
     if len(steps) < 2:
         return Choice(best, best_step)
-    averaged = average(run, steps, best)
+    try:
+        averaged = average(run, steps, best)
+    except (MissingFileError, DamagedFileError) as error:
+        announce(f"{error}; without it nothing is averaged, and the best step becomes the model")
+        warning = (
+            "a checkpoint that was to be averaged was lost; the model is that of the best step"
+        )
+        return Choice(best, best_step, warnings=(warning,))
     with mixed_precision(materials.machine.device, materials.machine.precision):
         metrics = evaluate(averaged, settings)
     watched, single = watch(materials.kind, settings), state.best_metric
@@ -110,18 +120,16 @@ def average(run: Run, steps: Sequence[int], materials: Materials) -> Materials:
 
 
 def judge(materials: Materials) -> Judgement:
-    """Hold a model against its held-out pairs; it writes as it will by itself."""
-    machine, dev = materials.machine, materials.data.dev
+    """Hold a model against its held-out pairs; it writes as it will by itself, in float32."""
     counts = RewriteCounts()
-    with mixed_precision(machine.device, machine.precision):
-        answers = write_all(materials, materials.saved.decoding, counts)
-        metrics = {**measure(materials, [each.text for each in answers]), **measure_loss(materials)}
+    answers = write_all(materials, materials.saved.decoding, counts)
+    metrics = {**measure(materials, [each.text for each in answers]), **measure_loss(materials)}
     baseline = measure(materials, copy_beginnings(materials))
     signatures = load_address(materials.kind.signatures)(len(answers))
     warnings = (
         *doubt_metric(materials.kind.metric, metrics, baseline, partial(measure_right, materials)),
         *doubt_ends(counts),
-        *doubt_letters(materials.tokenizer.settings, dev.targets),
+        *doubt_letters(materials.tokenizer.settings, materials.data.dev.targets),
     )
     del metrics["loss"]  # it is that of words, which is there under its own name
     return Judgement(answers, metrics, baseline, signatures, warnings)
@@ -132,11 +140,10 @@ def measure_judging(materials: Materials) -> float:
 
     It is rather too much: a model that has learnt nothing doesn't end its answers.
     """
-    machine, num_texts = materials.machine, len(materials.data.dev.pairs)
-    num_sampled = min(SAMPLED_TEXTS[machine.device.type], num_texts)
+    num_texts = len(materials.data.dev.pairs)
+    num_sampled = min(SAMPLED_TEXTS[materials.machine.device.type], num_texts)
     started = time.monotonic()
-    with mixed_precision(machine.device, machine.precision):
-        write_held_out(materials, materials.saved.decoding, num_sampled)
+    write_held_out(materials, materials.saved.decoding, num_sampled)
     return (time.monotonic() - started) * num_texts / num_sampled
 
 

@@ -78,6 +78,8 @@ def finish(
     `metrics.json` comes last; then the checkpoints go.
 
     Raises:
+        ResumeError: the best step's checkpoint is gone.
+        DamagedFileError: it isn't what was written.
         StorageError: the disk refused; the same command finishes.
     """
     choice = choose_weights(run, materials, state, settings, num_steps)
@@ -107,7 +109,11 @@ def describe_result(
         metrics=define(judgement.metrics),
         signatures=judgement.signatures,
         baseline=define(judgement.baseline),
-        warnings=(*judgement.warnings, *doubt_best(metric, course.held_out[metric])),
+        warnings=(
+            *choice.warnings,
+            *judgement.warnings,
+            *doubt_best(metric, course.held_out[metric]),
+        ),
         num_steps=state.step,
         num_epochs=count_epochs(order_pairs(materials.train, settings), state.step),
         best_step=choice.best_step,

@@ -1,6 +1,7 @@
 import json
 import shutil
 import signal
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,7 @@ from bertkit.inference.summarizing import AbstractiveSummarizer
 from bertkit.inference.translator import Translator
 from bertkit.models.bert.heads import BertForMaskedLM
 from bertkit.models.seq2seq.model import EncoderDecoderModel
-from bertkit.recipes.seq2seq import examples, judging
+from bertkit.recipes.seq2seq import examples, job, judging
 from bertkit.recipes.seq2seq import result as result_module
 from bertkit.recipes.seq2seq import run as recipe
 from bertkit.recipes.seq2seq.examples import hold_out, read_set
@@ -342,6 +343,62 @@ def test_the_mean_of_checkpoints_is_one(files, tmp_path, monkeypatch):
     assert torch.equal(model.state_dict()[name], mean[name])
     assert result.saved.averaged_steps == (8, 12)
     assert {8, 12} <= {int(path.name[-8:]) for path in list_checkpoints(tmp_path / "out" / "run")}
+
+
+@pytest.mark.parametrize("content", [None, b"cut"])
+def test_a_lost_checkpoint_that_was_to_be_averaged_does_not_end_a_run(
+    files, tmp_path, monkeypatch, capsys, content
+):
+    choose = result_module.choose_weights
+
+    def lose(run, materials, state, *rest):
+        (other,) = {8, 12} - {state.best_step}
+        weights = run.folder / "checkpoints" / f"step-{other:08}" / "model.safetensors"
+        weights.unlink() if content is None else weights.write_bytes(content)
+        return choose(run, materials, state, *rest)
+
+    values = iter((0.0, 1.0, 2.0, 3.0))
+    monkeypatch.setattr(job, "measure", lambda *_: {"bleu": next(values)})
+    monkeypatch.setattr(result_module, "choose_weights", lose)
+    with monkeypatch.context() as patch:
+        patch.setattr(judging, "measure", lambda *_: {"bleu": 3.0})
+        saved = train_seq2seq(files, tmp_path / "out", SHORT).saved
+    assert (saved.best_step, saved.averaged_steps) == (12, ())
+    assert "step-00000008" in (told := capsys.readouterr().err)
+    assert "nothing is averaged, and the best step becomes the model" in told
+    assert saved.warnings[0].startswith("a checkpoint that was to be averaged was lost")
+
+
+def test_a_model_is_judged_as_it_will_write(files, monkeypatch):
+    materials, _ = gather(files, SHORT)
+    materials = replace(materials, machine=replace(materials.machine, precision="bf16"))
+    is_mixed = []
+    stream = judging.Rewriter.stream
+
+    def watch(*arguments):
+        is_mixed.append(torch.is_autocast_enabled("cpu"))
+        return stream(*arguments)
+
+    monkeypatch.setattr(judging.Rewriter, "stream", watch)
+    judging.judge(materials)
+    judging.measure_judging(materials)
+    assert is_mixed == [False, False]
+
+
+def test_a_run_that_goes_on_reads_its_checkpoint_once(files, tmp_path, monkeypatch):
+    with monkeypatch.context() as patch:
+        stop_at(9, patch)
+        with pytest.raises(StoppedError):
+            train_seq2seq(files, tmp_path / "out", SHORT)
+    newest = list_checkpoints(tmp_path / "out" / "run")[-1]
+    read = []
+    load = EncoderDecoderModel.from_pretrained
+    monkeypatch.setattr(
+        EncoderDecoderModel, "from_pretrained", lambda path: read.append(path) or load(path)
+    )
+    monkeypatch.setattr(recipe, "finish", lambda *_: None)
+    train_seq2seq(files, tmp_path / "out", SHORT)
+    assert read == [newest]
 
 
 def test_summaries_are_learnt_from_columns_and_scored_by_rouge(tmp_path):

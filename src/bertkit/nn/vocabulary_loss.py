@@ -2,7 +2,7 @@
 
 The scores of all words at all masked positions are the largest tensor of a step. On a CPU they are
 made, turned into their own gradient, multiplied back and dropped, some positions at a time, while
-they are in the cache.
+they are in the cache. Where no gradient is needed, no device makes them all at once.
 
 Source: the idea is that of Wijmans et al. 2024, "Cut Your Losses in Large-Vocabulary Language
 Models" (2411.09009).
@@ -17,6 +17,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 POSITIONS_AT_A_TIME = 128
+SCORED_AT_A_TIME = 4096  # positions without gradients: gigabytes of scores, with many words
 
 
 def vocabulary_loss(
@@ -41,10 +42,30 @@ def vocabulary_loss(
         highest. In learning on a CPU a word that is as high as the right one takes nothing away.
     """
     needs_gradient = any(each.requires_grad for each in (features, weight, bias))
-    if features.device.type == "cpu" and torch.is_grad_enabled() and needs_gradient:
+    if not (needs_gradient and torch.is_grad_enabled()):
+        found = [
+            _score_at_once(some, weight, bias, right, smoothing)
+            for some, right in zip(
+                features.split(SCORED_AT_A_TIME), labels.split(SCORED_AT_A_TIME), strict=True
+            )
+        ]
+        losses, hits = zip(*found, strict=True)
+        return torch.stack(losses).sum(), torch.stack(hits).sum()
+    if features.device.type == "cpu":
         parts = map(at_least_float32, (features, weight, bias))
         loss, num_hits = _VocabularyLoss.apply(*parts, labels, smoothing)  # type: ignore[no-untyped-call]
         return loss, num_hits
+    return _score_at_once(features, weight, bias, labels, smoothing)
+
+
+def _score_at_once(
+    features: Float[Tensor, "positions hidden"],
+    weight: Float[Tensor, "vocabulary hidden"],
+    bias: Float[Tensor, " vocabulary"],
+    labels: Int[Tensor, " positions"],
+    smoothing: float,
+) -> tuple[Float[Tensor, ""], Int[Tensor, ""]]:
+    """The same of all scores at once; arguments as those of `vocabulary_loss`."""
     scores = at_least_float32(F.linear(features, weight, bias))
     num_hits = (scores.argmax(dim=1) == labels).sum()
     loss = F.cross_entropy(scores, labels, reduction="sum", label_smoothing=smoothing)

@@ -33,12 +33,25 @@ def test_loss_hits_and_gradients_are_those_of_all_scores_at_once(
     torch.testing.assert_close(found, wanted, rtol=1e-9, atol=1e-12)
 
 
-def test_without_gradients_it_is_the_same(parts):
-    expected, expected_hits = vocabulary_loss(*parts)
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+@pytest.mark.parametrize(("at_a_time", "sizes"), [(3, [3, 3, 1]), (7, [7]), (4096, [7])])
+def test_without_gradients_it_is_the_same_and_few_scores_are_held(
+    parts, at_a_time, sizes, smoothing, monkeypatch
+):
+    linear, made = F.linear, []
+
+    def remember(features, weight, bias):
+        made.append(len(features))
+        return linear(features, weight, bias)
+
+    expected, expected_hits = vocabulary_loss(*parts, smoothing)
+    monkeypatch.setattr(module, "SCORED_AT_A_TIME", at_a_time)
+    monkeypatch.setattr(module.F, "linear", remember)
     with torch.no_grad():
-        loss, num_hits = vocabulary_loss(*parts)
+        loss, num_hits = vocabulary_loss(*parts, smoothing)
     torch.testing.assert_close(loss, expected.detach(), rtol=1e-12, atol=0.0)
     assert num_hits == expected_hits
+    assert made == sizes
 
 
 def test_the_way_back_can_be_walked_twice(parts):
@@ -72,8 +85,10 @@ def test_half_precision_weights_are_scored_in_float32_with_gradients_and_without
 
 def test_no_position_has_no_loss(parts):
     features, weight, bias, labels = parts
-    loss, num_hits = vocabulary_loss(features[:0], weight, bias, labels[:0])
-    assert (loss.item(), num_hits.item()) == (0.0, 0)
+    for is_learning in (True, False):
+        with torch.set_grad_enabled(is_learning):
+            loss, num_hits = vocabulary_loss(features[:0], weight, bias, labels[:0])
+        assert (loss.item(), num_hits.item()) == (0.0, 0)
 
 
 def test_half_precision_is_scored_in_float32():

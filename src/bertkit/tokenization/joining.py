@@ -1,5 +1,6 @@
 """Pieces of a vocabulary back to running text, with blanks where people put them."""
 
+import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -56,6 +57,7 @@ class Spacing:
         """Running text of the pieces of a vocabulary.
 
         A word of which the vocabulary knows nothing is U+FFFD; other special tokens are left out.
+        Letters are whole again (NFC) that an uncased vocabulary took apart, as those of Korean.
         """
         words = join_pieces(pieces)
         habits = self._find_habits(words)
@@ -63,7 +65,7 @@ class Spacing:
         for place in range(1, len(words)):
             left, right = habits[place - 1], habits[place]
             text += " " + words[place] if _is_apart(left, right) else words[place]
-        return text
+        return unicodedata.normalize("NFC", text)
 
     def _find_habits(self, words: Sequence[str]) -> list[Habit | None]:
         """What each mark does where it stands; None for other words."""

@@ -42,6 +42,14 @@ def train(texts: list[str], size: int = 300) -> Tokenizer:
     return Tokenizer(train_vocabulary(texts, settings), CASED)
 
 
+def test_letters_that_an_uncased_vocabulary_took_apart_are_whole_again():
+    text = "한국어 문장"
+    settings = VocabularySettings(vocab_size=100, min_frequency=1)
+    tokenizer = Tokenizer(train_vocabulary([text], settings))
+    (row,) = tokenizer.piece_ids([text])
+    assert Spacing().join([tokenizer.vocabulary[id_] for id_ in row]) == text
+
+
 def share_of_exact(texts: list[str], spacing: Spacing, tokenizer: Tokenizer) -> float:
     ids = tokenizer.piece_ids(texts)
     joined = [spacing.join([tokenizer.vocabulary[id_] for id_ in row]) for row in ids]

@@ -161,25 +161,38 @@ def _open_lines(path: Path, settings: PairSettings) -> RecordTable:
 
 
 def _read_columns(source: str | Path, settings: PairSettings) -> tuple[list[Pair], PairReport]:
-    """Two columns of every row."""
+    """Two columns of every row.
+
+    Each row of JSONL has its own columns: there only one that no row has is named wrongly.
+    """
     table = open_records(source, settings.record_settings())
-    columns = settings.source_column, settings.target_column
-    for role, column in zip(("source", "target"), columns, strict=True):
-        _check_column(table, role, column)
+    columns = {"source": settings.source_column, "target": settings.target_column}
+    missing = dict(columns)
+    if table.format != "jsonl":
+        _check_columns(table, missing)
+
+    def take(record: Record, role: str) -> str:
+        text = _take_text(record, columns[role])
+        missing.pop(role, None)
+        return text
 
     def parse(record: Record) -> Pair:
-        return Pair(*(_take_text(record, column) for column in columns))
+        return Pair(take(record, "source"), take(record, "target"))
 
     report = _begin_report(table.name, [table])
-    return gather(table, parse, report.files[0]), report
+    try:
+        return gather(table, parse, report.files[0]), report
+    except InputError:
+        _check_columns(table, missing)
+        raise
 
 
 def _begin_report(name: str, tables: list[RecordTable]) -> PairReport:
     return PairReport(name, [RowReport(table.name) for table in tables])
 
 
-def _check_column(table: RecordTable, role: str, column: str) -> None:
-    """See that a table has a column, where it tells which it has.
+def _check_columns(table: RecordTable, columns: Mapping[str, str]) -> None:
+    """See that a table has columns, by role, where it tells which it has.
 
     Raises:
         InputError: it hasn't.
@@ -190,11 +203,12 @@ def _check_column(table: RecordTable, role: str, column: str) -> None:
             " line n of the first"
         )
     known = table.columns or ()
-    if known and column not in known and column.partition(".")[0] not in known:
-        raise InputError(
-            f"{table.name} has no column {column}; name one of its columns with --{role}-column:"
-            f" {show_names(known)}"
-        )
+    for role, column in columns.items():
+        if known and column not in known and column.partition(".")[0] not in known:
+            raise InputError(
+                f"{table.name} has no column {column}; name one of its columns with"
+                f" --{role}-column: {show_names(known)}"
+            )
 
 
 def _take_text(record: Record, column: str) -> str:

@@ -76,6 +76,18 @@ def test_columns_may_have_numbers_or_lie_in_one_field(tmp_path):
     assert "line 2 has nothing in translation.en" in report.files[0].first_broken[0]
 
 
+@pytest.mark.parametrize("line", [0, 1])
+def test_a_row_without_a_column_is_left_out_whichever_it_is(tmp_path, line):
+    rows = [*DICTS, {"target": "alone"}]
+    rows[line], rows[-1] = rows[-1], rows[line]
+    path = write(tmp_path, "a.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+    pairs, report = read(path, max_broken=0.25)
+    assert sorted(pairs) == sorted(PAIRS)
+    assert f"line {line + 1} has nothing in source" in report.files[0].first_broken[0]
+    refuse(f"25.00%.* are broken, .*line {line + 1} has nothing", path)
+    refuse("has no column gone; name one", path, max_broken=0.25, source_column="gone")
+
+
 def test_a_cr_within_a_line_moves_nothing(tmp_path):
     source = b"eins\nzwei\rund drei\r\nvier\n"
     pairs, _ = read(*write_two(tmp_path, source, b"one\ntwo and three\nfour\n"))

@@ -86,7 +86,8 @@ def describe_pairs(result: "Seq2SeqResult", *, json: bool) -> str:
     saved = result.saved
     if json:
         found = {"output": str(result.output), "metrics": saved.metrics}
-        return json_module.dumps({**found, "signatures": saved.signatures})
+        told = {"signatures": saved.signatures, "warnings": saved.warnings}
+        return json_module.dumps({**found, **told})
     shown = ", ".join(
         f"{name} {value:.4g}" for name, value in saved.metrics.items() if value is not None
     )
@@ -133,7 +134,11 @@ def describe(result: "FineTuneResult", *, json: bool) -> str:
     metrics, comparison = result.evaluation.metrics, result.comparison
     if json:
         defined = {name: value if isfinite(value) else None for name, value in metrics.items()}
-        found: dict[str, Any] = {"output": str(result.output), "metrics": defined}
+        found: dict[str, Any] = {
+            "output": str(result.output),
+            "metrics": defined,
+            "warnings": result.evaluation.warnings,
+        }
         if comparison is not None:
             found["search"] = comparison.to_json()
         return json_module.dumps(found)

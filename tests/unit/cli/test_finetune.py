@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from bertkit.cli.finetune import describe
+from bertkit.cli.finetune import describe, describe_pairs
 from bertkit.cli.main import build_app, list_commands, list_flags, main
 from bertkit.recipes.finetune.settings import FineTuneSettings
 from bertkit.tasks.evaluation import Evaluation
@@ -49,6 +49,20 @@ def test_what_is_not_defined_is_null_in_json():
     assert json.loads(describe(RESULT, json=True)) == {
         "output": "out",
         "metrics": {"pearson": None, "mse": 0.25},
+        "warnings": ["every prediction is 'x'"],
+    }
+
+
+def test_what_is_odd_about_pairs_is_told_to_people_and_programs():
+    names = {"kind": "translate", "metrics": {"bleu": 0.0}, "signatures": {"bleu": "nrefs:1"}}
+    counts = {"num_steps": 1200, "num_epochs": 2.5, "warnings": ("bleu tells nothing here",)}
+    result = SimpleNamespace(output=Path("out"), saved=SimpleNamespace(**names, **counts))
+    assert "bleu tells nothing here" in describe_pairs(result, json=False).splitlines()
+    assert json.loads(describe_pairs(result, json=True)) == {
+        "output": "out",
+        "metrics": {"bleu": 0.0},
+        "signatures": {"bleu": "nrefs:1"},
+        "warnings": ["bleu tells nothing here"],
     }
 
 

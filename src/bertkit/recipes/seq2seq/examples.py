@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict
 from bertkit.base.checksums import record_file
 from bertkit.base.errors import InputError, storage_errors
 from bertkit.base.progress import announce
+from bertkit.data.tables.hub import SCHEME
 from bertkit.data.tables.parallel import Pair, PairReport, read_pairs
 from bertkit.recipes.seq2seq.settings import MOST_HELD_OUT, Seq2SeqSettings
 from bertkit.recipes.seq2seq.token_pairs import TokenPairs, TokenTexts
@@ -103,7 +104,8 @@ def check_files(flag: str, files: Files) -> None:
     """See that there are one or two files, whose content stays.
 
     Raises:
-        InputError: there are more, or one is no file, such as standard input or a pipe.
+        InputError: there are more, or one is no file, such as standard input, a pipe or a data set
+            of the Hub.
         MissingFileError: there is no such file.
     """
     if not 1 <= len(files) <= MAX_FILES:
@@ -111,6 +113,11 @@ def check_files(flag: str, files: Files) -> None:
             f"--{flag} takes one file with both sides, or one of each side; got {len(files)}"
         )
     for path in files:
+        if str(path).startswith(SCHEME):
+            raise InputError(
+                f"--{flag} must name files, and {path} is a data set of the Hub; save its pairs to"
+                " a file first, such as one of JSONL or Parquet"
+            )
         with storage_errors(path, "read"):
             mode = path.stat().st_mode
         if not stat.S_ISREG(mode):

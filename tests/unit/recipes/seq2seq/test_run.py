@@ -214,6 +214,7 @@ def test_a_wrong_call_leaves_nothing_behind(files, tmp_path):
         (PairFiles((files.train[0], tmp_path)), InputError, "folder or a pipe"),
         (PairFiles((files.train[0], tmp_path / "no.de")), MissingFileError, "doesn't exist"),
         (PairFiles((files.train[0],)), InputError, "--format"),
+        (PairFiles((Path("hub:owner/name"),)), InputError, "save its pairs to a file first"),
     ]
     for wrong, kind, message in cases:
         with pytest.raises(kind, match=message):

@@ -2,6 +2,7 @@
 
 import re
 import sys
+import unicodedata
 from collections.abc import Iterator, Sequence
 from itertools import chain, count
 from pathlib import Path
@@ -10,8 +11,11 @@ from typing import Annotated, Any, BinaryIO
 from cyclopts import Parameter
 
 from bertkit.base.errors import InputError, SettingsError, storage_errors
+from bertkit.data.tables.opening import check_standard_input
 
 LIMIT_BYTES = 4 << 20  # of a line
+BYTE_ORDER_MARK = "\ufeff"
+JOINERS = "\N{ZERO WIDTH NON-JOINER}\N{ZERO WIDTH JOINER}\N{SOFT HYPHEN}"
 OPTION = re.compile(r"--[a-z][a-z0-9_-]*(=.*)?", re.DOTALL | re.IGNORECASE)
 
 
@@ -50,14 +54,20 @@ def gather_texts(texts: Sequence[str], file: Path | None) -> Iterator[tuple[str,
 def _gather(texts: Sequence[str], file: Path | None) -> Iterator[tuple[str, str]]:
     for number, text in enumerate(texts, start=1):
         if text == "-":
+            check_standard_input("texts")
             yield from _read_lines(sys.stdin.buffer, "standard input")
         else:
             yield f"text {number}", text
     if file is not None:
         with storage_errors(file, "read"), file.open("rb") as stream:
             yield from _read_lines(stream, str(file))
-    if not texts and file is None and not sys.stdin.isatty():
+    if not texts and file is None and is_fed():
         yield from _read_lines(sys.stdin.buffer, "standard input")
+
+
+def is_fed() -> bool:
+    """Whether standard input is there, and no person sits before it."""
+    return sys.stdin is not None and not sys.stdin.isatty()
 
 
 def _read_lines(stream: BinaryIO, name: str) -> Iterator[tuple[str, str]]:
@@ -73,6 +83,8 @@ def _read_lines(stream: BinaryIO, name: str) -> Iterator[tuple[str, str]]:
             )
         try:
             line = data.decode("utf-8").removesuffix("\n").rstrip("\r")
+            if number == 1:
+                line = line.removeprefix(BYTE_ORDER_MARK)
         except UnicodeDecodeError as error:
             raise InputError(f"{name} isn't UTF-8 at byte {start + error.start:,}") from None
         start += len(data)
@@ -81,15 +93,18 @@ def _read_lines(stream: BinaryIO, name: str) -> Iterator[tuple[str, str]]:
 
 
 def printable(text: str) -> str:
-    """A text from a foreign file without what would steer the terminal."""
-    return "".join(
-        letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text
-    )
+    """A text from a foreign file without what would steer the terminal.
+
+    Blanks of any script and what joins or parts letters are text, and stay.
+    """
+    return "".join(map(_show, text))
 
 
 def legible(text: str) -> str:
     """The same for lines of our own: ends of lines and tabs stay."""
-    return "".join(
-        letter if letter.isprintable() or letter in "\n\t" else "\N{REPLACEMENT CHARACTER}"
-        for letter in text
-    )
+    return "".join(letter if letter in "\n\t" else _show(letter) for letter in text)
+
+
+def _show(letter: str) -> str:
+    is_text = letter.isprintable() or letter in JOINERS or unicodedata.category(letter) == "Zs"
+    return letter if is_text else "\N{REPLACEMENT CHARACTER}"

@@ -107,6 +107,34 @@ def test_lines_are_read_when_their_turn_comes(tmp_path):
         next(gathered)
 
 
+def test_a_byte_order_mark_is_no_part_of_the_first_text(tmp_path, monkeypatch):
+    path = tmp_path / "texts.txt"
+    path.write_bytes("\ufeffa\n\ufeffb\n".encode() + b"\xff\n")
+    gathered = module.gather_texts([], path)
+    assert [next(gathered)[1] for _ in range(2)] == ["a", "\ufeffb"]
+    with pytest.raises(InputError, match="isn't UTF-8 at byte 10"):
+        next(gathered)
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO("\ufeffa\n".encode())))
+    assert list(module.gather_texts(["-"], None)) == [("line 1 of standard input", "a")]
+
+
+def test_standard_input_may_be_closed(monkeypatch):
+    monkeypatch.setattr(sys, "stdin", None)
+    with pytest.raises(InputError, match="there is no standard input; name a file of texts"):
+        module.gather_texts(["-"], None)
+    with pytest.raises(InputError, match="there is no text"):
+        module.gather_texts([], None)
+
+
+def test_what_is_text_is_printed_and_what_steers_a_terminal_is_not():
+    text = "10\u202f%\u00a0\u3000 \u0646\u200c\u0647 \U0001f469\u200d\U0001f52c co\u00adop"
+    assert module.legible(f"{text}\n\t") == f"{text}\n\t"
+    assert module.printable(text) == text
+    for steering in "\x1b\x07\x7f\x9b\r\u202e\u2066\u200f\ufeff\u2028\u2029\ud800":
+        assert module.legible(steering) == module.printable(steering) == "\ufffd"
+    assert module.printable("\n\t") == "\ufffd\ufffd"
+
+
 def test_blanks_are_printed_as_they_are_filled(model, capsys, monkeypatch, tmp_path):
     monkeypatch.setattr(stream, "WINDOW_TEXTS", 2)
     path = tmp_path / "texts.txt"

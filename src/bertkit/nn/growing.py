@@ -61,10 +61,8 @@ class GrowingBatch:
     def select(self, rows: Int[Tensor, " chosen"]) -> None:
         """Keep some rows, in this order; a row may be there more than once."""
         self.lengths = self.lengths[rows]
-        self._remembered = {
-            layer: (self._choose(keys, rows), self._choose(values, rows))
-            for layer, (keys, values) in self._remembered.items()
-        }
+        for layer, (keys, values) in self._remembered.items():  # so only one is there twice
+            self._remembered[layer] = (self._choose(keys, rows), self._choose(values, rows))
 
     def remember(
         self,

@@ -1,0 +1,34 @@
+"""What a growing batch remembers, and how much memory that takes."""
+
+import gc
+import weakref
+
+import torch
+from torch import nn
+
+from bertkit.nn.growing import GrowingBatch
+from bertkit.nn.packing import PackedBatch
+
+
+def test_rows_are_chosen_a_layer_at_a_time(monkeypatch):
+    batch = GrowingBatch(PackedBatch.from_single([[1, 2], [3, 4, 5]]))
+    layers = [nn.Identity() for _ in range(3)]
+    tokens = torch.arange(5.0).view(5, 1, 1)
+    for layer in layers:
+        batch.remember(layer, tokens, tokens)
+    before = [weakref.ref(one) for pair in batch._remembered.values() for one in pair]
+    num_alive = []
+
+    def choose(self: GrowingBatch, rows: torch.Tensor, chosen: torch.Tensor) -> torch.Tensor:
+        gc.collect()
+        num_alive.append(sum(one() is not None for one in before))
+        return original(self, rows, chosen)
+
+    original = GrowingBatch._choose
+    monkeypatch.setattr(GrowingBatch, "_choose", choose)
+    batch.select(torch.tensor([1, 1, 0]))
+    assert num_alive == [6, 6, 4, 4, 2, 2]
+    batch.extend(torch.tensor([6, 7, 8]))
+    newest = torch.tensor([6.0, 7.0, 8.0]).view(3, 1, 1)
+    keys, _ = batch.remember(layers[0], newest, newest)
+    assert keys.squeeze().tolist() == [[2, 3, 4, 6], [2, 3, 4, 7], [0, 1, 8, 0]]

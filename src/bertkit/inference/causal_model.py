@@ -1,4 +1,4 @@
-"""A left-to-right model with its tokenizer: what can be read of it, and what it may write."""
+"""A left-to-right model with its tokenizer."""
 
 from pathlib import Path
 
@@ -29,11 +29,3 @@ def load_causal(
             " `bertkit pretrain --objective causal --from` it makes one that can"
         )
     return LoadedModel.from_checkpoint(BertLMHeadModel, checkpoint, device)
-
-
-def find_unwritable(loaded: CausalModel) -> tuple[int, ...]:
-    """Ids that are no text: the special tokens but the end, and those that have no word."""
-    tokenizer = loaded.tokenizer
-    special = tokenizer.special_ids - {tokenizer.sep_id}
-    wordless = range(tokenizer.vocab_size, loaded.model.config.vocab_size)
-    return (*sorted(special), *wordless)

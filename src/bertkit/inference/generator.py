@@ -5,14 +5,15 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import Self, overload
+from typing import NamedTuple, Self, overload
 
-from bertkit.base.errors import InputError
+from bertkit.base.errors import BertkitError, InputError
 from bertkit.decoding.hypothesis import Hypothesis
 from bertkit.decoding.limits import DecodingLimits, Source
 from bertkit.decoding.search import decode, stream
-from bertkit.inference.causal_model import CausalModel, find_unwritable, load_causal
+from bertkit.inference.causal_model import CausalModel, load_causal
 from bertkit.inference.continuing import PromptSequences
+from bertkit.inference.forbidden import find_forbidden
 from bertkit.inference.generator_settings import GeneratorSettings
 from bertkit.inference.masked_texts import NamedText, name_texts
 from bertkit.nn.batching import plan_batches
@@ -60,6 +61,13 @@ class ContinuedText:
     def text(self) -> str:
         """The prompt and the best answer."""
         return self.prompt + self.answers[0].text
+
+
+class Prompt(NamedTuple):
+    """A text to go on with, and the ids of [CLS] and its pieces."""
+
+    text: str
+    ids: list[int]
 
 
 @dataclass(frozen=True)
@@ -125,11 +133,16 @@ class Generator:
             A result a text, in their order.
 
         Raises:
-            InputError: as in calling; what is wrong with a text is found when its turn comes.
+            InputError: as in calling, once the texts before have their results.
         """
         named, first = name_texts(prompts), 0
-        while window := list(islice(named, PROMPTS_AT_A_TIME)):
+        while True:
+            window, error = self._take(named)
             yield from self._go_on(window, first, settings)
+            if error is not None:
+                raise error
+            if not window:
+                return
             first += len(window)
 
     def write(self, prompt: str, settings: GeneratorSettings = BY_DEFAULT) -> Iterator[str]:
@@ -162,11 +175,22 @@ class Generator:
                 num_shown = len(text)
         yield self._text_behind(prompt, ids, written)[num_shown:]
 
+    def _take(self, named: Iterator[NamedText]) -> tuple[list[Prompt], BertkitError | None]:
+        """The next texts, up to one that can't be read or gone on with, and what is wrong there."""
+        window: list[Prompt] = []
+        try:
+            for one in islice(named, PROMPTS_AT_A_TIME):
+                ids = self._encode(one)
+                window.append(Prompt(one.text, ids))
+        except BertkitError as error:
+            return window, error
+        return window, None
+
     def _go_on(
-        self, window: Sequence[NamedText], first: int, settings: GeneratorSettings
+        self, window: Sequence[Prompt], first: int, settings: GeneratorSettings
     ) -> Iterator[ContinuedText]:
         """Results of some texts, the first of which has a number among all."""
-        encoded = [self._encode(named) for named in window]
+        encoded = [prompt.ids for prompt in window]
         num_rows = max(settings.beams, settings.num_answers)
         limit = self.loaded.max_length
         most = limit if settings.max_tokens is None else settings.max_tokens
@@ -178,9 +202,8 @@ class Generator:
             sequences = PromptSequences(self.loaded.model, self._pack(rows))
             answers = decode(sequences, settings, self._limits(rows), sources)
             found.update(zip(chosen, answers, strict=True))
-        for index, (named, ids) in enumerate(zip(window, encoded, strict=True)):
-            worded = [self._word(named.text, ids, one) for one in found[index]]
-            yield ContinuedText(named.text, worded)
+        for index, (text, ids) in enumerate(window):
+            yield ContinuedText(text, [self._word(text, ids, one) for one in found[index]])
 
     def _encode(self, named: NamedText) -> list[int]:
         """The ids of [CLS] and the text.
@@ -202,11 +225,12 @@ class Generator:
 
     def _limits(self, rows: Sequence[Sequence[int]]) -> DecodingLimits:
         most = [self.loaded.max_length - len(ids) for ids in rows]
-        return DecodingLimits(self.loaded.tokenizer.sep_id, most, self._unwritable)
+        return DecodingLimits(self.loaded.tokenizer.sep_id, most, self._forbidden_ids)
 
     @cached_property
-    def _unwritable(self) -> tuple[int, ...]:
-        return find_unwritable(self.loaded)
+    def _forbidden_ids(self) -> tuple[int, ...]:
+        tokenizer = self.loaded.tokenizer
+        return find_forbidden(tokenizer, tokenizer.sep_id, self.loaded.model.config.vocab_size)
 
     def _word(self, prompt: str, ids: Sequence[int], found: Hypothesis) -> Continuation:
         return Continuation(

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import ClassVar, NamedTuple, Self, overload
@@ -18,6 +19,7 @@ from bertkit.decoding.limits import DecodingLimits, Source
 from bertkit.decoding.search import decode
 from bertkit.decoding.settings import DecodingSettings
 from bertkit.inference.continuing import SourceSequences
+from bertkit.inference.forbidden import find_forbidden
 from bertkit.inference.loading import load_tokenizer
 from bertkit.inference.rewriter_file import KindName, SavedRewriter, read_rewriter
 from bertkit.inference.stream import check_each, cut_windows, encode_ahead
@@ -34,8 +36,11 @@ TOKENS_PER_BATCH = {"cpu": 4096, "cuda": 65536}
 WINDOW_SHARE = 8
 # What a text costs in a batch beside the tokens that are read, for each so many rows that it has.
 WRITTEN_TOKENS, USUAL_ROWS = 32, 5
+# On a GPU, written tokens whose keys and values may be kept, for each token of a batch: at most
+# 131,072 in all, which is 10 GB for BERT-Base.
+KEPT_PER_TOKEN = 2
 # Without `max_tokens` a model that never ends is stopped here: tokens for each that was read, and
-# these more.
+# these more; or behind `min_tokens` and the end, where those are more.
 MOST_TIMES, MOST_MORE = 3, 20
 
 Texts = list[str] | tuple[str, ...]  # and not one text, which is a sequence of texts too
@@ -166,7 +171,7 @@ class Rewriter:
 
         Raises:
             InputError: something else than texts was given.
-            NonFiniteError: the model's scores aren't finite.
+            NonFiniteError: a score is NaN or infinite upwards.
         """
         if isinstance(texts, str):
             return next(self.stream([texts], settings))
@@ -187,7 +192,7 @@ class Rewriter:
 
         Raises:
             InputError: something else than texts was given.
-            NonFiniteError: the model's scores aren't finite.
+            NonFiniteError: a score is NaN or infinite upwards.
         """
         settings = settings or self.saved.decoding
         first = 0
@@ -225,10 +230,8 @@ class Rewriter:
         """The answers of a window, in its order."""
         found: dict[int, list[Hypothesis]] = {}
         read = [number for number, ids in enumerate(window.ids) if ids]
-        budget = TOKENS_PER_BATCH[self._device.type]
-        written = count_written(settings)
-        costs = [len(window.ids[number]) + written for number in read]
-        for batch in plan_batches(costs, budget):
+        costs = [self._count_cost(len(window.ids[number]), settings) for number in read]
+        for batch in plan_batches(costs, TOKENS_PER_BATCH[self._device.type]):
             chosen = [read[index] for index in batch]
             answers = self._decode(window, chosen, settings)
             found.update(zip(chosen, answers, strict=True))
@@ -236,6 +239,14 @@ class Rewriter:
             counts.add(count_window(window, found))
         for number, is_cut in enumerate(window.is_cut):
             yield self._make_answer(found.get(number, []), is_cut=is_cut)
+
+    def _count_cost(self, num_read: int, settings: DecodingSettings) -> int:
+        """What a text costs in a batch: by what is computed or, on a GPU, by what may be kept."""
+        cost = num_read + count_written(settings)
+        if self._device.type == "cpu":
+            return cost
+        most = limit_written(num_read, settings, self.saved.max_target_length)
+        return max(cost, count_rows(settings) * most // KEPT_PER_TOKEN)
 
     def _decode(
         self, window: Window, chosen: Sequence[int], settings: DecodingSettings
@@ -271,12 +282,10 @@ class Rewriter:
     def _device(self) -> torch.device:
         return self.model.decoder.embeddings.word.weight.device
 
-    @property
+    @cached_property
     def _forbidden_ids(self) -> tuple[int, ...]:
-        """What no text has: special tokens but the end, and ids without a word."""
-        special = self.tokenizer.special_ids - {self.tokenizer.sep_id}
-        words, rows = self.tokenizer.vocab_size, self.model.config.decoder.vocab_size
-        return (*sorted(special), *range(words, rows))
+        num_scores = self.model.config.decoder.vocab_size
+        return find_forbidden(self.tokenizer, self.tokenizer.sep_id, num_scores)
 
 
 def measure(text: str) -> int:
@@ -286,8 +295,12 @@ def measure(text: str) -> int:
 
 def count_written(settings: DecodingSettings) -> int:
     """What a text costs in a batch beside what is read: more where it has many rows."""
-    num_rows = max(settings.beams, settings.num_answers)
-    return WRITTEN_TOKENS * max(1, num_rows // USUAL_ROWS)
+    return WRITTEN_TOKENS * max(1, count_rows(settings) // USUAL_ROWS)
+
+
+def count_rows(settings: DecodingSettings) -> int:
+    """How many sequences are written of a text at a time."""
+    return max(settings.beams, settings.num_answers)
 
 
 def limit_written(num_read: int, settings: DecodingSettings, most: int) -> int:
@@ -298,7 +311,8 @@ def limit_written(num_read: int, settings: DecodingSettings, most: int) -> int:
         settings: which may say how many.
         most: that the model takes.
     """
-    return min(most, settings.max_tokens or MOST_TIMES * num_read + MOST_MORE)
+    usual = max(MOST_TIMES * num_read + MOST_MORE, settings.min_tokens + 1)
+    return min(most, settings.max_tokens or usual)
 
 
 def count_window(window: Window, found: dict[int, list[Hypothesis]]) -> RewriteCounts:

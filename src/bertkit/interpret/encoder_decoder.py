@@ -14,6 +14,7 @@ from bertkit.decoding.limits import DecodingLimits
 from bertkit.decoding.search import decode
 from bertkit.decoding.settings import DecodingSettings
 from bertkit.inference.continuing import SourceSequences
+from bertkit.inference.forbidden import find_forbidden
 from bertkit.inference.loading import load_tokenizer
 from bertkit.inference.rewriter import limit_written
 from bertkit.inference.rewriter_file import SavedRewriter, is_rewriter, read_rewriter
@@ -120,17 +121,16 @@ class EncoderDecoderSubject:
         """What the model itself writes of a text, as its folder says, or greedily.
 
         Raises:
-            NonFiniteError: a score isn't finite.
+            NonFiniteError: a score is NaN or infinite upwards.
         """
         config, saved = self.model.config, self.saved
         decoding = saved.decoding if saved else DecodingSettings()
         limit = config.decoder.max_position_embeddings
         most = min(limit if saved is None else saved.max_target_length, limit)
-        rest = range(self.tokenizer.vocab_size, config.decoder.vocab_size)
         limits = DecodingLimits(
             config.eos_token_id,
             limit_written(len(source.tokens), decoding, most),
-            (*sorted(self.tokenizer.special_ids - {config.eos_token_id}), *rest),
+            find_forbidden(self.tokenizer, config.eos_token_id, config.decoder.vocab_size),
         )
         sequences = SourceSequences(self.model, source.pack().to(self.device))
         [[found, *_]] = decode(sequences, decoding, limits)

@@ -132,6 +132,14 @@ def test_a_prompt_without_room_is_refused(generate):
     assert generate(room).answers[0].num_tokens <= 1
 
 
+def test_texts_before_a_wrong_one_have_their_results(generate):
+    for wrong, message in ((LONG, "text 3 .*has 25 tokens"), (5, "expected a text, got 5")):
+        found = generate.stream(["the", "a dog", wrong, "the cat"])
+        assert [next(found).prompt, next(found).prompt] == ["the", "a dog"]
+        with pytest.raises(InputError, match=message):
+            next(found)
+
+
 def test_no_more_is_read_than_a_model_was_trained_on(tmp_path):
     save_causal(tmp_path, end_bias=-50.0, max_length=10)
     generate, measure = Generator.load(tmp_path, "cpu"), Perplexity.load(tmp_path, "cpu")

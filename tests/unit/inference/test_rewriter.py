@@ -104,6 +104,8 @@ def test_an_answer_may_be_longer_where_that_is_asked_for(monkeypatch):
     assert count(max_tokens=4) == 4
     assert count(max_tokens=22) == 22
     assert count(max_tokens=99) == 24
+    assert count(min_tokens=20) == 21
+    assert count(min_tokens=99) == 24
 
 
 @pytest.mark.parametrize(
@@ -126,6 +128,22 @@ def test_a_batch_has_fewer_texts_where_each_has_many_rows(rewriter, monkeypatch,
     assert max(sizes) == size
 
 
+def test_on_a_gpu_a_batch_has_no_more_texts_than_can_be_written(monkeypatch):
+    rewriter, sizes = build_rewriter(max_target_length=24), []
+    monkeypatch.setattr(
+        Rewriter,
+        "_decode",
+        lambda _, __, chosen, ___: sizes.append(len(chosen)) or [[]] * len(chosen),
+    )
+    monkeypatch.setitem(module.TOKENS_PER_BATCH, "cuda", 4096)
+    many = DecodingSettings(beams=20, min_tokens=30)
+    for device, size in (("cpu", 31), ("cuda", 17)):  # 4096 // 131, and 4096 // (20 * 24 // 2)
+        monkeypatch.setattr(Rewriter, "_device", torch.device(device))
+        sizes.clear()
+        rewriter(["a"] * 50, many)
+        assert max(sizes) == size
+
+
 def test_what_is_chosen_takes_the_place_of_what_the_folder_says(rewriter):
     assert rewriter.settings_with(DecodingChanges()) == rewriter.saved.decoding
     assert rewriter.settings_with(DecodingSettings()) == rewriter.saved.decoding
@@ -136,7 +154,6 @@ def test_what_is_chosen_takes_the_place_of_what_the_folder_says(rewriter):
     for wrong, message in (
         ({"num_answers": 3}, r"num_answers \(3\) must be at most beams \(2\)"),
         ({"temperature": 2.0}, "they need sample"),
-        ({"beams": 0}, "beams"),
     ):
         with pytest.raises(SettingsError, match=message):
             rewriter.settings_with(DecodingChanges(**wrong))

@@ -19,7 +19,8 @@ TRANSLATE_HELP = """Learn to translate from parallel text.
 
     Trains an encoder that reads and a decoder that writes, from nothing or from an encoder's
     weights, and writes a folder with the model, a model card and a report. Without a budget it
-    takes at most about 50 minutes. The same command goes on with what was interrupted.
+    takes at most about 50 minutes, or as long as it takes to translate all held-out pairs. The same
+    command goes on with what was interrupted.
 
     **Examples**
 

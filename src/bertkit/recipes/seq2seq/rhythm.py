@@ -60,7 +60,15 @@ def decide_steps(
 def tell_share(
     pace: Pace, settings: Seq2SeqSettings, num_steps: int, judging_seconds: float
 ) -> None:
-    """Say where held-out texts take more of a run's time than learning."""
+    """Say where held-out texts take more of a run's time than learning, and what to do."""
+    minutes = settings.minutes or DEFAULT_MINUTES
+    if judging_seconds > 60.0 * minutes / 2:
+        announce(
+            f"writing all held-out texts at the end takes about {judging_seconds / 60:,.1f}"
+            f" minutes, and the budget is {minutes:g}; hold out fewer pairs (--dev with fewer, or a"
+            " smaller --held-out) or give a larger --minutes"
+        )
+        return
     learning = num_steps * pace.step_seconds
     paced = choose_rhythm(settings, num_steps)
     whole = budget.seconds_of_run(pace, paced, num_steps) + judging_seconds

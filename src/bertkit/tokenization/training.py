@@ -66,7 +66,7 @@ def build_vocabulary(
         raise SettingsError(
             f"vocab_size ({settings.vocab_size}) can't hold {len(SPECIAL_TOKENS)} special tokens"
             f" and {len(vocabulary) - len(SPECIAL_TOKENS)} entries for {len(letters)} characters;"
-            f" ask for at least {len(vocabulary)}, or lower alphabet_limit"
+            f" ask for at least {len(vocabulary)}, or for fewer characters"
         )
     on_entries(len(vocabulary))
     merges = Merges(word_counts.counts, letters)

@@ -27,6 +27,9 @@ from bertkit.tokenization.word_counts import count_words
 DEFAULT_LAYERS, DEFAULT_HIDDEN_SIZE = 3, 256
 HEAD_FEATURES = 64
 POSITION_STEP = 64  # a new model takes a multiple of so many tokens
+# Distinct characters of a new vocabulary: so many, or its entries by that. Languages that are
+# written in thousands of characters get them from a larger vocabulary.
+LETTERS, ENTRIES_A_LETTER = 1000, 4
 
 
 @dataclass(frozen=True)
@@ -65,6 +68,7 @@ def train_tokenizer(texts: Sequence[Sequence[str]], settings: Seq2SeqSettings) -
     """A vocabulary of all texts together."""
     wanted = VocabularySettings(
         vocab_size=settings.vocab_size,
+        alphabet_limit=max(LETTERS, settings.vocab_size // ENTRIES_A_LETTER),
         lowercase=settings.lowercase,
         strip_accents=settings.lowercase,
     )

@@ -70,7 +70,10 @@ class ModelSettings(Settings):
     )
     share_embeddings: bool = Field(True, description="One table of words for both halves.")
     vocab_size: Annotated[int, Field(ge=64, le=1_000_000)] = Field(
-        6000, description="Entries of a new vocabulary, learned from both sides together."
+        6000,
+        description="Entries of a new vocabulary, learned from both sides together. A quarter of"
+        " them, but at least 1,000, may be characters, and rarer ones are [UNK]: Chinese, Japanese"
+        " and Korean need more.",
     )
     lowercase: bool = Field(
         False, description="Make a new vocabulary without capital letters and accents."

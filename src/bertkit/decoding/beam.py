@@ -1,7 +1,7 @@
 """Beam search: the best few beginnings of each source are followed at a time.
 
 The rules are those of transformers 5 (`GenerationMixin._beam_search`), so that the same weights
-write the same texts.
+write the same texts, with the same limits and with the same tokens forbidden (`suppress_tokens`).
 
 Source: Graves 2012, "Sequence Transduction with Recurrent Neural Networks"; the length penalty as
 a power of the length: Wu et al. 2016, section 7, in its simpler form.
@@ -45,7 +45,7 @@ def search_beams(
 
     Raises:
         InputError: a source has no room for a token.
-        NonFiniteError: a score isn't finite.
+        NonFiniteError: a score is NaN or infinite upwards.
     """
     rules = Rules(settings, limits, scores.device)
     max_tokens = limits.max_tokens_of(len(sources), settings.max_tokens)

@@ -34,7 +34,7 @@ def decode(
 
     Raises:
         InputError: a source has no room for a token.
-        NonFiniteError: a score isn't finite.
+        NonFiniteError: a score is NaN or infinite upwards.
     """
     scores = sequences.scores()
     if sources is None:

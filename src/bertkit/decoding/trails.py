@@ -81,7 +81,7 @@ class Rules:
             of all tokens, those that are barred too.
 
         Raises:
-            NonFiniteError: a score isn't finite.
+            NonFiniteError: a score is NaN or infinite upwards.
         """
         sums = scores.logsumexp(dim=-1)
         if not sums.isfinite().all():

@@ -53,7 +53,7 @@ class Walk:
             The newest token of each row that is left.
 
         Raises:
-            NonFiniteError: a score isn't finite.
+            NonFiniteError: a score is NaN or infinite upwards.
         """
         rules = Rules(self._settings, self._limits, scores.device)
         if (repeats := self._settings.num_answers) > 1:

@@ -15,6 +15,7 @@ from bertkit.base.errors import SettingsError
 from bertkit.base.progress import show_progress
 from bertkit.cli.fill_mask import find_size
 from bertkit.cli.texts import Words, gather_texts, legible
+from bertkit.decoding.changes import check_seed
 from bertkit.inference.generator_settings import GeneratorSettings
 
 if TYPE_CHECKING:
@@ -68,6 +69,7 @@ def generate(
         raise SettingsError(
             "stream is for one text and one answer, without beams, file and json; leave it out"
         )
+    check_seed(settings, settings.model_fields_set)
     from bertkit.inference.generator import Generator
     from bertkit.inference.masked_texts import NamedText
     from bertkit.recipes.predict.examples import mend

@@ -1,20 +1,26 @@
 """What a command chooses about decoding, where a model's folder says the rest."""
 
+from collections.abc import Container
 from typing import Annotated, Any
 
 from cyclopts import Parameter
 from pydantic import Field, create_model
 
+from bertkit.base.errors import SettingsError
 from bertkit.base.settings import Settings, parse_settings
 from bertkit.decoding.settings import DecodingSettings
 
 
 def _without_defaults() -> type[Settings]:
-    """The settings, none of which needs to be given."""
+    """The settings with their bounds, none of which needs to be given."""
     fields: dict[str, Any] = {}
     for name, info in DecodingSettings.model_fields.items():
         flags = [each for each in info.metadata if isinstance(each, Parameter)]
-        kind: Any = info.annotation | None  # type: ignore[operator]
+        kind: Any = info.annotation
+        for bound in info.metadata:
+            if bound not in flags:
+                kind = Annotated[kind, bound]
+        kind = kind | None
         for flag in flags:
             kind = Annotated[kind, flag]
         fields[name] = (kind, Field(None, description=info.description))
@@ -33,10 +39,26 @@ def change_decoding(settings: DecodingSettings, changes: Settings) -> DecodingSe
             those weren't.
 
     Raises:
-        SettingsError: the two don't fit together.
+        SettingsError: the two don't fit together, or a seed was chosen where nothing is drawn.
     """
     given = changes.model_dump(include=changes.model_fields_set, exclude_none=True)
     if given.get("sample"):
         given = {"beams": 1, **given}
     values = {**settings.model_dump(), **given}
-    return parse_settings(DecodingSettings, values, "how it is written")
+    changed = parse_settings(DecodingSettings, values, "how it is written")
+    check_seed(changed, given)
+    return changed
+
+
+def check_seed(settings: DecodingSettings, given: Container[str]) -> None:
+    """Refuse a seed that does nothing.
+
+    Args:
+        settings: how tokens are chosen.
+        given: names of those settings that were chosen.
+
+    Raises:
+        SettingsError: a seed is among them, and nothing is drawn.
+    """
+    if "seed" in given and not settings.sample:
+        raise SettingsError("seed is for what is drawn; it needs sample")

@@ -40,7 +40,7 @@ class DecodingSettings(Settings):
     max_tokens: Annotated[int, Field(ge=1)] | None = Field(
         None,
         description="Most tokens, the end counted; by default three times as many as are read and"
-        " 20 more, and never more than the model takes.",
+        " 20 more, with room for min_tokens, and never more than the model takes.",
     )
     sample: Annotated[bool, Parameter(negative="")] = Field(
         False, description="Draw each token by its probability."

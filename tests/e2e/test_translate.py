@@ -90,6 +90,17 @@ def test_translations_are_held_against_right_ones(workshop, tmp_path, capsys):
     assert "10 texts were read, and there are 1 references" in capsys.readouterr().err
 
 
+def test_references_may_be_another_column_of_the_same_file(workshop, tmp_path, capsys):
+    path = tmp_path / "pairs.tsv"
+    rows = (f"{target}\t{source}\n" for source, target in make_pairs(10, 9))
+    path.write_text("de\ten\n" + "".join(rows))
+    command = f"translate {workshop}/model --file {path} --field en --references {path}".split()
+    assert main([*command, "--reference-field", "de"]) == 0
+    assert capsys.readouterr().out.startswith("bleu 100.00")
+    assert main(command) == 2
+    assert "--reference-field" in capsys.readouterr().err
+
+
 def test_bytes_that_are_no_text_are_counted(workshop, tmp_path, capsys):
     (tmp_path / "latin.txt").write_bytes(b"one two\none \xe9\n")
     assert main(["translate", f"{workshop}/model", "--file", str(tmp_path / "latin.txt")]) == 0
@@ -106,6 +117,25 @@ def test_a_missing_extra_is_told_before_texts_are_written(workshop, capsys, monk
     assert "bertkit[translate]" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("flags", ["--output OUT", "--beams 0"])
+def test_what_is_wrong_is_told_before_the_model_is_loaded(tmp_path, capsys, monkeypatch, flags):
+    monkeypatch.setattr("bertkit.inference.translator.Translator.load", pytest.fail)
+    path, output = tmp_path / "texts.jsonl", tmp_path / "out.txt"
+    path.write_text('{"text": "one"}\n' * 9 + "{}\n")
+    flags = flags.replace("OUT", str(output))
+    assert main(f"translate model --file {path} {flags}".split()) == 2
+    assert ("row 10" if "output" in flags else "beams") in capsys.readouterr().err
+    assert not output.exists()
+
+
+def test_standard_input_may_be_closed(capsys, monkeypatch):
+    monkeypatch.setattr(sys, "stdin", None)
+    assert main(["translate", "model", "-"]) == 2
+    assert "there is no standard input; name a file of texts" in capsys.readouterr().err
+    assert main(["translate", "model"]) == 2
+    assert "there is no text" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("rest", "message"),
     [
@@ -113,9 +143,12 @@ def test_a_missing_extra_is_told_before_texts_are_written(workshop, capsys, monk
         ("a -", "- alone is standard input"),
         ("a --overwrite", "overwrite is for an --output"),
         ("a --references r --output o", "leave out --output"),
+        ("a --references r --num-answers 2", "leave out --num-answers"),
+        ("a --reference-field de", "reference_field is for --references"),
         ("--file no.txt", "no.txt doesn't exist"),
         ("a --beams 0", "beams"),
         ("a --num-answers 9", "num_answers"),
+        ("a --seed 7", "it needs sample"),
         ("a --bems 3", "bems"),
     ],
 )

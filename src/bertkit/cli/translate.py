@@ -13,7 +13,7 @@ from cyclopts import Parameter
 from bertkit.base.errors import InputError, SettingsError
 from bertkit.base.files import check_new_file, durable_file
 from bertkit.base.progress import ProgressBar, announce, show_progress
-from bertkit.cli.texts import Words, legible
+from bertkit.cli.texts import Words, is_fed, legible
 from bertkit.data.tables.settings import TableSettings
 from bertkit.decoding.changes import DecodingChanges
 
@@ -34,6 +34,7 @@ def translate(
     *texts: Words,
     file: Annotated[str | None, Parameter(allow_leading_hyphen=True)] = None,
     references: Path | None = None,
+    reference_field: str | None = None,
     output: Path | None = None,
     overwrite: bool = False,
     table: Annotated[TableSettings, Parameter(name="*")] = TableSettings(),  # noqa: B008
@@ -56,6 +57,8 @@ def translate(
 
         bertkit translate de-en/ --file test.de --references test.en
 
+        bertkit translate de-en/ --file t.tsv --field de --references t.tsv --reference-field en
+
         bertkit translate de-en/ "Zwei Hunde spielen." --num-answers 3 --json
 
     Args:
@@ -64,7 +67,9 @@ def translate(
         file: File of texts: a text a line, JSONL, CSV, TSV or Parquet; also .gz, .bz2 or .zst.
         references: File of right translations, row n for row n; BLEU and chrF are told, with their
             signatures, in place of the translations.
-        output: File for the translations, a line each, or with --json an object each.
+        reference_field: Column, or field of JSONL, that has them; by default that of the texts.
+        output: File for the translations, a line each, or with --json an object each; it is written
+            whole or not at all.
         overwrite: Replace an output that exists.
         table: How the file is read.
         decoding: How the translation is searched for.
@@ -74,13 +79,19 @@ def translate(
     """
     source = find_source(texts, file)
     check_outputs(output, references, overwrite=overwrite)
+    check_scoring(references, reference_field, decoding)
     from bertkit.data.tables.texts import open_texts
     from bertkit.inference.translator import Translator
     from bertkit.recipes.predict.examples import mend
-    from bertkit.recipes.seq2seq.rewriting import Rewritings, read_references
+    from bertkit.recipes.seq2seq.rewriting import Rewritings, count_texts, read_references
 
     given = list(mend(texts)) if source is None else open_texts(source, table)
-    right = None if references is None else read_references("translate", references, table, given)
+    right = None
+    if references is not None:
+        own = {} if reference_field is None else {"field": reference_field}
+        right = read_references("translate", references, table.model_copy(update=own), given)
+    elif output is not None:
+        count_texts(given)  # a row that can't be read is found before hours of writing
     translator = Translator.load(model, device=device, revision=revision)
     work = Rewritings(translator, given, translator.settings_with(decoding))
     if right is not None:
@@ -102,7 +113,7 @@ def find_source(texts: Sequence[str], file: str | None) -> str | None:
         SettingsError: there are both, or standard input is one among several.
         InputError: there is neither.
     """
-    if file is None and (tuple(texts) == (STANDARD_INPUT,) or not (texts or sys.stdin.isatty())):
+    if file is None and (tuple(texts) == (STANDARD_INPUT,) or (not texts and is_fed())):
         return STANDARD_INPUT
     if texts and (file is not None or STANDARD_INPUT in texts):
         raise SettingsError("give texts or a file, not both; - alone is standard input")
@@ -125,6 +136,20 @@ def check_outputs(output: Path | None, references: Path | None, *, overwrite: bo
         )
     if output is not None:
         check_new_file(output, overwrite=overwrite)
+
+
+def check_scoring(
+    references: Path | None, reference_field: str | None, decoding: DecodingChanges
+) -> None:
+    """Refuse flags that mean nothing with, or without, references.
+
+    Raises:
+        SettingsError: there are some.
+    """
+    if references is None and reference_field is not None:
+        raise SettingsError("reference_field is for --references; name them")
+    if references is not None and (decoding.num_answers or 1) > 1:
+        raise SettingsError("references are held against one answer; leave out --num-answers")
 
 
 def score(work: "Rewritings", right: list[str]) -> "Scoring":

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from bertkit.base.errors import InputError
 from bertkit.base.progress import ProgressBar
+from bertkit.data.tables.row import DEFAULT_FIELD
 from bertkit.data.tables.settings import TableSettings
 from bertkit.data.tables.texts import TextTable, open_texts
 from bertkit.decoding.settings import DecodingSettings
@@ -44,7 +45,7 @@ class Rewritings:
 
         Raises:
             InputError: a row can't be read; answers to those of the windows before it were given.
-            NonFiniteError: the model's scores aren't finite.
+            NonFiniteError: a score is NaN or infinite upwards.
         """
         started = time.monotonic()
         texts = self._read_rows(progress) if isinstance(self.texts, TextTable) else self.texts
@@ -88,14 +89,35 @@ def read_references(
     Raises:
         MissingExtraError: what computes the metrics isn't installed.
         MissingFileError: there is no such file.
-        InputError: it is not of its format, or there are not as many texts.
+        InputError: it is not of its format, there are not as many texts, or they are the texts.
     """
     KINDS[kind].load_measure()([""], [""])  # before hours of writing
-    references = [row.text for row in open_texts(path, settings).rows()]
+    right = open_texts(path, settings)
+    if isinstance(texts, TextTable):
+        check_apart(texts, right)
+    references = [row.text for row in right.rows()]
     num_texts = count_texts(texts)
     if num_texts is not None:
         check_numbers(num_texts, len(references))
     return references
+
+
+def check_apart(texts: TextTable, right: TextTable) -> None:
+    """See that texts aren't held against themselves, and that both can be read.
+
+    Raises:
+        InputError: both are the same file and field, or standard input.
+    """
+    if texts.path is None and right.path is None:
+        raise InputError("texts and references can't both be standard input; name a file of one")
+    if texts.path is None or right.path is None or not texts.path.samefile(right.path):
+        return
+    fields = {table.field or DEFAULT_FIELD for table in (texts, right)}
+    if texts.format == "text" or len(fields) == 1:
+        raise InputError(
+            f"{right.name} can't hold texts and references in one place; name another file of"
+            " --references, or with --reference-field the column that has them"
+        )
 
 
 def count_texts(texts: Sequence[str] | TextTable) -> int | None:

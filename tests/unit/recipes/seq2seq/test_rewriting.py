@@ -2,6 +2,7 @@
 
 import itertools
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from tests.unit.recipes.seq2seq.small import SHORT
@@ -26,6 +27,29 @@ def test_missing_references_are_found_before_anything_is_written(tmp_path):
             read_references("translate", references, TableSettings(), read)
     pipe = TextTable("pipe", "text", None)  # that can't be read twice
     assert read_references("translate", references, TableSettings(), pipe) == ["eins"]
+
+
+def test_texts_are_not_held_against_themselves(tmp_path, monkeypatch):
+    pairs = tmp_path / "pairs.tsv"
+    pairs.write_text("de\ten\ttext\neins\tone\tuno\n")
+
+    def read(field: str | None, reference_field: str | None, **given: str) -> list[str]:
+        texts = open_texts(pairs, TableSettings(field=field, **given))
+        settings = TableSettings(field=reference_field, **given)
+        return read_references("translate", tmp_path / "." / "pairs.tsv", settings, texts)
+
+    assert read("de", "en") == ["one"]
+    for same in (("de", "de"), (None, None), (None, "text")):
+        with pytest.raises(
+            InputError, match=r"can't hold texts and references in one place.*-field"
+        ):
+            read(*same)
+    with pytest.raises(InputError, match="in one place"):
+        read("de", "en", format="text")  # which has no fields
+    monkeypatch.setattr("sys.stdin", pytest.fail)
+    settings = TableSettings()
+    with pytest.raises(InputError, match="can't both be standard input"):
+        read_references("translate", Path("-"), settings, open_texts("-", settings))
 
 
 def test_texts_of_a_pipe_are_counted_while_they_are_written():

@@ -43,11 +43,10 @@ def vocabulary_loss(
     """
     needs_gradient = any(each.requires_grad for each in (features, weight, bias))
     if not (needs_gradient and torch.is_grad_enabled()):
+        starts = range(0, max(1, len(labels)), SCORED_AT_A_TIME)
+        places = [slice(start, start + SCORED_AT_A_TIME) for start in starts]
         found = [
-            _score_at_once(some, weight, bias, right, smoothing)
-            for some, right in zip(
-                features.split(SCORED_AT_A_TIME), labels.split(SCORED_AT_A_TIME), strict=True
-            )
+            _score_at_once(features[part], weight, bias, labels[part], smoothing) for part in places
         ]
         losses, hits = zip(*found, strict=True)
         return torch.stack(losses).sum(), torch.stack(hits).sum()

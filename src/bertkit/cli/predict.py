@@ -10,7 +10,7 @@ from cyclopts import Parameter
 
 from bertkit.base.errors import InputError, SettingsError
 from bertkit.base.progress import ProgressBar, announce, show_progress
-from bertkit.cli.texts import Words, legible
+from bertkit.cli.texts import Words, is_fed, legible
 from bertkit.recipes.predict.settings import PredictSettings
 from bertkit.tasks.column_settings import choose_columns
 from bertkit.tasks.inputs import TaskInputs
@@ -118,7 +118,7 @@ def find_inputs(
         InputError: there is neither.
     """
     has_flags = inputs != type(inputs)()
-    is_bare = not (words or has_flags or sys.stdin.isatty())
+    is_bare = not (words or has_flags) and is_fed()
     if file is None and (is_bare or words == (STANDARD_INPUT,)):
         words, file = (), STANDARD_INPUT
     if file is not None:

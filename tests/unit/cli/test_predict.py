@@ -153,6 +153,9 @@ def test_which_input_is_meant(monkeypatch):
     for words, file in (((), "a.csv"), (("-",), None), (("a",), "a.csv")):
         with pytest.raises(SettingsError, match="not both"):
             find_inputs(words, PairInputs(pair="b"), file)
+    monkeypatch.setattr(sys, "stdin", None)  # as `<&-` leaves it
+    with pytest.raises(InputError, match="nothing to read"):
+        find_inputs((), TaskInputs(), None)
 
 
 def test_a_broken_row_ends_what_was_answered_before_it(run, model, monkeypatch, tmp_path):

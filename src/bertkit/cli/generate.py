@@ -69,7 +69,7 @@ def generate(
         raise SettingsError(
             "stream is for one text and one answer, without beams, file and json; leave it out"
         )
-    check_seed(settings, settings.model_fields_set)
+    check_seed(settings, settings.seed)
     from bertkit.inference.generator import Generator
     from bertkit.inference.masked_texts import NamedText
     from bertkit.recipes.predict.examples import mend

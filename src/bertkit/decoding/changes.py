@@ -1,6 +1,5 @@
 """What a command chooses about decoding, where a model's folder says the rest."""
 
-from collections.abc import Container
 from typing import Annotated, Any
 
 from cyclopts import Parameter
@@ -46,19 +45,19 @@ def change_decoding(settings: DecodingSettings, changes: Settings) -> DecodingSe
         given = {"beams": 1, **given}
     values = {**settings.model_dump(), **given}
     changed = parse_settings(DecodingSettings, values, "how it is written")
-    check_seed(changed, given)
+    check_seed(changed, given.get("seed", 0))
     return changed
 
 
-def check_seed(settings: DecodingSettings, given: Container[str]) -> None:
+def check_seed(settings: DecodingSettings, seed: int) -> None:
     """Refuse a seed that does nothing.
 
     Args:
         settings: how tokens are chosen.
-        given: names of those settings that were chosen.
+        seed: that was chosen; 0, the default, may stand in any settings file.
 
     Raises:
-        SettingsError: a seed is among them, and nothing is drawn.
+        SettingsError: nothing is drawn.
     """
-    if "seed" in given and not settings.sample:
+    if seed and not settings.sample:
         raise SettingsError("seed is for what is drawn; it needs sample")

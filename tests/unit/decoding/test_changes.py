@@ -17,9 +17,12 @@ def test_bounds_hold_before_a_model_is_there(wrong):
 
 
 def test_a_seed_is_for_what_is_drawn():
-    seeded = DecodingChanges(seed=0)
+    seeded = DecodingChanges(seed=7)
     with pytest.raises(SettingsError, match="seed is for what is drawn; it needs sample"):
         change_decoding(DecodingSettings(beams=2), seeded)
     drawn = DecodingSettings(sample=True, seed=3)
-    assert change_decoding(drawn, seeded).seed == 0
-    assert change_decoding(DecodingSettings(seed=3), DecodingChanges()).seed == 3
+    assert change_decoding(drawn, seeded).seed == 7
+    assert change_decoding(drawn, DecodingChanges(seed=0)).seed == 0
+    folder = DecodingSettings(seed=3)  # that was saved, and draws nothing
+    assert change_decoding(folder, DecodingChanges()).seed == 3
+    assert change_decoding(folder, DecodingChanges(seed=0)).seed == 0  # as settings files have it

@@ -94,14 +94,12 @@ def test_without_an_output_lines_go_to_standard_output(model, texts, capsys, mon
         (["texts.txt", "--output", "v.npy", "--format", "parquet"], "texts.txt is damaged or cut"),
         (["texts.txt", "--output", "v.npy", "--prompt-name", "query"], "has no prompt 'query'"),
         (["."], ". is a folder; name one file of texts"),
-        (["broken.jsonl"], "broken.jsonl, row 2 has no field text; it has body"),
     ],
 )
 def test_what_can_not_be_is_told_in_a_line(
     model, texts, tmp_path, capsys, monkeypatch, words, message
 ):
     monkeypatch.chdir(tmp_path)
-    Path("broken.jsonl").write_text('{"text": "x"}\n{"body": "x"}\n')
     before = set(tmp_path.iterdir())
     out, err = run(capsys, model, *words, code=2)
     assert out == ""
@@ -109,6 +107,14 @@ def test_what_can_not_be_is_told_in_a_line(
     assert message in err
     assert err.count("\n") == 1
     assert set(tmp_path.iterdir()) == before
+
+
+def test_rows_before_one_that_cannot_be_read_are_printed(model, tmp_path, capsys):
+    broken = tmp_path / "broken.jsonl"
+    broken.write_text('{"text": "x"}\n{"body": "x"}\n')
+    out, err = run(capsys, model, broken, code=2)
+    assert json.loads(out)["row"] == 0
+    assert err.endswith("broken.jsonl, row 2 has no field text; it has body\n")
 
 
 def test_the_settings_file_says_the_same_as_flags(model, texts, tmp_path, capsys):

@@ -40,15 +40,23 @@ def cut_windows(texts: Iterable[Text], measure: Callable[[Any], int] = len) -> I
     Args:
         texts: texts, or what holds them.
         measure: characters of one.
+
+    Raises:
+        BertkitError: what reading a text raised, once all texts before it were given.
     """
     window: list[Text] = []
     num_chars = 0
-    for text in texts:
-        window.append(text)
-        num_chars += measure(text)
-        if len(window) == WINDOW_TEXTS or num_chars >= WINDOW_CHARS:
+    try:
+        for text in texts:
+            window.append(text)
+            num_chars += measure(text)
+            if len(window) == WINDOW_TEXTS or num_chars >= WINDOW_CHARS:
+                yield window
+                window, num_chars = [], 0
+    except BertkitError:
+        if window:
             yield window
-            window, num_chars = [], 0
+        raise
     if window:
         yield window
 

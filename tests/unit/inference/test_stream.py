@@ -29,6 +29,17 @@ def test_windows_from_a_windows_beginning_are_the_same(monkeypatch):
     assert list(cut_windows(texts[done:])) == windows[1:]
 
 
+def test_texts_before_one_that_cannot_be_read_are_a_window():
+    def broken():
+        yield from ("first", "second")
+        raise InputError("row 3 is no text")
+
+    windows = cut_windows(broken())
+    assert next(windows) == ["first", "second"]
+    with pytest.raises(InputError, match="row 3"):
+        next(windows)
+
+
 def test_only_the_next_window_is_read_ahead():
     read = []
 

@@ -46,7 +46,7 @@ class Answers:
         """Examples with their answers, in order.
 
         Raises:
-            InputError: an example can't be read; those of the windows before it were given.
+            InputError: an example can't be read; those before it were given.
         """
         started = time.monotonic()
         for row in self.predictor.stream_examples(self.examples, self.counts):

@@ -44,7 +44,7 @@ class Rewritings:
             progress: is told of each byte of a file, of each text otherwise.
 
         Raises:
-            InputError: a row can't be read; answers to those of the windows before it were given.
+            InputError: a row can't be read; answers to those before it were given.
             NonFiniteError: a score is NaN or infinite upwards.
         """
         started = time.monotonic()

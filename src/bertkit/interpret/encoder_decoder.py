@@ -8,6 +8,7 @@ import torch
 
 from bertkit.base.errors import CheckpointError, InputError
 from bertkit.checkpoints.checkpoint import Checkpoint
+from bertkit.checkpoints.file_names import REWRITER_FILE
 from bertkit.checkpoints.formats import open_checkpoint
 from bertkit.checkpoints.hub import resolve_model
 from bertkit.decoding.limits import DecodingLimits
@@ -15,7 +16,7 @@ from bertkit.decoding.search import decode
 from bertkit.decoding.settings import DecodingSettings
 from bertkit.inference.continuing import SourceSequences
 from bertkit.inference.forbidden import find_forbidden
-from bertkit.inference.loading import load_tokenizer
+from bertkit.inference.loading import find_max_length, load_tokenizer
 from bertkit.inference.rewriter import limit_written
 from bertkit.inference.rewriter_file import SavedRewriter, is_rewriter, read_rewriter
 from bertkit.interpret.capture import capture_attention, capture_cross_attention, capture_states
@@ -100,21 +101,25 @@ class EncoderDecoderSubject:
         """Cut the text that is read into tokens.
 
         Raises:
-            InputError: it has no word, or more tokens than the encoder takes.
+            InputError: it has no word, or more tokens than the model was trained to read.
         """
         encoding = self.tokenizer.encode(text)
-        return self._check("the text", text, encoding, self.model.config.encoder)
+        check_length("the text", len(encoding.ids), self._most_read, self.model.config.encoder)
+        return self._make_passage("the text", text, encoding)
 
     def read_written(self, text: str) -> Passage:
         """Cut a text into tokens as if the model had written it.
 
         Raises:
-            InputError: it has no word, or more tokens than the decoder takes.
+            InputError: it has no word, or more tokens than the model was trained to write, the end
+                included.
         """
         encoding = self.tokenizer.encode(text)
         written = self._as_written(tuple(encoding.ids[1:-1]), is_finished=True)
         whole = replace(written, offsets=encoding.offsets)
-        return self._check("the second text", text, whole, self.model.config.decoder)
+        num_written = len(whole.ids) - 1  # [CLS], which begins it, is not
+        check_length("the second text", num_written, self._most_written, self.model.config.decoder)
+        return self._make_passage("the second text", text, whole)
 
     @torch.inference_mode()
     def write(self, source: Passage) -> Passage:
@@ -125,11 +130,9 @@ class EncoderDecoderSubject:
         """
         config, saved = self.model.config, self.saved
         decoding = saved.decoding if saved else DecodingSettings()
-        limit = config.decoder.max_position_embeddings
-        most = min(limit if saved is None else saved.max_target_length, limit)
         limits = DecodingLimits(
             config.eos_token_id,
-            limit_written(len(source.tokens), decoding, most),
+            limit_written(len(source.tokens), decoding, self._most_written),
             find_forbidden(self.tokenizer, config.eos_token_id, config.decoder.vocab_size),
         )
         sequences = SourceSequences(self.model, source.pack().to(self.device))
@@ -192,15 +195,35 @@ class EncoderDecoderSubject:
         names = [self.tokenizer.vocabulary[id_] for id_ in ids]
         return Encoding(ids, [0] * len(ids), [(0, 0)] * len(ids), names)
 
-    def _check(self, name: str, text: str, encoding: Encoding, config: BertConfig) -> Passage:
+    @property
+    def _most_read(self) -> int:
+        """Most tokens that it reads, [CLS] and [SEP] included, as in training."""
+        told = None if self.saved is None else self.saved.max_source_length
+        return find_max_length(self.model.config.encoder, told)
+
+    @property
+    def _most_written(self) -> int:
+        """Most tokens that it writes, the end included, as in training."""
+        told = None if self.saved is None else self.saved.max_target_length
+        return find_max_length(self.model.config.decoder, told)
+
+    def _make_passage(self, name: str, text: str, encoding: Encoding) -> Passage:
         if len(encoding.ids) <= 2:
             raise InputError(f"{name} is empty; give at least one word")
-        if len(encoding.ids) > config.max_position_embeddings:
-            raise InputError(
-                f"{name} has {len(encoding.ids):,} tokens, and the model takes"
-                f" {config.max_position_embeddings}; shorten it"
-            )
         return Passage(text, None, encoding, number_words(encoding, self.tokenizer))
+
+
+def check_length(name: str, num_tokens: int, most: int, config: BertConfig) -> None:
+    """Refuse a text that is longer than those of training, whose places the model has learnt.
+
+    Raises:
+        InputError: it is.
+    """
+    if num_tokens > most:
+        told = f" ({REWRITER_FILE} of its folder)" if most < config.max_position_embeddings else ""
+        raise InputError(
+            f"{name} has {num_tokens:,} tokens, and the model takes {most:,}{told}; shorten it"
+        )
 
 
 def without_last(passage: Passage) -> Passage:

@@ -83,6 +83,8 @@ def test_it_writes_the_likeliest_words_until_it_ends_or_has_no_room(subject, tmp
     allowed[:, never] = -torch.inf
     assert list(next_words.ids) == allowed.argmax(dim=1).tolist()
     assert len(written.encoding.ids) <= 25  # 24 positions, and the last is written and not read
+    longest = subject.read_written("cat " * 23)  # what it could write, the end included
+    assert subject.observe(source, longest)["decoder"].layers[0].weights.shape == (2, 24, 24)
     save_encoder_decoder(tmp_path / "silent", end_bias=99.0)
     silent = EncoderDecoderSubject.load(tmp_path / "silent")
     assert silent.write(silent.read(READ)).tokens == ["[CLS]", "[SEP]"]
@@ -96,13 +98,18 @@ def test_it_writes_as_its_folder_says(tmp_path):
         kind="translate",
         decoding=DecodingSettings(beams=3),
         spacing=Spacing.learn(["a .\n"]).to_dict(),
-        max_source_length=24,
+        max_source_length=8,
         max_target_length=4,
     )
     write_rewriter(tmp_path, saved)
     subject = EncoderDecoderSubject.load(tmp_path)
     assert subject.saved == saved
     assert len(subject.write(subject.read(READ)).tokens) <= 5
+    assert subject.read_written("a dog lost").tokens == ["[CLS]", "a", "dog", "lost", "[SEP]"]
+    with pytest.raises(InputError, match=r"5 tokens, and the model takes 4 \(bertkit_seq2seq\.js"):
+        subject.read_written("a dog lost .")
+    with pytest.raises(InputError, match=r"9 tokens, and the model takes 8 \(bertkit_seq2seq\.js"):
+        subject.read("the cats saw a hat .")
     (tmp_path / "bertkit_seq2seq.json").write_text("{}")
     with pytest.raises(DamagedFileError):
         EncoderDecoderSubject.load(tmp_path)
@@ -123,7 +130,7 @@ def test_an_end_that_is_no_word_is_refused(tmp_path):
         (("", WRITTEN), "the text is empty"),
         ((READ, " \n"), "the second text is empty"),
         (("cat " * 23, WRITTEN), "the text has 25 tokens, and the model takes 24"),
-        ((READ, "cat " * 23), "the second text has 25 tokens, and the model takes 24"),
+        ((READ, "cat " * 24), "the second text has 25 tokens, and the model takes 24"),
     ],
 )
 def test_texts_without_words_or_too_long_are_refused(subject, texts, message):

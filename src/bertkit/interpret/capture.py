@@ -145,6 +145,8 @@ def capture_states(
 ) -> Iterator[list[Float[Tensor, "tokens hidden"]]]:
     """Capture what the embeddings give, then what each layer gives, in a pass made meanwhile.
 
+    Where the last sum is normalised, that is what the last layer gives, as in `hidden_states`.
+
     Args:
         half: of any model.
     """
@@ -154,7 +156,8 @@ def capture_states(
         captured.append(tokens)
 
     with ExitStack() as hooks:
-        for module in (half.embeddings, *half.layers):
+        *lower, last = half.layers
+        for module in (half.embeddings, *lower, getattr(half, "final_norm", last)):
             hooks.callback(module.register_forward_hook(see).remove)
         yield captured
 

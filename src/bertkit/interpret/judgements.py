@@ -267,7 +267,8 @@ def _judge_answer(task: Task[Any, Any], passage: Passage, scores: Scores) -> Jud
     )
 
 
-# Tasks that choose; the others, regress and choose, give a number alone.
+# Tasks that choose; those whose heads give a number alone are in `outcome.NUMBERS`. A model that
+# takes sentences (extract) says nothing: it judges each by a [CLS] of its own, and has one here.
 BY_TASK: dict[str, Callable[[Task[Any, Any], Passage, Scores], Judgement | None]] = {
     "classify": _judge_labels,
     "tag": _judge_tags,

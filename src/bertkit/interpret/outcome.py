@@ -16,9 +16,10 @@ from torch import Tensor
 
 from bertkit.base.errors import NonFiniteError
 from bertkit.inference.engines.choice import find_device
-from bertkit.interpret.judgements import BY_TASK, Judgement, head_scores, judge
+from bertkit.interpret.judgements import Judgement, head_scores, judge
 from bertkit.interpret.subject import Passage, Subject
 
+NUMBERS = {"regress", "choose"}  # tasks whose heads give a number
 TOP_CHOICES = 5
 DIGITS = 6
 
@@ -29,7 +30,8 @@ class Outcome:
 
     Attributes:
         tokens: the vector of each token, T_i.
-        judgements: what the model's head decides, the most telling first; none of a plain encoder.
+        judgements: what the model's head decides, the most telling first; none of a plain encoder,
+            and none of a model that takes sentences for summaries.
         number: that a regression gives, or the score of one of several choices.
     """
 
@@ -44,7 +46,7 @@ class Outcome:
 
     @property
     def loss(self) -> Float[Tensor, ""] | None:
-        """What the gradient of heads is of; None of a plain encoder, which says nothing.
+        """What the gradient of heads is of; None where nothing is said, as of a plain encoder.
 
         It is −log p of what the model itself said, or the number itself.
         """
@@ -90,7 +92,7 @@ def find_outcome(subject: Subject, passage: Passage) -> Outcome:
             f"{subject.name} gives hidden states that aren't finite; see `bertkit inspect`"
         )
     number = None
-    if subject.task is not None and subject.task.name not in BY_TASK:
+    if subject.task is not None and subject.task.name in NUMBERS:
         number = head_scores(subject, passage, states).flatten()[0]
     return Outcome(states[-1].float(), judge(subject, passage, states), number)
 

@@ -19,7 +19,8 @@ from bertkit.inference.fill_mask import FillMask
 from bertkit.inference.next_sentence import NextSentence
 from bertkit.inference.predictors import Answerer, Classifier, Regressor, Tagger
 from bertkit.interpret.ablation import ablate
-from bertkit.interpret.outcome import Outcome, compare, find_outcome, round_digits, to_json
+from bertkit.interpret.judgements import BY_TASK
+from bertkit.interpret.outcome import NUMBERS, Outcome, compare, find_outcome, round_digits, to_json
 from bertkit.interpret.subject import Subject
 from bertkit.models.bert.encoder import BertModel
 from bertkit.models.bert.heads import BertForNextSentencePrediction
@@ -27,8 +28,11 @@ from bertkit.tasks.choose.settings import ChooseSettings
 from bertkit.tasks.choose.task import Choose
 from bertkit.tasks.classify.settings import ClassifySettings
 from bertkit.tasks.classify.task import Classify
+from bertkit.tasks.extract.settings import ExtractSettings
+from bertkit.tasks.extract.task import Extract
 from bertkit.tasks.regress.settings import RegressSettings
 from bertkit.tasks.regress.task import Regress
+from bertkit.tasks.table import TASKS
 
 TEXT = "the cats saw a hat ."
 PAIR = ("the cat saw a hat", "a dog lost the hat .")
@@ -123,6 +127,16 @@ def test_a_choice_alone_has_a_score(tmp_path):
     outcome = outcome_of(save_model(tmp_path / "choices", Choose(ChooseSettings())), *PAIR)
     assert outcome.number is not None
     assert outcome.number.shape == ()
+
+
+def test_a_model_that_takes_sentences_says_nothing_of_a_passage(tmp_path):
+    outcome = outcome_of(save_model(tmp_path / "taker", Extract(ExtractSettings())), TEXT)
+    assert (outcome.judgements, outcome.number, outcome.loss) == ((), None, None)
+
+
+def test_it_is_known_of_every_task_what_it_says():
+    assert {*BY_TASK, *NUMBERS, "extract"} == set(TASKS)
+    assert not NUMBERS & set(BY_TASK)
 
 
 def test_masks_are_filled_as_fill_mask_does(small):

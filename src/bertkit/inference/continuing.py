@@ -10,7 +10,7 @@ from torch import Tensor
 
 from bertkit.models.bert.causal import BertLMHeadModel
 from bertkit.models.seq2seq.model import EncoderDecoderModel
-from bertkit.nn.growing import GrowingBatch
+from bertkit.nn.growing import GrowingBatch, find_sources
 from bertkit.nn.packing import PackedBatch
 
 
@@ -149,20 +149,6 @@ class SourceSequencesAgain:
         self._rows = [
             torch.cat(pair) for pair in zip(self._rows, torch.split(tokens, 1), strict=True)
         ]
-
-
-def find_sources(
-    rows: Int[Tensor, " chosen"], num_rows: int, num_sources: int
-) -> Int[Tensor, " left"] | None:
-    """The sources of some rows, each once; None where all are left.
-
-    Args:
-        rows: that are kept, those of a source as neighbours.
-        num_rows: that there were, as many for each source.
-        num_sources: that there were.
-    """
-    left = torch.unique_consecutive(rows // (num_rows // num_sources))
-    return None if len(left) == num_sources else left
 
 
 def pack_rows(rows: list[Tensor]) -> PackedBatch:

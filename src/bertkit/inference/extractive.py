@@ -93,24 +93,22 @@ class CentralSummarizer:
             rows.append(more)
             counts.truncated = already_truncated + read.truncated
             num_rows = sum(map(len, rows))
-            if waiting and len(waiting[0]) <= num_rows:
+            if waiting and count_rows(waiting[0]) <= num_rows:
                 vectors = np.concatenate(rows)
                 start = 0
-                while waiting and len(waiting[0]) <= num_rows - start:
+                while waiting and count_rows(waiting[0]) <= num_rows - start:
                     candidates = waiting.popleft()
-                    stop = start + len(candidates)
-                    yield self._summarize(candidates, vectors[start:stop], counts)
-                    start = stop
+                    own = vectors[start : start + len(candidates)]
+                    yield self._summarize(candidates, own, counts)
+                    start += count_rows(candidates)
                 rows = [vectors[start:]]
-        while waiting:  # without a sentence, so without a vector
-            yield self._summarize(waiting.popleft(), np.empty((0, 1), np.float32), counts)
 
     def _read(self, texts: Iterable[str], waiting: deque[Candidates]) -> Iterator[str]:
         """The sentences of one text after the other; what each has waits for its vectors."""
         for text in check_each(texts):
             candidates = Candidates.find(text, self.settings.language or DEFAULT_LANGUAGE)
             waiting.append(candidates)
-            yield from candidates.sentences
+            yield from candidates.sentences or [""]
 
     def _summarize(
         self, candidates: Candidates, vectors: Vectors, counts: SummaryCounts
@@ -124,6 +122,11 @@ class CentralSummarizer:
         summary = compose(candidates, relevance, scores, redundancy, settings)
         counts.add_summary(summary)
         return summary
+
+
+def count_rows(candidates: Candidates) -> int:
+    """Rows of vectors that a text takes: where it has no sentence, one that nobody reads."""
+    return max(1, len(candidates))
 
 
 def normalize(vectors: Vectors) -> Vectors:

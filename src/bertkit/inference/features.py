@@ -26,6 +26,7 @@ from bertkit.inference.feature_settings import FeatureSettings
 from bertkit.inference.feature_texts import EncodedText, PairEncoder, TextOrPair
 from bertkit.inference.file_hashes import hash_model
 from bertkit.inference.loading import LoadedModel
+from bertkit.inference.stream import cut_windows
 from bertkit.inference.text_encoder import TextCounts
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.encoder import BertModel
@@ -192,7 +193,7 @@ class FeatureExtractor:
         encode = self._build_encoder(settings)
         max_tokens = min(WINDOW_BYTES // (4 * math.prod(plan.shape)), WINDOW_TOKENS)
         encoded = (encode(text, counts) for text in texts)
-        for window in cut_windows(encoded, max_tokens):
+        for window in cut_windows(encoded, count_tokens, max_tokens):
             yield from self._extract(window, plan, engine)
 
     def plan(self, settings: FeatureSettings) -> FeaturePlan:
@@ -269,18 +270,9 @@ class FeatureExtractor:
         return sequences
 
 
-def cut_windows(texts: Iterable[EncodedText], max_tokens: int) -> Iterator[list[EncodedText]]:
-    """Some texts at a time, that together have about `max_tokens` tokens."""
-    window: list[EncodedText] = []
-    num_tokens = 0
-    for text in texts:
-        window.append(text)
-        num_tokens += len(text.encoding)
-        if num_tokens >= max_tokens:
-            yield window
-            window, num_tokens = [], 0
-    if window:
-        yield window
+def count_tokens(text: EncodedText) -> int:
+    """What a text counts in a window."""
+    return len(text.encoding)
 
 
 def as_array(features: Float[Tensor, "..."]) -> Array:

@@ -1,5 +1,6 @@
 """Go on with a text: what a left-to-right model writes behind it."""
 
+import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -22,7 +23,8 @@ from bertkit.tokenization.joining import Spacing, join_pieces
 from bertkit.tokenization.leanings import find_sign
 
 PROMPTS_AT_A_TIME = 64  # sorted, batched, answered
-TOKENS_AT_A_TIME = 8192  # whose keys and values are kept; 74 kB each for BERT-Base
+# Tokens of a batch; keys and values have room for a few times as many, 74 kB each for BERT-Base.
+TOKENS_AT_A_TIME = 8192
 BY_DEFAULT = GeneratorSettings()
 
 
@@ -254,10 +256,10 @@ class Generator:
         """
         vocabulary = self.loaded.tokenizer.vocabulary
         pieces = [vocabulary[token] for token in (*ids, *written)]
-        text = self.spacing.join(pieces)
+        text = self.spacing.lay_out(pieces)
         start = find_letter(text, count_letters(pieces[: len(ids)]))
         stop = find_letter(text, count_settled_letters(pieces)) if is_open else len(text)
-        behind = text[start:stop]
+        behind = unicodedata.normalize("NFC", text[start:stop])
         return behind.lstrip() if not prompt or prompt[-1].isspace() else behind
 
 

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from itertools import islice
 from pathlib import Path
 from typing import ClassVar, NamedTuple, Self, overload
 
@@ -26,6 +25,7 @@ from bertkit.inference.stream import check_each, cut_windows, encode_ahead
 from bertkit.inference.text_encoder import NUM_SPECIAL
 from bertkit.models.seq2seq.model import EncoderDecoderModel
 from bertkit.nn.batching import plan_batches
+from bertkit.nn.growing import count_room
 from bertkit.nn.packing import PackedBatch
 from bertkit.tokenization.joining import Spacing
 from bertkit.tokenization.tokenizer import Tokenizer
@@ -36,8 +36,8 @@ TOKENS_PER_BATCH = {"cpu": 4096, "cuda": 65536}
 WINDOW_SHARE = 8
 # What a text costs in a batch beside the tokens that are read, for each so many rows that it has.
 WRITTEN_TOKENS, USUAL_ROWS = 32, 5
-# On a GPU, written tokens whose keys and values may be kept, for each token of a batch: at most
-# 131,072 in all, which is 10 GB for BERT-Base.
+# On a GPU, tokens for whose keys and values room may be made, for each token of a batch: at most
+# 131,072 in all, which is 10 GB for BERT-Base. While room is doubled, the old and the new are held.
 KEPT_PER_TOKEN = 2
 # Without `max_tokens` a model that never ends is stopped here: tokens for each that was read, and
 # these more; or behind `min_tokens` and the end, where those are more.
@@ -246,7 +246,7 @@ class Rewriter:
         if self._device.type == "cpu":
             return cost
         most = limit_written(num_read, settings, self.saved.max_target_length)
-        return max(cost, count_rows(settings) * most // KEPT_PER_TOKEN)
+        return max(cost, count_rows(settings) * count_room(most) // KEPT_PER_TOKEN)
 
     def _decode(
         self, window: Window, chosen: Sequence[int], settings: DecodingSettings
@@ -317,12 +317,12 @@ def limit_written(num_read: int, settings: DecodingSettings, most: int) -> int:
 
 def count_window(window: Window, found: dict[int, list[Hypothesis]]) -> RewriteCounts:
     """What was met in a window, and written of it."""
-    best = [next(islice(each, 1), None) for each in found.values()]
+    best = [hypotheses[0] for hypotheses in found.values()]
     return RewriteCounts(
         texts=len(window.ids),
         tokens_read=sum(map(len, window.ids)),
-        tokens_written=sum(len(one.tokens) for one in best if one is not None),
+        tokens_written=sum(len(one.tokens) for one in best),
         empty=sum(not ids for ids in window.ids),
         cut=sum(window.is_cut),
-        unfinished=sum(one is None or not one.is_finished for one in best),
+        unfinished=sum(not one.is_finished for one in best),
     )

@@ -31,7 +31,9 @@ def check_each(texts: Iterable[str]) -> Iterator[str]:
         yield text
 
 
-def cut_windows(texts: Iterable[Text], measure: Callable[[Any], int] = len) -> Iterator[list[Text]]:
+def cut_windows(
+    texts: Iterable[Text], measure: Callable[[Any], int] = len, most: int | None = None
+) -> Iterator[list[Text]]:
     """Texts, some thousands at a time.
 
     Where a window ends depends on the texts since it began alone, so whoever begins at the first
@@ -39,20 +41,22 @@ def cut_windows(texts: Iterable[Text], measure: Callable[[Any], int] = len) -> I
 
     Args:
         texts: texts, or what holds them.
-        measure: characters of one.
+        measure: the size of one; by default its characters.
+        most: a window ends as soon as its texts have this size together; by default 262,144.
 
     Raises:
         BertkitError: what reading a text raised, once all texts before it were given.
     """
+    most = WINDOW_CHARS if most is None else most
     window: list[Text] = []
-    num_chars = 0
+    size = 0
     try:
         for text in texts:
             window.append(text)
-            num_chars += measure(text)
-            if len(window) == WINDOW_TEXTS or num_chars >= WINDOW_CHARS:
+            size += measure(text)
+            if len(window) == WINDOW_TEXTS or size >= most:
                 yield window
-                window, num_chars = [], 0
+                window, size = [], 0
     except BertkitError:
         if window:
             yield window

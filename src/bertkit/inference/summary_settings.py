@@ -21,8 +21,8 @@ class SummarySettings(Settings):
     )
     share: Annotated[float, Field(gt=0, le=1)] | None = Field(
         None,
-        description="Share of a text's sentences, such as 0.2; at least one sentence, and at most"
-        f" {MAX_SENTENCES:,}.",
+        description="Share of the sentences that may be taken, such as 0.2; at least one sentence,"
+        f" and at most {MAX_SENTENCES:,}.",
     )
     words: Annotated[int, Field(ge=1)] | None = Field(
         None,

@@ -17,6 +17,14 @@ from bertkit.nn.placement import length_mask
 FIRST_CAPACITY = 32
 
 
+def count_room(length: int) -> int:
+    """Tokens for which a row has room that begins with one token and grows to a length."""
+    room = FIRST_CAPACITY
+    while room < length:
+        room *= 2
+    return room
+
+
 class GrowingBatch:
     """Prompts at first, then a token of each sequence in each step.
 
@@ -123,3 +131,17 @@ class GrowingBatch:
             numbers = torch.arange(len(rows), device=rows.device)
             rows[numbers, :, self.position_ids] = newest
         return rows
+
+
+def find_sources(
+    rows: Int[Tensor, " chosen"], num_rows: int, num_sources: int
+) -> Int[Tensor, " left"] | None:
+    """The sources of some rows, each once; None where all are left.
+
+    Args:
+        rows: that are kept, those of a source as neighbours.
+        num_rows: that there were, as many for each source.
+        num_sources: that there were.
+    """
+    left = torch.unique_consecutive(rows // (num_rows // num_sources))
+    return None if len(left) == num_sources else left

@@ -16,8 +16,9 @@ from bertkit.checkpoints.hub import resolve_model
 from bertkit.checkpoints.identity import identify_checkpoint
 from bertkit.decoding.limits import DecodingLimits, Source
 from bertkit.decoding.search import decode
+from bertkit.inference.forbidden import find_forbidden
 from bertkit.inference.loading import load_tokenizer
-from bertkit.inference.rewriter import WRITTEN_TOKENS, limit_written
+from bertkit.inference.rewriter import count_written, limit_written
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.heads import BertForMaskedLM
 from bertkit.models.recurrent.growing import GrowingTranslations
@@ -119,20 +120,20 @@ def write_translations(net: AttentionalTranslator, materials: Materials) -> list
     spacing = Spacing.from_dict(saved.spacing)
     sources = materials.dev.sources
     lengths, most = sources.lengths.tolist(), saved.max_target_length
-    costs = [length + WRITTEN_TOKENS for length in lengths]
+    forbidden = find_forbidden(tokenizer, tokenizer.sep_id, net.config.vocab_size)
+    costs = [length + count_written(saved.decoding) for length in lengths]
     texts: dict[int, str] = {}
     for numbers in plan_batches(costs, TOKENS_PER_BATCH[device.type]):
         limits = DecodingLimits(
             end_id=tokenizer.sep_id,
             max_tokens=[limit_written(lengths[number], saved.decoding, most) for number in numbers],
-            forbidden_ids=tuple(sorted(tokenizer.special_ids - {tokenizer.sep_id})),
+            forbidden_ids=forbidden,
         )
         batch = sources.choose(np.array(numbers)).pack().to(device)
         origins = [Source(number=number) for number in numbers]
         found = decode(GrowingTranslations(net, batch), saved.decoding, limits, origins)
         for number, answers in zip(numbers, found, strict=True):
-            ids = answers[0].tokens if answers else ()
-            texts[number] = spacing.join([tokenizer.vocabulary[id_] for id_ in ids])
+            texts[number] = spacing.join([tokenizer.vocabulary[id_] for id_ in answers[0].tokens])
     return [texts[number] for number in range(len(lengths))]
 
 

@@ -59,13 +59,17 @@ class Spacing:
         A word of which the vocabulary knows nothing is U+FFFD; other special tokens are left out.
         Letters are whole again (NFC) that an uncased vocabulary took apart, as those of Korean.
         """
+        return unicodedata.normalize("NFC", self.lay_out(pieces))
+
+    def lay_out(self, pieces: Sequence[str]) -> str:
+        """As `join`, but every letter stands as it does in the pieces, so that it can be found."""
         words = join_pieces(pieces)
         habits = self._find_habits(words)
         text = words[0] if words else ""
         for place in range(1, len(words)):
             left, right = habits[place - 1], habits[place]
             text += " " + words[place] if _is_apart(left, right) else words[place]
-        return unicodedata.normalize("NFC", text)
+        return text
 
     def _find_habits(self, words: Sequence[str]) -> list[Habit | None]:
         """What each mark does where it stands; None for other words."""

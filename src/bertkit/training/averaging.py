@@ -14,9 +14,9 @@ from bertkit.base.errors import CheckpointError
 def average_weights(states: Iterable[Mapping[str, Tensor]]) -> dict[str, Tensor]:
     """The mean of each of a model's tensors, added up in float64.
 
-    Each state is taken when the one before it is done with, so an iterator that reads one
-    checkpoint after the other holds one model, and the sums beside it. What isn't made of floating-
-    point numbers has no mean; it must be the same everywhere.
+    The states are taken one after the other, so where an iterator reads checkpoints, two models
+    are held at most, and the sums beside them. What isn't made of floating-point numbers has no
+    mean; it must be the same everywhere.
 
     Args:
         states: at least one; tensors by name.

@@ -106,6 +106,12 @@ def test_each_text_gets_its_own_sentences_wherever_windows_end(rows_at_once):
     assert (counts.texts, counts.truncated) == (8, 2)
 
 
+def test_texts_without_a_sentence_wait_for_no_other():
+    texts = iter(["* * *"] * 1000)
+    assert next(build().stream(texts)).text == ""
+    assert len(list(texts)) == 998
+
+
 def test_odd_texts_have_one_outcome_each():
     summarize = build()
     assert summarize("").sentences == ()

@@ -1,6 +1,8 @@
 """Going on with texts: in batches, alone, and a token at a time; and what they are worth."""
 
 import math
+import unicodedata
+from dataclasses import replace
 
 import pytest
 import torch
@@ -18,6 +20,7 @@ from bertkit.nn.packing import PackedBatch
 from bertkit.tokenization.engine import SPECIAL_TOKENS
 from bertkit.tokenization.joining import Spacing
 from bertkit.tokenization.leanings import Habit
+from bertkit.tokenization.settings import CASED, VocabularySettings
 from bertkit.tokenization.tokenizer import Tokenizer
 
 PROMPTS = ["the cat", "", "a dog saw the hat .", "the", "a cat saw the dog lost the hat .", "zebra"]
@@ -84,6 +87,27 @@ def test_blanks_that_depend_on_what_follows_are_shown_when_that_is_known(generat
     monkeypatch.setattr("bertkit.inference.generator.stream", lambda *_: iter(tokens))
     pieces = list(Generator(generate.loaded, Spacing(apart)).write("the"))
     assert pieces == [". cats", " - cat"]  # and not " . cat", as it is before the "s" is there
+
+
+@pytest.mark.parametrize(
+    ("settings", "vocabulary", "prompt", "written"),
+    [
+        (VocabularySettings(), ["한국", "사람이", "많다"], "한국", "사람이 많다"),
+        (VocabularySettings(), ["하", "##\u11ab", "##국"], "하", "한국"),
+        (CASED, ["caf\u00e9", "au", "lait"], "caf\u00e9", "au lait"),
+    ],
+)
+def test_letters_that_are_taken_apart_are_none_of_what_follows(
+    generate, monkeypatch, settings, vocabulary, prompt, written
+):
+    apart = [unicodedata.normalize("NFD", entry) for entry in vocabulary]
+    tokenizer = Tokenizer([*SPECIAL_TOKENS, *apart], settings)
+    prompt = unicodedata.normalize("NFD", prompt)
+    later = [tokenizer.token_to_id(entry) for entry in apart[1:]]
+    monkeypatch.setattr("bertkit.inference.generator.stream", lambda *_: iter(later))
+    found = "".join(Generator(replace(generate.loaded, tokenizer=tokenizer)).write(prompt))
+    assert unicodedata.normalize("NFC", prompt + found).endswith(written)
+    assert len(found) >= len(written) - 1
 
 
 def test_only_words_are_written(generate):

@@ -10,6 +10,7 @@ from bertkit.base.errors import CheckpointError, DamagedFileError, InputError, S
 from bertkit.base.sealed import write_sealed_json
 from bertkit.checkpoints.file_names import REWRITER_FILE
 from bertkit.decoding.changes import DecodingChanges
+from bertkit.decoding.hypothesis import Hypothesis
 from bertkit.decoding.settings import DecodingSettings
 from bertkit.inference import rewriter as module
 from bertkit.inference import stream
@@ -17,6 +18,7 @@ from bertkit.inference.rewriter import RewriteCounts, Rewriter
 from bertkit.inference.rewriter_file import is_rewriter
 from bertkit.inference.translator import Translation, Translator
 
+NOTHING = Hypothesis((), 0.0, 0.0, is_finished=True)
 TEXTS = ["the cat saw the dog.", "a", "", "lost hats lost hats - the", "the " * 20, "a dog"]
 
 
@@ -122,7 +124,7 @@ def test_a_batch_has_fewer_texts_where_each_has_many_rows(rewriter, monkeypatch,
     monkeypatch.setattr(
         Rewriter,
         "_decode",
-        lambda _, __, chosen, ___: sizes.append(len(chosen)) or [[]] * len(chosen),
+        lambda _, __, chosen, ___: sizes.append(len(chosen)) or [[NOTHING]] * len(chosen),
     )
     rewriter(["a"] * 117, DecodingSettings(**settings))
     assert max(sizes) == size
@@ -133,11 +135,11 @@ def test_on_a_gpu_a_batch_has_no_more_texts_than_can_be_written(monkeypatch):
     monkeypatch.setattr(
         Rewriter,
         "_decode",
-        lambda _, __, chosen, ___: sizes.append(len(chosen)) or [[]] * len(chosen),
+        lambda _, __, chosen, ___: sizes.append(len(chosen)) or [[NOTHING]] * len(chosen),
     )
     monkeypatch.setitem(module.TOKENS_PER_BATCH, "cuda", 4096)
     many = DecodingSettings(beams=20, min_tokens=30)
-    for device, size in (("cpu", 31), ("cuda", 17)):  # 4096 // 131, and 4096 // (20 * 24 // 2)
+    for device, size in (("cpu", 31), ("cuda", 12)):  # 4096 // 131, and 4096 // (20 * 32 // 2)
         monkeypatch.setattr(Rewriter, "_device", torch.device(device))
         sizes.clear()
         rewriter(["a"] * 50, many)

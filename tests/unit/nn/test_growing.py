@@ -6,7 +6,7 @@ import weakref
 import torch
 from torch import nn
 
-from bertkit.nn.growing import GrowingBatch
+from bertkit.nn.growing import GrowingBatch, count_room
 from bertkit.nn.packing import PackedBatch
 
 
@@ -32,3 +32,13 @@ def test_rows_are_chosen_a_layer_at_a_time(monkeypatch):
     newest = torch.tensor([6.0, 7.0, 8.0]).view(3, 1, 1)
     keys, _ = batch.remember(layers[0], newest, newest)
     assert keys.squeeze().tolist() == [[2, 3, 4, 6], [2, 3, 4, 7], [0, 1, 8, 0]]
+
+
+def test_room_is_what_is_said():
+    batch, layer = GrowingBatch(PackedBatch.from_single([[1], [2]])), nn.Identity()
+    batch.remember(layer, torch.zeros(2, 1, 1), torch.zeros(2, 1, 1))
+    for length in range(2, 100):
+        batch.extend(torch.tensor([3, 4]))
+        batch.remember(layer, torch.zeros(2, 1, 1), torch.zeros(2, 1, 1))
+        keys, _ = batch._remembered[layer]
+        assert keys.shape[2] == count_room(length)

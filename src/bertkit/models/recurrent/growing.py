@@ -5,6 +5,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from bertkit.models.recurrent.translator import AttentionalTranslator
+from bertkit.nn.growing import find_sources
 from bertkit.nn.packing import PackedBatch
 
 
@@ -39,9 +40,9 @@ class GrowingTranslations:
     @torch.inference_mode()
     def select(self, rows: Int[Tensor, " chosen"]) -> None:
         """Keep these rows, in this order; those of a source stay neighbours, as many for each."""
-        rows_per_source = len(self._state) // len(self._memory.mask)
+        kept = find_sources(rows, len(self._state), len(self._memory.mask))
         self._state, self._context, self._embedded = (
             part.index_select(0, rows) for part in (self._state, self._context, self._embedded)
         )
-        sources = torch.unique_consecutive(rows // rows_per_source)
-        self._memory = self._memory.select(sources)
+        if kept is not None:
+            self._memory = self._memory.select(kept)

@@ -80,6 +80,15 @@ def test_a_layer_and_a_head_can_be_seen_alone(page, view):
     torch.testing.assert_close(shares(page), view.weights(3)[1], atol=0.005 + ROUNDING, rtol=0)
 
 
+def test_a_page_that_begins_with_the_first_layer_shows_it_alone(open_page, subject, tmp_path):
+    view = AttentionView.of(subject, READ, WRITTEN, ViewSettings(layer=1))
+    view.write(tmp_path / "page.html")
+    page = open_page(tmp_path / "page.html")
+    expect(page.locator(".alignment tbody th").first).to_have_text("a")
+    mean = view.weights(1).mean(dim=0)
+    torch.testing.assert_close(shares(page), mean, atol=0.005 + ROUNDING, rtol=0)
+
+
 def test_rows_are_named_by_what_comes_or_by_what_was_written(page):
     choose(page, "last word")
     expect(page.locator(".alignment tbody th").first).to_have_text("[CLS]")
@@ -183,6 +192,16 @@ def test_neurons_are_of_a_query_and_other_keys(page, view):
     assert len(found) == 8
     same = sum(one == other for one, other in zip(found, expected, strict=True))
     assert same >= 5  # the page rounds
+
+
+def test_a_token_that_is_read_has_no_query(page):
+    open_tab(page, "Heads")
+    page.locator(".tokens-to .token").nth(7).click()  # there is no such token that is written
+    open_tab(page, "Neurons")
+    expect(page.get_by_text("Choose a token on the left to see")).to_be_visible()
+    assert page.locator("button.neuron-token[aria-pressed=true]").count() == 0
+    page.locator("button.neuron-token").nth(2).click()
+    expect(page.get_by_text("Point at a column to read its numbers")).to_be_visible()
 
 
 def test_left_to_right_what_stands_behind_has_no_score(page):

@@ -160,7 +160,7 @@ class AttentionView:
                 " it out"
             )
         names = [name for name in names if name not in unsuited]
-        start = Start(self.settings.layer or 1, self.settings.head, self.token)
+        start = Start(self.settings.layer, self.settings.head, self.token)
         all_vectors = self.settings.neurons
         if self.parts:
             shown = self.settings.attention or "cross"

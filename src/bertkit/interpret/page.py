@@ -43,12 +43,12 @@ class Start:
     """What is chosen when a page opens.
 
     Attributes:
-        layer: from 1.
+        layer: from 1; None for the first, or the mean of all where a view has one.
         head: from 1; None for all of the layer.
         token: from 0, as if it had been clicked; None for none.
     """
 
-    layer: int = 1
+    layer: int | None = None
     head: int | None = None
     token: int | None = None
 
@@ -148,6 +148,7 @@ def _build_part(
         "prefix": prefix,
         "scales": scales,
         "start": _start(scene, start),
+        "startsWhole": start.layer is None,
         "views": [_view_data(view, scene) for view in views],
     }
     return data, {f"{prefix}{name}": content for name, content in arrays.items()}
@@ -262,8 +263,8 @@ def _view_data(view: View, scene: Scene) -> dict[str, Any]:
 def _start(scene: Scene, start: Start) -> dict[str, Any]:
     """What is chosen when the page opens."""
     config = scene.observation.config
-    focus = 1 if start.head is None else start.head
-    check_heads([HeadName(start.layer, focus)], config)
+    layer, focus = (1 if each is None else each for each in (start.layer, start.head))
+    check_heads([HeadName(layer, focus)], config)
     heads = list(range(1, config.num_attention_heads + 1)) if start.head is None else [focus]
-    chosen = {"layer": start.layer, "heads": heads, "head": focus}
+    chosen = {"layer": layer, "heads": heads, "head": focus}
     return {**chosen, "token": start.token, "side": "from", "pairs": "all"}

@@ -22,10 +22,7 @@ export const view = {
 class Alignment {
   constructor(page) {
     this.page = page;
-    const { layer, heads } = page.state;
-    // a page that begins with a layer or a head of its own shows it
-    this.choice = { isWhole: layer === 1 && heads.length === page.model.heads, isChosen: true,
-      isAll: true };
+    this.choice = { isWhole: page.startsWhole, isChosen: true, isAll: true };
     this.turn = 0;
     this.rows = [];
     this.chips = this.buildChips();

@@ -86,11 +86,17 @@ class NeuronView {
 
   /** The token whose attention is shown; null for the overview. */
   get token() {
-    return this.visited ?? this.page.state.token;
+    return this.visited ?? this.kept;
+  }
+
+  /** The token that is kept; null also of one that is only looked at, in cross-attention. */
+  get kept() {
+    const { others, tokens, state: { token, side } } = this.page;
+    return side === "from" || others === tokens ? token : null;
   }
 
   follow(changed) {
-    if (changed.includes("token")) {
+    if (changed.includes("token") || changed.includes("side")) {
       this.cursor = null; // its block may not be shown now
     }
     return changed.some((name) => OTHER_NUMBERS.includes(name)) ? this.read() : this.draw();
@@ -108,11 +114,11 @@ class NeuronView {
 
   draw() {
     if (this.numbers === null) return;
-    const { layer, head, token: kept } = this.page.state;
+    const { layer, head } = this.page.state;
     const isOff = this.page.without.includes(`${layer}.${head}`);
     const off = isOff ? "This head is switched off: what it gathers isn't used. " : "";
     this.advice.textContent = off + ADVICE[this.token === null ? "all" : "token"];
-    this.table.tokens.keep(kept);
+    this.table.tokens.keep(this.kept);
     if (this.token === null) {
       this.table.showAll(this.numbers);
     } else {
@@ -122,8 +128,7 @@ class NeuronView {
   }
 
   press(token) {
-    const { state } = this.page;
-    this.page.set({ token: token === state.token ? null : token, side: "from" });
+    this.page.set({ token: token === this.kept ? null : token, side: "from" });
     this.table.tokens.buttons[token].focus(); // the block that had the focus may be hidden now
     this.visit(null);
   }

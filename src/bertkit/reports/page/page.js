@@ -12,6 +12,7 @@ import { readBytes, Vectors, Weights } from "./arrays.js";
  * - isCausal: a token sees itself and those before it, and none behind it.
  * - patterns: [layer − 1][head − 1] → {name, entropy, shares: {next: 0.1, …}}.
  * - without: names of the heads that are switched off, such as "5.3".
+ * - startsWhole: the page wasn't told to begin with a layer.
  * - data: what the view's `collect` gave.
  */
 export class Page {
@@ -22,8 +23,10 @@ export class Page {
    * @param {Object} frame {show(name, page), isShown(page)}.
    */
   constructor(shared, data, state, frame) {
-    const { model, texts, tokens, patterns, without, isCausal } = shared;
-    Object.assign(this, { model, texts, tokens, patterns, without, isCausal, data });
+    const { model, texts, tokens, patterns, without, isCausal, startsWhole } = shared;
+    Object.assign(
+      this, { model, texts, tokens, patterns, without, isCausal, startsWhole, data },
+    );
     this.others = shared.others ?? tokens;
     this.shared = shared;
     this.store = state;

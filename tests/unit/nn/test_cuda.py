@@ -1,36 +1,69 @@
 """The CUDA path: variable-length flash attention in bf16. Runs only where there is a GPU."""
 
+from collections.abc import Callable
+
 import pytest
 import torch
+from torch import Tensor
 
+from bertkit.models.bert.causal import BertLMHeadModel
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.heads import BertForPreTraining
+from bertkit.models.seq2seq.config import EncoderDecoderConfig
+from bertkit.models.seq2seq.model import EncoderDecoderModel
+from bertkit.nn.growing import GrowingBatch
 from bertkit.nn.packing import PackedBatch
 
 pytestmark = [
     pytest.mark.gpu,
     pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device"),
 ]
+CUDA = torch.device("cuda")
 LENGTHS = (1, 7, 128, 33)
+OTHER_LENGTHS = (40, 3, 17, 5)  # of what is written, where LENGTHS are of what is read
+TOLERANCE = 0.05  # of the greatest value, which is what bf16 leaves of it after some layers
 
 
 def build(**sizes: int) -> tuple[BertForPreTraining, PackedBatch]:
     torch.manual_seed(0)
     config = BertConfig.preset("tiny", vocab_size=1000, hidden_dropout_prob=0.0, **sizes)
-    model = BertForPreTraining(config).cuda().eval()
-    ids = [torch.randint(5, 1000, (length,)).tolist() for length in LENGTHS]
-    batch = PackedBatch.from_sequences(ids, [[0] * length for length in LENGTHS])
-    return model, batch.to(torch.device("cuda"))
+    return BertForPreTraining(config).to(CUDA).eval(), draw(LENGTHS)
+
+
+def build_causal() -> BertLMHeadModel:
+    torch.manual_seed(0)
+    config = BertConfig.preset("tiny", vocab_size=1000, is_decoder=True)
+    return BertLMHeadModel(config).to(CUDA).eval()
+
+
+def build_translator() -> EncoderDecoderModel:
+    torch.manual_seed(0)
+    config = BertConfig.preset("tiny", vocab_size=1000)
+    joined = EncoderDecoderConfig.of(config, start_id=2, end_id=3)
+    return EncoderDecoderModel(joined).to(CUDA).eval()
+
+
+def draw(lengths: tuple[int, ...]) -> PackedBatch:
+    ids = [torch.randint(5, 1000, (length,)).tolist() for length in lengths]
+    return PackedBatch.from_single(ids).to(CUDA)
+
+
+def compute_both(compute: Callable[[], Tensor]) -> tuple[Tensor, Tensor]:
+    """The same in float32, and in bf16 by the kernel of variable lengths."""
+    exact = compute()
+    with torch.autocast("cuda", dtype=torch.bfloat16):
+        return exact, compute().float()
+
+
+def assert_near(exact: Tensor, fast: Tensor) -> None:
+    assert float((exact - fast).abs().max()) < TOLERANCE * float(exact.abs().max())
 
 
 @pytest.mark.parametrize("num_features", [64, 26])  # of a head; the kernel takes multiples of 8
 def test_half_precision_agrees_with_float32(num_features):
     model, batch = build(hidden_size=2 * num_features)
     with torch.no_grad():
-        exact = model.score_words(model.encoder(batch))
-        with torch.autocast("cuda", dtype=torch.bfloat16):
-            fast = model.score_words(model.encoder(batch))
-    assert float((exact - fast).abs().max()) < 0.05 * float(exact.abs().max())
+        assert_near(*compute_both(lambda: model.score_words(model.encoder(batch))))
 
 
 def test_gradients_are_finite_in_bf16():
@@ -45,3 +78,48 @@ def test_gradients_are_finite_in_bf16():
         for parameter in model.parameters()
         if parameter.grad is not None
     )
+
+
+@torch.no_grad()
+def test_left_to_right_nothing_is_seen_of_what_follows():
+    model, batch = build_causal(), draw(LENGTHS)
+    exact, fast = compute_both(lambda: model.next_scores(batch))
+    assert_near(exact, fast)
+    batch.input_ids[-20:] = 7  # of the last sequence, of 33
+    with torch.autocast("cuda", dtype=torch.bfloat16):
+        changed = model.next_scores(batch).float()
+    assert torch.equal(changed[:-20], fast[:-20])
+    assert not torch.equal(changed[-20:], fast[-20:])
+
+
+def test_an_encoder_decoder_of_other_lengths_agrees_with_float32():
+    model, source, target = build_translator(), draw(LENGTHS), draw(OTHER_LENGTHS)
+
+    def learn() -> Tensor:
+        model.zero_grad()
+        loss, _ = model.next_loss(source, target, target.input_ids, 0.1)
+        loss.backward()
+        losses.append(loss.item())
+        return torch.cat([one.grad.flatten() for one in model.parameters() if one.grad is not None])
+
+    losses: list[float] = []
+    assert_near(*compute_both(learn))
+    assert losses[1] == pytest.approx(losses[0], rel=0.01)
+
+
+@torch.no_grad()
+def test_a_token_at_a_time_agrees_with_float32():
+    model, source = build_translator(), draw(LENGTHS)
+    tokens = torch.randint(5, 1000, (4, len(LENGTHS)), device=CUDA)
+
+    def write() -> Tensor:
+        memory = model.read(source)
+        growing = GrowingBatch(draw((1,) * len(LENGTHS)))
+        growing.input_ids.fill_(2)
+        scores = []
+        for step in tokens:
+            scores.append(model.next_scores(growing, memory).float())
+            growing.extend(step)
+        return torch.cat(scores)
+
+    assert_near(*compute_both(write))

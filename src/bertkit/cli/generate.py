@@ -71,7 +71,7 @@ def generate(
         )
     check_seed(settings, settings.seed)
     from bertkit.inference.generator import Generator
-    from bertkit.inference.masked_texts import NamedText
+    from bertkit.inference.named_texts import NamedText
     from bertkit.recipes.predict.examples import mend
 
     prompts = mend(prompts)

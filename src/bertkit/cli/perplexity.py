@@ -47,7 +47,7 @@ def perplexity(
         revision: Branch, tag or commit of a model of the Hub.
         json: Print one JSON object a text, and one of all.
     """
-    from bertkit.inference.masked_texts import NamedText
+    from bertkit.inference.named_texts import NamedText
     from bertkit.inference.perplexity import Perplexity
     from bertkit.metrics.perplexity import find_perplexity
     from bertkit.recipes.predict.examples import mend

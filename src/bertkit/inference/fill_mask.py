@@ -15,13 +15,8 @@ from bertkit.base.errors import InputError
 from bertkit.inference.engines.choice import EngineName, choose_engine
 from bertkit.inference.engines.engine import Engine
 from bertkit.inference.loading import LoadedModel
-from bertkit.inference.masked_texts import (
-    MASK,
-    MaskedTexts,
-    NamedText,
-    encode_masked,
-    name_texts,
-)
+from bertkit.inference.masked_texts import MASK, MaskedTexts, encode_masked
+from bertkit.inference.named_texts import NamedText, name_texts
 from bertkit.inference.stream import cut_windows, encode_ahead
 from bertkit.models.bert.heads import BertForMaskedLM, BertForPreTraining
 from bertkit.nn.batching import plan_batches

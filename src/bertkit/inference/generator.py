@@ -16,7 +16,7 @@ from bertkit.inference.causal_model import CausalModel, load_causal
 from bertkit.inference.continuing import PromptSequences
 from bertkit.inference.forbidden import find_forbidden
 from bertkit.inference.generator_settings import GeneratorSettings
-from bertkit.inference.masked_texts import NamedText, name_texts
+from bertkit.inference.named_texts import NamedText, name_texts
 from bertkit.nn.batching import plan_batches
 from bertkit.nn.packing import PackedBatch
 from bertkit.tokenization.joining import Spacing, join_pieces

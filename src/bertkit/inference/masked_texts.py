@@ -1,25 +1,14 @@
 """Texts with blanks, as the model reads them."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
 
 from bertkit.base.errors import InputError
 from bertkit.inference.loading import LoadedModel, Model
-from bertkit.tokenization.tokenizer import check_several, check_texts
+from bertkit.inference.named_texts import NamedText
 
 MASK = "[MASK]"
-
-
-@dataclass(frozen=True)
-class NamedText:
-    """A text with what errors call it, such as line 3 of a file."""
-
-    name: str
-    text: str
-
-    def __len__(self) -> int:
-        return len(self.text)
 
 
 @dataclass(frozen=True)
@@ -33,19 +22,6 @@ class MaskedTexts:
 
     texts: list[str]
     ids: list[list[int]]
-
-
-def name_texts(texts: Iterable[str | NamedText]) -> Iterator[NamedText]:
-    """Give each text that has no name one by its number.
-
-    Raises:
-        InputError: one text is given in place of several, or something else than a text.
-    """
-    check_several(texts)
-    for number, text in enumerate(texts, start=1):
-        named = text if isinstance(text, NamedText) else NamedText(f"text {number}", text)
-        check_texts([named.text])
-        yield named
 
 
 def encode_masked(loaded: LoadedModel[Model], window: Sequence[NamedText]) -> MaskedTexts:

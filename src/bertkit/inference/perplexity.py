@@ -12,7 +12,7 @@ import torch
 
 from bertkit.base.errors import NonFiniteError
 from bertkit.inference.causal_model import CausalModel, load_causal
-from bertkit.inference.masked_texts import NamedText, name_texts
+from bertkit.inference.named_texts import NamedText, name_texts
 from bertkit.inference.stream import cut_windows, encode_ahead
 from bertkit.metrics.perplexity import find_perplexity
 from bertkit.nn.batching import plan_batches

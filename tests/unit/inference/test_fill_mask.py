@@ -11,7 +11,8 @@ from bertkit.base.errors import InputError
 from bertkit.inference import fill_mask, stream
 from bertkit.inference.fill_mask import FillMask
 from bertkit.inference.loading import LoadedModel
-from bertkit.inference.masked_texts import NamedText, encode_masked
+from bertkit.inference.masked_texts import encode_masked
+from bertkit.inference.named_texts import NamedText
 from bertkit.models.bert.heads import BertForPreTraining
 from bertkit.tokenization.engine import SPECIAL_TOKENS
 from bertkit.tokenization.tokenizer import Tokenizer

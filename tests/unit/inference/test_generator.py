@@ -12,7 +12,7 @@ from tests.unit.inference.small_causal import save_causal
 from bertkit.base.errors import CheckpointError, InputError, NonFiniteError, SettingsError
 from bertkit.inference.generator import Generator
 from bertkit.inference.generator_settings import GeneratorSettings
-from bertkit.inference.masked_texts import NamedText
+from bertkit.inference.named_texts import NamedText
 from bertkit.inference.perplexity import Perplexity, cut_parts, encode_texts
 from bertkit.models.seq2seq.config import EncoderDecoderConfig
 from bertkit.models.seq2seq.model import EncoderDecoderModel

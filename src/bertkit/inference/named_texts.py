@@ -1,0 +1,30 @@
+"""Texts with names, which errors call them by."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from bertkit.tokenization.tokenizer import check_several, check_texts
+
+
+@dataclass(frozen=True)
+class NamedText:
+    """A text with what errors call it, such as line 3 of a file."""
+
+    name: str
+    text: str
+
+    def __len__(self) -> int:
+        return len(self.text)
+
+
+def name_texts(texts: Iterable[str | NamedText]) -> Iterator[NamedText]:
+    """Give each text that has no name one by its number.
+
+    Raises:
+        InputError: one text is given in place of several, or something else than a text.
+    """
+    check_several(texts)
+    for number, text in enumerate(texts, start=1):
+        named = text if isinstance(text, NamedText) else NamedText(f"text {number}", text)
+        check_texts([named.text])
+        yield named

@@ -201,6 +201,7 @@ def build_markdown(outcome: Outcome, command: str) -> str:
         study.finding,
         f"{outcome.summarise()} {study.budget}",
         "\n".join(f"- {arm.name}: {arm.summary}" for arm in study.arms),
+        f"Measured: {'; '.join(f'{each.title} ({each.unit})' for each in outcome.measures)}.",
         tabulate_markdown(columns, rows),
         HOW_TO_READ,
         *([] if not outcome.verdicts else [_list_verdicts(outcome)]),

@@ -51,6 +51,8 @@ def test_failures_are_told_everywhere():
 def test_the_table_is_markdown_with_verdicts_and_curves():
     text = build_markdown(build_outcome(), COMMAND)
     assert "\n\n- good: the good one\n" in text
+    units = "Score of the task (share of all); Loss (nats); Score over time (share of all)."
+    assert f"\n\nMeasured: {units}\n\n| arm |" in text
     assert "| good | 3 | 81.0 % (80.0–82.0 %) | 0.190 (0.180–0.200) |" in text
     assert "- Good is better than bad (A 2018, table 1). Here: shown: " in text
     assert "| steps | good | bad | middle |" in text

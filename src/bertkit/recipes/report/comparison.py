@@ -115,7 +115,7 @@ def tabulate_differences(
 
 def list_settings(facts: RunFacts) -> Mapping[str, Any]:
     """A run's settings."""
-    return facts.record.settings
+    return facts.settings
 
 
 def list_versions(facts: RunFacts) -> Mapping[str, Any]:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from bertkit.base.errors import BertkitError, InputError, MissingFileError, storage_errors
 from bertkit.base.progress import announce
@@ -83,10 +83,7 @@ class RunFacts:
     @property
     def settings(self) -> dict[str, Any]:
         """What was chosen; of a model that is a folder its name, without those it lies in."""
-        return {
-            name: _last_part(value) if name in {"model", "start_from"} else value
-            for name, value in self.record.settings.items()
-        }
+        return _without_folders(self.record.settings)
 
     @property
     def is_finished(self) -> bool:
@@ -101,12 +98,13 @@ class RunFacts:
 
     @property
     def defaults(self) -> dict[str, Any]:
-        """What this bertkit's settings would be by themselves.
+        """What this bertkit's settings would be by themselves; of a model its name, too.
 
         Raises:
             SettingsError: the record has a model or a head that no settings can have.
         """
-        return list_defaults(self.record, str(self.run.folder / RECORD_FILE))
+        source = str(self.run.folder / RECORD_FILE)
+        return _without_folders(list_defaults(self.record, source))
 
 
 def read_facts(path: Path, data: Path | None = None) -> RunFacts:
@@ -118,7 +116,8 @@ def read_facts(path: Path, data: Path | None = None) -> RunFacts:
 
     Raises:
         MissingFileError: there is nothing.
-        InputError: it isn't a run, has no row in its log yet, or was trained on other shards.
+        InputError: it isn't a run, has no row in its log yet, was trained on other shards, or
+            learns what this bertkit doesn't know.
         DamagedFileError: record, log, result or named shards aren't what was written.
         StorageError: something can't be read.
     """
@@ -133,6 +132,7 @@ def read_facts(path: Path, data: Path | None = None) -> RunFacts:
         )
     facts = RunFacts(path, run, record, course)
     if facts.task is None:
+        check_objective(facts)
         return replace(facts, shards=find_shards(facts, data))
     if data is not None:
         raise InputError(
@@ -166,6 +166,20 @@ def find_run(path: Path) -> Run:
         f"{path} isn't a run: there is no {RECORD_FILE}, neither in it nor in {path / RUN_FOLDER};"
         " name the --output of `bertkit pretrain`, `finetune` or `demo`"
     )
+
+
+def check_objective(facts: RunFacts) -> None:
+    """Refuse a pre-training run of another version of which it isn't known what it learns.
+
+    Raises:
+        InputError: it learns something else than the objectives of this bertkit.
+    """
+    known = get_args(ObjectiveName)
+    if facts.objective not in known:
+        raise InputError(
+            f"{facts.path} was begun by another version, with the objective"
+            f" {facts.objective!r:.40}, and this one knows {', '.join(known)}; use that version"
+        )
 
 
 def find_shards(facts: RunFacts, data: Path | None) -> ShardSet | None:
@@ -215,5 +229,17 @@ def list_defaults(record: RunRecord, source: str) -> dict[str, Any]:
     return {**task, **defaults}
 
 
-def _last_part(value: Any) -> Any:
-    return value.rstrip("/").rpartition("/")[2] if isinstance(value, str) else value
+def _without_folders(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings for pages, which may be sent to others: a model's folder by its name alone."""
+    return {
+        name: _name_folder(value) if name in {"model", "start_from"} else value
+        for name, value in values.items()
+    }
+
+
+def _name_folder(value: Any) -> Any:
+    """The last part of a path, or two: a folder that is just called run says nothing."""
+    if not isinstance(value, str):
+        return value
+    *_, parent, named = ("", *value.rstrip("/").split("/"))
+    return f"{parent}/{named}" if parent and named == RUN_FOLDER else named

@@ -26,6 +26,7 @@ from bertkit.base.errors import (
     SettingsError,
     StorageError,
 )
+from bertkit.recipes.pretrain.settings import PretrainSettings
 from bertkit.recipes.report.run import report, summarise_run
 from bertkit.recipes.report.settings import ReportSettings
 from bertkit.recipes.seq2seq.settings import TranslateSettings
@@ -88,6 +89,44 @@ def test_a_translator_is_told_as_one(tmp_path):
         assert words in html, words
     for words in ("A BERT", "Masked words", "bertkit pretrain"):
         assert words not in html, words
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        PretrainSettings(start_from="secret/mine").model_dump(mode="json"),
+        {"kind": "translate", **TranslateSettings(model="secret/mine").model_dump(mode="json")},
+    ],
+    ids=["pretrain", "translate"],
+)
+def test_the_folders_of_the_model_it_began_with_are_told_nowhere(tmp_path, settings):
+    run = write_run(tmp_path / "mine", settings=settings)
+    other = write_run(tmp_path / "other", settings={**settings, "seed": 9})
+    html = render(run)
+    assert "mine" in html
+    assert "secret" not in html
+    for name in ("model", "start_from"):
+        assert html.count(f"<td>{name}</td>") <= 1  # among all settings, and not as differing
+    compared = render(run, other)
+    assert "<td>seed</td>" in compared
+    assert "secret" not in compared
+
+
+def test_runs_that_began_with_different_runs_are_told_apart(tmp_path):
+    runs = [
+        write_run(tmp_path / name, settings=choose(model=None, start_from=f"secret/{name}/run"))
+        for name in ("a", "b")
+    ]
+    assert "<tr><td>start_from</td><td>a/run</td><td>b/run</td></tr>" in render(*runs)
+
+
+@pytest.mark.parametrize("objective", ["electra", ["bert"], None])
+def test_a_run_that_learns_what_is_not_known_is_refused(tmp_path, objective):
+    run = write_run(tmp_path / "run", settings=choose() | {"objective": objective})
+    with pytest.raises(InputError, match=r"with the objective .*, and this one knows bert, mlm, c"):
+        render(run)
+    with pytest.raises(InputError, match="with the objective"):
+        render(run, run)
 
 
 def test_a_page_has_no_script_and_asks_for_nothing(tmp_path):

@@ -106,6 +106,12 @@ def test_numbers_are_printed_without_a_page(model, capsys):
     assert list_files() == []
 
 
+def test_text_of_the_command_line_is_mended(model, capsys):
+    out, _ = run(capsys, model, "the \udcff cat", "a \udcff", "--json")
+    assert json.loads(out)["texts"] == ["the \ufffd cat", "a \ufffd"]
+    out.encode()  # what isn't Unicode can't be, and no pipe would take it
+
+
 def test_flags_may_stand_in_a_file(model, capsys):
     Path("flags.toml").write_text("[view]\nlayer = 2\nhead = 1\njson = true\nread-mask = true\n")
     out, _ = run(capsys, model, "the [MASK]", "--config", "flags.toml")
@@ -204,7 +210,7 @@ def test_a_left_to_right_model_is_seen(tmp_path, capsys):
         ([""], "the text is empty"),
         ([TEXT, " "], "the second text is empty"),
         (["cat " * 30], "the text has 32 tokens, and the model takes 24"),
-        ([TEXT, "cat " * 30], "the second text has 32 tokens, and the model takes 24"),
+        ([TEXT, "cat " * 30], "the second text has 31 tokens, and the model takes 24"),
         ([TEXT, "--without", "1.1"], "without is for BERTs, and de-en is an encoder-decoder"),
         ([TEXT, "--read-mask"], "read_mask is for BERTs"),
         ([TEXT, "--attention", "both"], "attention"),

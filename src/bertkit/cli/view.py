@@ -85,8 +85,10 @@ def view(
     for path in filter(None, (output, *figures)):
         check_output(path, overwrite=overwrite)
     from bertkit.interpret.attention_view import AttentionView
+    from bertkit.recipes.predict.examples import mend
 
-    seen = AttentionView.of(model, text, pair, settings, device=device, revision=revision)
+    texts = mend((text, pair))
+    seen = AttentionView.of(model, *texts, settings, device=device, revision=revision)
     if figures:
         write_figures(seen, figures)
     if output is not None:

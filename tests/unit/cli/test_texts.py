@@ -1,6 +1,7 @@
 """Texts that begin with hyphens, stand in files, or are none."""
 
 import io
+import json
 import sys
 from pathlib import Path
 
@@ -47,6 +48,11 @@ def fails(capsys):
 def test_a_text_may_begin_with_hyphens(model, capsys, words):
     assert main(["fill-mask", model, *words]) == 0
     assert words[-1] in capsys.readouterr().out.splitlines()
+
+
+def test_text_of_the_command_line_is_mended(model, capsys):
+    assert main(["fill-mask", model, "a \udcff [MASK]", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["text"] == "a \ufffd [MASK]"
 
 
 @pytest.mark.parametrize("words", [["- a cat", "the hat"], ["a", "--device", "cpu", "--", "- hat"]])

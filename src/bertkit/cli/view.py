@@ -70,7 +70,8 @@ def view(
         overwrite: Replace files that exist.
         open: Show the page in the browser.
         svg: File for a figure of --layer and --head; with --token of that token alone. Of an
-            encoder-decoder the alignment of both texts, in the mean of what isn't chosen.
+            encoder-decoder the alignment of both texts, in the mean of what isn't chosen; with
+            --token, too, what one head looks at once that token is written.
         png: The same figure in pixels, 300 an inch; needs `bertkit[plots]`.
         settings: What can be chosen.
         device: auto, cpu, cuda or cuda:N.

@@ -27,6 +27,9 @@ def draw_heads(
         )
     weights: list[list[float]] = observation.layers[layer - 1].weights[head - 1].tolist()
     focus = None if token is None else find_token(passage, token)
+    if focus is not None and observation.next_words is not None and others is not None:
+        chosen = scene.subject.tokenizer.vocabulary[observation.next_words.ids[focus]]
+        title += f", behind “{passage.tokens[focus]}”, choosing “{chosen}”"
     seen = None if others is None else others.tokens
     return AttentionFigure(title, passage.tokens, weights, focus, others=seen)
 
@@ -41,7 +44,8 @@ def draw_alignment(
             f"an alignment is of cross-attention, and what is shown here of {scene.subject.name} is"
             " attention within one text"
         )
-    check_heads([HeadName(layer or 1, head or 1)], observation.config)
+    named = HeadName(*(1 if each is None else each for each in (layer, head)))
+    check_heads([named], observation.config)
     chosen = observation.layers if layer is None else [observation.layers[layer - 1]]
     weights = torch.stack([one.weights.float().cpu() for one in chosen]).mean(dim=0)
     shares = weights.mean(dim=0) if head is None else weights[head - 1]

@@ -63,7 +63,8 @@ class HeadPattern:
         name: of the strongest pattern; "broad" where attention is spread, "mixed" for none.
         shares: for each of `PATTERNS` that there can be, the mean attention that goes there, from 0
             to 1, over the tokens that have such a place.
-        entropy: mean of the tokens' entropies in nats; 0 looks at one token, log(length) at all.
+        entropy: mean of the tokens' entropies in nats; 0 looks at one token, log(length) at all;
+            left to right the mean of log(1), …, log(length).
     """
 
     name: str

@@ -25,7 +25,8 @@ class ViewSettings(Settings):
     token: str | None = Field(
         None,
         description="Token whose attention is shown at first: as the model reads it (such as it,"
-        " or ##ing), the first of its kind, or its number from 1, which is [CLS].",
+        " or ##ing), the first of its kind, or its number from 1, which is [CLS]. In"
+        " cross-attention the token that was written last, while the next one is chosen.",
     )
     without: str | None = Field(
         None,

@@ -181,6 +181,9 @@ def test_the_page_has_three_parts_with_the_views_that_suit_them(subject):
     assert page.data["shown"] == "cross"
     assert page.data["texts"] == [READ, WRITTEN]
     assert [parts[name]["start"]["layer"] for name in parts] == [3, 1, 1]
+    assert [parts[name]["startsWhole"] for name in parts] == [False, True, True]
+    first = see(subject, layer=1).page.data["parts"][0]
+    assert (first["start"]["layer"], first["startsWhole"]) == (1, False)
     assert parts["cross"]["start"]["token"] == 2
     assert [token["text"] for token in parts["cross"]["others"]] == READ_TOKENS
     assert parts["decoder"]["others"] is None
@@ -201,6 +204,11 @@ def test_legends_say_whose_attention_it_is(subject):
     assert heads["cross"][0].startswith("On the left stands what is written")
     assert heads["encoder"][0].startswith("To understand a word")
     assert heads["decoder"][-1].startswith("This model reads from left to right")
+    for view in parts["cross"]["views"]:
+        legend = " ".join(view["legend"])
+        assert "is written" in legend, view["name"]
+        assert "is read" in legend, view["name"]
+        assert "next token" not in legend, view["name"]  # a pattern that there can't be
 
 
 def test_hostile_texts_stay_texts(subject):
@@ -221,6 +229,9 @@ def test_an_alignment_is_the_mean_of_what_is_not_chosen(subject):
     torch.testing.assert_close(one, view.weights(3)[1])
     with pytest.raises(SettingsError, match=r"no head 4\.1"):
         view.alignment(4)
+    for wrong in ((0,), (3, 0), (None, 0)):
+        with pytest.raises(SettingsError, match="there is no head"):
+            view.alignment(*wrong)
     with pytest.raises(SettingsError, match="an alignment is of cross-attention"):
         see(subject, attention="decoder").alignment()
 
@@ -228,6 +239,8 @@ def test_an_alignment_is_the_mean_of_what_is_not_chosen(subject):
 def test_a_figure_can_show_one_token(subject):
     figure = see(subject).figure(3, 1, token="dog")
     assert (figure.tokens, figure.others, figure.focus) == (WRITTEN_TOKENS, READ_TOKENS, 2)
+    assert figure.title.endswith("layer 3, head 1, behind “dog”, choosing “lost”")
+    assert see(subject, attention="decoder").figure(3, 1, token="dog").title.endswith("head 1")
     assert see(subject, attention="encoder").figure(2, 1).others is None
 
 

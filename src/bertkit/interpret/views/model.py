@@ -23,4 +23,20 @@ MODEL = View(
         """
     ),
     collect=lambda _: {},
+    across_legend=paragraphs(
+        """
+        Each small picture is a head: a row for each layer of the half that writes, from the first
+        to the last, and a column for each head.
+
+        In a picture, each row is a token that is written and each column a token that is read; the
+        stronger the colour of a point, the more it looks there. In a translation a slanting line
+        means that the words of both texts come in the same order. An upright line means that all
+        look at the same token.
+
+        Under it stands what the head does here, where that has a name: at least half of its
+        attention goes to [CLS], to [SEP], or to the same word. “Broad” means that it looks nearly
+        everywhere alike, “mixed” that it has none of these habits. Click a picture to enlarge it,
+        and go on from there to the lines of that head.
+        """
+    ),
 )

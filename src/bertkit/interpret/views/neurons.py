@@ -31,4 +31,16 @@ LEGEND = paragraphs(
     """
 )
 
-NEURONS = View(name="neurons", title="Neurons", legend=LEGEND, collect=lambda _: {})
+ACROSS = (
+    "This is how a head decides where a token that is written looks in what is read. The token that"
+    " looks has just been written; it has a query: a list of numbers for what it looks for. Each"
+    " token that is read has a key: as many numbers for what it is found by."
+)
+
+NEURONS = View(
+    name="neurons",
+    title="Neurons",
+    legend=LEGEND,
+    collect=lambda _: {},
+    across_legend=(ACROSS, *LEGEND[1:]),
+)

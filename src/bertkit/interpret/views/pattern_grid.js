@@ -36,12 +36,24 @@ export function describePattern({ name, shares }, shown) {
  * Colour and words of a cell that shows an entropy.
  *
  * @param {number} entropy in nats.
- * @param {number} length tokens.
+ * @param {number} most that it can be, at which all that is seen is looked at alike.
  * @returns {{hue: string, shade: number, lines: string[]}} as of `describePattern`.
  */
-export function describeEntropy(entropy, length) {
+export function describeEntropy(entropy, most) {
   const lines = [entropy.toFixed(2), `as ${Math.exp(entropy).toFixed(1)}`];
-  return { hue: "c0", shade: entropy / Math.log(length), lines };
+  return { hue: "c0", shade: most > 0 ? entropy / most : 0, lines };
+}
+
+/**
+ * The most entropy that there can be.
+ *
+ * @param {Page} page
+ * @param {number|null} token whose entropy it is; null for the mean of all.
+ * @returns {number} in nats.
+ */
+export function findMostEntropy({ tokens, isCausal }, token) {
+  const seen = tokens.map((_, place) => Math.log(isCausal ? place + 1 : tokens.length));
+  return token === null ? seen.reduce((sum, each) => sum + each, 0) / seen.length : seen[token];
 }
 
 /** What each head of each layer does: a row for each layer, a column for each head. */
@@ -96,10 +108,11 @@ export class PatternGrid {
   draw(token) {
     this.token = token;
     const { state, without } = this.page;
+    const most = findMostEntropy(this.page, token);
     for (const { button, pattern, layer, head } of this.cells) {
       const entropy = this.entropyOf(pattern, layer, head);
       const { hue, shade, lines } = this.shown === ENTROPY
-        ? describeEntropy(entropy, this.page.tokens.length)
+        ? describeEntropy(entropy, most)
         : describePattern(pattern, this.shown);
       const isOff = without.includes(`${layer}.${head}`);
       button.replaceChildren(...lines.map((line) => element("span", {}, line)));

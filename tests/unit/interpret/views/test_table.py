@@ -29,7 +29,8 @@ def test_titles_tell_views_apart():
 def test_legends_are_short_paragraphs():
     for view in VIEWS.values():
         assert view.legend
-        assert all(0 < len(part) <= LONGEST_PARAGRAPH for part in view.legend), view.name
+        legend = (*view.legend, *view.across_legend)
+        assert all(0 < len(part) <= LONGEST_PARAGRAPH for part in legend), view.name
 
 
 def test_no_script_of_a_view_replaces_one_of_the_page():

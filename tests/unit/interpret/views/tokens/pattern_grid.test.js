@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-import { describeEntropy, describePattern } from "./pattern_grid.js";
+import { describeEntropy, describePattern, findMostEntropy } from "./pattern_grid.js";
 
 const NEXT = { name: "next", shares: { next: 0.625, previous: 0.1 } };
 const BROAD = { name: "broad", shares: { next: 0.125, previous: 0.1 } };
@@ -31,6 +31,15 @@ test("a filter without a place marks the heads that have its name", () => {
 
 test("an entropy is also a number of tokens, and the most is that of all", () => {
   const all = { hue: "c0", shade: 1, lines: ["1.61", "as 5.0"] };
-  assert.deepEqual(describeEntropy(Math.log(5), 5), all);
-  assert.equal(describeEntropy(0, 5).shade, 0);
+  assert.deepEqual(describeEntropy(Math.log(5), Math.log(5)), all);
+  assert.equal(describeEntropy(0, Math.log(5)).shade, 0);
+  assert.equal(describeEntropy(0, 0).shade, 0);
+});
+
+test("what can be looked at alike is all, or left to right what is seen", () => {
+  const tokens = [0, 1, 2];
+  assert.equal(findMostEntropy({ tokens, isCausal: false }, 1), Math.log(3));
+  assert.equal(findMostEntropy({ tokens, isCausal: true }, 1), Math.log(2));
+  const mean = (Math.log(2) + Math.log(3)) / 3;
+  assert.ok(Math.abs(findMostEntropy({ tokens, isCausal: true }, null) - mean) < 1e-12);
 });

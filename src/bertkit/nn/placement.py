@@ -139,6 +139,9 @@ def place_heads(
 ) -> HeadBlocks:
     """Place the parts of all heads: query, key and value, or the one context.
 
+    Of two sequences of 3 and 2 tokens in one group, with one head of two parts, the first parts
+    come to places 0 1 2 and 3 4, the second ones to 6 7 8 and 9 10; places 5 and 11 stay empty.
+
     Args:
         lengths: of the sequences.
         groups: numbers of the sequences that share a block.
@@ -146,17 +149,19 @@ def place_heads(
         num_heads: of each token.
         device: of the tokens.
     """
-    shapes, masks, facts, num_places = [], [], [(0, 0, 0, 0)] * len(lengths), 0
+    shapes, masks, num_places = [], [], 0
+    # Of each sequence: where its group begins, how many share that, its row there, and their width.
+    homes = [(0, 0, 0, 0)] * len(lengths)
     for group in groups:
         longest = max(lengths[number] for number in group)
         for number_in_group, number in enumerate(group):
-            facts[number] = (num_places, len(group), number_in_group, longest)
+            homes[number] = (num_places, len(group), number_in_group, longest)
         sizes = [lengths[number] for number in group]
         shapes.append((len(group), num_heads, longest))
         masks.append(length_mask(sizes, device) if min(sizes) < longest else None)
         num_places += num_parts * math.prod(shapes[-1])
     repeats = torch.tensor(lengths, device=device)
-    by_token = torch.tensor(facts, device=device).repeat_interleave(repeats, dim=0)
+    by_token = torch.tensor(homes, device=device).repeat_interleave(repeats, dim=0)
     start, size, row, width = by_token[:, :, None, None].unbind(dim=1)
     part = torch.arange(num_parts, device=device)[:, None]
     head = torch.arange(num_heads, device=device)

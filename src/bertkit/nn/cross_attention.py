@@ -63,6 +63,7 @@ class CachedMemory:
 
     def select(self, sequences: Int[Tensor, " chosen"]) -> None:
         """Keep some of the sequences, in this order; once all layers have read them."""
+        assert self._cache, "sequences are read before some are chosen"
         self._cache = {
             layer: (keys.index_select(0, sequences), values.index_select(0, sequences))
             for layer, (keys, values) in self._cache.items()

@@ -9,7 +9,7 @@ from cyclopts import Parameter
 from bertkit.base.errors import SettingsError, StorageError
 from bertkit.base.files import check_new_file
 from bertkit.base.progress import announce
-from bertkit.cli.texts import Words
+from bertkit.cli.texts import Words, printable
 from bertkit.interpret.view_settings import ViewSettings
 
 if TYPE_CHECKING:
@@ -145,7 +145,7 @@ def write_figures(seen: "AttentionView", paths: list[Path]) -> None:
     for path in paths:
         record = figure.write(path)
         shown = figure.title.removeprefix(f"{seen.scene.subject.name}, ")
-        announce(f"{path}: {shown}, {record.size_bytes / 1e3:,.0f} kB")
+        announce(f"{path}: {printable(shown)}, {record.size_bytes / 1e3:,.0f} kB")
 
 
 def write_page(seen: "AttentionView", path: Path) -> None:

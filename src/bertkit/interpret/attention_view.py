@@ -1,7 +1,7 @@
 """What a model does with a text, as one object: a page, figures, numbers."""
 
 import html
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -11,7 +11,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from bertkit.base.checksums import FileRecord
-from bertkit.base.errors import SettingsError
+from bertkit.base.errors import InputError, SettingsError
 from bertkit.checkpoints.formats import open_checkpoint
 from bertkit.checkpoints.hub import resolve_model
 from bertkit.checkpoints.huggingface import is_encoder_decoder
@@ -22,7 +22,7 @@ from bertkit.interpret.head_names import HeadName, check_heads, parse_heads
 from bertkit.interpret.judgements import fills_words
 from bertkit.interpret.page import Start, build_joint_page, build_page
 from bertkit.interpret.scene import Scene
-from bertkit.interpret.subject import Subject, name_model
+from bertkit.interpret.subject import Observation, Subject, name_model
 from bertkit.interpret.view_settings import ViewSettings
 from bertkit.interpret.views.table import VIEWS
 from bertkit.reports.alignment_figure import AlignmentFigure
@@ -31,6 +31,8 @@ from bertkit.reports.interactive import InteractivePage, write_page
 from bertkit.reports.text import make_legible
 
 FRAME_HEIGHT = 760  # pixels, in a notebook
+# Attention weights of a page: 2 GiB while it is made. BERT-Large has a fifth of them on 512 tokens.
+MOST_WEIGHTS = 1 << 29
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,9 +152,11 @@ class AttentionView:
 
         Raises:
             SettingsError: a view was asked for that can't show this model.
+            InputError: the text is too long for a page.
         """
         names = _list_views(self.settings)
         scenes = self.parts.values() or [self.scene]
+        _check_size(scenes)
         unsuited = [name for name in names if not any(map(VIEWS[name].suits, scenes))]
         if unsuited and self.settings.views is not None:
             raise SettingsError(
@@ -174,6 +178,7 @@ class AttentionView:
 
         Raises:
             SettingsError: a view was asked for that can't show this model.
+            InputError: the text is too long for a page.
             StorageError: the disk refused.
         """
         return write_page(Path(path), self.page)
@@ -243,6 +248,28 @@ def load_subject(
     checkpoint = open_checkpoint(resolve_model(path, revision=revision))
     kind = EncoderDecoderSubject if is_encoder_decoder(checkpoint.config) else Subject
     return kind.from_checkpoint(checkpoint, name_model(path), device)
+
+
+def _check_size(scenes: Iterable[Scene]) -> None:
+    """Refuse a page that would take more memory than a laptop has, before anything is computed.
+
+    Raises:
+        InputError: its texts are too long.
+    """
+    num_weights = sum(_count_weights(scene.observation) for scene in scenes)
+    if num_weights > MOST_WEIGHTS:
+        raise InputError(
+            f"the page would have {num_weights:,} attention weights, and has room for"
+            f" {MOST_WEIGHTS:,}; shorten the text, or ask for the numbers of a layer by --json"
+            " --layer"
+        )
+
+
+def _count_weights(observation: Observation) -> int:
+    """Attention weights of all heads of all layers."""
+    passage, config = observation.passage, observation.config
+    num_pairs = len(passage.tokens) * len((observation.others or passage).tokens)
+    return config.num_hidden_layers * config.num_attention_heads * num_pairs
 
 
 def _list_views(settings: ViewSettings) -> Sequence[str]:

@@ -46,10 +46,11 @@ class AttentionHeads:
     context: Float[Tensor, "heads length features"] | None
     is_causal: bool = False
 
-    @cached_property
+    @property
     def scores(self) -> Float[Tensor, "heads length others"]:
         """As `score_keys`: a row for each token that looks, a column for each that is seen.
 
+        They are as large as the weights, and not kept beside them.
         Left to right, those of later tokens are minus infinity.
         """
         scores = score_keys(self.query, self.key)

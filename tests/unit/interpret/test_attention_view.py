@@ -175,6 +175,15 @@ def test_a_figure_has_room_for_so_many_tokens(tmp_path):
         view.figure(1, 1)
 
 
+def test_a_page_has_room_for_so_many_weights(subject, monkeypatch):
+    monkeypatch.setattr(module, "MOST_WEIGHTS", 4 * 8 * 8)
+    assert see(subject, views="heads").page
+    view = see(subject, TEXT + " .", views="heads")
+    with pytest.raises(InputError, match="would have 324 attention weights, and has room for 256"):
+        _ = view.page
+    assert view.weights(1).shape == (2, 9, 9)  # of one layer there may be more
+
+
 def test_a_folder_that_is_not_there_is_an_error_of_ours(subject, tmp_path):
     with pytest.raises(StorageError, match="can't be written"):
         see(subject, views="heads").write(tmp_path / "missing" / "page.html")

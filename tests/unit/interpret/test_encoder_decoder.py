@@ -9,6 +9,7 @@ from tests.unit.inference.small_encoder_decoder import save_encoder_decoder
 from bertkit.base.errors import CheckpointError, DamagedFileError, InputError, SettingsError
 from bertkit.decoding.settings import DecodingSettings
 from bertkit.inference.rewriter_file import SavedRewriter, write_rewriter
+from bertkit.interpret import attention_view as module
 from bertkit.interpret.attention_view import AttentionView, load_subject
 from bertkit.interpret.encoder_decoder import EncoderDecoderSubject
 from bertkit.interpret.numbers import gather_numbers
@@ -209,6 +210,12 @@ def test_legends_say_whose_attention_it_is(subject):
         assert "is written" in legend, view["name"]
         assert "is read" in legend, view["name"]
         assert "next token" not in legend, view["name"]  # a pattern that there can't be
+
+
+def test_a_page_has_room_for_so_many_weights_of_all_parts(subject, monkeypatch):
+    monkeypatch.setattr(module, "MOST_WEIGHTS", 3 * 2 * 5 * 8 + 2 * 2 * 8 * 8 + 3 * 2 * 5 * 5 - 1)
+    with pytest.raises(InputError, match="would have 646 attention weights"):
+        _ = see(subject).page
 
 
 def test_hostile_texts_stay_texts(subject):

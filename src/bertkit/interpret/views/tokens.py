@@ -49,12 +49,14 @@ def collect_attention(scene: Scene) -> dict[str, Any]:
         if they looked at all that they see alike; "entropy": of what it gives, in nats. Both are
         layers × heads × length.
     """
-    layers = [layer.weights.double().cpu() for layer in scene.observation.layers]
-    even = _share_evenly(len(layers[0][0]), is_causal=scene.observation.is_causal)
-    return {
-        "received": [_round(weights.sum(dim=1) / even) for weights in layers],
-        "entropy": [_round(torch.special.entr(weights).sum(dim=2)) for weights in layers],
-    }
+    observation = scene.observation
+    received, entropy = [], []
+    for layer in observation.layers:
+        weights = layer.weights.double().cpu()
+        even = _share_evenly(weights.shape[-1], is_causal=observation.is_causal)
+        received.append(_round(weights.sum(dim=1) / even))
+        entropy.append(_round(torch.special.entr(weights).sum(dim=2)))
+    return {"received": received, "entropy": entropy}
 
 
 def _share_evenly(length: int, *, is_causal: bool) -> Float[Tensor, " length"]:

@@ -88,8 +88,8 @@ def view(
     from bertkit.interpret.attention_view import AttentionView
     from bertkit.recipes.predict.examples import mend
 
-    texts = mend((text, pair))
-    seen = AttentionView.of(model, *texts, settings, device=device, revision=revision)
+    text, pair = mend((text, pair))
+    seen = AttentionView.of(model, text, pair, settings, device=device, revision=revision)
     if figures:
         write_figures(seen, figures)
     if output is not None:

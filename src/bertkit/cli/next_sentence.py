@@ -30,9 +30,12 @@ def next_sentence(
         json: Print one JSON object.
     """
     from bertkit.inference.next_sentence import NextSentence
+    from bertkit.recipes.predict.examples import mend
 
+    first, second = mend((first, second))
     probability = NextSentence.load(model, device, revision=revision)(first, second)
     if json:
-        print(json_module.dumps({"first": first, "second": second, "is_next": probability}))
+        found = {"first": first, "second": second, "is_next": probability}
+        print(json_module.dumps(found, ensure_ascii=False))
     else:
         print(f"{100 * probability:.1f} % that it follows")

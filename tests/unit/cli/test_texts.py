@@ -53,6 +53,8 @@ def test_a_text_may_begin_with_hyphens(model, capsys, words):
 def test_text_of_the_command_line_is_mended(model, capsys):
     assert main(["fill-mask", model, "a \udcff [MASK]", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["text"] == "a \ufffd [MASK]"
+    assert main(["next-sentence", model, "a \udcff", "the hät", "--json"]) == 0
+    assert '{"first": "a \ufffd", "second": "the hät", ' in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("words", [["- a cat", "the hat"], ["a", "--device", "cpu", "--", "- hat"]])

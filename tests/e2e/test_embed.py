@@ -115,6 +115,11 @@ def test_rows_before_one_that_cannot_be_read_are_printed(model, tmp_path, capsys
     out, err = run(capsys, model, broken, code=2)
     assert json.loads(out)["row"] == 0
     assert err.endswith("broken.jsonl, row 2 has no field text; it has body\n")
+    run(capsys, model, broken, "--output", tmp_path / "v.npy", code=2)
+    assert list(tmp_path.iterdir()) == [broken]  # another input can't go on with it
+    broken.write_text('{"text": "x"}\n{"text": "y"}\n')
+    run(capsys, model, broken, "--output", tmp_path / "v.npy")
+    assert np.load(tmp_path / "v.npy").shape == (2, 8)
 
 
 def test_the_settings_file_says_the_same_as_flags(model, texts, tmp_path, capsys):

@@ -116,6 +116,8 @@ def test_neighbours_are_listed(model, capsys):
     assert found["plus"] == [{"word": "cat", "pieces": ["cat"], "token_ids": [7]}]
     everything = json.loads(run(capsys, *words, "--all-entries", "--top-k", 99)[0])
     assert len(everything["neighbours"]) == 14
+    mended = run(capsys, "nearest", model, "cat\udcff", "--json")[0]
+    assert json.loads(mended)["plus"][0]["word"] == "cat\ufffd"
 
 
 def test_flags_may_stand_in_a_file(model, texts, tmp_path, capsys):

@@ -53,7 +53,9 @@ def analogy(
     if not words:
         raise InputError("there is no word; name at least one to add")
     from bertkit.inference.word_vectors import WordVectors
+    from bertkit.recipes.predict.examples import mend
 
+    words, minus = mend((words, minus))
     vectors = WordVectors.load(
         model, layer=layer, whole_words=whole_words, engine=engine, device=device, revision=revision
     )

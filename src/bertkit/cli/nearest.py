@@ -57,7 +57,9 @@ def nearest(
     if not words:
         raise InputError("there is no word; name at least one whose neighbours are wanted")
     from bertkit.inference.word_vectors import WordVectors
+    from bertkit.recipes.predict.examples import mend
 
+    words = mend(words)
     vectors = WordVectors.load(
         model, layer=layer, whole_words=whole_words, engine=engine, device=device, revision=revision
     )

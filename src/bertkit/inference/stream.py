@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
-from bertkit.base.errors import BertkitError
+from bertkit.base.errors import BertkitError, InputError
 from bertkit.tokenization.tokenizer import check_several, check_texts
 
 WINDOW_TEXTS = 4096
@@ -37,7 +37,7 @@ def cut_windows(
     """Texts, some thousands at a time.
 
     Where a window ends depends on the texts since it began alone, so whoever begins at the first
-    text of a window gets the same windows.
+    text of a window gets the same windows. Only before a text that is at fault one ends early.
 
     Args:
         texts: texts, or what holds them.
@@ -45,7 +45,8 @@ def cut_windows(
         most: a window ends as soon as its texts have this size together; by default 262,144.
 
     Raises:
-        BertkitError: what reading a text raised, once all texts before it were given.
+        InputError: a text can't be read, once all texts before it were given.
+        BertkitError: what else reading a text raised, at once.
     """
     most = WINDOW_CHARS if most is None else most
     window: list[Text] = []
@@ -57,7 +58,7 @@ def cut_windows(
             if len(window) == WINDOW_TEXTS or size >= most:
                 yield window
                 window, size = [], 0
-    except BertkitError:
+    except InputError:
         if window:
             yield window
         raise

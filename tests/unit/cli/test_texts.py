@@ -92,17 +92,24 @@ def test_an_error_names_the_line(model, fails, tmp_path, monkeypatch):
 
 def test_texts_that_cannot_be_read_are_refused(model, fails, tmp_path, monkeypatch):
     path = tmp_path / "texts.txt"
-    path.write_bytes(b"a\n\xff")
-    assert "isn't UTF-8 at byte 2" in fails("fill-mask", model, "--file", str(path))
+    path.write_bytes(b"a\xff")
+    assert "isn't UTF-8 at byte 1" in fails("fill-mask", model, "--file", str(path))
     path.write_text(" \n")
     assert "there is no text" in fails("fill-mask", model, "--file", str(path))
     assert "can't be read" in fails("fill-mask", model, "--file", str(tmp_path))
     monkeypatch.setattr(module, "LIMIT_BYTES", 1 << 20)
-    path.write_bytes(b"a [MASK]\n" + b"a" * (1 << 20) + b"\n")
+    path.write_bytes(b"\n" + b"a" * (1 << 20) + b"\n")
     message = "has more than 1 MiB; a text is a line, and no model takes as much"
     assert f"line 2 of {path} {message}" in fails("fill-mask", model, "--file", str(path))
+
+
+def test_texts_before_one_that_cannot_be_read_are_answered(model, tmp_path, capsys):
+    path = tmp_path / "texts.txt"
     path.write_bytes(b"a [MASK]\r\na" + b"\xff" + b"a\n")
-    assert "isn't UTF-8 at byte 11" in fails("fill-mask", model, "--file", str(path))
+    assert main(["fill-mask", model, "--file", str(path)]) == 2
+    captured = capsys.readouterr()
+    assert captured.out.startswith("a [MASK]\n")
+    assert "isn't UTF-8 at byte 11" in captured.err
 
 
 def test_lines_are_read_when_their_turn_comes(tmp_path):

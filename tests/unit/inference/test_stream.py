@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from bertkit.base.errors import InputError
+from bertkit.base.errors import InputError, StorageError
 from bertkit.inference import stream
 from bertkit.inference.stream import cut_windows, encode_ahead
 
@@ -38,6 +38,15 @@ def test_texts_before_one_that_cannot_be_read_are_a_window():
     assert next(windows) == ["first", "second"]
     with pytest.raises(InputError, match="row 3"):
         next(windows)
+
+
+def test_a_window_ends_early_before_a_text_at_fault_alone():
+    def torn():
+        yield "first"
+        raise StorageError("the disk is gone")  # and whoever goes on begins at a window
+
+    with pytest.raises(StorageError):
+        next(cut_windows(torn()))
 
 
 def test_only_the_next_window_is_read_ahead():

@@ -17,7 +17,13 @@ import numpy as np
 import numpy.typing as npt
 
 from bertkit.base import storage
-from bertkit.base.errors import DamagedFileError, NonFiniteError, StorageError, storage_errors
+from bertkit.base.errors import (
+    DamagedFileError,
+    InputError,
+    NonFiniteError,
+    StorageError,
+    storage_errors,
+)
 from bertkit.base.files import write_all
 from bertkit.base.progress import ProgressBar, announce
 from bertkit.recipes.embed.manifest import Beginning
@@ -59,6 +65,8 @@ class UnfinishedVectors:
     ) -> Iterator[Self]:
         """Go on with what was begun for this output, or begin; however it ends, rows are saved.
 
+        Not so where the input is at fault: with another one nobody goes on.
+
         Raises:
             ResumeError: it was begun with something else.
             DamagedFileError: its rows or its record aren't as they were written.
@@ -75,12 +83,14 @@ class UnfinishedVectors:
         vectors._begin()
         try:
             yield vectors
-        except BaseException:
+        except BaseException as error:
             with suppress(StorageError):  # the last record holds, and the first error is told
                 vectors.save()
                 vectors.close()
-                if beginning.input is None or not vectors.reached.num_rows:
-                    remove_unfinished(output)  # nobody could go on with it
+                # Nobody could go on with it: an input is mended by making it another one.
+                is_lost = beginning.input is None or isinstance(error, InputError)
+                if is_lost or not vectors.reached.num_rows:
+                    remove_unfinished(output)
             raise
         finally:
             vectors.close()

@@ -40,7 +40,9 @@ def build_comparison(runs: Sequence[RunFacts]) -> Report:
         ),
         Charts(compare_curves(courses, [LOSS], MINUTES), title="The same over time"),
         Charts(compare_curves(courses, [*PACE, *SPEED]), title="Learning rate, gradient, speed"),
-        tabulate_differences("Settings in which they differ", runs, list_settings),
+        tabulate_differences(
+            "Settings in which they differ", runs, list_settings, list_shown_settings
+        ),
         tabulate_differences("Programs and machines in which they differ", runs, list_versions),
         tabulate_differences("Sizes in which the models differ", runs, list_sizes),
         Paragraph(describe_data(runs), title="Data"),
@@ -92,7 +94,10 @@ def tabulate_results(runs: Sequence[RunFacts]) -> Table:
 
 
 def tabulate_differences(
-    title: str, runs: Sequence[RunFacts], list_values: Callable[[RunFacts], Mapping[str, Any]]
+    title: str,
+    runs: Sequence[RunFacts],
+    list_values: Callable[[RunFacts], Mapping[str, Any]],
+    list_shown: Callable[[RunFacts], Mapping[str, Any]] | None = None,
 ) -> Section:
     """The values that aren't the same in all runs.
 
@@ -100,11 +105,13 @@ def tabulate_differences(
         title: what they are.
         runs: two or more.
         list_values: a run's values by name.
+        list_shown: the same as they are shown; by default as they are.
     """
     values = [list_values(facts) for facts in runs]
+    shown = values if list_shown is None else [list_shown(facts) for facts in runs]
     names = list(dict.fromkeys(name for each in values for name in each))
     rows: list[list[Cell]] = [
-        [name, *(_show(each, name) for each in values)]
+        [name, *_tell_apart(values, [_show(each, name) for each in shown], name)]
         for name in names
         if any(each.get(name) != values[0].get(name) or name not in each for each in values)
     ]
@@ -115,6 +122,11 @@ def tabulate_differences(
 
 def list_settings(facts: RunFacts) -> Mapping[str, Any]:
     """A run's settings."""
+    return facts.record.settings
+
+
+def list_shown_settings(facts: RunFacts) -> Mapping[str, Any]:
+    """A run's settings, without the folders that models lie in."""
     return facts.settings
 
 
@@ -136,6 +148,17 @@ def describe_data(runs: Sequence[RunFacts]) -> str:
         "The runs read different data, so a difference between their curves may come from there,"
         " and not from their settings."
     )
+
+
+def _tell_apart(values: Sequence[Mapping[str, Any]], cells: list[str], name: str) -> list[str]:
+    """Cells; where unlike values look alike, since folders aren't shown, they are numbered."""
+    kinds = list(dict.fromkeys(repr(each.get(name)) for each in values))
+    if len(set(cells)) >= len(kinds):
+        return cells
+    return [
+        f"{cell} ({kinds.index(repr(each.get(name))) + 1})"
+        for each, cell in zip(values, cells, strict=True)
+    ]
 
 
 def _show(values: Mapping[str, Any], name: str) -> str:

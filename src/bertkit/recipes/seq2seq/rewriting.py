@@ -11,7 +11,6 @@ from pathlib import Path
 
 from bertkit.base.errors import InputError
 from bertkit.base.progress import ProgressBar
-from bertkit.data.tables.row import DEFAULT_FIELD
 from bertkit.data.tables.settings import TableSettings
 from bertkit.data.tables.texts import TextTable, open_texts
 from bertkit.decoding.settings import DecodingSettings
@@ -106,17 +105,17 @@ def check_apart(texts: TextTable, right: TextTable) -> None:
     """See that texts aren't held against themselves, and that both can be read.
 
     Raises:
-        InputError: both are the same file and field, or standard input.
+        InputError: both are standard input, or the same file without two columns named.
     """
     if texts.path is None and right.path is None:
         raise InputError("texts and references can't both be standard input; name a file of one")
     if texts.path is None or right.path is None or not texts.path.samefile(right.path):
         return
-    fields = {table.field or DEFAULT_FIELD for table in (texts, right)}
-    if texts.format == "text" or len(fields) == 1:
+    are_named = texts.field is not None and right.field is not None
+    if texts.format == "text" or not are_named or texts.field == right.field:
         raise InputError(
             f"{right.name} can't hold texts and references in one place; name another file of"
-            " --references, or with --reference-field the column that has them"
+            " --references, or both columns with --field and --reference-field"
         )
 
 

@@ -120,6 +120,15 @@ def test_runs_that_began_with_different_runs_are_told_apart(tmp_path):
     assert "<tr><td>start_from</td><td>a/run</td><td>b/run</td></tr>" in render(*runs)
 
 
+def test_models_of_one_name_are_numbered_where_their_folders_differ(tmp_path):
+    runs = [
+        write_run(tmp_path / name, settings=choose(model=None, start_from=f"{folder}/base"))
+        for name, folder in (("a", "one"), ("b", "two"), ("c", "one"))
+    ]
+    cells = "<td>base (1)</td><td>base (2)</td><td>base (1)</td>"
+    assert f"<tr><td>start_from</td>{cells}</tr>" in render(*runs)
+
+
 @pytest.mark.parametrize("objective", ["electra", ["bert"], None])
 def test_a_run_that_learns_what_is_not_known_is_refused(tmp_path, objective):
     run = write_run(tmp_path / "run", settings=choose() | {"objective": objective})

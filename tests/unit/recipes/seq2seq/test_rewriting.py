@@ -32,14 +32,16 @@ def test_missing_references_are_found_before_anything_is_written(tmp_path):
 def test_texts_are_not_held_against_themselves(tmp_path, monkeypatch):
     pairs = tmp_path / "pairs.tsv"
     pairs.write_text("de\ten\ttext\neins\tone\tuno\n")
+    other = tmp_path / "other.tsv"
+    other.hardlink_to(pairs)
 
     def read(field: str | None, reference_field: str | None, **given: str) -> list[str]:
         texts = open_texts(pairs, TableSettings(field=field, **given))
         settings = TableSettings(field=reference_field, **given)
-        return read_references("translate", tmp_path / "." / "pairs.tsv", settings, texts)
+        return read_references("translate", other, settings, texts)
 
     assert read("de", "en") == ["one"]
-    for same in (("de", "de"), (None, None), (None, "text")):
+    for same in (("de", "de"), (None, None), (None, "text"), (None, "de"), ("text", None)):
         with pytest.raises(
             InputError, match=r"can't hold texts and references in one place.*-field"
         ):

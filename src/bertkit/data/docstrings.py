@@ -21,26 +21,29 @@ MAX_BRACKET_DEPTH = 5
 def _build_scanner() -> tuple[re.Pattern[str], re.Pattern[str]]:
     """One expression for a module's docstring, and one for the next function's or class's.
 
-    All repetition is possessive, so that each character is looked at once or twice.
+    All repetition is possessive, so that each character is looked at once or twice. Before Python
+    3.11.5 a possessive group whose last turn fails half-way leaves off where that was (CPython's
+    issue 106052). A last choice that always fails begins where the turn did, and restores that.
     """
+    back = "|(?!)"
     string = (
-        r'(?:"""(?:[^"\\]++|\\.|""?(?!"))*+"""'
-        r"|'''(?:[^'\\]++|\\.|''?(?!'))*+'''"
-        r'|"(?:[^"\\\n]++|\\.)*+"'
-        r"|'(?:[^'\\\n]++|\\.)*+')"
+        rf'(?:"""(?:[^"\\]++|\\.|""?(?!"){back})*+"""'
+        rf"|'''(?:[^'\\]++|\\.|''?(?!'){back})*+'''"
+        rf'|"(?:[^"\\\n]++|\\.{back})*+"'
+        rf"|'(?:[^'\\\n]++|\\.{back})*+')"
     )
     comment = r"#[^\n]*+"
     leaf = rf"[^()\[\]{{}}\"'#]++|{string}|{comment}"
-    bracketed = rf"(?:{leaf})*+"
+    bracketed = rf"(?:{leaf}{back})*+"
     for _ in range(MAX_BRACKET_DEPTH - 1):
-        bracketed = rf"(?:{leaf}|[(\[{{]{bracketed}[)\]}}])*+"
+        bracketed = rf"(?:{leaf}|[(\[{{]{bracketed}[)\]}}]{back})*+"
     header = (
         r"[ \t]*+(?:async[ \t]++)?(?:def|class)[ \t]++\w++"
-        rf"(?:[^()\[\]{{}}\"'#:\n]++|[(\[]{bracketed}[)\]]|{string})*+:"
+        rf"(?:[^()\[\]{{}}\"'#:\n]++|[(\[]{bracketed}[)\]]|{string}{back})*+:"
     )
-    gap = rf"(?:[ \t\r\f]*+(?:{comment})?\n)*+[ \t]*+"
+    gap = rf"(?:[ \t\r\f]*+(?:{comment})?\n{back})*+[ \t]*+"
     docstring = rf"([rRuU]?{string})(?=[ \t\r]*(?:#|\n|\Z))"
-    skipped = rf"(?:[^\"'#\n]++|{string}|{comment}|\n(?![ \t]*+(?:async|def|class)\b))*+"
+    skipped = rf"(?:[^\"'#\n]++|{string}|{comment}|\n(?![ \t]*+(?:async|def|class)\b){back})*+"
     return (
         re.compile(rf"\ufeff?{gap}{docstring}", re.DOTALL),
         re.compile(rf"{skipped}(?:\n(?:{header}(?:{gap}{docstring})?)?|.|\Z)", re.DOTALL),

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 
 from bertkit.base.errors import InputError
+from bertkit.base.mending import mend
 from bertkit.cli.nearest import show_neighbourhood
 from bertkit.cli.texts import Words
 
@@ -53,7 +54,6 @@ def analogy(
     if not words:
         raise InputError("there is no word; name at least one to add")
     from bertkit.inference.word_vectors import WordVectors
-    from bertkit.recipes.predict.examples import mend
 
     words, minus = mend((words, minus))
     vectors = WordVectors.load(

@@ -53,10 +53,9 @@ def fill_mask(
     named = gather_texts(texts, file)
     from bertkit.inference.fill_mask import FillMask
     from bertkit.inference.named_texts import NamedText
-    from bertkit.recipes.predict.examples import mend
 
     fill = FillMask.load(model, device, revision=revision, engine=engine)
-    filled = fill.stream(starmap(NamedText, map(mend, named)), top_k=top_k, targets=targets)
+    filled = fill.stream(starmap(NamedText, named), top_k=top_k, targets=targets)
     if sys.stdout.isatty():  # what is printed shows how far it is
         for result in filled:
             sys.stdout.write(describe(result, json=json))

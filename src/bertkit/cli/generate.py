@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from bertkit.base.errors import SettingsError
+from bertkit.base.mending import mend
 from bertkit.base.progress import show_progress
 from bertkit.cli.fill_mask import find_size
 from bertkit.cli.texts import Words, gather_texts, legible
@@ -72,7 +73,6 @@ def generate(
     check_seed(settings, settings.seed)
     from bertkit.inference.generator import Generator
     from bertkit.inference.named_texts import NamedText
-    from bertkit.recipes.predict.examples import mend
 
     prompts = mend(prompts)
     named = gather_prompts(prompts, file)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import Parameter
 
 from bertkit.base.errors import InputError
+from bertkit.base.mending import mend
 from bertkit.cli.texts import Words, printable
 
 if TYPE_CHECKING:
@@ -57,7 +58,6 @@ def nearest(
     if not words:
         raise InputError("there is no word; name at least one whose neighbours are wanted")
     from bertkit.inference.word_vectors import WordVectors
-    from bertkit.recipes.predict.examples import mend
 
     words = mend(words)
     vectors = WordVectors.load(

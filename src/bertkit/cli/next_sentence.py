@@ -2,6 +2,7 @@
 
 import json as json_module
 
+from bertkit.base.mending import mend
 from bertkit.cli.texts import Words
 
 
@@ -30,7 +31,6 @@ def next_sentence(
         json: Print one JSON object.
     """
     from bertkit.inference.next_sentence import NextSentence
-    from bertkit.recipes.predict.examples import mend
 
     first, second = mend((first, second))
     probability = NextSentence.load(model, device, revision=revision)(first, second)

@@ -50,9 +50,7 @@ def perplexity(
     from bertkit.inference.named_texts import NamedText
     from bertkit.inference.perplexity import Perplexity
     from bertkit.metrics.perplexity import find_perplexity
-    from bertkit.recipes.predict.examples import mend
 
-    texts = mend(texts)
     named = gather_texts(texts, file)
 
     measure = Perplexity.load(model, device, revision=revision)

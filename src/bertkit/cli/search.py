@@ -59,10 +59,8 @@ def search(
     if top_k < 1:  # before the corpus is embedded
         raise SettingsError(f"top_k must be at least 1, and is {top_k}")
     texts = [text for _, text in gather_texts(queries, file)]
-    from bertkit.recipes.predict.examples import mend
     from bertkit.recipes.search.run import SearchIndex
 
-    texts = mend(texts)
     index = SearchIndex.open(
         model, corpus, settings, index_folder=index_folder, device=device, revision=revision
     )

@@ -54,9 +54,7 @@ def similarity(
         )
     from bertkit.inference.embedder import Embedder
     from bertkit.inference.similarity import compare_all
-    from bertkit.recipes.predict.examples import mend
 
-    given = mend(given)
     embedder = Embedder.load(model, settings, device=device, revision=revision)
     vectors = embedder.encode(given)
     chosen = similarity or cast("Similarity", embedder.similarity)

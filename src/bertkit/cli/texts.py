@@ -11,6 +11,7 @@ from typing import Annotated, Any, BinaryIO
 from cyclopts import Parameter
 
 from bertkit.base.errors import InputError, SettingsError, storage_errors
+from bertkit.base.mending import mend
 from bertkit.data.tables.opening import check_standard_input
 
 LIMIT_BYTES = 4 << 20  # of a line
@@ -37,7 +38,8 @@ Words = Annotated[str, Parameter(allow_leading_hyphen=True, validator=refuse_opt
 def gather_texts(texts: Sequence[str], file: Path | None) -> Iterator[tuple[str, str]]:
     """All texts that were given, each after its name for messages; empty lines are left out.
 
-    Lines are read when their turn comes, and so are the errors of a file found.
+    Lines are read when their turn comes, and so are the errors of a file found. What isn't Unicode
+    in an argument becomes U+FFFD.
 
     Raises:
         InputError: there is no text, a line is too long, or one isn't UTF-8.
@@ -57,7 +59,7 @@ def _gather(texts: Sequence[str], file: Path | None) -> Iterator[tuple[str, str]
             check_standard_input("texts")
             yield from _read_lines(sys.stdin.buffer, "standard input")
         else:
-            yield f"text {number}", text
+            yield f"text {number}", mend(text)
     if file is not None:
         with storage_errors(file, "read"), file.open("rb") as stream:
             yield from _read_lines(stream, str(file))

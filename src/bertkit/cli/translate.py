@@ -12,6 +12,7 @@ from cyclopts import Parameter
 
 from bertkit.base.errors import InputError, SettingsError
 from bertkit.base.files import check_new_file, durable_file
+from bertkit.base.mending import mend
 from bertkit.base.progress import ProgressBar, announce, show_progress
 from bertkit.cli.texts import Words, is_fed, legible
 from bertkit.data.tables.settings import TableSettings
@@ -82,7 +83,6 @@ def translate(
     check_scoring(references, reference_field, decoding)
     from bertkit.data.tables.texts import open_texts
     from bertkit.inference.translator import Translator
-    from bertkit.recipes.predict.examples import mend
     from bertkit.recipes.seq2seq.rewriting import Rewritings, count_texts, read_references
 
     given = list(mend(texts)) if source is None else open_texts(source, table)

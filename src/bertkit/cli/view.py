@@ -8,6 +8,7 @@ from cyclopts import Parameter
 
 from bertkit.base.errors import SettingsError, StorageError
 from bertkit.base.files import check_new_file
+from bertkit.base.mending import mend
 from bertkit.base.progress import announce
 from bertkit.cli.texts import Words, printable
 from bertkit.interpret.view_settings import ViewSettings
@@ -86,7 +87,6 @@ def view(
     for path in filter(None, (output, *figures)):
         check_output(path, overwrite=overwrite)
     from bertkit.interpret.attention_view import AttentionView
-    from bertkit.recipes.predict.examples import mend
 
     text, pair = mend((text, pair))
     seen = AttentionView.of(model, text, pair, settings, device=device, revision=revision)

@@ -13,7 +13,6 @@ from bertkit.cli.main import main
 from bertkit.cli.predict import find_inputs
 from bertkit.inference import stream
 from bertkit.inference.predictors import Classifier
-from bertkit.recipes.predict.examples import mend
 from bertkit.tasks.inputs import PairInputs, TaskInputs
 
 ROWS = [("the cat", "a hat"), ("a dog saw", "the dog"), ("", ""), ("the hat, lost", "a - cat")]
@@ -229,18 +228,6 @@ def test_an_output_that_would_lose_something_is_refused(run, model, write_csv, t
 def test_text_of_the_command_line_is_mended(run, model):
     found = run("classify", model, "a \udcff cat\x1b[2J")
     assert found.out.endswith("a \ufffd cat\ufffd[2J\n")
-
-
-@pytest.mark.parametrize(
-    ("value", "mended"),
-    [
-        ("a\udcff", "a\ufffd"),
-        (("a", "b\udcff"), ("a", "b\ufffd")),
-        ({"choices": ["\udcff"], "question": None}, {"choices": ["\ufffd"], "question": None}),
-    ],
-)
-def test_inputs_of_all_kinds_are_mended(value, mended):
-    assert mend(value) == mended
 
 
 def test_a_settings_file_has_tables_of_tasks(run, model, tmp_path):

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from bertkit.base.errors import InputError
+from bertkit.base.mending import mend
 from bertkit.base.settings import Settings
 from bertkit.data.tables.record import RowReport
 from bertkit.data.tables.records import open_records
@@ -69,14 +70,3 @@ def make_examples(task: Task[Any, Any], values: Sequence[Any]) -> list[Any]:
         task.make_example(mend(value), f"text {number}")
         for number, value in enumerate(values, start=1)
     ]
-
-
-def mend(value: Any) -> Any:
-    """A value without what isn't Unicode, as a command line may hold it; that becomes U+FFFD."""
-    if isinstance(value, str):
-        return value.encode(errors="surrogateescape").decode(errors="replace")
-    if isinstance(value, list | tuple):
-        return type(value)(map(mend, value))
-    if isinstance(value, dict):
-        return {key: mend(part) for key, part in value.items()}
-    return value

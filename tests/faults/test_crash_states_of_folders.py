@@ -17,7 +17,7 @@ from tests.letters import letters_tokenizer, write_letters
 
 from bertkit.base.errors import BertkitError
 from bertkit.base.files import durable_folder, write_file
-from bertkit.base.lock import LOCK_FILE
+from bertkit.base.output import LOCK_FILE
 from bertkit.data.shards import MANIFEST, ShardSet
 from bertkit.recipes.prepare import plan
 from bertkit.recipes.prepare.run import prepare

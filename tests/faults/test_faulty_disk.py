@@ -17,7 +17,7 @@ from tests.letters import letters_tokenizer, write_letters
 from bertkit.base import storage
 from bertkit.base.checksums import FileRecord
 from bertkit.base.errors import StoppedError, StorageError
-from bertkit.base.lock import LOCK_FILE
+from bertkit.base.output import LOCK_FILE
 from bertkit.checkpoints.safetensors_file import write_safetensors
 from bertkit.data.shards import MANIFEST, ShardSet
 from bertkit.recipes.prepare.run import prepare

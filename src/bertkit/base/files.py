@@ -184,12 +184,16 @@ def _put_back(replaced: Path, path: Path) -> None:
         storage.rename(replaced, path)
 
 
-def make_folder(path: Path) -> None:
+def make_folder(path: Path) -> list[Path]:
     """Make a folder and those above it, unless they exist, and make their names safe.
+
+    Returns:
+        The folders that this call made, the innermost first.
 
     Raises:
         StorageError: it can't be made.
     """
+    made: list[Path] = []
     with storage_errors(path, "made"):
         missing = [folder for folder in (path, *path.parents) if not folder.is_dir()]
         above = missing[-1].parent if missing else path
@@ -198,12 +202,14 @@ def make_folder(path: Path) -> None:
         for folder in reversed(missing):
             try:
                 storage.make_folder(folder)
+                made.insert(0, folder)
             except FileExistsError:  # another process was quicker, or it is a file
                 if not folder.is_dir():
                     raise StorageError(
                         f"{folder} is a file where a folder is to be made; name another"
                     ) from None
             storage.sync_folder(folder.parent)
+    return made
 
 
 def remove_folder(path: Path) -> None:
@@ -262,7 +268,6 @@ def read_json(path: Path, *, limit_bytes: int = 64 << 20) -> Any:
         MissingFileError: there is no such file.
         DamagedFileError: it is no file, larger than `limit_bytes`, not UTF-8, or not JSON.
     """
-    check_is_file(path)
     return parse_json(read_text(path, limit_bytes=limit_bytes), str(path))
 
 
@@ -336,12 +341,13 @@ def read_text(path: Path, *, limit_bytes: int = 64 << 20) -> str:
 
     Raises:
         MissingFileError: there is no such file.
-        DamagedFileError: it is larger than `limit_bytes`, or not UTF-8.
+        DamagedFileError: it is no file, larger than `limit_bytes`, or not UTF-8.
         StorageError: it can't be read.
     """
+    check_is_file(path)
     try:
         with storage_errors(path, "read"), path.open("rb") as stream:
-            data = stream.read(limit_bytes + 1)  # a pipe or a device doesn't tell its size
+            data = stream.read(limit_bytes + 1)
         if len(data) > limit_bytes:
             raise DamagedFileError(
                 f"{path} has more than {limit_bytes:,} bytes, and no such file needs as many"

@@ -14,7 +14,7 @@ from typing import Any
 
 from bertkit.base.checksums import FileRecord
 from bertkit.base.errors import DamagedFileError
-from bertkit.base.files import check_is_file, read_text, write_file
+from bertkit.base.files import read_text, write_file
 
 DOCUMENT_SEAL = re.compile(r',\n  "sha256": "[0-9a-f]{64}"\n}\n')
 
@@ -41,7 +41,6 @@ def read_sealed_json(path: Path, *, limit_bytes: int = 64 << 20) -> dict[str, An
         DamagedFileError: it isn't as it was written.
         StorageError: it can't be read.
     """
-    check_is_file(path)
     text = read_text(path, limit_bytes=limit_bytes)
     found = DOCUMENT_SEAL.fullmatch(text, max(0, len(text) - len(_document_seal(b""))))
     if found is None:

@@ -59,16 +59,15 @@ def evaluate(
     from bertkit.recipes.evaluate.run import Subject
     from bertkit.recipes.evaluate.run import evaluate as run
 
-    if output is not None:
-        files.check_output(output, overwrite=settings.overwrite)
-    elif settings.overwrite:
+    if output is None and settings.overwrite:
         raise SettingsError("overwrite is for an --output; name one")
-    result = run(Subject(model, device, revision, engine), data, settings, columns)
-    for line in result.oddities:
-        announce(legible(line))
-    if output is not None:
-        files.write_evaluation(output, result)
-        announce(f"{output}: report and answers are written")
+    with files.hold(output, data, overwrite=settings.overwrite) as place:
+        result = run(Subject(model, device, revision, engine), data, settings, columns)
+        for line in result.oddities:
+            announce(legible(line))
+        if place is not None:
+            files.write_evaluation(place, result)
+            announce(f"{place}: report and answers are written")
     if json:
         print(json_module.dumps(files.summarise(result), ensure_ascii=False))
     else:

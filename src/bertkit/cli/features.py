@@ -2,11 +2,13 @@
 
 import json as json_module
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
+from bertkit.base.output import open_output
 from bertkit.base.progress import announce
 from bertkit.cli.embed import ODDITIES
 from bertkit.recipes.features.settings import FeaturesSettings
@@ -64,13 +66,14 @@ def features(
         write_features,
     )
 
-    if output is not None:
-        check_output(texts, output, settings)
-    stream = FeatureStream(model, texts, settings, device=device, revision=revision)
     if output is None:
+        stream = FeatureStream(model, texts, settings, device=device, revision=revision)
         announce(_describe(print_features(stream, print), json=json))
-    else:
-        print(_describe(write_features(stream, output), json=json))
+        return
+    check = partial(check_output, texts, settings=settings)
+    with open_output(output, "writing features into", inputs=[texts], check=check) as place:
+        stream = FeatureStream(model, texts, settings, device=device, revision=revision)
+        print(_describe(write_features(stream, place), json=json))
 
 
 def _describe(result: "FeaturesResult", *, json: bool) -> str:

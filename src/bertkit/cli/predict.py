@@ -2,13 +2,15 @@
 
 import sys
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
 from bertkit.base.errors import InputError, SettingsError
+from bertkit.base.output import open_output
 from bertkit.base.progress import ProgressBar, announce, show_progress
 from bertkit.cli.texts import Words, is_fed, legible
 from bertkit.recipes.predict.settings import PredictSettings
@@ -18,7 +20,6 @@ from bertkit.tasks.table import TaskEntry
 
 if TYPE_CHECKING:
     from bertkit.inference.predictor import Predictor
-    from bertkit.recipes.predict.outputs import Writer
     from bertkit.recipes.predict.run import Answers
 
 ODDITIES = {
@@ -82,21 +83,18 @@ def build_predict(name: str, entry: TaskEntry) -> Callable[..., None]:
         if output is None and settings.overwrite:
             raise SettingsError("overwrite is for an --output; name one")
         from bertkit.inference.predictor import Predictor
-        from bertkit.recipes.predict.outputs import choose_writer
         from bertkit.recipes.predict.run import answer_file, answer_values
 
-        write = None
-        if output is not None:
-            write = choose_writer(output, source, overwrite=settings.overwrite)
-        predictor: Predictor[Any, Any, Any] = Predictor.load(
-            model, device=device, revision=revision, engine=engine
-        )
-        check_task(predictor, name, model)
-        if source is None:
-            answers = answer_values(predictor, values)
-        else:
-            answers = answer_file(predictor, source, settings, columns)
-        give(answers, output, write, json=json)
+        with hold(output, source, overwrite=settings.overwrite) as place:
+            predictor: Predictor[Any, Any, Any] = Predictor.load(
+                model, device=device, revision=revision, engine=engine
+            )
+            check_task(predictor, name, model)
+            if source is None:
+                answers = answer_values(predictor, values)
+            else:
+                answers = answer_file(predictor, source, settings, columns)
+            give(answers, place, json=json)
 
     predict.__doc__ = DOCSTRING.format(
         name=name,
@@ -106,6 +104,22 @@ def build_predict(name: str, entry: TaskEntry) -> Callable[..., None]:
         file=entry.inputs.example_file,
     )
     return predict
+
+
+def hold(
+    output: Path | None, source: str | None, *, overwrite: bool
+) -> AbstractContextManager[Path | None]:
+    """Hold the file for the answers, where there is to be one; errors as in `open_output`."""
+    if output is None:
+        return nullcontext()
+    from bertkit.recipes.predict.outputs import check_output
+
+    return open_output(
+        output,
+        "writing answers into",
+        inputs=() if source is None else (source,),
+        check=partial(check_output, overwrite=overwrite),
+    )
 
 
 def find_inputs(
@@ -142,14 +156,14 @@ def check_task(predictor: "Predictor[Any, Any, Any]", name: str, model: str) -> 
         raise SettingsError(f"{model} is a model for the task {task}; use `bertkit {task}`")
 
 
-def give(answers: "Answers", output: Path | None, write: "Writer | None", *, json: bool) -> None:
+def give(answers: "Answers", output: Path | None, *, json: bool) -> None:
     """Print answers, or write them into a file, and tell what was odd."""
     from bertkit.recipes.predict.run import write_answers
 
-    is_watched = answers.report is None or (write is None and sys.stdout.isatty())
+    is_watched = answers.report is None or (output is None and sys.stdout.isatty())
     with nullcontext() if is_watched else show_progress("Predicting", None) as progress:
-        if output is not None and write is not None:
-            write_answers(answers, output, write, progress)
+        if output is not None:
+            write_answers(answers, output, progress)
         else:
             print_answers(answers, progress, json=json)
     odd = list_oddities(answers)

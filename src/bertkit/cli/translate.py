@@ -5,6 +5,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,6 +14,7 @@ from cyclopts import Parameter
 from bertkit.base.errors import InputError, SettingsError
 from bertkit.base.files import check_new_file, durable_file
 from bertkit.base.mending import mend
+from bertkit.base.output import open_output
 from bertkit.base.progress import ProgressBar, announce, show_progress
 from bertkit.cli.texts import Words, is_fed, legible
 from bertkit.data.tables.settings import TableSettings
@@ -79,7 +81,7 @@ def translate(
         json: Print one JSON object a text, or one with the metrics.
     """
     source = find_source(texts, file)
-    check_outputs(output, references, overwrite=overwrite)
+    check_flags(output, references, overwrite=overwrite)
     check_scoring(references, reference_field, decoding)
     from bertkit.data.tables.texts import open_texts
     from bertkit.inference.translator import Translator
@@ -90,18 +92,15 @@ def translate(
     if references is not None:
         own = {} if reference_field is None else {"field": reference_field}
         right = read_references("translate", references, table.model_copy(update=own), given)
-    elif output is not None:
-        count_texts(given)  # a row that can't be read is found before hours of writing
-    translator = Translator.load(model, device=device, revision=revision)
-    work = Rewritings(translator, given, translator.settings_with(decoding))
-    if right is not None:
-        print(describe_scoring(score(work, right), json=json))
-    elif output is not None:
-        write(work, output, json=json)
-    else:
-        with show_bar(work, is_printing=True) as progress:
-            for line in format_lines(work, progress, json=json):
-                sys.stdout.write(line)
+    with hold(output, source, overwrite=overwrite) as place:
+        if place is not None:
+            count_texts(given)  # a row that can't be read is found before hours of writing
+        translator = Translator.load(model, device=device, revision=revision)
+        work = Rewritings(translator, given, translator.settings_with(decoding))
+        if right is not None:
+            print(describe_scoring(score(work, right), json=json))
+        else:
+            write(work, place, json=json)
     if odd := list_oddities(work, is_file=source is not None):
         announce(odd)
 
@@ -122,11 +121,11 @@ def find_source(texts: Sequence[str], file: str | None) -> str | None:
     return file
 
 
-def check_outputs(output: Path | None, references: Path | None, *, overwrite: bool) -> None:
+def check_flags(output: Path | None, references: Path | None, *, overwrite: bool) -> None:
     """Refuse flags that contradict each other, before any work.
 
     Raises:
-        SettingsError: they do, or the output exists and isn't to be replaced.
+        SettingsError: they do.
     """
     if output is None and overwrite:
         raise SettingsError("overwrite is for an --output; name one")
@@ -134,8 +133,20 @@ def check_outputs(output: Path | None, references: Path | None, *, overwrite: bo
         raise SettingsError(
             "references tells metrics in place of the translations; leave out --output"
         )
-    if output is not None:
-        check_new_file(output, overwrite=overwrite)
+
+
+def hold(
+    output: Path | None, source: str | None, *, overwrite: bool
+) -> AbstractContextManager[Path | None]:
+    """Hold the file for the translations, where there is to be one; errors as in `open_output`."""
+    if output is None:
+        return nullcontext()
+    return open_output(
+        output,
+        "writing translations into",
+        inputs=() if source is None else (source,),
+        check=partial(check_new_file, overwrite=overwrite),
+    )
 
 
 def check_scoring(
@@ -160,12 +171,17 @@ def score(work: "Rewritings", right: list[str]) -> "Scoring":
         return score_texts("translate", work.read(progress), right)
 
 
-def write(work: "Rewritings", output: Path, *, json: bool) -> None:
-    """Write all translations into a file that appears whole or not at all.
+def write(work: "Rewritings", output: Path | None, *, json: bool) -> None:
+    """Print all translations, or write them into a file that appears whole or not at all.
 
     Raises:
         StorageError: the disk refused.
     """
+    if output is None:
+        with show_bar(work, is_printing=True) as progress:
+            for line in format_lines(work, progress, json=json):
+                sys.stdout.write(line)
+        return
     with show_bar(work) as progress, durable_file(output) as stream:
         for line in format_lines(work, progress, json=json):
             stream.write(line.encode())

@@ -1,14 +1,17 @@
 """`bertkit view`: what a model does with a text, as a page, a figure or numbers."""
 
 import json as json_module
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from bertkit.base.errors import SettingsError, StorageError
+from bertkit.base.errors import SettingsError
 from bertkit.base.files import check_new_file
 from bertkit.base.mending import mend
+from bertkit.base.output import open_output
 from bertkit.base.progress import announce
 from bertkit.cli.texts import Words, printable
 from bertkit.interpret.view_settings import ViewSettings
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
     from bertkit.reports.attention_figure import AttentionFigure
 
 DEFAULT_OUTPUT = Path("attention.html")
+ENDINGS = {"--output": ".html", "--svg": ".svg", "--png": ".png"}
 
 
 def view(
@@ -80,53 +84,50 @@ def view(
         json: Print one JSON object: the tokens, and what each head does. The weights are those of
             --token, or of --layer and --head.
     """
-    figures = list(filter(None, (svg, png)))
-    if output is None and (open or not (figures or json)):
+    if output is None and (open or not (svg or png or json)):
         output = DEFAULT_OUTPUT
-    check_names(output, svg, png)
-    for path in filter(None, (output, *figures)):
-        check_output(path, overwrite=overwrite)
-    from bertkit.interpret.attention_view import AttentionView
+    named = {"--output": output, "--svg": svg, "--png": png}
+    with hold(named, overwrite=overwrite) as places:
+        output, *figures = places
+        from bertkit.interpret.attention_view import AttentionView
 
-    text, pair = mend((text, pair))
-    seen = AttentionView.of(model, text, pair, settings, device=device, revision=revision)
-    if figures:
-        write_figures(seen, figures)
-    if output is not None:
-        write_page(seen, output)
-        if open:
-            show(output)
+        text, pair = mend((text, pair))
+        seen = AttentionView.of(model, text, pair, settings, device=device, revision=revision)
+        if svg or png:
+            write_figures(seen, list(filter(None, figures)))
+        if output is not None:
+            write_page(seen, output)
+    if open and output is not None:
+        show(output)
     if json:
         from bertkit.interpret.numbers import gather_numbers
 
         print(json_module.dumps(gather_numbers(seen), ensure_ascii=False))
 
 
-def check_names(output: Path | None, svg: Path | None, png: Path | None) -> None:
-    """Refuse files whose names don't say their form.
+@contextmanager
+def hold(named: dict[str, Path | None], *, overwrite: bool) -> Iterator[list[Path | None]]:
+    """Hold the files that were named by flags, before a model is loaded.
 
     Raises:
-        SettingsError: one doesn't.
+        SettingsError: a name doesn't say its form, or exists and isn't to be replaced.
+        BertkitError: as in `open_output`.
     """
-    for flag, path, ending in (
-        ("--output", output, ".html"),
-        ("--svg", svg, ".svg"),
-        ("--png", png, ".png"),
-    ):
-        if path is not None and path.suffix.lower() != ending:
-            raise SettingsError(f"{flag} {path} must end with {ending}")
 
+    def check(place: Path) -> None:
+        if place.suffix.lower() != ENDINGS[flag]:
+            raise SettingsError(f"{flag} {place} must end with {ENDINGS[flag]}")
+        check_new_file(place, overwrite=overwrite)
 
-def check_output(path: Path, *, overwrite: bool) -> None:
-    """Refuse a file that can't be written, before a model is loaded.
-
-    Raises:
-        SettingsError: it is a folder, or exists and isn't to be replaced.
-        StorageError: its folder isn't there, or it can't be looked up.
-    """
-    check_new_file(path, overwrite=overwrite)
-    if not path.parent.is_dir():
-        raise StorageError(f"{path} can't be written: make the folder {path.parent} first")
+    with ExitStack() as stack:
+        places: list[Path | None] = []
+        for flag, path in named.items():
+            place = None
+            if path is not None:
+                opened = open_output(path, "drawing", check=check, flag=flag)
+                place = stack.enter_context(opened)
+            places.append(place)
+        yield places
 
 
 def write_figures(seen: "AttentionView", paths: list[Path]) -> None:

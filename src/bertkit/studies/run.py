@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import torch
 
 from bertkit.base.errors import BertkitError, SettingsError, StoppedError, StorageError
 from bertkit.base.files import make_folder
-from bertkit.base.lock import hold_folder
+from bertkit.base.output import open_output
 from bertkit.base.progress import announce
 from bertkit.studies.outcome import Outcome, gather_outcome, write_results
 from bertkit.studies.pace import Pace
@@ -51,7 +52,7 @@ def run_study(study: Study[Any], output: Path, command: str = "") -> Outcome:
     Raises:
         ResumeError: `output` holds a study with other settings or data, one that was begun on
             another machine and isn't done, or something else.
-        SettingsError: an arm that is asked for doesn't exist.
+        SettingsError: an arm that is asked for doesn't exist, or `output` mixes with the data.
         StorageError: the disk refused; what is done is kept.
         StoppedError: a signal came; the same call goes on.
         BertkitError: the data can't be read. What a cell fails of is kept beside it instead.
@@ -59,8 +60,13 @@ def run_study(study: Study[Any], output: Path, command: str = "") -> Outcome:
     asked = list_cells(study, study.settings.seeds, study.settings.only)
     with stop_at_once(lambda: "stopped; the same command goes on with the runs that are missing"):
         wanted = describe_study(study)
-        read_same(wanted, output)  # refused before the folder is made
-        with hold_folder(output, "running a study in"):
+        with open_output(
+            output,
+            "running a study in",
+            inputs=study.settings.list_places(),
+            check=partial(read_same, wanted),
+            is_workplace=True,
+        ):
             record = read_same(wanted, output) or begin(study, wanted, output)
             run_cells(study, record, asked, output, command)
             return write_outcome(study, record, output, command)

@@ -9,8 +9,8 @@ from typing import Any, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from bertkit.base.errors import DamagedFileError, ResumeError, storage_errors
-from bertkit.base.files import TEMPORARY_SUFFIX, make_folder, remove_folder
-from bertkit.base.lock import LOCK_FILE
+from bertkit.base.files import make_folder, remove_folder
+from bertkit.base.output import list_names
 from bertkit.base.sealed import read_sealed_json, write_sealed_json
 from bertkit.base.settings import describe_validation
 from bertkit.studies.settings import MAY_CHANGE
@@ -151,16 +151,15 @@ def _read_study(folder: Path) -> StudyRecord | None:
     with storage_errors(folder, "read"):
         if folder.exists() and not folder.is_dir():
             raise ResumeError(f"{folder} is a file; name a folder for the study by --output")
-        names = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
+    names = list_names(folder)
     if STUDY_FILE in names:
         return _read(folder / STUDY_FILE, StudyRecord, NO_STUDY)
-    others = {name for name in names - {LOCK_FILE} if not name.endswith(TEMPORARY_SUFFIX)}
-    if CELLS_FOLDER in others:
+    if CELLS_FOLDER in names:
         raise ResumeError(
             f"{folder} holds runs of a study, but no {STUDY_FILE}, which says what they were begun"
             f" with; {NO_STUDY}"
         )
-    if others:
+    if names:
         raise ResumeError(
             f"{folder} holds something that `bertkit study` didn't begin; choose another --output"
         )

@@ -32,6 +32,12 @@ class StudySettings(Settings):
     only: tuple[str, ...] = Field((), description="Run this arm alone; give it again for more.")
     device: str = Field("auto", description="auto, cpu, cuda or cuda:N.")
 
+    def list_places(self) -> list[str | Path]:
+        """Where that lies what it reads, as far as it was named."""
+        values = [getattr(self, name) for name in sorted(self.places)]
+        groups = [value if isinstance(value, tuple) else (value,) for value in values]
+        return [path for group in groups for path in group if path is not None]
+
 
 # What decides no figure: a study may be taken up with other values.
 MAY_CHANGE = frozenset({"seeds", "only"})

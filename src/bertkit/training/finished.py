@@ -99,11 +99,10 @@ def drop_checkpoints(run: Run) -> None:
 
 
 def drop_left_checkpoints(run: Run) -> None:
-    """Remove what a run left that was killed when it was all but finished."""
+    """Remove what a run left that was killed when it was all but finished; the caller holds it."""
     record = run.read_record()
     if record is not None and record.settings.get("keep_checkpoints") is False:
-        with run.locked():
-            drop_checkpoints(run)
+        drop_checkpoints(run)
 
 
 def define(values: Mapping[str, float]) -> dict[str, MaybeNumber]:

@@ -1,7 +1,7 @@
 """A run on disk: what it was begun with, and its checkpoints with all that resuming needs."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,14 +12,13 @@ from torch import nn, optim
 
 from bertkit.base.errors import DamagedFileError, ResumeError, storage_errors
 from bertkit.base.files import (
-    TEMPORARY_SUFFIX,
     durable_folder,
     make_folder,
     read_json,
     remove_litter,
     write_json,
 )
-from bertkit.base.lock import LOCK_FILE, hold_folder
+from bertkit.base.output import list_names, open_output
 from bertkit.base.progress import announce
 from bertkit.base.sealed import read_sealed_json, write_sealed_json
 from bertkit.base.settings import describe_validation
@@ -123,20 +122,45 @@ class Run:
                 return False
             if not self.folder.is_dir():
                 return True
-            names = {path.name for path in self.folder.iterdir() if path.suffix != TEMPORARY_SUFFIX}
-        return bool(names - {LOCK_FILE})
+        return bool(list_names(self.folder))
+
+    def refuse_strangers(self, _: Path) -> None:
+        """See that the folder is new, or holds a run.
+
+        Raises:
+            ResumeError: it holds something else.
+        """
+        if self.is_foreign:
+            raise ResumeError(
+                f"{self.folder} holds something that isn't a run; choose another --output"
+            )
 
     @contextmanager
-    def locked(self) -> Iterator[None]:
+    def locked(
+        self,
+        output: Path | None = None,
+        *,
+        inputs: Iterable[str | Path] = (),
+        check: Callable[[Path], object] | None = None,
+    ) -> Iterator[None]:
         """Hold the run for this process alone, and remove what a crash left unfinished.
 
-        The system lets go when the process ends.
+        Args:
+            output: the folder to hold, where more than the run is written; by default the run's.
+            inputs: what is read, as in `open_output`.
+            check: refuses the folder, as there; by default one that holds something else.
 
         Raises:
             ResumeError: another process holds it.
-            StorageError: the disk refused.
+            BertkitError: as in `open_output`.
         """
-        with hold_folder(self.folder, "training in"):
+        with open_output(
+            output or self.folder,
+            "training in",
+            inputs=inputs,
+            check=check or self.refuse_strangers,
+            is_workplace=True,
+        ):
             for name in (CHECKPOINTS, DUMPS):
                 remove_litter(self.folder / name)
             yield

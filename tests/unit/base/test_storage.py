@@ -12,7 +12,7 @@ from bertkit.base import storage
 
 SOURCE = Path(bertkit.__file__).parent
 WRITERS = {
-    *("base/files.py", "base/lock.py", "checkpoints/hub_cache.py", "training/log.py"),
+    *("base/files.py", "base/output.py", "checkpoints/hub_cache.py", "training/log.py"),
     "recipes/embed/unfinished.py",
 }
 # What isn't meant to last: the copy of a stream for a reader that has to go back in it, and the

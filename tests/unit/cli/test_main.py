@@ -131,7 +131,9 @@ def test_a_settings_file_that_is_not_there(calls, capsys, tmp_path):
     path = str(tmp_path / "none.toml")
     assert f"{path} doesn't exist" in fails(capsys, ["brew-coffee", "--config", path])
     assert "--config needs" in fails(capsys, ["brew-coffee", "--config"])
-    assert "can't be read" in fails(capsys, ["brew-coffee", "--config", str(tmp_path)])
+    os.mkfifo(tmp_path / "pipe.toml")  # opening it would wait for whoever writes to it
+    for path in (tmp_path, tmp_path / "pipe.toml"):
+        assert "must be a file" in fails(capsys, ["brew-coffee", "--config", str(path)])
 
 
 def test_after_two_dashes_nothing_is_our_flag():

@@ -15,7 +15,7 @@ from bertkit.base.errors import (
     StoppedError,
     StorageError,
 )
-from bertkit.base.lock import hold_folder
+from bertkit.base.output import open_output
 from bertkit.studies.outcome import Outcome
 from bertkit.studies.recurrent import Recurrent
 from bertkit.studies.run import count_seeds, find_versions, run_study
@@ -178,7 +178,10 @@ def test_a_folder_of_something_else_a_file_and_a_held_folder_are_refused(tmp_pat
         run(tmp_path, Told())
     with pytest.raises(ResumeError, match="is a file; name a folder"):
         run(tmp_path / "thesis.txt", Told())
-    with hold_folder(tmp_path / "held", "testing in"), pytest.raises(ResumeError, match="another"):
+    with (
+        open_output(tmp_path / "held", "testing in", is_workplace=True),
+        pytest.raises(ResumeError, match="another"),
+    ):
         run(tmp_path / "held", Told())
 
 

@@ -44,6 +44,7 @@ def test_what_a_crash_left_unfinished_goes_when_the_run_is_taken_up(tmp_path):
     for name in ("checkpoints", "dumps"):
         (tmp_path / name / "step-00000003.partial").mkdir(parents=True)
         (tmp_path / name / "step-00000002").mkdir()
+    (tmp_path / "settings.json").touch()
     with Run(tmp_path).locked():
         for name in ("checkpoints", "dumps"):
             assert [path.name for path in (tmp_path / name).iterdir()] == ["step-00000002"]

@@ -6,9 +6,9 @@ from pathlib import Path
 import torch
 
 from bertkit.base.checksums import FileRecord
-from bertkit.base.errors import SettingsError, storage_errors
+from bertkit.base.errors import SettingsError
 from bertkit.base.files import durable_folder
-from bertkit.base.lock import hold_name
+from bertkit.base.output import list_names, open_output
 from bertkit.base.progress import show_progress
 from bertkit.checkpoints.checkpoint import Checkpoint
 from bertkit.checkpoints.formats import open_checkpoint
@@ -69,8 +69,8 @@ def convert(
         revision: a branch, tag or commit of a model of the Hub.
 
     Raises:
-        SettingsError: `output` holds something, `max_shard_size` would make too many files, or
-            `revision` is given for a folder.
+        SettingsError: `output` holds something or lies in the source, `max_shard_size` would make
+            too many files, or `revision` is given for a folder.
         ResumeError: another process is converting into `output`.
         MissingFileError: there is no such model, or a file of it is missing.
         CheckpointError: config and tensors don't fit, mean what bertkit's BERT doesn't do, aren't
@@ -80,11 +80,9 @@ def convert(
         HubError: the Hub doesn't give it.
         StorageError: the disk refused.
     """
-    check_output(output)
-    path = resolve_model(source, revision=revision)
-    checkpoint = open_checkpoint(path)
-    with hold_name(output, "converting into"):
-        return _convert(path, checkpoint, output, settings)
+    with open_output(output, "converting into", inputs=[source], check=check_output) as place:
+        path = resolve_model(source, revision=revision)
+        return _convert(path, open_checkpoint(path), place, settings)
 
 
 def _convert(
@@ -117,9 +115,8 @@ def check_output(output: Path) -> None:
         SettingsError: it holds something.
         StorageError: it can't be read.
     """
-    with storage_errors(output, "read"):
-        if output.is_dir() and (first := next(output.iterdir(), None)):
-            raise SettingsError(f"{output} isn't empty ({first.name} is there); name a new folder")
+    if names := list_names(output):
+        raise SettingsError(f"{output} isn't empty ({min(names)} is there); name a new folder")
 
 
 def describe(

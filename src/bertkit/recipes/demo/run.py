@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from bertkit.base.files import make_folder
+from bertkit.base.output import open_output
 from bertkit.data.shards import Shard, ShardSet
 from bertkit.inference.fill_mask import Candidate, FillMask
 from bertkit.inference.loading import LoadedModel
@@ -74,11 +74,17 @@ def run_demo(
         say: is told in a line what begins.
 
     Raises:
-        ResumeError: `output` holds a run with other settings.
+        ResumeError: `output` holds a run with other settings, or another process runs the demo
+            there.
         StoppedError: a signal came; the same call goes on.
     """
+    with open_output(output, "running the demo in", is_workplace=True):
+        return _run_demo(output, settings, say)
+
+
+def _run_demo(output: Path, settings: DemoSettings, say: Callable[[str], None]) -> DemoResult:
+    """Make everything that is missing, in a folder that is this process's alone."""
     started = time.monotonic()
-    make_folder(output)
     tokenizer_folder, shard_folder, run = output / "tokenizer", output / "shards", output / "run"
     if not tokenizer_folder.exists():
         say("1/4  Vocabulary: reading the documentation that comes with Python")

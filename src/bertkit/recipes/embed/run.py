@@ -11,9 +11,9 @@ from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
 
-from bertkit.base.errors import InputError, ResumeError, SettingsError, storage_errors
+from bertkit.base.errors import InputError, ResumeError
 from bertkit.base.files import durable_file
-from bertkit.base.lock import hold_name
+from bertkit.base.output import find_place, open_output, refuse_input
 from bertkit.base.progress import show_progress
 from bertkit.data.tables.row import TextRow
 from bertkit.data.tables.texts import TextTable, open_texts
@@ -84,7 +84,8 @@ def embed(
         revision: a branch, tag or commit of a model of the Hub.
 
     Raises:
-        SettingsError: `output` exists and is something else, or a setting doesn't fit the model.
+        SettingsError: `output` exists and is something else, or mixes with the input, or a setting
+            doesn't fit the model.
         InputError: the input isn't a file of texts; the message names the row.
         ResumeError: the work was begun with another model, other settings or another input, or
             another process is at it.
@@ -94,24 +95,31 @@ def embed(
         StorageError: the disk refused; what was safe is safe.
         BertkitError: the model can't be loaded, as in `Embedder.load`.
     """
-    choose_writer(output)
     table = open_texts(source, settings)
-    _refuse_own_input(table, output)
-    with stop_at_once(lambda: _describe_stop(table, output)), hold_name(output, "writing"):
+
+    def check(place: Path) -> None:
+        choose_writer(place)
+        for path in (manifest_path(place), rows_path(place), record_path(place)):
+            refuse_input(path, source)
+
+    with (
+        stop_at_once(lambda: _describe_stop(table, output)),
+        open_output(output, "writing", inputs=[source], check=check) as place,
+    ):
         embedder = Embedder.load(model, settings.of_embedder, device=device, revision=revision)
         beginning = Beginning(embedding=embedder.identity, input=table.identity())
         finished = find_finished(
-            output, beginning, restart=settings.restart, overwrite=settings.overwrite
+            place, beginning, restart=settings.restart, overwrite=settings.overwrite
         )
-        if finished is not None and not rows_path(output).exists():
-            remove_unfinished(output)  # a record, where the last step was killed
-            return _describe_finished(finished, embedder, output)
+        if finished is not None and not rows_path(place).exists():
+            remove_unfinished(place)  # a record, where the last step was killed
+            return _describe_finished(finished, embedder, place)
         with UnfinishedVectors.open(
-            output, beginning, embedder.dimension, restart=settings.restart
+            place, beginning, embedder.dimension, restart=settings.restart
         ) as vectors:
-            result = _embed_rest(embedder, table, vectors, output)
-            _publish(vectors, output, result.counts)
-        remove_unfinished(output)
+            result = _embed_rest(embedder, table, vectors, place)
+            _publish(vectors, place, result.counts)
+        remove_unfinished(place)
     return result
 
 
@@ -252,25 +260,10 @@ def _describe_finished(manifest: VectorsManifest, embedder: Embedder, output: Pa
     )
 
 
-def _refuse_own_input(table: TextTable, output: Path) -> None:
-    """See that nothing that is written for the output is the input.
-
-    Raises:
-        SettingsError: it is.
-        StorageError: the system can't tell, as where a name is too long.
-    """
-    with storage_errors(output, "written"):
-        for path in (output, manifest_path(output), rows_path(output), record_path(output)):
-            if path.exists() and table.path is not None and path.samefile(table.path):
-                raise SettingsError(
-                    f"{path} is the input, and would be written over; name another --output"
-                )
-
-
 def _describe_stop(table: TextTable, output: Path) -> str:
     """What was reached, and how to go on."""
     if table.size_bytes is None:
         return f"stopped; {table.name} can't be read again, so begin anew with its texts"
-    reached = read_record(output)
+    reached = read_record(find_place(output))
     num_rows = 0 if reached is None else reached.num_rows
     return f"stopped with {num_rows:,} rows of {output} safe; the same command goes on"

@@ -2,11 +2,14 @@
 
 import math
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from bertkit.base.errors import SettingsError, StorageError, storage_errors
 from bertkit.base.files import durable_file, make_folder, remove_folder, write_json
+from bertkit.base.output import list_names, open_output
 from bertkit.checkpoints.file_names import CONFIG_FILE
 from bertkit.metrics.calibration import expected_calibration_error, find_reliability
 from bertkit.recipes.evaluate.run import EvaluateResult
@@ -19,6 +22,14 @@ from bertkit.tasks.table import TASKS
 METRICS_FILE = "metrics.json"
 REPORT_FILE = "report.html"
 ANSWERS_FILE = "answers.jsonl"
+
+
+def hold(output: Path | None, data: str, *, overwrite: bool) -> AbstractContextManager[Path | None]:
+    """Hold the folder of an evaluation, where there is to be one; errors as in `open_output`."""
+    if output is None:
+        return nullcontext()
+    check = partial(check_output, overwrite=overwrite)
+    return open_output(output, "evaluating into", inputs=(data,), check=check, is_workplace=True)
 
 
 def check_output(output: Path, *, overwrite: bool) -> None:
@@ -36,7 +47,7 @@ def check_output(output: Path, *, overwrite: bool) -> None:
                 f"{output} is a model's folder, whose report would be replaced; name another"
                 " --output"
             )
-        if output.is_dir() and any(output.iterdir()) and not overwrite:
+        if list_names(output) and not overwrite:
             raise SettingsError(f"{output} isn't empty; name another --output, or add --overwrite")
 
 

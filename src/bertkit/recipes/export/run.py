@@ -7,7 +7,7 @@ import torch
 
 from bertkit.base.checksums import FileRecord
 from bertkit.base.files import durable_folder, write_json
-from bertkit.base.lock import hold_name
+from bertkit.base.output import open_output
 from bertkit.checkpoints.checkpoint import Checkpoint
 from bertkit.checkpoints.file_names import CONFIG_FILE
 from bertkit.checkpoints.formats import open_checkpoint
@@ -67,7 +67,8 @@ def export(
         revision: a branch, tag or commit of a model of the Hub.
 
     Raises:
-        SettingsError: `output` holds something, or `revision` is given for a folder.
+        SettingsError: `output` holds something or lies in the source, or `revision` is given for a
+            folder.
         MissingExtraError: what writes the target isn't installed.
         ResumeError: another process is exporting into `output`.
         MissingFileError: there is no such model, or a file of it is missing.
@@ -78,24 +79,18 @@ def export(
         HubError: the Hub doesn't give it.
         StorageError: the disk refused.
     """
-    check_output(output)
-    path = resolve_model(source, revision=revision)
-    checkpoint = open_checkpoint(path)
-    sentences = None
-    if checkpoint.format == "sentence_transformers":
-        sentences = read_sentence_model(path)
-    with hold_name(output, "exporting into"):
-        return _export(path, checkpoint, sentences, output, settings)
+    with open_output(output, "exporting into", inputs=[source], check=check_output) as place:
+        path = resolve_model(source, revision=revision)
+        return _export(path, open_checkpoint(path), place, settings)
 
 
 def _export(
-    path: Path,
-    checkpoint: Checkpoint,
-    sentences: SentenceModel | None,
-    output: Path,
-    settings: ExportSettings,
+    path: Path, checkpoint: Checkpoint, output: Path, settings: ExportSettings
 ) -> ExportResult:
     """Export into a folder that no other process is exporting into."""
+    sentences = None
+    if checkpoint.format == "sentence_transformers":
+        sentences = read_sentence_model(path)
     model = BertModel.from_checkpoint(checkpoint)
     finished, notes = find_finished(sentences)
     with durable_folder(output) as folder:

@@ -6,9 +6,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from bertkit.base.errors import SettingsError, storage_errors
+from bertkit.base.errors import SettingsError
 from bertkit.base.files import check_new_file, durable_file, remove_folder
-from bertkit.base.lock import hold_name
+from bertkit.base.output import refuse_input
 from bertkit.base.progress import ProgressBar, show_progress
 from bertkit.base.sealed import write_sealed_json
 from bertkit.data.tables.texts import open_texts
@@ -126,20 +126,18 @@ def print_features(stream: FeatureStream, write: Callable[[str], None]) -> Featu
 def write_features(stream: FeatureStream, output: Path) -> FeaturesResult:
     """Write features into a file, and into `OUTPUT.json` what they depend on.
 
-    The file appears whole or not at all.
+    The file appears whole or not at all. The caller holds it.
 
     Args:
         stream: the texts and the model.
         output: a file whose name ends as a key of `WRITERS`.
 
     Raises:
-        ResumeError: another process is writing into `output`.
         StorageError: the disk refused.
         BertkitError: as in `FeatureStream.read`.
     """
     manifest = manifest_path(output)
     with (
-        hold_name(output, "writing features into"),
         show_progress("Extracting", stream.table.size_bytes, is_bytes=True) as progress,
         durable_file(output) as file,
     ):
@@ -166,8 +164,8 @@ def check_output(source: str, output: Path, settings: FeaturesSettings) -> None:
     """Refuse an output that can't be written, or in which something would be lost.
 
     Raises:
-        SettingsError: its name says no form, or not one of the layout; it is the input, or exists
-            and `overwrite` isn't set.
+        SettingsError: its name says no form, or not one of the layout; its manifest is the input;
+            or either exists and `overwrite` isn't set.
         StorageError: it can't be looked up.
     """
     ending = output.suffix.lower()
@@ -175,12 +173,7 @@ def check_output(source: str, output: Path, settings: FeaturesSettings) -> None:
         raise SettingsError(f"{output} must end with {' or '.join(WRITERS)}, which says its form")
     if settings.layout == "google" and ending != ".jsonl":
         raise SettingsError(f"layout google is one of JSONL; {output} must end with .jsonl")
-    with storage_errors(output, "read"):
-        for path in (output, manifest_path(output)):
-            if path.exists() and Path(source).exists() and path.samefile(source):
-                raise SettingsError(
-                    f"{path} is the input, and would be written over; name another --output"
-                )
+    refuse_input(manifest_path(output), source)
     for path in (output, manifest_path(output)):
         check_new_file(path, overwrite=settings.overwrite)
 

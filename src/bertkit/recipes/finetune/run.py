@@ -4,13 +4,14 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from bertkit.base.errors import ResumeError, storage_errors
-from bertkit.base.files import TEMPORARY_SUFFIX
+from bertkit.base.output import list_names
 from bertkit.base.progress import announce
 from bertkit.data.tables.records import RecordTable
 from bertkit.recipes.finetune.examples import open_tables
@@ -90,7 +91,9 @@ def finetune(
         prepared: the data, where it was read before.
 
     Raises:
-        ResumeError: `output` holds a run with other settings or data, or something else.
+        ResumeError: `output` holds a run with other settings or data, or something else, or another
+            process trains in it.
+        SettingsError: `output` mixes with the data.
         InputError: the data can't be learnt from, or doesn't fit the model.
         CheckpointError: the model's config or tensors don't fit.
         MissingFileError, DamagedFileError: data, model or run lack a file or have a damaged one.
@@ -100,8 +103,9 @@ def finetune(
         BertkitError: the model can't be had, as in `resolve_model` and `open_checkpoint`.
     """
     run = Run(output / RUN_FOLDER)
-    check_output(output, run)
-    with stop_at_once(run.describe_stop):
+    inputs = [path for path in (sources.train, sources.dev) if path is not None]
+    check = partial(check_output, run=run)
+    with stop_at_once(run.describe_stop), run.locked(output, inputs=inputs, check=check):
         tables = open_tables(sources.train, sources.dev, settings)
         wanted = describe_run(sources, tables, task_settings, settings)
         wanted = recognise_source(run.read_record(), wanted, "model")
@@ -109,9 +113,7 @@ def finetune(
         if finished is not None:
             return finished
         materials, facts = gather(sources, task_settings, settings, run, prepared)
-        wanted = wanted.model_copy(update=facts)
-        with run.locked():
-            return _finetune(run, materials, wanted, settings)
+        return _finetune(run, materials, wanted.model_copy(update=facts), settings)
 
 
 def check_output(output: Path, run: Run) -> None:
@@ -126,8 +128,7 @@ def check_output(output: Path, run: Run) -> None:
     """
     with storage_errors(output, "read"):
         is_file = output.exists() and not output.is_dir()
-        names = {path.name for path in output.iterdir()} if output.is_dir() else set()
-    others = {name for name in names - {run.folder.name} if not name.endswith(TEMPORARY_SUFFIX)}
+    others = list_names(output) - {run.folder.name}
     for name, what, way in OTHER_KINDS:
         if name in others:
             raise ResumeError(f"{output} holds {what}; {way}, or choose another --output")
@@ -242,11 +243,6 @@ def _finetune(
 ) -> FineTuneResult:
     """Train in a folder that is this process's alone, and write the model beside it."""
     record, state = run.read_record(), run.newest_state()
-    is_from_checkpoint = not wanted.source
-    if is_from_checkpoint != bool(state.step):
-        raise ResumeError(
-            f"another process trained in {run.folder} meanwhile; give the command again"
-        )
     num_steps = decide_steps(settings, count_epoch_steps(len(materials.train), settings))
     wanted = wanted.model_copy(update={"num_steps": num_steps})
     if record is not None:

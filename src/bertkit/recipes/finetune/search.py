@@ -8,6 +8,7 @@ import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -126,8 +127,12 @@ def search(
     for trial in plan.trials:
         trial.choose(settings)  # so that none is refused after hours
     record = Run(plan.folder)
-    check_output(output, record)
-    with stop_at_once(lambda: "stopped; the same command goes on with what isn't finished"):
+    inputs = [path for path in (sources.train, sources.dev) if path is not None]
+    check = partial(check_output, run=record)
+    with (
+        stop_at_once(lambda: "stopped; the same command goes on with what isn't finished"),
+        record.locked(output, inputs=inputs, check=check),
+    ):
         old = record.read_record()
         wanted = recognise_source(old, describe_search(plan, choice), "model")
         if old is not None:
@@ -137,11 +142,10 @@ def search(
             return finished
         prepared, facts = prepare_search(plan)
         wanted = wanted.model_copy(update={"source": facts})
-        with record.locked():
-            if old is not None:
-                check_resume(old, wanted)
-            record.write_record(wanted)
-            return _search(plan, prepared)
+        if old is not None:
+            check_resume(old, wanted)
+        record.write_record(wanted)
+        return _search(plan, prepared)
 
 
 def describe_search(plan: Search, choice: SearchSettings) -> RunRecord:

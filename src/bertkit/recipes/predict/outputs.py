@@ -7,11 +7,10 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from bertkit.base.errors import SettingsError, storage_errors
+from bertkit.base.errors import SettingsError
 from bertkit.base.files import DurableFile, check_new_file
 
 Answers = Iterable[dict[str, Any]]
-Writer = Callable[[DurableFile, Answers], None]
 
 
 def format_json(answer: dict[str, Any]) -> str:
@@ -45,34 +44,24 @@ def format_cell(value: Any) -> Any:
     return value
 
 
-WRITERS: dict[str, Writer] = {".jsonl": write_jsonl, ".csv": write_csv}
+WRITERS: dict[str, Callable[[DurableFile, Answers], None]] = {
+    ".jsonl": write_jsonl,
+    ".csv": write_csv,
+}
 
 
-def choose_writer(output: Path, source: str | None, *, overwrite: bool) -> Writer:
-    """How an output is written, once it is sure that nothing is lost by it.
+def check_output(output: Path, *, overwrite: bool) -> None:
+    """Refuse a file whose name doesn't say its form, or that isn't to be replaced.
 
     Args:
         output: the file to be written.
-        source: the file that is read.
         overwrite: whether an output that exists is replaced.
 
     Raises:
-        SettingsError: its name has none of the known endings; it is the input, or exists and isn't
-            to be replaced.
+        SettingsError: its name has none of the known endings, or it exists and isn't to be
+            replaced.
         StorageError: it can't be looked up.
     """
-    writer = WRITERS.get(output.suffix.lower())
-    if writer is None:
+    if output.suffix.lower() not in WRITERS:
         raise SettingsError(f"{output} must end with {' or '.join(WRITERS)}, which says its form")
-    with storage_errors(output, "read"):
-        if (
-            source is not None
-            and Path(source).exists()
-            and output.exists()
-            and output.samefile(source)
-        ):
-            raise SettingsError(
-                f"{output} is the input, and would be written over; name another --output"
-            )
     check_new_file(output, overwrite=overwrite)
-    return writer

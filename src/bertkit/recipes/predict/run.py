@@ -7,14 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from bertkit.base.files import durable_file
-from bertkit.base.lock import hold_name
 from bertkit.base.progress import ProgressBar
 from bertkit.base.settings import Settings
 from bertkit.data.tables.record import RowReport
 from bertkit.inference.prediction_counts import PredictionCounts
 from bertkit.inference.predictor import Predictor
 from bertkit.recipes.predict.examples import ExampleFile, make_examples
-from bertkit.recipes.predict.outputs import Writer
+from bertkit.recipes.predict.outputs import WRITERS
 from bertkit.recipes.predict.settings import PredictSettings
 from bertkit.tasks.task import Task
 
@@ -74,15 +73,12 @@ def answer_file(
     return Answers(predictor, file, file.report)
 
 
-def write_answers(
-    answers: Answers, output: Path, write: Writer, progress: ProgressBar | None = None
-) -> None:
-    """Write all answers into a file that appears whole or not at all.
+def write_answers(answers: Answers, output: Path, progress: ProgressBar | None = None) -> None:
+    """Write all answers into a file that appears whole or not at all, and that the caller holds.
 
     Raises:
-        ResumeError: another process is writing into `output`.
         StorageError: the disk refused.
         InputError: as in `Answers.read`.
     """
-    with hold_name(output, "writing answers into"), durable_file(output) as file:
-        write(file, answers.as_json(progress))
+    with durable_file(output) as file:
+        WRITERS[output.suffix.lower()](file, answers.as_json(progress))

@@ -12,8 +12,7 @@ from bertkit.base.errors import (
     ResumeError,
     storage_errors,
 )
-from bertkit.base.files import TEMPORARY_SUFFIX
-from bertkit.base.lock import LOCK_FILE
+from bertkit.base.output import list_names
 from bertkit.base.progress import announce
 from bertkit.base.sealed import read_sealed_json
 from bertkit.base.settings import describe_validation, list_differences
@@ -138,10 +137,8 @@ def reads_standard_input(sources: Sequence[PlannedSource | Source]) -> bool:
 def _is_beginning(output: Path) -> bool:
     """Whether a folder has nothing but what a run writes before its plan: its folders are empty."""
     folders = {SHARDS_FOLDER, UNITS_FOLDER}
-    found = {path.name for path in output.iterdir()}
-    return found <= folders | {PLAN + TEMPORARY_SUFFIX, LOCK_FILE} and not any(
-        any((output / name).iterdir()) for name in found & folders
-    )
+    found = list_names(output)
+    return found <= folders and not any(list_names(output / name) for name in found)
 
 
 def list_changes(before: Plan, now: Plan) -> list[str]:

@@ -21,7 +21,7 @@ from bertkit.base.errors import (
     SettingsError,
 )
 from bertkit.base.files import make_folder, remove_folder, remove_litter
-from bertkit.base.lock import hold_folder
+from bertkit.base.output import open_output
 from bertkit.base.progress import show_progress
 from bertkit.base.sealed import write_sealed_json
 from bertkit.data.mapped_array import MappedArray, write_array
@@ -100,7 +100,8 @@ def prepare(
         workers: processes; by default one for each core.
 
     Raises:
-        SettingsError: there are no workers, or they can't be started.
+        SettingsError: there are no workers, or they can't be started; or `output` mixes with an
+            input.
         MissingFileError: an input matches nothing.
         ResumeError: `output` holds something else, was begun with other inputs or settings, or
             another process is preparing in it.
@@ -116,19 +117,18 @@ def prepare(
     tokenizer = Tokenizer.load(tokenizer_path)
     plan = make_plan(sources, settings, tokenizer.fingerprint)
     units = group_sources(sources)
-    with stop_at_once(lambda: describe_stop(output, units)):
-        refuse_strangers(output)
-        with hold_folder(output, "preparing"):
-            was_done = check_output(output, plan)
-            prepared_bytes = 0
-            if not was_done:
-                record = write_beginning(output, plan, tokenizer)
-                prepared_bytes = write_shards(
-                    output, units, settings, tokenizer, record, num_workers
-                )
-            remove_folder(output / UNITS_FOLDER)
-            for folder in (output, output / SHARDS_FOLDER, output / TOKENIZER_FOLDER):
-                remove_litter(folder)
+    with (
+        stop_at_once(lambda: describe_stop(output, units)),
+        open_output(output, "preparing", inputs=inputs, check=refuse_strangers, is_workplace=True),
+    ):
+        was_done = check_output(output, plan)
+        prepared_bytes = 0
+        if not was_done:
+            record = write_beginning(output, plan, tokenizer)
+            prepared_bytes = write_shards(output, units, settings, tokenizer, record, num_workers)
+        remove_folder(output / UNITS_FOLDER)
+        for folder in (output, output / SHARDS_FOLDER, output / TOKENIZER_FOLDER):
+            remove_litter(folder)
     manifest = read_manifest(output)
     seconds = time.monotonic() - started
     return PrepareResult(

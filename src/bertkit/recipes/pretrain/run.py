@@ -79,7 +79,8 @@ def pretrain(data: Path, output: Path, settings: PretrainSettings) -> PretrainRe
         settings: what can be chosen.
 
     Raises:
-        ResumeError: `output` holds a run with other settings, data or source, or something else.
+        ResumeError: `output` holds a run with other settings, data or source, or something else, or
+            another process trains in it.
         InputError: the shards are too small to train on, or not of the source's tokenizer.
         CheckpointError: the source's config or tensors don't fit.
         MissingFileError, DamagedFileError: shards, run or source lack a file or have a damaged one.
@@ -90,12 +91,8 @@ def pretrain(data: Path, output: Path, settings: PretrainSettings) -> PretrainRe
         NonFiniteError: the loss went to infinity and stayed there.
     """
     run = Run(output)
-    if run.is_foreign:
-        raise ResumeError(f"{output} holds something that isn't a run; choose another --output")
-    with stop_at_once(run.describe_stop):
-        materials = gather(data, settings, run)
-        with run.locked():
-            return _pretrain(run, materials, settings)
+    with stop_at_once(run.describe_stop), run.locked(inputs=[data]):
+        return _pretrain(run, gather(data, settings, run), settings)
 
 
 def _pretrain(run: Run, materials: Materials, settings: PretrainSettings) -> PretrainResult:

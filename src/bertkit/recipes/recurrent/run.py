@@ -8,7 +8,6 @@ from typing import Any
 import torch
 
 from bertkit.base.checksums import FileRecord
-from bertkit.base.errors import ResumeError
 from bertkit.base.files import write_json
 from bertkit.base.progress import announce
 from bertkit.checkpoints.file_names import CONFIG_FILE
@@ -66,12 +65,8 @@ def train(make_plan: Callable[[], Plan], output: Path, settings: NetSettings) ->
         BertkitError: the data can't be had.
     """
     run = Run(output)
-    if run.is_foreign:
-        raise ResumeError(f"{output} holds something that isn't a run; choose another folder")
-    with stop_at_once(run.describe_stop):
-        plan = make_plan()
-        with run.locked():
-            return _train(run, plan, settings)
+    with stop_at_once(run.describe_stop), run.locked():
+        return _train(run, make_plan(), settings)
 
 
 def _train(run: Run, plan: Plan, settings: NetSettings) -> RecurrentResult:

@@ -2,13 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import isfinite
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 from bertkit.base.errors import SettingsError
-from bertkit.base.files import check_new_file, make_folder
+from bertkit.base.files import check_new_file
+from bertkit.base.output import open_output
 from bertkit.recipes.report.comparison import build_comparison
 from bertkit.recipes.report.examples import show_examples
 from bertkit.recipes.report.facts import RunFacts, find_run, read_facts
@@ -50,6 +52,7 @@ def report(
             for other things than one pre-training run.
         InputError: one isn't a run, or has no row yet; or they can't be compared.
         MissingFileError: there is nothing where one should be.
+        ResumeError: another process is writing the output.
         DamagedFileError: a file of a run isn't what was written.
         StorageError: the disk refused.
     """
@@ -58,12 +61,12 @@ def report(
     if output is None:
         is_single = len(paths) == 1
         output = find_run(paths[0]).folder / REPORT_FILE if is_single else Path(COMPARISON_FILE)
-    check_output(output, overwrite=settings.overwrite)
-    runs = tuple(read_facts(path, settings.data) for path in paths)
-    page = build_single(runs[0], settings) if len(runs) == 1 else build_comparison(runs)
-    make_folder(output.parent)
-    write_report(output, page)
-    return ReportResult(output, runs)
+    check = partial(check_output, overwrite=settings.overwrite)
+    with open_output(output, "writing a report into", check=check) as place:
+        runs = tuple(read_facts(path, settings.data) for path in paths)
+        page = build_single(runs[0], settings) if len(runs) == 1 else build_comparison(runs)
+        write_report(place, page)
+    return ReportResult(place, runs)
 
 
 def build_single(facts: RunFacts, settings: ReportSettings) -> Report:

@@ -18,7 +18,7 @@ from bertkit.base.errors import (
     storage_errors,
 )
 from bertkit.base.files import remove_folder
-from bertkit.base.lock import LOCK_FILE
+from bertkit.base.output import LOCK_FILE
 from bertkit.base.progress import announce, show_progress
 from bertkit.data.tables.texts import open_texts
 from bertkit.recipes.embed.manifest import Beginning

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Self, cast, overload
 
 from bertkit.base.errors import InputError
-from bertkit.base.lock import hold_folder
+from bertkit.base.output import open_output
 from bertkit.data.mapped_array import MappedArray
 from bertkit.inference.approximate_search import check_approximate
 from bertkit.inference.embedder import Embedder
@@ -106,8 +106,14 @@ class SearchIndex:
             check_approximate(similarity)
         record = find_index(plan)
         if record is None:
-            check_folder(folder)
-            with hold_folder(folder, ACTIVITY, flag="--index-folder"):
+            with open_output(
+                folder,
+                ACTIVITY,
+                inputs=[corpus],
+                check=check_folder,
+                is_workplace=True,
+                flag="--index-folder",
+            ):
                 record = find_index(plan) or build_index(plan)  # another may have made it
         record, vectors = open_vectors(plan, record, similarity)
         with rebuilding_advised():

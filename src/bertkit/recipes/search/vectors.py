@@ -7,7 +7,7 @@ import numpy as np
 
 from bertkit.base.errors import DamagedFileError, ResumeError
 from bertkit.base.files import make_folder
-from bertkit.base.lock import hold_folder
+from bertkit.base.output import open_output
 from bertkit.inference.approximate_search import Cells
 from bertkit.inference.similarity_names import Similarity
 from bertkit.inference.vector_index import VectorIndex
@@ -47,7 +47,7 @@ def open_vectors(
     if not _wants_cells(plan, record, similarity):
         return record, VectorIndex(vectors, similarity)
     if record.cells is None or record.cells.similarity != similarity:
-        with hold_folder(folder, ACTIVITY, flag="--index-folder"):
+        with open_output(folder, ACTIVITY, is_workplace=True, flag="--index-folder"):
             return _add_cells(folder, record, VectorIndex(vectors, similarity))
     with rebuilding_advised():
         cells = _read_cells(folder / CELLS_FOLDER, record.cells)

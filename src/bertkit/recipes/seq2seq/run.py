@@ -1,16 +1,14 @@
 """Train an encoder-decoder on pairs of texts: read, train, keep the best, write its folder."""
 
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from bertkit.base.errors import ResumeError, storage_errors
-from bertkit.base.files import TEMPORARY_SUFFIX
+from bertkit.base.output import list_names
 from bertkit.base.progress import announce
-from bertkit.checkpoints.run_folder import list_checkpoints
 from bertkit.inference.rewriter_file import SavedRewriter, read_rewriter
 from bertkit.models.seq2seq.model import EncoderDecoderModel
 from bertkit.recipes.seq2seq.beginning import Beginning, begin
@@ -40,7 +38,6 @@ from bertkit.tokenization.joining import Spacing
 from bertkit.tokenization.tokenizer import Tokenizer
 from bertkit.training.allocator import keep_freed_memory
 from bertkit.training.device import choose_device, choose_precision, measure_peak
-from bertkit.training.finished import METRICS_FILE
 from bertkit.training.job import Machine
 from bertkit.training.loop import fit
 from bertkit.training.run import Run, RunRecord, check_resume, recognise_source, take_over
@@ -80,7 +77,9 @@ def train_seq2seq(files: PairFiles, output: Path, settings: Seq2SeqSettings) -> 
         settings: of translation or summarisation.
 
     Raises:
-        ResumeError: `output` holds a run with other settings or data, or something else.
+        ResumeError: `output` holds a run with other settings or data, or something else, or another
+            process trains in it.
+        SettingsError: `output` mixes with the data.
         InputError: the data can't be learnt from, or doesn't fit the model.
         CheckpointError: the encoder's config or tensors don't fit.
         MissingFileError, DamagedFileError: data, encoder or run lack a file or have a damaged one.
@@ -91,20 +90,19 @@ def train_seq2seq(files: PairFiles, output: Path, settings: Seq2SeqSettings) -> 
         BertkitError: the encoder can't be had, as in `resolve_model` and `open_checkpoint`.
     """
     run = Run(output / RUN_FOLDER)
-    check_output(output, run)
+    inputs = [*files.train, *(files.dev or ())]
     KINDS[settings.kind].load_measure()([""], [""])  # before hours of training
-    with stop_at_once(run.describe_stop):
+    with (
+        stop_at_once(run.describe_stop),
+        run.locked(output, inputs=inputs, check=partial(check_output, run=run)),
+    ):
         files.check()
         wanted = recognise_source(run.read_record(), describe_run(files, settings), "model")
         finished = read_finished(run, wanted, settings)
         if finished is not None:
             return finished
-        checkpoints = list_checkpoints(run.folder)
         materials, facts = gather(files, settings, run)
-        wanted = wanted.model_copy(update=facts)
-        with run.locked():
-            check_alone(run, checkpoints)
-            return _train(run, materials, wanted, settings)
+        return _train(run, materials, wanted.model_copy(update=facts), settings)
 
 
 def check_output(output: Path, run: Run) -> None:
@@ -115,28 +113,10 @@ def check_output(output: Path, run: Run) -> None:
     """
     with storage_errors(output, "read"):
         is_file = output.exists() and not output.is_dir()
-        names = {path.name for path in output.iterdir()} if output.is_dir() else set()
-    others = {name for name in names - {RUN_FOLDER} if not name.endswith(TEMPORARY_SUFFIX)}
+    others = list_names(output) - {RUN_FOLDER}
     if is_file or run.is_foreign or (others and run.read_record() is None):
         raise ResumeError(
             f"{output} holds something that this command didn't begin; choose another --output"
-        )
-
-
-def check_alone(run: Run, checkpoints: Sequence[Path]) -> None:
-    """See that no other process trained while data and model were read.
-
-    Args:
-        run: that is this process's alone now.
-        checkpoints: that it had before.
-
-    Raises:
-        ResumeError: one did.
-    """
-    is_finished = (run.folder.parent / METRICS_FILE).exists()
-    if is_finished or list_checkpoints(run.folder) != checkpoints:
-        raise ResumeError(
-            f"another process trained in {run.folder} meanwhile; give the command again"
         )
 
 

@@ -3,10 +3,12 @@
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
-from bertkit.base.errors import SettingsError, storage_errors
+from bertkit.base.errors import SettingsError
 from bertkit.base.files import durable_folder
+from bertkit.base.output import list_names, open_output
 from bertkit.base.progress import show_progress
 from bertkit.base.sealed import write_sealed_json
 from bertkit.data.readers import Corpus, open_corpus
@@ -56,14 +58,20 @@ def train_tokenizer(
         overwrite: replace an older tokenizer there.
 
     Raises:
-        SettingsError: `output` holds something, or `vocab_size` can't hold the characters.
+        SettingsError: `output` holds something, or mixes with an input, or `vocab_size` can't hold
+            the characters.
+        ResumeError: another process is writing `output`.
         MissingFileError: an input matches nothing.
         InputError: the input holds no word, or is faulty and `strict` is set.
         StorageError: the disk refused.
     """
     started = time.monotonic()
-    check_output(output, overwrite=overwrite)
-    with durable_folder(output) as folder:  # what can't be written is known before the work
+    check = partial(check_output, overwrite=overwrite)
+    with (
+        open_output(output, "training a tokenizer into", inputs=inputs, check=check) as place,
+        durable_folder(place) as folder,  # what can't be written is known before the work
+    ):
+        check(place)  # an older one may have been put back
         corpus = open_corpus(inputs, settings)
         with show_progress("Counting words", corpus.size_bytes, is_bytes=True) as progress:
             corpus.advance = progress.advance
@@ -71,7 +79,7 @@ def train_tokenizer(
         with show_progress("Merging pieces", settings.vocab_size) as progress:
             vocabulary = build_vocabulary(word_counts, settings, progress.advance)
         result = TrainTokenizerResult(
-            folder=output,
+            folder=place,
             tokenizer=Tokenizer(vocabulary, settings.tokenizer_settings()),
             word_counts=word_counts,
             report=corpus.report,
@@ -88,8 +96,7 @@ def check_output(output: Path, *, overwrite: bool) -> None:
         SettingsError: it holds something else than a tokenizer, or one that may not be overwritten.
         StorageError: the disk refused.
     """
-    with storage_errors(output, "read"):
-        names = {path.name for path in output.iterdir()} if output.is_dir() else set()
+    names = list_names(output)
     strangers = sorted(names - OWN_FILES)
     if strangers or (names and FACTS_FILE not in names):
         found = ", ".join(strangers[:3] + ["…"] * (len(strangers) > 3)) or f"no {FACTS_FILE}"

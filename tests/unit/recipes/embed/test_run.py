@@ -35,7 +35,7 @@ from bertkit.base.errors import (
     StoppedError,
     StorageError,
 )
-from bertkit.base.lock import hold_name
+from bertkit.base.output import open_output
 from bertkit.base.sealed import read_sealed_json, write_sealed_json
 from bertkit.data.tables.texts import open_texts
 from bertkit.recipes.embed import run as run_module
@@ -398,7 +398,7 @@ def test_one_process_at_a_time(embedder, source, tmp_path, monkeypatch):
     use_engine(monkeypatch, embedder)
     output = tmp_path / "vectors.npy"
     with (
-        hold_name(output, "writing"),
+        open_output(output, "writing"),
         pytest.raises(ResumeError, match=r"another process is writing .*vectors\.npy; wait for it"),
     ):
         embed("model", source, output, settings())

@@ -19,7 +19,7 @@ from bertkit.base.errors import (
     ResumeError,
     SettingsError,
 )
-from bertkit.base.lock import hold_name
+from bertkit.base.output import open_output
 from bertkit.checkpoints.sentence_modules import Pooling
 from bertkit.checkpoints.sentence_transformers import read_sentence_model, write_sentence_model
 from bertkit.models.bert.encoder import BertModel
@@ -98,7 +98,7 @@ def test_a_folder_that_holds_something_is_left_alone(source, output):
 
 
 def test_two_do_not_export_into_one_folder(source, output):
-    with hold_name(output, "exporting into"):
+    with open_output(output, "exporting into"):
         refuse(source, output, ResumeError, "exporting into")
 
 

@@ -9,8 +9,7 @@ import pytest
 from tests.unit.inference.small import save_small
 
 from bertkit.base import storage
-from bertkit.base.errors import InputError, ResumeError, SettingsError, StorageError
-from bertkit.base.lock import hold_name
+from bertkit.base.errors import InputError, SettingsError, StorageError
 from bertkit.base.sealed import read_sealed_json
 from bertkit.inference.features import FeatureExtractor, TextFeatures
 from bertkit.recipes.features import outputs
@@ -211,15 +210,6 @@ def test_a_full_disk_is_an_error_and_leaves_nothing(model, source, tmp_path, mon
     assert [path.name for path in tmp_path.iterdir()] == ["texts.txt"]
 
 
-def test_two_at_once_are_refused(model, source, tmp_path):
-    output = tmp_path / "features.jsonl"
-    with (
-        hold_name(output, "writing features into"),
-        pytest.raises(ResumeError, match="another process is writing features into"),
-    ):
-        write_features(open_stream(model, source, **SINGLE), output)
-
-
 @pytest.mark.parametrize(
     ("name", "settings", "message"),
     [
@@ -233,12 +223,7 @@ def test_two_at_once_are_refused(model, source, tmp_path):
         ("old.jsonl", {}, r"old\.jsonl exists; name another file, or replace it"),
         ("told.jsonl", {}, r"told\.jsonl\.json exists; name another"),
         ("folder.jsonl", {"overwrite": True}, "is a folder; name a file"),
-        (
-            "texts.jsonl",
-            {"overwrite": True},
-            "is the input, and would be written over; name another",
-        ),
-        ("a" * 300 + ".jsonl", {}, "can't be read: File name too long"),
+        ("a" * 300 + ".jsonl", {}, "can't be written: File name too long"),
     ],
 )
 def test_outputs_that_cannot_be_meant_are_refused(tmp_path, name, settings, message):

@@ -217,7 +217,10 @@ def test_another_tokenizer_is_refused(corpus, tokenizer, tmp_path):
 
 
 def test_a_folder_of_something_else_is_refused(corpus, tokenizer, tmp_path):
-    for output in (corpus, corpus / "a.txt"):
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "a.txt").touch()
+    for output in (other, other / "a.txt"):
         with pytest.raises(ResumeError, match="holds something else"):
             prepare([str(corpus)], tokenizer, output, SETTINGS, workers=1)
 
@@ -235,7 +238,7 @@ def test_what_the_user_has_under_a_name_of_ours_is_kept(corpus, tokenizer, tmp_p
 
 
 def test_an_output_that_the_system_refuses_is_an_error(corpus, tokenizer, tmp_path):
-    with pytest.raises(StorageError, match="can't be read: File name too long"):
+    with pytest.raises(StorageError, match="can't be written: File name too long"):
         prepare([str(corpus)], tokenizer, tmp_path / ("a" * 300), SETTINGS, workers=1)
 
 

@@ -14,7 +14,7 @@ from types import SimpleNamespace
 import pytest
 
 from bertkit.base.errors import DamagedFileError, InputError, ResumeError, StoppedError
-from bertkit.base.lock import hold_folder
+from bertkit.base.output import open_output
 from bertkit.recipes.prepare import plan, pool, run
 from bertkit.recipes.prepare.run import prepare
 from bertkit.recipes.prepare.settings import PrepareSettings
@@ -106,17 +106,18 @@ def test_ctrl_c_never_comes_amid_the_start_of_a_worker(corpus, tokenizer, tmp_pa
 
 def test_two_processes_never_prepare_in_one_folder(corpus, tokenizer, tmp_path):
     with (
-        hold_folder(tmp_path / "out", "preparing"),
+        open_output(tmp_path / "out", "preparing", is_workplace=True),
         pytest.raises(ResumeError, match=r"another process is preparing .*out; wait for it, or"),
     ):
         prepare([str(corpus)], tokenizer, tmp_path / "out", SETTINGS, workers=1)
     assert not prepare([str(corpus)], tokenizer, tmp_path / "out", SETTINGS, workers=1).was_done
 
 
-def test_a_strangers_folder_isnt_even_locked(corpus, tokenizer):
+def test_a_strangers_folder_isnt_even_locked(corpus, tokenizer, tmp_path):
+    (tmp_path / "diary.txt").touch()
     with pytest.raises(ResumeError, match="holds something else"):
-        prepare([str(corpus)], tokenizer, corpus, SETTINGS, workers=1)
-    assert not (corpus / ".lock").exists()
+        prepare([str(corpus / "a.txt")], tokenizer, tokenizer, SETTINGS, workers=1)
+    assert not (tokenizer / ".lock").exists()
 
 
 def test_workers_end_with_their_parent(corpus, tokenizer, tmp_path):

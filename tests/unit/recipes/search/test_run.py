@@ -21,7 +21,7 @@ from bertkit.base.errors import (
     StorageError,
 )
 from bertkit.base.files import write_file
-from bertkit.base.lock import hold_folder
+from bertkit.base.output import open_output
 from bertkit.checkpoints.sentence_transformers import write_sentence_model
 from bertkit.data.tables.texts import open_texts
 from bertkit.inference.embedder import Embedder
@@ -271,14 +271,14 @@ def write_one_and_fail(path, matrix):
 def test_cells_are_not_added_to_an_index_that_was_made_anew(model, corpus, monkeypatch):
     pytest.importorskip("faiss")
     open_index(model, corpus)
-    hold = vectors.hold_folder
+    hold = vectors.open_output
 
     def rebuild(folder, *arguments, **options):
         corpus.write_text('{"text": "a cat"}\n')
         open_index(model, corpus)
         return hold(folder, *arguments, **options)
 
-    monkeypatch.setattr(vectors, "hold_folder", rebuild)
+    monkeypatch.setattr(vectors, "open_output", rebuild)
     with pytest.raises(ResumeError, match="has been made anew meanwhile; give the command again"):
         open_index(model, corpus, index="approximate")
     monkeypatch.undo()
@@ -287,11 +287,13 @@ def test_cells_are_not_added_to_an_index_that_was_made_anew(model, corpus, monke
 
 @pytest.mark.parametrize("rebuild", [False, True])
 def test_a_folder_of_something_else_is_left(model, corpus, rebuild):
-    (corpus.parent / VECTORS_FILE).write_text("mine")
+    others = corpus.parent / "others"
+    others.mkdir()
+    (others / VECTORS_FILE).write_text("mine")
     with pytest.raises(SettingsError, match="holds other files, which an index might replace"):
-        open_index(model, corpus, index_folder=corpus.parent, rebuild=rebuild)
-    assert {path.name for path in corpus.parent.iterdir()} == {corpus.name, VECTORS_FILE}
-    assert (corpus.parent / VECTORS_FILE).read_text() == "mine"
+        open_index(model, corpus, index_folder=others, rebuild=rebuild)
+    assert [path.name for path in others.iterdir()] == [VECTORS_FILE]
+    assert (others / VECTORS_FILE).read_text() == "mine"
 
 
 def test_a_folder_that_others_lock_is_left(model, corpus, tmp_path):
@@ -375,7 +377,7 @@ def test_a_query_must_say_something(model, corpus):
 def test_one_process_makes_an_index(model, corpus):
     folder = corpus.with_name("passages.jsonl.bertkit")
     message = "making the index .*; wait for it, or name another --index-folder"
-    with hold_folder(folder, "x"), pytest.raises(ResumeError, match=message):
+    with open_output(folder, "x", is_workplace=True), pytest.raises(ResumeError, match=message):
         open_index(model, corpus)
 
 

@@ -91,11 +91,11 @@ def train_seq2seq(files: PairFiles, output: Path, settings: Seq2SeqSettings) -> 
     """
     run = Run(output / RUN_FOLDER)
     inputs = [*files.train, *(files.dev or ())]
-    KINDS[settings.kind].load_measure()([""], [""])  # before hours of training
     with (
         stop_at_once(run.describe_stop),
         run.locked(output, inputs=inputs, check=partial(check_output, run=run)),
     ):
+        KINDS[settings.kind].load_measure()([""], [""])  # before hours of training
         files.check()
         wanted = recognise_source(run.read_record(), describe_run(files, settings), "model")
         finished = read_finished(run, wanted, settings)

@@ -11,7 +11,7 @@ import jaxtyping
 import pytest
 from beartype import beartype
 
-STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 SHARED_DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 

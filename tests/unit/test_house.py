@@ -85,9 +85,18 @@ def test_each_command_is_a_file_and_a_function_of_its_name():
     expected = {name: name.replace("-", "_") for name in COMMANDS}
     assert {name: f"bertkit.cli.{stem}:{stem}" for name, stem in expected.items()} == COMMANDS
     of_tasks = {"finetune", "predict", "study"}
-    assert list_modules("bertkit.cli") - {"main", "texts", "evaluations"} - of_tasks == set(
-        expected.values()
-    )
+    shared = {"evaluations", "main", "memory", "output", "texts"}
+    assert list_modules("bertkit.cli") - shared - of_tasks == set(expected.values())
+
+
+def test_nothing_goes_past_the_ways_to_the_standard_streams():
+    """What is written elsewhere could end the work where a stream is broken."""
+    package = Path(bertkit.__file__).parent
+    sources = {
+        path.relative_to(package).as_posix(): path.read_text() for path in package.rglob("*.py")
+    }
+    past = {name for name, text in sources.items() if re.search(r"sys\.stderr|Console\(", text)}
+    assert past == {"__main__.py", "base/progress.py", "base/standard_error.py", "cli/output.py"}
 
 
 def test_each_task_is_a_folder_with_two_commands():

@@ -1,13 +1,14 @@
 """Progress that a person can watch: a bar with rate and ETA, or plain lines where no one watches.
 
-All of it goes to standard error, so that standard output stays machine-readable.
+All of it goes to standard error, so that standard output stays machine-readable. What can't be
+shown is dropped, and the work goes on.
 """
 
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Protocol
+from typing import IO, Protocol, cast
 
 from rich.console import Console
 from rich.progress import (
@@ -20,6 +21,8 @@ from rich.progress import (
     TimeRemainingColumn,
     TransferSpeedColumn,
 )
+
+from bertkit.base.standard_error import StandardError
 
 LINE_INTERVAL_SECONDS = 10.0
 
@@ -59,13 +62,21 @@ class _Lines:
         text = f"{self._description}: {self._done / scale:,.0f}{unit}, {rate / scale:,.1f}{unit}/s"
         if self._total and rate:
             text += f", {max(0.0, self._total - self._done) / rate:,.0f} s left"
-        sys.stderr.write(text + "\n")
+        announce(text)
 
 
 def announce(text: str) -> None:
-    """Say in a line, on standard error, what begins."""
-    sys.stderr.write(f"{text}\n")
-    sys.stderr.flush()
+    """Write a line to standard error."""
+    stream = StandardError(sys.stderr)
+    stream.write(f"{text}\n")
+    stream.flush()
+
+
+def open_console() -> Console:
+    """Rich's way to standard error, for what is drawn there."""
+    # Inside another display `sys.stderr` is that display; a console draws on what is below it.
+    stream = StandardError(getattr(sys.stderr, "rich_proxied_file", sys.stderr))
+    return Console(file=cast("IO[str]", stream), highlight=False)
 
 
 @contextmanager
@@ -79,7 +90,7 @@ def show_progress(
         total: the amount of work, or None when nobody knows.
         is_bytes: the unit is a byte, shown as MB and MB/s.
     """
-    console = Console(stderr=True)
+    console = open_console()
     if not console.is_terminal:
         yield _Lines(description, total, is_bytes)
         return
@@ -93,6 +104,7 @@ def show_progress(
         TimeRemainingColumn(),
         console=console,
         transient=True,
-        redirect_stdout=sys.stdout.isatty(),  # else results would go where the bar is
+        # Only on the same screen: elsewhere results would go where the bar is.
+        redirect_stdout=sys.stdout is not None and sys.stdout.isatty(),
     ) as progress:
         yield _Bar(progress, description, total)

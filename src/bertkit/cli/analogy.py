@@ -7,6 +7,7 @@ from cyclopts import Parameter
 from bertkit.base.errors import InputError
 from bertkit.base.mending import mend
 from bertkit.cli.nearest import show_neighbourhood
+from bertkit.cli.output import check_standard_output
 from bertkit.cli.texts import Words
 
 
@@ -51,6 +52,7 @@ def analogy(
         revision: Branch, tag or commit of a model of the Hub.
         json: Print one JSON object.
     """
+    check_standard_output()
     if not words:
         raise InputError("there is no word; name at least one to add")
     from bertkit.inference.word_vectors import WordVectors

@@ -1,7 +1,6 @@
 """`bertkit demo`: a BERT from nothing in a few minutes."""
 
 import json as json_module
-import sys
 from dataclasses import asdict
 from pathlib import Path
 from shlex import quote
@@ -9,6 +8,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from bertkit.base.progress import announce
 from bertkit.recipes.demo.settings import DemoSettings
 
 
@@ -38,7 +38,7 @@ def demo(
     from bertkit.recipes.demo.page import describe_result
     from bertkit.recipes.demo.run import run_demo
 
-    result = run_demo(output, settings, say=lambda text: print(text, file=sys.stderr, flush=True))
+    result = run_demo(output, settings, say=announce)
     if json:
         paths = {"report": str(result.report), "run": str(result.run)}
         print(json_module.dumps(asdict(result) | paths))

@@ -9,6 +9,7 @@ from cyclopts import Parameter
 
 from bertkit.base.errors import SettingsError
 from bertkit.base.progress import announce
+from bertkit.cli.output import check_standard_output
 from bertkit.recipes.embed.settings import EmbedSettings
 
 if TYPE_CHECKING:
@@ -66,6 +67,7 @@ def embed(
     from bertkit.recipes.embed.run import embed_lines
 
     if output is None:
+        check_standard_output()
         if settings.restart or settings.overwrite:
             raise SettingsError("restart and overwrite are for an --output; name one")
         from bertkit.data.tables.texts import open_texts

@@ -8,6 +8,7 @@ from cyclopts import Parameter
 
 from bertkit.base.errors import SettingsError
 from bertkit.base.progress import announce
+from bertkit.cli.output import check_standard_output
 from bertkit.cli.texts import legible
 from bertkit.recipes.evaluate.settings import EvaluateSettings
 from bertkit.tasks.column_settings import choose_columns
@@ -55,6 +56,8 @@ def evaluate(
         engine: The program that computes; auto takes the fastest that is installed.
         json: Print one JSON object.
     """
+    if output is None:
+        check_standard_output()
     from bertkit.recipes.evaluate import files, text
     from bertkit.recipes.evaluate.run import Subject
     from bertkit.recipes.evaluate.run import evaluate as run

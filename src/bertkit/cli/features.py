@@ -11,6 +11,7 @@ from cyclopts import Parameter
 from bertkit.base.output import open_output
 from bertkit.base.progress import announce
 from bertkit.cli.embed import ODDITIES
+from bertkit.cli.output import check_standard_output
 from bertkit.recipes.features.settings import FeaturesSettings
 
 if TYPE_CHECKING:
@@ -59,6 +60,8 @@ def features(
         revision: Branch, tag or commit of a model of the Hub.
         json: Print the summary as one JSON object.
     """
+    if output is None:
+        check_standard_output()
     from bertkit.recipes.features.run import (
         FeatureStream,
         check_output,

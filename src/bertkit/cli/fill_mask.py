@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from bertkit.base.progress import show_progress
+from bertkit.cli.output import check_standard_output
 from bertkit.cli.texts import Words, gather_texts, printable
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ def fill_mask(
         engine: The program that computes; auto takes the fastest that is installed.
         json: Print one JSON object a text.
     """
+    check_standard_output()
     named = gather_texts(texts, file)
     from bertkit.inference.fill_mask import FillMask
     from bertkit.inference.named_texts import NamedText

@@ -15,6 +15,7 @@ from bertkit.base.errors import SettingsError
 from bertkit.base.mending import mend
 from bertkit.base.progress import show_progress
 from bertkit.cli.fill_mask import find_size
+from bertkit.cli.output import check_standard_output
 from bertkit.cli.texts import Words, gather_texts, legible
 from bertkit.decoding.changes import check_seed
 from bertkit.inference.generator_settings import GeneratorSettings
@@ -64,6 +65,7 @@ def generate(
         revision: Branch, tag or commit of a model of the Hub.
         json: Print one JSON object a text.
     """
+    check_standard_output()
     is_single = len(prompts) == 1 and prompts[0] != "-" and file is None
     can_stream = is_single and not json and settings.beams == settings.num_answers == 1
     if stream and not can_stream:

@@ -6,6 +6,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from bertkit.cli.evaluations import describe_metrics
+from bertkit.cli.output import check_standard_output
 from bertkit.cli.texts import printable
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ def inspect(
         hashes: Compute the SHA-256 of each file.
         json: Print one JSON object.
     """
+    check_standard_output()
     from bertkit.inference.description import describe
 
     description = describe(source, revision=revision, hashes=hashes)

@@ -14,8 +14,16 @@ from pydantic import ValidationError
 from bertkit._version import __version__
 from bertkit.base.errors import BertkitError, SettingsError
 from bertkit.base.files import read_text
+from bertkit.base.progress import announce
 from bertkit.base.settings import describe_validation
 from bertkit.cli.finetune import build_finetune
+from bertkit.cli.memory import describe_shortage, is_out_of_memory
+from bertkit.cli.output import (
+    ReaderGoneError,
+    fill_closed_descriptors,
+    hold_standard_output,
+    settle_standard_error,
+)
 from bertkit.cli.predict import build_predict
 from bertkit.cli.study import build_study
 from bertkit.tasks.table import TASKS
@@ -107,22 +115,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command.
 
     Returns:
-        0 for success, 2 for what a user can mend, 75 for work that a signal ended and that can
-        go on, 130 for Ctrl-C elsewhere.
+        0 for success, 1 where memory ran out, 2 for what a user can mend, 75 for work that a signal
+        ended and that can go on, 130 for Ctrl-C elsewhere.
     """
     # Threads that spin while they wait make training ten times slower beside any busy program.
     # OpenMP reads this when torch is loaded, which the command does later.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    fill_closed_descriptors()
     words = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        words, config_path = take_config_flag(words)
-        app = build_app()
-        if config_path is not None:
-            app.config = [ConfigDict(read_config(config_path, app), source=str(config_path))]
-        if not words or words[0] in app.help_flags:
-            list_commands(app)  # so that the list shows what each is for
-        app(words, exit_on_error=False, print_error=False, result_action="return_none")
-        print(end="", flush=True)  # so that a reader who went away is noticed here
+        with hold_standard_output():
+            run_command(words)
+    except ReaderGoneError:
+        return 0
     except BertkitError as error:
         return fail(str(error), error.exit_code)
     except ValidationError as error:
@@ -131,17 +136,39 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return fail(describe_usage(error), SettingsError.exit_code)
     except KeyboardInterrupt:
         return fail("interrupted", 130)
-    except BrokenPipeError:
-        # The reader went away (`| head`); what is left in the buffer must not fail again at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return 0
+    except Exception as error:
+        if not is_out_of_memory(error):
+            raise
+    else:
+        return 0
+    finally:
+        settle_standard_error()
+    # Only here has the exception let go of what the command held.
+    return fail(describe_shortage(find_flags(words)), 1)
+
+
+def run_command(words: Sequence[str]) -> None:
+    """Run the command that the words name; errors as in `main`, before they are worded."""
+    words, config_path = take_config_flag(words)
+    app = build_app()
+    if config_path is not None:
+        app.config = [ConfigDict(read_config(config_path, app), source=str(config_path))]
+    if not words or words[0] in app.help_flags:
+        list_commands(app)  # so that the list shows what each is for
+    app(words, exit_on_error=False, print_error=False, result_action="return_none")
 
 
 def fail(message: str, exit_code: int) -> int:
     """Print one line to standard error, without what a foreign name would do to a terminal."""
     words = ("".join(filter(str.isprintable, word)) for word in message.split())
-    print("bertkit:", *words, file=sys.stderr)
+    announce(" ".join(("bertkit:", *words)))
     return exit_code
+
+
+def find_flags(words: Sequence[str]) -> set[str]:
+    """The flags of the command that the words name, as in `list_flags`."""
+    _, apps, _ = build_app().parse_commands(take_config_flag(words)[0])
+    return list_flags(apps[-1]) if apps[-1].default_command is not None else set()
 
 
 def describe_usage(error: CycloptsError) -> str:

@@ -8,6 +8,7 @@ from cyclopts import Parameter
 
 from bertkit.base.errors import InputError
 from bertkit.base.mending import mend
+from bertkit.cli.output import check_standard_output
 from bertkit.cli.texts import Words, printable
 
 if TYPE_CHECKING:
@@ -55,6 +56,7 @@ def nearest(
         revision: Branch, tag or commit of a model of the Hub.
         json: Print one JSON object a word.
     """
+    check_standard_output()
     if not words:
         raise InputError("there is no word; name at least one whose neighbours are wanted")
     from bertkit.inference.word_vectors import WordVectors

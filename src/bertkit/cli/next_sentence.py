@@ -3,6 +3,7 @@
 import json as json_module
 
 from bertkit.base.mending import mend
+from bertkit.cli.output import check_standard_output
 from bertkit.cli.texts import Words
 
 
@@ -30,6 +31,7 @@ def next_sentence(
         revision: Branch, tag or commit of a model of the Hub.
         json: Print one JSON object.
     """
+    check_standard_output()
     from bertkit.inference.next_sentence import NextSentence
 
     first, second = mend((first, second))

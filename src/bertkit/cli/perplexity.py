@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from bertkit.base.progress import show_progress
 from bertkit.cli.fill_mask import find_size
+from bertkit.cli.output import check_standard_output
 from bertkit.cli.texts import Words, gather_texts, printable
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ def perplexity(
         revision: Branch, tag or commit of a model of the Hub.
         json: Print one JSON object a text, and one of all.
     """
+    check_standard_output()
     from bertkit.inference.named_texts import NamedText
     from bertkit.inference.perplexity import Perplexity
     from bertkit.metrics.perplexity import find_perplexity

@@ -12,6 +12,7 @@ from cyclopts import Parameter
 from bertkit.base.errors import InputError, SettingsError
 from bertkit.base.output import open_output
 from bertkit.base.progress import ProgressBar, announce, show_progress
+from bertkit.cli.output import check_standard_output
 from bertkit.cli.texts import Words, is_fed, legible
 from bertkit.recipes.predict.settings import PredictSettings
 from bertkit.tasks.column_settings import choose_columns
@@ -79,6 +80,8 @@ def build_predict(name: str, entry: TaskEntry) -> Callable[..., None]:
         engine: Literal["auto", "torch", "onnx"] = "auto",
         json: bool = False,
     ) -> None:
+        if output is None:
+            check_standard_output()
         values, source = find_inputs(words, inputs, file)
         if output is None and settings.overwrite:
             raise SettingsError("overwrite is for an --output; name one")

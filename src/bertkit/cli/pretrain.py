@@ -9,6 +9,7 @@ from cyclopts import Parameter
 
 from bertkit.base.errors import SettingsError
 from bertkit.cli.evaluations import describe_metrics
+from bertkit.cli.output import check_standard_output
 from bertkit.recipes.pretrain.settings import PretrainSettings
 from bertkit.training.signals import stop_at_once
 
@@ -76,6 +77,7 @@ def suggest(settings: PretrainSettings, output: Path) -> str:
 def _show_dry_run(data: Path, settings: PretrainSettings, *, json: bool) -> None:
     from bertkit.recipes.pretrain.run import dry_run
 
+    check_standard_output()
     plan = dry_run(data, settings)
     if json:
         print(json_module.dumps(asdict(plan)))

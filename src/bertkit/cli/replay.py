@@ -6,6 +6,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bertkit.cli.output import check_standard_output
+
 if TYPE_CHECKING:
     from bertkit.recipes.pretrain.replay import Replay
 
@@ -31,6 +33,7 @@ def replay(dump: Path, /, *, fp64: bool = False, json: bool = False) -> None:
         fp64: Compute in 64 bits: what is finite then was too large for the run's precision.
         json: Print the result as one JSON object; numbers that aren't finite are null.
     """
+    check_standard_output()
     from bertkit.recipes.pretrain.replay import replay as run
 
     result = run(dump, fp64=fp64)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from bertkit.base.errors import SettingsError
+from bertkit.cli.output import check_standard_output
 from bertkit.cli.texts import Words, gather_texts, printable
 from bertkit.recipes.search.settings import SearchSettings
 
@@ -56,6 +57,7 @@ def search(
         revision: Branch, tag or commit of a model of the Hub.
         json: Print one JSON object a query, with whole texts.
     """
+    check_standard_output()
     if top_k < 1:  # before the corpus is embedded
         raise SettingsError(f"top_k must be at least 1, and is {top_k}")
     texts = [text for _, text in gather_texts(queries, file)]

@@ -7,6 +7,7 @@ from typing import Annotated, cast
 from cyclopts import Parameter
 
 from bertkit.base.errors import InputError
+from bertkit.cli.output import check_standard_output
 from bertkit.cli.texts import Words, gather_texts
 from bertkit.inference.embedder_settings import EmbedderSettings
 from bertkit.inference.similarity_names import Similarity
@@ -46,6 +47,7 @@ def similarity(
         revision: Branch, tag or commit of a model of the Hub.
         json: Print one JSON object.
     """
+    check_standard_output()
     given = [text for _, text in gather_texts(texts, file)]
     if not 2 <= len(given) <= MAX_TEXTS:
         raise InputError(

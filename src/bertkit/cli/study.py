@@ -2,17 +2,21 @@
 
 import json as json_module
 import shlex
-import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App, Parameter
 
 from bertkit.base.errors import FailedRunsError
+from bertkit.cli.output import ReaderGoneError
 from bertkit.cli.texts import legible
 from bertkit.studies.table import STUDIES, StudyEntry
 from bertkit.training.signals import stop_at_once
+
+if TYPE_CHECKING:
+    from bertkit.studies.outcome import Outcome
 
 DOCSTRING = """{summary}
 
@@ -55,7 +59,6 @@ def build_command(name: str, entry: StudyEntry) -> Callable[..., None]:
         json: bool = False,
     ) -> None:
         with stop_at_once(lambda: "stopped while it was loading; the same command begins again"):
-            from bertkit.studies.page import describe_outcome
             from bertkit.studies.run import count_seeds
             from bertkit.studies.run import run_study as run
 
@@ -63,13 +66,9 @@ def build_command(name: str, entry: StudyEntry) -> Callable[..., None]:
         known = settings.model_copy(update={"seeds": count_seeds(settings.seeds, output)})
         command = describe_command(name, known, output)
         outcome = run(study, output, command)
-        if json:
-            print(json_module.dumps({"output": str(output), **outcome.to_json()}))
-        else:
-            print(legible("\n".join(describe_outcome(outcome))))
-            print(legible(f"Report: {(output / 'report.html').resolve()}"))
+        with suppress(ReaderGoneError):  # runs that failed are an error all the same
+            show(outcome, output, json=json)
         if outcome.failures:
-            sys.stdout.flush()
             raise FailedRunsError(
                 f"{len(outcome.failures)} of {outcome.num_cells} runs failed, and their reasons are"
                 f" told with the outcome; this tries them again: {command}"
@@ -82,6 +81,17 @@ def build_command(name: str, entry: StudyEntry) -> Callable[..., None]:
         name=name, summary=entry.summary, inputs=entry.inputs, arm=entry.arm
     )
     return run_study
+
+
+def show(outcome: "Outcome", output: Path, *, json: bool) -> None:
+    """Print what came of it, for programs or for people."""
+    if json:
+        print(json_module.dumps({"output": str(output), **outcome.to_json()}))
+        return
+    from bertkit.studies.page import describe_outcome
+
+    print(legible("\n".join(describe_outcome(outcome))))
+    print(legible(f"Report: {(output / 'report.html').resolve()}"))
 
 
 def describe_command(study: str, settings: Any, output: Path) -> str:

@@ -12,6 +12,7 @@ from cyclopts import Parameter
 
 from bertkit.base.errors import InputError, SettingsError
 from bertkit.base.progress import announce, show_progress
+from bertkit.cli.output import check_standard_output
 from bertkit.cli.texts import Words, legible
 from bertkit.data.tables.settings import TableSettings
 from bertkit.decoding.changes import DecodingChanges
@@ -81,6 +82,7 @@ def summarize(
             and how alike it is to one that was taken before.
         json: Print one JSON object a text, with the same and where each sentence stands.
     """
+    check_standard_output()
     if not files:
         raise InputError("there is nothing to summarise: name a file, or - for standard input")
     texts = Texts(files, table)

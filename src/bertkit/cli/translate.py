@@ -16,6 +16,7 @@ from bertkit.base.files import check_new_file, durable_file
 from bertkit.base.mending import mend
 from bertkit.base.output import open_output
 from bertkit.base.progress import ProgressBar, announce, show_progress
+from bertkit.cli.output import check_standard_output
 from bertkit.cli.texts import Words, is_fed, legible
 from bertkit.data.tables.settings import TableSettings
 from bertkit.decoding.changes import DecodingChanges
@@ -80,6 +81,8 @@ def translate(
         revision: Branch, tag or commit of a model of the Hub.
         json: Print one JSON object a text, or one with the metrics.
     """
+    if output is None:
+        check_standard_output()
     source = find_source(texts, file)
     check_flags(output, references, overwrite=overwrite)
     check_scoring(references, reference_field, decoding)

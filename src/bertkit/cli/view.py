@@ -13,6 +13,7 @@ from bertkit.base.files import check_new_file
 from bertkit.base.mending import mend
 from bertkit.base.output import open_output
 from bertkit.base.progress import announce
+from bertkit.cli.output import check_standard_output
 from bertkit.cli.texts import Words, printable
 from bertkit.interpret.view_settings import ViewSettings
 
@@ -84,6 +85,8 @@ def view(
         json: Print one JSON object: the tokens, and what each head does. The weights are those of
             --token, or of --layer and --head.
     """
+    if json:
+        check_standard_output()
     if output is None and (open or not (svg or png or json)):
         output = DEFAULT_OUTPUT
     named = {"--output": output, "--svg": svg, "--png": png}

@@ -1,6 +1,5 @@
 """What a person sees of a run: a live panel on a terminal, a line now and then elsewhere."""
 
-import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -10,6 +9,8 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
+
+from bertkit.base.progress import announce, open_console
 
 LINE_INTERVAL_SECONDS = 15.0
 SMOOTHING = 0.95
@@ -43,7 +44,7 @@ def show_training(
         watched: the metric that tells the best checkpoint, if any; one of `shares` or another.
     """
     columns = _list_columns(shares, watched)
-    console = Console(stderr=True, highlight=False)
+    console = open_console()
     if not console.is_terminal:
         yield _Lines(num_steps, step, columns)
         return
@@ -139,12 +140,12 @@ class _Lines:
         self._write(step, values, "held-out, best so far" if is_best else "held-out")
 
     def say(self, text: str) -> None:
-        sys.stderr.write(text + "\n")
+        announce(text)
 
     def _write(self, step: int, values: Mapping[str, float], rest: str) -> None:
         cells = zip(self._columns, _cells(values, self._columns), strict=True)
         shown = "  ".join(f"{column.heading} {cell}" for column, cell in cells if cell)
-        sys.stderr.write(f"step {step:,}/{self._num_steps:,}  {shown}  {rest}\n")
+        announce(f"step {step:,}/{self._num_steps:,}  {shown}  {rest}")
 
 
 def _list_columns(shares: Mapping[str, str], watched: str | None) -> list[_Column]:

@@ -1,7 +1,8 @@
-"""SIGTERM and Ctrl-C: work that can be taken up again stops in order, and says how to go on.
+"""SIGTERM, SIGHUP and Ctrl-C: work that can be resumed stops in order, and says how to go on.
 
 A first signal asks training to stop after the step, a second one stops it at once. Work that has
-nothing to save stops where the first one finds it.
+nothing to save stops where the first one finds it. A terminal that is closed often sends SIGHUP
+twice, so a SIGHUP behind another signal is ignored; so is each one under `nohup`.
 """
 
 import signal
@@ -14,7 +15,8 @@ from typing import Any, TypeVar
 
 from bertkit.base.errors import StoppedError
 
-STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+HANGUPS = (signal.SIGHUP,) if hasattr(signal, "SIGHUP") else ()  # Windows has none
+STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, *HANGUPS)
 
 Handlers = Mapping[signal.Signals, Any]
 Result = TypeVar("Result")
@@ -61,6 +63,7 @@ def catch_stop_signals() -> Iterator[StopRequest]:
 
     def ask(number: int, frame: FrameType | None) -> None:
         _put_back(before)
+        _ignore_hangups(before)
         request.ask()
 
     before = _find_handlers()
@@ -70,7 +73,7 @@ def catch_stop_signals() -> Iterator[StopRequest]:
 
 @contextmanager
 def stop_at_once(describe: Callable[[], str]) -> Iterator[None]:
-    """Let SIGTERM or Ctrl-C end the block where it is.
+    """Let a stop signal end the block where it is.
 
     In a thread other than the main one neither arrives.
 
@@ -83,8 +86,14 @@ def stop_at_once(describe: Callable[[], str]) -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
+
+    def end(number: int, frame: FrameType | None) -> None:
+        _ignore_hangups(before)
+        raise KeyboardInterrupt
+
+    before = _find_handlers()
     try:
-        with _handled_by(signal.default_int_handler, _find_handlers()):
+        with _handled_by(end, before):
             yield
     except KeyboardInterrupt:
         raise StoppedError(describe()) from None
@@ -92,7 +101,7 @@ def stop_at_once(describe: Callable[[], str]) -> Iterator[None]:
 
 @contextmanager
 def delay_stop_signals() -> Iterator[None]:
-    """Let SIGTERM and Ctrl-C be heard when the block is over, and not within it.
+    """Let stop signals be heard when the block is over, and not within it.
 
     Any thread may be the one that takes a signal, so holding it back from this one isn't enough:
     Python hears it in the main thread all the same.
@@ -110,12 +119,17 @@ def delay_stop_signals() -> Iterator[None]:
 
 
 def _find_handlers() -> Handlers:
-    """Who hears the signals now.
+    """Who hears the signals now, but for those that are left alone.
 
     A handler that a host program set, not Python, couldn't be put back; its signal stays with it.
     """
     handlers = {each: signal.getsignal(each) for each in STOP_SIGNALS}
-    return {each: handler for each, handler in handlers.items() if handler is not None}
+    ignored = {each for each in HANGUPS if handlers[each] is signal.SIG_IGN}
+    return {
+        each: handler
+        for each, handler in handlers.items()
+        if handler is not None and each not in ignored
+    }
 
 
 @contextmanager
@@ -127,6 +141,12 @@ def _handled_by(handler: Callable[..., Any], before: Handlers) -> Iterator[None]
         yield
     finally:
         _put_back(before)
+
+
+def _ignore_hangups(before: Handlers) -> None:
+    """Ignore SIGHUP until handlers are put back; a signal of a host program stays with it."""
+    for each in filter(before.__contains__, HANGUPS):
+        signal.signal(each, signal.SIG_IGN)
 
 
 def _put_back(handlers: Handlers) -> None:

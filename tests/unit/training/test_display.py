@@ -23,7 +23,7 @@ def test_without_a_terminal_it_writes_plain_lines(capsys):
 def test_on_a_terminal_it_shows_a_table_and_the_time_left(monkeypatch: pytest.MonkeyPatch):
     output = io.StringIO()
     console = Console(file=output, force_terminal=True, width=100, highlight=False)
-    monkeypatch.setattr(display, "Console", lambda **_: console)
+    monkeypatch.setattr(display, "open_console", lambda: console)
     with show_training(10, 2, {"hits": "right"}) as shown:
         shown.show_step(3, VALUES)
         shown.show_evaluation(3, {"loss": 2.0, "hits": 0.5})
@@ -52,7 +52,7 @@ def test_a_watched_metric_that_is_shown_already_has_no_second_column(capsys):
 def test_the_best_evaluation_stays_on_a_terminal(monkeypatch: pytest.MonkeyPatch):
     output = io.StringIO()
     console = Console(file=output, force_terminal=True, width=100, highlight=False)
-    monkeypatch.setattr(display, "Console", lambda **_: console)
+    monkeypatch.setattr(display, "open_console", lambda: console)
     with show_training(10, 2, {"hits": "right"}) as shown:
         shown.show_evaluation(4, {"loss": 2.0, "hits": 0.75}, is_best=True)
         shown.show_evaluation(8, {"loss": 3.0, "hits": 0.5})

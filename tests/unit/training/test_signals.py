@@ -57,10 +57,50 @@ def test_a_delayed_signal_is_heard_after_the_block(number):
     assert done == ["the block"]
 
 
-@pytest.mark.parametrize("number", STOP_SIGNALS)
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_second_signal_ends_the_outer_block(number):
     with pytest.raises(StoppedError, match="at once"):
         stop_twice(number)
+
+
+@pytest.mark.parametrize("first", STOP_SIGNALS)
+def test_a_terminal_that_is_closed_may_say_so_again(first):
+    with stop_at_once(lambda: "at once"), catch_stop_signals() as stop:
+        signal.raise_signal(first)
+        signal.raise_signal(signal.SIGHUP)
+        assert stop.is_set
+
+
+def test_a_second_hangup_does_not_disturb_what_the_first_one_ends():
+    done = []
+
+    def work():
+        with stop_at_once(lambda: "at once"):
+            try:
+                signal.raise_signal(signal.SIGHUP)
+            finally:
+                signal.raise_signal(signal.SIGHUP)
+                done.append("cleaned up")
+
+    with pytest.raises(StoppedError, match="at once"):
+        work()
+    assert done == ["cleaned up"]
+
+
+@pytest.mark.parametrize(
+    "block", [catch_stop_signals, delay_stop_signals, lambda: stop_at_once(str)]
+)
+def test_a_hangup_that_is_ignored_stays_ignored(block):
+    """`nohup` runs a command so."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with block() as stop:
+            signal.raise_signal(signal.SIGHUP)
+            assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+        assert stop is None or not stop.is_set
+        assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
 
 def test_work_that_is_done_before_a_stop_has_its_result():

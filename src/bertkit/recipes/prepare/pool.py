@@ -21,7 +21,7 @@ from bertkit.data.shards import TOKENIZER_FOLDER
 from bertkit.recipes.prepare.settings import PrepareSettings
 from bertkit.recipes.prepare.unit import prepare_unit
 from bertkit.tokenization.tokenizer import Tokenizer
-from bertkit.training.signals import delay_stop_signals
+from bertkit.training.signals import HANGUPS, delay_stop_signals
 
 POLL_SECONDS = 0.2
 QUEUED_PER_WORKER = 2
@@ -51,8 +51,9 @@ def run_in_processes(
     others, workers = set(multiprocessing.active_children()), set[BaseProcess]()
     try:
         while True:
-            # nothing leaves this half-way, and a worker that is started now never gets Ctrl-C
-            with delay_stop_signals(), _blocked_interrupts():
+            # nothing leaves this half-way, and a worker that is started now never gets a signal
+            # that a terminal sends to all its processes
+            with delay_stop_signals(), _blocked_terminal():
                 for unit in islice(queue, QUEUED_PER_WORKER * num_workers - len(pending)):
                     pending.add(executor.submit(_work, *unit))
             workers = workers or set(multiprocessing.active_children()) - others
@@ -94,9 +95,9 @@ def _explain_end(workers: set[BaseProcess], num_bytes: int) -> BertkitError:
 
 
 @contextmanager
-def _blocked_interrupts() -> Iterator[None]:
-    """Hold Ctrl-C back in this thread; processes that it starts meanwhile do so for good."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+def _blocked_terminal() -> Iterator[None]:
+    """Hold Ctrl-C and SIGHUP back in this thread; processes that it starts do so for good."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, *HANGUPS})
     try:
         yield
     finally:

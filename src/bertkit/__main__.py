@@ -5,24 +5,24 @@ import sys
 from typing import NoReturn
 
 from bertkit.base.standard_error import StandardError
+from bertkit.training.signals import STOP_SIGNALS
 
 
 def run() -> NoReturn:
     """Run the command and end with its exit code.
 
-    Loading takes a moment before a command can handle Ctrl-C, and so does the end of a process
-    whose work is done; a signal that comes that late changes nothing.
+    Once the command is done, a stop signal changes nothing: while Python shuts down, it would end
+    the process without a word, and finished work would look interrupted.
     """
     try:
         from bertkit.cli.main import main
-        from bertkit.training.signals import STOP_SIGNALS
 
         exit_code = main()
-        for each in STOP_SIGNALS:
-            signal.signal(each, signal.SIG_IGN)
-    except KeyboardInterrupt:
+    except KeyboardInterrupt:  # while the command line was loading
         StandardError(sys.stderr).write("bertkit: interrupted\n")
         exit_code = 130
+    for each in STOP_SIGNALS:
+        signal.signal(each, signal.SIG_IGN)
     sys.exit(exit_code)
 
 

@@ -1,12 +1,14 @@
 """Running out of memory: how each library says it, and what to do about it."""
 
-import errno
 from collections.abc import Set as AbstractSet
 
-# What torch, CUDA, C++ and the loader of shared libraries say; they have no class in common.
+# What torch, CUDA, C++, ONNX Runtime, the system and the loader of shared libraries say; their
+# exceptions have no class in common.
 PHRASES = (
     "can't allocate memory",
     "cannot allocate memory",
+    "failed to allocate memory",
+    "not enough memory",
     "out of memory",
     "bad_alloc",
     "failed to map segment",
@@ -27,12 +29,8 @@ FLAGS = (
 
 def is_out_of_memory(error: BaseException) -> bool:
     """Whether an exception says that there is no memory left, in the machine or on its GPU."""
-    if isinstance(error, MemoryError):
-        return True
-    if isinstance(error, OSError) and error.errno == errno.ENOMEM:
-        return True
-    is_known = isinstance(error, RuntimeError | ImportError | OSError)
-    return is_known and any(phrase in str(error).lower() for phrase in PHRASES)
+    said = str(error).lower()
+    return isinstance(error, MemoryError) or any(phrase in said for phrase in PHRASES)
 
 
 def describe_shortage(flags: AbstractSet[str]) -> str:

@@ -15,7 +15,6 @@ from typing import TextIO, cast
 from bertkit.base.errors import StorageError
 
 ESCAPES = "bertkit.json_escapes"  # our error handler, as `str.encode` knows it
-CLOSED = "standard output is closed; redirect it to a file, or to /dev/null"
 
 
 class ReaderGoneError(Exception):
@@ -68,7 +67,7 @@ class StandardOutput:
     @contextmanager
     def _errors(self) -> Iterator[TextIO]:
         if self._stream is None or self._stream.closed:
-            raise StorageError(CLOSED)
+            raise StorageError("standard output can't be written: it is closed")
         try:
             yield self._stream
         except BrokenPipeError:
@@ -108,7 +107,9 @@ def check_standard_output() -> None:
         StorageError: it is closed.
     """
     if sys.stdout is None or sys.stdout.closed:
-        raise StorageError(CLOSED)
+        raise StorageError(
+            "standard output is closed, and the result goes there; redirect it to a file"
+        )
 
 
 def settle_standard_error() -> None:

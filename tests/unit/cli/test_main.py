@@ -1,7 +1,5 @@
 """The command line's frame: settings files, one-line errors, exit codes."""
 
-import os
-import subprocess
 import sys
 
 import pytest
@@ -12,11 +10,14 @@ from bertkit.base.errors import InputError, StoppedError
 from bertkit.base.settings import Settings
 from bertkit.cli import main as module
 from bertkit.cli.main import fail, main, take_config_flag
+from bertkit.cli.memory import describe_shortage
 
 CAUSES = {
     "input": InputError("line 3 of a.txt\n  isn't text"),
     "stopped": StoppedError("stopped; go on with the same command"),
     "interrupt": KeyboardInterrupt(),
+    "memory": MemoryError(),
+    "pipe": BrokenPipeError(),
 }
 
 
@@ -161,6 +162,7 @@ def test_a_wrong_call_is_told_in_one_line(calls, capsys, words, message):
         ("input", 2, "bertkit: line 3 of a.txt isn't text\n"),
         ("stopped", 75, "bertkit: stopped; go on with the same command\n"),
         ("interrupt", 130, "bertkit: interrupted\n"),
+        ("memory", 1, f"bertkit: {describe_shortage(set())}\n"),
     ],
 )
 def test_what_a_command_raises_becomes_a_line_and_an_exit_code(
@@ -180,25 +182,11 @@ def test_a_bug_of_ours_keeps_its_traceback(calls):
         main(["brew-coffee", "--cause", "no such cause"])
 
 
+def test_a_pipe_of_another_kind_is_no_reader_that_went_away(calls):
+    with pytest.raises(BrokenPipeError):
+        main(["brew-coffee", "--cause", "pipe"])
+
+
 def test_the_version(capsys):
     assert main(["--version"]) == 0
     assert capsys.readouterr().out.strip() == __version__
-
-
-SPEAK = """
-import sys, types
-from bertkit.cli import main as module
-sys.modules["speaking"] = types.SimpleNamespace(speak=lambda: print("a result"))
-module.COMMANDS = {"speak": "speaking:speak"}
-sys.exit(module.main(["speak"]))
-"""
-
-
-def test_a_reader_that_goes_away_is_no_error():
-    reading, writing = os.pipe()
-    os.close(reading)
-    with os.fdopen(writing, "wb") as output:
-        result = subprocess.run(
-            [sys.executable, "-c", SPEAK], stdout=output, stderr=subprocess.PIPE
-        )
-    assert (result.returncode, result.stderr) == (0, b"")

@@ -1,0 +1,35 @@
+"""The first and the last moments of the process, when no command is there to hear Ctrl-C."""
+
+import signal
+
+import pytest
+
+from bertkit import __main__ as process
+from bertkit.cli import main as module
+from bertkit.training.signals import STOP_SIGNALS
+
+
+@pytest.fixture(autouse=True)
+def _handlers_are_put_back():
+    before = {each: signal.getsignal(each) for each in STOP_SIGNALS}
+    yield
+    for each, handler in before.items():
+        signal.signal(each, handler)
+
+
+@pytest.mark.parametrize("code", [0, 2, 75])
+def test_a_signal_behind_the_work_changes_nothing(monkeypatch, code):
+    monkeypatch.setattr(module, "main", lambda: code)
+    with pytest.raises(SystemExit) as ended:
+        process.run()
+    for each in STOP_SIGNALS:
+        signal.raise_signal(each)
+    assert ended.value.code == code
+
+
+def test_ctrl_c_while_the_command_line_loads_is_a_line(monkeypatch, capsys):
+    monkeypatch.setattr(module, "main", lambda: signal.raise_signal(signal.SIGINT))
+    with pytest.raises(SystemExit) as ended:
+        process.run()
+    assert ended.value.code == 130
+    assert capsys.readouterr().err == "bertkit: interrupted\n"

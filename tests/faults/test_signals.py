@@ -1,4 +1,4 @@
-"""SIGTERM and Ctrl-C to the real command, at places of every kind, and how it goes on after."""
+"""Stop signals to the real command, at places of every kind, and how it goes on after."""
 
 import os
 import random
@@ -30,7 +30,7 @@ from tests.faults.watch import Place
 
 from bertkit.training.run import LOG_FILE
 
-STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 STOPPED = 75
 FILE = "run/checkpoints/step.partial/file.partial"
 
@@ -49,7 +49,7 @@ def stop(workshop, run: Path, place: Place, signals: Sequence[signal.Signals]) -
 
 def find_problems(workshop, reference: Path, run: Path, place: Place, number: int) -> list[str]:
     """Stop at a place, take the run up, and say what is not as it must be."""
-    ending = stop(workshop, run, place, [STOP_SIGNALS[number % 2]])
+    ending = stop(workshop, run, place, [STOP_SIGNALS[number % 3]])
     is_done = any(row["step"] == NUM_STEPS for row in evaluations(run))
     found = [
         (ending.code == STOPPED or (is_done and ending.code == 0), f"exit code {ending.code}"),

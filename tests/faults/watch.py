@@ -78,7 +78,11 @@ class Watch:
         self._visits[self.step, point] += 1
         os.write(self._trace, f"{place.step}\t{place.point}\t{place.visit}\n".encode())
         for number in self._errand.signals.get(place, ()):
-            os.kill(os.getpid(), number)
+            self.send(number)
+
+    def send(self, number: signal.Signals) -> None:
+        """Send this process a signal."""
+        os.kill(os.getpid(), number)
 
     def reach_file(self, operation: str, path: Path) -> None:
         """Come to an operation on a file of the run."""
@@ -99,16 +103,24 @@ def describe_role(path: Path) -> str:
 
 def carry_out(errand: Errand) -> None:
     """Run the command and end as it ends."""
-    torch.set_num_threads(NUM_THREADS)
-    descriptor = os.open(errand.messages, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-    os.dup2(descriptor, sys.stderr.fileno())
-    os.dup2(descriptor, sys.stdout.fileno())
-    watch = Watch(errand)
+    put_messages(os.open(errand.messages, os.O_WRONLY | os.O_CREAT | os.O_TRUNC))
     for bug in errand.bugs:
         BUGS[bug]()
+    sys.exit(run_watched(errand, Watch(errand)))
+
+
+def put_messages(descriptor: int) -> None:
+    """Let both standard streams go somewhere."""
+    os.dup2(descriptor, sys.stderr.fileno())
+    os.dup2(descriptor, sys.stdout.fileno())
+
+
+def run_watched(errand: Errand, watch: Watch) -> int:
+    """Run the command; its exit code."""
+    torch.set_num_threads(NUM_THREADS)
     watch_storage(watch)
     watch_training(watch)
-    sys.exit(main(errand.words))
+    return main(errand.words)
 
 
 def watch_storage(watch: Watch) -> None:

@@ -1,0 +1,141 @@
+"""Every command where standard output or standard error is closed, full, or has lost its reader."""
+
+import errno
+import io
+import json
+import sys
+
+import pytest
+from tests.e2e.small import pretrain_words
+from tests.unit.base.test_standard_error import Broken
+
+from bertkit.cli.main import COMMANDS, main
+from bertkit.recipes.seq2seq.kinds import KINDS
+from bertkit.studies.table import STUDIES
+from bertkit.tasks.table import TASKS
+from bertkit.training.run import LOG_FILE
+
+# Commands that leave their result in files, and print what came of it.
+WRITING = {
+    "demo",
+    "train-tokenizer",
+    "prepare",
+    "pretrain",
+    "report",
+    "convert",
+    "export",
+    *(f"finetune {name}" for name in (*TASKS, *KINDS)),
+    *(f"study {name}" for name in STUDIES),
+}
+# The others, with a model that isn't there: what is wrong with standard output is found before.
+PRINTING = {
+    "pretrain": "pretrain --data none --dry-run",
+    "replay": "replay none",
+    "fill-mask": "fill-mask none a[MASK]",
+    "next-sentence": "next-sentence none a b",
+    "generate": "generate none a",
+    "perplexity": "perplexity none a",
+    "embed": "embed none none.txt",
+    "similarity": "similarity none a b",
+    "search": "search none a --corpus none.txt",
+    "summarize": "summarize none none.txt",
+    "features": "features none none.txt",
+    "nearest": "nearest none a",
+    "analogy": "analogy none a",
+    "view": "view none a --json",
+    "inspect": "inspect none",
+    "evaluate": "evaluate none none.csv",
+    "translate": "translate none a",
+    **{name: f"{name} none --file none.csv" for name in TASKS},
+}
+# Of each kind of command one that is quick, with what it prints.
+QUICK = [
+    "train-tokenizer {workshop}/corpus.txt --vocab-size 90 --output {new}/tokenizer",
+    "prepare {workshop}/corpus.txt --tokenizer {workshop}/tokenizer --output {new}/new --workers 1",
+    "embed {model} {texts} --output {new}/vectors.npy",
+    "features {model} {texts} --output {new}/features.jsonl",
+    "convert {model} --output {new}/converted",
+    "embed {model} {texts}",
+    "features {model} {texts}",
+    "fill-mask {model} --file {masked}",
+    "search {model} cat --corpus {texts} --index-folder {new}/index",
+    "summarize {model} {texts} --json",
+    "similarity {model} cat dog --json",
+    "inspect {model} --json",
+]
+
+
+@pytest.fixture
+def fill(workshop, model, tmp_path):
+    """Fills the places of a command line."""
+    texts, masked, new = (tmp_path / name for name in ("texts.txt", "masked.txt", "new"))
+    texts.write_text("the cat saw\nthe dög lost\n", encoding="utf-8")
+    masked.write_text("the [MASK] ☃\n", encoding="utf-8")
+    new.mkdir()
+    places = {"workshop": workshop, "model": model, "texts": texts, "masked": masked, "new": new}
+    return lambda line: line.format(**places).split()
+
+
+def test_each_command_is_of_a_kind():
+    of_tasks = {f"finetune {name}" for name in (*TASKS, *KINDS)}
+    assert WRITING | PRINTING.keys() == {
+        *COMMANDS, *TASKS, *of_tasks, *(f"study {name}" for name in STUDIES)
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PRINTING)
+def test_closed_standard_output_is_found_before_work(monkeypatch, capsys, name):
+    monkeypatch.setattr(sys, "stdout", None)
+    assert main(PRINTING[name].split()) == 2
+    assert capsys.readouterr().err == (
+        "bertkit: standard output is closed, and the result goes there; redirect it to a file\n"
+    )
+
+
+@pytest.mark.parametrize("line", QUICK)
+def test_a_full_disk_below_standard_output_is_a_line(monkeypatch, capsys, fill, line):
+    full = Broken(OSError(errno.ENOSPC, "No space left on device"), is_terminal=False)
+    monkeypatch.setattr(sys, "stdout", full)
+    assert main(fill(line)) == 2
+    assert capsys.readouterr().err.splitlines()[-1] == (
+        "bertkit: standard output can't be written: No space left on device"
+    )
+
+
+@pytest.mark.parametrize("line", QUICK)
+def test_a_reader_that_goes_away_ends_the_work_without_a_word(monkeypatch, capsys, fill, line):
+    monkeypatch.setattr(sys, "stdout", Broken(BrokenPipeError(), is_terminal=False))
+    assert main(fill(line)) == 0
+    assert "bertkit:" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+@pytest.mark.parametrize("line", QUICK)
+def test_broken_standard_error_changes_nothing(monkeypatch, capsys, fill, line, is_terminal):
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(sys, "stderr", Broken(BrokenPipeError(), is_terminal=is_terminal))
+    assert main(fill(line)) == 0
+    assert capsys.readouterr().out
+
+
+@pytest.mark.parametrize("line", [line for line in QUICK if "--output" not in line])
+def test_any_encoding_will_do(monkeypatch, fill, line):
+    stream = io.TextIOWrapper(io.BytesIO(), "ascii")
+    monkeypatch.setattr(sys, "stdout", stream)
+    assert main(fill(line)) == 0
+    shown = stream.buffer.getvalue().decode("ascii")
+    if "--json" in line:
+        json.loads(shown)
+    assert shown
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_training_without_a_reader_ends_with_all_in_its_log(
+    monkeypatch, workshop, tmp_path, is_terminal
+):
+    monkeypatch.setenv("TERM", "xterm")
+    for name in ("stdout", "stderr"):
+        monkeypatch.setattr(sys, name, Broken(BrokenPipeError(), is_terminal=is_terminal))
+    assert main(pretrain_words(workshop, tmp_path / "run", steps=2)) == 0
+    rows = (tmp_path / "run" / LOG_FILE).read_text(encoding="utf-8")
+    assert [json.loads(row)["event"] for row in rows.splitlines()].count("train") == 2

@@ -25,8 +25,10 @@ def check_types(function: Any) -> Any:
 # torch.compile. The hook has to be there before anything imports these rooms.
 jaxtyping.install_import_hook(["bertkit.nn", "bertkit.models"], f"{__name__}.check_types")
 
-hypothesis.settings.register_profile("local", deadline=None)
-hypothesis.settings.register_profile("ci", deadline=None, derandomize=True)
+# a slow machine is no failure: neither a deadline nor a limit to how long drawing takes
+PATIENT = {"deadline": None, "suppress_health_check": [hypothesis.HealthCheck.too_slow]}
+hypothesis.settings.register_profile("local", **PATIENT)
+hypothesis.settings.register_profile("ci", **PATIENT, derandomize=True)
 hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "local")
 
 

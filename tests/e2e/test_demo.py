@@ -7,7 +7,16 @@ import pytest
 from bertkit.cli.main import main
 from bertkit.data.readers import python_docs
 from bertkit.inference.fill_mask import FillMask
+from bertkit.training import budget
+from bertkit.training.budget import Pace
 
+PACE = Pace(
+    step_seconds=50.0,
+    evaluation_seconds=0.0,
+    tokens_per_step=1.0,
+    operations_per_step=1.0,
+    peak_memory_bytes=1,
+)
 PACKAGES = {"argparse", "asyncio", "email", "json", "typing"}  # asyncio is held out
 
 
@@ -19,12 +28,13 @@ def demo(tmp_path_factory):
     chosen = [module for module in everything if module.package in PACKAGES]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(python_docs, "find_modules", lambda: chosen)
+        patch.setattr(budget, "measure_pace", lambda *_: PACE)
         yield folder, ["demo", "--output", str(folder), "--device", "cpu", "--minutes"]
 
 
 def test_the_demo_writes_a_vocabulary_shards_a_run_and_a_report(demo, capsys):
     folder, command = demo
-    assert main([*command, "0.01", "--json"]) == 0
+    assert main([*command, "10", "--json"]) == 0
     captured = capsys.readouterr()
     result = json.loads(captured.out)
     assert "3/4  Pre-training" in captured.err
@@ -45,7 +55,7 @@ def test_the_same_command_again_takes_up_what_is_there(demo, capsys):
     watched = ["tokenizer/vocab.txt", "shards/manifest.json", "run/log.jsonl"]
     before = {name: (folder / name).stat().st_mtime_ns for name in watched}
     (folder / "report.html").unlink()
-    assert main([*command, "0.01"]) == 0
+    assert main([*command, "10"]) == 0
     captured = capsys.readouterr()
     assert {name: (folder / name).stat().st_mtime_ns for name in watched} == before
     assert (folder / "report.html").is_file()
@@ -58,6 +68,6 @@ def test_a_lost_log_costs_the_curves_and_nothing_else(demo, capsys):
     folder, command = demo
     (folder / "run" / "log.jsonl").unlink()
     (folder / "report.html").unlink()
-    assert main([*command, "0.01"]) == 0
+    assert main([*command, "10"]) == 0
     assert "blanks right" in capsys.readouterr().out
     assert "<polyline" not in (folder / "report.html").read_text(encoding="utf-8")

@@ -1,6 +1,5 @@
 """What a user sees who asks for help or errs, on the real commands."""
 
-import resource
 import subprocess
 import sys
 
@@ -9,6 +8,7 @@ import pytest
 from bertkit.cli.main import COMMANDS, build_app, list_commands, main
 from bertkit.tasks.table import TASKS
 
+MAX_MODULES = 900  # torch alone has more
 ALL = list(list_commands(build_app()))
 
 
@@ -56,11 +56,7 @@ def test_a_misspelt_command_gets_a_suggestion(capsys):
 
 
 def test_help_is_quick():
-    """Well under a second; processor time, so that a busy machine doesn't count."""
-    seconds = []
-    for _ in range(3):
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        subprocess.run([sys.executable, "-m", "bertkit", "--help"], capture_output=True, check=True)
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        seconds.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
-    assert min(seconds) < 1.5
+    """Loading modules is what takes time; they are counted, since no clock is the same twice."""
+    words = [sys.executable, "-X", "importtime", "-m", "bertkit", "--help"]
+    told = subprocess.run(words, capture_output=True, text=True, check=True).stderr
+    assert told.count("import time:") < MAX_MODULES

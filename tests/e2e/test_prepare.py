@@ -2,18 +2,18 @@
 
 import io
 import json
-import os
 import signal
 import string
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
+from tests.letters import letters_tokenizer, write_letters
 
 from bertkit.cli.main import main
 from bertkit.data.shards import ShardSet
+from bertkit.recipes.prepare import plan
 from bertkit.tokenization.tokenizer import Tokenizer
 
 TEXT = "The first sentence. The second one.\nA third.\n\nAnother document. It ends.\n"
@@ -87,35 +87,52 @@ def test_what_cant_be_used_is_one_line_and_exit_2(tokenizer, tmp_path, capsys):
     assert not (tmp_path / "new").exists()
 
 
-@pytest.mark.parametrize(
-    "sent", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)]
-)
-def test_stopping_is_clean_and_the_same_command_goes_on(tokenizer, tmp_path, sent):
-    source = tmp_path / "many"
-    source.mkdir()
-    for number in range(2):  # each a unit of its own
-        line = " ".join(f"word{chr(97 + i % 26)}{chr(97 + number)}" for i in range(1000)) + ".\n"
-        (source / f"{number}.txt").write_text((line * 200 + "\n") * 7)
-    words = [sys.executable, "-m", "bertkit", "prepare", source, "--workers", "2"]
-    words += ["--tokenizer", tokenizer, "--output", tmp_path / "out"]
-    started = subprocess.Popen(
-        words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+# A terminal's Ctrl-C goes to all processes at once: to a worker amid a unit, the other one and the
+# one that waits for them. Workers import this script, too, and the third unit sends the signal.
+STOPPED = """
+import os, sys
+from bertkit.cli.main import main
+from bertkit.recipes.prepare import plan, pool
+
+def prepare_unit(folder, number, *rest):
+    *rest, advance = rest
+    def send(num_bytes):
+        if number == 2:
+            os.killpg(0, {sent})
+        advance(num_bytes)
+    original(folder, number, *rest, send)
+
+original, pool.prepare_unit = pool.prepare_unit, prepare_unit
+plan.UNIT_BYTES = 1  # a unit for each file
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+def test_stopping_is_clean_and_the_same_command_goes_on(tmp_path, monkeypatch, sent):
+    letters_tokenizer().save(tmp_path / "tokenizer")
+    write_letters(tmp_path / "many", "abcdefgh", 20)
+    script = tmp_path / "stopped.py"
+    script.write_text(STOPPED.format(sent=int(sent)))
+    words = [tmp_path / "many", "--tokenizer", tmp_path / "tokenizer", "--output", tmp_path / "out"]
+    stopped = subprocess.run(
+        [sys.executable, script, "prepare", *words, "--workers", "2"],
+        capture_output=True,
+        text=True,
+        start_new_session=True,
     )
-    while started.poll() is None and not (tmp_path / "out" / "units").exists():
-        time.sleep(0.05)
-    time.sleep(0.7)
-    os.killpg(started.pid, sent)  # as a terminal does, to all processes at once
-    _, errors = started.communicate(timeout=60)
-    assert started.returncode == 75, errors
-    assert "the same command goes on" in errors
-    assert len(errors.strip().splitlines()) == 1, errors
-    finished = subprocess.run(words, capture_output=True, text=True)
-    assert finished.returncode == 0, finished.stderr
-    assert run(tokenizer, tmp_path / "whole", source, "--workers", "1") == 0
-    for path in (tmp_path / "whole").rglob("*"):
-        if path.is_file():
-            assert (
-                path.read_bytes()
-                == (tmp_path / "out" / path.relative_to(tmp_path / "whole")).read_bytes()
-            )
-    assert not list((tmp_path / "out").rglob("*.partial"))
+    assert stopped.returncode == 75, stopped.stderr
+    assert "the same command goes on" in stopped.stderr
+    assert len(stopped.stderr.strip().splitlines()) == 1, stopped.stderr
+    assert not (tmp_path / "out" / "manifest.json").exists()
+    monkeypatch.setattr(plan, "UNIT_BYTES", 1)
+    for name in ("out", "whole"):
+        rest = (tmp_path / name, tmp_path / "many", "--workers", "1")
+        assert run(tmp_path / "tokenizer", *rest) == 0
+    assert read_files(tmp_path / "out") == read_files(tmp_path / "whole")
+
+
+def read_files(folder: Path) -> dict[Path, bytes]:
+    paths = (path for path in folder.rglob("*") if path.is_file())
+    return {path.relative_to(folder): path.read_bytes() for path in paths}

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from tests.faults.watch import Errand, Place, carry_out
+from tests.waiting import TIMEOUT_SECONDS
 
 from bertkit.base.files import read_json
 from bertkit.checkpoints.run_folder import list_checkpoints
@@ -23,7 +24,6 @@ from bertkit.training.run import LOG_FILE
 SEED = int(os.environ.get("BERTKIT_FAULT_SEED", "0"))
 NUM_KILLS = int(os.environ.get("BERTKIT_NUM_KILLS", "40"))
 NUM_AT_ONCE = 2
-TIMEOUT_SECONDS = 300  # a child needs two, and more where something else runs beside the tests
 PROCESSES = multiprocessing.get_context("forkserver")
 # torch._dynamo: the first optimiser that is built imports it, and that takes seconds; pandas, which
 # needn't be there: pyarrow's first array does.

@@ -1,9 +1,9 @@
-"""Feeds a target with mutated files for some seconds, in a process of its own.
+"""Feeds a target with mutated files for some seconds of computing, in a process of its own.
 
     python -m tests.fuzz.driver TARGET SECONDS SEED FOLDER
 
 A target is a module `<target>_target.py` with `seeds()`, good examples, and `run(data, folder)`,
-which raises whatever isn't one of bertkit's errors. An input that does, that computes for over 5 s
+which raises whatever isn't one of bertkit's errors. An input that does, that computes for too long
 or for which the address space doesn't suffice is written to FOLDER and named; one that ends the
 process lies there as `<target>-last`.
 """
@@ -11,15 +11,14 @@ process lies there as `<target>-last`.
 import importlib
 import random
 import resource
-import signal
 import sys
 import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
 
-MAX_SECONDS = 5.0
-ALARM_SECONDS = 30  # ends what waits or hangs
+from tests.waiting import MAX_SECONDS, end_when_stuck
+
 ADDRESS_SPACE_BYTES = 600 << 20
 NUMBERS = (0, 1, 0x7F, 0x80, 0xFF, 0x7FFF, 0xFFFF, 0x7FFFFFFF, 0xFFFFFFFF, (1 << 63) - 1, 1 << 63)
 WORDS = (b"[", b"{", b'"', b",", b"-", b"null", b"1e999", b"\0", b"\n", b"../", b"\xff", b"\\u0000")
@@ -65,8 +64,8 @@ def main(target: str, seconds: float, seed: int, folder: Path) -> None:
             module.run(data, Path(name))  # loads what is lazy
         limit = address_space_bytes() + ADDRESS_SPACE_BYTES
         resource.setrlimit(resource.RLIMIT_AS, (limit, resource.RLIM_INFINITY))
-        end = time.monotonic() + seconds
-        while time.monotonic() < end:
+        end = time.process_time() + seconds
+        while time.process_time() < end:
             data = mutate(seeds, draw)
             (folder / f"{target}-last").write_bytes(data)
             num_inputs += 1
@@ -81,13 +80,11 @@ def main(target: str, seconds: float, seed: int, folder: Path) -> None:
 def run_one(run: Callable[[bytes, Path], None], data: bytes, folder: Path) -> str:
     """Why an input isn't taken as it should be; empty where it is."""
     start = time.process_time()
-    signal.alarm(ALARM_SECONDS)
     try:
-        run(data, folder)
+        with end_when_stuck():
+            run(data, folder)
     except Exception as error:  # noqa: BLE001 - whatever it is, it is a failure
         return f"{type(error).__name__}: {error!s:.300}"
-    finally:
-        signal.alarm(0)
     seconds = time.process_time() - start
     return f"computes for {seconds:.1f} s" if seconds > MAX_SECONDS else ""
 

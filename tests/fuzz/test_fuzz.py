@@ -1,4 +1,4 @@
-"""Each parser of foreign files, fed with mutated ones for `BERTKIT_FUZZ_SECONDS`.
+"""Each parser of foreign files, fed with mutated ones for `BERTKIT_FUZZ_SECONDS` of computing.
 
 `BERTKIT_FUZZ_SEED` repeats a run, which its output names; inputs that fail are kept in
 `BERTKIT_FUZZ_FOLDER`.
@@ -15,7 +15,7 @@ from types import ModuleType
 import pytest
 from tests.fuzz import folder_target, modules_target, records_target
 
-SECONDS = float(os.environ.get("BERTKIT_FUZZ_SECONDS", "20"))
+SECONDS = float(os.environ.get("BERTKIT_FUZZ_SECONDS", "10"))
 SEED = int(os.environ.get("BERTKIT_FUZZ_SEED", str(time.time_ns() % (1 << 32))))
 NUM_AT_ONCE = 2
 ROOT = Path(__file__).parents[2]

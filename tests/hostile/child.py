@@ -15,7 +15,6 @@ import os
 import re
 import resource
 import shutil
-import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -26,6 +25,7 @@ from typing import Any
 
 from tests.hostile.case import OUTSIDE, Case
 from tests.hostile.whole import whole_files
+from tests.waiting import end_when_stuck
 
 import bertkit
 from bertkit.base.errors import BertkitError
@@ -34,7 +34,6 @@ from bertkit.checkpoints.sentence_transformers import read_sentence_model
 from bertkit.inference.description import describe
 from bertkit.inference.loading import LoadedModel
 
-ALARM_SECONDS = 30
 MAX_MESSAGE_CHARS = 2000
 ADDRESS_SPACE_BYTES = 600 << 20  # beside the files: less than what is refused shows as an error
 TOKENIZER_FILES = ("vocab.txt", "tokenizer.json", "tokenizer_config.json")
@@ -77,7 +76,7 @@ class Outcome:
         name: the case's.
         defect: its class.
         problem: why it isn't as it should be; empty where it is.
-        seconds: of computing, of all its openings together; waiting ends by an alarm.
+        seconds: of computing, of all its openings together; a signal ends those that never end.
         extra_bytes: most memory that they took beside what was taken before and the files' size.
     """
 
@@ -186,16 +185,14 @@ def run_case(case: Case, scratch: Path, watch: Watch) -> Outcome:
     start_bytes = read_status("VmRSS")
     limit = read_status("VmSize") + ADDRESS_SPACE_BYTES + 2 * case.size_bytes
     resource.setrlimit(resource.RLIMIT_AS, (limit, resource.RLIM_INFINITY))
-    signal.alarm(ALARM_SECONDS)
     start = time.process_time()
     try:
-        with watch.on():
+        with end_when_stuck(), watch.on():
             errors = open_all(doors, opened)
         problem = judge(case, errors)
     except Exception as error:  # noqa: BLE001 - whatever it is, it is a failure
         problem = f"came to {type(error).__name__}: {error!s:.300}"
     seconds = time.process_time() - start
-    signal.alarm(0)
     resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
     extra_bytes = read_status("VmHWM") - start_bytes - case.size_bytes
     if watch.seen:

@@ -3,10 +3,10 @@
 import ast
 import sysconfig
 import textwrap
-import time
 from pathlib import Path
 
 import pytest
+from tests.waiting import little_computing
 
 from bertkit.data.docstrings import find_docstrings, find_paragraphs
 
@@ -66,9 +66,8 @@ def test_source_that_does_not_parse_is_read_as_far_as_it_goes():
 
 @pytest.mark.parametrize("unit", ['"', "'''", "def f(", "\n", "(", "#", "\\", "def f():\n"])
 def test_hostile_source_takes_linear_time(unit):
-    started = time.process_time()
-    list(find_docstrings(unit * 20_000))
-    assert time.process_time() - started < 2.0
+    with little_computing():
+        list(find_docstrings(unit * 200_000))
 
 
 def paragraphs(docstring: str) -> list[str]:

@@ -1,8 +1,7 @@
 """Cutting paragraphs into sentences: right on what matters, quick on anything."""
 
-import time
-
 import pytest
+from tests.waiting import little_computing
 
 from bertkit.data.sentences import PIECE_LIMIT_CHARACTERS, ends_like_a_sentence, split_sentences
 
@@ -40,9 +39,8 @@ def test_sentences(text, expected):
     ids=["words", "stops", "quotes", "brackets", "both", "letters", "shouts", "one word"],
 )
 def test_two_hundred_kilobytes_of_anything_takes_little_time_and_loses_nothing(text):
-    started = time.process_time()
-    sentences = split_sentences(text)
-    assert time.process_time() - started < 5
+    with little_computing():
+        sentences = split_sentences(text)
     assert "".join(sentences).replace(" ", "") == text.replace(" ", "")
 
 

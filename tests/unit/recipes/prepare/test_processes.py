@@ -6,12 +6,12 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import contextmanager
 from types import SimpleNamespace
 
 import pytest
+from tests.waiting import TIMEOUT_SECONDS
 
 from bertkit.base.errors import DamagedFileError, InputError, ResumeError, StoppedError
 from bertkit.base.output import open_output
@@ -24,16 +24,18 @@ SETTINGS = PrepareSettings(held_out=0.2)
 
 def test_the_callers_own_processes_live_on(corpus, tokenizer, tmp_path):
     (corpus / "e.txt").write_bytes(b"not \xff fine\n")
-    mine = multiprocessing.get_context("spawn").Process(target=time.sleep, args=(60,))
+    here, there = multiprocessing.Pipe()
+    mine = multiprocessing.get_context("spawn").Process(target=there.recv)
     mine.start()
     try:
         with pytest.raises(InputError, match="--strict refuses"):
             prepare(
                 [str(corpus)], tokenizer, tmp_path / "out", PrepareSettings(strict=True), workers=2
             )
-        mine.join(0.3)
-        assert mine.is_alive()
         assert multiprocessing.active_children() == [mine]
+        here.send("end")  # a signal that was sent before this would end it another way
+        mine.join()
+        assert mine.exitcode == 0
     finally:
         mine.kill()
         mine.join()
@@ -70,8 +72,8 @@ def test_a_script_without_a_guard_is_told_of_it(corpus, tokenizer, tmp_path):
 @pytest.mark.parametrize("moment", ["find_unfinished", "write_manifest"])
 def test_sigterm_is_an_order_to_stop_at_any_time(corpus, tokenizer, tmp_path, monkeypatch, moment):
     def terminate(*arguments):
-        os.kill(os.getpid(), signal.SIGTERM)
-        time.sleep(5)
+        signal.raise_signal(signal.SIGTERM)
+        pytest.fail("it went on")
 
     before = signal.getsignal(signal.SIGTERM)
     monkeypatch.setattr(run, moment, terminate)
@@ -84,10 +86,14 @@ def test_ctrl_c_never_comes_amid_the_start_of_a_worker(corpus, tokenizer, tmp_pa
     over = threading.Event()
     other = threading.Thread(target=over.wait)
     submitted = []
+    heard, tells = os.pipe()
+    os.set_blocking(tells, False)
+    before = signal.set_wakeup_fd(tells)
 
     class Interrupted(ProcessPoolExecutor):
         def submit(self, *work):
             signal.pthread_kill(other.ident, signal.SIGINT)  # Python hears it in the main thread
+            os.read(heard, 1)  # from now on
             future = super().submit(*work)
             submitted.append(future)
             return future
@@ -99,8 +105,11 @@ def test_ctrl_c_never_comes_amid_the_start_of_a_worker(corpus, tokenizer, tmp_pa
         with pytest.raises(StoppedError, match="0 of 6 parts done; the same command goes on"):
             prepare([str(corpus)], tokenizer, tmp_path / "out", SETTINGS, workers=2)
     finally:
+        signal.set_wakeup_fd(before)
         over.set()
         other.join()
+        os.close(heard)
+        os.close(tells)
     assert len(submitted) == 4
 
 
@@ -139,7 +148,11 @@ def test_workers_end_with_their_parent(corpus, tokenizer, tmp_path):
     )
     # Whoever still holds the pipes keeps this call waiting, the workers too.
     result = subprocess.run(
-        [sys.executable, script], capture_output=True, text=True, cwd=tmp_path, timeout=30
+        [sys.executable, script],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        timeout=TIMEOUT_SECONDS,
     )
     assert result.returncode == -signal.SIGKILL
     assert len(result.stdout.split()) == 2

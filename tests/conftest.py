@@ -48,6 +48,18 @@ def signals_are_put_back() -> Iterator[None]:
     assert [signal.getsignal(each) for each in STOP_SIGNALS] == before
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _no_lines_by_the_clock() -> Iterator[None]:
+    """On a slow machine work tells how far it is, in lines that no test expects."""
+    from bertkit.base import progress
+    from bertkit.training import display
+
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (progress, display):
+            patch.setattr(module, "LINE_INTERVAL_SECONDS", float("inf"))
+        yield
+
+
 @pytest.fixture
 def unchecked_shapes(monkeypatch: pytest.MonkeyPatch) -> None:
     """For tests of our own checks: shapes and types go through as they do for a user."""

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from tests.chromium import FLAGS, find_chromium
 
+TIMEOUT_MILLISECONDS = 60_000  # what is waited for comes in less than one second
 SIZE = {"width": 1280, "height": 900}
 
 
@@ -18,7 +19,10 @@ def browser() -> Iterator[Any]:
         pytest.skip("needs Chromium: install the package chromium, or name it in BERTKIT_CHROMIUM")
     playwright = pytest.importorskip("playwright.sync_api", exc_type=ImportError)
     with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=path, args=FLAGS)
+        playwright.expect.set_options(timeout=TIMEOUT_MILLISECONDS)
+        browser = driver.chromium.launch(
+            executable_path=path, args=FLAGS, timeout=TIMEOUT_MILLISECONDS
+        )
         yield browser
         browser.close()
 
@@ -37,6 +41,7 @@ def open_page(browser: Any) -> Iterator[Any]:
 
     def open_path(path: Path, script: str | None = None, **options: Any) -> Any:
         context = browser.new_context(**{"viewport": SIZE, **options})
+        context.set_default_timeout(TIMEOUT_MILLISECONDS)
         contexts.append(context)
         if script is not None:
             context.add_init_script(script)

@@ -200,7 +200,7 @@ def test_another_layer_head_or_theme_is_drawn_anew(start, path, scene):
     for group in ("Layer", "Head"):
         before, scale = pictures(page), key_scale.inner_text()
         page.get_by_role("group", name=group, exact=True).get_by_role("button", name="2").click()
-        expect(key_scale).not_to_have_text(scale)
+        expect(key_scale).not_to_have_text(scale, use_inner_text=True)
         assert are_other(before, pictures(page))
     expected = (100 * scene.observation.layers[1].weights[1, SAW]).tolist()
     assert shown_numbers(page, "softmax") == pytest.approx(expected, abs=0.6)

@@ -91,6 +91,7 @@ def test_what_cant_be_used_is_one_line_and_exit_2(tokenizer, tmp_path, capsys):
 # one that waits for them. Workers import this script, too, and the third unit sends the signal.
 STOPPED = """
 import os, sys
+from bertkit.base import progress
 from bertkit.cli.main import main
 from bertkit.recipes.prepare import plan, pool
 
@@ -104,6 +105,7 @@ def prepare_unit(folder, number, *rest):
 
 original, pool.prepare_unit = pool.prepare_unit, prepare_unit
 plan.UNIT_BYTES = 1  # a unit for each file
+progress.LINE_INTERVAL_SECONDS = float("inf")  # however slow it is, it says one thing
 if __name__ == "__main__":
     sys.exit(main(sys.argv[1:]))
 """

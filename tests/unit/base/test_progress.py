@@ -6,6 +6,8 @@ import pytest
 from bertkit.base import progress
 from bertkit.base.progress import show_progress
 
+INTERVAL_SECONDS = progress.LINE_INTERVAL_SECONDS  # before `conftest` changes it
+
 
 class Terminal(io.StringIO):
     def isatty(self) -> bool:
@@ -14,6 +16,7 @@ class Terminal(io.StringIO):
 
 @pytest.fixture
 def clock(monkeypatch):
+    monkeypatch.setattr(progress, "LINE_INTERVAL_SECONDS", INTERVAL_SECONDS)
     times = [100.0]
     monkeypatch.setattr(progress.time, "monotonic", lambda: times[0])
     return times

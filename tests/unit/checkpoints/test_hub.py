@@ -19,6 +19,7 @@ from huggingface_hub import close_session, constants, hf_hub_download, snapshot_
 from huggingface_hub.errors import HFValidationError
 from huggingface_hub.utils import validate_repo_id
 from tests.hub_lookalike import COMMIT, HubLookalike, git_sha1, serve, sha256
+from tests.waiting import TIMEOUT_SECONDS
 
 from bertkit.base import storage
 from bertkit.base.errors import (
@@ -84,6 +85,7 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[HubLookalik
         if name.startswith(("HF_", "HUGGING")) or name.lower().endswith("_proxy"):
             monkeypatch.delenv(name)
     monkeypatch.setattr(hub_cache, "WAIT_SECONDS", 0)
+    monkeypatch.setattr(constants, "HF_HUB_DOWNLOAD_TIMEOUT", TIMEOUT_SECONDS)
     monkeypatch.setattr(storage, "sync", lambda descriptor: None)
     monkeypatch.setattr(storage, "sync_folder", lambda path: None)
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "cache"))

@@ -27,6 +27,7 @@ from bertkit.cli.output import (
 from bertkit.cli.predict import build_predict
 from bertkit.cli.study import build_study
 from bertkit.tasks.table import TASKS
+from bertkit.training.signals import interruptible
 
 COMMANDS = {
     "demo": "bertkit.cli.demo:demo",
@@ -155,7 +156,8 @@ def run_command(words: Sequence[str]) -> None:
         app.config = [ConfigDict(read_config(config_path, app), source=str(config_path))]
     if not words or words[0] in app.help_flags:
         list_commands(app)  # so that the list shows what each is for
-    app(words, exit_on_error=False, print_error=False, result_action="return_none")
+    with interruptible():
+        app(words, exit_on_error=False, print_error=False, result_action="return_none")
 
 
 def fail(message: str, exit_code: int) -> int:

@@ -87,16 +87,51 @@ def stop_at_once(describe: Callable[[], str]) -> Iterator[None]:
         yield
         return
 
-    def end(number: int, frame: FrameType | None) -> None:
-        _ignore_hangups(before)
-        raise KeyboardInterrupt
-
-    before = _find_handlers()
     try:
-        with _handled_by(end, before):
+        with _interrupted_by(_find_handlers()):
             yield
     except KeyboardInterrupt:
         raise StoppedError(describe()) from None
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Let Ctrl-C end the block as a KeyboardInterrupt, whatever a library makes of that.
+
+    In a thread other than the main one it doesn't arrive, and where a host program ignores it or
+    has a handler of its own that stays.
+    """
+    is_main = threading.current_thread() is threading.main_thread()
+    handler = signal.getsignal(signal.SIGINT)
+    if not is_main or handler is not signal.default_int_handler:
+        yield
+        return
+    with _interrupted_by({signal.SIGINT: handler}):
+        yield
+
+
+@contextmanager
+def _interrupted_by(before: Handlers) -> Iterator[None]:
+    """Raise KeyboardInterrupt where a signal comes, and again where something else came of it.
+
+    A library that is interrupted while it is being imported, torch among them, may swallow the
+    interruption and fail with an error of its own, half imported.
+    """
+    has_come = False
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        nonlocal has_come
+        has_come = True
+        _ignore_hangups(before)
+        raise KeyboardInterrupt
+
+    try:
+        with _handled_by(interrupt, before):
+            yield
+    except Exception:
+        if has_come:
+            raise KeyboardInterrupt from None
+        raise
 
 
 @contextmanager

@@ -1,12 +1,15 @@
 """The command line's frame: settings files, one-line errors, exit codes."""
 
+import os
+import signal
 import sys
 
 import pytest
 from pydantic import Field
 
 from bertkit import __version__
-from bertkit.base.errors import InputError, StoppedError
+from bertkit.__main__ import run
+from bertkit.base.errors import InputError, MissingExtraError, StoppedError
 from bertkit.base.settings import Settings
 from bertkit.cli import main as module
 from bertkit.cli.main import fail, main, take_config_flag
@@ -42,6 +45,14 @@ def calls(monkeypatch):
     return seen
 
 
+def interrupt_an_import():
+    """Press Ctrl-C where a library takes it for a fault of its own."""
+    try:
+        signal.raise_signal(signal.SIGINT)
+    except KeyboardInterrupt:
+        raise MissingExtraError("torch isn't installed") from None
+
+
 def build_command_module(name, seen):
     from types import ModuleType
     from typing import Annotated
@@ -55,6 +66,8 @@ def build_command_module(name, seen):
         settings: Annotated[BrewSettings, Parameter(name="*")] = BrewSettings(),  # noqa: B008
     ) -> None:
         """Brew coffee."""
+        if cause == "half imported":
+            interrupt_an_import()
         if cause:
             raise CAUSES[cause]
         seen.append((cups, output, settings))
@@ -163,6 +176,7 @@ def test_a_wrong_call_is_told_in_one_line(calls, capsys, words, message):
         ("stopped", 75, "bertkit: stopped; go on with the same command\n"),
         ("interrupt", 130, "bertkit: interrupted\n"),
         ("memory", 1, f"bertkit: {describe_shortage(set())}\n"),
+        ("half imported", 130, "bertkit: interrupted\n"),
     ],
 )
 def test_what_a_command_raises_becomes_a_line_and_an_exit_code(
@@ -170,6 +184,19 @@ def test_what_a_command_raises_becomes_a_line_and_an_exit_code(
 ):
     assert main(["brew-coffee", "--cause", cause]) == exit_code
     assert capsys.readouterr().err == line
+
+
+def test_ctrl_c_while_the_program_is_loading_is_one_line(capsys, monkeypatch):
+    class Interrupted:
+        def find_spec(self, *_):
+            raise KeyboardInterrupt
+
+    monkeypatch.delitem(sys.modules, "bertkit.cli.main")
+    monkeypatch.setattr(sys, "meta_path", [Interrupted()])
+    monkeypatch.setattr(signal, "signal", lambda *_: None)  # what the end of a process ignores
+    with pytest.raises(SystemExit, match="130"):
+        run()
+    assert capsys.readouterr().err == "bertkit: interrupted\n"
 
 
 def test_an_error_never_steers_the_terminal(capsys):

@@ -10,6 +10,7 @@ from bertkit.training.signals import (
     STOP_SIGNALS,
     catch_stop_signals,
     delay_stop_signals,
+    interruptible,
     stop_at_once,
 )
 
@@ -39,6 +40,39 @@ def test_a_signal_ends_the_block_with_the_description(number):
 
     with pytest.raises(StoppedError, match="one thing done"):
         work()
+
+
+def swallow(number: int) -> None:
+    """What torch does where it is interrupted while it is imported."""
+    try:
+        signal.raise_signal(number)
+    except KeyboardInterrupt:
+        raise RecursionError("half imported") from None
+
+
+@pytest.mark.parametrize("number", STOP_SIGNALS)
+def test_a_signal_ends_the_block_though_a_library_makes_an_error_of_it(number):
+    with (
+        pytest.raises(StoppedError, match="one thing done"),
+        stop_at_once(lambda: "one thing done"),
+    ):
+        swallow(number)
+
+
+def test_ctrl_c_is_an_interruption_though_a_library_makes_an_error_of_it():
+    with pytest.raises(KeyboardInterrupt), interruptible():
+        swallow(signal.SIGINT)
+    with pytest.raises(RecursionError), interruptible():
+        raise RecursionError
+
+
+def test_a_host_that_ignores_ctrl_c_goes_on_ignoring_it():
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with interruptible():
+            signal.raise_signal(signal.SIGINT)
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 @pytest.mark.parametrize("number", STOP_SIGNALS)

@@ -6,11 +6,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from bertkit.base.errors import SettingsError
-from bertkit.base.files import check_new_file, durable_file, remove_folder
+from bertkit.base.checksums import FileRecord
+from bertkit.base.errors import DamagedFileError, MissingFileError, SettingsError
+from bertkit.base.files import check_new_file, durable_file
 from bertkit.base.output import refuse_input
 from bertkit.base.progress import ProgressBar, show_progress
-from bertkit.base.sealed import write_sealed_json
+from bertkit.base.sealed import read_sealed_json, write_sealed_json
 from bertkit.data.tables.texts import open_texts
 from bertkit.inference.feature_texts import TextOrPair
 from bertkit.inference.features import FeatureExtractor, TextFeatures
@@ -136,17 +137,22 @@ def write_features(stream: FeatureStream, output: Path) -> FeaturesResult:
         StorageError: the disk refused.
         BertkitError: as in `FeatureStream.read`.
     """
-    manifest = manifest_path(output)
     with (
         show_progress("Extracting", stream.table.size_bytes, is_bytes=True) as progress,
         durable_file(output) as file,
     ):
         WRITERS[output.suffix.lower()](file, stream.read(progress), stream.form)
-        remove_folder(manifest)  # of an older file: it must not be taken for that of the new one
-    result = stream.summarise(output)
-    record = file.record()
+        result = stream.summarise(output)
+        # First, so that a process killed between the two leaves no file without its manifest.
+        _write_manifest(output, result, stream, file.record())
+    return result
+
+
+def _write_manifest(
+    output: Path, result: FeaturesResult, stream: FeatureStream, record: FileRecord
+) -> None:
     write_sealed_json(
-        manifest,
+        manifest_path(output),
         {
             "features": result.identity,
             "input": stream.table.identity(),
@@ -157,7 +163,6 @@ def write_features(stream: FeatureStream, output: Path) -> FeaturesResult:
             "content_sha256": record.sha256,
         },
     )
-    return result
 
 
 def check_output(source: str, output: Path, settings: FeaturesSettings) -> None:
@@ -174,8 +179,19 @@ def check_output(source: str, output: Path, settings: FeaturesSettings) -> None:
     if settings.layout == "google" and ending != ".jsonl":
         raise SettingsError(f"layout google is one of JSONL; {output} must end with .jsonl")
     refuse_input(manifest_path(output), source)
-    for path in (output, manifest_path(output)):
-        check_new_file(path, overwrite=settings.overwrite)
+    check_new_file(output, overwrite=settings.overwrite)
+    if not _is_left_alone(output):
+        check_new_file(manifest_path(output), overwrite=settings.overwrite)
+
+
+def _is_left_alone(output: Path) -> bool:
+    """Whether there is a manifest without its file, as a killed command leaves it."""
+    if output.exists():
+        return False
+    try:
+        return "features" in read_sealed_json(manifest_path(output))
+    except (MissingFileError, DamagedFileError):
+        return False
 
 
 def manifest_path(output: Path) -> Path:

@@ -183,19 +183,29 @@ def test_what_fails_leaves_the_older_file(model, source, tmp_path, name):
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
-def test_an_older_manifest_is_never_beside_a_new_file(model, source, tmp_path, monkeypatch):
+def test_a_manifest_that_cannot_be_written_leaves_the_older_files(
+    model, source, tmp_path, monkeypatch
+):
     output = tmp_path / "features.jsonl"
     write_features(open_stream(model, source, **SINGLE), output)
-    before = output.read_bytes()
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
 
     def refuse(*_: object) -> None:
-        raise StorageError("the disk refused")
+        raise StorageError("no space left")
 
     monkeypatch.setattr(module, "write_sealed_json", refuse)
-    with pytest.raises(StorageError, match="the disk refused"):
+    with pytest.raises(StorageError, match="no space left"):
         write_features(open_stream(model, source, **APART), output)
-    assert output.read_bytes() != before
-    assert not (tmp_path / "features.jsonl.json").exists()
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_a_manifest_that_a_killed_command_left_alone_is_written_again(model, source, tmp_path):
+    output = tmp_path / "features.jsonl"
+    write_features(open_stream(model, source, **SINGLE), output)
+    with pytest.raises(SettingsError, match=r"features\.jsonl exists"):
+        check_output(str(source), output, FeaturesSettings())
+    output.unlink()
+    check_output(str(source), output, FeaturesSettings())
 
 
 def test_a_full_disk_is_an_error_and_leaves_nothing(model, source, tmp_path, monkeypatch):
@@ -205,7 +215,7 @@ def test_a_full_disk_is_an_error_and_leaves_nothing(model, source, tmp_path, mon
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(storage, "write", refuse)
-    with pytest.raises(StorageError, match=r"features\.parquet can't be written: No space left"):
+    with pytest.raises(StorageError, match=r"features\.parquet\S* can't be written: No space left"):
         write_features(open_stream(model, source, **SINGLE), output)
     assert [path.name for path in tmp_path.iterdir()] == ["texts.txt"]
 

@@ -6,8 +6,9 @@ import tracemalloc
 import pytest
 from tests.unit.data.corpora import read, write, write_parquet
 
-from bertkit.data.readers import open_corpus, text
+from bertkit.data.readers import jsonl, open_corpus, text
 from bertkit.data.readers.document import ReadReport
+from bertkit.data.readers.lines import read_lines, read_raw_lines, take_blank_lines
 from bertkit.data.readers.settings import ReaderSettings
 
 
@@ -88,3 +89,32 @@ def test_a_long_document_is_cut_and_stays_in_one_group(folder, monkeypatch):
     assert [document.group[-1] for document in documents] == ["0", "0", "1"]
     assert corpus.report.counts == {"long-document": 1}
     assert corpus.report.places["long-document"] == ["in/a.txt:3"]
+
+
+@pytest.mark.parametrize("blank", [b"\n", b"\r\n", b"\r", b" \t\n", b"\r\r\n", b" " * 90 + b"\n"])
+def test_many_blank_lines_are_passed_over_and_counted(folder, blank):
+    content = b"One." + blank * 30_000 + b"Two.\xff"
+    path = write(folder / "a.txt", content)
+    (source,) = open_corpus([str(path)], ReaderSettings()).sources
+    report = ReadReport()
+    assert [line.text for line in read_lines(source, report)] == ["One.", "", "Two.\ufffd"]
+    assert report.places["invalid-utf8"] == [f"in/a.txt:{len(content.splitlines()):,}"]
+
+
+def test_many_blank_lines_take_few_steps(folder):
+    path = write(folder / "a.txt", b"One." + b"\n" * 30_000 + b"Two.")
+    (source,) = open_corpus([str(path)], ReaderSettings()).sources
+    numbers = [number for number, _ in read_raw_lines(source, ReadReport())]
+    assert numbers == [*range(1, 66), 30_001]
+
+
+def test_many_blank_lines_of_jsonl_are_passed_over_in_few_steps_and_counted(folder, monkeypatch):
+    path = write(folder / "a.jsonl", b'{"text": "One."}' + b"\n" * 30_000 + b"broken")
+    looks = []
+    monkeypatch.setattr(
+        jsonl, "take_blank_lines", lambda stream: looks.append(1) or take_blank_lines(stream)
+    )
+    documents, report = read(path)
+    assert documents == [("One.",)]
+    assert report.places["broken-json"] == ["in/a.jsonl:30,001"]
+    assert len(looks) == 1

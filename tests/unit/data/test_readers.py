@@ -127,6 +127,15 @@ def test_standard_input_in_every_format(folder, monkeypatch):
     assert read("-", format="parquet")[0] == [("One.",)]
 
 
+def test_progress_counts_the_bytes_of_standard_input_too(folder, monkeypatch):
+    standard_input(monkeypatch, TEXT.encode())
+    corpus = open_corpus(["-"], ReaderSettings())
+    amounts = []
+    corpus.advance = amounts.append
+    assert len(list(corpus.documents())) == len(DOCUMENTS)
+    assert sum(amounts) == len(TEXT)
+
+
 FAULTY = {
     "truncated": ("a.gz", gzip.compress(TEXT.encode())[:-9]),
     "damaged": ("a.gz", b"no gzip"),

@@ -5,7 +5,12 @@ import re
 from collections.abc import Iterator
 
 from bertkit.data.readers.document import Document, ReadReport
-from bertkit.data.readers.lines import decode_text, mend_surrogates
+from bertkit.data.readers.lines import (
+    LONG_BLANK_RUN,
+    decode_text,
+    mend_surrogates,
+    take_blank_lines,
+)
 from bertkit.data.readers.settings import ReaderSettings
 from bertkit.data.readers.sources import Source
 
@@ -19,9 +24,7 @@ def read_documents(
     """A document for each record; each is its own group."""
     is_empty = True
     for place, content in read_records(source, report):
-        is_empty = is_empty and not content.strip()
-        if not content.strip():
-            continue
+        is_empty = False
         try:
             record = json.loads(decode_text(content, place, report))
         except (ValueError, RecursionError):
@@ -35,18 +38,20 @@ def read_documents(
 
 
 def read_records(source: Source, report: ReadReport) -> Iterator[tuple[str, bytes]]:
-    """Lines with their places; one over the limit is passed over and counted."""
+    """Lines with their places but blank ones; one over the limit is passed over and counted."""
     with source.open(report) as stream:
-        number = 1
+        number, num_blank = 1, 0
         while content := stream.readline(RECORD_LIMIT_BYTES):
-            place = f"{source.name}:{number:,}"
+            num_blank = num_blank + 1 if content.isspace() else 0
             if len(content) == RECORD_LIMIT_BYTES and not content.endswith(b"\n"):
-                report.add("long-record", place)
+                report.add("long-record", f"{source.name}:{number:,}")
                 while content and not content.endswith(b"\n"):
                     content = stream.readline(RECORD_LIMIT_BYTES)
-            else:
-                yield place, content
+            elif not num_blank:
+                yield f"{source.name}:{number:,}", content
             number += 1
+            if num_blank >= LONG_BLANK_RUN:
+                number += take_blank_lines(stream).count(b"\n")
 
 
 def document_of(value: object, place: str, report: ReadReport) -> Iterator[Document]:

@@ -1,5 +1,6 @@
 """Lines of a file that may hold anything, in bounded memory."""
 
+import io
 import re
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -8,6 +9,7 @@ from bertkit.data.readers.document import ReadReport
 from bertkit.data.readers.sources import Source
 
 LINE_LIMIT_BYTES = 1 << 20
+LONG_BLANK_RUN = 64  # lines: about what it costs to look at the whole buffer
 WHITE_SPACE = (b" ", b"\t", b"\r")
 SURROGATE = re.compile("[\ud800-\udfff]")
 CONTINUATION_MASK, CONTINUATION_BYTE = 0xC0, 0x80  # UTF-8: a byte that goes on with a character
@@ -26,10 +28,16 @@ class Line(NamedTuple):
 
 
 def read_lines(source: Source, report: ReadReport) -> Iterator[Line]:
-    """The lines of a source, decoded; those over 1 MiB are cut at white space."""
-    is_empty = True
+    """The lines of a source, decoded; those over 1 MiB are cut at white space.
+
+    Of several blank lines in a row, only the first is given.
+    """
+    is_empty, is_blank = True, False
     for number, content in read_raw_lines(source, report):
-        is_empty = is_empty and not content.strip()
+        was_blank, is_blank = is_blank, not content.strip()
+        if is_blank and was_blank:
+            continue
+        is_empty = is_empty and is_blank
         place = f"{source.name}:{number:,}"
         text = decode_text(content, place, report).strip()
         if text or b"\0" not in content:  # a line of NULs isn't blank: it ends no document
@@ -41,10 +49,11 @@ def read_lines(source: Source, report: ReadReport) -> Iterator[Line]:
 def read_raw_lines(source: Source, report: ReadReport) -> Iterator[tuple[int, bytes]]:
     """Lines with their numbers; one over the limit comes in pieces under the same number.
 
-    A line ends with LF, CR LF or CR. A blank piece is left out: it isn't a blank line.
+    A line ends with LF, CR LF or CR. A blank piece is left out: it isn't a blank line. Of many
+    blank lines in a row, only the first ones are given.
     """
     with source.open(report) as stream:
-        rest, number, is_cut = b"", 1, False
+        rest, number, is_cut, num_blank = b"", 1, False, 0
         while piece := stream.readline(LINE_LIMIT_BYTES):
             content, rest = rest + piece, b""
             lines = content.splitlines(keepends=True)
@@ -54,6 +63,9 @@ def read_raw_lines(source: Source, report: ReadReport) -> Iterator[tuple[int, by
                 if not is_cut or line.strip():
                     yield number, line
                 number, is_cut = number + 1, False
+            num_blank = num_blank + 1 if content.isspace() and not rest else 0
+            if num_blank >= LONG_BLANK_RUN:
+                number += len(take_blank_lines(stream).splitlines())
             if len(rest) >= LINE_LIMIT_BYTES and not rest.strip():
                 rest = b" "
             elif len(rest) >= LINE_LIMIT_BYTES:
@@ -64,6 +76,13 @@ def read_raw_lines(source: Source, report: ReadReport) -> Iterator[tuple[int, by
                 yield number, content
         if rest:
             yield number, rest
+
+
+def take_blank_lines(stream: io.BufferedReader) -> bytes:
+    """The lines of white space alone with which the buffer of a stream begins, taken out of it."""
+    buffered = stream.peek()
+    num_blank_bytes = len(buffered) - len(buffered.lstrip())
+    return stream.read(buffered.rfind(b"\n", 0, num_blank_bytes) + 1)
 
 
 def decode_text(content: bytes, place: str, report: ReadReport) -> str:

@@ -57,7 +57,7 @@ class Source:
     refusal: tuple[str, str] | None = field(default=None, init=False, compare=False)
 
     @contextmanager
-    def open(self, report: ReadReport) -> Iterator[BinaryIO]:
+    def open(self, report: ReadReport) -> Iterator[io.BufferedReader]:
         """The content, unpacked, without a byte order mark.
 
         A file that can't be read, or not to its end, is counted, and the stream ends there.
@@ -66,21 +66,19 @@ class Source:
             InputError: it can't be read, and the report is strict.
         """
         try:
-            packed = sys.stdin.buffer if self.path is None else self._open_file(self.path)
+            packed = sys.stdin.buffer if self.path is None else self.path.open("rb", buffering=0)
         except OSError as error:
             self.count_fault(report, *classify(error))
-            yield io.BytesIO()
+            yield io.BufferedReader(io.BytesIO())
             return
         suffix = self.path.suffix.lower() if self.path else ""
+        counted = io.BufferedReader(_CountedStream(packed, self), BUFFER_BYTES)
         try:
-            stream = unpack(packed, suffix, partial(self.count_fault, report))
+            stream = unpack(counted, suffix, partial(self.count_fault, report))
             yield self._skip_mark(stream, report)
         finally:
             if self.path is not None:
                 packed.close()
-
-    def _open_file(self, path: Path) -> BinaryIO:
-        return io.BufferedReader(_CountedFile(path, self), BUFFER_BYTES)
 
     def count_fault(self, report: ReadReport, name: str, cause: str) -> None:
         """Count what ends the reading of this source."""
@@ -91,15 +89,15 @@ class Source:
         """Note that this isn't to be read, and so has no bytes to read."""
         self.refusal, self.size_bytes = (name, cause), 0
 
-    def _skip_mark(self, stream: io.BufferedReader, report: ReadReport) -> BinaryIO:
+    def _skip_mark(self, stream: io.BufferedReader, report: ReadReport) -> io.BufferedReader:
         """The stream after its byte order mark; nothing of it if it isn't text in UTF-8."""
         start = stream.peek(3)
         if start.startswith(UTF16_MARKS):
             self.count_fault(report, "utf-16", "convert it to UTF-8")
-            return io.BytesIO()
+            return io.BufferedReader(io.BytesIO())
         if self.format in TEXT_FORMATS and is_foreign(start[:SAMPLE_BYTES]):
             self.count_fault(report, "not-text", "much of it is NUL or no UTF-8; convert it")
-            return io.BytesIO()
+            return io.BufferedReader(io.BytesIO())
         if start.startswith(codecs.BOM_UTF8):
             stream.read(len(codecs.BOM_UTF8))
         return stream
@@ -112,18 +110,21 @@ def is_foreign(sample: bytes) -> bool:
     return num_foreign > max(MIN_NUM_FOREIGN, MAX_SHARE_OF_FOREIGN * len(sample))
 
 
-class _CountedFile(io.FileIO):
-    """A file that tells its source how many bytes are read from it."""
+class _CountedStream(io.RawIOBase):
+    """A stream that tells its source how many bytes are read from it."""
 
-    def __init__(self, path: Path, source: Source) -> None:
-        super().__init__(path, "rb")
-        self._source = source
+    def __init__(self, stream: BinaryIO | io.FileIO, source: Source) -> None:
+        self._stream, self._source = stream, source
+
+    def readable(self) -> bool:
+        return True
 
     def readinto(self, buffer: memoryview, /) -> int:  # type: ignore[override]
-        count = super().readinto(buffer) or 0
+        content = self._stream.read(len(buffer)) or b""
+        buffer[: len(content)] = content
         if self._source.advance is not None:
-            self._source.advance(count)
-        return count
+            self._source.advance(len(content))
+        return len(content)
 
 
 def find_sources(inputs: Sequence[str], settings: ReaderSettings) -> list[Source]:

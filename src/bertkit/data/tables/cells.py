@@ -12,6 +12,7 @@ from bertkit.data.tables.row import MAX_ROW_BYTES
 # A file can be made so that each of its lines swallows all that follow; then this much of them is
 # read again and no more.
 MAX_AGAIN_BYTES = 16 * MAX_ROW_BYTES
+BLANK_LINES = {b"\n", b"\r\n", b"\r"}
 
 
 class CellReader(Iterator[list[str]]):
@@ -25,7 +26,12 @@ class CellReader(Iterator[list[str]]):
         lines: of the file, with their ends.
         decoder: is told at which line a row begins.
         dialect: arguments of `csv.reader`.
+
+    Attributes:
+        is_blank_row: whether a blank line is a row, as in a table of one column.
     """
+
+    is_blank_row = False
 
     def __init__(
         self, lines: Iterator[bytes], decoder: RecordDecoder, dialect: dict[str, Any]
@@ -37,7 +43,7 @@ class CellReader(Iterator[list[str]]):
         self._parser = csv.reader(self._take_lines(), **dialect)
 
     def __next__(self) -> list[str]:
-        """The cells of the next row; none where its line is blank.
+        """The cells of the next row; of a row that is a blank line, none.
 
         Raises:
             csv.Error: it can't be parsed; the next call gives the row after it.
@@ -69,6 +75,8 @@ class CellReader(Iterator[list[str]]):
         num_bytes = 0
         while numbered := self._again.popleft() if self._again else next(self._lines, None):
             if not self._taken:
+                if numbered[1] in BLANK_LINES and not self.is_blank_row:
+                    continue
                 self._decoder.set_line(numbered[0])
                 num_bytes = 0
             self._taken.append(numbered)

@@ -149,11 +149,10 @@ def _read_records(
     lines = decoder.number_lines(read_lines(stream, decoder))
     rows = CellReader(lines, decoder, dialect)
     first = _next_record(rows, decoder)
-    while first == []:  # blank lines above the header
-        first = _next_record(rows, decoder)
     if first is None:
         return Rows((), iter(()))
     _check_separator(first, decoder)
+    rows.is_blank_row = len(first) == 1
     if not settings.header:
         columns = tuple(str(number) for number in range(1, len(first) + 1))
         rows.repeat_row()
@@ -177,8 +176,6 @@ def _name_cells(
             continue
         if cells is None:
             return
-        if not cells and len(columns) > 1:
-            continue
         cells = cells or [""]
         if has_header and len(cells) > 1 and tuple(cells) == columns:  # of a file behind a file
             decoder.finish_row(f"{decoder.place} has the names of the columns again")

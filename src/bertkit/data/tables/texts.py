@@ -111,8 +111,8 @@ class TextTable:
             num_read = 0
             for row in ROW_READERS[self.format](stream, decoder):
                 if suffix in COMPRESSIONS and self.size_bytes is not None:
-                    row = TextRow(row.text, packed.tell() - num_read)
-                    num_read = packed.tell()
+                    place = packed.tell()
+                    row, num_read = TextRow(row.text, place - num_read), place
                 yield row
 
     def _read_parquet(self, decoder: RowDecoder) -> Iterator[TextRow]:

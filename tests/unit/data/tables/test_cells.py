@@ -51,6 +51,19 @@ def test_lines_that_all_swallow_all_others_end_in_an_error(tmp_path, monkeypatch
         refuse(path, r"a\.csv, line \d+ and rows before it have quotes that are never closed; mend")
 
 
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_blank_lines_are_rows_in_one_column_and_none_in_several(tmp_path, end):
+    blank = end * 3
+    one = f"{blank}text{end}a{blank}b{end}"
+    found, report = read(write(tmp_path, "a.csv", one))
+    assert [record.values["text"] for record in found] == ["a", "", "", "b"]
+    two = f'{blank}text,label{end}a,1{blank}"b{blank}c",2{end}'
+    found, report = read(write(tmp_path, "b.csv", two))
+    assert [record.values["text"] for record in found] == ["a", f"b{blank}c"]
+    assert [record.place.split()[-1] for record in found] == ["5", "8"]
+    assert report.num_rows == 2
+
+
 def test_quotes_are_text_in_tsv(tmp_path):
     path = write(tmp_path, "a.tsv", 'text\tlabel\n"a\t1\n"b"c\t2\n')
     assert texts_of(path)[0] == ['"a', '"b"c']

@@ -83,11 +83,11 @@ def _show_dry_run(data: Path, settings: PretrainSettings, *, json: bool) -> None
         print(json_module.dumps(asdict(plan)))
         return
     pace, name = plan.pace, settings.model or settings.start_from
+    share = "" if plan.share_of_peak is None else f", {plan.share_of_peak:.0%} of the peak"
     print(
         f"{name}: {plan.num_parameters:,} parameters on {plan.device}, {plan.precision}\n"
         f"a step: {pace.step_seconds:.3f} s, {pace.tokens_per_step:,.0f} tokens"
-        f" ({pace.tokens_per_step / pace.step_seconds:,.0f} tokens/s,"
-        f" {plan.share_of_peak:.0%} of the matrix-product peak)\n"
+        f" ({pace.tokens_per_step / pace.step_seconds:,.0f} tokens/s{share})\n"
         f"an evaluation: {pace.evaluation_seconds:.1f} s\n"
         f"memory: {pace.peak_memory_bytes / 1e9:.2f} GB at most so far\n"
         f"the run: {plan.num_steps:,} steps, about {plan.seconds / 60:,.1f} minutes"

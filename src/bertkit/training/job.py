@@ -124,9 +124,18 @@ class Machine:
     Attributes:
         device: the model's.
         precision: of matrix products.
-        peak_operations: floating-point operations a second of a large matrix product.
+        peak_operations: floating-point operations a second of matrix products, measured at the
+            start.
     """
 
     device: torch.device
     precision: Literal["fp32", "bf16"]
     peak_operations: float
+
+    def share_of_peak(self, operations_per_second: float) -> float | None:
+        """How much of the peak a rate is; None above it.
+
+        Then the peak is too low: other work slowed its measurement.
+        """
+        share = operations_per_second / self.peak_operations
+        return share if share <= 1.0 else None

@@ -152,9 +152,11 @@ class _Loop(Generic[AnyBatch]):
             "learning_rate": rate,
             "tokens": state.tokens,
             "tokens_per_second": result.num_tokens / seconds,
-            "share_of_peak": result.num_operations / seconds / self.machine.peak_operations,
             "elapsed_seconds": state.elapsed_seconds,
         }
+        share = self.machine.share_of_peak(result.num_operations / seconds)
+        if share is not None:
+            values["share_of_peak"] = share
         if result.is_applied:
             log.write("train", state.step, **values)
             display.show_step(state.step, values)

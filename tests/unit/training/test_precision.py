@@ -8,8 +8,10 @@ from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.heads import BertForPreTraining
 from bertkit.nn.packing import PackedBatch
 from bertkit.objectives.bert import PreTrainingBatch, score
-from bertkit.training.device import mixed_precision
+from bertkit.training import device as device_module
+from bertkit.training.device import measure_peak, mixed_precision
 from bertkit.training.job import Machine
+from bertkit.training.log import read_log
 from bertkit.training.loop import fit
 from bertkit.training.run import RunState
 from bertkit.training.settings import TrainingSettings
@@ -51,3 +53,29 @@ def test_logits_have_the_precision_and_losses_are_float32(precision):
         losses = score(model, batch).losses
     assert {scores.dtype for scores in logits} == {PRECISIONS[precision]}
     assert {loss.dtype for loss in losses.values()} == {torch.float32}
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_the_peak_is_the_best_of_several_sizes_in_the_precision(monkeypatch, precision):
+    times, seen = [0.0], []
+
+    def multiply(left, right):
+        seen.append(left.dtype)
+        # 16 is slow at first, and 32 at all times.
+        times.append(times[-1] + {16: 1e-6 * max(1, 5 - len(seen)), 32: 1e-3}[len(left)])
+
+    monkeypatch.setattr(device_module, "PEAK_SIZES", {"cpu": (16, 32)})
+    monkeypatch.setattr(torch, "mm", multiply)
+    monkeypatch.setattr(device_module.time, "perf_counter", lambda: times[-1])
+    assert measure_peak(torch.device("cpu"), precision) == pytest.approx(2 * 16**3 / 1e-6, rel=1e-6)
+    assert set(seen) == {PRECISIONS[precision]}
+    assert len(seen) >= 8
+
+
+@pytest.mark.parametrize(("peak", "is_there"), [(1e30, True), (1e-30, False)])
+def test_a_share_above_the_peak_is_left_out(run, peak, is_there):
+    settings = TrainingSettings(batch_size=4, learning_rate=0.01, eval_every=1)
+    machine = Machine(torch.device("cpu"), "fp32", peak_operations=peak)
+    fit(build_job(settings), settings, run=run, state=RunState(), num_steps=1, machine=machine)
+    (row,) = (row for row in read_log(run.log_path) if row["event"] == "train")
+    assert ("share_of_peak" in row) == is_there

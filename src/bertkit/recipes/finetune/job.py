@@ -15,8 +15,7 @@ from bertkit.base.files import write_json
 from bertkit.checkpoints.file_names import CONFIG_FILE
 from bertkit.checkpoints.run_folder import checkpoint_path
 from bertkit.data.epochs import EpochOrder
-from bertkit.models.bert.config import BertConfig
-from bertkit.models.bert.fine_tuning import FineTunedBert
+from bertkit.models.bert.fine_tuning import FineTunedBert, PooledBert
 from bertkit.recipes.finetune.examples import Data, SetCounts
 from bertkit.recipes.finetune.layers import scale_by_layer
 from bertkit.recipes.finetune.settings import FineTuneSettings
@@ -99,7 +98,7 @@ def build_job(materials: Materials, settings: FineTuneSettings) -> Job[TaskBatch
         batches_at=batches_at,
         score=score,
         evaluate=lambda: measure_logits(materials, held_out_logits(materials)),
-        count_operations=lambda batch: count_operations(model.config, batch),
+        count_operations=lambda batch: count_operations(model, batch),
         save_model=save_model,
         save_architecture=save_architecture,
         batch_tensors=batch_tensors,
@@ -173,9 +172,20 @@ def mean_loss(task: Task[Any, Any], encoded: Sequence[Encoded], logits: Sequence
     return total / max(1, count)
 
 
-def count_operations(config: BertConfig, batch: TaskBatch) -> float:
-    """Floating-point operations of the encoder's matrix products in one training step."""
-    hidden, inner = config.hidden_size, config.intermediate_size
-    linear = batch.num_tokens * (4 * hidden * hidden + 2 * hidden * inner)
-    attention = 2 * hidden * sum(length * length for length in batch.packed.lengths)
-    return 6.0 * config.num_hidden_layers * (linear + attention)
+def count_operations(model: FineTunedBert, batch: TaskBatch) -> float:
+    """Floating-point operations of the encoder's matrix products in one training step.
+
+    What is frozen has no way back. Where the head reads C alone, the last layer mixes no other
+    tokens than those that C comes from.
+    """
+    hidden, inner = model.config.hidden_size, model.config.intermediate_size
+    squares = sum(length * length for length in batch.packed.lengths)
+    attending = batch.num_tokens * 3 * hidden * hidden + 2 * hidden * squares
+    mixing = hidden * hidden + 2 * hidden * inner
+    total = 0.0
+    for layer in model.encoder.layers:
+        is_trained = any(parameter.requires_grad for parameter in layer.parameters())
+        is_cut = isinstance(model, PooledBert) and layer is model.encoder.layers[-1]
+        num_mixed = len(batch.packed.lengths) if is_cut else batch.num_tokens
+        total += (6.0 if is_trained else 2.0) * (attending + num_mixed * mixing)
+    return total

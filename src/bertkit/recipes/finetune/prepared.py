@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from bertkit.base.errors import InputError
 from bertkit.base.progress import announce
 from bertkit.data.tables.records import RecordTable
 from bertkit.recipes.finetune.examples import (
@@ -69,7 +70,30 @@ def read_task(
         announce(make_legible(line))
     if has_dev and data.train.identity["sha256"] == data.dev.identity["sha256"]:
         announce("--dev is the training data: metrics on it say nothing of other texts")
-    return kind.from_examples(task_settings, data.train.examples), data
+    return _begin_task(kind, data, task_settings, has_dev=has_dev), data
+
+
+def _begin_task(
+    kind: type[Task[Any, Any]], data: Data, settings: TaskSettings, *, has_dev: bool
+) -> Task[Any, Any]:
+    """The task as the training examples define it.
+
+    Raises:
+        InputError: they can't be learnt from; the message says so where all examples together
+            could.
+    """
+    try:
+        return kind.from_examples(settings, data.train.examples)
+    except InputError as error:
+        if has_dev:
+            raise
+        kind.from_examples(settings, [*data.train.examples, *data.dev.examples])
+        num_held_out = len(data.dev.examples)
+        raise InputError(
+            f"{data.train.name}: {num_held_out:,} of {num_held_out + len(data.train.examples):,}"
+            f" examples were held out, and of the rest {error}; add examples, or give held-out ones"
+            " with --dev"
+        ) from None
 
 
 def prepare(task: Task[Any, Any], data: Data, tokenizer: Tokenizer) -> Prepared:

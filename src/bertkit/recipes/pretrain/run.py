@@ -53,7 +53,7 @@ class DryRun:
         num_steps: steps of the whole run.
         seconds: time of the whole run, its evaluations included.
         pace: time and memory of a step.
-        share_of_peak: of the machine's rate of multiplying matrices.
+        share_of_peak: of the machine's rate of multiplying matrices; None where the step is faster.
         device: where it would compute.
         precision: in which.
     """
@@ -62,7 +62,7 @@ class DryRun:
     num_steps: int
     seconds: float
     pace: Pace
-    share_of_peak: float
+    share_of_peak: float | None
     device: str
     precision: str
 
@@ -185,13 +185,12 @@ def dry_run(data: Path, settings: PretrainSettings) -> DryRun:
     job = build_job(materials, settings, model)
     pace = measure_pace(job, settings, materials.machine)
     num_steps = count_steps(job, settings, materials.machine, pace)
-    rate = pace.operations_per_step / pace.step_seconds
     return DryRun(
         num_parameters=sum(parameter.numel() for parameter in model.parameters()),
         num_steps=num_steps,
         seconds=seconds_of_run(pace, settings, num_steps),
         pace=pace,
-        share_of_peak=rate / materials.machine.peak_operations,
+        share_of_peak=materials.machine.share_of_peak(pace.operations_per_step / pace.step_seconds),
         device=str(materials.machine.device),
         precision=materials.machine.precision,
     )

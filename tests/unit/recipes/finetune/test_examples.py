@@ -1,3 +1,5 @@
+import re
+
 import pytest
 from tests.unit.recipes.finetune.small import QUICK, TASK, make_rows, write_rows
 
@@ -14,6 +16,7 @@ from bertkit.recipes.finetune.examples import (
     read_data,
     read_set,
 )
+from bertkit.recipes.finetune.prepared import read_task
 from bertkit.tasks.answer.examples import AnswerExample
 from bertkit.tasks.answer.task import AnswerQuestions
 from bertkit.tasks.choose.examples import ChooseExample
@@ -147,6 +150,21 @@ def test_one_example_cant_be_parted(tmp_path):
     path = write_rows(tmp_path / "a.csv", ["the cat,good"])
     with pytest.raises(InputError, match="has 1 example; give held-out ones with --dev"):
         read_data(Classify, open_tables(str(path), None, QUICK), TASK, QUICK)
+
+
+def test_labels_that_are_all_held_out_are_told(tmp_path):
+    def fail(rows: list[str]) -> str:
+        tables = open_tables(str(write_rows(tmp_path / "a.csv", rows)), None, QUICK)
+        with pytest.raises(InputError) as caught:
+            read_task(Classify, tables, TASK, QUICK)
+        return str(caught.value)
+
+    assert re.search(
+        r"a\.csv: 1 of 2 examples were held out, and of the rest all examples have the label '.';"
+        " at least two labels are needed; add examples, or give held-out ones with --dev",
+        fail(["the cat,x", "a dog,y"]),
+    )
+    assert fail(["the cat,y", "a dog,y"]).startswith("all examples have the label 'y'")
 
 
 def test_standard_input_is_refused(monkeypatch):

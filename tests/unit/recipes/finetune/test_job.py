@@ -8,16 +8,23 @@ import numpy as np
 import pytest
 import torch
 from tests.unit.recipes.finetune.small import QUICK, TASK, write_rows
+from torch.utils.flop_counter import FlopCounterMode
 
 from bertkit.base.errors import ResumeError, StoppedError
+from bertkit.models.bert.fine_tuning import (
+    BertForSequenceClassification,
+    BertForTokenClassification,
+)
 from bertkit.recipes.finetune.job import (
     build_job,
+    count_operations,
     decode_all,
     held_out_logits,
     load_checkpoint,
     mean_loss,
 )
 from bertkit.recipes.finetune.judging import compare_to_baseline, judge, measure_baseline
+from bertkit.recipes.finetune.layers import freeze_parameters
 from bertkit.recipes.finetune.run import finetune, gather
 from bertkit.tasks.classify.task import Classify
 from bertkit.tasks.evaluation import Evaluation
@@ -180,3 +187,21 @@ def test_without_a_temperature_there_is_nothing_before_it(materials, monkeypatch
 def test_no_better_than_the_baseline_is_told(value, baseline, is_told):
     warning = compare_to_baseline("f1", Evaluation({"f1": value}), baseline)
     assert (warning is not None) == is_told
+
+
+@pytest.mark.parametrize("kind", [BertForSequenceClassification, BertForTokenClassification])
+@pytest.mark.parametrize("freeze", ["none", "encoder"])
+def test_operations_are_those_that_pytorch_counts(materials, kind, freeze):
+    (batch,) = build_job(materials, QUICK).batches_at(0)
+    # With dropout, attention is matrix products that PyTorch counts.
+    changes = {"num_hidden_layers": 2, "attention_probs_dropout_prob": 0.1}
+    config = materials.model.config.model_copy(update=changes)
+    model = kind(config)
+    freeze_parameters(model, freeze, config.num_hidden_layers)
+    is_pooled = kind is BertForSequenceClassification
+    read = model.encoder.summary_states if is_pooled else model.encoder
+    with torch.no_grad(), FlopCounterMode(display=False) as counter:
+        read(batch.packed)
+    expected = counter.get_total_flops() * (3 if freeze == "none" else 1)
+    # What sequences of a batch are padded to each other isn't counted.
+    assert count_operations(model, batch) == pytest.approx(expected, rel=0.02)

@@ -83,7 +83,12 @@ def _read_file(stream: BinaryIO, decoder: RecordDecoder) -> Iterator[Record]:
             f"{decoder.name} isn't of SQuAD's form, an object whose data is a list of articles;"
             f" {advice}"
         )
-    yield from _read_articles(file["data"], decoder)
+    is_replaced, decoder.num_undecodable = decoder.num_undecodable > 0, 0
+    for record in _read_articles(file["data"], decoder):
+        if is_replaced and "\N{REPLACEMENT CHARACTER}" in repr(record.values):
+            decoder.num_undecodable += 1
+            decoder.report.num_undecodable = decoder.num_undecodable
+        yield record
 
 
 def _read_articles(articles: list[Any], decoder: RecordDecoder) -> Iterator[Record]:

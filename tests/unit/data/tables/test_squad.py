@@ -190,4 +190,26 @@ def test_halves_of_characters_and_wrong_bytes_are_replaced(tmp_path):
     found, report = read(write(tmp_path, "a.json", content.encode("latin-1")))
     assert found[0].values["context"] == "\ufffdne two three."
     assert found[0].values["question"] == "Whi\ufffd?"
-    assert report.num_undecodable == 1
+    assert report.num_undecodable == 3  # questions about the context
+
+
+def test_each_question_with_what_isnt_unicode_is_counted(tmp_path):
+    articles = [
+        {
+            "paragraphs": [
+                {"context": "B?d. " * 20, "qas": [{"id": "a", "question": "Which?"}] * 3},
+                {
+                    "context": "Good. " * 20,
+                    "qas": [
+                        {"id": "b", "question": "Wh?t"},
+                        {"id": "c", "question": "What"},
+                        {"id": "d", "question": "\ud83d"},
+                    ],
+                },
+            ]
+        }
+    ]
+    content = json.dumps({"data": articles}).encode().replace(b"B?d", b"B\xffd")
+    path = write(tmp_path, "a.json", content.replace(b"Wh?t", b"Wh\xfft"))
+    found, report = read(path)
+    assert (len(found), report.num_undecodable) == (6, 5)

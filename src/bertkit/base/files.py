@@ -27,6 +27,7 @@ from bertkit.base.errors import DamagedFileError, SettingsError, StorageError, s
 TEMPORARY_SUFFIX = ".partial"
 REPLACED_SUFFIX = ".replaced"
 BUFFER_BYTES = 1 << 17
+BYTE_ORDER_MARK = "\ufeff"
 MAX_JSON_VALUES = 1 << 20  # a tokenizer.json of the largest vocabulary has half as many
 
 
@@ -337,7 +338,7 @@ def check_new_file(path: Path, *, overwrite: bool) -> None:
 
 
 def read_text(path: Path, *, limit_bytes: int = 64 << 20) -> str:
-    """Read a UTF-8 text file that may come from anyone.
+    """Read a UTF-8 text file that may come from anyone, without its byte order mark.
 
     Raises:
         MissingFileError: there is no such file.
@@ -352,6 +353,6 @@ def read_text(path: Path, *, limit_bytes: int = 64 << 20) -> str:
             raise DamagedFileError(
                 f"{path} has more than {limit_bytes:,} bytes, and no such file needs as many"
             )
-        return data.decode("utf-8")
+        return data.decode("utf-8").removeprefix(BYTE_ORDER_MARK)
     except UnicodeDecodeError as error:
         raise DamagedFileError(f"{path} isn't UTF-8 at byte {error.start:,}") from None

@@ -11,11 +11,11 @@ from typing import Annotated, Any, BinaryIO
 from cyclopts import Parameter
 
 from bertkit.base.errors import InputError, SettingsError, storage_errors
+from bertkit.base.files import BYTE_ORDER_MARK
 from bertkit.base.mending import mend
 from bertkit.data.tables.opening import check_standard_input
 
 LIMIT_BYTES = 4 << 20  # of a line
-BYTE_ORDER_MARK = "\ufeff"
 JOINERS = "\N{ZERO WIDTH NON-JOINER}\N{ZERO WIDTH JOINER}\N{SOFT HYPHEN}"
 OPTION = re.compile(r"--[a-z][a-z0-9_-]*(=.*)?", re.DOTALL | re.IGNORECASE)
 

@@ -217,6 +217,15 @@ def test_foreign_json_is_refused_by_name(tmp_path, content, message):
         read_json(path, limit_bytes=1_000_000)
 
 
+def test_a_byte_order_mark_is_no_part_of_a_text(tmp_path):
+    path = tmp_path / "config.json"
+    path.write_bytes('\ufeff{"a": "\ufeff"}'.encode())
+    assert read_json(path) == {"a": "\ufeff"}
+    path.write_bytes("\ufeffa".encode() + b"\xff")
+    with pytest.raises(DamagedFileError, match="isn't UTF-8 at byte 4"):
+        read_text(path)
+
+
 def test_reading_stops_at_the_limit(tmp_path):
     (tmp_path / "long").write_bytes(bytes(1001))
     with pytest.raises(DamagedFileError, match="more than 1,000 bytes"):

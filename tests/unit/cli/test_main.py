@@ -117,6 +117,11 @@ def test_a_file_gives_flags_and_the_command_line_wins(calls, config, spelling):
     assert calls == [(("x",), "cup", expected)]
 
 
+def test_a_file_may_begin_with_a_byte_order_mark(calls, config):
+    assert main(["brew-coffee", "--config", config("\ufeff[brew-coffee]\ndegrees = 70\n")]) == 0
+    assert calls == [((), "pot", BrewSettings(degrees=70))]
+
+
 def test_a_file_without_the_table_changes_nothing(calls, config):
     assert main([f"--config={config('')}", "brew-coffee"]) == 0
     assert calls == [((), "pot", BrewSettings())]

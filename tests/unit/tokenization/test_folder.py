@@ -36,6 +36,11 @@ def test_a_folder_comes_back_as_it_was_saved(tmp_path: Path) -> None:
     assert loaded.fingerprint == saved.fingerprint
 
 
+def test_a_byte_order_mark_is_no_part_of_the_first_entry(tmp_path: Path) -> None:
+    marked = write_vocabulary(tmp_path / "vocab.txt", ("\ufeff[PAD]", *VOCABULARY[1:]))
+    assert Tokenizer.load(marked).vocabulary == VOCABULARY
+
+
 def save_without_manifest(tokenizer: Tokenizer, folder: Path) -> None:
     tokenizer.save(folder)
     (folder / "tokenizer_manifest.json").unlink()

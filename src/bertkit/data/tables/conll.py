@@ -16,6 +16,7 @@ from itertools import chain
 from typing import BinaryIO
 
 from bertkit.base.errors import InputError
+from bertkit.base.wording import pluralize
 from bertkit.data.tables.lines import LINE_ENDS, read_lines
 from bertkit.data.tables.record import Record, RecordDecoder, Rows
 from bertkit.data.tables.row import MAX_ROW_BYTES
@@ -119,9 +120,10 @@ def _find_layout(line: str, decoder: RecordDecoder, settings: RecordSettings) ->
         usual_token, usual_tag = 1, num_columns
     token, tag = settings.token_column or usual_token, settings.tag_column or usual_tag
     if max(token, tag) > num_columns:
+        flag = "--token-column" if token > num_columns else "--tag-column"
         raise InputError(
-            f"{decoder.name} has {num_columns} columns and no column {max(token, tag)}; they are"
-            " counted from 1"
+            f"{decoder.name} has {pluralize(num_columns, 'column')} and no column"
+            f" {max(token, tag)} ({flag}); they are counted from 1"
         )
     has_tags = num_columns > 1 or settings.tag_column is not None
     return Layout(is_tabbed, num_columns, token - 1, tag - 1 if has_tags else None)

@@ -44,6 +44,7 @@ def build_parser(
         InputError: columns are missing.
     """
     if needs_answer:
+        _check_tagged(table)
         words_column = find_column(table, "words", settings.words_column, USUAL_WORDS)
         tags_column = find_column(table, "tags", settings.tags_column, USUAL_TAGS)
         return lambda record: _parse_tagged(record, words_column, tags_column)
@@ -51,6 +52,20 @@ def build_parser(
     wanted = None if table.format == TEXT else settings.words_column
     column = find_column(table, "words", wanted, (*USUAL_WORDS, TEXT))
     return lambda record: _parse_untagged(record, column)
+
+
+def _check_tagged(table: RecordTable) -> None:
+    """Refuse a file of CoNLL whose lines have one column, of which no flag can make two.
+
+    Raises:
+        InputError: it is one.
+    """
+    if table.format == "conll" and table.columns == ("tokens",):
+        raise InputError(
+            f"{table.name} has one column, the words, and no tags; put a tab between each word and"
+            " its tag (where there are several columns, --tag-column gives the number of the"
+            " tags')"
+        )
 
 
 def make_example(value: Any, place: str) -> TagExample:

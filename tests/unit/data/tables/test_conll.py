@@ -94,8 +94,12 @@ def test_columns_are_chosen_by_number(tmp_path):
     assert read_values(path, token_column=2) == [pair("de le 4-5", "ADP DET NUM")]
     path = write(tmp_path, "a.conll", "a NNP B-NP O\n")
     assert read_values(path, tag_column=2) == [pair("a", "NNP")]
-    refuse(path, r"a\.conll has 4 columns and no column 5; they are counted from 1", tag_column=5)
-    refuse(path, r"has 4 columns and no column 7", token_column=7)
+    refuse(
+        path,
+        r"a\.conll has 4 columns and no column 5 \(--tag-column\); they are counted from 1",
+        tag_column=5,
+    )
+    refuse(path, r"has 4 columns and no column 7 \(--token-column\)", token_column=7)
 
 
 FAULTS = (

@@ -42,6 +42,10 @@ def test_conll_is_read_with_its_tags_or_without(tmp_path):
     assert (first.words, first.tags) == (("Ada", "ran"), None)
     path.write_text("Ada\nran\n")
     assert [one.words for one in read(path, needs_answer=False)] == [("Ada", "ran")]
+    message = "has one column, the words, and no tags; put a tab .*--tag-column"
+    with pytest.raises(InputError, match=message):
+        read(path)
+    path = write(tmp_path / "a.jsonl", {"tokens": ["Ada"]})
     with pytest.raises(InputError, match=r"no column for the tags; name one of .*--tags-column"):
         read(path)
 

@@ -20,7 +20,7 @@ class DurableStream(io.RawIOBase):
         """Append bytes, all of them.
 
         Raises:
-            StorageError: the disk refused.
+            StorageError: writing failed.
         """
         view = memoryview(data)
         self._file.write(view)

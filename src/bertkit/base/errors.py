@@ -49,7 +49,7 @@ class ResumeError(BertkitError, ValueError):
 
 
 class StorageError(BertkitError, OSError):
-    """The disk refused: no space, no permission, or an I/O error."""
+    """Reading or writing a file failed: no space, no permission, or an I/O error."""
 
 
 class NonFiniteError(BertkitError, ArithmeticError):

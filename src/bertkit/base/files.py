@@ -45,7 +45,7 @@ class DurableFile:
         """Append bytes; small pieces are gathered, large ones go straight to the system.
 
         Raises:
-            StorageError: the disk refused.
+            StorageError: writing failed.
         """
         view = view_bytes(data)
         self._checksums.update(view)
@@ -73,7 +73,7 @@ class DurableFile:
         storage.sync_folder(self.path.parent)
 
     def discard(self) -> None:
-        """Remove what was written; where the disk refuses that too, the next start does it."""
+        """Remove what was written; where that fails too, the next start does it."""
         with suppress(OSError):
             self._close()
         with suppress(OSError):
@@ -104,7 +104,7 @@ def durable_file(path: Path) -> Iterator[DurableFile]:
     """Open `path` for writing so that it changes at once and for good, or not at all.
 
     Raises:
-        StorageError: the disk refused; the old file, if any, is untouched, unless the very last
+        StorageError: writing failed; the old file, if any, is untouched, unless the very last
             step failed: then the new one is there whole, and a power cut may bring back the old.
     """
     file = DurableFile(path)
@@ -123,7 +123,7 @@ def write_file(path: Path, data: bytes | memoryview) -> FileRecord:
     """Write one file whole.
 
     Raises:
-        StorageError: the disk refused; as in `durable_file`.
+        StorageError: writing failed; as in `durable_file`.
     """
     with durable_file(path) as file:
         file.write(data)
@@ -146,7 +146,7 @@ def durable_folder(path: Path) -> Iterator[Path]:
     next call puts it back. Where `path` is a link, the folder that it leads to is replaced.
 
     Raises:
-        StorageError: the disk refused, or `path` can't be replaced, being a file, a mount point or
+        StorageError: writing failed, or `path` can't be replaced, being a file, a mount point or
             the current folder; an older `path` is untouched.
     """
     path = Path(os.path.realpath(path))
@@ -249,7 +249,7 @@ def remove_litter(folder: Path) -> None:
     where the new one is there.
 
     Raises:
-        StorageError: the disk refused.
+        StorageError: writing failed.
     """
     replaced = sorted(folder.glob(f"*{REPLACED_SUFFIX}"))
     with storage_errors(folder, "cleaned"):

@@ -23,7 +23,7 @@ def write_sealed_json(path: Path, content: dict[str, Any]) -> FileRecord:
     """Write a JSON object as people read it, and its SHA-256 as the last field.
 
     Raises:
-        StorageError: the disk refused; the old file, if any, is untouched.
+        StorageError: writing failed; the old file, if any, is untouched.
     """
     assert content
     assert "sha256" not in content

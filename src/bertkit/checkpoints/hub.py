@@ -97,7 +97,7 @@ def fetch_model(model_id: str, *, revision: str | None = None, for_weights: bool
             the cache doesn't hold the model.
         UnsafeFileError: a name leads out of the model's folder, or there is too much of it.
         DamagedFileError: `modules.json` or an index isn't one.
-        StorageError: the disk refused.
+        StorageError: writing failed.
     """
     if not is_hub_id(model_id):
         raise SettingsError(f"{model_id!r} isn't the id of a model of the Hub, owner/name")

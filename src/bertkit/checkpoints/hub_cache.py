@@ -53,7 +53,7 @@ class ModelCache:
         """Remember what a branch or tag stands for.
 
         Raises:
-            StorageError: the disk refused.
+            StorageError: writing failed.
         """
         path = self.folder / "refs" / revision
         if revision == commit:
@@ -77,7 +77,7 @@ class ModelCache:
 
         Raises:
             HubError: it can't be fetched, or isn't what was announced.
-            StorageError: the disk refused.
+            StorageError: writing failed.
         """
         pointer, blob = self.snapshot(commit) / file.name, self._blob(file)
         with self._hold(file.digest):

@@ -170,7 +170,7 @@ def write_huggingface(
 
     Raises:
         SettingsError: `shard_bytes` would make more files than are read.
-        StorageError: the disk refused.
+        StorageError: writing failed.
     """
     make_folder(folder)
     if all(name.startswith("bert.") for name in tensors):

@@ -57,7 +57,7 @@ def seal_checkpoint(folder: Path, step: int, files: Mapping[str, FileRecord]) ->
         files: what was written, by file name; all that is in the folder.
 
     Raises:
-        StorageError: the disk refused.
+        StorageError: writing failed.
     """
     manifest = CheckpointManifest(step=step, files=dict(files))
     write_sealed_json(folder / MANIFEST, manifest.model_dump(mode="json"))

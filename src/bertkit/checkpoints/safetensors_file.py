@@ -79,7 +79,7 @@ def write_safetensors(path: Path, tensors: Mapping[str, Tensor | LazyTensor]) ->
     """Write tensors durably, one after the other; one that is still on a disk is read in its turn.
 
     Raises:
-        StorageError: the disk refused.
+        StorageError: writing failed.
     """
     header: dict[str, Any] = {"__metadata__": {"format": "pt"}}
     end = 0

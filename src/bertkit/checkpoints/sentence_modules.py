@@ -256,7 +256,7 @@ def write_module(folder: Path, name: str, module: Module) -> dict[str, FileRecor
         What was written, by name in the model's folder.
 
     Raises:
-        StorageError: the disk refused.
+        StorageError: writing failed.
     """
     if isinstance(module, Normalize):
         return {}

@@ -167,7 +167,7 @@ def write_sentence_model(folder: Path, model: SentenceModel) -> dict[str, FileRe
         What was written, by name in the folder.
 
     Raises:
-        StorageError: the disk refused.
+        StorageError: writing failed.
 
     Source: the keys that text-embeddings-inference demands are those of `STConfig`, `NewSTConfig`
         and `PoolConfig` in its router/src/lib.rs.

@@ -178,7 +178,7 @@ def write(work: "Rewritings", output: Path | None, *, json: bool) -> None:
     """Print all translations, or write them into a file that appears whole or not at all.
 
     Raises:
-        StorageError: the disk refused.
+        StorageError: writing failed.
     """
     if output is None:
         with show_bar(work, is_printing=True) as progress:

@@ -290,7 +290,7 @@ def read_manifest(folder: Path) -> ShardsManifest:
     Raises:
         MissingFileError: there is no manifest, or `prepare` isn't finished.
         DamagedFileError: it isn't what `prepare` writes.
-        StorageError: the disk refused.
+        StorageError: reading failed.
     """
     path = folder / MANIFEST
     with storage_errors(path, "read"):

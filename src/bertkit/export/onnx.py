@@ -43,7 +43,7 @@ def write_onnx(
 
     Raises:
         MissingExtraError: `bertkit[onnx]` isn't installed.
-        StorageError: the disk refused.
+        StorageError: writing failed.
     """
     graph = OnnxGraph(OPSET)
     size = model.config.hidden_size

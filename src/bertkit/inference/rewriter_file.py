@@ -51,7 +51,7 @@ def write_rewriter(folder: Path, saved: SavedRewriter) -> dict[str, FileRecord]:
     """Write `bertkit_seq2seq.json`; returns what was written, by file name.
 
     Raises:
-        StorageError: the disk refused.
+        StorageError: writing failed.
     """
     content = saved.model_dump(mode="json")
     return {REWRITER_FILE: write_sealed_json(folder / REWRITER_FILE, content)}

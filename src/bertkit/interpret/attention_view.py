@@ -179,7 +179,7 @@ class AttentionView:
         Raises:
             SettingsError: a view was asked for that can't show this model.
             InputError: the text is too long for a page.
-            StorageError: the disk refused.
+            StorageError: writing failed.
         """
         return write_page(Path(path), self.page)
 

@@ -114,7 +114,7 @@ class AlignmentFigure:
         Raises:
             SettingsError: the name ends otherwise.
             MissingExtraError: a PNG is wanted, and `bertkit[plots]` or any font is missing.
-            StorageError: the disk refused.
+            StorageError: writing failed.
         """
         return write_picture(Path(path), self)
 

@@ -133,7 +133,7 @@ class AttentionFigure:
             SettingsError: the name ends otherwise.
             InputError: there are too many tokens.
             MissingExtraError: a PNG is wanted, and `bertkit[plots]` or any font is missing.
-            StorageError: the disk refused.
+            StorageError: writing failed.
         """
         return write_picture(Path(path), self)
 

@@ -97,7 +97,7 @@ def write_page(path: Path, page: InteractivePage) -> FileRecord:
     """Write the page, whole or not at all.
 
     Raises:
-        StorageError: the disk refused.
+        StorageError: writing failed.
     """
     return write_file(path, page.render().encode())
 

@@ -59,7 +59,7 @@ def write_svg(path: Path, picture: Picture) -> FileRecord:
 
     Raises:
         InputError: the picture can only be shown as a table.
-        StorageError: the disk refused.
+        StorageError: writing failed.
     """
     return write_file(path, render_svg(picture).encode())
 

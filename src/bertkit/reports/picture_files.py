@@ -21,7 +21,7 @@ def write_picture(path: Path, picture: Picture) -> FileRecord:
         SettingsError: that is neither .svg nor .png.
         InputError: the picture can only be shown as a table.
         MissingExtraError: as in `render_png`.
-        StorageError: the disk refused.
+        StorageError: writing failed.
     """
     return choose_picture_writer(path)(path, picture)
 
@@ -44,7 +44,7 @@ def write_png(path: Path, picture: Picture) -> FileRecord:
     Raises:
         InputError: the picture can only be shown as a table.
         MissingExtraError: as in `render_png`.
-        StorageError: the disk refused.
+        StorageError: writing failed.
     """
     return write_file(path, render_png(picture))
 

@@ -152,6 +152,6 @@ def write_report(path: Path, report: Report) -> FileRecord:
     """Write the page, whole or not at all.
 
     Raises:
-        StorageError: the disk refused.
+        StorageError: writing failed.
     """
     return write_file(path, render_report(report).encode())

@@ -223,7 +223,7 @@ def write_results(folder: Path, outcome: Outcome) -> None:
     """Write every figure as a sealed row, and every failure.
 
     Raises:
-        StorageError: the disk refused.
+        StorageError: writing failed.
     """
     rows: list[dict[str, Any]] = []
     for cell, figure in outcome.list_figures():

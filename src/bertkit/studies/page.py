@@ -51,7 +51,7 @@ def write_pages(folder: Path, outcome: Outcome, command: str) -> None:
         command: that makes it again.
 
     Raises:
-        StorageError: the disk refused.
+        StorageError: writing failed.
     """
     write_report(folder / REPORT_FILE, build_report(outcome, command))
     write_file(folder / TABLE_FILE, build_markdown(outcome, command).encode())

@@ -53,7 +53,7 @@ def run_study(study: Study[Any], output: Path, command: str = "") -> Outcome:
         ResumeError: `output` holds a study with other settings or data, one that was begun on
             another machine and isn't done, or something else.
         SettingsError: an arm that is asked for doesn't exist, or `output` mixes with the data.
-        StorageError: the disk refused; what is done is kept.
+        StorageError: writing failed; what is done is kept.
         StoppedError: a signal came; the same call goes on.
         BertkitError: the data can't be read. What a cell fails of is kept beside it instead.
     """
@@ -153,7 +153,7 @@ def run_cell(study: Study[Any], record: StudyRecord, cell: Cell, output: Path) -
 
     Raises:
         StoppedError: a signal came.
-        StorageError: the disk refused, and would refuse the next one too.
+        StorageError: writing failed, and would fail for the next one too.
     """
     clear_remains(output, cell)
     started = time.monotonic() - read_spent(output, cell)

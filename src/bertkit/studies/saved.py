@@ -217,7 +217,7 @@ def write_study(folder: Path, record: StudyRecord) -> None:
     """Note how the study begins.
 
     Raises:
-        StorageError: the disk refused.
+        StorageError: writing failed.
     """
     write_sealed_json(folder / STUDY_FILE, record.model_dump(mode="json"))
 
@@ -239,7 +239,7 @@ def write_result(
         versions: of the programs that matter, and the machine.
 
     Raises:
-        StorageError: the disk refused.
+        StorageError: writing failed.
     """
     place = folder / cell.place
     result = CellResult(
@@ -271,7 +271,7 @@ def clear_remains(folder: Path, cell: Cell) -> None:
     it failed and what time was spent on it stay, until it is done.
 
     Raises:
-        StorageError: the disk refused.
+        StorageError: writing failed.
     """
     place = folder / cell.place
     if place.is_dir() and not any(place.rglob(WEIGHTS)):
@@ -284,7 +284,7 @@ def write_failure(folder: Path, cell: Cell, error: Exception) -> str:
     """Note why a cell failed, and tell it.
 
     Raises:
-        StorageError: the disk refused.
+        StorageError: writing failed.
     """
     place = folder / cell.place
     message = str(error) or "there is too little memory"  # of which Python says nothing
@@ -298,7 +298,7 @@ def write_spent(folder: Path, cell: Cell, seconds: float) -> None:
     """Note what time was spent on a cell that isn't done, in all calls together.
 
     Raises:
-        StorageError: the disk refused.
+        StorageError: writing failed.
     """
     place = folder / cell.place
     make_folder(place)

@@ -194,7 +194,7 @@ class Study(ABC, Generic[SettingsKind]):
         """Run an arm with a seed, and measure it. The same call goes on with what was begun.
 
         A `BertkitError` is kept as the reason why the cell failed, and the other cells are run; a
-        stop or a disk that refuses ends the study.
+        stop or a failure to write ends the study.
 
         Args:
             cell: which.

@@ -169,7 +169,7 @@ def write_text_tasks(
 
     Raises:
         InputError: the text has too few such examples.
-        StorageError: the disk refused.
+        StorageError: writing failed.
     """
     found = {}
     for name in names:

@@ -159,7 +159,7 @@ def draw_encoder(name: str, folder: Path, seed: int) -> Path:
         seed: decides the weights.
 
     Raises:
-        BertkitError: the encoder can't be had, or the disk refused.
+        BertkitError: the encoder can't be had, or writing failed.
     """
     if not (folder / "model.safetensors").exists():
         checkpoint, config = open_encoder(name)

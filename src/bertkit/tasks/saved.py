@@ -45,7 +45,7 @@ def save_task(folder: Path, task: Task[Any, Any]) -> dict[str, FileRecord]:
     """Write `task.json`; returns what was written, by file name.
 
     Raises:
-        StorageError: the disk refused.
+        StorageError: writing failed.
     """
     saved = SavedTask(
         task=task.name,

@@ -120,7 +120,7 @@ def read_folder(path: Path) -> tuple[list[str], TokenizerSettings]:
         DamagedFileError: a file is too large, not UTF-8, not JSON, or not what was written.
         InputError: the files ask for something that isn't BERT's algorithm, or disagree.
         UnsafeFileError: one of them is a link that leads out of the folder.
-        StorageError: the disk refused.
+        StorageError: reading failed.
     """
     vocabulary_path, engine_path = path / VOCABULARY_FILE, path / ENGINE_FILE
     with storage_errors(path, "read"):
@@ -327,7 +327,7 @@ def write_folder(
         max_length: tokens at which other tools cut a text, where it is known.
 
     Raises:
-        StorageError: the disk refused.
+        StorageError: writing failed.
     """
     make_folder(folder)
     lines = "".join(f"{token}\n" for token in vocabulary)

@@ -89,7 +89,7 @@ class Tokenizer:
             What was written, by file name.
 
         Raises:
-            StorageError: the disk refused.
+            StorageError: writing failed.
         """
         return write_folder(Path(folder), self.vocabulary, self.settings, max_length=max_length)
 

@@ -104,7 +104,7 @@ def write_dump(
         batches: the step's micro-batches.
 
     Raises:
-        StorageError: the disk refused.
+        StorageError: writing failed.
     """
     path = dump_path(run, record.step)
     weights = {name: tensor.detach().cpu() for name, tensor in job.model.state_dict().items()}

@@ -59,7 +59,7 @@ class FinishedRecord(BaseModel):
         """Write it; what a run writes last, and what tells that it is finished.
 
         Raises:
-            StorageError: the disk refused.
+            StorageError: writing failed.
         """
         write_sealed_json(output / METRICS_FILE, self.model_dump(mode="json"))
 

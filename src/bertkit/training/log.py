@@ -35,7 +35,7 @@ class RunLog:
 
     Raises:
         DamagedFileError: the old rows aren't all there as they were written.
-        StorageError: the disk refused.
+        StorageError: writing failed.
     """
 
     def __init__(self, path: Path, step: int, num_rows: int) -> None:
@@ -60,7 +60,7 @@ class RunLog:
         """Add one row; a number that isn't finite is null there, for JSON has none.
 
         Raises:
-            StorageError: the disk refused.
+            StorageError: writing failed.
         """
         values = {name: None if _is_not_finite(value) else value for name, value in values.items()}
         row = seal_row({"event": event, "step": step, **values})
@@ -77,7 +77,7 @@ class RunLog:
         """Make all rows durable; done before each checkpoint.
 
         Raises:
-            StorageError: the disk refused.
+            StorageError: writing failed.
         """
         with storage_errors(self.path, "written"):
             storage.sync(self._descriptor)

@@ -62,7 +62,7 @@ def fit(
         StoppedError: a signal came; a checkpoint is written.
         NonFiniteError: too many steps in a row had a loss or gradient that isn't finite, or the
             held-out loss isn't.
-        StorageError: the disk refused; the last checkpoint stays.
+        StorageError: writing failed; the last checkpoint stays.
     """
     optimizer = build_optimizer(job.model, settings, job.learning_rate_scale)
     watched = None if job.watched is None else job.watched.metric
@@ -185,7 +185,7 @@ class _Loop(Generic[AnyBatch]):
             f"step {state.step:,}: loss or gradient is not finite and was not applied"
             f" ({self.job.example_names}: {result.examples})"
         )
-        display.say(text)  # before the disk may refuse
+        display.say(text)  # before writing may fail
         log.write("not-finite", state.step, examples=result.examples)
         if has_room(self.run.folder, state.step):
             display.say(self._dump(state.step, result))

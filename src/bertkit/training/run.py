@@ -234,7 +234,7 @@ class Run:
             save_model: writes the model's own files into a folder, as in `Job`.
 
         Raises:
-            StorageError: the disk refused; older checkpoints are untouched.
+            StorageError: writing failed; older checkpoints are untouched.
         """
         path = checkpoint_path(self.folder, state.step)
         with durable_folder(path) as folder:

@@ -101,7 +101,7 @@ class PretrainedBert(nn.Module):
 
         Raises:
             CheckpointError: a weight isn't finite.
-            StorageError: the disk refused.
+            StorageError: writing failed.
         """
         return save_weights(self, self.config.to_dict(), Path(folder))
 

@@ -149,7 +149,7 @@ def save_weights(
 
     Raises:
         CheckpointError: a weight isn't finite.
-        StorageError: the disk refused.
+        StorageError: writing failed.
     """
     tensors = {name: tensor.detach().cpu() for name, tensor in model.state_dict().items()}
     check_finite(tensors)

@@ -66,7 +66,7 @@ class SavedNet(nn.Module):
 
         Raises:
             CheckpointError: a weight isn't finite.
-            StorageError: the disk refused.
+            StorageError: writing failed.
         """
         tensors = {name: tensor.detach().cpu() for name, tensor in self.state_dict().items()}
         check_finite(tensors)

@@ -78,7 +78,7 @@ def convert(
         DamagedFileError: a file was cut short, altered, or isn't of its format.
         UnsafeFileError: a file asks for what none may.
         HubError: the Hub doesn't give it.
-        StorageError: the disk refused.
+        StorageError: writing failed.
     """
     with open_output(output, "converting into", inputs=[source], check=check_output) as place:
         path = resolve_model(source, revision=revision)

@@ -48,7 +48,7 @@ def write_tokenizer(source: Path, folder: Path, config: BertConfig) -> WrittenTo
     Raises:
         CheckpointError: the vocabulary has more entries than the model.
         MissingFileError: a file that a manifest or a link names is gone.
-        StorageError: the disk refused.
+        StorageError: writing failed.
         DamagedFileError: a file of it was cut short or altered.
         UnsafeFileError: a file is too large, or a link that leads out of the folder.
     """
@@ -78,7 +78,7 @@ def copy_files(
         MissingFileError: a link leads nowhere.
         DamagedFileError: one is something else than a file.
         UnsafeFileError: one is too large, or a link that leads out of the folder.
-        StorageError: the disk refused.
+        StorageError: writing failed.
     """
     records = {}
     for name in names:

@@ -109,7 +109,7 @@ def write_manifest(output: Path, manifest: VectorsManifest) -> None:
     """Write the manifest of a file of vectors.
 
     Raises:
-        StorageError: the disk refused.
+        StorageError: writing failed.
     """
     write_sealed_json(manifest_path(output), manifest.model_dump(mode="json"))
 
@@ -141,7 +141,7 @@ def find_finished(
         SettingsError: something else is there, and `overwrite` isn't set.
         DamagedFileError: what stands where the manifest should isn't one, and `overwrite` isn't
             set.
-        StorageError: the disk refused.
+        StorageError: reading failed.
     """
     manifest = None
     with suppress(DamagedFileError) if overwrite else nullcontext():

@@ -47,7 +47,7 @@ def remove_unfinished(output: Path) -> None:
     """Remove what is left of unfinished work, the record first: without it there are no rows.
 
     Raises:
-        StorageError: the disk refused.
+        StorageError: writing failed.
     """
     remove_folder(record_path(output))
     remove_folder(rows_path(output))
@@ -57,7 +57,7 @@ def write_record(output: Path, reached: Reached) -> None:
     """Write how far the work for an output has come; its rows must be safe.
 
     Raises:
-        StorageError: the disk refused.
+        StorageError: writing failed.
     """
     write_sealed_json(record_path(output), reached.model_dump(mode="json"))
 

@@ -92,7 +92,7 @@ def embed(
         DamagedFileError: what was written before was altered.
         NonFiniteError: a row has NaN or infinity.
         StoppedError: Ctrl-C or SIGTERM; the message says how to go on.
-        StorageError: the disk refused; what was safe is safe.
+        StorageError: writing failed; what was safe is safe.
         BertkitError: the model can't be loaded, as in `Embedder.load`.
     """
     table = open_texts(source, settings)

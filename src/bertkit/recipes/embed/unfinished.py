@@ -70,7 +70,7 @@ class UnfinishedVectors:
         Raises:
             ResumeError: it was begun with something else.
             DamagedFileError: its rows or its record aren't as they were written.
-            StorageError: the disk refused.
+            StorageError: writing failed.
         """
         reached = None if restart else read_reached(output, beginning)
         if reached is None:
@@ -105,7 +105,7 @@ class UnfinishedVectors:
 
         Raises:
             NonFiniteError: a row has NaN or infinity.
-            StorageError: the disk refused; what was safe is safe.
+            StorageError: writing failed; what was safe is safe.
         """
         before = self.reached
         check_finite(rows, before.num_rows)
@@ -127,7 +127,7 @@ class UnfinishedVectors:
         """Make all rows safe, then the record of them; not where the input can't be read again.
 
         Raises:
-            StorageError: the disk refused.
+            StorageError: writing failed.
         """
         if self._descriptor is None or self.reached.beginning.input is None:
             return
@@ -142,7 +142,7 @@ class UnfinishedVectors:
         """Fill in the header and make the file safe: it is a whole `.npy` file then.
 
         Raises:
-            StorageError: the disk refused.
+            StorageError: writing failed.
         """
         self.save()
         with self._naming_advice():
@@ -155,7 +155,7 @@ class UnfinishedVectors:
         """Give the finished file its name.
 
         Raises:
-            StorageError: the disk refused.
+            StorageError: writing failed.
         """
         with storage_errors(output, "written"):
             storage.rename(self.path, output)
@@ -213,7 +213,7 @@ class UnfinishedVectors:
 
     @contextmanager
     def _naming_advice(self) -> Iterator[None]:
-        """Say how the work goes on when the disk refuses."""
+        """Say how the work goes on when writing fails."""
         try:
             with storage_errors(self.path, "written"):
                 yield

@@ -57,7 +57,7 @@ def write_evaluation(output: Path, result: EvaluateResult) -> None:
     Those of an evaluation before go first: none of them stays beside what it doesn't belong to.
 
     Raises:
-        StorageError: the disk refused.
+        StorageError: writing failed.
     """
     make_folder(output)
     scorer_files = (name for entry in TASKS.values() for name in entry.load().scorer_files)

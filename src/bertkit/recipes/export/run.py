@@ -77,7 +77,7 @@ def export(
         DamagedFileError: a file was cut short, altered, or isn't of its format.
         UnsafeFileError: a file asks for what none may.
         HubError: the Hub doesn't give it.
-        StorageError: the disk refused.
+        StorageError: writing failed.
     """
     with open_output(output, "exporting into", inputs=[source], check=check_output) as place:
         path = resolve_model(source, revision=revision)

@@ -134,7 +134,7 @@ def write_features(stream: FeatureStream, output: Path) -> FeaturesResult:
         output: a file whose name ends as a key of `WRITERS`.
 
     Raises:
-        StorageError: the disk refused.
+        StorageError: writing failed.
         BertkitError: as in `FeatureStream.read`.
     """
     with (

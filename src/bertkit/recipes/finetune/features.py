@@ -82,7 +82,7 @@ def remember_states(
     """Hidden states of all examples, in files that are removed at the end.
 
     Raises:
-        StorageError: there is no room, or the disk refused.
+        StorageError: there is no room, or writing failed.
     """
     folder, model = run / STATES_FOLDER, materials.model
     only_first = settings.features == "linear" and materials.task.row == "sequence"

@@ -87,7 +87,7 @@ def finish(
     """Evaluate the best checkpoint and write the model's folder; `metrics.json` comes last.
 
     Raises:
-        StorageError: the disk refused; the same command finishes.
+        StorageError: writing failed; the same command finishes.
     """
     best_step = state.best_step or state.step
     materials = load_checkpoint(run, best_step, materials)
@@ -119,7 +119,7 @@ def write_model(
         comparison: with the other runs of a search.
 
     Raises:
-        StorageError: the disk refused.
+        StorageError: writing failed.
     """
     record = run.read_record()
     assert record is not None

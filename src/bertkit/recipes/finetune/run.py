@@ -97,7 +97,7 @@ def finetune(
         InputError: the data can't be learnt from, or doesn't fit the model.
         CheckpointError: the model's config or tensors don't fit.
         MissingFileError, DamagedFileError: data, model or run lack a file or have a damaged one.
-        StorageError: the disk refused.
+        StorageError: writing failed.
         StoppedError: a signal came; the same call goes on.
         NonFiniteError: the loss went to infinity and stayed there.
         BertkitError: the model can't be had, as in `resolve_model` and `open_checkpoint`.

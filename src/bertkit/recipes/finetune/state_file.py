@@ -79,7 +79,7 @@ def write_states(
         only_first: the head reads only the first token of each sequence, [CLS].
 
     Raises:
-        StorageError: there is no room, or the disk refused.
+        StorageError: there is no room, or writing failed.
     """
     whole = [sequence for one in encoded for sequence in one.sequences]
     kept = [TokenSequence(one.ids[:1], one.segments[:1]) for one in whole] if only_first else whole

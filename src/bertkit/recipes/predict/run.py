@@ -77,7 +77,7 @@ def write_answers(answers: Answers, output: Path, progress: ProgressBar | None =
     """Write all answers into a file that appears whole or not at all, and that the caller holds.
 
     Raises:
-        StorageError: the disk refused.
+        StorageError: writing failed.
         InputError: as in `Answers.read`.
     """
     with durable_file(output) as file:

@@ -84,7 +84,7 @@ def refuse_strangers(output: Path) -> None:
 
     Raises:
         ResumeError: it holds something else.
-        StorageError: the disk refused.
+        StorageError: reading failed.
     """
     with storage_errors(output, "read"):
         if (output / PLAN).exists() or not output.exists():
@@ -99,7 +99,7 @@ def check_output(output: Path, plan: Plan) -> bool:
     Raises:
         ResumeError: it holds those of another plan.
         DamagedFileError: its plan can't be read.
-        StorageError: the disk refused.
+        StorageError: reading failed.
     """
     path = output / PLAN
     if not path.exists():

@@ -107,7 +107,7 @@ def prepare(
             another process is preparing in it.
         InputError: nothing in the input can be used, or reading is strict and something is faulty.
         StoppedError: Ctrl-C, SIGTERM or a killed worker; the message says how to go on.
-        StorageError: the disk refused.
+        StorageError: writing failed.
     """
     started = time.monotonic()
     num_workers = (os.cpu_count() or 1) if workers is None else workers

@@ -130,7 +130,7 @@ def prepare_unit(
 
     Raises:
         InputError: reading is strict, and something can't be used as it is.
-        StorageError: the disk refused.
+        StorageError: writing failed.
     """
     report = ReadReport()
     writers = {

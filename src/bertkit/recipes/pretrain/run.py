@@ -86,7 +86,7 @@ def pretrain(data: Path, output: Path, settings: PretrainSettings) -> PretrainRe
         MissingFileError, DamagedFileError: shards, run or source lack a file or have a damaged one.
         UnsafeFileError, HubError, SettingsError: the source can't be had, as in `resolve_model` and
             `open_checkpoint`.
-        StorageError: the disk refused.
+        StorageError: writing failed.
         StoppedError: a signal came; the same call goes on.
         NonFiniteError: the loss went to infinity and stayed there.
     """

@@ -59,7 +59,7 @@ def train(make_plan: Callable[[], Plan], output: Path, settings: NetSettings) ->
 
     Raises:
         ResumeError: `output` holds a run with other settings or data, or something else.
-        StorageError: the disk refused.
+        StorageError: writing failed.
         StoppedError: a signal came; the same call goes on.
         NonFiniteError: the loss went to infinity and stayed there.
         BertkitError: the data can't be had.

@@ -100,7 +100,7 @@ def train_word_vectors(
         ResumeError: `output` holds vectors of other settings or data, or something else.
         InputError: there is too little text.
         MissingExtraError: gensim isn't installed.
-        BertkitError: the shards can't be read, or the disk refused.
+        BertkitError: the shards can't be read, or writing failed.
     """
     shards = ShardSet.open(data)
     wanted = VectorsRecord(
@@ -134,7 +134,7 @@ def write_record(output: Path, record: VectorsRecord) -> None:
     """Say what the vectors in a folder are learnt from.
 
     Raises:
-        StorageError: the disk refused.
+        StorageError: writing failed.
     """
     make_folder(output)
     write_sealed_json(output / RECORD_FILE, record.model_dump(mode="json"))

@@ -54,7 +54,7 @@ def report(
         MissingFileError: there is nothing where one should be.
         ResumeError: another process is writing the output.
         DamagedFileError: a file of a run isn't what was written.
-        StorageError: the disk refused.
+        StorageError: writing failed.
     """
     settings = ReportSettings() if settings is None else settings
     check_paths(paths, settings)

@@ -90,7 +90,7 @@ def build_index(plan: Plan) -> IndexRecord:
         InputError: the corpus has no texts, or isn't a file of texts.
         ResumeError: it changed meanwhile.
         StoppedError: Ctrl-C or SIGTERM; the message says how to go on.
-        StorageError: the disk refused; what was safe is safe.
+        StorageError: writing failed; what was safe is safe.
     """
     goes_on = _can_go_on(plan)
     corpus = CorpusRecord.of(plan.place.corpus, plan.reading)

@@ -37,7 +37,7 @@ def write_matrix(path: Path, matrix: NDArray[Any]) -> FileRecord:
     """Write an array as a `.npy` file without a second one in memory.
 
     Raises:
-        StorageError: the disk refused.
+        StorageError: writing failed.
     """
     header = io.BytesIO()
     np.lib.format.write_array_header_1_0(header, np.lib.format.header_data_from_array_1_0(matrix))
@@ -112,7 +112,7 @@ def write_texts(texts: Iterator[str], path: Path, ends_path: Path) -> tuple[File
     """Write texts end to end, and where each ends; the records of both files.
 
     Raises:
-        StorageError: the disk refused.
+        StorageError: writing failed.
     """
     ends = array("Q")
     position = 0

@@ -137,7 +137,7 @@ class IndexRecord(Part):
         """Seal the folder.
 
         Raises:
-            StorageError: the disk refused.
+            StorageError: writing failed.
         """
         write_sealed_json(folder / RECORD_FILE, self.model_dump(mode="json"))
 

@@ -93,7 +93,7 @@ class SearchIndex:
             DamagedFileError: a file of the index was altered.
             MissingExtraError: an approximate index is asked for, and faiss isn't installed.
             StoppedError: Ctrl-C or SIGTERM; the message says how to go on.
-            StorageError: the disk refused.
+            StorageError: reading failed.
             BertkitError: the model can't be loaded, as in `Embedder.load`.
         """
         corpus = Path(corpus)

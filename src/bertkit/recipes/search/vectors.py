@@ -30,7 +30,7 @@ def open_vectors(
         MissingExtraError: cells are asked for, and faiss isn't installed.
         SettingsError: cells are asked for, and there are none for this similarity.
         ResumeError: another process is making them.
-        StorageError: the disk refused.
+        StorageError: reading failed.
     """
     folder = plan.place.folder
     with rebuilding_advised():

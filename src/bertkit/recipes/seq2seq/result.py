@@ -80,7 +80,7 @@ def finish(
     Raises:
         ResumeError: the best step's checkpoint is gone.
         DamagedFileError: it isn't what was written.
-        StorageError: the disk refused; the same command finishes.
+        StorageError: writing failed; the same command finishes.
     """
     choice = choose_weights(run, materials, state, settings, num_steps)
     judgement = judge(choice.materials)
@@ -135,7 +135,7 @@ def write_model(
     """Write a model's folder; returns what is saved with the checksums of its files.
 
     Raises:
-        StorageError: the disk refused.
+        StorageError: writing failed.
     """
     record = run.read_record()
     assert record is not None, "a run that is finished was begun"

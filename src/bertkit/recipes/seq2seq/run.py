@@ -84,7 +84,7 @@ def train_seq2seq(files: PairFiles, output: Path, settings: Seq2SeqSettings) -> 
         CheckpointError: the encoder's config or tensors don't fit.
         MissingFileError, DamagedFileError: data, encoder or run lack a file or have a damaged one.
         MissingExtraError: what computes the metrics isn't installed.
-        StorageError: the disk refused.
+        StorageError: writing failed.
         StoppedError: a signal came; the same call goes on.
         NonFiniteError: the loss went to infinity and stayed there.
         BertkitError: the encoder can't be had, as in `resolve_model` and `open_checkpoint`.

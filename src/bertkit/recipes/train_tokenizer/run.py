@@ -63,7 +63,7 @@ def train_tokenizer(
         ResumeError: another process is writing `output`.
         MissingFileError: an input matches nothing.
         InputError: the input holds no word, or is faulty and `strict` is set.
-        StorageError: the disk refused.
+        StorageError: writing failed.
     """
     started = time.monotonic()
     check = partial(check_output, overwrite=overwrite)
@@ -94,7 +94,7 @@ def check_output(output: Path, *, overwrite: bool) -> None:
 
     Raises:
         SettingsError: it holds something else than a tokenizer, or one that may not be overwritten.
-        StorageError: the disk refused.
+        StorageError: reading failed.
     """
     names = list_names(output)
     strangers = sorted(names - OWN_FILES)
@@ -122,7 +122,7 @@ def write_result(
     """Write the tokenizer's files, and beside them what they were made from.
 
     Raises:
-        StorageError: the disk refused.
+        StorageError: writing failed.
     """
     result.tokenizer.save(folder)
     write_sealed_json(folder / FACTS_FILE, describe(result, inputs, settings))

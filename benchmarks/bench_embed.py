@@ -1,6 +1,7 @@
 """Embedding real texts beside what people use and what is fastest.
 
     python benchmarks/bench_embed.py --data data/ --rounds 5
+    python benchmarks/bench_embed.py --data data/ --rounds 5 --times 10 --device cuda
 
 all-MiniLM-L6-v2 on a CPU, two threads for each side, all in one process, in turns: a round is the
 whole set once by each side, begun by another side each time. The sets (`text_sets.py`) are 2,000
@@ -9,6 +10,9 @@ normalised vectors: tokenising, sorting, padding and pooling are counted. The pe
 around them stand in `embedding_peers.py`. sentence-transformers runs at its default batch size and
 at the best of five, the others at the best of four token budgets, found for each set on every fifth
 text before; the vectors of these are compared with those of sentence-transformers.
+
+On a GPU bertkit and sentence-transformers run in float32 and in bf16 (weights too), and no others;
+`--times` has each text so many times, as a GPU needs more to do than a round of a CPU.
 
 Of the process as a whole is set: OMP_WAIT_POLICY=PASSIVE, unless it is set already, so that a
 side's idle threads take nothing from the next one, and torch's two threads. No side changes the
@@ -21,10 +25,12 @@ import os
 import statistics
 import tempfile
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # read when torch is loaded
 
@@ -37,8 +43,8 @@ from bertkit.inference.embedder import Embedder
 from bertkit.inference.embedder_settings import EmbedderSettings
 from bertkit.models.bert.config import BertConfig
 from bertkit.tokenization.tokenizer import Tokenizer
+from devices import Place
 from embedding_peers import (
-    BATCH_SIZES,
     TOKEN_BUDGETS,
     Floats,
     PaddedPeer,
@@ -63,6 +69,8 @@ OURS = {"bertkit": "torch", "bertkit[onnx]": "onnx"}
 THEIRS, THEIRS_AT_BEST = "sentence-transformers", "sentence-transformers, best batch"
 PADDED = ("onnxruntime", "openvino", "ctranslate2", "ctranslate2 int8")
 SIDES = (*OURS, THEIRS, THEIRS_AT_BEST, *PADDED)
+IN_BF16 = ", bf16"  # behind the name of a side on a GPU
+BATCH_SIZES = {"cpu": (8, 16, 32, 64, 128), "cuda": (64, 128, 256, 512, 1024)}
 PACKAGES = ("ctranslate2", "onnxruntime", "openvino", "sentence-transformers", "tokenizers")
 EVERY_NTH = 5
 MAX_DIFFERENCE = 1e-4
@@ -78,27 +86,55 @@ def main() -> None:
         "--data", type=Path, default=Path("../shared/data"), help="as in text_sets.py"
     )
     parser.add_argument("--sets", nargs="+", default=SETS, choices=SETS)
-    parser.add_argument("--sides", nargs="+", default=SIDES, choices=SIDES)
+    parser.add_argument("--sides", nargs="+", choices=SIDES)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument(
         "--every", type=int, default=1, help="take only every so manieth text, for a try"
     )
+    parser.add_argument("--times", type=int, default=1, help="how often each text is there")
     parser.add_argument("--output", type=Path, default=Path("benchmarks/results/embed.json"))
+    Place.add_device(parser)
     arguments = parser.parse_args()
+    place = Place.of(arguments.device, "fp32")
     torch.set_num_threads(NUM_THREADS)
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
     folder = find_minilm()
-    sides = list(dict.fromkeys([*arguments.sides, THEIRS]))
+    sides = list(dict.fromkeys([*(arguments.sides or SIDES), THEIRS]))
     results = []
     with tempfile.TemporaryDirectory() as scratch:
-        fixed, sized = build_sides(folder, Path(scratch), sides)
+        if place.is_gpu:
+            fixed, sized = build_gpu_sides(folder, place)
+        else:
+            fixed, sized = build_sides(folder, Path(scratch), sides)
         for name in arguments.sets:
-            texts = read_set(arguments.data, name)[:: arguments.every]
+            texts = read_set(arguments.data, name)[:: arguments.every] * arguments.times
             result = measure(texts, fixed, sized, arguments.rounds, Tokenizer.load(folder))
             results.append({"set": name, **result})
             print(describe(results[-1]), flush=True)
-            write(arguments.output, results)
+            write(arguments.output, place, results)
+
+
+def build_gpu_sides(
+    folder: Path, place: Place
+) -> tuple[dict[str, Embed], dict[str, EmbedInBatches]]:
+    """What runs on a GPU, in float32 and in bf16."""
+    fixed: dict[str, Embed] = {}
+    sized: dict[str, EmbedInBatches] = {}
+    precisions: dict[str, Literal["fp32", "bf16"]] = {"": "fp32", IN_BF16: "bf16"}
+    for ending, precision in precisions.items():
+        settings = EmbedderSettings(engine="torch", precision=precision)
+        fixed[f"bertkit{ending}"] = Embedder.load(folder, settings, device=str(place.device)).encode
+        theirs = build_sentence_transformers(folder, replace(place, precision=precision))
+        sized[THEIRS_AT_BEST + ending] = theirs
+        if not ending:
+            fixed[THEIRS] = partial(embed_in_batches, theirs)
+    return fixed, sized
+
+
+def embed_in_batches(embed: EmbedInBatches, texts: Sequence[str]) -> Floats:
+    """At the default batch size."""
+    return embed(texts, DEFAULT_BATCH_SIZE)
 
 
 def build_sides(
@@ -110,8 +146,8 @@ def build_sides(
         if name in names:
             settings = EmbedderSettings(engine=engine)
             fixed[name] = Embedder.load(folder, settings, device="cpu").encode
-    theirs = build_sentence_transformers(folder)
-    fixed[THEIRS] = lambda texts: theirs(texts, DEFAULT_BATCH_SIZE)
+    theirs = build_sentence_transformers(folder, Place.of("cpu"))
+    fixed[THEIRS] = partial(embed_in_batches, theirs)
     sized: dict[str, EmbedInBatches] = {THEIRS_AT_BEST: theirs}
     exported = scratch / "exported.onnx"
     export_onnx(folder, exported)
@@ -164,8 +200,8 @@ def measure(
         },
         "ratios": {
             name: {peer: summarise(seconds[name], seconds[peer]) for peer in runs if peer != name}
-            for name in OURS
-            if name in runs
+            for name in runs
+            if name.startswith("bertkit")
         },
         "seconds": seconds,
     }
@@ -173,11 +209,14 @@ def measure(
 
 def list_sizes(name: str) -> tuple[int, ...]:
     """What is tried for a side."""
-    return BATCH_SIZES if name == THEIRS_AT_BEST else TOKEN_BUDGETS
+    if not name.startswith(THEIRS_AT_BEST):
+        return TOKEN_BUDGETS
+    is_gpu = torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
+    return BATCH_SIZES["cuda" if is_gpu else "cpu"]
 
 
 def compare_vectors(vectors: dict[str, Floats]) -> dict[str, dict[str, float]]:
-    """How far each side is from sentence-transformers; int8 alone may be farther."""
+    """How far each side is from sentence-transformers; int8 and bf16 alone may be farther."""
     agreement = {}
     for name, found in vectors.items():
         cosines = (found * vectors[THEIRS]).sum(axis=1)
@@ -186,7 +225,8 @@ def compare_vectors(vectors: dict[str, Floats]) -> dict[str, dict[str, float]]:
             "mean_cosine": float(cosines.mean()),
             "lowest_cosine": float(cosines.min()),
         }
-        if agreement[name]["difference"] > MAX_DIFFERENCE and "int8" not in name:
+        is_rounded = "int8" in name or IN_BF16 in name
+        if agreement[name]["difference"] > MAX_DIFFERENCE and not is_rounded:
             raise SystemExit(f"{name} gives other vectors: {agreement[name]}")
     return agreement
 
@@ -196,7 +236,9 @@ def describe(result: dict[str, Any]) -> str:
     ours = list(result["ratios"])
     lines = [
         f"{result['set']}: {result['texts']:,} texts, {result['tokens']:,} tokens",
+        "",
         f"| side | tokens/s | {' | '.join(f'{name} is' for name in ours)} | padding | size |",
+        f"| --- | --- | {' | '.join('---' for _ in ours)} | --- | --- |",
     ]
     for name, speed in result["tokens_per_second"].items():
         ratios = [result["ratios"][one].get(name) for one in ours]
@@ -211,9 +253,10 @@ def describe(result: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def write(path: Path, results: list[dict[str, Any]]) -> None:
+def write(path: Path, place: Place, results: list[dict[str, Any]]) -> None:
     """Write the figures with machine and versions."""
-    machine = {**describe_machine(), **{name: version(name) for name in PACKAGES}}
+    versions = {name: version(name) for name in PACKAGES if find_spec(name.replace("-", "_"))}
+    machine = {**describe_machine(), **place.describe(), **versions}
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps({"machine": machine, "results": results}, indent=1) + "\n")
 

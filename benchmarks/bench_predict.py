@@ -1,12 +1,13 @@
 """Speed of fine-tuned models' answers beside transformers' pipelines.
 
     python benchmarks/bench_predict.py --lines 10000 --rounds 3
+    python benchmarks/bench_predict.py --lines 50000 --rounds 3 --device cuda
 
 `classify` on sentences of SST-2 and `tag` on those of WNUT-17, repeated until there are enough
 lines; all-MiniLM-L6-v2 fine-tuned for an epoch by `bertkit finetune`, or the models of
 `--classifier` and `--tagger`. From lists of texts to answers, two threads, all in one process and
 in turns; a round is all lines once by each side. bertkit gets the lines as they are, with PyTorch
-alone and with ONNX Runtime; the pipelines run
+alone and, on a CPU, with ONNX Runtime; the pipelines run
 
 - with their defaults: one text at a time;
 - at the best of five batch sizes, on texts that were sorted by length before the clock started.
@@ -26,7 +27,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
@@ -39,15 +40,16 @@ from transformers import pipeline
 from bench_step import describe_machine
 from bertkit.inference.engines.choice import EngineName
 from bertkit.inference.predictor import Predictor
+from devices import Place
 from finetune_peers import be_quiet
 from minilm import find_minilm
 from task_sets import TaskSet, prepare_set, read_part
-from turns import fastest, show_ratio, summarise, take_turns
+from turns import begin_table, fastest, show_ratio, summarise, take_turns
 
 NUM_THREADS = 2
 ENGINES: dict[str, EngineName] = {"bertkit": "torch", "bertkit[onnx]": "onnx"}
 DEFAULTS, BEST = "pipeline, defaults", "pipeline, best batch, sorted"
-BATCH_SIZES = (8, 16, 32, 64, 128)
+BATCH_SIZES = {"cpu": (8, 16, 32, 64, 128), "cuda": (32, 64, 128, 256, 512)}
 EVERY_NTH = 50
 MAX_DIFFERENCE = 1e-4
 TASKS = {"classify": ("sst2", "text-classification"), "tag": ("wnut17", "token-classification")}
@@ -63,27 +65,38 @@ def main() -> None:
     parser.add_argument("--lines", type=int, default=10_000)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--output", type=Path, default=Path("benchmarks/results/predict.json"))
+    Place.add_device(parser)
     arguments = parser.parse_args()
+    place = Place.of(arguments.device, "fp32")
     be_quiet()
     torch.set_num_threads(NUM_THREADS)
     models = {"classify": arguments.classifier, "tag": arguments.tagger}
     results: list[dict[str, Any]] = []
+    print(begin_table("side", "lines/s", f"beside {DEFAULTS}", f"beside {BEST}"), flush=True)
     for task in arguments.tasks:
         with tempfile.TemporaryDirectory() as scratch:
             task_set = prepare_set(arguments.data, TASKS[task][0], Path(scratch))
             model = models[task] or finetune(task_set, Path(scratch) / "model")
             texts = read_lines(task_set, arguments.lines)
-            results.append({"task": task, **measure(task, model, texts, arguments.rounds)})
+            results.append({"task": task, **measure(task, model, texts, arguments.rounds, place)})
         print("\n".join(describe(results[-1])), flush=True)
         arguments.output.parent.mkdir(parents=True, exist_ok=True)
-        machine = {**describe_machine(), "onnxruntime": version("onnxruntime")}
+        machine = {**describe_machine(), **place.describe(), "onnxruntime": show_version()}
         content = {"machine": machine, "results": results}
         arguments.output.write_text(json.dumps(content, indent=1) + "\n")
 
 
+def show_version() -> str | None:
+    """Of ONNX Runtime, which a GPU's measurement does without."""
+    try:
+        return version("onnxruntime")
+    except PackageNotFoundError:
+        return None
+
+
 def finetune(task_set: TaskSet, output: Path) -> Path:
     """A model that has seen each example once."""
-    command = [Path(sys.executable).with_name("bertkit"), "finetune", task_set.task]
+    command: list[Any] = [sys.executable, "-m", "bertkit", "finetune", task_set.task]
     command += ["--model", find_minilm(), "--output", output, "--epochs", "1"]
     command += ["--train", task_set.parts["train"], "--dev", task_set.parts["dev"]]
     subprocess.run(list(map(str, command)), check=True, stdout=subprocess.DEVNULL)
@@ -97,12 +110,14 @@ def read_lines(task_set: TaskSet, count: int) -> list[str]:
     return list(islice(cycle(texts), count))
 
 
-def measure(task: str, model: Path, texts: list[str], rounds: int) -> dict[str, Any]:
+def measure(task: str, model: Path, texts: list[str], rounds: int, place: Place) -> dict[str, Any]:
     """Compare answers, choose the batch size, take turns."""
     ours: dict[str, Predictor[Any, Any, Any]] = {
-        name: Predictor.load(model, device="cpu", engine=engine) for name, engine in ENGINES.items()
+        name: Predictor.load(model, device=str(place.device), engine=engine)
+        for name, engine in ENGINES.items()
+        if not (place.is_gpu and engine == "onnx")
     }
-    theirs = pipeline(TASKS[task][1], str(model), device="cpu")
+    theirs = pipeline(TASKS[task][1], str(model), device=place.device)
     some = texts[::EVERY_NTH]
     for name, predictor in ours.items():
         plain = replace(predictor, task=replace(predictor.task, numbers={}))
@@ -111,7 +126,8 @@ def measure(task: str, model: Path, texts: list[str], rounds: int) -> dict[str, 
             raise SystemExit(f"{name} gives other probabilities: {difference:.1e}")
     ordered = sorted(texts, key=len)
     tried = ordered[:: max(1, len(texts) // 1000)]
-    size = fastest({size: partial(theirs, tried, batch_size=size) for size in BATCH_SIZES}, 2)
+    sizes = BATCH_SIZES[place.device.type]
+    size = fastest({size: partial(theirs, tried, batch_size=size) for size in sizes}, 2)
     sides: dict[str, Callable[[], object]] = {
         **{name: partial(predictor, texts) for name, predictor in ours.items()},
         DEFAULTS: partial(theirs, texts),
@@ -159,11 +175,12 @@ COMPARE = {"classify": compare_labels, "tag": compare_tags}
 def describe(result: dict[str, Any]) -> list[str]:
     """A result as lines of a Markdown table, a side a row."""
     best = f"the pipeline's best batch size is {result['best_batch_size']}"
-    lines = [f"{result['task']}: {result['lines']:,} lines, {best}"]
+    lines = []
     for name, speed in result["lines_per_second"].items():
         ratios = [show_ratio(one) for one in result["ratios"].get(name, {}).values()]
-        lines.append(f"| {' | '.join([name, f'{speed:,.0f}', *(ratios or ['–', '–'])])} |")
-    return lines
+        cells = [f"{result['task']}, {name}", f"{speed:,.0f}", *(ratios or ["–", "–"])]
+        lines.append(f"| {' | '.join(cells)} |")
+    return [*lines, f"| {result['task']}: {result['lines']:,} lines, {best} | | | |"]
 
 
 if __name__ == "__main__":

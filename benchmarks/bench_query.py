@@ -40,6 +40,7 @@ from bertkit.inference.embedder import Embedder
 from bertkit.inference.embedder_settings import EmbedderSettings
 from bertkit.models.bert.config import BertConfig
 from bertkit.tokenization.tokenizer import Tokenizer
+from devices import Place
 from embedding_peers import (
     Floats,
     PaddedPeer,
@@ -119,7 +120,7 @@ def build_sides(folder: Path, scratch: Path) -> dict[str, Query]:
     for name, engine in OURS.items():
         settings = EmbedderSettings(engine=engine)
         sides[name] = Embedder.load(folder, settings, device="cpu").encode
-    theirs = build_sentence_transformers(folder)
+    theirs = build_sentence_transformers(folder, Place.of("cpu"))
     sides[THEIRS] = lambda text: theirs([text], 1)[0]
     exported = scratch / "exported.onnx"
     export_onnx(folder, exported)

@@ -1,8 +1,10 @@
 """Time of a pre-training step beside transformers.
 
     python benchmarks/bench_step.py --data shards/ --models tiny mini base --cases 128 natural 512
+    python benchmarks/bench_step.py --device cuda --models base large --cases 128 512
 
-Forward, backward and AdamW in float32 with dropout 0.1; the same weights, token ids and targets on
+Forward, backward and AdamW with dropout 0.1, in float32 on a CPU and under autocast to bf16 on a
+GPU; the same weights, token ids and targets on
 each side; each side in a process of its own, a step in turns; medians. transformers gets its padded
 batch, SDPA attention and fused AdamW, projects every position on the vocabulary, as its
 `BertForPreTraining` does, and runs as it is, `kept`: with freed memory kept as `bertkit pretrain`
@@ -11,6 +13,9 @@ without dropout are compared on a batch. The cases:
 
 - `128`, `512`: the batches that `pretrain` builds at that length, 32 or 8 sequences of it;
 - `natural`: pairs of neighbouring sentences as long as they are, sorted by length, 32 a batch.
+
+On a GPU batches are eight times as large, the peers are `transformers` and `compiled`, and the peak
+memory of each side's tensors is told.
 
 Without `--data` the text is Python's own documentation.
 """
@@ -23,6 +28,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -46,10 +52,14 @@ from bertkit.recipes.pretrain.settings import PretrainSettings
 from bertkit.recipes.train_tokenizer.run import train_tokenizer
 from bertkit.recipes.train_tokenizer.settings import TrainTokenizerSettings
 from bertkit.training.device import measure_peak
+from devices import Place, show_memory
+from turns import begin_table
 
 BATCH_SIZES = {"128": 32, "512": 8, "natural": 32}
+TIMES_ON_GPU = 8  # as many sequences
 MAX_NATURAL_LENGTH = 128
 SIDES = ("bertkit", "transformers", "kept", "compiled")
+SIDES_ON_GPU = ("bertkit", "transformers", "compiled")
 
 
 def main() -> None:
@@ -58,21 +68,32 @@ def main() -> None:
     parser.add_argument("--data", type=Path)
     parser.add_argument("--models", nargs="+", default=["tiny", "mini"])
     parser.add_argument("--cases", nargs="+", default=["128", "natural"], choices=BATCH_SIZES)
-    parser.add_argument("--sides", nargs="+", default=SIDES[:3], choices=SIDES)
+    parser.add_argument("--sides", nargs="+", choices=SIDES)
+    parser.add_argument("--batch-size", type=int, help="instead of the case's own")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--output", type=Path, default=Path("benchmarks/results/step.json"))
+    Place.add_flags(parser)
     arguments = parser.parse_args()
+    place = Place.of(arguments.device, arguments.precision)
+    names = list(arguments.sides or (SIDES_ON_GPU if place.is_gpu else SIDES[:3]))
+    print(begin_table(*list_columns(names)), flush=True)
     results = []
     with tempfile.TemporaryDirectory() as folder:
         data = arguments.data or prepare_documentation(Path(folder))
         for case in arguments.cases:
-            batches = build_batches(data, case, arguments.rounds + 1)
+            size = arguments.batch_size or BATCH_SIZES[case] * (TIMES_ON_GPU if place.is_gpu else 1)
+            batches = build_batches(data, case, size, arguments.rounds + 1)
             for model in arguments.models:
-                results.append(compare(model, case, batches, list(arguments.sides)))
+                results.append(compare(model, case, batches, names, place))
                 print(describe(results[-1]), flush=True)
-    arguments.output.parent.mkdir(parents=True, exist_ok=True)
-    content = {"machine": describe_machine(), "results": results}
-    arguments.output.write_text(json.dumps(content, indent=1) + "\n")
+                write(arguments.output, place, results)
+
+
+def write(path: Path, place: Place, results: Sequence[dict[str, Any]]) -> None:
+    """Write the figures so far, with what they were taken on."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    content = {"machine": {**describe_machine(), **place.describe()}, "results": results}
+    path.write_text(json.dumps(content, indent=1) + "\n")
 
 
 def describe_machine() -> dict[str, Any]:
@@ -95,9 +116,9 @@ def prepare_documentation(folder: Path) -> Path:
     return folder / "shards"
 
 
-def build_batches(data: Path, case: str, count: int) -> list[PreTrainingBatch]:
-    """As many batches of a case, from the training text."""
-    shards, size = ShardSet.open(data), BATCH_SIZES[case]
+def build_batches(data: Path, case: str, size: int, count: int) -> list[PreTrainingBatch]:
+    """As many batches of a case, of so many sequences each, from the training text."""
+    shards = ShardSet.open(data)
     length = MAX_NATURAL_LENGTH if case == "natural" else int(case)
     settings = PretrainSettings(max_length=length)
     objective = build_objective(shards.train, shards, shards.load_tokenizer(), settings)
@@ -128,7 +149,7 @@ def natural_pairs(shards: ShardSet, count: int) -> list[PlannedExample]:
 
 
 def compare(
-    model: str, case: str, batches: list[PreTrainingBatch], names: list[str]
+    model: str, case: str, batches: list[PreTrainingBatch], names: list[str], place: Place
 ) -> dict[str, Any]:
     """Take a step on each batch with each side in turn; the first batch doesn't count.
 
@@ -137,26 +158,31 @@ def compare(
     """
     torch.manual_seed(0)
     config = BertConfig.preset(model)
-    seconds: dict[str, list[float]] = {name: [] for name in names}
+    answers: dict[str, list[dict[str, Any]]] = {name: [] for name in names}
     peaks = []
     with tempfile.TemporaryDirectory() as folder:
         write_sides(Path(folder), config, batches)
-        sides = {name: start_side(name, folder) for name in names}
+        sides = {name: start_side(name, folder, place) for name in names}
         losses = {name: ask(side)["loss"] for name, side in sides.items()}
         if "compiled" in sides:
             for number in first_of_each_length(batches):
                 ask(sides["compiled"], number)
         for number in range(len(batches)):
-            peaks.append(measure_peak(torch.device("cpu"), "fp32"))
+            peaks.append(measure_peak(place.device, place.precision))
             first = number % len(names)
             for name in names[first:] + names[:first]:
-                seconds[name].append(ask(sides[name], number)["seconds"])
+                answers[name].append(ask(sides[name], number))
         for side in sides.values():
             side.communicate()
-    spread = max(losses.values()) - min(losses.values())
-    if spread > 1e-4 * max(losses.values()):
-        raise SystemExit(f"{model}, {case}: the losses differ: {losses}")
-    return {"model": model, "case": case, **summarise(config, batches[1:], seconds, peaks[1:])}
+    place.check_losses(f"{model}, {case}", losses)
+    counted = {name: each[1:] for name, each in answers.items()}
+    return {
+        "model": model,
+        "case": case,
+        "sequences": len(batches[0].packed.lengths),
+        "losses": losses,
+        **summarise(config, batches[1:], counted, peaks[1:]),
+    }
 
 
 def first_of_each_length(batches: list[PreTrainingBatch]) -> list[int]:
@@ -174,10 +200,10 @@ def write_sides(folder: Path, config: BertConfig, batches: list[PreTrainingBatch
         save_file(pad_batch(batch), folder / f"transformers-{number:03d}.safetensors")
 
 
-def start_side(name: str, folder: str) -> subprocess.Popen[str]:
+def start_side(name: str, folder: str, place: Place) -> subprocess.Popen[str]:
     """Begin the process of a side."""
     return subprocess.Popen(
-        [sys.executable, Path(__file__).with_name("step_side.py"), name, folder],
+        [sys.executable, Path(__file__).with_name("step_side.py"), name, folder, *place.words],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -223,18 +249,20 @@ def pad_batch(batch: PreTrainingBatch) -> dict[str, Tensor]:
 def summarise(
     config: BertConfig,
     batches: list[PreTrainingBatch],
-    seconds: dict[str, list[float]],
+    answers: dict[str, list[dict[str, Any]]],
     peaks: list[float],
 ) -> dict[str, Any]:
     """Medians of speeds, and of ratios step by step with the least and the greatest."""
     speeds = {
-        name: [batch.num_tokens / each for batch, each in zip(batches, values[1:], strict=True)]
-        for name, values in seconds.items()
+        name: [
+            batch.num_tokens / each["seconds"] for batch, each in zip(batches, steps, strict=True)
+        ]
+        for name, steps in answers.items()
     }
     ours = speeds.pop("bertkit")
     shares = [
-        count_operations(config, batch) / each / peak
-        for batch, each, peak in zip(batches, seconds["bertkit"][1:], peaks, strict=True)
+        count_operations(config, batch) / each["seconds"] / peak
+        for batch, each, peak in zip(batches, answers["bertkit"], peaks, strict=True)
     ]
     num_places = sum(max(batch.packed.lengths) * len(batch.packed.lengths) for batch in batches)
     peers = {}
@@ -245,9 +273,11 @@ def summarise(
             "ratio": statistics.median(ratios),
             "ratio_low": min(ratios),
             "ratio_high": max(ratios),
+            "peak_memory_bytes": answers[name][-1]["peak_memory_bytes"],
         }
     return {
         "tokens_per_second": statistics.median(ours),
+        "peak_memory_bytes": answers["bertkit"][-1]["peak_memory_bytes"],
         "peers": peers,
         "padding": 1 - sum(batch.num_tokens for batch in batches) / num_places,
         "share_of_peak": statistics.median(shares),
@@ -256,13 +286,23 @@ def summarise(
     }
 
 
+def list_columns(names: Sequence[str]) -> list[str]:
+    """What stands above each cell of `describe`."""
+    cells = ["model", "case", "sequences", "bertkit, tokens/s", "memory"]
+    for name in names:
+        cells += [f"{name}, tokens/s", "ratio", "memory"] if name != "bertkit" else []
+    return [*cells, "padding", "share of peak"]
+
+
 def describe(row: dict[str, Any]) -> str:
     """A result as a line of a Markdown table."""
-    cells = [row["model"], row["case"], f"{row['tokens_per_second']:,.0f}"]
+    cells = [row["model"], row["case"], str(row["sequences"])]
+    cells += [f"{row['tokens_per_second']:,.0f}", show_memory(row["peak_memory_bytes"])]
     for peer in row["peers"].values():
         cells += [
             f"{peer['tokens_per_second']:,.0f}",
             f"{peer['ratio']:.2f} × ({peer['ratio_low']:.2f}–{peer['ratio_high']:.2f})",
+            show_memory(peer["peak_memory_bytes"]),
         ]
     cells += [f"{row['padding']:.0%}", f"{row['share_of_peak']:.0%}"]
     return f"| {' | '.join(cells)} |"

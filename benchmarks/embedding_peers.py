@@ -27,10 +27,10 @@ import transformers
 from torch import Tensor, nn
 
 from bertkit.tokenization.tokenizer import Tokenizer
+from devices import Place
 
 MAX_LENGTH = 256  # as the model's folder says
 TOKEN_BUDGETS = (512, 1024, 2048, 4096)
-BATCH_SIZES = (8, 16, 32, 64, 128)
 OPSET = 17
 INPUTS = ("input_ids", "attention_mask", "token_type_ids")
 OUTPUT = "last_hidden_state"
@@ -94,11 +94,16 @@ def share_of_padding(lengths: Sequence[int], batches: Sequence[Sequence[int]]) -
     return 1 - sum(lengths) / num_places
 
 
-def build_sentence_transformers(folder: Path) -> Callable[[Sequence[str], int], Floats]:
+def build_sentence_transformers(
+    folder: Path, place: Place
+) -> Callable[[Sequence[str], int], Floats]:
     """Texts and a batch size to vectors; the library sorts by length itself."""
     from sentence_transformers import SentenceTransformer
 
-    model = SentenceTransformer(str(folder), device="cpu")
+    dtype = torch.bfloat16 if place.precision == "bf16" else torch.float32
+    model = SentenceTransformer(
+        str(folder), device=str(place.device), model_kwargs={"dtype": dtype}
+    )
 
     def embed(texts: Sequence[str], batch_size: int) -> Floats:
         vectors: Floats = model.encode(

@@ -1,6 +1,6 @@
 """One side of `bench_finetune.py`: fine-tuning in a process of its own, some steps when told to.
 
-    python benchmarks/finetune_side.py {bertkit,transformers,kept,grouped} SET DATA FOLDER
+    python benchmarks/finetune_side.py SIDE SET DATA FOLDER DEVICE PRECISION
 
 FOLDER has `model/`, from which all sides begin, and `batches.json`, the numbers of the features of
 each batch. Each line of standard input is a number of steps; the answer is a line of JSON. Whole
@@ -28,6 +28,7 @@ from bertkit.tasks.table import TASKS
 from bertkit.training.allocator import keep_freed_memory
 from bertkit.training.loop import fit
 from bertkit.training.run import Run, RunState
+from devices import Place
 from finetune_peers import (
     be_quiet,
     build_collator,
@@ -44,20 +45,28 @@ NEVER = 1 << 40
 
 
 class Pace:
-    """Lets so many steps go by as standard input says, and answers how long they took."""
+    """Lets so many steps go by as standard input says, and answers how long they took.
 
-    def __init__(self) -> None:
+    Args:
+        place: where the steps are computed.
+    """
+
+    def __init__(self, place: Place) -> None:
+        self.place = place
         self.steps_left = 0
         self.started, self.cpu_started = 0.0, 0.0
-        self.done = {"sequences": 0, "tokens": 0, "places": 0}
+        self.done: dict[str, int | Tensor] = {"sequences": 0, "tokens": 0, "places": 0}
 
     def wait(self) -> None:
         """Answer, when the steps are done, and wait for more."""
         if self.steps_left:
             return
+        self.place.synchronise()
         if self.started:
-            seconds = time.perf_counter() - self.started
-            answer({"seconds": seconds, "cpu_seconds": self.cpu_spent(), **self.done})
+            seconds, peak = time.perf_counter() - self.started, self.place.peak_memory_bytes()
+            spent = {"seconds": seconds, "cpu_seconds": self.cpu_spent()}
+            done = {name: int(number) for name, number in self.done.items()}
+            answer({**spent, **done, "peak_memory_bytes": peak})
         line = sys.stdin.readline()
         if not line:
             sys.exit()
@@ -70,8 +79,8 @@ class Pace:
         """Processor time of all threads since the steps began."""
         return time.process_time() - self.cpu_started
 
-    def count(self, sequences: int, tokens: int, places: int) -> None:
-        """Note a step."""
+    def count(self, sequences: int, tokens: int | Tensor, places: int) -> None:
+        """Note a step; a number on the device is read when the steps are done, not waited for."""
         self.steps_left -= 1
         for name, number in zip(self.done, (sequences, tokens, places), strict=True):
             self.done[name] += number
@@ -84,22 +93,28 @@ def answer(content: dict[str, Any]) -> None:
 
 def main() -> None:
     """Build the side, tell the loss of the first batch without dropout, then obey."""
-    side, name, data, folder = sys.argv[1:]
+    side, name, data, folder, device, precision = sys.argv[1:]
+    place = Place.of(device, "bf16" if precision == "bf16" else "fp32")
     be_quiet()
     task_set = prepare_set(Path(data), name, Path(folder))
     if side == "bertkit":
-        train_bertkit(task_set, Path(folder))
+        train_bertkit(task_set, Path(folder), place)
         return
     if side == "kept":
         keep_freed_memory()
-    train_transformers(task_set, Path(folder), is_grouped=side == "grouped")
+    train_transformers(task_set, Path(folder), place, is_grouped=side == "grouped")
 
 
-def train_bertkit(task_set: TaskSet, folder: Path) -> None:
+def train_bertkit(task_set: TaskSet, folder: Path, place: Place) -> None:
     """Ours: the job of `bertkit finetune`, whose batches are handed out at the pace."""
-    settings = FineTuneSettings(eval_every=NEVER, checkpoint_every=NEVER)
+    settings = FineTuneSettings(
+        eval_every=NEVER,
+        checkpoint_every=NEVER,
+        device=str(place.device),
+        precision=place.precision,
+    )
     materials = gather_materials(task_set, folder / "model", settings)
-    job, pace = build_job(materials, settings), Pace()
+    job, pace = build_job(materials, settings), Pace(place)
 
     def batches_at(step: int) -> Sequence[TaskBatch]:
         pace.wait()
@@ -112,8 +127,8 @@ def train_bertkit(task_set: TaskSet, folder: Path) -> None:
         return batches
 
     (first,) = job.batches_at(0)
-    with torch.no_grad():
-        scores = job.score(job.model.eval(), first)
+    with torch.no_grad(), place.mixed_precision():
+        scores = job.score(job.model.eval(), first.to(place.device))
         answer({"loss": float(scores.losses["task"]) / first.target_counts["task"]})
     paced = replace(job, batches_at=batches_at, evaluate=lambda: {"loss": 0.0}, watched=None)
     run = Run(folder / "run")
@@ -140,7 +155,7 @@ class PacedTrainer(Trainer):  # type: ignore[misc]
     def training_step(self, model: Any, inputs: dict[str, Tensor], *rest: Any) -> Tensor:
         """A step, counted."""
         mask = inputs["attention_mask"]
-        self.pace.count(len(mask), int(mask.sum()), mask.numel())
+        self.pace.count(len(mask), mask.sum(), mask.numel())
         loss: Tensor = super().training_step(model, inputs, *rest)
         return loss
 
@@ -165,36 +180,43 @@ class Hold(TrainerCallback):  # type: ignore[misc]
         self.pace.wait()
 
 
-def train_transformers(task_set: TaskSet, folder: Path, *, is_grouped: bool) -> None:
+def train_transformers(task_set: TaskSet, folder: Path, place: Place, *, is_grouped: bool) -> None:
     """Theirs, with the parent's batches or with batches grouped by length."""
     set_seed(0)
     task = build_peer_task(task_set, folder / "model")
     _, features = read_features(task, task_set, "train")
     batches = json.loads((folder / "batches.json").read_text())
-    model, inputs = load_peer_model(task, folder / "model"), inputs_of(features)
+    model, inputs = load_peer_model(task, folder / "model").to(place.device), inputs_of(features)
     collate = build_collator(task)
     first = [collate([inputs[number]]) for number in batches[0]]
-    answer({"loss": find_loss(model, first)})
+    with place.mixed_precision():
+        answer({"loss": find_loss(model, first, place)})
     strategy = "group_by_length" if is_grouped else "random"
     arguments = build_arguments(
-        Recipe(epochs=MANY_EPOCHS), folder / "output", train_sampling_strategy=strategy
+        Recipe(epochs=MANY_EPOCHS),
+        folder / "output",
+        train_sampling_strategy=strategy,
+        use_cpu=not place.is_gpu,
+        dataloader_pin_memory=place.is_gpu,
+        bf16=place.precision == "bf16",
     )
     trainer = PacedTrainer(model, arguments, collate, train_dataset=inputs)
-    trainer.pace = Pace()
+    trainer.pace = Pace(place)
     trainer.batches = None if is_grouped else batches
     trainer.add_callback(Hold(trainer.pace))
     trainer.train()
 
 
 @torch.no_grad()
-def find_loss(model: Any, sequences: list[dict[str, Tensor]]) -> float:
+def find_loss(model: Any, sequences: list[dict[str, Tensor]], place: Place) -> float:
     """The loss without dropout, of each sequence by itself.
 
     In a padded batch padding is among the places where transformers' loss looks for answers.
     """
     model.eval()
     weights = [int((one["labels"] >= 0).sum()) if "labels" in one else 1 for one in sequences]
-    losses = [float(model(**one).loss) for one in sequences]
+    moved = [{name: each.to(place.device) for name, each in one.items()} for one in sequences]
+    losses = [float(model(**one).loss) for one in moved]
     pairs = zip(losses, weights, strict=True)
     return sum(loss * weight for loss, weight in pairs) / sum(weights)
 

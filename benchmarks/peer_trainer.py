@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from transformers import Trainer, TrainingArguments, set_seed
 
 from finetune_peers import (
@@ -40,7 +41,8 @@ class Recipe:
 
 
 def build_arguments(recipe: Recipe, folder: Path, **changes: Any) -> TrainingArguments:
-    """The trainer's arguments."""
+    """The trainer's arguments; on a GPU, where there is one, mixed with bf16 as bertkit's runs."""
+    has_gpu = torch.cuda.is_available()
     values: dict[str, Any] = {
         "output_dir": str(folder),
         "num_train_epochs": recipe.epochs,
@@ -51,8 +53,9 @@ def build_arguments(recipe: Recipe, folder: Path, **changes: Any) -> TrainingArg
         "weight_decay": 0.01,
         "adam_epsilon": 1e-6,
         "seed": recipe.seed,
-        "use_cpu": True,
-        "dataloader_pin_memory": False,
+        "use_cpu": not has_gpu,
+        "bf16": has_gpu,
+        "dataloader_pin_memory": has_gpu,
         "remove_unused_columns": False,
         "report_to": "none",
         "disable_tqdm": True,

@@ -1,6 +1,6 @@
 """One side of `bench_seq2seq_step.py`: a model in a process of its own, which steps when told to.
 
-    python benchmarks/seq2seq_side.py {bertkit,transformers,kept} FOLDER
+    python benchmarks/seq2seq_side.py {bertkit,transformers,kept} FOLDER DEVICE PRECISION
 
 It first tells the loss of the first pairs without dropout and the batch size that it takes, then
 reads numbers of steps from standard input, a line each, and answers with a line of JSON each.
@@ -22,10 +22,12 @@ from bertkit.data.token_batches import TokenBatchOrder
 from bertkit.models.seq2seq.model import EncoderDecoderModel
 from bertkit.recipes.seq2seq.token_pairs import PairBatch, TokenPairs, TokenTexts
 from bertkit.training.allocator import keep_freed_memory
+from devices import Place
 
 NUM_CHECKED = 64  # pairs whose loss is compared
-TOKENS_PER_BATCH = 4096
-CANDIDATES = (32, 64, 128, 256)  # pairs of a step, of which the peer takes the fastest
+TOKENS_PER_BATCH = {"cpu": 4096, "cuda": 32768}
+# Pairs of a step, of which the peer takes the fastest.
+CANDIDATES = {"cpu": (32, 64, 128, 256), "cuda": (128, 256, 512, 1024)}
 TRIALS = 3
 BATCHES_PER_BUCKET = 50  # that are sorted by length together
 IGNORED = -100
@@ -36,33 +38,39 @@ Examples = Callable[[int], np.ndarray]  # step → numbers of pairs
 
 def main() -> None:
     """Build the side, tell its loss, then obey."""
-    side, folder = sys.argv[1], Path(sys.argv[2])
+    side, folder, device, precision = sys.argv[1], Path(sys.argv[2]), *sys.argv[3:]
+    place = Place.of(device, "bf16" if precision == "bf16" else "fp32")
     if side != "transformers":
         keep_freed_memory()  # as `bertkit finetune` does
     pairs = load_pairs(folder / "pairs.npz")
     build = build_bertkit if side == "bertkit" else build_transformers
-    model, loss_of = build(folder / "model", pairs)
-    with torch.no_grad():
+    model, loss_of = build(folder / "model", pairs, place)
+    with torch.no_grad(), place.mixed_precision():
         model.eval()
         loss = float(loss_of(np.arange(NUM_CHECKED))[0])
     model.train()
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
 
     def step(numbers: np.ndarray) -> dict[str, Any]:
+        place.synchronise()
         started, cpu_started = time.perf_counter(), time.process_time()
         optimizer.zero_grad()
-        found, num_places = loss_of(numbers)
+        with place.mixed_precision():
+            found, num_places = loss_of(numbers)
         found.backward()  # type: ignore[no-untyped-call]
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
+        place.synchronise()
         return {
             "seconds": time.perf_counter() - started,
             "cpu_seconds": time.process_time() - cpu_started,
             "tokens": int(pairs.lengths[numbers].sum()),
             "places": num_places,
+            "peak_memory_bytes": place.peak_memory_bytes(),
         }
 
-    size, examples = choose_order(side, pairs, step)
+    size, examples = choose_order(side, pairs, step, place)
+    place.count_memory_anew()
     print(json.dumps({"loss": loss, "batch": size}), flush=True)
     for line in sys.stdin:
         print(json.dumps(step(examples(int(line)))), flush=True)
@@ -76,13 +84,14 @@ def load_pairs(path: Path) -> TokenPairs:
 
 
 def choose_order(
-    side: str, pairs: TokenPairs, step: Callable[[np.ndarray], dict[str, Any]]
+    side: str, pairs: TokenPairs, step: Callable[[np.ndarray], dict[str, Any]], place: Place
 ) -> tuple[int, Examples]:
     """Ours: up to a budget of tokens, in random order. Theirs: buckets, of the fastest size."""
     if side == "bertkit":
-        return TOKENS_PER_BATCH, TokenBatchOrder(pairs.lengths, TOKENS_PER_BATCH, 0).examples
+        budget = TOKENS_PER_BATCH[place.device.type]
+        return budget, TokenBatchOrder(pairs.lengths, budget, 0).examples
     speeds = {}
-    for size in CANDIDATES:
+    for size in CANDIDATES[place.device.type]:
         examples = bucket(pairs, size)
         done = [step(examples(number)) for number in range(TRIALS + 1)][1:]
         speeds[size] = max(each["tokens"] / each["seconds"] for each in done)
@@ -103,19 +112,19 @@ def bucket(pairs: TokenPairs, size: int) -> Examples:
     return lambda number: batches[places[number % len(batches)]]
 
 
-def build_bertkit(folder: Path, pairs: TokenPairs) -> tuple[nn.Module, Loss]:
+def build_bertkit(folder: Path, pairs: TokenPairs, place: Place) -> tuple[nn.Module, Loss]:
     """Ours."""
-    model = EncoderDecoderModel.from_pretrained(folder)
+    model = EncoderDecoderModel.from_pretrained(folder).to(place.device)
 
     def loss_of(numbers: np.ndarray) -> tuple[Tensor, int]:
-        batch = PairBatch.of(pairs, numbers)
+        batch = PairBatch.of(pairs, numbers).to(place.device)
         loss, _ = model.next_loss(batch.source, batch.target, batch.labels)
         return loss / len(batch.labels), batch.num_tokens
 
     return model, loss_of
 
 
-def build_transformers(folder: Path, pairs: TokenPairs) -> tuple[nn.Module, Loss]:
+def build_transformers(folder: Path, pairs: TokenPairs, place: Place) -> tuple[nn.Module, Loss]:
     """Theirs, with SDPA attention and dynamic padding."""
     from transformers import EncoderDecoderModel as TheirModel
     from transformers import logging
@@ -123,7 +132,8 @@ def build_transformers(folder: Path, pairs: TokenPairs) -> tuple[nn.Module, Loss
     logging.set_verbosity_error()
     logging.disable_progress_bar()
     warnings.filterwarnings("ignore", category=FutureWarning)  # of models before version 4.12
-    model = TheirModel.from_pretrained(folder, attn_implementation="sdpa")
+    model = TheirModel.from_pretrained(folder, attn_implementation="sdpa", dtype=torch.float32)
+    model.to(place.device)
 
     def loss_of(numbers: np.ndarray) -> tuple[Tensor, int]:
         chosen = pairs.choose(numbers)
@@ -133,12 +143,15 @@ def build_transformers(folder: Path, pairs: TokenPairs) -> tuple[nn.Module, Loss
         is_written = torch.arange(inputs.shape[1]) < lengths
         labels[~is_written] = IGNORED
         inputs[~is_written] = 0
+        given = {
+            "input_ids": sources,
+            "attention_mask": mask_of(chosen.sources, sources),
+            "decoder_input_ids": inputs,
+            "decoder_attention_mask": is_written.long(),
+            "labels": labels,
+        }
         found = model(
-            input_ids=sources,
-            attention_mask=mask_of(chosen.sources, sources),
-            decoder_input_ids=inputs,
-            decoder_attention_mask=is_written.long(),
-            labels=labels,
+            **{name: each.to(place.device, non_blocking=True) for name, each in given.items()}
         )
         return found.loss, sources.numel() + inputs.numel()
 

@@ -50,15 +50,15 @@ def read_cell_set(cell: Cell, data: Path, folder: Path) -> TaskSet:
 
 def run_bertkit(cell: Cell, data: Path, encoder: Path) -> tuple[dict[str, float], str]:
     """Fine-tune and evaluate by the command line; metrics and the command."""
-    bertkit = Path(sys.executable).with_name("bertkit")
+    bertkit = [sys.executable, "-m", "bertkit"]
     with tempfile.TemporaryDirectory() as scratch:
         task_set = read_cell_set(cell, data, Path(scratch))
         model, judged = Path(scratch) / "model", Path(scratch) / "judged"
         words = ["finetune", task_set.task, "--model", encoder, "--output", model]
         words += ["--train", task_set.parts["train"], "--dev", task_set.parts["dev"]]
         words += list_flags(cell, task_set)
-        run([bertkit, *words])
-        run([bertkit, "evaluate", model, task_set.parts[task_set.reported], "--output", judged])
+        run([*bertkit, *words])
+        run([*bertkit, "evaluate", model, task_set.parts[task_set.reported], "--output", judged])
         examples = read_part(task_set, task_set.reported)
         found = read_answers(task_set, judged, examples)
     from task_metrics import measure

@@ -19,10 +19,25 @@ def take_turns(
     for number in range(rounds + num_uncounted):
         first = number % len(names)
         for name in names[first:] + names[:first]:
-            started = time.perf_counter()
-            sides[name]()
-            seconds[name].append(time.perf_counter() - started)
+            seconds[name].append(measure(sides[name]))
     return {name: values[num_uncounted:] for name, values in seconds.items()}
+
+
+def measure(run: Callable[[], object]) -> float:
+    """Seconds of a run, with what it left a GPU to do."""
+    wait_for_gpu()
+    started = time.perf_counter()
+    run()
+    wait_for_gpu()
+    return time.perf_counter() - started
+
+
+def wait_for_gpu() -> None:
+    """Wait until a GPU, where one is in use, has done what was asked of it."""
+    import torch
+
+    if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
+        torch.cuda.synchronize()
 
 
 def fastest(candidates: Mapping[int, Callable[[], object]], trials: int = 1) -> int:
@@ -30,9 +45,7 @@ def fastest(candidates: Mapping[int, Callable[[], object]], trials: int = 1) -> 
     best = {size: float("inf") for size in candidates}
     for _ in range(trials):
         for size, run in candidates.items():
-            started = time.perf_counter()
-            run()
-            best[size] = min(best[size], time.perf_counter() - started)
+            best[size] = min(best[size], measure(run))
     return min(best, key=best.__getitem__)
 
 
@@ -40,6 +53,11 @@ def summarise(ours: Sequence[float], theirs: Sequence[float]) -> dict[str, float
     """How many times as fast as theirs ours is: the median of the rounds, least and greatest."""
     ratios = [other / one for one, other in zip(ours, theirs, strict=True)]
     return {"ratio": statistics.median(ratios), "low": min(ratios), "high": max(ratios)}
+
+
+def begin_table(*titles: str) -> str:
+    """The first two lines of a Markdown table."""
+    return f"| {' | '.join(titles)} |\n| {' | '.join('---' for _ in titles)} |"
 
 
 def show_ratio(summary: Mapping[str, Any]) -> str:

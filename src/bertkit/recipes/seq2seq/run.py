@@ -90,13 +90,13 @@ def train_seq2seq(files: PairFiles, output: Path, settings: Seq2SeqSettings) -> 
         BertkitError: the encoder can't be had, as in `resolve_model` and `open_checkpoint`.
     """
     run = Run(output / RUN_FOLDER)
+    files.check()
     inputs = [*files.train, *(files.dev or ())]
     with (
         stop_at_once(run.describe_stop),
         run.locked(output, inputs=inputs, check=partial(check_output, run=run)),
     ):
         KINDS[settings.kind].load_measure()([""], [""])  # before hours of training
-        files.check()
         wanted = recognise_source(run.read_record(), describe_run(files, settings), "model")
         finished = read_finished(run, wanted, settings)
         if finished is not None:

@@ -23,7 +23,7 @@ from bertkit.checkpoints.run_folder import list_checkpoints
 from bertkit.inference.predictors import Classifier
 from bertkit.recipes.finetune import result as result_module
 from bertkit.recipes.finetune import run as recipe
-from bertkit.recipes.finetune.run import finetune, gather
+from bertkit.recipes.finetune.run import finetune
 from bertkit.recipes.pretrain.replay import replay
 from bertkit.tasks.classify.task import Classify
 from bertkit.tasks.regress.settings import RegressSettings
@@ -314,25 +314,6 @@ def test_a_wrong_call_leaves_nothing_behind(sources, tmp_path):
         with pytest.raises(kind or MissingFileError):
             finetune(odd, output, task, settings)
         assert not output.exists()
-
-
-def test_two_processes_dont_train_in_one_folder(sources, tmp_path):
-    output = tmp_path / "out"
-    with recipe.Run(output / "run").locked(), pytest.raises(ResumeError, match="another process"):
-        finetune(sources, output, TASK, QUICK)
-
-
-def test_a_run_that_another_process_took_further_meanwhile_is_refused(
-    sources, tmp_path, monkeypatch
-):
-    output = tmp_path / "out"
-    with monkeypatch.context() as patch:
-        stop_at(3, patch, signal.SIGTERM)
-        with pytest.raises(StoppedError):
-            finetune(sources, output, TASK, QUICK)
-    monkeypatch.setattr(recipe, "gather", lambda *words: gather(*words[:3]))
-    with pytest.raises(ResumeError, match="meanwhile"):
-        finetune(sources, output, TASK, QUICK)
 
 
 def test_patience_ends_a_run_early(sources, tmp_path):

@@ -248,12 +248,6 @@ def test_a_damaged_record_is_told(whole, sources, tmp_path):
         path.write_bytes(before)
 
 
-def test_two_processes_dont_search_in_one_folder(sources, tmp_path):
-    held = search_module.Run(tmp_path / "out" / "search")
-    with held.locked(), pytest.raises(ResumeError, match="another process"):
-        search(sources, tmp_path / "out", TASK, SETTINGS, GRID)
-
-
 def test_the_time_that_is_left_follows_from_epochs():
     trials = [Trial(Cell(1e-5, 8, epochs), 0) for epochs in (2.0, 3.0, 4.0, None)]
     pace = Pace(trials)

@@ -153,23 +153,6 @@ def test_a_finished_model_is_reported_without_training(whole, files, monkeypatch
     assert contents(whole) == before
 
 
-def test_another_process_that_trains_meanwhile_is_noticed(short, files, tmp_path, monkeypatch):
-    def finish_elsewhere(output: Path) -> None:
-        shutil.copytree(short, output)
-
-    def train_elsewhere(output: Path) -> None:
-        (output / "run" / "checkpoints" / "step-00000004").mkdir(parents=True)
-
-    for number, work in enumerate((finish_elsewhere, train_elsewhere)):
-        output = tmp_path / str(number)
-        with monkeypatch.context() as patch:
-            patch.setattr(recipe, "gather", lambda *_, o=output, w=work: w(o) or (None, {}))
-            patch.setattr(recipe, "_train", None)
-            with pytest.raises(ResumeError, match="another process trained in"):
-                train_seq2seq(files, output, SHORT)
-    assert contents(tmp_path / "0") == contents(short)
-
-
 @pytest.mark.parametrize("name", ["model.safetensors", "bertkit_seq2seq.json", "metrics.json"])
 def test_a_finished_model_whose_files_are_cut_is_not_reported(whole, files, name, tmp_path):
     output = tmp_path / "model"

@@ -54,7 +54,7 @@ QUICK = [
     "prepare {workshop}/corpus.txt --tokenizer {workshop}/tokenizer --output {new}/new --workers 1",
     "embed {model} {texts} --output {new}/vectors.npy",
     "features {model} {texts} --output {new}/features.jsonl",
-    "convert {model} --output {new}/converted",
+    "convert {model} {new}/converted",
     "embed {model} {texts}",
     "features {model} {texts}",
     "fill-mask {model} --file {masked}",

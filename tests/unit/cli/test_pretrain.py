@@ -19,7 +19,7 @@ class SignalOnImport:
             signal.raise_signal(self.number)
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_signal_while_torch_is_loading_is_told_as_any_other(
     tmp_path, capsys, monkeypatch, number
 ):

@@ -172,7 +172,7 @@ def test_ten_non_finite_steps_in_a_row_end_the_run(run, machine):
     assert run.newest_state().step in {5, 10, 15}
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_signal_ends_with_a_checkpoint_after_the_step(run, machine, number):
     before = signal.getsignal(number)
 

@@ -170,7 +170,7 @@ def test_work_that_was_stopped_goes_on_to_the_same_bytes(
     assert ("Going on with" in capsys.readouterr().err) == (window > 1)
 
 
-@pytest.mark.parametrize("sent", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("sent", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_signals_stop_it_with_their_exit_code(embedder, source, tmp_path, sent, monkeypatch):
     use_engine(monkeypatch, embedder, 3, lambda: signal.raise_signal(sent))
     before = signal.getsignal(sent)

@@ -8,6 +8,7 @@ import sys
 import threading
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import contextmanager
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -111,6 +112,23 @@ def test_ctrl_c_never_comes_amid_the_start_of_a_worker(corpus, tokenizer, tmp_pa
         os.close(heard)
         os.close(tells)
     assert len(submitted) == 4
+
+
+def test_workers_never_get_what_a_terminal_sends_to_all_its_processes(
+    corpus, tokenizer, tmp_path, monkeypatch
+):
+    def look(*arguments, **options):
+        for child in multiprocessing.active_children():
+            status = Path(f"/proc/{child.pid}/status").read_text(encoding="utf-8")
+            blocked.append(int(status.partition("SigBlk:")[2].split()[0], 16))
+        return wait(*arguments, **options)
+
+    wait, blocked = pool.wait, list[int]()
+    monkeypatch.setattr(pool, "wait", look)
+    prepare([str(corpus)], tokenizer, tmp_path / "out", SETTINGS, workers=2)
+    assert blocked
+    for number in (signal.SIGINT, signal.SIGHUP):
+        assert all(mask >> (number - 1) & 1 for mask in blocked)
 
 
 def test_two_processes_never_prepare_in_one_folder(corpus, tokenizer, tmp_path):

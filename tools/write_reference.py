@@ -24,11 +24,8 @@ REFERENCE = Path(__file__).resolve().parents[1] / "docs" / "reference"
 COMMANDS_INTRODUCTION = """# Commands
 
 Every command takes `--config FILE.toml`, described in [the settings file](config.md), and `--help`.
-A command ends with 0 when it did its work, 2 for what its user can mend (one line on standard error
-says what), 75 when a signal stopped work that the same command takes up again, and 130 for Ctrl-C
-elsewhere. A Ctrl-C after the work is done, in the last milliseconds of the process, ends it by the
-signal, without a line; the result is whole. With `--json` standard output holds JSON and nothing
-else; progress goes to standard error.
+Exit codes, signals and the standard streams are described in
+[the command line](../guide/command-line.md).
 """
 
 CONFIG_INTRODUCTION = """# The settings file

@@ -27,8 +27,8 @@ def pretrain(
     With --objective causal it reads left to right and learns which word comes next, so that
     `bertkit generate` can go on with texts.
 
-    Ctrl-C and SIGTERM end with a checkpoint; the same command again goes on from there, bit for
-    bit. Training with other settings in the same folder is refused; the budget may grow.
+    Ctrl-C, SIGTERM and SIGHUP end with a checkpoint; the same command again goes on from there, bit
+    for bit. Training with other settings in the same folder is refused; the budget may grow.
 
     **Examples**
 

@@ -1,8 +1,16 @@
-"""The words that make a study again."""
+"""The words that make a study again, and how the command ends."""
 
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 
-from bertkit.cli.study import describe_command
+import pytest
+from tests.unit.base.test_standard_error import Broken
+
+from bertkit.base.errors import FailedRunsError
+from bertkit.cli.output import hold_standard_output
+from bertkit.cli.study import build_command, describe_command
+from bertkit.studies import run
 from bertkit.studies.settings import PretrainingSettings, TranslationSettings
 
 OUT = Path("my study")
@@ -20,3 +28,17 @@ def test_switches_and_several_files_are_written_as_they_are_read():
     assert "--no-header" in words
     assert "False" not in words
     assert "--train a.de --train a.en" in words
+
+
+def test_runs_that_failed_are_an_error_whoever_reads(monkeypatch, tmp_path):
+    outcome = SimpleNamespace(failures={"a": "no text"}, num_cells=2, to_json=dict)
+    monkeypatch.setattr(run, "run_study", lambda *_: outcome)
+    words = dict.fromkeys(("summary", "inputs", "arm"), "")
+    entry = SimpleNamespace(
+        settings=PretrainingSettings, load=lambda: lambda settings: settings, **words
+    )
+    command = build_command("steps", entry)
+    monkeypatch.setattr(sys, "stdout", Broken(BrokenPipeError(), is_terminal=False))
+    settings = PretrainingSettings(data=Path("shards"))
+    with pytest.raises(FailedRunsError, match="1 of 2 runs failed"), hold_standard_output():
+        command(settings=settings, output=tmp_path, json=True)

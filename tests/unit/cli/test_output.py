@@ -142,22 +142,31 @@ CASES = {
 @pytest.mark.parametrize("line", CASES)
 def test_how_the_process_ends(line):
     code, message = CASES[line]
-    line = line.replace("bertkit", f"{sys.executable} -m bertkit")
-    result = subprocess.run(["bash", "-c", line], capture_output=True, text=True)
+    result = run_line(line.replace("bertkit", f"{sys.executable} -m bertkit"))
     assert (result.returncode, result.stdout) == (code, "")
     assert message in result.stderr
     assert result.stderr.count("\n") == (1 if message else 0)
 
 
-HOLDER = """
-import os, sys
-from bertkit.cli.output import fill_closed_descriptors
-fill_closed_descriptors()
-numbers = [os.open(os.devnull, os.O_RDONLY) for _ in range(2)]
-sys.exit(min(numbers) < 3)
+def run_line(line):
+    """Run a line of the shell, with streams that are buffered as users have them."""
+    environment = {**os.environ, "PYTHONUNBUFFERED": ""}
+    return subprocess.run(["bash", "-c", line], capture_output=True, text=True, env=environment)
+
+
+OPENING = """
+import os, sys, types
+from bertkit.cli import main as module
+
+def open_files():
+    numbers = [os.open(os.devnull, os.O_RDONLY) for _ in range(3)]
+    os._exit(min(numbers) < 3)
+
+sys.modules["opening"] = types.SimpleNamespace(open_files=open_files)
+module.COMMANDS = {"open-files": "opening:open_files"}
+module.main(["open-files"])
 """
 
 
 def test_no_file_takes_the_place_of_a_closed_stream():
-    line = f"{sys.executable} -c '{HOLDER}' <&- >&- 2>&-"
-    assert subprocess.run(["bash", "-c", line]).returncode == 0
+    assert run_line(f"{sys.executable} -c '{OPENING}' <&- >&- 2>&-").returncode == 0

@@ -11,6 +11,7 @@ import pytest
 from tests.unit.data.corpora import COMPRESS, read, write, write_parquet
 
 from bertkit.base.errors import StorageError
+from bertkit.data.readers import parquet
 
 
 @pytest.mark.parametrize("suffix", ["", *COMPRESS])
@@ -103,3 +104,39 @@ def test_a_column_whose_name_is_not_utf8_is_damage(folder):
     path = write_parquet(folder / "a.parquet", text=["One."], other=[1])
     documents, report = read(write(path, path.read_bytes().replace(b"other", b"oth\xffr")))
     assert (documents, report.counts) == ([], {"damaged": 1})
+
+
+def test_a_footer_of_too_many_row_groups_is_never_parsed(folder, monkeypatch):
+    path = write_parquet(folder / "a.parquet", text=["One.", "Two."])
+    size_bytes = int.from_bytes(path.read_bytes()[-8:-4], "little")
+    monkeypatch.setattr(parquet, "MAX_FOOTER_BYTES", size_bytes)
+    assert len(read(path)[0]) == 2
+    monkeypatch.setattr(parquet, "MAX_FOOTER_BYTES", size_bytes - 1)
+    monkeypatch.setattr(pq, "ParquetFile", lambda *_: pytest.fail("it was parsed"))
+    documents, report = read(path)
+    assert (documents, report.counts) == ([], {"damaged": 1})
+    assert "write it with larger row groups" in report.places["damaged"][0]
+
+
+def test_a_dictionary_does_not_make_a_batch_larger_than_may_be(folder, monkeypatch):
+    """One text of a dictionary for all rows: a file of some bytes, and of gigabytes when read."""
+    path = write_parquet(folder / "a.parquet", text=["cat " * 1000] * 50)
+    rows: list[int] = []
+    iterate = pq.ParquetFile.iter_batches
+
+    def note(self, batch_size, **options):
+        rows.append(batch_size)
+        return iterate(self, batch_size, **options)
+
+    monkeypatch.setattr(pq.ParquetFile, "iter_batches", note)
+    monkeypatch.setattr(parquet, "BATCH_BYTES", 20_000)
+    assert len(read(path)[0]) == 50
+    assert rows[0] * 4000 <= 20_000
+
+
+def test_a_row_as_long_as_no_record_may_be_is_counted(folder, monkeypatch):
+    path = write_parquet(folder / "a.parquet", text=["One.", "Two. " * 9, "Three."])
+    monkeypatch.setattr(parquet, "RECORD_LIMIT_BYTES", 20)
+    documents, report = read(path)
+    assert documents == [("One.",), ("Three.",)]
+    assert report.places["long-record"] == ["in/a.parquet:2"]

@@ -10,15 +10,19 @@ from typing import TYPE_CHECKING, BinaryIO
 from bertkit.base.errors import StorageError
 from bertkit.data.decompression import COMPRESSIONS, classify
 from bertkit.data.readers.document import Document, ReadReport
-from bertkit.data.readers.jsonl import document_of
+from bertkit.data.readers.jsonl import RECORD_LIMIT_BYTES, document_of
 from bertkit.data.readers.lines import decode_text
 from bertkit.data.readers.settings import ReaderSettings
 from bertkit.data.readers.sources import Source
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    import pyarrow.parquet as pq
 
 ROWS_AT_ONCE = 1024
+BATCH_BYTES = 1 << 29  # what rows that are read at once may take, whatever their dictionary does
+MAX_FOOTER_BYTES = 64 << 20  # some 300,000 row groups, which take ten times as much in memory
+FOOTER_END = b"PAR1"
 
 
 def read_documents(
@@ -37,6 +41,9 @@ def read_documents(
             for value in read_column(stream, source, settings.field, report):
                 number += 1
                 place = f"{source.name}:{number:,}"
+                if len(value or b"") > RECORD_LIMIT_BYTES:
+                    report.add("long-record", place)
+                    continue
                 text = None if value is None else decode_text(value, place, report)
                 yield from document_of(text, place, report)
     except StorageError:  # of the copy, not of the source
@@ -79,22 +86,47 @@ def read_column(
 ) -> Iterator[bytes | None]:
     """The values of a column; strings as bytes, for they may be invalid UTF-8."""
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     # What is missing of a copy was counted when it was made.
     if source.is_faulty or not stream.seek(0, os.SEEK_END):
         return
-    stream.seek(0)
-    file = pq.ParquetFile(stream)
+    file, rows_at_once = open_parquet(stream)
     num_rows = file.metadata.num_rows
     if fault := find_fault(file.schema_arrow, name):
         source.is_faulty = True
         report.add(fault, f"{source.name} (all rows)", num_rows)
         return
-    for batch in file.iter_batches(batch_size=ROWS_AT_ONCE, columns=[name]):
+    for batch in file.iter_batches(batch_size=rows_at_once, columns=[name]):
         if source.advance is not None and not needs_copy(source):
             source.advance(round((source.size_bytes or 0) * len(batch) / num_rows))
         yield from batch.column(0).cast(pa.large_binary()).to_pylist()
+
+
+def open_parquet(stream: BinaryIO) -> "tuple[pq.ParquetFile, int]":
+    """A file, and how many of its rows may be read at once.
+
+    A dictionary holds a value once, however many rows have it, so a row may take all bytes that
+    its row group says it has.
+
+    Raises:
+        ArrowException: it isn't Parquet, or says more about itself than is read.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    stream.seek(-min(8, stream.seek(0, os.SEEK_END)), os.SEEK_END)
+    end = stream.read()
+    num_bytes = int.from_bytes(end[:4], "little")
+    if end[4:] == FOOTER_END and MAX_FOOTER_BYTES < num_bytes <= stream.tell():
+        raise pa.ArrowInvalid(
+            f"its footer has {num_bytes:,} bytes, and at most {MAX_FOOTER_BYTES:,} are read; write"
+            " it with larger row groups"
+        )
+    stream.seek(0)
+    file = pq.ParquetFile(stream)
+    groups = map(file.metadata.row_group, range(file.metadata.num_row_groups))
+    largest = max((group.total_byte_size for group in groups), default=0)
+    return file, min(ROWS_AT_ONCE, max(1, BATCH_BYTES // max(1, largest)))
 
 
 def find_fault(schema: "pa.Schema", name: str) -> str | None:

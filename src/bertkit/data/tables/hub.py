@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from bertkit.base.errors import HubError, InputError, MissingExtraError
-from bertkit.data.tables.parquet import ROWS_AT_ONCE, read_batches
+from bertkit.data.readers.parquet import ROWS_AT_ONCE
+from bertkit.data.tables.parquet import read_batches
 from bertkit.data.tables.record import Record, RecordDecoder, RowReport, Rows
 from bertkit.data.tables.row import show_names
 

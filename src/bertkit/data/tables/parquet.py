@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from bertkit.base.errors import BertkitError, InputError
+from bertkit.base.files import MAX_JSON_VALUES
 from bertkit.data.decompression import classify
 from bertkit.data.readers.document import ReadReport
-from bertkit.data.readers.parquet import find_fault, open_seekable
+from bertkit.data.readers.parquet import find_fault, open_parquet, open_seekable
 from bertkit.data.readers.sources import STANDARD_INPUT_NAME, Source
 from bertkit.data.tables.record import Record, RecordDecoder, Rows
 from bertkit.data.tables.row import MAX_ROW_BYTES, RowDecoder, TextRow
@@ -16,8 +17,7 @@ from bertkit.data.tables.settings import RecordSettings
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-ROWS_AT_ONCE = 1024
+    import pyarrow.parquet as pq
 
 
 def read_rows(path: Path | None, size_bytes: int | None, decoder: RowDecoder) -> Iterator[TextRow]:
@@ -58,15 +58,14 @@ def open_table(path: Path | None, decoder: RowDecoder) -> Iterator[BinaryIO]:
 
 def _read_column(stream: BinaryIO, size_bytes: int, decoder: RowDecoder) -> Iterator[TextRow]:
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
-    file = pq.ParquetFile(stream)
+    file, rows_at_once = open_parquet(stream)
     name = decoder.choose_field(file.schema_arrow.names)
     if find_fault(file.schema_arrow, name):
         kind = file.schema_arrow.field(name).type
         raise InputError(f"{decoder.name}: the column {name} holds {kind} where text should be")
     num_bytes = size_bytes // max(1, file.metadata.num_rows)
-    for batch in file.iter_batches(batch_size=ROWS_AT_ONCE, columns=[name]):
+    for batch in file.iter_batches(batch_size=rows_at_once, columns=[name]):
         for value in batch.column(0).cast(pa.large_binary()).to_pylist():
             decoder.check_size(len(value or b""))
             yield TextRow(decoder.decode(value or b""), num_bytes)
@@ -76,21 +75,37 @@ def read_records(stream: BinaryIO, decoder: RecordDecoder, _: RecordSettings) ->
     """A record for each row, with all columns; dates and times are text.
 
     Raises:
-        InputError: two columns have one name; or, while records are read, a row has over 16 MiB.
+        InputError: two columns have one name, or there are too many values a row; or, while
+            records are read, a row has over 16 MiB or a million values.
     """
-    import pyarrow.parquet as pq
-
-    file = pq.ParquetFile(stream)
+    file, rows_at_once = open_parquet(stream)
     names = file.schema_arrow.names
     decoder.check_unique(names)
-    return Rows(tuple(names), read_batches(file.iter_batches(batch_size=ROWS_AT_ONCE), decoder))
+    _check_lists(file.metadata, decoder)
+    return Rows(tuple(names), read_batches(file.iter_batches(batch_size=rows_at_once), decoder))
+
+
+def _check_lists(metadata: "pq.FileMetaData", decoder: RecordDecoder) -> None:
+    """Refuse lists that are too long even if all rows have the same number of values.
+
+    Values that are alike take no bytes in the file, and much time and memory to decode.
+    """
+    for group in map(metadata.row_group, range(metadata.num_row_groups)):
+        for number in range(group.num_columns):
+            column = group.column(number)
+            if column.num_values > MAX_JSON_VALUES * max(1, group.num_rows):
+                raise InputError(
+                    f"{decoder.name}: the column {column.path_in_schema} has"
+                    f" {column.num_values:,} values in {group.num_rows:,} rows; a row may have"
+                    f" {MAX_JSON_VALUES:,}"
+                )
 
 
 def read_batches(batches: Iterable["pa.RecordBatch"], decoder: RecordDecoder) -> Iterator[Record]:
     """A record for each row; one with a value that Python can't hold is broken.
 
     Raises:
-        InputError: a row has over 16 MiB.
+        InputError: a row has over 16 MiB or a million values.
     """
     for batch in batches:
         _check_sizes(batch, decoder)
@@ -115,14 +130,34 @@ def read_batches(batches: Iterable["pa.RecordBatch"], decoder: RecordDecoder) ->
 
 
 def _check_sizes(batch: "pa.RecordBatch", decoder: RecordDecoder) -> None:
-    if batch.nbytes <= MAX_ROW_BYTES:
+    if batch.nbytes <= MAX_ROW_BYTES and _count_values(batch) <= MAX_JSON_VALUES:
         return
     for index in range(len(batch)):
-        if batch.slice(index, 1).nbytes > MAX_ROW_BYTES:
+        row = batch.slice(index, 1)
+        place = f"{decoder.name}, row {decoder.num_rows + index + 1:,}"
+        if row.nbytes > MAX_ROW_BYTES:
             raise InputError(
-                f"{decoder.name}, row {decoder.num_rows + index + 1:,} has more than"
-                f" {MAX_ROW_BYTES >> 20} MiB; a row may have as many"
+                f"{place} has more than {MAX_ROW_BYTES >> 20} MiB; a row may have as many"
             )
+        if _count_values(row) > MAX_JSON_VALUES:
+            raise InputError(
+                f"{place} has more than {MAX_JSON_VALUES:,} values; a row may have as many"
+            )
+
+
+def _count_values(batch: "pa.RecordBatch") -> int:
+    """How many values the lists of all columns have; one that is null takes no bytes."""
+    import pyarrow as pa
+
+    num_values, columns = 0, list(batch.columns)
+    while columns:
+        column = columns.pop()
+        if pa.types.is_list(column.type) or pa.types.is_large_list(column.type):
+            columns.append(column.flatten())
+            num_values += len(columns[-1])
+        elif pa.types.is_struct(column.type):
+            columns += column.flatten()
+    return num_values
 
 
 def _write_times(batch: "pa.RecordBatch") -> "pa.RecordBatch":

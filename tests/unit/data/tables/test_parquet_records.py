@@ -8,6 +8,7 @@ import pytest
 from tests.unit.data.tables.labelled import read, read_values, refuse
 
 from bertkit.base.errors import InputError
+from bertkit.data.readers import parquet as reader
 from bertkit.data.tables import parquet
 from bertkit.data.tables.texts import open_texts
 
@@ -46,7 +47,7 @@ def test_values_are_pythons(tmp_path):
 
 
 def test_rows_are_numbered_across_batches(tmp_path, monkeypatch):
-    monkeypatch.setattr(parquet, "ROWS_AT_ONCE", 3)
+    monkeypatch.setattr(reader, "ROWS_AT_ONCE", 3)
     path = write_table(tmp_path, n=list(range(10)))
     found, _ = read(path)
     assert [record.place for record in found] == [f"{path}, row {n + 1}" for n in range(10)]
@@ -78,6 +79,18 @@ def test_columns_of_one_name_and_rows_too_large_are_refused(tmp_path, monkeypatc
     assert len(read_values(path)) == 3
     monkeypatch.setattr(parquet, "MAX_ROW_BYTES", 1000)
     refuse(path, r"a\.parquet, row 2 has more than 0 MiB; a row may have as many")
+
+
+def test_lists_of_too_many_values_are_refused_before_they_are_made(tmp_path, monkeypatch):
+    """Nulls take no bytes, neither in the file nor in an array of Arrow."""
+    path = write_table(tmp_path, n=[[None], [None] * 50, None], more=[[[1] * 4]] * 3)
+    monkeypatch.setattr(parquet, "MAX_JSON_VALUES", 60)
+    assert len(read_values(path)) == 3
+    monkeypatch.setattr(parquet, "MAX_JSON_VALUES", 20)
+    refuse(path, r"a\.parquet, row 2 has more than 20 values; a row may have as many")
+    monkeypatch.setattr(parquet, "MAX_JSON_VALUES", 10)
+    monkeypatch.setattr(parquet, "read_batches", lambda *_: pytest.fail("it was decoded"))
+    refuse(path, r"the column n\S* has 52 values in 3 rows; a row may have 10")
 
 
 def test_a_column_whose_name_is_not_utf8_is_damage(tmp_path):

@@ -6,7 +6,7 @@ The parity tests hold these metrics against the official scorers.
 from collections.abc import Sequence
 from typing import Any
 
-from bertkit.metrics.classification import accuracy, confusion_matrix, matthews
+from bertkit.metrics.classification import accuracy, count_labels, matthews
 from bertkit.metrics.entities import count_entities
 from bertkit.metrics.squad import score_answers, total_squad_1
 
@@ -16,10 +16,10 @@ def measure(task: str, gold: Sequence[Any], found: Sequence[Any]) -> dict[str, f
     if task == "answer":
         return total_squad_1(score_answers(found, gold, "1.1"))
     if task == "tag":
-        return {"f1": float(count_entities(gold, found).by_sentence.add_up().pool().f1)}
+        return {"f1": float(count_entities(gold, found).by_type.pool().f1)}
     names = sorted({*gold, *found})
     numbers = {name: number for number, name in enumerate(names)}
-    matrix = confusion_matrix(
+    counts = count_labels(
         [numbers[name] for name in gold], [numbers[name] for name in found], len(names)
     )
-    return {"accuracy": float(accuracy(matrix)), "matthews": float(matthews(matrix))}
+    return {"accuracy": float(accuracy(counts)), "matthews": float(matthews(counts))}

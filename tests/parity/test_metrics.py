@@ -58,8 +58,7 @@ def test_each_label_scores_as_in_scikit_learn():
         truths, guesses, ours = [], [], []
         for number in range(100):
             truth, guess, num_labels = draw_labels(generator, block + number)
-            matrix = classification.confusion_matrix(truth, guess, num_labels)
-            counts = classification.count_labels(matrix)
+            counts = classification.count_labels(truth, guess, num_labels)
             scores = [counts.precision, counts.recall, counts.f1, counts.actual]
             ours.append(np.pad(scores, ((0, 0), (0, 4 - num_labels))))
             truths.append(truth + 4 * number)  # labels of its own for each case
@@ -76,12 +75,12 @@ def test_averages_and_matthews_are_those_of_scikit_learn():
     generator = np.random.default_rng(1)
     for case in range(NUM_SLOW_CASES):
         truth, guess, num_labels = draw_labels(generator, case)
-        matrix = classification.confusion_matrix(truth, guess, num_labels)
+        counts = classification.count_labels(truth, guess, num_labels)
         ours = [
-            classification.accuracy(matrix),
-            classification.macro_f1(matrix),
-            classification.micro_f1(matrix),
-            classification.matthews(matrix),
+            classification.accuracy(counts),
+            classification.macro_f1(counts),
+            classification.micro_f1(counts),
+            classification.matthews(counts),
         ]
         theirs = [
             sklearn_metrics.accuracy_score(truth, guess),
@@ -90,7 +89,7 @@ def test_averages_and_matthews_are_those_of_scikit_learn():
             sklearn_metrics.matthews_corrcoef(truth, guess),
         ]
         if num_labels == 2:
-            ours.append(classification.binary_f1(matrix))
+            ours.append(classification.binary_f1(counts))
             theirs.append(sklearn_metrics.f1_score(truth, guess, zero_division=0))
         np.testing.assert_allclose(ours, theirs, **NEAR)
 
@@ -168,7 +167,7 @@ def test_types_of_entities_score_as_in_seqeval():
         for number in range(100):
             types = [f"{number:02}-{name}" for name in ("LOC", "PER", "PER")]  # of its own
             truth, guess = draw_sentences(generator, types)
-            counts = entities.count_entities(truth, guess).by_sentence.add_up()
+            counts = entities.count_entities(truth, guess).by_type
             ours.append([counts.precision, counts.recall, counts.f1, counts.actual])
             truths += truth
             guesses += guess
@@ -180,7 +179,7 @@ def test_averages_over_entities_are_those_of_seqeval():
     generator = random.Random(10)
     for _ in range(NUM_SLOW_CASES):
         truth, guess = draw_sentences(generator, ["LOC", "PER", "PER"])
-        counts = entities.count_entities(truth, guess).by_sentence.add_up()
+        counts = entities.count_entities(truth, guess).by_type
         micro = seqeval.f1_score(truth, guess, average="micro", zero_division=0)
         np.testing.assert_allclose(counts.pool().f1, micro, **NEAR)
         if counts.actual.size:  # the mean of no type is NaN there

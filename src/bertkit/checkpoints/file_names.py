@@ -13,4 +13,5 @@ MODULES_LIMIT_BYTES = 1 << 20
 SAFETENSORS_FILE = "model.safetensors"
 PYTORCH_FILE = "pytorch_model.bin"
 INDEX_SUFFIX = ".index.json"  # of either, where the weights are in several files
+CONFIG_LIMIT_BYTES = 16 << 20  # a classifier's names each label twice
 INDEX_LIMIT_BYTES = 16 << 20

@@ -23,6 +23,7 @@ from bertkit.base.members import find_member, has_member
 from bertkit.checkpoints.checkpoint import Checkpoint, LazyTensor
 from bertkit.checkpoints.file_names import (
     CONFIG_FILE,
+    CONFIG_LIMIT_BYTES,
     INDEX_LIMIT_BYTES,
     INDEX_SUFFIX,
     PYTORCH_FILE,
@@ -37,7 +38,6 @@ from bertkit.checkpoints.safetensors_file import (
 )
 from bertkit.checkpoints.seq2seq_names import MODEL_TYPE, OWN_MODEL_TYPE
 
-CONFIG_LIMIT_BYTES = 1 << 20
 MAX_SHARDS = 100  # a BERT-Large needs one
 SHARD_BYTES = 5_000_000_000  # as transformers cuts them
 

@@ -12,6 +12,7 @@ from cyclopts import App, Parameter
 from bertkit.cli.texts import legible
 from bertkit.recipes.finetune.settings import FineTuneSettings, SearchSettings
 from bertkit.recipes.seq2seq.kinds import KINDS, Kind
+from bertkit.reports.text import show
 from bertkit.tasks.table import TASKS, TaskEntry
 from bertkit.training.signals import stop_at_once
 
@@ -44,7 +45,7 @@ DOCSTRING = """{summary}
         revision: Branch, tag or commit of a model of the Hub.
         json: Print the result as one JSON object.
     """
-SHOWN_METRICS, SHOWN_CHARS = 12, 40
+SHOWN_METRICS, SHOWN_COLUMNS = 12, 40
 HELP = "Make a pre-trained encoder a model for a task: `bertkit finetune <task>`."
 
 
@@ -143,7 +144,7 @@ def describe(result: "FineTuneResult", *, json: bool) -> str:
             found["search"] = comparison.to_json()
         return json_module.dumps(found)
     shown = ", ".join(
-        f"{' '.join(name[:SHOWN_CHARS].split())} {value:.4f}"
+        f"{show(name, SHOWN_COLUMNS)} {value:.4f}"
         for name, value in islice(metrics.items(), SHOWN_METRICS)
     )
     if len(metrics) > SHOWN_METRICS:  # one for each label

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from bertkit.cli.evaluations import describe_metrics
 from bertkit.cli.output import check_standard_output
 from bertkit.cli.texts import printable
+from bertkit.reports.text import show
 
 if TYPE_CHECKING:
     from bertkit.inference.description import ModelDescription
@@ -67,7 +68,7 @@ def _list_rows(description: "ModelDescription") -> Iterator[tuple[str, str]]:
     yield "heads", ", ".join(description.heads) or "none"
     if labels := description.labels:
         more = f" and {len(labels) - SHOWN_LABELS:,} more" if len(labels) > SHOWN_LABELS else ""
-        yield "labels", f"{len(labels):,}: {', '.join(labels[:SHOWN_LABELS])}{more}"
+        yield "labels", f"{len(labels):,}: {', '.join(map(show, labels[:SHOWN_LABELS]))}{more}"
     for part, number in description.parameters.items():
         yield "", f"{number:>13,}  {part}"
     yield "parameters", f"{description.num_parameters:>13,}"

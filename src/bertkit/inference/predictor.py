@@ -25,7 +25,7 @@ from bertkit.models.bert.feature_based import BertFeatureBased
 from bertkit.models.bert.fine_tuning import FineTunedBert
 from bertkit.nn.packing import PackedBatch
 from bertkit.tasks.batch import Encoded
-from bertkit.tasks.logits import Logits, compute_logits
+from bertkit.tasks.logits import Logits, compute_logits, cut_by_scores
 from bertkit.tasks.saved import load_task
 from bertkit.tasks.task import Task
 
@@ -161,16 +161,22 @@ class Predictor(Generic[Input, Example, Prediction]):
     def stream_windows(self, examples: Iterable[Example]) -> Iterator[Window[Example]]:
         """Some thousands of examples at a time, with what the model makes of them.
 
-        While the model computes one window, a thread encodes the next.
+        Where labels are very many, they are fewer. While the model computes one window, a thread
+        encodes the next.
         """
-        windows = cut_windows(examples, self.task.num_chars)
+        task, windows = self.task, cut_windows(examples, self.task.num_chars)
         for examples_of, encoded in encode_ahead(windows, self._encode):
-            yield Window(examples_of, encoded, self.logits(encoded))
+            for part in cut_by_scores(encoded, len(task.labels), row=task.row):
+                chosen = encoded[part.start : part.stop]
+                yield Window(examples_of[part.start : part.stop], chosen, self.logits(chosen))
 
-    def decode(self, window: Window[Example]) -> Iterator[tuple[Example, Prediction]]:
-        """Examples of a window with their answers."""
+    def decode(
+        self, window: Window[Example], *, in_brief: bool = False
+    ) -> Iterator[tuple[Example, Prediction]]:
+        """Examples of a window with their answers, perhaps as an evaluation keeps them."""
+        decode = self.task.decode_in_brief if in_brief else self.task.decode
         rows = zip(window.examples, window.encoded, window.logits, strict=True)
-        return ((example, self.task.decode(example, one, row)) for example, one, row in rows)
+        return ((example, decode(example, one, row)) for example, one, row in rows)
 
     def logits(self, encoded: list[Encoded]) -> list[Logits]:
         """What the model makes of examples, as in `compute_logits`."""

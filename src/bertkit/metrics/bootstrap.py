@@ -3,8 +3,8 @@
 Examples are drawn anew with replacement, and a resample is told by how often it has each of them.
 So a metric scores all resamples at once, from weights:
 
-    matrix_of = lambda weights: confusion_matrix(labels, predictions, num_labels, weights)
-    bootstrap_interval(lambda weights: macro_f1(matrix_of(weights)), len(labels), seed=1)
+    count = lambda weights: count_labels(labels, predictions, num_labels, weights)
+    bootstrap_interval(lambda weights: macro_f1(count(weights)), len(labels), seed=1)
 
 Source: Efron and Tibshirani, "An Introduction to the Bootstrap" (1993), chapter 13.
 """

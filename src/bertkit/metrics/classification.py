@@ -1,8 +1,11 @@
-"""One label an example: the confusion matrix, and what follows from it.
+"""One label an example: which label was taken for which, and what follows from it.
 
-All of these take a matrix `[..., labels, labels]` and give one value a matrix, so that a thousand
-resamples are scored at once.
+The scores need of each label only how often it is there, was predicted, and was right: of many
+labels nothing is a square. They take counts `[..., labels]` and give one value for each row, so
+that a thousand resamples are scored at once.
 """
+
+import math
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,16 +14,16 @@ from bertkit.base.errors import InputError
 from bertkit.metrics.counts import Counts
 from bertkit.metrics.examples import Numbers, check_lengths, divide, read_labels, read_weights
 
-Matrix = NDArray[np.number]
+Ids = NDArray[np.int64]
 
 
-def confusion_matrix(
+def count_labels(
     labels: ArrayLike,
     predictions: ArrayLike,
     num_labels: int,
     weights: NDArray[np.floating] | None = None,
-) -> Matrix:
-    """How often each label was taken for each.
+) -> Counts:
+    """How often each label is there, was predicted, and was right.
 
     Labels that a model can't predict get numbers behind those that it knows: they count as its
     mistakes.
@@ -32,64 +35,71 @@ def confusion_matrix(
         weights: how often each example counts, `[..., examples]`; each once by default.
 
     Returns:
-        Rows are true labels, columns predicted ones: whole numbers `[labels, labels]`, or
-        `[..., labels, labels]` for `weights`.
+        Counts `[labels]`, or `[..., labels]` for `weights`.
 
     Raises:
         InputError: there are no examples, more of one than of the other, or a label that isn't
             below `num_labels`.
     """
-    truth = read_labels(labels, num_labels, "labels")
-    guess = read_labels(predictions, num_labels, "predictions")
-    num_examples = check_lengths(labels=truth, predictions=guess)
-    cells = truth * num_labels + guess
-    shape = (num_labels, num_labels)
-    if weights is None:
-        return np.bincount(cells, minlength=num_labels**2).reshape(shape)
-    counted = read_weights(weights, num_examples)
-    rows = [
-        np.bincount(cells, row, minlength=num_labels**2)
-        for row in counted.reshape(-1, num_examples)
-    ]
-    return np.stack(rows).reshape(*counted.shape[:-1], *shape)
+    truth, guess = _read_pair(labels, predictions, num_labels)
+    counted = read_weights(weights, len(truth))
+    hits = truth == guess
+    return Counts(
+        correct=_count(truth[hits], num_labels, counted[..., hits]),
+        predicted=_count(guess, num_labels, counted),
+        actual=_count(truth, num_labels, counted),
+    )
 
 
-def accuracy(matrix: Matrix) -> Numbers:
+def confuse_labels(
+    labels: ArrayLike, predictions: ArrayLike, num_labels: int
+) -> dict[tuple[int, int], int]:
+    """The confusion matrix as those of its cells that aren't 0: counts by true and predicted label.
+
+    Args:
+        labels: the true label of each example, from 0.
+        predictions: the predicted ones.
+        num_labels: how many labels there are.
+
+    Raises:
+        InputError: as in `count_labels`.
+    """
+    truth, guess = _read_pair(labels, predictions, num_labels)
+    cells, counts = np.unique(truth * num_labels + guess, return_counts=True)
+    pairs = zip((cells // num_labels).tolist(), (cells % num_labels).tolist(), strict=True)
+    return dict(zip(pairs, counts.tolist(), strict=True))
+
+
+def accuracy(counts: Counts) -> Numbers:
     """The share of examples whose label is right."""
-    return divide(_trace(matrix), matrix.sum(axis=(-2, -1)))
+    pooled = counts.pool()
+    return divide(pooled.correct, pooled.actual)
 
 
-def count_labels(matrix: Matrix) -> Counts:
-    """Counts of each label, of which its precision, recall and F1 are made."""
-    correct = np.diagonal(matrix, axis1=-2, axis2=-1)
-    return Counts(correct, predicted=matrix.sum(axis=-2), actual=matrix.sum(axis=-1))
-
-
-def binary_f1(matrix: Matrix, positive: int = 1) -> Numbers:
+def binary_f1(counts: Counts, positive: int = 1) -> Numbers:
     """F1 of one label.
 
     Raises:
         InputError: there is no label of that number.
     """
-    num_labels = matrix.shape[-1]
+    num_labels = counts.actual.shape[-1]
     if not 0 <= positive < num_labels:
         raise InputError(f"positive is {positive}, but there are {num_labels} labels, from 0")
-    f1: Numbers = np.take(count_labels(matrix).f1, positive, axis=-1)
+    f1: Numbers = np.take(counts.f1, positive, axis=-1)
     return f1
 
 
-def macro_f1(matrix: Matrix) -> Numbers:
+def macro_f1(counts: Counts) -> Numbers:
     """The mean F1 of the labels that are there or were predicted, as in scikit-learn."""
-    counts = count_labels(matrix)
     return counts.average(counts.f1)
 
 
-def micro_f1(matrix: Matrix) -> Numbers:
+def micro_f1(counts: Counts) -> Numbers:
     """F1 of all labels taken as one; with one label an example, that is the accuracy."""
-    return count_labels(matrix).pool().f1
+    return counts.pool().f1
 
 
-def matthews(matrix: Matrix) -> Numbers:
+def matthews(counts: Counts) -> Numbers:
     """Matthews' correlation between true and predicted labels, from -1 to 1; 0 is chance.
 
     It is 0 where all examples have one label, or one was predicted for all, as in scikit-learn.
@@ -97,15 +107,26 @@ def matthews(matrix: Matrix) -> Numbers:
     Source: Gorodkin, "Comparing two K-category assignments by a K-category correlation
     coefficient", Computational Biology and Chemistry 28 (2004).
     """
-    actual = matrix.sum(axis=-1).astype(np.float64)
-    predicted = matrix.sum(axis=-2).astype(np.float64)
+    actual = counts.actual.astype(np.float64)
+    predicted = counts.predicted.astype(np.float64)
     total = actual.sum(axis=-1)
-    shared = _trace(matrix) * total - (actual * predicted).sum(axis=-1)
+    correct = counts.correct.sum(axis=-1).astype(np.float64)
+    shared = correct * total - (actual * predicted).sum(axis=-1)
     spread_of_actual = total**2 - (actual**2).sum(axis=-1)
     spread_of_predicted = total**2 - (predicted**2).sum(axis=-1)
     return divide(shared, np.sqrt(spread_of_actual * spread_of_predicted))
 
 
-def _trace(matrix: Matrix) -> Numbers:
-    trace: Numbers = np.trace(matrix, axis1=-2, axis2=-1).astype(np.float64)
-    return trace
+def _read_pair(labels: ArrayLike, predictions: ArrayLike, num_labels: int) -> tuple[Ids, Ids]:
+    truth = read_labels(labels, num_labels, "labels")
+    guess = read_labels(predictions, num_labels, "predictions")
+    check_lengths(labels=truth, predictions=guess)
+    return truth, guess
+
+
+def _count(ids: Ids, num_labels: int, weights: Numbers) -> Numbers:
+    """How often each label comes, `[..., labels]`, where examples count as `weights` say."""
+    outer = weights.shape[:-1]
+    rows = weights.reshape(math.prod(outer), len(ids))
+    counts: Numbers = np.stack([np.bincount(ids, row, num_labels) for row in rows])
+    return counts.reshape(*outer, num_labels)

@@ -49,15 +49,18 @@ class Entity(NamedTuple):
 class EntityCounts:
     """How many entities of each type were found and rightly found in each sentence.
 
-    `by_sentence.add_up()` has the precision, recall and F1 of each type, and its `pool()` those of
-    all together: conlleval's last and first lines.
+    `by_type` has the precision, recall and F1 of each type, and its `pool()` those of all together:
+    conlleval's last and first lines.
 
     Attributes:
         types: sorted; those that are there or were found.
-        by_sentence: `[sentences, types]`.
+        by_type: of all sentences, `[types]`.
+        by_sentence: of all types, `[sentences, 1]`; `by_sentence.add_up(weights).pool()` are those
+            of all sentences, each as often as it weighs.
     """
 
     types: tuple[str, ...]
+    by_type: Counts
     by_sentence: Counts
 
 
@@ -127,12 +130,14 @@ def count_entities(
     correct = [truth & guess for truth, guess in zip(actual, predicted, strict=True)]
     types = tuple(sorted({entity.type for found in (*actual, *predicted) for entity in found}))
     columns = {type_: column for column, type_ in enumerate(types)}
-    counts = np.zeros((3, num_sentences, len(types)), dtype=np.int64)
-    for count, sentences in zip(counts, (correct, predicted, actual), strict=True):
-        for row, found in enumerate(sentences):
+    by_type = np.zeros((3, len(types)), dtype=np.int64)
+    by_sentence = np.zeros((3, num_sentences, 1), dtype=np.int64)
+    for number, sentences in enumerate((correct, predicted, actual)):
+        by_sentence[number, :, 0] = [len(found) for found in sentences]
+        for found in sentences:
             for entity in found:
-                count[row, columns[entity.type]] += 1
-    return EntityCounts(types, Counts(*counts))
+                by_type[number, columns[entity.type]] += 1
+    return EntityCounts(types, Counts(*by_type), Counts(*by_sentence))
 
 
 def _read_tag(tag: str, place: int) -> tuple[str, str]:

@@ -3,6 +3,10 @@
 import math
 from dataclasses import dataclass
 
+from bertkit.reports.text import show
+
+TEXT_COLUMNS = 400  # of a cell
+
 
 @dataclass(frozen=True)
 class Interval:
@@ -17,9 +21,9 @@ Cell = str | int | float | Interval
 
 
 def format_cell(cell: Cell) -> str:
-    """A number as people read it; text as it is."""
+    """A number as people read it; text in a line."""
     if isinstance(cell, str):
-        return cell
+        return show(cell, TEXT_COLUMNS)
     if isinstance(cell, int):
         return f"{cell:,}"
     if isinstance(cell, Interval):

@@ -2,8 +2,10 @@
 
 import heapq
 import math
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from xml.etree import ElementTree as ET
 
 from bertkit.base.errors import InputError
@@ -16,7 +18,7 @@ from bertkit.reports.svg import (
     serialise,
     turn,
 )
-from bertkit.reports.text import count_columns, shorten
+from bertkit.reports.text import count_columns, show
 
 MAX_LABELS = 30
 MAX_ROOMY_LABELS = 8
@@ -50,26 +52,27 @@ class ConfusionMatrix:
     Attributes:
         title: what is shown.
         names: of the labels.
-        counts: [labels, labels]; a row for each true label, in it a count for each predicted one.
+        counts: by the numbers of the true and the predicted label; what isn't in it is 0, so that
+            many labels take no square of them.
 
     Raises:
-        InputError: there isn't a row and a column for each name, or a count is negative.
+        InputError: a label has no name, or a count is negative.
     """
 
     title: str
     names: Sequence[str]
-    counts: Sequence[Sequence[int]]
+    counts: Mapping[tuple[int, int], int]
     unit: str = "examples"
 
     def __post_init__(self) -> None:
         num_labels = len(self.names)
-        widths = {len(row) for row in self.counts}
-        if len(self.counts) != num_labels or widths - {num_labels}:
+        nameless = [pair for pair in self.counts if not 0 <= min(pair) <= max(pair) < num_labels]
+        if nameless:
             raise InputError(
-                f"a confusion matrix of {num_labels:,} labels must have as many rows and columns,"
-                f" and has {len(self.counts):,} rows with {sorted(widths)} columns"
+                f"a confusion matrix of {num_labels:,} labels can't count label {nameless[0][0]:,}"
+                f" taken for label {nameless[0][1]:,}; labels are counted from 0"
             )
-        lowest = min((min(row) for row in self.counts if num_labels), default=0)
+        lowest = min(self.counts.values(), default=0)
         if lowest < 0:
             raise InputError(f"the counts of a confusion matrix must be 0 or more, not {lowest}")
 
@@ -84,18 +87,18 @@ class ConfusionMatrix:
             return serialise(svg)
         _add_labels(svg, self.names, layout)
         cells = add_group(svg, "matrix")
-        for row, counts in enumerate(self.counts):
-            for column, count in enumerate(counts):
-                self._add_cell(cells, layout, row, column, count)
+        totals = count_true(self.counts)
+        for row, column in product(range(len(self.names)), repeat=2):
+            self._add_cell(cells, layout, (row, column), totals[row])
         return serialise(svg)
 
     def describe(self) -> str:
         """The matrix in words, for those who don't see it."""
-        num_right = sum(row[index] for index, row in enumerate(self.counts))
-        total = sum(map(sum, self.counts))
+        num_right = sum(count for (true, guess), count in self.counts.items() if true == guess)
+        total = sum(self.counts.values())
         words = (
             "Rows are the true labels, columns the predicted ones."
-            f" {num_right:,} of {total:,} {shorten(self.unit)} are on the diagonal."
+            f" {num_right:,} of {total:,} {show(self.unit)} are on the diagonal."
         )
         for confusion in most_confused(self.counts, self.names, 3):
             words += f" {_say(confusion)}."
@@ -107,22 +110,24 @@ class ConfusionMatrix:
 
     def tabulate(self) -> tuple[list[str], list[list[Cell]]]:
         """Columns and rows of the same in numbers; of many labels the most confused pairs."""
-        names = [shorten(name) for name in self.names]
-        if len(names) <= MAX_LABELS:
-            rows: list[list[Cell]] = [
-                [name, *counts] for name, counts in zip(names, self.counts, strict=True)
+        if len(self.names) <= MAX_LABELS:
+            names = [show(name) for name in self.names]
+            counts = list_rows(self.counts, len(names))
+            table: list[list[Cell]] = [
+                [name, *row] for name, row in zip(names, counts, strict=True)
             ]
-            return ["true ↓ predicted →", *names], rows
-        rows = [
-            [each.true, each.predicted, each.count, f"{100 * each.share:.1f} %"]
-            for each in most_confused(self.counts, names, MAX_PAIRS)
+            return ["true ↓ predicted →", *names], table
+        rows: list[list[Cell]] = [
+            [show(each.true), show(each.predicted), each.count, f"{100 * each.share:.1f} %"]
+            for each in most_confused(self.counts, self.names, MAX_PAIRS)
         ]
         return ["True", "Wrongly predicted", "Examples", "Share of the true label's"], rows
 
     def _add_cell(
-        self, parent: ET.Element, layout: "_Layout", row: int, column: int, count: int
+        self, parent: ET.Element, layout: "_Layout", cell: tuple[int, int], total: int
     ) -> None:
-        total = sum(self.counts[row])
+        row, column = cell
+        count = self.counts.get(cell, 0)
         share = count / total if total else 0.0
         x, y = layout.corner(row, column)
         is_right = row == column
@@ -167,7 +172,7 @@ class _Layout:
     @classmethod
     def of(cls, names: Sequence[str]) -> "_Layout":
         width, height = (72, 44) if len(names) <= MAX_ROOMY_LABELS else (32, 24)
-        columns = (count_columns(shorten(name, LABEL_COLUMNS)) for name in names)
+        columns = (count_columns(show(name, LABEL_COLUMNS)) for name in names)
         longest = max(columns, default=0) * COLUMN_WIDTH
         is_slanted = longest > width - 4
         top = MARGIN + (longest * 0.7 + 14 if is_slanted else 14)
@@ -188,29 +193,41 @@ class _Layout:
 
 
 def most_confused(
-    counts: Sequence[Sequence[int]], names: Sequence[str], limit: int
+    counts: Mapping[tuple[int, int], int], names: Sequence[str], limit: int
 ) -> list[Confusion]:
     """The pairs of labels that were confused most often, the most frequent first.
 
     Args:
-        counts: [labels, labels]; a row for each true label.
+        counts: by the numbers of the true and the predicted label.
         names: of the labels.
         limit: how many pairs to give at most.
     """
-    worst = heapq.nsmallest(limit, _confused(counts))
+    wrong = (
+        (-count, true, predicted)
+        for (true, predicted), count in counts.items()
+        if count and predicted != true
+    )
+    worst, totals = heapq.nsmallest(limit, wrong), count_true(counts)
     return [
-        Confusion(names[true], names[predicted], -negative, -negative / sum(counts[true]))
+        Confusion(names[true], names[predicted], -negative, -negative / totals[true])
         for negative, true, predicted in worst
     ]
 
 
-def _confused(counts: Sequence[Sequence[int]]) -> Iterator[tuple[int, int, int]]:
-    """Negative count, true and predicted label: in this order the least is the most frequent."""
-    for true, row in enumerate(counts):
-        if sum(row) > row[true]:
-            for predicted, count in enumerate(row):
-                if count and predicted != true:
-                    yield -count, true, predicted
+def count_true(counts: Mapping[tuple[int, int], int]) -> Counter[int]:
+    """How many examples each label truly has."""
+    totals: Counter[int] = Counter()
+    for (true, _), count in counts.items():
+        totals[true] += count
+    return totals
+
+
+def list_rows(counts: Mapping[tuple[int, int], int], num_labels: int) -> list[list[int]]:
+    """All cells, zeros included, as rows of true labels: a square, and only for few labels."""
+    rows = [[0] * num_labels for _ in range(num_labels)]
+    for (true, predicted), count in counts.items():
+        rows[true][predicted] = count
+    return rows
 
 
 def _add_labels(svg: ET.Element, names: Sequence[str], layout: _Layout) -> None:
@@ -220,7 +237,7 @@ def _add_labels(svg: ET.Element, names: Sequence[str], layout: _Layout) -> None:
     turn(add_text(svg, 14, across, "true"), -90)
     for index, name in enumerate(names):
         x, y = layout.corner(index, index)
-        short = shorten(name, LABEL_COLUMNS)
+        short = show(name, LABEL_COLUMNS)
         add_text(svg, layout.left - 8, y + layout.height / 2 + 4, short, anchor="end")
         if layout.is_slanted:
             x += layout.width / 2 + 4
@@ -230,10 +247,7 @@ def _add_labels(svg: ET.Element, names: Sequence[str], layout: _Layout) -> None:
 
 
 def _say(confusion: Confusion) -> str:
-    true, predicted = (
-        shorten(confusion.true),
-        shorten(confusion.predicted),
-    )
+    true, predicted = show(confusion.true), show(confusion.predicted)
     return f"{true} predicted as {predicted}: {confusion.count:,} ({100 * confusion.share:.0f} %)"
 
 

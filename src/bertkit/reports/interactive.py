@@ -67,7 +67,7 @@ class InteractivePage:
             policy=_policy(script, style),
             style=style,
             script=script,
-            data=json.dumps(self.data, allow_nan=False, separators=(",", ":")).translate(IN_MARKUP),
+            data=make_legible(_to_json(self.data)).translate(IN_MARKUP),
             arrays="\n".join(map(_array_element, self.arrays, self.arrays.values())),
         )
 
@@ -104,6 +104,10 @@ def write_page(path: Path, page: InteractivePage) -> FileRecord:
 
 def _read(name: str) -> str:
     return resources.files("bertkit.reports").joinpath("page", name).read_text(encoding="utf-8")
+
+
+def _to_json(data: Any) -> str:
+    return json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
 def _colours() -> str:

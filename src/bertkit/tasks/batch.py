@@ -37,6 +37,8 @@ class Encoded:
         sequences: one; several where a long text is read in windows, or where there are choices.
         labels: what the loss compares with, a row for each thing that is scored; rows of all
             examples of a batch follow one another. -100 is ignored. None where there is no answer.
+        num_flags: where an example may have any number of labels, how many labels there are:
+            `labels` are the numbers of its own then, and become a row of zeros and ones in a batch.
         is_cut: whether tokens were left out.
         alignment: what the task needs to find its way back to the text.
     """
@@ -45,6 +47,17 @@ class Encoded:
     labels: npt.NDArray[Any] | None = None
     is_cut: bool = False
     alignment: Any = None
+    num_flags: int | None = None
+
+    @property
+    def label_rows(self) -> npt.NDArray[Any]:
+        """The rows that the loss compares with."""
+        assert self.labels is not None, "only examples with an answer have rows"
+        if self.num_flags is None:
+            return self.labels
+        row = np.zeros((1, self.num_flags), dtype=np.float32)
+        row[0, self.labels] = 1.0
+        return row
 
     @property
     def num_tokens(self) -> int:
@@ -71,10 +84,9 @@ class TaskBatch:
     @classmethod
     def collate(cls, encoded: Sequence[Encoded], numbers: Sequence[int]) -> Self:
         """Pack examples that have labels."""
-        assert all(one.labels is not None for one in encoded)
         return cls(
             packed=pack_sequences(list(chain.from_iterable(one.sequences for one in encoded))),
-            labels=torch.from_numpy(np.concatenate([one.labels for one in encoded])),
+            labels=torch.from_numpy(np.concatenate([one.label_rows for one in encoded])),
             num_sequences=tuple(len(one.sequences) for one in encoded),
             numbers=tuple(numbers),
         )

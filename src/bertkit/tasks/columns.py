@@ -5,8 +5,10 @@ from collections.abc import Mapping, Sequence
 from bertkit.base.errors import InputError
 from bertkit.data.tables.record import BrokenRowError, Record
 from bertkit.data.tables.records import RecordTable
+from bertkit.reports.text import show
 
-SHOWN_CHARS = 40
+SHOWN_CHARS, SHOWN_LABELS = 40, 10
+MAX_LABEL_CHARS = 1000  # the longest of real data, paths of a taxonomy, have a few hundred
 
 
 def find_column(
@@ -29,7 +31,7 @@ def find_column(
     if wanted is None:
         wanted = next((name for name in usual if columns is None or name in columns), None)
     if wanted is None or (columns is not None and wanted not in columns):
-        shown = ", ".join(name[:SHOWN_CHARS] for name in columns or ()) or "none"
+        shown = ", ".join(show(name, SHOWN_CHARS) for name in columns or ()) or "none"
         what = f"no column {wanted}" if wanted is not None else f"no column for the {role}"
         raise InputError(
             f"{table.name} has {what}; name one of its columns with --{role}-column: {shown}"
@@ -63,7 +65,7 @@ def take_label(record: Record, column: str) -> str:
         raise BrokenRowError(f"{record.place} has no label in {column}: {value!r:.{SHOWN_CHARS}}")
     if not label:
         raise BrokenRowError(f"{record.place} has an empty label in {column}")
-    return label
+    return check_label(label, record, column, "label")
 
 
 def take_labels(record: Record, column: str, separator: str) -> tuple[str, ...]:
@@ -80,7 +82,30 @@ def take_labels(record: Record, column: str, separator: str) -> tuple[str, ...]:
             f"{record.place} has {value!r:.{SHOWN_CHARS}} in {column} where a list of labels, or"
             f" labels with {separator!r} between them, should be"
         )
-    return tuple(dict.fromkeys(label for label in labels if label))
+    kept = dict.fromkeys(label for label in labels if label)
+    return tuple(check_label(label, record, column, "label") for label in kept)
+
+
+def check_label(label: str, record: Record, column: str, role: str) -> str:
+    """The same label, unless it is so long that it must be a text.
+
+    Raises:
+        BrokenRowError: it has over 1,000 characters.
+    """
+    if len(label) > MAX_LABEL_CHARS:
+        raise BrokenRowError(
+            f"{record.place} has {len(label):,} characters in {show(column, SHOWN_CHARS)}, and a"
+            f" {role} has at most {MAX_LABEL_CHARS:,}; if it is the wrong column, name the right"
+            f" one with --{role}-column"
+        )
+    return label
+
+
+def name_labels(labels: Sequence[str]) -> str:
+    """The first labels, each in a line and not too long, and how many more there are."""
+    more = len(labels) - SHOWN_LABELS
+    shown = ", ".join(show(label, SHOWN_CHARS) for label in labels[:SHOWN_LABELS])
+    return shown + (f" and {more:,} more" if more > 0 else "")
 
 
 def read_label(value: object) -> str | None:

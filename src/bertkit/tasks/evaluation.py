@@ -33,7 +33,8 @@ class Evaluation:
         metrics: by name.
         intervals: lowest and highest plausible value of metrics, by bootstrap.
         labels: names of the confusion matrix's rows and columns; empty where there is none.
-        confusion: `[true, predicted]`, counts.
+        confusion: how often one label was taken for another, by the numbers of the true and the
+            predicted one; what never came isn't in it.
         confidences: of each judged answer, from 0 to 1; empty where there is none.
         is_right: whether that answer was.
         mistakes: the worst first.
@@ -43,7 +44,7 @@ class Evaluation:
     metrics: dict[str, float]
     intervals: dict[str, tuple[float, float]] = field(default_factory=dict)
     labels: tuple[str, ...] = ()
-    confusion: npt.NDArray[np.int64] | None = None
+    confusion: dict[tuple[int, int], int] | None = None
     confidences: npt.NDArray[np.float64] | None = None
     is_right: npt.NDArray[np.bool_] | None = None
     mistakes: tuple[Mistake, ...] = ()

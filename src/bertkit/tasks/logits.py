@@ -14,6 +14,8 @@ from bertkit.nn.batching import plan_batches
 from bertkit.nn.packing import PackedBatch
 from bertkit.tasks.batch import Encoded, TokenSequence, pack_sequences
 
+MAX_SCORES = 1 << 23  # in memory at a time: 32 MB, and a few times as many while they are read
+
 Logits: TypeAlias = npt.NDArray[np.float32]
 Compute = Callable[[PackedBatch], Float[Tensor, "rows ..."]]
 
@@ -41,6 +43,32 @@ def compute_logits(
         _join([by_sequence[index] for index in range(start, stop)])
         for start, stop in zip(starts, stops, strict=True)
     ]
+
+
+def cut_by_scores(
+    encoded: Sequence[Encoded],
+    num_labels: int,
+    *,
+    row: Literal["sequence", "token"],
+    most: int | None = None,
+) -> list[range]:
+    """Numbers of examples whose logits are in memory together: all, but where labels are very many.
+
+    Args:
+        encoded: the examples.
+        num_labels: scores of a row; 0 where labels have no names, and all examples are one part.
+        row: what has a row of scores.
+        most: scores of a part; a single example may have more. By default 8,388,608.
+    """
+    most = MAX_SCORES if most is None else most
+    parts, start, size = [], 0, 0
+    for number, one in enumerate(encoded):
+        added = num_labels * (one.num_tokens if row == "token" else len(one.sequences))
+        if number > start and size + added > most:
+            parts.append(range(start, number))
+            start, size = number, 0
+        size += added
+    return [*parts, range(start, len(encoded))]
 
 
 @torch.inference_mode()

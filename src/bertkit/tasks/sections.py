@@ -1,6 +1,7 @@
 """An evaluation as sections of a page."""
 
 import math
+from itertools import islice
 
 from bertkit.metrics.calibration import NUM_BINS, find_reliability
 from bertkit.reports.cells import Cell, Interval
@@ -10,7 +11,7 @@ from bertkit.reports.reliability import Bin, ReliabilityCurve, ReliabilityDiagra
 from bertkit.reports.report import Charts, Paragraph, Section, Table
 from bertkit.tasks.evaluation import Evaluation
 
-MAX_MATRIX_LABELS = 1000  # the matrix of 10,000 takes gigabytes as lists
+MAX_METRICS = 200  # of a table; there is one for each label
 
 
 def build_sections(evaluation: Evaluation, before: Evaluation | None = None) -> list[Section]:
@@ -40,25 +41,23 @@ def build_sections(evaluation: Evaluation, before: Evaluation | None = None) -> 
 def tabulate_metrics(evaluation: Evaluation) -> Table:
     """Metrics, with their intervals where there are any."""
     rows: list[list[Cell]] = []
-    for name, value in evaluation.metrics.items():
+    for name, value in islice(evaluation.metrics.items(), MAX_METRICS):
         low, high = evaluation.intervals.get(name, (math.nan, math.nan))
         has_interval = math.isfinite(low) and math.isfinite(high)
         rows.append([name, Interval(value, low, high) if has_interval else value])
-    return Table(
-        ["Metric", "Value"],
-        rows,
-        title="Metrics",
-        note="In parentheses 95 % intervals, by bootstrap over the examples."
-        if evaluation.intervals
-        else "",
-    )
+    notes = []
+    if evaluation.intervals:
+        notes.append("In parentheses 95 % intervals, by bootstrap over the examples.")
+    if (num_more := len(evaluation.metrics) - MAX_METRICS) > 0:
+        notes.append(f"There are {num_more:,} more, all of them in metrics.json.")
+    return Table(["Metric", "Value"], rows, title="Metrics", note=" ".join(notes))
 
 
 def draw_confusion(evaluation: Evaluation) -> ConfusionMatrix | None:
-    """The confusion matrix; None where the task has none, or one too large for a page's memory."""
-    if evaluation.confusion is None or len(evaluation.labels) > MAX_MATRIX_LABELS:
+    """The confusion matrix; None where the task has none."""
+    if evaluation.confusion is None:
         return None
-    return ConfusionMatrix("Confusion matrix", evaluation.labels, evaluation.confusion.tolist())
+    return ConfusionMatrix("Confusion matrix", evaluation.labels, evaluation.confusion)
 
 
 def draw_reliability(

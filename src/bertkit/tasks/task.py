@@ -115,6 +115,14 @@ class Task(ABC, Generic[Example, Prediction]):
     def config_changes(self) -> dict[str, Any]:
         """Keys of the model's config that follow from the task."""
 
+    def check_number(self, num_examples: int) -> None:
+        """See that the answers to so many examples fit into memory.
+
+        Raises:
+            InputError: they don't.
+        """
+        del num_examples
+
     @classmethod
     def group(cls, example: Example) -> str | None:
         """What an example shares with others, such as the text that several questions are about.
@@ -147,6 +155,13 @@ class Task(ABC, Generic[Example, Prediction]):
     @abstractmethod
     def decode(self, example: Example, encoded: Encoded, logits: Logits) -> Prediction:
         """The answer that logits mean."""
+
+    def decode_in_brief(self, example: Example, encoded: Encoded, logits: Logits) -> Prediction:
+        """The answer as an evaluation keeps it, which holds those to all its examples in memory.
+
+        Where labels are very many, it has the probabilities of the likeliest alone.
+        """
+        return self.decode(example, encoded, logits)
 
     @abstractmethod
     def measure(

@@ -303,7 +303,7 @@ def _list_changes(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
     """What differs and may not, as `name: old → new`."""
     names = sorted((old.keys() | new.keys()) - MAY_CHANGE)
     return [
-        f"{name}: {old.get(name)!r} → {new.get(name)!r}"
+        f"{name}: {old.get(name)!r:.200} → {new.get(name)!r:.200}"  # labels may be thousands
         for name in names
         if old.get(name) != new.get(name)
     ]

@@ -7,7 +7,7 @@ from scipy import stats
 from bertkit.base.errors import InputError
 from bertkit.metrics import bootstrap
 from bertkit.metrics.bootstrap import Interval, bootstrap_interval
-from bertkit.metrics.classification import confusion_matrix, macro_f1
+from bertkit.metrics.classification import count_labels, macro_f1
 from bertkit.metrics.correlation import pearson
 from bertkit.metrics.examples import weighted_mean
 
@@ -55,14 +55,14 @@ def test_the_seed_alone_decides_and_not_how_many_are_made_at_once(monkeypatch):
         assert (other.low, other.high) == pytest.approx((interval.low, interval.high))
 
 
-def test_a_statistic_may_be_made_of_matrices():
+def test_a_statistic_may_be_made_of_counts():
     labels, predictions = np.random.default_rng(3).integers(3, size=(2, 60))
 
     def score(weights):
-        return macro_f1(confusion_matrix(labels, predictions, 3, weights))
+        return macro_f1(count_labels(labels, predictions, 3, weights))
 
     interval = bootstrap_interval(score, 60, seed=0)
-    assert interval.low < macro_f1(confusion_matrix(labels, predictions, 3)) < interval.high
+    assert interval.low < macro_f1(count_labels(labels, predictions, 3)) < interval.high
 
 
 def test_resamples_without_a_value_are_left_out():

@@ -71,8 +71,8 @@ def test_an_entity_is_right_if_type_and_ends_are():
     predictions = [["B-PER", "O", "O"], ["B-LOC", "B-ORG"], ["O"]]
     found = count_entities(tags, predictions)
     assert found.types == ("LOC", "ORG", "PER")
-    assert found.by_sentence.correct.tolist() == [[0, 0, 0], [1, 0, 0], [0, 0, 0]]
-    counts = found.by_sentence.add_up()
+    assert found.by_sentence.correct.tolist() == [[0], [1], [0]]
+    counts = found.by_type
     assert counts.f1.tolist() == [1.0, 0.0, 0.0]
     assert counts.predicted.tolist() == [1, 1, 1]
     assert counts.actual.tolist() == [1, 0, 1]
@@ -84,7 +84,7 @@ def test_an_entity_is_right_if_type_and_ends_are():
 def test_without_entities_all_rates_are_zero():
     found = count_entities([["O", "O"], []], [["O", "O"], []])
     assert found.types == ()
-    counts = found.by_sentence.add_up().pool()
+    counts = found.by_type.pool()
     assert (counts.precision, counts.recall, counts.f1) == (0.0, 0.0, 0.0)
 
 

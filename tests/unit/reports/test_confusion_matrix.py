@@ -18,8 +18,18 @@ NAMES = ["dog", "cat", "hen"]
 COUNTS = [[8, 2, 0], [5, 4, 1], [0, 0, 0]]
 
 
-def draw(names, counts) -> ET.Element:
-    return ET.fromstring(ConfusionMatrix("Animals", names, counts).draw())
+def pairs(rows: list[list[int]]) -> dict[tuple[int, int], int]:
+    """The cells that aren't 0."""
+    return {
+        (true, predicted): count
+        for true, row in enumerate(rows)
+        for predicted, count in enumerate(row)
+        if count
+    }
+
+
+def draw(names, rows) -> ET.Element:
+    return ET.fromstring(ConfusionMatrix("Animals", names, pairs(rows)).draw())
 
 
 def words(svg: ET.Element) -> list[str]:
@@ -90,44 +100,42 @@ def is_slanted(text: ET.Element) -> bool:
 
 
 def test_the_description_says_what_is_right_and_what_is_confused_most():
-    description = ConfusionMatrix("Animals", NAMES, COUNTS).describe()
+    description = ConfusionMatrix("Animals", NAMES, pairs(COUNTS)).describe()
     assert "12 of 20 examples are on the diagonal" in description
     assert "cat predicted as dog: 5 (50 %). dog predicted as cat: 2 (20 %)." in description
 
 
 def test_the_most_confused_pairs_come_first_and_ties_in_the_order_of_the_labels():
-    assert most_confused(COUNTS, NAMES, 2) == [
+    assert most_confused(pairs(COUNTS), NAMES, 2) == [
         Confusion("cat", "dog", 5, 0.5),
         Confusion("dog", "cat", 2, 0.2),
     ]
-    assert [each.count for each in most_confused(COUNTS, NAMES, 99)] == [5, 2, 1]
-    tied = most_confused([[0, 1, 1], [1, 0, 1], [1, 1, 0]], NAMES, 9)
+    assert [each.count for each in most_confused(pairs(COUNTS), NAMES, 99)] == [5, 2, 1]
+    tied = most_confused(pairs([[0, 1, 1], [1, 0, 1], [1, 1, 0]]), NAMES, 9)
     assert [(each.true[0], each.predicted[0]) for each in tied] == [
         ("d", "c"), ("d", "h"), ("c", "d"), ("c", "h"), ("h", "d"), ("h", "c"),
     ]  # fmt: skip
-    assert most_confused([], [], 3) == []
+    assert most_confused({}, [], 3) == []
 
 
 def test_few_labels_are_tabulated_whole_and_many_by_pairs():
-    columns, rows = ConfusionMatrix("Animals", NAMES, COUNTS).tabulate()
+    columns, rows = ConfusionMatrix("Animals", NAMES, pairs(COUNTS)).tabulate()
     assert columns[1:] == NAMES
     assert rows == [["dog", 8, 2, 0], ["cat", 5, 4, 1], ["hen", 0, 0, 0]]
     names = [f"label {index}" for index in range(MAX_LABELS + 1)]
     counts = diagonal(len(names))
     counts[0][1] = 1
-    many = ConfusionMatrix("Many", names, counts)
+    many = ConfusionMatrix("Many", names, pairs(counts))
     assert many.draw() is None
     assert many.tabulate()[1] == [["label 0", "label 1", 1, "12.5 %"]]
 
 
-def test_two_thousand_labels_give_a_short_table():
-    counts = [[0] * 2000] * 2000
-    counts[7] = [label % 97 for label in range(2000)]
-    matrix = ConfusionMatrix("Many", [f"label {index}" for index in range(2000)], counts)
+def test_fifty_thousand_labels_give_a_short_table():
+    counts = {(7, label): label % 97 for label in range(50_000)}
+    matrix = ConfusionMatrix("Many", [f"label {index}" for index in range(50_000)], counts)
     columns, rows = matrix.tabulate()
     assert (len(columns), len(rows)) == (4, MAX_PAIRS)
     assert rows[0][:3] == ["label 7", "label 96", 96]
-    assert rows[-1][2] == 95
 
 
 def test_no_label_one_label_and_no_example_are_drawn_too():
@@ -139,11 +147,10 @@ def test_no_label_one_label_and_no_example_are_drawn_too():
 @pytest.mark.parametrize(
     ("names", "counts", "words"),
     [
-        (["a", "b"], [[1, 2]], "of 2 labels must have as many rows"),
-        (["a"], [[1, 2]], r"has 1 rows with \[2\] columns"),
-        (["a", "b"], [[1, 2], [3]], r"\[1, 2\] columns"),
-        ([], [[]], "of 0 labels"),
-        (["a", "b"], [[1, 2], [3, -4]], "must be 0 or more, not -4"),
+        (["a", "b"], {(0, 2): 1}, "of 2 labels can't count label 0 taken for label 2"),
+        (["a", "b"], {(-1, 0): 1}, "can't count label -1 taken for label 0"),
+        ([], {(0, 0): 1}, "of 0 labels"),
+        (["a", "b"], {(0, 1): 3, (1, 0): -4}, "must be 0 or more, not -4"),
     ],
 )
 def test_counts_that_are_no_confusion_matrix_are_refused(names, counts, words):
@@ -153,13 +160,13 @@ def test_counts_that_are_no_confusion_matrix_are_refused(names, counts, words):
 
 def test_names_are_text_and_as_short_as_their_place():
     hostile = ["</script><img src=x>", "\x00\ud800\u202e" + "z" * 100_000]
-    matrix = ConfusionMatrix(hostile[0], hostile, [[1, 2], [3, 4]])
+    matrix = ConfusionMatrix(hostile[0], hostile, pairs([[1, 2], [3, 4]]))
     drawing = matrix.draw()
     assert "<img" not in drawing
     assert len(drawing) < 10_000
     svg = ET.fromstring(drawing)
     assert svg.find("title").text == hostile[0]
-    assert "␀\ufffd\u202e" + "z" * 14 + "…" in words(svg)
+    assert "␀\ufffd\ufffd" + "z" * 14 + "…" in words(svg)
     assert all(len(cell) <= 80 for cell in matrix.tabulate()[0])
 
 

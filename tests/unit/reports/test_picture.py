@@ -21,8 +21,8 @@ def pictures(name: str) -> list:
     return [
         LineChart(name, name, name, [Series(name, [(1, 2), (2, 3)]), Series("b", [(1, 3)])]),
         LineChart(name, name, name, []),
-        ConfusionMatrix(name, [name, "b"], [[1, 2], [3, 4]], unit=name),
-        ConfusionMatrix(name, [], []),
+        ConfusionMatrix(name, [name, "b"], {(0, 0): 1, (0, 1): 2, (1, 0): 3, (1, 1): 4}, unit=name),
+        ConfusionMatrix(name, [], {}),
         ReliabilityDiagram(name, [ReliabilityCurve(name, bins)], unit=name),
     ]
 
@@ -70,7 +70,7 @@ def test_names_of_a_hundred_thousand_characters_leave_a_file_small():
 
 def test_what_only_a_table_shows_is_refused():
     names = [f"label {index}" for index in range(31)]
-    matrix = ConfusionMatrix("Many", names, [[0] * 31] * 31)
+    matrix = ConfusionMatrix("Many", names, {})
     with pytest.raises(InputError, match="“Many” has too many parts to be drawn"):
         render_svg(matrix)
 

@@ -44,10 +44,13 @@ class Page(HTMLParser):
         self.text += data
 
 
+EACH_ONCE = {(true, predicted): 1 for true in range(31) for predicted in range(31)}
+
+
 def every_section(text: str) -> list:
     chart = LineChart(text, text, text, [Series(text, [(0, 1.0), (1, 0.5)])])
-    matrix = ConfusionMatrix(text, [text, "b"], [[1, 2], [3, 4]])
-    many = ConfusionMatrix(text, [text] * 31, [[1] * 31] * 31)
+    matrix = ConfusionMatrix(text, [text, "b"], {(0, 0): 1, (0, 1): 2, (1, 0): 3, (1, 1): 4})
+    many = ConfusionMatrix(text, [text] * 31, EACH_ONCE)
     reliability = ReliabilityDiagram(text, [ReliabilityCurve(text, [Bin(0.5, 0.5, 1)])])
     marked = Passage(text, name=text, highlights=[Highlight(1, 5, "true", text)])
     folded = Passage(text + "x" * 30_000, highlights=[Highlight(1, 5, "predicted", text)])
@@ -128,7 +131,7 @@ def test_every_picture_has_its_legend_and_its_table():
 
 
 def test_a_matrix_of_many_labels_is_a_table_that_needs_no_unfolding():
-    matrix = ConfusionMatrix("Many", [f"label {index}" for index in range(31)], [[1] * 31] * 31)
+    matrix = ConfusionMatrix("Many", [f"label {index}" for index in range(31)], EACH_ONCE)
     html = render_report(Report("t", "s", [Charts([matrix])]))
     assert "<details>" not in html
     assert "<td>label 0</td><td>label 1</td>" in html

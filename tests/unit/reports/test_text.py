@@ -4,13 +4,37 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from bertkit.reports.text import count_columns, make_legible, shorten
+from bertkit.reports.text import count_columns, make_legible, shorten, show
 
 
 def test_what_is_no_character_is_replaced_one_for_one():
     text = "a\x00b\x1b[2J\x7f\x85\ufffe\udce9\n\té🙂"
     assert make_legible(text) == "a␀b␛[2J\ufffd\ufffd\ufffd\ufffd\n\té🙂"
     assert make_legible("plain, größer, 漢字, שלום") == "plain, größer, 漢字, שלום"
+
+
+def test_nothing_turns_hides_or_splits_what_is_shown():
+    assert make_legible("a\u202eb\u2066c\u2069") == "a�b�c�"
+    assert make_legible("zero\u200bwidth\ufeff line\u2028end") == "zero�width� line�end"
+    joined = "\u0646\u200c\u0647 \U0001f469\u200d\U0001f52c \u05d0\u200f"
+    assert make_legible(joined) == joined
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("a\nb\r\n\t c ", "a b c"),
+        ("\x1b[31mred", "␛[31mred"),
+        ("over\u202eturned", "over�turned"),
+        ("漢" * 100, "漢" * 9 + "…"),
+        ("x" * 200_000, "x" * 19 + "…"),
+        (" " * 200_000 + "x", "…"),
+        ("x" + " " * 200_000, "x…"),
+        ("", ""),
+    ],
+)
+def test_a_foreign_word_is_shown_in_a_line(text, shown):
+    assert show(text, 20) == shown
 
 
 def test_every_code_point_becomes_one_that_xml_takes():

@@ -7,7 +7,14 @@ from tests.unit.tasks.small import record_of, table_of
 
 from bertkit.base.errors import InputError
 from bertkit.data.tables.record import BrokenRowError
-from bertkit.tasks.columns import find_column, take_label, take_labels, take_text
+from bertkit.tasks.columns import (
+    MAX_LABEL_CHARS,
+    find_column,
+    name_labels,
+    take_label,
+    take_labels,
+    take_text,
+)
 
 
 @pytest.mark.parametrize(
@@ -44,6 +51,23 @@ def test_a_label_must_be_there():
 )
 def test_several_labels(value, labels):
     assert take_labels(record_of(y=value), "y", ";") == labels
+
+
+def test_a_label_as_long_as_a_text_is_refused_with_the_place_and_the_way():
+    longest = "x" * MAX_LABEL_CHARS
+    assert take_label(record_of(y=longest), "y") == longest
+    assert take_labels(record_of(y=[longest]), "y", ",") == (longest,)
+    words = r"t\.csv, line 2 has 1,001 characters in y, and a label .* 1,000; .*--label-column$"
+    with pytest.raises(BrokenRowError, match=words):
+        take_label(record_of(y=longest + "x"), "y")
+    with pytest.raises(BrokenRowError, match=words):
+        take_labels(record_of(y=["a", longest + "x"]), "y", ",")
+
+
+def test_labels_are_named_in_a_line():
+    assert name_labels(["a\nb", "c\u202ed"]) == "a b, c�d"
+    assert len(name_labels(["x" * 200_000] * 50_000)) < 500
+    assert name_labels([str(number) for number in range(12)]).endswith(", 9 and 2 more")
 
 
 @pytest.mark.parametrize("value", [None, 3, {"a": 1}, ["a", None], ["a", ["b"]]])

@@ -1,13 +1,8 @@
 """An evaluation on a page: nothing of the reader's machine, and nothing too large for memory."""
 
-import numpy as np
-
 from bertkit.reports.mistakes import Mistakes
-from bertkit.tasks import sections
 from bertkit.tasks.evaluation import Evaluation, Mistake
-from bertkit.tasks.sections import build_sections, draw_confusion, list_mistakes
-
-LABELS = ("a", "b", "c")
+from bertkit.tasks.sections import MAX_METRICS, build_sections, list_mistakes
 
 
 def test_places_are_told_without_the_folders():
@@ -17,10 +12,11 @@ def test_places_are_told_without_the_folders():
     assert [each.place for each in found.mistakes] == ["dev.csv, line 3"]
 
 
-def test_a_matrix_of_too_many_labels_is_left_out(monkeypatch):
-    evaluation = Evaluation({}, labels=LABELS, confusion=np.eye(3, dtype=np.int64))
-    assert draw_confusion(evaluation) is not None
-    num_sections = len(build_sections(evaluation))
-    monkeypatch.setattr(sections, "MAX_MATRIX_LABELS", 2)
-    assert draw_confusion(evaluation) is None
-    assert len(build_sections(evaluation)) == num_sections - 1
+def test_of_fifty_thousand_labels_the_page_shows_the_confused_and_some_metrics():
+    labels = [f"label {number}" for number in range(50_000)]
+    metrics = {"accuracy": 0.5, **{f"f1 {label}": 0.5 for label in labels}}
+    evaluation = Evaluation(metrics, labels=tuple(labels), confusion={(7, 9): 3, (9, 9): 1})
+    table, charts = build_sections(evaluation)
+    assert len(table.rows) == MAX_METRICS
+    assert "49,801 more" in table.note
+    assert charts.charts[0].tabulate()[1] == [["label 7", "label 9", 3, "100.0 %"]]

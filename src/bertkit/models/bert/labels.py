@@ -1,9 +1,35 @@
 """What the three keys of a foreign config say of a classifier's labels."""
 
+import json
+from collections.abc import Sequence
 from typing import Any
+
+from bertkit.base.errors import InputError
+from bertkit.checkpoints.file_names import CONFIG_LIMIT_BYTES
 
 MAX_LABELS = 100_000  # a classifier of Base has 77 million weights then
 LABEL_KEYS = ("id2label", "label2id", "num_labels")
+BYTES_BESIDE = 20  # of each label in `config.json`: its number, quotes, blanks and the line's end
+
+
+def check_names(labels: Sequence[str]) -> None:
+    """See that a model's `config.json` has room for its labels.
+
+    Raises:
+        InputError: they are too many, or too long together.
+    """
+    if len(labels) > MAX_LABELS:
+        raise InputError(
+            f"there are {len(labels):,} labels, and a model tells at most {MAX_LABELS:,} apart; is"
+            " it the right column? Or give rare labels a common name"
+        )
+    num_bytes = 2 * sum(len(json.dumps(label)) + BYTES_BESIDE for label in labels)
+    if num_bytes > 0.9 * CONFIG_LIMIT_BYTES:
+        raise InputError(
+            f"the names of {len(labels):,} labels take {num_bytes / (1 << 20):,.0f} MiB of"
+            f" config.json, which has at most {CONFIG_LIMIT_BYTES >> 20} MiB; give them shorter"
+            " names. Is it the right column?"
+        )
 
 
 def without_replaced_labels(values: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:

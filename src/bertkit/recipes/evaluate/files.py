@@ -14,6 +14,7 @@ from bertkit.checkpoints.file_names import CONFIG_FILE
 from bertkit.metrics.calibration import expected_calibration_error, find_reliability
 from bertkit.recipes.evaluate.run import EvaluateResult
 from bertkit.recipes.predict.outputs import write_jsonl
+from bertkit.reports.confusion_matrix import list_rows
 from bertkit.reports.report import Report, write_report
 from bertkit.tasks.evaluation import Evaluation
 from bertkit.tasks.sections import build_sections
@@ -22,6 +23,7 @@ from bertkit.tasks.table import TASKS
 METRICS_FILE = "metrics.json"
 REPORT_FILE = "report.html"
 ANSWERS_FILE = "answers.jsonl"
+MAX_MATRIX_LABELS = 1000  # the square of 50,000 has 2.5 billion cells
 
 
 def hold(output: Path | None, data: str, *, overwrite: bool) -> AbstractContextManager[Path | None]:
@@ -102,10 +104,16 @@ def summarise(result: EvaluateResult) -> dict[str, Any]:
 
 
 def describe_confusion(evaluation: Evaluation) -> dict[str, Any] | None:
-    """Names and counts `[true, predicted]`; None where the task has none."""
-    if evaluation.confusion is None:
+    """Names and counts `[true, predicted]`; None where the task has none.
+
+    Of very many labels only what came: numbers of the true and the predicted label, and the count.
+    """
+    labels, confusion = evaluation.labels, evaluation.confusion
+    if confusion is None:
         return None
-    return {"labels": evaluation.labels, "counts": evaluation.confusion.tolist()}
+    if len(labels) > MAX_MATRIX_LABELS:
+        return {"labels": labels, "pairs": [[*pair, count] for pair, count in confusion.items()]}
+    return {"labels": labels, "counts": list_rows(confusion, len(labels))}
 
 
 def describe_calibration(evaluation: Evaluation) -> dict[str, float] | None:

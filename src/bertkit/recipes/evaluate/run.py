@@ -99,6 +99,7 @@ def evaluate(
     predictor = subject.load()
     task = predictor.task
     found = read_set(type(task), table, with_columns(task.settings, columns))
+    task.check_number(len(found.examples))
     encoded, predictions = answer_all(predictor, found.examples)
     counts = count_set(task, found, encoded)
     check_labels(task, found, counts)
@@ -115,6 +116,6 @@ def answer_all(
     with show_progress("Evaluating", len(examples)) as progress:
         for window in predictor.stream_windows(examples):
             encoded += window.encoded
-            predictions += (prediction for _, prediction in predictor.decode(window))
+            predictions += (prediction for _, prediction in predictor.decode(window, in_brief=True))
             progress.advance(len(window.examples))
     return encoded, predictions

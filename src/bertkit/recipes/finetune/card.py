@@ -12,7 +12,7 @@ from itertools import islice
 from bertkit._version import __version__
 from bertkit.recipes.finetune.comparison import SELECTION_BIAS, Comparison, show_spread
 from bertkit.recipes.finetune.facts import Facts, count_rows
-from bertkit.reports.text import make_legible, shorten
+from bertkit.reports.text import make_legible, show
 from bertkit.tasks.table import TASKS
 
 CARD_FILE = "README.md"
@@ -35,9 +35,6 @@ LEFT_TO_RIGHT = (
 MAX_NAME_COLUMNS = 200
 MAX_LABELS = 100
 MAX_METRICS = 100  # there is one for each label
-# Marks that turn or hide what stands behind them, where nothing isolates it as the report does.
-TURNS = dict.fromkeys([*range(0x202A, 0x202F), *range(0x2066, 0x206A)], "\N{REPLACEMENT CHARACTER}")
-LINE_ENDS = {0x2028: "\\u2028", 0x2029: "\\u2029"}  # YAML ends a line there, JSON doesn't
 SPECIAL = "\\`*_[]|~#"
 
 
@@ -183,11 +180,11 @@ def show_number(value: float) -> str:
 
 def plain(text: str) -> str:
     """A text as Markdown and HTML show it, in one line."""
-    text = shorten(" ".join(make_legible(text).split()), MAX_NAME_COLUMNS).translate(TURNS)
+    text = show(text, MAX_NAME_COLUMNS)
     text = "".join(f"\\{letter}" if letter in SPECIAL else letter for letter in text)
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 def quote(text: str) -> str:
     """A text as YAML reads it."""
-    return json.dumps(make_legible(text), ensure_ascii=False).translate(LINE_ENDS)
+    return json.dumps(make_legible(text), ensure_ascii=False)

@@ -15,7 +15,10 @@ from bertkit.data.tables.record import NUM_SHOWN_BROKEN, RowReport
 from bertkit.data.tables.records import RecordTable, gather, open_records
 from bertkit.inference.prediction_counts import count_encoded
 from bertkit.recipes.finetune.settings import FineTuneSettings
+from bertkit.reports.text import show
 from bertkit.tasks.batch import Encoded
+from bertkit.tasks.columns import SHOWN_CHARS, SHOWN_LABELS, name_labels
+from bertkit.tasks.look_alikes import describe_look_alikes
 from bertkit.tasks.task import Task
 from bertkit.tokenization.tokenizer import Tokenizer
 
@@ -23,7 +26,6 @@ HOLDING_OUT = 3  # what the generator is for; part of its key
 MIN_EXAMPLES = 2
 EXAMPLES_AT_ONCE = 2048
 HELD_OUT = ", held out"  # behind the name of a file of which a part is
-SHOWN_LABELS, SHOWN_CHARS = 10, 40
 
 
 @dataclass(frozen=True)
@@ -229,7 +231,9 @@ def describe_set(task: Task[Any, Any], found: ExampleSet, counts: SetCounts) -> 
         )
         shown = list(islice(_list_unseen(task, found), NUM_SHOWN_BROKEN))
         lines += [*shown, *(["  …"] if counts.num_unseen > len(shown) else [])]
-    return lines + [f"{name}: {line}" for line in task.list_oddities(found.examples)]
+    known = dict.fromkeys(task.labels, 0)
+    odd = [*describe_look_alikes(counts.labels, known), *task.list_oddities(found.examples)]
+    return lines + [f"{name}: {line}" for line in odd]
 
 
 def check_labels(task: Task[Any, Any], found: ExampleSet, counts: SetCounts) -> None:
@@ -242,8 +246,8 @@ def check_labels(task: Task[Any, Any], found: ExampleSet, counts: SetCounts) -> 
         first = next(_list_unseen(task, found)).strip()
         raise InputError(
             f"{found.name}: {counts.num_unseen:,} of {sum(counts.labels.values()):,} labels aren't"
-            f" among those that are learnt ({_join(task.labels)}), first {first}; is it the right"
-            " file, and the right column?"
+            f" among those that are learnt ({name_labels(task.labels)}), first {first}; is it the"
+            " right file, and the right column?"
         )
 
 
@@ -252,20 +256,12 @@ def _list_unseen(task: Task[Any, Any], found: ExampleSet) -> Iterator[str]:
     for example in found.examples:
         for label in task.list_labels(example):
             if label not in known:
-                yield f"  {example.place}: {label[:SHOWN_CHARS]!r}"
+                yield f"  {example.place}: '{show(label, SHOWN_CHARS)}'"
 
 
 def _show_labels(labels: dict[str, int]) -> str:
     if not labels:
         return ""
-    return "; labels: " + _join([f"{_shorten(label)} {n:,}" for label, n in labels.items()])
-
-
-def _shorten(label: str) -> str:
-    """A label in a line, its end left out where it is long."""
-    return " ".join(label[:SHOWN_CHARS].split())
-
-
-def _join(words: Sequence[str]) -> str:
-    more = len(words) - SHOWN_LABELS
-    return ", ".join(words[:SHOWN_LABELS]) + (f" and {more:,} more" if more > 0 else "")
+    shown = [f"{show(name, SHOWN_CHARS)} {n:,}" for name, n in islice(labels.items(), SHOWN_LABELS)]
+    more = len(labels) - SHOWN_LABELS
+    return "; labels: " + ", ".join(shown) + (f" and {more:,} more" if more > 0 else "")

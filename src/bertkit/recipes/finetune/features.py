@@ -18,7 +18,7 @@ from torch import Tensor
 from bertkit.base.files import make_folder, remove_folder
 from bertkit.models.bert.fine_tuning import FineTunedBert
 from bertkit.nn.packing import PackedBatch
-from bertkit.recipes.finetune.job import Materials, measure_logits
+from bertkit.recipes.finetune.job import Materials, measure_held_out
 from bertkit.recipes.finetune.settings import FineTuneSettings
 from bertkit.recipes.finetune.state_file import StateFile, write_states
 from bertkit.tasks.batch import TaskBatch, batch_tensors
@@ -114,7 +114,9 @@ def build_feature_job(job: Job[TaskBatch], materials: Materials, states: States)
         model=model,
         batches_at=batches_at,
         score=score,
-        evaluate=lambda: measure_logits(materials, head_logits(materials, states.dev)),
+        evaluate=lambda: measure_held_out(
+            materials, lambda part: head_logits(materials, states.dev, part)
+        ),
         count_operations=lambda batch: 6.0 * num_trained * len(batch.states),
         save_model=job.save_model,
         save_architecture=job.save_architecture,
@@ -125,13 +127,14 @@ def build_feature_job(job: Job[TaskBatch], materials: Materials, states: States)
 
 
 @torch.inference_mode()
-def head_logits(materials: Materials, states: StateFile) -> list[Logits]:
-    """Logits of the held-out examples by their hidden states, without dropout."""
+def head_logits(materials: Materials, states: StateFile, part: range) -> list[Logits]:
+    """Logits of some held-out examples by their hidden states, without dropout."""
     model, device = materials.model.eval(), materials.machine.device
     found: list[Logits] = []
-    for start in range(0, len(materials.dev), EXAMPLES_AT_ONCE):
-        chosen = materials.dev[start : start + EXAMPLES_AT_ONCE]
-        rows, tokens = states.read(range(start, start + len(chosen)))
+    for start in range(0, len(part), EXAMPLES_AT_ONCE):
+        numbers = part[start : start + EXAMPLES_AT_ONCE]
+        chosen = [materials.dev[number] for number in numbers]
+        rows, tokens = states.read(numbers)
         logits = model.head_scores(rows.to(device), tokens.to(device)).float().cpu().numpy()
         is_token = materials.task.row == "token"
         sizes = [one.num_tokens if is_token else len(one.sequences) for one in chosen]

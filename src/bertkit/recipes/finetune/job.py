@@ -1,7 +1,7 @@
 """What the training loop is handed for a task."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from bertkit.recipes.finetune.examples import Data, SetCounts
 from bertkit.recipes.finetune.layers import scale_by_layer
 from bertkit.recipes.finetune.settings import FineTuneSettings
 from bertkit.tasks.batch import Encoded, TaskBatch, batch_tensors
-from bertkit.tasks.logits import Logits, compute_logits
+from bertkit.tasks.logits import Logits, compute_logits, cut_by_scores
 from bertkit.tasks.saved import save_task
 from bertkit.tasks.task import Task, TaskScores
 from bertkit.tokenization.tokenizer import Tokenizer
@@ -97,7 +97,7 @@ def build_job(materials: Materials, settings: FineTuneSettings) -> Job[TaskBatch
         model=model,
         batches_at=batches_at,
         score=score,
-        evaluate=lambda: measure_logits(materials, held_out_logits(materials)),
+        evaluate=lambda: measure_held_out(materials, lambda part: held_out_logits(materials, part)),
         count_operations=lambda batch: count_operations(model, batch),
         save_model=save_model,
         save_architecture=save_architecture,
@@ -128,40 +128,59 @@ def load_checkpoint(run: Run, step: int, materials: Materials) -> Materials:
     return replace(materials, model=model.to(materials.machine.device))
 
 
-def held_out_logits(materials: Materials) -> list[Logits]:
-    """Logits of the held-out examples, without dropout."""
+def cut_held_out(materials: Materials) -> list[range]:
+    """Numbers of held-out examples whose logits are in memory together, as in `cut_by_scores`."""
+    task = materials.task
+    return cut_by_scores(materials.dev, len(task.labels), row=task.row)
+
+
+def held_out_logits(materials: Materials, part: range | None = None) -> list[Logits]:
+    """Logits of the held-out examples, or of a part of them, without dropout."""
     model, device = materials.model.eval(), materials.machine.device
     return compute_logits(
         lambda batch: model.scores(batch.to(device)),
-        materials.dev,
+        materials.dev if part is None else [materials.dev[number] for number in part],
         row=materials.task.row,
         tokens_per_batch=TOKENS_PER_BATCH[device.type],
     )
 
 
-def measure_logits(materials: Materials, logits: Sequence[Logits]) -> dict[str, float]:
-    """Loss and metrics of the held-out examples; the loss alone where it isn't finite."""
+def measure_held_out(
+    materials: Materials, compute: Callable[[range], Sequence[Logits]]
+) -> dict[str, float]:
+    """Loss and metrics of the held-out examples; the loss alone where it isn't finite.
+
+    Args:
+        materials: what the run is made of.
+        compute: gives logits of a part of the examples.
+    """
     task, examples = materials.task, materials.dev_examples
-    loss = mean_loss(task, materials.dev, logits)
-    if not math.isfinite(loss):
-        return {"loss": loss}
-    predictions = decode_all(task, examples, materials.dev, logits)
-    return {"loss": loss, **task.measure(examples, predictions)}
+    total, count, predictions = 0.0, 0, []
+    for part in cut_held_out(materials):
+        encoded, logits = [materials.dev[number] for number in part], compute(part)
+        loss, num_targets = sum_loss(task, encoded, logits)
+        total, count = total + loss, count + num_targets
+        if not math.isfinite(total):
+            return {"loss": total}
+        predictions += decode_all(task, [examples[number] for number in part], encoded, logits)
+    return {"loss": total / max(1, count), **task.measure(examples, predictions)}
 
 
 def decode_all(
     task: Task[Any, Any],
     examples: Sequence[Any],
     encoded: Sequence[Encoded],
-    logits: Sequence[Logits],
+    logits: Iterable[Logits],
 ) -> list[Any]:
-    """The answer to each example."""
+    """The answer to each example, as an evaluation keeps it."""
     rows = zip(examples, encoded, logits, strict=True)
-    return [task.decode(example, one, scores) for example, one, scores in rows]
+    return [task.decode_in_brief(example, one, scores) for example, one, scores in rows]
 
 
-def mean_loss(task: Task[Any, Any], encoded: Sequence[Encoded], logits: Sequence[Logits]) -> float:
-    """The loss of examples whose logits are known, by label."""
+def sum_loss(
+    task: Task[Any, Any], encoded: Sequence[Encoded], logits: Sequence[Logits]
+) -> tuple[float, int]:
+    """The loss of examples whose logits are known, summed over labels, and how many these are."""
     total, count = 0.0, 0
     for start in range(0, len(encoded), EXAMPLES_PER_LOSS):
         chosen = range(start, min(start + EXAMPLES_PER_LOSS, len(encoded)))
@@ -169,7 +188,7 @@ def mean_loss(task: Task[Any, Any], encoded: Sequence[Encoded], logits: Sequence
         rows = torch.from_numpy(np.concatenate([logits[index] for index in chosen]))
         total += math.fsum(float(loss) for loss in task.loss(rows, batch).losses.values())
         count += batch.target_counts["task"]
-    return total / max(1, count)
+    return total, count
 
 
 def count_operations(model: FineTunedBert, batch: TaskBatch) -> float:

@@ -7,7 +7,14 @@ from typing import Any
 import numpy as np
 
 from bertkit.recipes.finetune.examples import SetCounts
-from bertkit.recipes.finetune.job import Materials, decode_all, held_out_logits
+from bertkit.recipes.finetune.job import (
+    Materials,
+    cut_held_out,
+    decode_all,
+    held_out_logits,
+)
+from bertkit.reports.text import show
+from bertkit.tasks.batch import Encoded
 from bertkit.tasks.evaluation import Evaluation
 from bertkit.tasks.logits import Logits
 from bertkit.tasks.task import Task
@@ -37,15 +44,11 @@ class Judgement:
 
 def judge(materials: Materials) -> Judgement:
     """Hold a model against its held-out examples."""
-    plain, examples, encoded = materials.task, materials.dev_examples, materials.dev
+    plain, examples = materials.task, materials.dev_examples
     with mixed_precision(materials.machine.device, materials.machine.precision):
-        logits = held_out_logits(materials)
-    task = plain.fit_numbers(examples, encoded, logits)
-    predictions = decode_all(task, examples, encoded, logits)
+        task, predictions, unscaled = answer_held_out(materials)
     evaluation = task.evaluate(examples, predictions)
-    before = None
-    if task.temperature != plain.temperature:
-        before = plain.evaluate(examples, decode_all(plain, examples, encoded, logits))
+    before = plain.evaluate(examples, unscaled) if unscaled else None
     baseline = measure_baseline(materials)
     found = (
         find_only_label(materials.counts["dev"]),
@@ -62,18 +65,50 @@ def judge(materials: Materials) -> Judgement:
     )
 
 
+def answer_held_out(materials: Materials) -> tuple[Task[Any, Any], list[Any], list[Any]]:
+    """The answers to the held-out examples.
+
+    Where labels are so many that the logits of all examples aren't in memory together, numbers such
+    as a temperature are found on every n-th example.
+
+    Returns:
+        The task with its numbers, its answers, and those without its temperature; none where it
+        has none.
+    """
+    plain, parts = materials.task, cut_held_out(materials)
+    chosen = range(0, len(materials.dev), len(parts))
+    examples, encoded = _take(materials, chosen)
+    known = held_out_logits(materials, chosen)
+    task = plain.fit_numbers(examples, encoded, known)
+    answers, unscaled = [], []
+    for part in parts:
+        logits = known if len(parts) == 1 else held_out_logits(materials, part)
+        examples, encoded = _take(materials, part)
+        answers += decode_all(task, examples, encoded, logits)
+        if task.temperature != plain.temperature:
+            unscaled += decode_all(plain, examples, encoded, logits)
+    return task, answers, unscaled
+
+
+def _take(materials: Materials, part: range) -> tuple[list[Any], list[Encoded]]:
+    """Some held-out examples, and their token ids."""
+    examples, encoded = materials.dev_examples, materials.dev
+    return [examples[number] for number in part], [encoded[number] for number in part]
+
+
 def measure_baseline(materials: Materials) -> Metrics:
     """Metrics of a model that doesn't read: each label as likely as it is in training."""
     task = materials.task
     if not materials.counts["train"].labels:
         return {}
     odds = _log_odds(task.labels, materials.counts["train"])
-    logits = [
-        np.tile(odds, (one.num_tokens if task.row == "token" else len(one.sequences), 1))
-        for one in materials.dev
-    ]
-    predictions = decode_all(task, materials.dev_examples, materials.dev, logits)
-    return task.measure(materials.dev_examples, predictions)
+    examples, encoded = materials.dev_examples, materials.dev
+    if task.row == "sequence":  # all texts have the same scores, and so the same answer
+        predictions = decode_all(task, examples[:1], encoded[:1], [odds[None]]) * len(examples)
+    else:
+        logits = (np.broadcast_to(odds, (one.num_tokens, len(odds))) for one in encoded)
+        predictions = decode_all(task, examples, encoded, logits)
+    return task.measure(examples, predictions)
 
 
 def _log_odds(labels: tuple[str, ...], counts: SetCounts) -> Logits:
@@ -102,6 +137,6 @@ def find_only_label(dev: SetCounts) -> str | None:
         return None
     (label,) = dev.labels
     return (
-        f"all held-out examples have the label {label!r}: their metrics say nothing of other"
+        f"all held-out examples have the label {show(label)!r}: their metrics say nothing of other"
         " labels; give examples of all with --dev"
     )

@@ -11,6 +11,8 @@ from bertkit.tasks.sections import build_sections
 from bertkit.training.course import Course
 from bertkit.training.sections import LOSS, Across, Curve, draw_curves, tabulate_settings
 
+MAX_LABELS = 200  # of a table
+
 
 def build_page(facts: Facts, course: Course) -> Report:
     """The page.
@@ -73,9 +75,13 @@ def tabulate_data(counts: Mapping[str, SetCounts]) -> list[Table]:
     met: list[list[Cell]] = [[words, *numbers] for words, *numbers in count_rows(counts)]
     tables = [Table(["What", train.name, dev.name], met, title="What was read")]
     if train.labels:
-        labels: list[list[Cell]] = [
+        labels = list({**train.labels, **dev.labels})  # the most frequent first
+        rows: list[list[Cell]] = [
             [label, train.labels.get(label, 0), dev.labels.get(label, 0)]
-            for label in {**train.labels, **dev.labels}
+            for label in labels[:MAX_LABELS]
         ]
-        tables.append(Table(["Label", "Training", "Held-out"], labels, title="Labels"))
+        num_more = len(labels) - MAX_LABELS
+        note = f"There are {num_more:,} rarer ones, all of them in config.json."
+        columns = ["Label", "Training", "Held-out"]
+        tables.append(Table(columns, rows, title="Labels", note=note if num_more > 0 else ""))
     return tables

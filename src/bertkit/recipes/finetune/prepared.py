@@ -7,6 +7,7 @@ from typing import Any
 from bertkit.base.errors import InputError
 from bertkit.base.progress import announce
 from bertkit.data.tables.records import RecordTable
+from bertkit.models.bert.labels import check_names
 from bertkit.recipes.finetune.examples import (
     Data,
     SetCounts,
@@ -20,6 +21,7 @@ from bertkit.recipes.finetune.examples import (
 from bertkit.recipes.finetune.settings import FineTuneSettings
 from bertkit.reports.text import make_legible
 from bertkit.tasks.batch import Encoded
+from bertkit.tasks.look_alikes import describe_look_alikes
 from bertkit.tasks.settings import TaskSettings
 from bertkit.tasks.task import Task
 from bertkit.tokenization.tokenizer import Tokenizer
@@ -70,7 +72,10 @@ def read_task(
         announce(make_legible(line))
     if has_dev and data.train.identity["sha256"] == data.dev.identity["sha256"]:
         announce("--dev is the training data: metrics on it say nothing of other texts")
-    return _begin_task(kind, data, task_settings, has_dev=has_dev), data
+    task = _begin_task(kind, data, task_settings, has_dev=has_dev)
+    check_names(task.labels)
+    task.check_number(len(data.dev.examples))
+    return task, data
 
 
 def _begin_task(
@@ -111,4 +116,6 @@ def prepare(task: Task[Any, Any], data: Data, tokenizer: Tokenizer) -> Prepared:
         check_labels(task, found, each)
         for line in describe_set(task, found, each):
             announce(make_legible(line))
+    for line in describe_look_alikes(counts["train"].labels):
+        announce(f"{data.train.name}: {line}")
     return Prepared(task, tokenizer, data, train, dev, counts)

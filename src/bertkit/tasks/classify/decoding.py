@@ -67,9 +67,24 @@ def choose_labels(
     return Classification(labels[best], values[best], shares, given)
 
 
-def pool_windows(rows: Logits) -> list[float]:
+def find_many_probabilities(scores: Logits, temperature: float, *, multi_label: bool) -> Numbers:
+    """The same of very many labels, with numpy."""
+    scaled = (scores.astype(np.float64) - (0.0 if multi_label else scores.max())) / temperature
+    shares: Numbers = 0.5 + 0.5 * np.tanh(scaled / 2) if multi_label else np.exp(scaled)
+    return shares if multi_label else shares / shares.sum()
+
+
+def find_likeliest(shares: Numbers, most: int, threshold: float | None) -> list[int]:
+    """Numbers of the likeliest labels, and of all that reach the threshold, in order."""
+    kept = np.argpartition(-shares, most)[:most]
+    given = np.flatnonzero(shares >= (np.inf if threshold is None else threshold))
+    numbers: list[int] = np.union1d(np.append(kept, shares.argmax()), given).astype(int).tolist()
+    return numbers
+
+
+def pool_windows(rows: Logits) -> Logits:
     """The mean scores of an example's windows."""
-    scores: list[float] = (rows[0] if len(rows) == 1 else rows.mean(axis=0)).tolist()
+    scores: Logits = rows[0] if len(rows) == 1 else rows.mean(axis=0)
     return scores
 
 
@@ -98,7 +113,10 @@ def fit_joint(
     found = fit(rows, labels.ravel().astype(np.int64))
     if needs_threshold and labels.any():
         temperature = found.get(TEMPERATURE, 1.0)
-        shares = [find_probabilities(row, temperature, multi_label=True) for row in scores.tolist()]
+        shares = [
+            np.array(find_probabilities(row.tolist(), temperature, multi_label=True))
+            for row in scores
+        ]
         found[THRESHOLD] = find_threshold(np.array(shares), labels)
     return found
 

@@ -8,7 +8,13 @@ from bertkit.base.errors import InputError
 from bertkit.data.tables.record import BrokenRowError, Record
 from bertkit.data.tables.records import RecordTable
 from bertkit.tasks.classify.settings import ClassifySettings
-from bertkit.tasks.columns import SHOWN_CHARS, find_column, take_label, take_labels
+from bertkit.tasks.columns import (
+    SHOWN_CHARS,
+    find_column,
+    name_labels,
+    take_label,
+    take_labels,
+)
 from bertkit.tasks.texts import Texts, build_text_parser
 
 USUAL_LABEL = ("label", "labels")
@@ -100,12 +106,12 @@ def find_labels(settings: ClassifySettings, examples: Sequence[ClassifyExample])
     if positive is not None and positive not in labels:
         raise InputError(
             f"no example has the positive_label {positive!r:.{SHOWN_CHARS}}; labels are"
-            f" {', '.join(labels[:10])}"
+            f" {name_labels(labels)}"
         )
     if settings.metric == "f1" and not has_clear_positive(settings, labels):
         raise InputError(
             "metric f1 is that of one label: name it with --positive-label, or take macro_f1;"
-            f" labels are {', '.join(labels[:10])}"
+            f" labels are {name_labels(labels)}"
         )
     return labels
 

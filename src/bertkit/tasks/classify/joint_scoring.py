@@ -1,23 +1,46 @@
 """Any number of labels a text: predictions held against the truth."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from bertkit.metrics.bootstrap import bootstrap_interval
 from bertkit.metrics.calibration import expected_calibration_error, find_reliability
-from bertkit.metrics.multilabel import count_label_sets, subset_accuracy
+from bertkit.metrics.counts import Counts
+from bertkit.metrics.examples import weighted_mean
+from bertkit.metrics.multilabel import count_label_sets
+from bertkit.reports.text import show
 from bertkit.tasks.classify.decoding import Classification
 from bertkit.tasks.classify.examples import ClassifyExample
 from bertkit.tasks.classify.scoring import BOOTSTRAP_SEED, MAX_MISTAKES, SHOWN_CHARS, list_names
 from bertkit.tasks.evaluation import Evaluation, Mistake
 
 NO_LABEL = "(no label)"
+MAX_FLAGS = 1 << 24  # of texts and labels, in memory at a time
 
 Flags = npt.NDArray[np.bool_]
 Numbers = npt.NDArray[np.float64]
-Statistic = Callable[[Numbers | None], Numbers]
+Statistic = Callable[[Numbers], Numbers]
+
+
+@dataclass(frozen=True)
+class Tally:
+    """Given labels held against true ones.
+
+    Attributes:
+        by_label: counts of each label, `[labels]`.
+        by_text: counts of all labels in each text, `[texts, 1]`.
+        num_wrong: labels that are missing or too many in each text, `[texts]`.
+        by_both: counts `[texts, labels]`; None where these are too many to be in memory together.
+    """
+
+    by_label: Counts
+    by_text: Counts
+    num_wrong: npt.NDArray[np.int64]
+    by_both: Counts | None
 
 
 def measure(
@@ -26,8 +49,7 @@ def measure(
     labels: Sequence[str],
 ) -> dict[str, float]:
     """Micro F1, macro F1, and the share of texts all of whose labels are right."""
-    scores = _list_scores(*_mark(examples, predictions, list_names(examples, labels)))
-    return {name: float(score(None)) for name, score in scores.items()}
+    return _measure(_tally(examples, predictions, list_names(examples, labels)))
 
 
 def evaluate(
@@ -37,49 +59,94 @@ def evaluate(
 ) -> Evaluation:
     """The same with intervals, F1 of each label, how sure is right, and the worst mistakes."""
     names = list_names(examples, labels)
-    truth, guess = _mark(examples, predictions, names)
-    scores = _list_scores(truth, guess)
-    metrics = {name: float(score(None)) for name, score in scores.items()}
-    by_label = count_label_sets(truth, guess).add_up().f1.tolist()
+    tally = _tally(examples, predictions, names)
+    by_label = tally.by_label.f1.tolist()
+    metrics = _measure(tally)
     metrics |= {f"f1 {name}": value for name, value in zip(names, by_label, strict=True)}
-    shares = np.array([list(found.probabilities.values()) for found in predictions])
-    known = slice(len(labels))
-    confidences = np.where(guess[:, known], shares, 1.0 - shares)
-    is_right = truth[:, known] == guess[:, known]
-    bins = find_reliability(confidences.ravel(), is_right.ravel())
+    confidences, is_right = _list_confidences(examples, predictions)
+    bins = find_reliability(confidences, is_right)
     metrics["calibration_error"] = expected_calibration_error(bins)
+    scores = _list_resampled(tally)
     return Evaluation(
         metrics=metrics,
-        intervals={name: _find_interval(score, len(truth)) for name, score in scores.items()},
-        confidences=confidences.ravel(),
-        is_right=is_right.ravel(),
-        mistakes=_list_mistakes(examples, predictions, (truth != guess).sum(axis=1)),
+        intervals={name: _find_interval(score, len(examples)) for name, score in scores.items()},
+        confidences=confidences,
+        is_right=is_right,
+        mistakes=_list_mistakes(examples, predictions, tally.num_wrong),
         warnings=_warn(predictions),
     )
 
 
-def _mark(
+def _tally(
     examples: Sequence[ClassifyExample],
     predictions: Sequence[Classification],
     names: Sequence[str],
-) -> tuple[Flags, Flags]:
-    """Which labels each text has, and which it was given, `[examples, labels]`."""
+) -> Tally:
+    """Count labels, of as many texts at a time as have room in memory."""
     ids = {name: id_ for id_, name in enumerate(names)}
-    truth = np.zeros((len(examples), len(names)), dtype=np.bool_)
+    num_at_once = max(1, MAX_FLAGS // max(1, len(names)))
+    chosen = [slice(start, start + num_at_once) for start in range(0, len(examples), num_at_once)]
+    parts = [_tally_part(examples[part], predictions[part], ids) for part in chosen]
+    if len(parts) == 1:
+        return parts[0]
+    return Tally(
+        _join((part.by_label for part in parts), sum),
+        _join((part.by_text for part in parts), np.concatenate),
+        np.concatenate([part.num_wrong for part in parts]),
+        None,
+    )
+
+
+def _tally_part(
+    examples: Sequence[ClassifyExample],
+    predictions: Sequence[Classification],
+    ids: Mapping[str, int],
+) -> Tally:
+    truth = np.zeros((len(examples), len(ids)), dtype=np.bool_)
     guess = truth.copy()
     for row, (example, found) in enumerate(zip(examples, predictions, strict=True)):
         truth[row, [ids[label] for label in example.labels or ()]] = True
         guess[row, [ids[label] for label in found.labels]] = True
-    return truth, guess
-
-
-def _list_scores(truth: Flags, guess: Flags) -> dict[str, Statistic]:
     counts = count_label_sets(truth, guess)
+    by_text = Counts(*(each.sum(axis=1, keepdims=True) for each in vars(counts).values()))
+    return Tally(counts.add_up(), by_text, (truth != guess).sum(axis=1), counts)
+
+
+def _join(parts: Iterable[Counts], join: Callable[[list[Any]], Any]) -> Counts:
+    columns = zip(*((part.correct, part.predicted, part.actual) for part in parts), strict=True)
+    return Counts(*(join(list(column)) for column in columns))
+
+
+def _measure(tally: Tally) -> dict[str, float]:
     return {
-        "micro_f1": lambda weights: counts.add_up(weights).pool().f1,
-        "macro_f1": lambda weights: counts.add_up(weights).f1.mean(axis=-1),
-        "subset_accuracy": lambda weights: subset_accuracy(truth, guess, weights),
+        "micro_f1": float(tally.by_label.pool().f1),
+        "macro_f1": float(tally.by_label.f1.mean(axis=-1)),
+        "subset_accuracy": float((tally.num_wrong == 0).mean()),
     }
+
+
+def _list_resampled(tally: Tally) -> dict[str, Statistic]:
+    """The same from how often each text counts; without macro F1 where labels are too many."""
+    scores: dict[str, Statistic] = {
+        "micro_f1": lambda weights: tally.by_text.add_up(weights).pool().f1,
+        "subset_accuracy": lambda weights: weighted_mean(tally.num_wrong == 0, weights),
+    }
+    if (counts := tally.by_both) is not None:
+        scores["macro_f1"] = lambda weights: counts.add_up(weights).f1.mean(axis=-1)
+    return scores
+
+
+def _list_confidences(
+    examples: Sequence[ClassifyExample], predictions: Sequence[Classification]
+) -> tuple[Numbers, Flags]:
+    """How sure it is that a text has a label or hasn't, of each that has a probability."""
+    confidences, is_right = [], []
+    for example, found in zip(examples, predictions, strict=True):
+        truth, given = set(example.labels or ()), set(found.labels)
+        for label, share in found.probabilities.items():
+            confidences.append(share if label in given else 1.0 - share)
+            is_right.append((label in truth) == (label in given))
+    return np.array(confidences), np.array(is_right)
 
 
 def _find_interval(score: Statistic, number: int) -> tuple[float, float]:
@@ -111,4 +178,4 @@ def _warn(predictions: Sequence[Classification]) -> tuple[str, ...]:
     found = {prediction.labels for prediction in predictions}
     if found == {()}:
         return ("no text is given a label; find_threshold looks for a better threshold",)
-    return (f"every prediction is {', '.join(*found)!r}",) if len(found) == 1 else ()
+    return (f"every prediction is {show(', '.join(*found))!r}",) if len(found) == 1 else ()

@@ -8,26 +8,27 @@ import numpy.typing as npt
 from bertkit.metrics.bootstrap import bootstrap_interval
 from bertkit.metrics.calibration import expected_calibration_error, find_reliability
 from bertkit.metrics.classification import (
-    Matrix,
     accuracy,
     binary_f1,
-    confusion_matrix,
+    confuse_labels,
     count_labels,
     macro_f1,
     matthews,
 )
+from bertkit.metrics.counts import Counts
 from bertkit.metrics.examples import weighted_mean
+from bertkit.reports.text import show
 from bertkit.tasks.classify.decoding import Classification
 from bertkit.tasks.classify.examples import ClassifyExample
 from bertkit.tasks.evaluation import Evaluation, Mistake
 
 BOOTSTRAP_SEED = 0
 MAX_MISTAKES = 100
-MAX_INTERVAL_LABELS = 100  # of more, a thousand matrices are too large
+MAX_INTERVAL_LABELS = 100  # of more, a thousand resamples of each label take too long
 SHOWN_CHARS = 5000  # of a text among the mistakes
 
 Ids = npt.NDArray[np.int64]
-Statistic = Callable[[Matrix], npt.NDArray[np.float64]]
+Statistic = Callable[[Counts], npt.NDArray[np.float64]]
 
 
 def measure(
@@ -45,8 +46,8 @@ def measure(
         positive: the label that f1 is of; None where there is none.
     """
     names = list_names(examples, labels)
-    matrix = confusion_matrix(*_number(examples, predictions, names), len(names))
-    return {name: float(score(matrix)) for name, score in _list_scores(names, positive).items()}
+    counts = count_labels(*_number(examples, predictions, names), len(names))
+    return {name: float(score(counts)) for name, score in _list_scores(names, positive).items()}
 
 
 def evaluate(
@@ -58,11 +59,11 @@ def evaluate(
     """The same with intervals, F1 of each label, how sure is right, and the surest mistakes."""
     names = list_names(examples, labels)
     truth, guess = _number(examples, predictions, names)
-    matrix = confusion_matrix(truth, guess, len(names))
+    counts = count_labels(truth, guess, len(names))
     scores = _list_scores(names, positive)
-    metrics = {name: float(score(matrix)) for name, score in scores.items()}
+    metrics = {name: float(score(counts)) for name, score in scores.items()}
     if len(names) > 2:
-        for name, value in zip(names, count_labels(matrix).f1.tolist(), strict=True):
+        for name, value in zip(names, counts.f1.tolist(), strict=True):
             metrics[f"f1 {name}"] = value
     confidences = np.array([found.probability for found in predictions])
     is_right = truth == guess
@@ -72,7 +73,7 @@ def evaluate(
         metrics=metrics,
         intervals=_find_intervals(truth, guess, len(names), scores),
         labels=names,
-        confusion=matrix.astype(np.int64),
+        confusion=confuse_labels(truth, guess, len(names)),
         confidences=confidences,
         is_right=is_right,
         mistakes=_list_mistakes(examples, predictions, is_right),
@@ -101,7 +102,7 @@ def _list_scores(names: Sequence[str], positive: str | None) -> dict[str, Statis
     scores: dict[str, Statistic] = {"accuracy": accuracy}
     if positive is not None:
         number = list(names).index(positive)
-        scores["f1"] = lambda matrix: binary_f1(matrix, number)
+        scores["f1"] = lambda counts: binary_f1(counts, number)
     return scores | {"macro_f1": macro_f1, "matthews": matthews}
 
 
@@ -120,7 +121,7 @@ def _find_intervals(
     for name, score in scores.items():
         found = bootstrap_interval(
             lambda weights, score=score: score(  # type: ignore[misc]
-                confusion_matrix(truth, guess, num_labels, weights)
+                count_labels(truth, guess, num_labels, weights)
             ),
             number,
             seed=BOOTSTRAP_SEED,
@@ -151,4 +152,4 @@ def _list_mistakes(
 
 def _warn(predictions: Sequence[Classification]) -> tuple[str, ...]:
     found = {prediction.label for prediction in predictions}
-    return (f"every prediction is {next(iter(found))!r}",) if len(found) == 1 else ()
+    return (f"every prediction is {show(next(iter(found)))!r}",) if len(found) == 1 else ()

@@ -10,17 +10,19 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
-from bertkit.base.errors import CheckpointError
+from bertkit.base.errors import CheckpointError, InputError
 from bertkit.data.tables.record import Record
 from bertkit.data.tables.records import RecordTable
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.fine_tuning import BertForSequenceClassification
+from bertkit.reports.text import show
 from bertkit.tasks.batch import IGNORED_LABEL, Encoded, TaskBatch
 from bertkit.tasks.classify import decoding, joint_scoring, scoring
 from bertkit.tasks.classify import examples as records
 from bertkit.tasks.classify.decoding import THRESHOLD, Classification
 from bertkit.tasks.classify.examples import ClassifyExample
 from bertkit.tasks.classify.settings import ClassifySettings
+from bertkit.tasks.columns import name_labels
 from bertkit.tasks.evaluation import Evaluation
 from bertkit.tasks.logits import Logits
 from bertkit.tasks.long_texts import encode_texts, pool_windows
@@ -30,6 +32,10 @@ from bertkit.tokenization.tokenizer import Tokenizer
 
 MULTI_LABEL = "multi_label_classification"
 ONE_LABEL = "single_label_classification"
+MANY_LABELS = 1000  # of more, an evaluation keeps the probabilities of the likeliest
+MAX_KEPT = 100
+LABEL_COLUMNS = 200  # of an answer in a line; JSON has all
+MAX_GIVEN = 1 << 27  # labels of all texts of an evaluation: 1 GB
 
 
 @dataclass(frozen=True)
@@ -93,7 +99,7 @@ class Classify(Task[ClassifyExample, Classification]):
         if settings.positive_label not in (None, *labels):
             raise CheckpointError(
                 f"the positive_label {settings.positive_label!r:.40} of task.json isn't among the"
-                f" labels of config.json: {', '.join(labels[:10])}"
+                f" labels of config.json: {name_labels(labels)}"
             )
         return cls(settings, labels, numbers)
 
@@ -104,6 +110,20 @@ class Classify(Task[ClassifyExample, Classification]):
             "id2label": dict(enumerate(self.labels)),
             "problem_type": MULTI_LABEL if self.settings.multi_label else ONE_LABEL,
         }
+
+    def check_number(self, num_examples: int) -> None:
+        """Refuse very many labels for very many texts, each of which may be given all of them.
+
+        Raises:
+            InputError: it is so.
+        """
+        most = MAX_GIVEN // len(self.labels)
+        if self.settings.multi_label and num_examples > most:
+            raise InputError(
+                f"with multi_label, {len(self.labels):,} labels are evaluated on at most {most:,}"
+                f" texts, and there are {num_examples:,}; give fewer texts, with --dev in training,"
+                " or leave out rare labels"
+            )
 
     def make_example(self, value: Any, place: str) -> ClassifyExample:
         """A text, or a tuple of two."""
@@ -122,28 +142,34 @@ class Classify(Task[ClassifyExample, Classification]):
         lines = records.list_oddities(examples)
         has_f1 = self.positive is not None and not self.settings.multi_label
         if has_f1 and not records.has_clear_positive(self.settings, self.labels):
-            lines.append(f"f1 is that of {self.positive!r}; --positive-label names another")
+            lines.append(
+                f"f1 is that of '{show(self.positive or '')}'; --positive-label names another"
+            )
         return lines
 
     def encode(self, examples: Sequence[ClassifyExample], tokenizer: Tokenizer) -> list[Encoded]:
         """`[CLS] A [SEP]` or `[CLS] A [SEP] B [SEP]`; of a long text, perhaps windows."""
         ids = {label: id_ for id_, label in enumerate(self.labels)}
+        num_flags = len(ids) if self.settings.multi_label else None
         readings = encode_texts([each.texts for each in examples], self.settings, tokenizer)
         return [
-            Encoded(reading.sequences, self._number(example, ids), reading.is_cut)
+            Encoded(
+                reading.sequences,
+                self._number(example, ids),
+                reading.is_cut,
+                num_flags=num_flags,
+            )
             for example, reading in zip(examples, readings, strict=True)
         ]
 
     def _number(self, example: ClassifyExample, ids: dict[str, int]) -> npt.NDArray[Any] | None:
-        """The row that the loss compares with: an id; or, of several labels, a 1 for each."""
+        """The id that the loss compares with; or those of several labels."""
         if example.labels is None:
             return None
         if not self.settings.multi_label:
             (label,) = example.labels
             return np.array([ids.get(label, IGNORED_LABEL)])
-        row = np.zeros((1, len(ids)), dtype=np.float32)
-        row[0, [ids[label] for label in example.labels if label in ids]] = 1.0
-        return row
+        return np.array([ids[label] for label in example.labels if label in ids], dtype=np.int32)
 
     def loss(self, logits: Float[Tensor, "sequences labels"], batch: TaskBatch) -> TaskScores:
         """Cross-entropy; of several labels, that of each, their mean."""
@@ -166,15 +192,40 @@ class Classify(Task[ClassifyExample, Classification]):
     def decode(self, example: ClassifyExample, encoded: Encoded, logits: Logits) -> Classification:
         """The likeliest label, or all that reach the threshold, and how likely each is."""
         del example, encoded
+        scores, is_multi = decoding.pool_windows(logits), self.settings.multi_label
+        if len(scores) > MANY_LABELS:
+            return self._choose(self.labels, self._find_many(scores).tolist())
         values = decoding.find_probabilities(
-            decoding.pool_windows(logits),
-            self.temperature,
-            multi_label=self.settings.multi_label,
+            scores.tolist(), self.temperature, multi_label=is_multi
         )
+        return self._choose(self.labels, values)
+
+    def decode_in_brief(
+        self, example: ClassifyExample, encoded: Encoded, logits: Logits
+    ) -> Classification:
+        """The same; of more than 1,000 labels, with the probabilities of the 100 likeliest."""
+        if len(self.labels) <= MANY_LABELS:
+            return self.decode(example, encoded, logits)
+        shares = self._find_many(decoding.pool_windows(logits))
+        threshold = self.threshold if self.settings.multi_label else None
+        kept = decoding.find_likeliest(shares, MAX_KEPT, threshold)
+        return self._choose([self.labels[id_] for id_ in kept], shares[kept].tolist())
+
+    @property
+    def threshold(self) -> float:
+        """The probability from which a label is given, where a text may have several."""
+        threshold: float = self.numbers.get(THRESHOLD, self.settings.threshold)
+        return threshold
+
+    def _find_many(self, scores: Logits) -> npt.NDArray[np.float64]:
+        return decoding.find_many_probabilities(
+            scores, self.temperature, multi_label=self.settings.multi_label
+        )
+
+    def _choose(self, labels: Sequence[str], values: Sequence[float]) -> Classification:
         if self.settings.multi_label:
-            threshold = self.numbers.get(THRESHOLD, self.settings.threshold)
-            return decoding.choose_labels(self.labels, values, threshold)
-        return decoding.choose_label(self.labels, values)
+            return decoding.choose_labels(labels, values, self.threshold)
+        return decoding.choose_label(labels, values)
 
     def fit_numbers(
         self,
@@ -184,8 +235,8 @@ class Classify(Task[ClassifyExample, Classification]):
     ) -> Self:
         """The same task with the temperature, and perhaps the threshold, of held-out examples."""
         del examples
-        scores = np.array([decoding.pool_windows(rows) for rows in logits])
-        labels = np.concatenate([one.labels for one in encoded if one.labels is not None])
+        scores = np.array([decoding.pool_windows(rows) for rows in logits], dtype=np.float64)
+        labels = np.concatenate([one.label_rows for one in encoded])
         if self.settings.multi_label:
             found = decoding.fit_joint(
                 scores, labels > 0, needs_threshold=self.settings.find_threshold
@@ -217,9 +268,9 @@ class Classify(Task[ClassifyExample, Classification]):
     def describe(self, prediction: Classification) -> str:
         """The label and its probability, or each of the labels with its own."""
         if not self.settings.multi_label:
-            return f"{prediction.label}\t{prediction.probability:.4f}"
+            return f"{show(prediction.label, LABEL_COLUMNS)}\t{prediction.probability:.4f}"
         shares = prediction.probabilities
-        given = [f"{label} {shares[label]:.4f}" for label in prediction.labels]
+        given = [f"{show(label, LABEL_COLUMNS)} {shares[label]:.4f}" for label in prediction.labels]
         return ", ".join(given) or joint_scoring.NO_LABEL
 
     def to_json(self, prediction: Classification) -> dict[str, Any]:

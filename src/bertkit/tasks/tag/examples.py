@@ -9,7 +9,7 @@ from bertkit.base.errors import InputError
 from bertkit.data.tables.record import BrokenRowError, Record
 from bertkit.data.tables.records import RecordTable
 from bertkit.metrics.entities import MEANINGS, Scheme, repair_tags
-from bertkit.tasks.columns import find_column
+from bertkit.tasks.columns import check_label, find_column
 from bertkit.tasks.tag.settings import TagSettings
 
 USUAL_WORDS = ("tokens", "words")
@@ -140,6 +140,8 @@ def _parse_tagged(record: Record, words_column: str, tags_column: str) -> TagExa
     tags = tuple(tag.strip() for tag in tags)
     if not all(tags):
         raise BrokenRowError(f"{record.place} has an empty tag")
+    for tag in tags:
+        check_label(tag, record, tags_column, "tags")
     return TagExample(words=words, tags=tags, place=record.place)
 
 

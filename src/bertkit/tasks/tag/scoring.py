@@ -5,12 +5,12 @@ from collections.abc import Callable, Sequence
 from itertools import chain
 
 import numpy as np
-import numpy.typing as npt
 
 from bertkit.metrics.bootstrap import bootstrap_interval
-from bertkit.metrics.classification import confusion_matrix
+from bertkit.metrics.classification import confuse_labels
 from bertkit.metrics.entities import OUTSIDE, EntityCounts, Scheme, count_entities, find_entities
 from bertkit.metrics.examples import Numbers, divide
+from bertkit.reports.text import show
 from bertkit.tasks.evaluation import Evaluation, Mistake
 from bertkit.tasks.tag.decoding import Tagging
 from bertkit.tasks.tag.examples import TagExample, read_tags
@@ -44,7 +44,7 @@ def evaluate(
     counts = None if scheme is None else count_entities(truth, found)
     metrics = _measure(truth, found, counts)
     if counts is not None:
-        by_type = counts.by_sentence.add_up().f1.tolist()
+        by_type = counts.by_type.f1.tolist()
         names = (f"f1 {type_}" for type_ in counts.types)
         metrics |= dict(zip(names, by_type, strict=True))
     names_of_tags = _list_names(labels, truth, found)
@@ -80,7 +80,7 @@ def _measure(truth: Tags, found: Tags, counts: EntityCounts | None) -> dict[str,
     metrics = {"accuracy": sum(hits) / max(1, len(hits))}
     if counts is None:
         return metrics
-    total = counts.by_sentence.add_up().pool()
+    total = counts.by_type.pool()
     scores = {"f1": total.f1, "precision": total.precision, "recall": total.recall}
     return {name: float(value) for name, value in scores.items()} | metrics
 
@@ -118,12 +118,11 @@ def _list_names(labels: Sequence[str], truth: Tags, found: Tags) -> tuple[str, .
     return (*labels, *sorted(seen - set(labels)))
 
 
-def _confuse(truth: Tags, found: Tags, names: Sequence[str]) -> npt.NDArray[np.int64]:
+def _confuse(truth: Tags, found: Tags, names: Sequence[str]) -> dict[tuple[int, int], int]:
     """Which tag was taken for which, by word."""
     ids = {name: number for number, name in enumerate(names)}
     rows, columns = ([ids[tag] for tag in chain.from_iterable(tags)] for tags in (truth, found))
-    matrix: npt.NDArray[np.int64] = confusion_matrix(rows, columns, len(names)).astype(np.int64)
-    return matrix
+    return confuse_labels(rows, columns, len(names))
 
 
 def _find_mistakes(
@@ -166,4 +165,4 @@ def _warn(found: Tags) -> tuple[str, ...]:
     tags = set(chain.from_iterable(found))
     if tags == {OUTSIDE}:
         return ("no word was found to be of an entity: every tag is O",)
-    return (f"every tag is {next(iter(tags))!r}",) if len(tags) == 1 else ()
+    return (f"every tag is {show(next(iter(tags)))!r}",) if len(tags) == 1 else ()

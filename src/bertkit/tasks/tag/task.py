@@ -18,7 +18,9 @@ from bertkit.data.tables.records import RecordTable
 from bertkit.metrics.entities import OUTSIDE, Scheme
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.fine_tuning import BertForTokenClassification
+from bertkit.reports.text import show
 from bertkit.tasks.batch import IGNORED_LABEL, Encoded, TaskBatch, TokenSequence
+from bertkit.tasks.columns import name_labels
 from bertkit.tasks.evaluation import Evaluation
 from bertkit.tasks.logits import Logits
 from bertkit.tasks.tag import decoding, scoring
@@ -72,7 +74,7 @@ class Tag(Task[TagExample, Tagging]):
         if settings.scheme == "entities" and task.scheme is None:
             raise InputError(
                 "scheme entities needs tags such as B-PER, I-PER and O, not"
-                f" {', '.join(task.labels[:5])}"
+                f" {name_labels(task.labels)}"
             )
         return task
 
@@ -175,7 +177,7 @@ class Tag(Task[TagExample, Tagging]):
 
     def describe(self, prediction: Tagging) -> str:
         """Each word with its tag, as `word/tag`."""
-        return " ".join(f"{word.text}/{word.tag}" for word in prediction.words)
+        return " ".join(f"{word.text}/{show(word.tag)}" for word in prediction.words)
 
     def to_json(self, prediction: Tagging) -> dict[str, Any]:
         """All words and entities."""

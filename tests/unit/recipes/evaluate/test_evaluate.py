@@ -13,13 +13,12 @@ from tests.unit.inference.small_task import LABELS, save_answerer, save_classifi
 from bertkit.base import storage
 from bertkit.cli.main import main
 from bertkit.inference.predictors import Answerer, Classifier, Tagger
-from bertkit.recipes.evaluate.files import describe_calibration, with_nulls
+from bertkit.recipes.evaluate.files import describe_calibration, describe_confusion, with_nulls
 from bertkit.recipes.evaluate.text import (
     align,
     render,
     render_confusion,
     render_mistakes,
-    shorten,
 )
 from bertkit.tasks.evaluation import Evaluation, Mistake
 
@@ -214,13 +213,25 @@ def test_answers_are_evaluated_and_written_for_official_scorers(run, models, tmp
 
 
 def test_many_labels_are_told_by_their_mistakes():
-    counts = np.zeros((9, 9), dtype=np.int64)
-    counts[2, 5], counts[0, 0] = 3, 7
+    counts = {(2, 5): 3, (0, 0): 7}
     evaluation = Evaluation({}, labels=tuple("abcdefghi"), confusion=counts)
     title, *lines = render_confusion(evaluation)
     assert title == "what is most often taken for what"
     assert lines == ["  3 of c for f (100.0%)"]
     assert list(render_confusion(Evaluation({}))) == []
+
+
+def test_of_very_many_labels_only_what_came_is_told():
+    labels = tuple(map(str, range(50_000)))
+    metrics = {f"f1 {label}": 0.5 for label in labels}
+    evaluation = Evaluation(metrics, labels=labels, confusion={(7, 9): 3, (9, 9): 1})
+    assert describe_confusion(evaluation) == {"labels": labels, "pairs": [[7, 9, 3], [9, 9, 1]]}
+    counts = SimpleNamespace(num_examples=4, name="t.csv")
+    result = SimpleNamespace(model="m", found=counts, counts=counts, evaluation=evaluation)
+    lines = list(render(result))
+    assert len(lines) == 104
+    assert "  … and 49,900 more; --json has all" in lines
+    assert lines[-1] == "  3 of 7 for 9 (100.0%)"
 
 
 def test_a_mistake_without_a_text_is_one_line():
@@ -248,7 +259,6 @@ def test_a_label_of_two_lines_is_one():
 def test_a_table_is_aligned():
     rows = [["", "good", "a very long name"], ["good", 12_345, 0]]
     assert list(align(rows)) == ["          good  a very long…", "  good  12,345             0"]
-    assert shorten("a\nb  c", 4) == "a b…"
 
 
 def test_what_is_not_defined_is_null():

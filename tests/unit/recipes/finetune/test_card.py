@@ -39,7 +39,7 @@ def make_facts(labels=("bad", "good"), name="model", **changes) -> Facts:
         metrics={"accuracy": 0.75, "odd": math.nan},
         intervals={"accuracy": (0.5, 0.9), "odd": (math.nan, math.nan)},
         labels=labels,
-        confusion=np.eye(len(labels), dtype=np.int64),
+        confusion={(number, number): 1 for number in range(len(labels))},
         confidences=np.array([0.5, 0.75, 1.0]),
         is_right=np.array([True, False, True]),
         mistakes=(Mistake("/home/me/dev.csv, line 3", f"the {name}", *labels[:2], 0.5),),

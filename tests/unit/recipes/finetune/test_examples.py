@@ -185,3 +185,13 @@ def test_many_labels_are_shown_by_the_most_frequent(tmp_path, tokenizer):
     (line,) = describe_set(task, found, counts)
     assert "labels: 11 2, 0 1" in line
     assert line.endswith("and 2 more")
+
+
+def test_a_label_that_looks_like_a_known_one_is_told(tmp_path, tokenizer):
+    found = read(write_rows(tmp_path / "a.csv", [*make_rows(20, 1), "the,Good", "the,gооd"]))
+    counts = count_set(TWO, found, TWO.encode(found.examples, tokenizer))
+    (line,) = [line for line in describe_set(TWO, found, counts) if "look alike" in line]
+    assert "'Good' (1) and 'good' (10) differ in case" in line
+    assert "'gооd' (1) and 'good' (10) differ in letters of another script" in line
+    known = Classify(TASK, ("bad", "good", "Good", "gооd"))
+    assert not any("look alike" in line for line in describe_set(known, found, counts))

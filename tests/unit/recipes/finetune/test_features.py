@@ -126,7 +126,7 @@ def test_states_from_the_file_give_the_models_own_logits(deep_sources, tmp_path,
     materials, _ = gather(deep_sources, TASK, settings)
     expected = held_out_logits(materials)
     with remember_states(tmp_path, materials, settings) as states:
-        found = head_logits(materials, states.dev)
+        found = head_logits(materials, states.dev, range(len(materials.dev)))
         assert (len(states.train.rows) == 40) == (settings.features == "linear")
         assert len(list((tmp_path / "states").iterdir())) == 2
     assert not (tmp_path / "states").exists()

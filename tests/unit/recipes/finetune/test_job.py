@@ -15,17 +15,19 @@ from bertkit.models.bert.fine_tuning import (
     BertForSequenceClassification,
     BertForTokenClassification,
 )
+from bertkit.recipes.finetune import job
 from bertkit.recipes.finetune.job import (
     build_job,
     count_operations,
     decode_all,
     held_out_logits,
     load_checkpoint,
-    mean_loss,
+    sum_loss,
 )
 from bertkit.recipes.finetune.judging import compare_to_baseline, judge, measure_baseline
 from bertkit.recipes.finetune.layers import freeze_parameters
 from bertkit.recipes.finetune.run import finetune, gather
+from bertkit.tasks import logits as logits_module
 from bertkit.tasks.classify.task import Classify
 from bertkit.tasks.evaluation import Evaluation
 from bertkit.tasks.regress.settings import RegressSettings
@@ -62,12 +64,34 @@ def test_what_is_watched(materials):
     assert (watched.metric, watched.is_higher_better, watched.patience) == ("loss", False, None)
 
 
+def test_logits_in_parts_give_the_same_metrics_and_answers(materials, monkeypatch):
+    whole, judgement = build_job(materials, QUICK).evaluate(), judge(materials)
+    computed = []
+    compute = job.compute_logits
+
+    def note(compute_batch, encoded, **sizes):
+        computed.append(len(encoded))
+        return compute(compute_batch, encoded, **sizes)
+
+    monkeypatch.setattr(job, "compute_logits", note)
+    monkeypatch.setattr(logits_module, "MAX_SCORES", 10)  # of two labels and sixteen examples
+    assert build_job(materials, QUICK).evaluate() == pytest.approx(whole, rel=1e-6)
+    assert computed == [5, 5, 5, 1]
+    parted = judge(materials)
+    assert computed[4:] == [4, 5, 5, 5, 1]  # every fourth, for the temperature
+    assert [each.label for each in parted.predictions] == [
+        each.label for each in judgement.predictions
+    ]
+    assert parted.baseline == judgement.baseline
+
+
 def test_the_held_out_loss_is_the_mean_over_labels(materials):
     logits = held_out_logits(materials)
     log_shares = [row[0] - math.log(np.exp(row[0].astype(float)).sum()) for row in logits]
     labels = [one.labels[0] for one in materials.dev]
     expected = -np.mean([row[label] for row, label in zip(log_shares, labels, strict=True)])
-    assert mean_loss(materials.task, materials.dev, logits) == pytest.approx(expected, rel=1e-5)
+    loss, num_labels = sum_loss(materials.task, materials.dev, logits)
+    assert loss / num_labels == pytest.approx(expected, rel=1e-5)
     found = build_job(materials, QUICK).evaluate()
     assert found["loss"] == pytest.approx(expected, rel=1e-5)
     predictions = decode_all(materials.task, materials.dev_examples, materials.dev, logits)

@@ -37,8 +37,8 @@ def test_labels_that_reach_the_threshold_are_given():
 
 
 def test_windows_are_averaged():
-    assert pool_windows(np.array([[1, 2], [3, 4]], dtype=np.float32)) == [2.0, 3.0]
-    assert pool_windows(np.array([[5, 6]], dtype=np.float32)) == [5.0, 6.0]
+    assert pool_windows(np.array([[1, 2], [3, 4]], dtype=np.float32)).tolist() == [2.0, 3.0]
+    assert pool_windows(np.array([[5, 6]], dtype=np.float32)).tolist() == [5.0, 6.0]
 
 
 def test_the_temperature_is_the_likeliest():

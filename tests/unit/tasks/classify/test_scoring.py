@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from sklearn import metrics
 
+from bertkit.reports.confusion_matrix import list_rows
 from bertkit.tasks.classify import joint_scoring, scoring
 from bertkit.tasks.classify.decoding import Classification
 from bertkit.tasks.classify.examples import ClassifyExample
@@ -42,7 +43,7 @@ def test_metrics_are_those_of_scikit_learn():
     assert whole.metrics["f1 c"] == pytest.approx(
         metrics.f1_score(truth, guess, labels=["c"], average="macro")
     )
-    assert whole.confusion.tolist() == metrics.confusion_matrix(truth, guess).tolist()
+    assert list_rows(whole.confusion, 3) == metrics.confusion_matrix(truth, guess).tolist()
     for name in found:
         low, high = whole.intervals[name]
         assert low < found[name] < high
@@ -54,7 +55,7 @@ def test_unseen_labels_are_mistakes():
     found = scoring.evaluate(examples, [one("a"), one("b", 0.9), one("a", 0.8)], LABELS[:2], "b")
     assert found.metrics["accuracy"] == pytest.approx(1 / 3)
     assert found.labels == ("a", "b", "new")
-    assert found.confusion.sum() == 3
+    assert sum(found.confusion.values()) == 3
     assert [(each.place, each.expected, each.predicted) for each in found.mistakes] == [
         ("dev.csv, line 2", "new", "b"),
         ("dev.csv, line 3", "b", "a"),
@@ -106,6 +107,22 @@ def test_several_labels_as_in_scikit_learn():
     for name in found:
         low, high = whole.intervals[name]
         assert low < found[name] < high
+
+
+def test_labels_in_parts_are_counted_the_same(monkeypatch):
+    flags = RANDOM.random((100, 3)) < 0.4
+    examples = [
+        example(number, *[label for label, flag in zip(LABELS, row, strict=True) if flag])
+        for number, row in enumerate(flags)
+    ]
+    predictions = [several(*row) for row in RANDOM.random((100, 3)).tolist()]
+    whole = joint_scoring.evaluate(examples, predictions, LABELS)
+    monkeypatch.setattr(joint_scoring, "MAX_FLAGS", 21)
+    parted = joint_scoring.evaluate(examples, predictions, LABELS)
+    assert parted.metrics == whole.metrics
+    assert parted.mistakes == whole.mistakes
+    assert whole.intervals.keys() - parted.intervals.keys() == {"macro_f1"}
+    assert parted.intervals.items() <= whole.intervals.items()
 
 
 def test_of_several_labels_unseen_ones_are_missed():

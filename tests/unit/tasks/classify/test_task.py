@@ -11,6 +11,7 @@ from bertkit.base.errors import CheckpointError, InputError
 from bertkit.inference.predictors import Classifier
 from bertkit.models.bert.config import BertConfig
 from bertkit.tasks.batch import Encoded, TaskBatch
+from bertkit.tasks.classify.decoding import find_many_probabilities, find_probabilities
 from bertkit.tasks.classify.examples import ClassifyExample
 from bertkit.tasks.classify.settings import ClassifySettings
 from bertkit.tasks.classify.task import Classify
@@ -104,6 +105,55 @@ def test_a_threshold_that_was_found_takes_the_place_of_that_of_the_settings():
         assert found.labels == given
 
 
+@pytest.mark.parametrize("settings", [ONE, MANY], ids=["one", "several"])
+def test_of_very_many_labels_an_evaluation_keeps_the_likeliest(settings):
+    labels = tuple(f"label {number}" for number in range(50_000))
+    task = Classify(settings, labels, {"temperature": 2.0, "threshold": 0.9})
+    scores = np.random.default_rng(0).normal(size=(1, 50_000)).astype(np.float32)
+    scores[0, [7, 40_000]] = 30.0, 20.0
+    example = ClassifyExample(Texts("the cat"))
+    whole = task.decode(example, Encoded(()), scores)
+    brief = task.decode_in_brief(example, Encoded(()), scores)
+    assert whole.label == brief.label == "label 7"
+    assert whole.labels == brief.labels
+    assert (whole.probability, len(whole.probabilities)) == (brief.probability, 50_000)
+    assert 100 <= len(brief.probabilities) <= 102
+    assert brief.probabilities.items() <= whole.probabilities.items()
+    few = Classify(settings, labels[:3])
+    assert len(few.decode_in_brief(example, Encoded(()), scores[:, :3]).probabilities) == 3
+
+
+def test_numpy_and_plain_numbers_give_the_same_probabilities():
+    scores = np.array([1.5, -2.0, 0.25], dtype=np.float32)
+    for multi_label in (False, True):
+        plain = find_probabilities(scores.tolist(), 1.7, multi_label=multi_label)
+        many = find_many_probabilities(scores, 1.7, multi_label=multi_label)
+        assert many.tolist() == pytest.approx(plain, rel=1e-12)
+
+
+def test_equal_scores_give_the_first_label_whatever_is_kept():
+    task = Classify(ONE, tuple(map(str, range(3000))))
+    scores = np.zeros((1, 3000), dtype=np.float32)
+    assert task.decode_in_brief(ClassifyExample(Texts("a")), Encoded(()), scores).label == "0"
+
+
+def test_several_of_very_many_labels_are_evaluated_on_as_many_texts_as_fit():
+    labels = tuple(map(str, range(50_000)))
+    Classify(ONE, labels).check_number(10_000_000)
+    task = Classify(MANY, labels)
+    task.check_number(2684)
+    with pytest.raises(InputError, match="50,000 labels are evaluated on at most 2,684 texts, and"):
+        task.check_number(2685)
+
+
+def test_a_label_is_shown_in_a_line_and_told_to_programs_as_it_is():
+    task = Classify(ONE, ("a\nb\u202e", "c"))
+    example = ClassifyExample(Texts("the cat"))
+    found = task.decode(example, Encoded(()), np.array([[1.0, -1.0]], dtype=np.float32))
+    assert task.describe(found) == f"a b�\t{found.probability:.4f}"
+    assert task.to_json(found)["label"] == "a\nb\u202e"
+
+
 def test_labels_as_the_loss_reads_them():
     examples = [
         ClassifyExample(Texts("a"), ("y",)),
@@ -115,7 +165,7 @@ def test_labels_as_the_loss_reads_them():
     assert rows[2].labels is None
     examples = [ClassifyExample(Texts("a"), ("y", "new")), ClassifyExample(Texts("a"), ())]
     rows = Classify(MANY, ("x", "y")).encode(examples, TOKENIZER)
-    assert [one.labels.tolist() for one in rows] == [[[0.0, 1.0]], [[0.0, 0.0]]]
+    assert [one.label_rows.tolist() for one in rows] == [[[0.0, 1.0]], [[0.0, 0.0]]]
     assert TaskBatch.collate(rows, [0, 1]).target_counts == {"task": 2}
 
 

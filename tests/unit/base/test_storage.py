@@ -15,12 +15,12 @@ WRITERS = {
     *("base/files.py", "base/output.py", "checkpoints/hub_cache.py", "training/log.py"),
     "recipes/embed/unfinished.py",
 }
-# What isn't meant to last: the copy of a stream for a reader that has to go back in it, and the
-# end of a pipeline that went away. TensorBoard's and the lock's files are written by others.
+# What isn't meant to last: the copy of a stream for a reader that has to go back in it, and what
+# stands for a standard stream that is closed or broken. TensorBoard's and the lock's files are written by others.
 EXCEPTIONS = {
     ("data/readers/parquet.py", "tempfile.TemporaryFile"),
     ("data/readers/parquet.py", "shutil.copyfileobj"),
-    ("cli/main.py", "os.open"),
+    ("cli/output.py", "os.open"),
     ("checkpoints/mapped_file.py", "mmap.mmap"),  # a private copy: the file never changes
     ("recipes/search/files.py", "np.lib.format.open_memmap"),  # likewise
     ("recipes/finetune/state_file.py", "np.memmap"),  # to be read only

@@ -16,7 +16,8 @@ WRITERS = {
     "recipes/embed/unfinished.py",
 }
 # What isn't meant to last: the copy of a stream for a reader that has to go back in it, and what
-# stands for a standard stream that is closed or broken. TensorBoard's and the lock's files are written by others.
+# stands for a standard stream that is closed or broken. TensorBoard's and the lock's files are
+# written by others.
 EXCEPTIONS = {
     ("data/readers/parquet.py", "tempfile.TemporaryFile"),
     ("data/readers/parquet.py", "shutil.copyfileobj"),

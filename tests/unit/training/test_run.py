@@ -28,6 +28,9 @@ def test_what_changed_is_listed():
 def test_another_model_under_the_same_name_is_refused():
     with pytest.raises(ResumeError, match="model's layers: 2 → 5"):
         check_resume(record(model={"layers": 2}), record(model={"layers": 5}))
+    with pytest.raises(ResumeError) as caught:  # fifty thousand labels aren't listed
+        check_resume(record(model={"id2label": {}}), record(model={"id2label": "x" * 10**6}))
+    assert len(str(caught.value)) < 500
 
 
 def test_a_run_belongs_to_one_process_at_a_time(tmp_path):

@@ -195,3 +195,21 @@ def test_a_label_that_looks_like_a_known_one_is_told(tmp_path, tokenizer):
     assert "'gооd' (1) and 'good' (10) differ in letters of another script" in line
     known = Classify(TASK, ("bad", "good", "Good", "gооd"))
     assert not any("look alike" in line for line in describe_set(known, found, counts))
+
+
+def test_labels_are_told_in_lines_that_nothing_breaks_or_turns(tmp_path, tokenizer):
+    rows = [*make_rows(20, 1), 'the,"two\nlines"', "the,a\u202eb", f"the,{'x' * 1000}"]
+    found = read(write_rows(tmp_path / "a.csv", rows))
+    counts = count_set(TWO, found, TWO.encode(found.examples, tokenizer))
+    told = "\n".join(describe_set(TWO, found, counts))
+    assert "line 22: 'two lines'" in told
+    assert "'a\ufffdb'" in told
+    assert "x" * 41 not in told
+    assert max(map(len, told.splitlines())) < 300
+    assert list(counts.labels)[-1] == "x" * 1000
+
+
+def test_a_column_of_texts_in_place_of_labels_is_refused(tmp_path):
+    rows = [f"the cat,{'a long text ' * 100}" for _ in range(9)]
+    with pytest.raises(InputError, match=r"line 2 has 1,199 characters in label, and a label has"):
+        read(write_rows(tmp_path / "a.csv", rows))

@@ -147,3 +147,9 @@ def test_a_word_is_blank_if_the_tokenizer_drops_it():
     tokenizer = Tokenizer(SPECIAL_TOKENS)
     found = dict(zip(signs, tokenizer.piece_ids(signs), strict=True))
     assert [sign for sign in signs if is_blank(sign)] == [sign for sign in signs if not found[sign]]
+
+
+def test_a_tag_as_long_as_a_text_breaks_its_row(tmp_path):
+    path = write(tmp_path / "a.jsonl", {"tokens": ["a"], "tags": ["x" * 1001]})
+    with pytest.raises(BrokenRowError, match=r"line 1 has 1,001 characters in tags.*--tags-column"):
+        read(path)

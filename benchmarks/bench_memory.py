@@ -85,7 +85,16 @@ def watch(module: str, words: Sequence[str]) -> dict[str, Any]:
     Raises:
         CalledProcessError: the command failed; its own words are on standard error.
     """
-    command = [sys.executable, "-m", module, *words]
+    return watch_program(["-m", module, *words])
+
+
+def watch_program(words: Sequence[str]) -> dict[str, Any]:
+    """The same of any program of Python's.
+
+    Raises:
+        CalledProcessError: it failed; its own words are on standard error.
+    """
+    command = [sys.executable, *words]
     started = time.monotonic()
     peak_bytes = num_processes = 0
     with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:

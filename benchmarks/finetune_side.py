@@ -25,7 +25,7 @@ from bertkit.recipes.finetune.run import Sources, gather
 from bertkit.recipes.finetune.settings import FineTuneSettings
 from bertkit.tasks.batch import TaskBatch
 from bertkit.tasks.table import TASKS
-from bertkit.training.allocator import keep_freed_memory
+from bertkit.training.allocator import prepare_memory
 from bertkit.training.loop import fit
 from bertkit.training.run import Run, RunState
 from devices import Place
@@ -101,7 +101,7 @@ def main() -> None:
         train_bertkit(task_set, Path(folder), place)
         return
     if side == "kept":
-        keep_freed_memory()
+        prepare_memory(torch.device("cpu"))
     train_transformers(task_set, Path(folder), place, is_grouped=side == "grouped")
 
 

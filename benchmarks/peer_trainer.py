@@ -1,5 +1,12 @@
-"""transformers' `Trainer` with the hyper-parameters that `bertkit finetune` has by default."""
+"""transformers' `Trainer` with the hyper-parameters that `bertkit finetune` has by default.
 
+    python benchmarks/peer_trainer.py DATA SET FOLDER PRECISION EPOCHS
+
+trains once and prints the metrics as JSON; FOLDER is for files that have to be written.
+"""
+
+import json
+import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,8 +24,9 @@ from finetune_peers import (
     inputs_of,
     load_peer_model,
 )
+from minilm import find_minilm
 from task_metrics import measure
-from task_sets import Part, TaskSet, list_gold, read_part
+from task_sets import Part, TaskSet, list_gold, prepare_set, read_part
 
 EVALUATION_BATCH_SIZE = 64
 
@@ -32,12 +40,14 @@ class Recipe:
         batch_size: examples of a step.
         learning_rate: at its peak, after which it falls in a line.
         seed: decides the head's first weights, the order and dropout.
+        is_bf16: whether matrices are multiplied in bfloat16; weights stay float32.
     """
 
     epochs: float = 3.0
     batch_size: int = 32
     learning_rate: float = 3e-5
     seed: int = 0
+    is_bf16: bool = False
 
 
 def build_arguments(recipe: Recipe, folder: Path, **changes: Any) -> TrainingArguments:
@@ -54,7 +64,7 @@ def build_arguments(recipe: Recipe, folder: Path, **changes: Any) -> TrainingArg
         "adam_epsilon": 1e-6,
         "seed": recipe.seed,
         "use_cpu": not has_gpu,
-        "bf16": has_gpu,
+        "bf16": has_gpu or recipe.is_bf16,
         "dataloader_pin_memory": has_gpu,
         "remove_unused_columns": False,
         "report_to": "none",
@@ -111,3 +121,15 @@ def finetune_peer(task_set: TaskSet, model_folder: Path, recipe: Recipe) -> dict
         trainer.train()
         trainer.compute_metrics = None  # which is dev's
         return told(trainer.predict(told.inputs))
+
+
+def main() -> None:
+    """Train as the words say."""
+    data, name, folder, precision, epochs = sys.argv[1:]
+    task_set = prepare_set(Path(data), name, Path(folder))
+    recipe = Recipe(epochs=float(epochs), is_bf16=precision == "bf16")
+    print(json.dumps(finetune_peer(task_set, find_minilm(), recipe)))
+
+
+if __name__ == "__main__":
+    main()

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from bertkit.data.token_batches import TokenBatchOrder
 from bertkit.models.seq2seq.model import EncoderDecoderModel
 from bertkit.recipes.seq2seq.token_pairs import PairBatch, TokenPairs, TokenTexts
-from bertkit.training.allocator import keep_freed_memory
+from bertkit.training.allocator import prepare_memory
 from devices import Place
 
 NUM_CHECKED = 64  # pairs whose loss is compared
@@ -41,7 +41,7 @@ def main() -> None:
     side, folder, device, precision = sys.argv[1], Path(sys.argv[2]), *sys.argv[3:]
     place = Place.of(device, "bf16" if precision == "bf16" else "fp32")
     if side != "transformers":
-        keep_freed_memory()  # as `bertkit finetune` does
+        prepare_memory(torch.device("cpu"))  # as `bertkit finetune` does
     pairs = load_pairs(folder / "pairs.npz")
     build = build_bertkit if side == "bertkit" else build_transformers
     model, loss_of = build(folder / "model", pairs, place)

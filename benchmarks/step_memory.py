@@ -26,7 +26,7 @@ from bertkit.objectives.batch_tensors import batch_from_tensors, batch_tensors
 from bertkit.objectives.bert import PreTrainingBatch, score
 from bertkit.recipes.pretrain.job import build_objective
 from bertkit.recipes.pretrain.settings import PretrainSettings
-from bertkit.training.allocator import keep_freed_memory
+from bertkit.training.allocator import prepare_memory
 from bertkit.training.budget import peak_memory_bytes
 
 NUM_STEPS = 2  # the second one has AdamW's state beside the activations
@@ -60,7 +60,7 @@ def write_batches(batch_sizes: list[int], folder: Path) -> None:
 
 def measure_bertkit(name: str, path: Path) -> dict[str, int]:
     """Steps of our model, set up as `bertkit pretrain` does it."""
-    keep_freed_memory()
+    prepare_memory(torch.device("cpu"))
     config = BertConfig.preset(name)
     batch = batch_from_tensors(load_file(path), PreTrainingBatch, config, path)
     counts = batch.target_counts

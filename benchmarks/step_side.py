@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from bertkit.models.bert.heads import BertForPreTraining
 from bertkit.objectives.batch_tensors import batch_from_tensors
 from bertkit.objectives.bert import PreTrainingBatch, score
-from bertkit.training.allocator import keep_freed_memory
+from bertkit.training.allocator import prepare_memory
 from devices import Place
 
 Losses = list[Callable[[], Tensor]]
@@ -30,7 +30,7 @@ def main() -> None:
     side, folder, device, precision = sys.argv[1:]
     place = Place.of(device, "bf16" if precision == "bf16" else "fp32")
     if side in ("bertkit", "kept"):
-        keep_freed_memory()  # as `bertkit pretrain` does
+        prepare_memory(torch.device("cpu"))  # as `bertkit pretrain` does
     prefix = "bertkit" if side == "bertkit" else "transformers"
     paths = sorted(Path(folder).glob(f"{prefix}-*"))
     model, losses = SIDES[side](Path(folder) / "model", paths, place)

@@ -31,7 +31,7 @@ from bertkit.recipes.finetune.settings import FineTuneSettings
 from bertkit.recipes.finetune.steps import count_epoch_steps, decide_steps
 from bertkit.tasks.settings import TaskSettings
 from bertkit.tasks.table import TASKS
-from bertkit.training.allocator import keep_freed_memory
+from bertkit.training.allocator import prepare_memory
 from bertkit.training.device import choose_device, choose_precision, measure_peak
 from bertkit.training.job import Job, Machine
 from bertkit.training.loop import fit
@@ -219,8 +219,7 @@ def assemble(prepared: Prepared, parent: Parent, settings: FineTuneSettings) -> 
     check_pairs(parent, any(sequence.segments[-1] for sequence in sequences))
     device = choose_device(settings.device)
     precision = choose_precision(settings.precision, device)
-    if device.type == "cpu":
-        keep_freed_memory()
+    prepare_memory(device)
     torch.manual_seed(settings.seed)
     model = load_parent(parent, choose_kind(prepared.task, settings))
     frozen = settings.freeze if settings.features is None else "encoder"

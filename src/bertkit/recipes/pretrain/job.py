@@ -25,7 +25,7 @@ from bertkit.recipes.pretrain.settings import PretrainSettings
 from bertkit.recipes.pretrain.source import Source, load_source, open_source
 from bertkit.tokenization.folder import read_max_length
 from bertkit.tokenization.tokenizer import Tokenizer
-from bertkit.training.allocator import keep_freed_memory
+from bertkit.training.allocator import prepare_memory
 from bertkit.training.device import choose_device, choose_precision, measure_peak
 from bertkit.training.job import Job, Machine
 from bertkit.training.run import Run, RunState
@@ -75,8 +75,7 @@ def gather(data: Path, settings: PretrainSettings, run: Run | None = None) -> Ma
         raise InputError(f"{data} has no training text; prepare a larger corpus")
     device = choose_device(settings.device)
     precision = choose_precision(settings.precision, device)
-    if device.type == "cpu":
-        keep_freed_memory()
+    prepare_memory(device)
     machine = Machine(device, precision, measure_peak(device, precision))
     source, told_length = None, None
     if settings.start_from is None:

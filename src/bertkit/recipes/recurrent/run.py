@@ -15,7 +15,7 @@ from bertkit.checkpoints.run_folder import checkpoint_path
 from bertkit.models.recurrent.net import SavedNet
 from bertkit.recipes.recurrent.plan import Plan
 from bertkit.recipes.recurrent.settings import NetSettings
-from bertkit.training.allocator import keep_freed_memory
+from bertkit.training.allocator import prepare_memory
 from bertkit.training.budget import count_steps
 from bertkit.training.device import choose_device, choose_precision, measure_peak
 from bertkit.training.job import Job, Machine, Watched
@@ -115,8 +115,7 @@ def choose_machine(settings: NetSettings) -> Machine:
     """Where it computes."""
     device = choose_device(settings.device)
     precision = choose_precision(settings.precision, device)
-    if device.type == "cpu":
-        keep_freed_memory()
+    prepare_memory(device)
     return Machine(device, precision, measure_peak(device, precision))
 
 

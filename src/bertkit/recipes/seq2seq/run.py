@@ -36,7 +36,7 @@ from bertkit.recipes.seq2seq.settings import Seq2SeqSettings
 from bertkit.reports.text import make_legible
 from bertkit.tokenization.joining import Spacing
 from bertkit.tokenization.tokenizer import Tokenizer
-from bertkit.training.allocator import keep_freed_memory
+from bertkit.training.allocator import prepare_memory
 from bertkit.training.device import choose_device, choose_precision, measure_peak
 from bertkit.training.job import Machine
 from bertkit.training.loop import fit
@@ -154,8 +154,7 @@ def gather(
     """
     device = choose_device(settings.device)
     precision = choose_precision(settings.precision, device)
-    if device.type == "cpu":
-        keep_freed_memory()
+    prepare_memory(device)
     data = read_data(files.train, files.dev, settings)
     checkpoint = None if run is None else run.newest_checkpoint()
     if checkpoint is not None:

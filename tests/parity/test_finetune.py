@@ -10,7 +10,7 @@ import pytest
 import torch
 import transformers
 from tests.parity.agreement import assert_close
-from tests.unit.recipes.finetune.small import save_model
+from tests.unit.recipes.finetune.small import make_rows, save_model, write_rows
 from torch import Tensor
 
 from bertkit.inference.predictor import Predictor
@@ -18,6 +18,7 @@ from bertkit.recipes.finetune import run as recipe
 from bertkit.recipes.finetune.run import Sources, finetune
 from bertkit.recipes.finetune.settings import FineTuneSettings
 from bertkit.tasks.batch import Encoded
+from bertkit.tasks.classify.settings import ClassifySettings
 from bertkit.tasks.table import TASKS
 
 SETTINGS = FineTuneSettings(epochs=1, batch_size=4, learning_rate=1e-2, device="cpu")
@@ -176,3 +177,23 @@ def compute(case: Case, folder: Path, encoded: list[Encoded], row: str) -> list[
             scores = torch.cat([each[:n] for each, n in zip(scores, lengths, strict=True)])
         found.append(scores)
     return found
+
+
+def test_transformers_cuts_texts_where_fine_tuning_did(tmp_path, monkeypatch):
+    monkeypatch.setattr(recipe, "measure_peak", lambda device, precision: 1e11)
+    save_model(tmp_path / "parent")
+    train = write_rows(tmp_path / "train.csv", make_rows(16, 1))
+    output = tmp_path / "model"
+    sources = Sources("classify", str(tmp_path / "parent"), str(train))
+    finetune(sources, output, ClassifySettings(max_length=8), SETTINGS)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(output)
+    assert tokenizer.model_max_length == 8
+    long = "the cat saw a dog . a dog lost the hat"
+    (output / "task.json").unlink()  # then the folder is like one of transformers
+    classify = Predictor.load(output, device="cpu", engine="torch")
+    assert classify.task.settings.max_length == 8
+    pipeline = transformers.pipeline("text-classification", str(output), device="cpu", top_k=None)
+    (found,) = pipeline([long], truncation=True)
+    theirs = {one["label"]: one["score"] for one in found}
+    assert classify(long).probabilities == pytest.approx(theirs, abs=1e-5)
+    assert classify(long) == classify("the cat saw a dog .")

@@ -13,6 +13,7 @@ from bertkit.checkpoints.file_names import TASK_FILE
 from bertkit.models.bert.config import BertConfig
 from bertkit.tasks.table import TASKS
 from bertkit.tasks.task import Task
+from bertkit.tokenization.folder import read_max_length
 
 LIMIT_BYTES = 4 << 20
 # What a model is for whose folder has no task.json, as other tools write them.
@@ -75,7 +76,8 @@ def load_task(folder: Path, config: BertConfig, architecture: str | None) -> Tas
             raise CheckpointError(f"{path}: {describe_validation(error)}") from None
     elif architecture in BY_ARCHITECTURE:
         source = folder
-        as_long_as_it_takes = {"max_length": config.max_position_embeddings}
+        longest = config.max_position_embeddings
+        as_long_as_it_takes = {"max_length": min(longest, read_max_length(folder) or longest)}
         saved = SavedTask(task=find_task(architecture, config), settings=as_long_as_it_takes)
     else:
         raise CheckpointError(

@@ -39,7 +39,6 @@ class Materials:
         task: with its labels.
         model: to be trained; on its device.
         tokenizer: the model's.
-        trained_length: most tokens at a time that its positions are trained on, as far as is known.
         data: what was read.
         train: examples as token ids.
         dev: held-out examples as token ids.
@@ -50,7 +49,6 @@ class Materials:
     task: Task[Any, Any]
     model: FineTunedBert
     tokenizer: Tokenizer
-    trained_length: int | None
     data: Data
     train: Sequence[Encoded]
     dev: Sequence[Encoded]
@@ -63,8 +61,11 @@ class Materials:
         return self.data.dev.examples
 
     def save_tokenizer(self, folder: Path) -> dict[str, FileRecord]:
-        """Write what belongs to the vocabulary; errors as in `Tokenizer.save`."""
-        return self.tokenizer.save(folder, max_length=self.trained_length)
+        """Write what belongs to the vocabulary, and how much the task reads at a time.
+
+        transformers cuts texts there; errors as in `Tokenizer.save`.
+        """
+        return self.tokenizer.save(folder, max_length=self.task.settings.max_length)
 
 
 def build_job(materials: Materials, settings: FineTuneSettings) -> Job[TaskBatch]:

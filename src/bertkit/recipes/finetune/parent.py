@@ -12,7 +12,7 @@ from bertkit.checkpoints.formats import open_checkpoint
 from bertkit.checkpoints.hub import resolve_model
 from bertkit.checkpoints.identity import identify_checkpoint
 from bertkit.checkpoints.names import find_part, list_heads
-from bertkit.inference.loading import load_tokenizer_and_length
+from bertkit.inference.loading import load_tokenizer
 from bertkit.models.bert.architectures import find_architecture
 from bertkit.models.bert.config import FEATURE_HEAD, BertConfig
 from bertkit.models.bert.feature_based import BertFeatureBased
@@ -34,8 +34,6 @@ class Parent:
         config: its sizes, with the task's labels and the run's dropout.
         changes: the keys in which that differs from the checkpoint's.
         tokenizer: its own.
-        trained_length: most tokens at a time that its positions are trained on in the end, as far
-            as it says.
         facts: what it is, for the run's record.
     """
 
@@ -43,7 +41,6 @@ class Parent:
     config: BertConfig
     changes: Mapping[str, Any]
     tokenizer: Tokenizer
-    trained_length: int | None
     facts: dict[str, Any]
 
 
@@ -80,11 +77,9 @@ def open_parent(
             f"max_length ({length}) is more than the model's max_position_embeddings ({limit});"
             f" ask for --max-length {limit} or less"
         )
-    tokenizer, trained_length = load_tokenizer_and_length(checkpoint, config)
-    if trained_length is not None and settings.features is None and settings.freeze == "none":
-        trained_length = min(max(trained_length, length), limit)
+    tokenizer = load_tokenizer(checkpoint, config)
     facts = identify_checkpoint(checkpoint, path, revision)
-    return Parent(checkpoint, config, changes, tokenizer, trained_length, facts)
+    return Parent(checkpoint, config, changes, tokenizer, facts)
 
 
 def dropout_rates(settings: FineTuneSettings) -> dict[str, float]:

@@ -228,7 +228,6 @@ def assemble(prepared: Prepared, parent: Parent, settings: FineTuneSettings) -> 
         task=prepared.task,
         model=model.to(device),
         tokenizer=prepared.tokenizer,
-        trained_length=parent.trained_length,
         data=prepared.data,
         train=prepared.train,
         dev=prepared.dev,

@@ -63,6 +63,10 @@ class Materials:
         """What it is trained for."""
         return KINDS[self.saved.kind]
 
+    def save_tokenizer(self, folder: Path) -> dict[str, FileRecord]:
+        """Write what belongs to the vocabulary, and how long sources are; other tools cut there."""
+        return self.tokenizer.save(folder, max_length=self.saved.max_source_length)
+
 
 @dataclass(frozen=True)
 class PairScores:
@@ -74,7 +78,7 @@ class PairScores:
 
 def build_job(materials: Materials, settings: Seq2SeqSettings) -> Job[PairBatch]:
     """What measures a run; what trains it has `with_averages` beside."""
-    model, tokenizer = materials.model, materials.tokenizer
+    model = materials.model
     order = order_pairs(materials.train, settings)
 
     def batches_at(step: int) -> list[PairBatch]:
@@ -83,7 +87,7 @@ def build_job(materials: Materials, settings: Seq2SeqSettings) -> Job[PairBatch]
         return [PairBatch.of(materials.train, part) for part in parts]
 
     def save_rest(folder: Path) -> dict[str, FileRecord]:
-        return {**tokenizer.save(folder), **write_rewriter(folder, materials.saved)}
+        return {**materials.save_tokenizer(folder), **write_rewriter(folder, materials.saved)}
 
     def save_model(folder: Path) -> dict[str, FileRecord]:
         return {**model.save_pretrained(folder), **save_rest(folder)}

@@ -141,7 +141,7 @@ def write_model(
     assert record is not None, "a run that is finished was begun"
     files = {
         **materials.model.save_pretrained(output),
-        **materials.tokenizer.save(output),
+        **materials.save_tokenizer(output),
         **write_rewriter(output, materials.saved),
     }
     saved = saved.model_copy(update={"files": {name: file.sha256 for name, file in files.items()}})

@@ -12,6 +12,7 @@ import os
 import random
 import re
 import string
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ import scipy.special
 import scipy.stats
 import sklearn
 from seqeval.metrics import sequence_labeling as seqeval
+from seqeval.scheme import BILOU, IOBES, Entities
 from sklearn import metrics as sklearn_metrics
 
 from bertkit.metrics import (
@@ -150,6 +152,18 @@ def test_entities_are_those_of_seqeval():
         found = entities.find_entities(tags)
         ours = [(type_ or "_", start, stop - 1) for type_, start, stop in found]
         assert ours == seqeval.get_entities(tags), tags
+
+
+@pytest.mark.parametrize(("scheme", "theirs"), [("BIOES", IOBES), ("BILOU", BILOU)])
+def test_tags_that_follow_a_scheme_are_read_as_in_strict_seqeval(scheme, theirs):
+    generator = random.Random(11)
+    for _ in range(NUM_CASES // 10):
+        stops = [0, *sorted(generator.sample(range(1, 12), 5))]
+        chosen = [pair for pair in pairwise(stops) if generator.random() < 0.7]
+        drawn = [entities.Entity(generator.choice(["PER", "LOC"]), *pair) for pair in chosen]
+        tags = entities.spell_tags(drawn, 12, scheme)
+        (found,) = Entities([tags], theirs).entities
+        assert entities.find_entities(tags) == [(one.tag, one.start, one.end) for one in found]
 
 
 def draw_sentences(

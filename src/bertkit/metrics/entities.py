@@ -1,16 +1,16 @@
-"""Entities in a row of tags, read and scored as conlleval does.
+"""Entities in a row of tags, read and scored as seqeval does by default.
 
-A tag is `O`, or a letter and a type: `B-PER`. conlleval never refuses a sequence. An entity begins
-at `B`, and at any other letter after `O`, after the last tag of an entity (`E`) or after a tag of
+A tag is `O`, or a letter and a type: `B-PER`. No sequence is refused. An entity begins at `B`, at
+`S`, and at any other letter after `O`, after the last tag of an entity (`E`, `S`) or after a tag of
 another type; it goes on until the next one begins or an `O` comes. So IOB1, IOB2 and IOE are read
-by one rule, and `I-PER` after `O` begins an entity.
+by one rule, and `I-PER` after `O` begins an entity. Of `B` and `I` that is the rule of conlleval,
+which doesn't know `S`.
 
-The 2004 script knows `B`, `I` and `E` and misreads two entities side by side in BIOES. As its
-successors do (seqeval, conlleval.py), `S` is an entity of its own here, and one that ended with `E`
-never goes on; `U` and `L` of BILOU are `S` and `E`, and `M` of BMES is `I`.
+Beyond seqeval's default, `U` and `L` of BILOU are `S` and `E`, as in its strict mode for BILOU, and
+`M` of BMES is `I`.
 
 Source: Tjong Kim Sang and Veenstra, "Representing Text Chunks", EACL 1999; conlleval of the shared
-task of CoNLL-2000.
+task of CoNLL-2000; seqeval, `get_entities`.
 """
 
 from collections.abc import Iterable, Sequence

@@ -30,7 +30,7 @@ from bertkit.metrics.entities import LETTERS, count_entities, find_entities, rep
         ("B-PER I", [("PER", 0, 1), ("", 1, 2)]),
     ],
 )
-def test_tags_are_read_as_conlleval_reads_them(tags, expected):
+def test_tags_are_read_as_seqeval_reads_them(tags, expected):
     assert find_entities(tags.split()) == expected
 
 

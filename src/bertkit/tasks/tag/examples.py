@@ -103,7 +103,7 @@ def list_oddities(examples: Sequence[TagExample], scheme: Scheme | None) -> list
     if odd:
         lines.append(
             f"{_count(odd)} tags that don't follow {scheme}, such as an I- that begins an entity;"
-            f" their entities are read as conlleval reads them; first {odd[0].place}"
+            f" their entities are read as seqeval reads them; first {odd[0].place}"
         )
     return lines
 

@@ -24,7 +24,7 @@ MAX_MISTAKES = 100
 def measure(
     examples: Sequence[TagExample], predictions: Sequence[Tagging], scheme: Scheme | None
 ) -> dict[str, float]:
-    """Accuracy over words; for entities also precision, recall and F1, as conlleval has them.
+    """Accuracy over words; for entities also precision, recall and F1, as seqeval has them.
 
     A word is right if its entity's type and the word's place in it are, whatever the letters that
     its file has for that: I-PER that begins an entity is B-PER.

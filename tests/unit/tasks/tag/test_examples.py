@@ -129,7 +129,7 @@ def test_odd_sentences_are_counted_and_the_first_is_named():
         blank,
         (
             "1 sentence has tags that don't follow BIO, such as an I- that begins an entity; their"
-            " entities are read as conlleval reads them; first line 4"
+            " entities are read as seqeval reads them; first line 4"
         ),
     ]
     assert list_oddities(examples[:1], "BIO") == []

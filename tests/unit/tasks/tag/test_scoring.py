@@ -22,7 +22,7 @@ def make(*pairs):
     return examples, predictions
 
 
-def test_entities_are_measured_as_conlleval_does():
+def test_entities_are_measured_as_seqeval_does():
     found = make(("B-PER I-PER O B-LOC", "B-PER I-PER O O"), ("O O", "B-LOC O"))
     assert measure(*found, "BIO") == pytest.approx(
         {"f1": 0.5, "precision": 0.5, "recall": 0.5, "accuracy": 4 / 6}

@@ -103,7 +103,7 @@ def test_other_peoples_folders_are_never_replaced(
     corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(corpus, "--output", corpus, "--overwrite") == 2
-    assert "holds something else than a tokenizer" in capsys.readouterr().err
+    assert "is the input, and would be written over" in capsys.readouterr().err
     assert (corpus / "one.txt").read_text() == TEXT
     output = tmp_path / "tokenizer"
     assert run(corpus, "--output", output) == 0
@@ -133,7 +133,7 @@ def test_an_output_that_cant_be_written_is_refused_before_the_work(
         (".", "is the current folder or a mount; name a folder in it"),
         (tmp_path / "file", "is a file where a folder is to be written"),
         (tmp_path / "file" / "tokenizer", "file is a file where a folder is to be made"),
-        (tmp_path / ("a" * 300), "can't be read: File name too long"),
+        (tmp_path / ("a" * 300), "can't be written: File name too long"),
     ]:
         assert run(corpus, "--output", output) == 2
         assert message in capsys.readouterr().err

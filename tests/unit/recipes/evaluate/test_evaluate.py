@@ -11,6 +11,7 @@ import pytest
 from tests.unit.inference.small_task import LABELS, save_answerer, save_classifier, save_tagger
 
 from bertkit.base import storage
+from bertkit.base.output import list_names
 from bertkit.cli.main import main
 from bertkit.inference.predictors import Answerer, Classifier, Tagger
 from bertkit.recipes.evaluate.files import describe_calibration, describe_confusion, with_nulls
@@ -89,11 +90,7 @@ def test_json_is_all_of_it(run, model, rows):
 def test_everything_is_written(run, model, rows, tmp_path):
     output = tmp_path / "found"
     run("evaluate", model, rows, "--output", output)
-    assert {path.name for path in output.iterdir()} == {
-        "answers.jsonl",
-        "metrics.json",
-        "report.html",
-    }
+    assert list_names(output) == {"answers.jsonl", "metrics.json", "report.html"}
     metrics = json.loads((output / "metrics.json").read_text("utf-8"))
     assert metrics == json.loads(run("evaluate", model, rows, "--json").out)
     answers = [
@@ -126,11 +123,16 @@ def test_a_disk_that_is_full_leaves_no_metrics(run, model, rows, tmp_path, monke
     found = run("evaluate", model, rows, "--output", output, "--overwrite", exit_code=2)
     assert "No space left" in found.err
     assert found.out == ""
-    assert {path.name for path in output.iterdir()} == {"answers.jsonl"}
+    assert list_names(output) == {"answers.jsonl"}
 
 
 def test_an_output_that_is_not_its_own_is_refused(run, model, rows, tmp_path):
-    for output, message in ((model, "is a model's folder"), (rows, "is a file where a folder")):
+    (tmp_path / "file").touch()
+    for output, message in (
+        (model, "is a model's folder"),
+        (tmp_path / "file", "is a file where a folder"),
+        (rows, "is the input"),
+    ):
         words = ["--output", output, "--overwrite"]
         assert message in run("evaluate", model, rows, *words, exit_code=2).err
     assert (

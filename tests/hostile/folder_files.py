@@ -130,9 +130,9 @@ def _config_texts() -> Iterator[Case]:
     )
     yield from _make(
         "config larger than any",
-        ({"config.json": good.ljust(size)} for size in ((1 << 20) + 1, 8 << 20, 64 << 20)),
+        ({"config.json": good.ljust(size)} for size in ((16 << 20) + 1, 64 << 20)),
         DamagedFileError,
-        "has more than 1,048,576 bytes",
+        "has more than 16,777,216 bytes",
     )
 
 

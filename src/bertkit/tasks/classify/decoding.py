@@ -74,11 +74,10 @@ def find_many_probabilities(scores: Logits, temperature: float, *, multi_label: 
     return shares if multi_label else shares / shares.sum()
 
 
-def find_likeliest(shares: Numbers, most: int, threshold: float | None) -> list[int]:
-    """Numbers of the likeliest labels, and of all that reach the threshold, in order."""
+def find_likeliest(shares: Numbers, most: int) -> list[int]:
+    """Numbers of the likeliest labels in order, the first of the very likeliest among them."""
     kept = np.argpartition(-shares, most)[:most]
-    given = np.flatnonzero(shares >= (np.inf if threshold is None else threshold))
-    numbers: list[int] = np.union1d(np.append(kept, shares.argmax()), given).astype(int).tolist()
+    numbers: list[int] = np.union1d(kept, shares.argmax()).tolist()
     return numbers
 
 

@@ -207,9 +207,12 @@ class Classify(Task[ClassifyExample, Classification]):
         if len(self.labels) <= MANY_LABELS:
             return self.decode(example, encoded, logits)
         shares = self._find_many(decoding.pool_windows(logits))
-        threshold = self.threshold if self.settings.multi_label else None
-        kept = decoding.find_likeliest(shares, MAX_KEPT, threshold)
-        return self._choose([self.labels[id_] for id_ in kept], shares[kept].tolist())
+        kept = decoding.find_likeliest(shares, MAX_KEPT)
+        found = self._choose([self.labels[id_] for id_ in kept], shares[kept].tolist())
+        if not self.settings.multi_label:
+            return found
+        given = np.flatnonzero(shares >= self.threshold).tolist()  # perhaps more than are kept
+        return replace(found, labels=tuple(self.labels[id_] for id_ in given))
 
     @property
     def threshold(self) -> float:

@@ -117,10 +117,18 @@ def test_of_very_many_labels_an_evaluation_keeps_the_likeliest(settings):
     assert whole.label == brief.label == "label 7"
     assert whole.labels == brief.labels
     assert (whole.probability, len(whole.probabilities)) == (brief.probability, 50_000)
-    assert 100 <= len(brief.probabilities) <= 102
+    assert 100 <= len(brief.probabilities) <= 101
     assert brief.probabilities.items() <= whole.probabilities.items()
     few = Classify(settings, labels[:3])
     assert len(few.decode_in_brief(example, Encoded(()), scores[:, :3]).probabilities) == 3
+
+
+def test_many_given_labels_have_no_probabilities_each():
+    task = Classify(MANY, tuple(map(str, range(50_000))))
+    scores = np.full((1, 50_000), 0.1, dtype=np.float32)
+    found = task.decode_in_brief(ClassifyExample(Texts("a")), Encoded(()), scores)
+    assert found.labels == task.labels
+    assert len(found.probabilities) <= 101
 
 
 def test_numpy_and_plain_numbers_give_the_same_probabilities():

@@ -8,6 +8,7 @@ import pytest
 from tests.unit.recipes.finetune.small import make_rows, save_model, write_rows, write_tables
 
 from bertkit.cli.main import main
+from bertkit.metrics.calibration import CalibrationError
 from bertkit.recipes.finetune import run as recipe
 from bertkit.training import loop
 
@@ -36,7 +37,16 @@ def words(workshop: Path, output: Path, *more: str, train: str = "train.csv") ->
 def test_a_classifier_learns_and_its_folder_is_whole(workshop, tmp_path, capsys):
     output = tmp_path / "model"
     assert main(words(workshop, output)) == 0
-    assert "accuracy 1.0000" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "accuracy 1.0000" in shown
+    found = json.loads((output / "metrics.json").read_text())["calibration"]
+    assert found["low"] <= found["value"] <= found["high"]
+    error = CalibrationError(**found).describe()
+    assert "15 bins; 95 % interval" in error
+    for text in (shown, (output / "README.md").read_text(), (output / "report.html").read_text()):
+        assert error in text
+    assert main(words(workshop, output)) == 0  # which finds it finished
+    assert error in capsys.readouterr().out
     names = {path.name for path in output.iterdir()}
     assert {"README.md", "metrics.json", "report.html", "task.json", "config.json"} <= names
     assert main(["classify", str(output), "the cat", "a dog saw", "--json"]) == 0

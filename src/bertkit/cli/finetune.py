@@ -2,6 +2,7 @@
 
 import json as json_module
 from collections.abc import Callable
+from dataclasses import asdict
 from itertools import islice
 from math import isfinite
 from pathlib import Path
@@ -133,11 +134,13 @@ def build_command(name: str, entry: TaskEntry) -> Callable[..., None]:
 def describe(result: "FineTuneResult", *, json: bool) -> str:
     """What came of it, for programs or for people."""
     metrics, comparison = result.evaluation.metrics, result.comparison
+    calibration = result.evaluation.calibration
     if json:
         defined = {name: value if isfinite(value) else None for name, value in metrics.items()}
         found: dict[str, Any] = {
             "output": str(result.output),
             "metrics": defined,
+            "calibration": None if calibration is None else asdict(calibration),
             "warnings": result.evaluation.warnings,
         }
         if comparison is not None:
@@ -151,4 +154,5 @@ def describe(result: "FineTuneResult", *, json: bool) -> str:
         shown += f" and {len(metrics) - SHOWN_METRICS:,} more in metrics.json"
     line = f"{result.output}: best after step {result.best_step:,} of {result.num_steps:,}: {shown}"
     compared = [] if comparison is None else comparison.describe()
-    return legible("\n".join((*compared, line, *result.evaluation.warnings)))
+    sure = [] if calibration is None else [calibration.describe()]
+    return legible("\n".join((*compared, line, *sure, *result.evaluation.warnings)))

@@ -55,13 +55,33 @@ def bootstrap_interval(
     Raises:
         InputError: there is no example or no resample, or `confidence` isn't between 0 and 1.
     """
+    if not 0 < confidence < 1:
+        raise InputError(f"confidence is {confidence:g}, and must lie between 0 and 1")
+    values = resample(statistic, num_examples, seed=seed, num_resamples=num_resamples)
+    defined = values[~np.isnan(values)]
+    if not defined.size:
+        return Interval(np.nan, np.nan, confidence)
+    low, high = np.quantile(defined, [(1 - confidence) / 2, (1 + confidence) / 2])
+    return Interval(float(low), float(high), confidence)
+
+
+def resample(
+    statistic: Callable[[Numbers], Numbers],
+    num_examples: int,
+    *,
+    seed: int,
+    num_resamples: int = NUM_RESAMPLES,
+) -> Numbers:
+    """The metric of each resample; arguments as in `bootstrap_interval`.
+
+    Raises:
+        InputError: there is no example or no resample.
+    """
     if num_examples < 1 or num_resamples < 1:
         raise InputError(
             f"an interval needs at least one example and one resample, and not {num_examples:,} and"
             f" {num_resamples:,}"
         )
-    if not 0 < confidence < 1:
-        raise InputError(f"confidence is {confidence:g}, and must lie between 0 and 1")
     generator = np.random.default_rng(seed)
     num_at_once = max(1, NUM_WEIGHTS_AT_ONCE // num_examples)
     values = np.concatenate(
@@ -71,11 +91,7 @@ def bootstrap_interval(
         ]
     )
     assert values.shape == (num_resamples,)
-    defined = values[~np.isnan(values)]
-    if not defined.size:
-        return Interval(np.nan, np.nan, confidence)
-    low, high = np.quantile(defined, [(1 - confidence) / 2, (1 + confidence) / 2])
-    return Interval(float(low), float(high), confidence)
+    return values
 
 
 def _draw(generator: np.random.Generator, num_resamples: int, num_examples: int) -> Numbers:

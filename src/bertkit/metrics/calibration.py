@@ -6,15 +6,19 @@ Source: Guo et al., "On Calibration of Modern Neural Networks", ICML 2017.
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from bertkit.base.errors import InputError
+from bertkit.metrics.bootstrap import CONFIDENCE, NUM_RESAMPLES, resample
 from bertkit.metrics.examples import Numbers, check_lengths, read_labels, read_numbers
 
 NUM_BINS = 15  # as in the paper
 LEAST_TEMPERATURE = 0.1
 GREATEST_TEMPERATURE = 10.0
 MAX_STEPS = 100  # halving alone needs 50
+MAX_RESAMPLED = (
+    1_000_000  # of more answers a thousand resamples take minutes, and chance does little
+)
 
 
 @dataclass(frozen=True)
@@ -34,6 +38,38 @@ class ReliabilityBin:
     count: int
     confidence: float
     accuracy: float
+
+
+@dataclass(frozen=True)
+class CalibrationError:
+    """The expected calibration error, and what chance does to it.
+
+    With few answers accuracy and confidence lie apart in each bin by chance alone, so that even a
+    perfectly calibrated model has an error above 0.
+
+    Attributes:
+        value: from 0 to 1.
+        num_bins: of equal width.
+        low: lower end of its 95 % interval by bootstrap; None of very many answers.
+        high: upper end of the interval.
+        if_calibrated: the mean error that a perfectly calibrated model with the same confidences
+            would show on as many answers; None of very many.
+    """
+
+    value: float
+    num_bins: int
+    low: float | None = None
+    high: float | None = None
+    if_calibrated: float | None = None
+
+    def describe(self) -> str:
+        """The error in words."""
+        parts = [f"{self.num_bins} bins"]
+        if self.low is not None and self.high is not None and self.if_calibrated is not None:
+            least = f"{100 * self.if_calibrated:.1f} %"
+            parts.append(f"95 % interval {100 * self.low:.1f}–{100 * self.high:.1f} %")
+            parts.append(f"a perfectly calibrated model would show {least} at this size")
+        return f"calibration error {100 * self.value:.1f} % ({'; '.join(parts)})"
 
 
 def softmax(logits: ArrayLike, temperature: float = 1.0) -> Numbers:
@@ -78,19 +114,8 @@ def find_reliability(
         InputError: there are no examples, more of one than of the other, no bins, or a confidence
             isn't between 0 and 1.
     """
-    confident = read_numbers(confidences, "confidences")
-    right = np.asarray(is_right, dtype=bool)
-    check_lengths(confidences=confident, is_right=right)
-    if num_bins < 1:
-        raise InputError(f"num_bins is {num_bins}, and must be at least 1")
-    wrong = np.flatnonzero((confident < 0) | (confident > 1))
-    if wrong.size:
-        raise InputError(
-            f"confidences must lie between 0 and 1, but that of example {wrong[0]:,} is"
-            f" {confident[wrong[0]]:g}"
-        )
+    confident, right, bins = _sort_into_bins(confidences, is_right, num_bins)
     edges = np.linspace(0.0, 1.0, num_bins + 1)
-    bins = np.maximum(np.searchsorted(edges, confident, side="left") - 1, 0)
     return [
         ReliabilityBin(
             low=float(edges[number]),
@@ -108,6 +133,48 @@ def expected_calibration_error(bins: list[ReliabilityBin]) -> float:
     num_examples = sum(bin_.count for bin_ in bins)
     gaps = [bin_.count * abs(bin_.accuracy - bin_.confidence) for bin_ in bins]
     return sum(gaps) / num_examples
+
+
+def measure_calibration(
+    confidences: ArrayLike, is_right: ArrayLike, *, seed: int
+) -> CalibrationError:
+    """The expected calibration error with its interval, and what chance alone would make of it.
+
+    Args:
+        confidences: as in `find_reliability`.
+        is_right: as in `find_reliability`.
+        seed: of the draws.
+
+    Raises:
+        InputError: as in `find_reliability`.
+    """
+    confident, right, bins = _sort_into_bins(confidences, is_right, NUM_BINS)
+    number = len(confident)
+    value = expected_calibration_error(find_reliability(confident, right))
+    if number > MAX_RESAMPLED:
+        return CalibrationError(value, NUM_BINS)
+    gaps = right - confident
+
+    def measure(weights: Numbers) -> Numbers:
+        sums = [np.bincount(bins, row * gaps, minlength=NUM_BINS) for row in weights]
+        errors: Numbers = np.abs(sums).sum(axis=1) / number
+        return errors
+
+    found = resample(measure, number, seed=seed)
+    # A resample has the bias of its size once more: what counts is how far resamples lie apart.
+    low, high = np.quantile(found, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2]) - found.mean()
+    generator = np.random.default_rng(seed)
+    perfect = np.zeros(NUM_BINS)
+    for _ in range(NUM_RESAMPLES):
+        drawn = generator.random(number) < confident
+        perfect += np.abs(np.bincount(bins, drawn - confident, minlength=NUM_BINS))
+    return CalibrationError(
+        value=value,
+        num_bins=NUM_BINS,
+        low=max(0.0, float(value + low)),
+        high=min(1.0, float(value + high)),
+        if_calibrated=float(perfect.sum() / number / NUM_RESAMPLES),
+    )
 
 
 def fit_temperature(logits: ArrayLike, labels: ArrayLike) -> float:
@@ -147,6 +214,25 @@ def fit_temperature(logits: ArrayLike, labels: ArrayLike) -> float:
             break
         inverse = following
     return float(1.0 / inverse)
+
+
+def _sort_into_bins(
+    confidences: ArrayLike, is_right: ArrayLike, num_bins: int
+) -> tuple[Numbers, NDArray[np.bool_], NDArray[np.int64]]:
+    """Confidences, what is right, and the bin of each; errors as in `find_reliability`."""
+    confident = read_numbers(confidences, "confidences")
+    right = np.asarray(is_right, dtype=bool)
+    check_lengths(confidences=confident, is_right=right)
+    if num_bins < 1:
+        raise InputError(f"num_bins is {num_bins}, and must be at least 1")
+    wrong = np.flatnonzero((confident < 0) | (confident > 1))
+    if wrong.size:
+        raise InputError(
+            f"confidences must lie between 0 and 1, but that of example {wrong[0]:,} is"
+            f" {confident[wrong[0]]:g}"
+        )
+    edges = np.linspace(0.0, 1.0, num_bins + 1)
+    return confident, right, np.maximum(np.searchsorted(edges, confident, side="left") - 1, 0)
 
 
 def _differentiate(

@@ -26,11 +26,13 @@ def build_sections(evaluation: Evaluation, before: Evaluation | None = None) -> 
     if (matrix := draw_confusion(evaluation)) is not None:
         sections.append(Charts([matrix], title="What is taken for what"))
     if (diagram := draw_reliability(evaluation, before)) is not None:
+        found = evaluation.calibration
+        error = "" if found is None else f" As it is: {found.describe()}."
         sections.append(
             Charts(
                 [diagram],
                 title="How sure, and how often right",
-                note="A curve below the diagonal is of a model that is too sure of itself.",
+                note=f"A curve below the diagonal is of a model that is too sure of itself.{error}",
             )
         )
     if evaluation.mistakes:

@@ -49,6 +49,7 @@ def test_what_is_not_defined_is_null_in_json():
     assert json.loads(describe(RESULT, json=True)) == {
         "output": "out",
         "metrics": {"pearson": None, "mse": 0.25},
+        "calibration": None,
         "warnings": ["every prediction is 'x'"],
     }
 

@@ -11,7 +11,6 @@ from bertkit.base.errors import SettingsError, StorageError, storage_errors
 from bertkit.base.files import durable_file, make_folder, remove_folder, write_json
 from bertkit.base.output import list_names, open_output
 from bertkit.checkpoints.file_names import CONFIG_FILE
-from bertkit.metrics.calibration import expected_calibration_error, find_reliability
 from bertkit.recipes.evaluate.run import EvaluateResult
 from bertkit.recipes.predict.outputs import write_jsonl
 from bertkit.reports.confusion_matrix import list_rows
@@ -116,17 +115,22 @@ def describe_confusion(evaluation: Evaluation) -> dict[str, Any] | None:
     return {"labels": labels, "counts": list_rows(confusion, len(labels))}
 
 
-def describe_calibration(evaluation: Evaluation) -> dict[str, float] | None:
+def describe_calibration(evaluation: Evaluation) -> dict[str, Any] | None:
     """How sure the answers are and how often right; None where they have no confidence."""
-    confidences, is_right = evaluation.confidences, evaluation.is_right
-    if confidences is None or is_right is None or not len(confidences):
+    confidences, is_right, found = (
+        evaluation.confidences,
+        evaluation.is_right,
+        evaluation.calibration,
+    )
+    if confidences is None or is_right is None or found is None:
         return None
     return {
         "confidence": float(confidences.mean()),
         "accuracy": float(is_right.mean()),
-        "expected_calibration_error": expected_calibration_error(
-            find_reliability(confidences, is_right)
-        ),
+        "expected_calibration_error": found.value,
+        "num_bins": found.num_bins,
+        "interval": None if found.low is None else [found.low, found.high],
+        "error_if_calibrated": found.if_calibrated,
     }
 
 

@@ -29,12 +29,10 @@ def render(result: EvaluateResult) -> Iterator[str]:
     if (num_more := len(evaluation.metrics) - SHOWN_METRICS) > 0:  # one for each label
         yield f"  … and {num_more:,} more; --json has all"
     yield from render_confusion(evaluation)
-    calibration = describe_calibration(evaluation)
-    if calibration is not None:
-        yield (
-            "says {confidence:.4f} on average, and is right in {accuracy:.4f}; expected calibration"
-            " error {expected_calibration_error:.4f}".format(**calibration)
-        )
+    calibration, told = evaluation.calibration, describe_calibration(evaluation)
+    if calibration is not None and told is not None:
+        means = "says {confidence:.4f} on average, and is right in {accuracy:.4f}; ".format(**told)
+        yield means + calibration.describe()
     yield from render_mistakes(evaluation)
     for warning in evaluation.warnings:
         yield f"warning: {warning}"

@@ -105,6 +105,8 @@ def describe_result(facts: Facts) -> str:
     ]
     if (num_more := len(evaluation.metrics) - MAX_METRICS) > 0:
         parts.append(f"… and {num_more:,} metrics more, all of them in `metrics.json`.")
+    if evaluation.calibration is not None:
+        parts.append(f"On these examples: {evaluation.calibration.describe()}.")
     if facts.has_picture:
         parts.append(f"![Confusion matrix]({PICTURE_FILE})")
     return "\n\n".join([*parts, *(f"**{plain(warning)}**" for warning in evaluation.warnings)])

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from bertkit.base.files import write_file, write_json
 from bertkit.base.progress import announce
+from bertkit.metrics.calibration import CalibrationError
 from bertkit.recipes.finetune.card import CARD_FILE, PICTURE_FILE, build_card
 from bertkit.recipes.finetune.comparison import Comparison
 from bertkit.recipes.finetune.examples import SetCounts
@@ -65,6 +66,8 @@ class SavedResult(FinishedRecord):
         metric: the one by which the task is judged.
         metrics: of the held-out examples.
         intervals: their 95 % intervals.
+        calibration: how far confidence and accuracy lie apart there; None where answers have no
+            confidence.
         baseline: the metrics of always saying the most frequent label.
         best_epoch: how often the model of the best step had seen every example.
         train: what was met in the training examples.
@@ -75,6 +78,7 @@ class SavedResult(FinishedRecord):
     metric: str
     metrics: dict[str, MaybeNumber]
     intervals: dict[str, tuple[MaybeNumber, MaybeNumber]]
+    calibration: CalibrationError | None = None
     baseline: dict[str, MaybeNumber]
     best_epoch: float
     train: SetCounts
@@ -160,6 +164,7 @@ def describe_result(
             name: (define_number(low), define_number(high))
             for name, (low, high) in evaluation.intervals.items()
         },
+        calibration=evaluation.calibration,
         baseline=define(judgement.baseline),
         warnings=evaluation.warnings,
         num_steps=state.step,
@@ -212,12 +217,13 @@ def read_result(output: Path) -> FineTuneResult:
 
 
 def recall_evaluation(saved: SavedResult) -> Evaluation:
-    """As much of an evaluation as is saved: metrics, intervals and warnings."""
+    """As much of an evaluation as is saved: metrics, intervals, calibration and warnings."""
     return Evaluation(
         metrics=undefine(saved.metrics),
         intervals={
             name: (undefine_number(low), undefine_number(high))
             for name, (low, high) in saved.intervals.items()
         },
+        calibration=saved.calibration,
         warnings=saved.warnings,
     )

@@ -6,15 +6,11 @@ import numpy as np
 import numpy.typing as npt
 
 from bertkit.metrics.bootstrap import bootstrap_interval
-from bertkit.metrics.calibration import (
-    expected_calibration_error,
-    find_reliability,
-    fit_temperature,
-)
+from bertkit.metrics.calibration import fit_temperature
 from bertkit.metrics.examples import weighted_mean
 from bertkit.tasks.choose.choice import Choice
 from bertkit.tasks.choose.examples import ChooseExample
-from bertkit.tasks.evaluation import Evaluation, Mistake
+from bertkit.tasks.evaluation import Evaluation, Mistake, tell_calibration
 from bertkit.tasks.logits import Logits
 
 BOOTSTRAP_SEED = 0
@@ -37,18 +33,15 @@ def evaluate(examples: Sequence[ChooseExample], choices: Sequence[Choice]) -> Ev
     found = bootstrap_interval(
         lambda weights: weighted_mean(is_right, weights), len(is_right), seed=BOOTSTRAP_SEED
     )
-    bins = find_reliability(confidences, is_right)
-    return Evaluation(
-        metrics={
-            "accuracy": float(is_right.mean()),
-            "calibration_error": expected_calibration_error(bins),
-        },
+    evaluation = Evaluation(
+        metrics={"accuracy": float(is_right.mean())},
         intervals={"accuracy": (found.low, found.high)},
         confidences=confidences,
         is_right=is_right,
         mistakes=_list_mistakes(examples, choices, is_right),
         warnings=_warn(examples, choices, is_right),
     )
+    return tell_calibration(evaluation)
 
 
 def find_temperature(examples: Sequence[ChooseExample], logits: Sequence[Logits]) -> float | None:

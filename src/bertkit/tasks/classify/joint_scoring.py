@@ -8,7 +8,6 @@ import numpy as np
 import numpy.typing as npt
 
 from bertkit.metrics.bootstrap import bootstrap_interval
-from bertkit.metrics.calibration import expected_calibration_error, find_reliability
 from bertkit.metrics.counts import Counts
 from bertkit.metrics.examples import weighted_mean
 from bertkit.metrics.multilabel import count_label_sets
@@ -16,7 +15,7 @@ from bertkit.reports.text import show
 from bertkit.tasks.classify.decoding import Classification
 from bertkit.tasks.classify.examples import ClassifyExample
 from bertkit.tasks.classify.scoring import BOOTSTRAP_SEED, MAX_MISTAKES, SHOWN_CHARS, list_names
-from bertkit.tasks.evaluation import Evaluation, Mistake
+from bertkit.tasks.evaluation import Evaluation, Mistake, tell_calibration
 
 NO_LABEL = "(no label)"
 MAX_FLAGS = 1 << 24  # of texts and labels, in memory at a time
@@ -64,10 +63,8 @@ def evaluate(
     metrics = _measure(tally)
     metrics |= {f"f1 {name}": value for name, value in zip(names, by_label, strict=True)}
     confidences, is_right = _list_confidences(examples, predictions)
-    bins = find_reliability(confidences, is_right)
-    metrics["calibration_error"] = expected_calibration_error(bins)
     scores = _list_resampled(tally)
-    return Evaluation(
+    evaluation = Evaluation(
         metrics=metrics,
         intervals={name: _find_interval(score, len(examples)) for name, score in scores.items()},
         confidences=confidences,
@@ -75,6 +72,7 @@ def evaluate(
         mistakes=_list_mistakes(examples, predictions, tally.num_wrong),
         warnings=_warn(predictions),
     )
+    return tell_calibration(evaluation)
 
 
 def _tally(

@@ -6,7 +6,6 @@ import numpy as np
 import numpy.typing as npt
 
 from bertkit.metrics.bootstrap import bootstrap_interval
-from bertkit.metrics.calibration import expected_calibration_error, find_reliability
 from bertkit.metrics.classification import (
     accuracy,
     binary_f1,
@@ -20,7 +19,7 @@ from bertkit.metrics.examples import weighted_mean
 from bertkit.reports.text import show
 from bertkit.tasks.classify.decoding import Classification
 from bertkit.tasks.classify.examples import ClassifyExample
-from bertkit.tasks.evaluation import Evaluation, Mistake
+from bertkit.tasks.evaluation import Evaluation, Mistake, tell_calibration
 
 BOOTSTRAP_SEED = 0
 MAX_MISTAKES = 100
@@ -67,9 +66,7 @@ def evaluate(
             metrics[f"f1 {name}"] = value
     confidences = np.array([found.probability for found in predictions])
     is_right = truth == guess
-    bins = find_reliability(confidences, is_right)
-    metrics["calibration_error"] = expected_calibration_error(bins)
-    return Evaluation(
+    evaluation = Evaluation(
         metrics=metrics,
         intervals=_find_intervals(truth, guess, len(names), scores),
         labels=names,
@@ -79,6 +76,7 @@ def evaluate(
         mistakes=_list_mistakes(examples, predictions, is_right),
         warnings=_warn(predictions),
     )
+    return tell_calibration(evaluation)
 
 
 def list_names(examples: Sequence[ClassifyExample], labels: Sequence[str]) -> tuple[str, ...]:

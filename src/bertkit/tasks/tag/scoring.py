@@ -11,7 +11,7 @@ from bertkit.metrics.classification import confuse_labels
 from bertkit.metrics.entities import OUTSIDE, EntityCounts, Scheme, count_entities, find_entities
 from bertkit.metrics.examples import Numbers, divide
 from bertkit.reports.text import show
-from bertkit.tasks.evaluation import Evaluation, Mistake
+from bertkit.tasks.evaluation import Evaluation, Mistake, calibrate
 from bertkit.tasks.tag.decoding import Tagging
 from bertkit.tasks.tag.examples import TagExample, read_tags
 
@@ -48,7 +48,7 @@ def evaluate(
         names = (f"f1 {type_}" for type_ in counts.types)
         metrics |= dict(zip(names, by_type, strict=True))
     names_of_tags = _list_names(labels, truth, found)
-    return Evaluation(
+    evaluation = Evaluation(
         metrics=metrics,
         intervals=_find_intervals(truth, found, counts),
         labels=names_of_tags,
@@ -60,6 +60,7 @@ def evaluate(
         mistakes=_find_mistakes(examples, predictions, scheme),
         warnings=_warn(found),
     )
+    return calibrate(evaluation)
 
 
 def _list_tags(

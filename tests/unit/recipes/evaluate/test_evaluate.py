@@ -69,7 +69,8 @@ def test_metrics_and_mistakes_are_told(run, model, rows):
     assert accuracy.endswith(")")
     assert any(line.startswith(f"  {rows}, line 1: is ") for line in lines)
     assert "  the cat" in "\n".join(lines)
-    assert "and is right in 0.8000" in found.out
+    assert "and is right in 0.8000; calibration error" in found.out
+    assert "(15 bins; 95 % interval" in found.out
     assert "1 of them have no text" in found.err
 
 
@@ -85,6 +86,10 @@ def test_json_is_all_of_it(run, model, rows):
     assert shown["data"]["num_empty"] == 1
     assert [mistake["place"] for mistake in shown["mistakes"]] == [f"{rows}, line 1"]
     assert shown["calibration"]["accuracy"] == 0.8
+    assert shown["calibration"]["num_bins"] == 15
+    low, high = shown["calibration"]["interval"]
+    assert low <= shown["calibration"]["expected_calibration_error"] <= high
+    assert shown["calibration"]["error_if_calibrated"] > 0
 
 
 def test_everything_is_written(run, model, rows, tmp_path):

@@ -77,7 +77,7 @@ def test_of_very_many_labels_only_the_accuracy_has_an_interval():
     found = scoring.evaluate(
         examples, [one(str(number // 2)) for number in range(10)], labels, None
     )
-    assert found.intervals.keys() == {"accuracy"}
+    assert found.intervals.keys() == {"accuracy", "calibration_error"}
     low, high = found.intervals["accuracy"]
     assert low < found.metrics["accuracy"] < high
 

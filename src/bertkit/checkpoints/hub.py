@@ -4,7 +4,6 @@ Only what is needed is fetched, all of it of one commit, and each file is held a
 the Hub lists for it before it gets a name in the cache.
 """
 
-import os
 import re
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from bertkit.base.errors import (
     HubError,
     MissingFileError,
     SettingsError,
+    StorageError,
     UnsafeFileError,
 )
 from bertkit.base.members import check_name
@@ -49,11 +49,12 @@ def resolve_model(
     Raises:
         MissingFileError: it is neither.
         SettingsError: `revision` is given for a path, or can't be one.
-        HubError, UnsafeFileError, StorageError: as in `fetch_model`.
+        StorageError: it may not be looked up; or as in `fetch_model`.
+        HubError, UnsafeFileError: as in `fetch_model`.
     """
     # A TensorFlow checkpoint is named by how its files begin, of which none has just that name.
     names = (text, f"{text}{TENSORFLOW_SUFFIX}")
-    if any(map(os.path.exists, names)):  # Path.exists raises where a name is too long
+    if any(map(_is_there, names)):
         if revision is not None:
             raise SettingsError(
                 f"revision ({revision}) chooses a version of a model of the Hub, and {text} is on"
@@ -70,6 +71,21 @@ def resolve_model(
         raise HubError(
             f"there is no {text} on this disk, and the Hub gives none: {error}"
         ) from None
+
+
+def _is_there(name: str | Path) -> bool:
+    """Whether there is such a file or folder.
+
+    Raises:
+        StorageError: it may not be looked up, so nobody knows.
+    """
+    try:
+        Path(name).stat()
+    except PermissionError as error:
+        raise StorageError(f"{name} can't be read: {error.strerror}") from error
+    except (OSError, ValueError):  # there is none, the name is too long, or it has a NUL
+        return False
+    return True
 
 
 def is_hub_id(text: str) -> bool:
@@ -106,6 +122,7 @@ def fetch_model(model_id: str, *, revision: str | None = None, for_weights: bool
     if load_constants().HF_HUB_OFFLINE:
         return _find_cached(cache, revision, for_weights=for_weights)
     listing = fetch_listing(model_id, revision)
+    cache.check_snapshot(listing.commit)
     snapshot = cache.snapshot(listing.commit)
     download = _Download(cache, listing)
     source = _Source(f"{model_id} on the Hub", snapshot, download.files, download.fetch)
@@ -216,6 +233,7 @@ def _find_cached(cache: ModelCache, revision: str, *, for_weights: bool) -> Path
             f"{cache.model_id} at {revision} isn't in the cache ({cache.folder}), and"
             f" HF_HUB_OFFLINE forbids to ask the Hub; {advice}"
         )
+    cache.check_snapshot(commit)
     snapshot = cache.snapshot(commit)
     names = {
         path.relative_to(snapshot).as_posix() for path in snapshot.rglob("*") if path.is_file()

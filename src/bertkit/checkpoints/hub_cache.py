@@ -9,6 +9,7 @@ interrupted file again.
 
 import hashlib
 import os
+import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,11 +18,11 @@ from pathlib import Path
 from filelock import FileLock
 
 from bertkit.base import storage
-from bertkit.base.errors import HubError, storage_errors
+from bertkit.base.errors import HubError, UnsafeFileError, storage_errors
 from bertkit.base.files import make_folder, read_text, write_all, write_file
 from bertkit.base.progress import ProgressBar
 from bertkit.checkpoints.hub_client import UnreachableError, load_constants, open_stream
-from bertkit.checkpoints.hub_listing import HubFile
+from bertkit.checkpoints.hub_listing import COMMIT_PATTERN, HubFile
 
 PARTIAL_SUFFIX = ".incomplete"
 # Attempts in a row that bring less than this; those that bring more don't count.
@@ -45,9 +46,25 @@ class ModelCache:
         return self.folder / "snapshots" / commit
 
     def read_ref(self, revision: str) -> str | None:
-        """The commit that a branch or tag stood for when it was last asked for."""
+        """The commit that a branch or tag stood for when it was last asked for.
+
+        What isn't the name of a commit, such as a path, is none.
+        """
         path = self.folder / "refs" / revision
-        return read_text(path, limit_bytes=100).strip() if path.is_file() else None
+        commit = read_text(path, limit_bytes=100).strip() if path.is_file() else ""
+        return commit if re.fullmatch(COMMIT_PATTERN, commit) else None
+
+    def check_snapshot(self, commit: str) -> None:
+        """See that a snapshot is a folder of the cache.
+
+        Raises:
+            UnsafeFileError: it leads elsewhere, where nothing may be written.
+        """
+        snapshot = self.snapshot(commit)
+        if snapshot.is_symlink() or snapshot.parent.is_symlink():
+            raise UnsafeFileError(
+                f"{snapshot} is a link, and must be a folder of the cache; remove it"
+            )
 
     def write_ref(self, revision: str, commit: str) -> None:
         """Remember what a branch or tag stands for.
@@ -83,7 +100,8 @@ class ModelCache:
         with self._hold(file.digest):
             if self.has(commit, file):  # another process was quicker
                 return
-            if _size(blob) != file.size_bytes:
+            # One that another program left is looked at, too: its name alone says nothing.
+            if _size(blob) != file.size_bytes or _find_digest(blob, file) != file.digest:
                 make_folder(blob.parent)
                 self._download(file, url, bar)
                 self._verify(file)
@@ -163,12 +181,7 @@ class ModelCache:
             HubError: it has another; the file is gone then.
         """
         partial, blob = self._partial(file), self._blob(file)
-        # git's hash of a file: https://git-scm.com/book/en/v2/Git-Internals-Git-Objects
-        start = hashlib.sha1(b"blob %d\0" % file.size_bytes, usedforsecurity=False)
-        with storage_errors(partial, "read"), partial.open("rb") as stream:
-            found = hashlib.file_digest(
-                stream, hashlib.sha256 if file.large else lambda: start
-            ).hexdigest()
+        found = _find_digest(partial, file)
         with storage_errors(blob, "written"):
             if found != file.digest:
                 storage.remove(partial)
@@ -186,6 +199,16 @@ def _size(path: Path) -> int | None:
         return path.stat().st_size
     except OSError:
         return None
+
+
+def _find_digest(path: Path, file: HubFile) -> str:
+    """The hash of what lies under a path, of the kind that the Hub lists for the file."""
+    # git's hash of a file: https://git-scm.com/book/en/v2/Git-Internals-Git-Objects
+    start = hashlib.sha1(b"blob %d\0" % file.size_bytes, usedforsecurity=False)
+    with storage_errors(path, "read"), path.open("rb") as stream:
+        return hashlib.file_digest(
+            stream, hashlib.sha256 if file.large else lambda: start
+        ).hexdigest()
 
 
 def _link(pointer: Path, blob: Path) -> None:

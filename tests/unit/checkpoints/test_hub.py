@@ -308,6 +308,52 @@ def test_a_file_of_another_size_in_the_cache_is_fetched_again(hub: HubLookalike)
     assert (fetch_model(MODEL) / "model.safetensors").read_bytes() == WEIGHTS
 
 
+def test_a_blob_that_another_program_altered_is_fetched_again(
+    hub: HubLookalike, folder: Path
+) -> None:
+    """It has its size, and no snapshot of ours names it yet."""
+    blob = folder / "blobs" / sha256(WEIGHTS)
+    blob.parent.mkdir(parents=True)
+    blob.write_bytes(WEIGHTS[::-1])
+    assert (fetch_model(MODEL) / "model.safetensors").read_bytes() == WEIGHTS
+    assert hub.asked("model.safetensors")
+
+
+@pytest.mark.parametrize("is_offline", [False, True])
+def test_a_snapshot_that_leads_elsewhere_is_refused(
+    hub: HubLookalike,
+    folder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    is_offline: bool,
+) -> None:
+    fetch_model(MODEL)
+    snapshot = folder / "snapshots" / COMMIT
+    elsewhere = snapshot.rename(tmp_path / "elsewhere")
+    (elsewhere / "config.json").unlink()
+    snapshot.symlink_to(elsewhere)
+    before = list_files(elsewhere)
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", is_offline)
+    with pytest.raises(UnsafeFileError, match="is a link, and must be a folder of the cache"):
+        fetch_model(MODEL)
+    assert list_files(elsewhere) == before
+
+
+@pytest.mark.parametrize("commit", ["../../../elsewhere", "", "f" * 40, "\0" * 40])
+def test_a_ref_to_what_is_no_snapshot_is_none(
+    hub: HubLookalike, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, commit: str
+) -> None:
+    snapshot = fetch_model(MODEL)
+    snapshot.rename(tmp_path / "elsewhere")
+    (folder / "refs" / "main").write_text(commit)
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    with pytest.raises(HubError, match="at main isn't in the cache"):
+        fetch_model(MODEL)
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    assert list_files(fetch_model(MODEL)) == WANTED
+    assert (folder / "refs" / "main").read_text() == COMMIT
+
+
 @pytest.mark.parametrize(
     ("status", "code", "message"),
     [
@@ -710,6 +756,18 @@ def test_what_is_not_on_the_disk_is_fetched(hub: HubLookalike, folder: Path) -> 
 def test_what_is_neither_is_told(hub: HubLookalike, text: str) -> None:
     with pytest.raises(MissingFileError, match="doesn't exist, and isn't the id of a model"):
         resolve_model(text)
+    assert not hub.requests
+
+
+def test_what_may_not_be_looked_up_is_no_model_of_the_hub(
+    hub: HubLookalike, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_: Path) -> None:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+    monkeypatch.setattr(Path, "stat", refuse)
+    with pytest.raises(StorageError, match="secret/model can't be read: Permission denied"):
+        resolve_model("secret/model")
     assert not hub.requests
 
 

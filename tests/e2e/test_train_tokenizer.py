@@ -173,6 +173,9 @@ def test_no_input_and_no_text_are_errors(
     (tmp_path / "empty.txt").write_text("")
     assert run(tmp_path / "empty.txt", "--output", tmp_path / "tokenizer") == 2
     assert "holds no word" in capsys.readouterr().err
+    (tmp_path / "broken.jsonl").write_text("{\n")
+    assert run(tmp_path / "broken.jsonl", "--output", tmp_path / "tokenizer") == 2
+    assert "broken.jsonl:1)" in capsys.readouterr().err
     assert not (tmp_path / "tokenizer").exists()
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from bertkit.base.errors import SettingsError
+from bertkit.base.errors import InputError, SettingsError
 from bertkit.base.files import durable_folder
 from bertkit.base.output import list_names, open_output
 from bertkit.base.progress import show_progress
@@ -76,6 +76,11 @@ def train_tokenizer(
         with show_progress("Counting words", corpus.size_bytes, is_bytes=True) as progress:
             corpus.advance = progress.advance
             word_counts = count_words(iterate_lines(corpus), settings)
+        if not word_counts.counts:
+            reasons = corpus.report.summary_lines() or ["give it some text"]
+            raise InputError(
+                "; ".join(["the input holds no word to train a vocabulary on", *reasons])
+            )
         with show_progress("Merging pieces", settings.vocab_size) as progress:
             vocabulary = build_vocabulary(word_counts, settings, progress.advance)
         result = TrainTokenizerResult(

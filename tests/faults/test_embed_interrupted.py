@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.faults.children import SEED, run_child
+from tests.faults.command_child import WINDOW_TEXTS, carry_out
 from tests.faults.disk import PAGE_BYTES, Recorder, Tree, list_outcomes, read_tree, write_tree
-from tests.faults.embed_child import WINDOW_TEXTS, carry_out
 from tests.faults.prepare_child import Errand, Place
 from tests.unit.inference.small import WORDS, save_small
 

@@ -44,7 +44,13 @@ from bertkit.recipes.finetune.search_cells import Trial, list_trials
 from bertkit.recipes.finetune.settings import FineTuneSettings, SearchSettings
 from bertkit.tasks.settings import TaskSettings
 from bertkit.tasks.table import TASKS
-from bertkit.training.finished import METRICS_FILE, define, drop_checkpoints, undefine_number
+from bertkit.training.finished import (
+    METRICS_FILE,
+    define,
+    drop_checkpoints,
+    drop_left_checkpoints,
+    undefine_number,
+)
 from bertkit.training.run import Run, RunRecord, check_resume, recognise_source
 from bertkit.training.signals import stop_at_once
 
@@ -177,13 +183,14 @@ def _search(plan: Search, prepared: Prepared) -> FineTuneResult:
         )
     remove_folder(plan.output / SEARCH_FILE)  # that of fewer seeds isn't true while others come in
     write_best(plan, prepared, comparison)
+    # Before the file that says all is done: nothing else would remove what a kill leaves here.
+    drop_weights(plan, values, {comparison.best_trial})
     saved = SavedSearch(
         metric=metric,
         values=define({trial.place: value for trial, value in values.items()}),
         best=comparison.best_trial.place,
     )
     write_sealed_json(plan.output / SEARCH_FILE, saved.model_dump(mode="json"))
-    drop_weights(plan, values, {comparison.best_trial})
     return replace(read_result(plan.output), comparison=comparison)
 
 
@@ -193,6 +200,7 @@ def run_trials(plan: Search, prepared: Prepared) -> dict[Trial, float]:
     pace = Pace(plan.trials)
     for number, trial in enumerate(plan.trials, start=1):
         if (plan.folder / trial.place / METRICS_FILE).exists():
+            drop_left_checkpoints(Run(plan.folder / trial.place / RUN_FOLDER))
             values[trial] = _read_value(plan, trial, prepared)
         else:
             words = f"{trial.cell.describe()}, seed {trial.seed}{pace.describe(number - 1)}"

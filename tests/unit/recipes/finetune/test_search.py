@@ -142,6 +142,27 @@ def test_a_stopped_search_goes_on_to_the_same_bits(whole, sources, tmp_path, mon
     assert contents(output) == contents(whole[0])
 
 
+def test_what_a_killed_search_left_is_removed(whole, sources, tmp_path, monkeypatch):
+    """Killed while checkpoints or weights were removed, of a run that was finished."""
+    output = copy_without(whole[0], tmp_path / "model")
+    left = [
+        output / "search" / BAD / "seed0" / "run" / "checkpoints" / "step-00000020.partial",
+        output / "search" / BAD / "seed0" / "model.safetensors.partial",
+    ]
+    left[0].mkdir(parents=True)
+    left[1].touch()
+    done = []
+    write = search_module.write_sealed_json
+
+    def note(path, content):
+        done.append([each.exists() for each in left])
+        return write(path, content)
+
+    monkeypatch.setattr(search_module, "write_sealed_json", note)
+    search(sources, output, TASK, SETTINGS, GRID)
+    assert done == [[False, False]]
+
+
 def interrupt(*_: object, **__: object) -> None:
     raise KeyboardInterrupt
 

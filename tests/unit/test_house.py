@@ -171,3 +171,11 @@ def test_import_and_help_load_nothing_heavy():
     loaded = json.loads(result.stdout)
     assert len(loaded) == 2 + len(list_commands(build_app()))
     assert {moment: names for moment, names in loaded.items() if names} == {}
+
+
+def test_no_clock_is_read_that_can_be_set_back():
+    """Budgets, rates and intervals go by a monotonic clock, and no file is named after the hour."""
+    clock = re.compile(r"\btime\.(time|time_ns|localtime|gmtime|strftime)\b|\bdatetime\b")
+    folder = Path(bertkit.__file__).parent
+    found = [str(path) for path in folder.rglob("*.py") if clock.search(path.read_text("utf-8"))]
+    assert found == []

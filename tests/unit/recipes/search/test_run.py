@@ -222,6 +222,25 @@ def test_what_was_altered_is_noticed(model, corpus, name):
         open_index(model, corpus, index="approximate").search("a hat", 6)
 
 
+@pytest.mark.parametrize("name", [VECTORS_FILE, TEXTS_FILE, "text_ends.npy"])
+def test_a_file_of_another_index_of_the_same_size_is_noticed(model, corpus, tmp_path, name):
+    other = tmp_path / "other.jsonl"
+    texts = [text.replace("hat", "dog") for text in (*TEXTS[1:], TEXTS[0])]
+    other.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
+    folders = [path.with_name(path.name + ".bertkit") for path in (corpus, other)]
+    for path in (corpus, other):
+        open_index(model, path)
+    ours, theirs = (folder / name for folder in folders)
+    assert ours.stat().st_size == theirs.stat().st_size
+    shutil.copy(theirs, ours)
+    with pytest.raises(DamagedFileError, match=f"{name} is damaged .*--rebuild"):
+        open_index(model, corpus).search("a hat", 6)
+    found = open_index(model, corpus, rebuild=True).search("a hat", 6)
+    assert [hit.text for hit in found][:2] == ["a hat", "a hat"]
+    shutil.copy(folders[1] / RECORD_FILE, folders[0])  # that of another corpus: made anew
+    assert open_index(model, corpus).search("a hat", 6) == found
+
+
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [

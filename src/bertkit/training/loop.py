@@ -22,7 +22,7 @@ from bertkit.training.schedule import learning_rate_at
 from bertkit.training.settings import RhythmSettings
 from bertkit.training.signals import StopRequest, catch_stop_signals
 from bertkit.training.spikes import SpikeFinder
-from bertkit.training.step import StepResult, take_step
+from bertkit.training.step import StepResult, align_weights, take_step
 from bertkit.training.versions import describe_versions
 from bertkit.training.watching import describe_end, follow, tell_best
 
@@ -64,6 +64,7 @@ def fit(
             held-out loss isn't.
         StorageError: writing failed; the last checkpoint stays.
     """
+    align_weights(job.model)
     optimizer = build_optimizer(job.model, settings, job.learning_rate_scale)
     watched = None if job.watched is None else job.watched.metric
     if state.step:

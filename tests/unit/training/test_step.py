@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from bertkit.training.step import clip_gradients
+from bertkit.training.step import align_weights, clip_gradients
 
 
 @pytest.fixture
@@ -35,3 +35,15 @@ def test_a_parameter_without_gradient_is_passed_over(model):
 def test_a_norm_that_is_not_finite_is_told(model):
     model.bias.grad = torch.tensor([math.nan])
     assert math.isnan(clip_gradients(model, 1.0))
+
+
+def test_weights_are_aligned_and_stay_what_they_are():
+    memory = torch.arange(40, dtype=torch.float32)
+    model = nn.Linear(3, 4)
+    model.weight = nn.Parameter(memory[1:13].view(4, 3))
+    tied = model.weight
+    expected = model.weight.tolist()
+    align_weights(model)
+    assert model.weight is tied
+    assert model.weight.tolist() == expected
+    assert model.weight.data_ptr() % 64 == 0

@@ -31,7 +31,7 @@ from bertkit.training.dump import (
     read_dump,
 )
 from bertkit.training.job import Machine
-from bertkit.training.step import add_gradients, is_finite
+from bertkit.training.step import add_gradients, align_weights, is_finite
 from bertkit.training.versions import describe_versions
 
 
@@ -108,6 +108,7 @@ def replay(path: Path, *, fp64: bool = False) -> Replay:
         batch_from_tensors(tensors, objective.batch_kind, model.config, path / BATCHES_FILE)
         for tensors in dump.batches
     ]
+    align_weights(model)
     if fp64:
         model = model.double()
     machine = Machine(device, "fp32" if fp64 else record.precision, peak_operations=1.0)

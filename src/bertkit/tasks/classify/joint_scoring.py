@@ -18,7 +18,8 @@ from bertkit.tasks.classify.scoring import BOOTSTRAP_SEED, MAX_MISTAKES, SHOWN_C
 from bertkit.tasks.evaluation import Evaluation, Mistake, tell_calibration
 
 NO_LABEL = "(no label)"
-MAX_FLAGS = 1 << 24  # of texts and labels, in memory at a time
+MAX_FLAGS = 1 << 23  # of texts and labels, in memory at a time
+MAX_RESAMPLED = 1000  # labels; the counts of more, in hundreds of resamples, take gigabytes
 
 Flags = npt.NDArray[np.bool_]
 Numbers = npt.NDArray[np.float64]
@@ -129,7 +130,8 @@ def _list_resampled(tally: Tally) -> dict[str, Statistic]:
         "micro_f1": lambda weights: tally.by_text.add_up(weights).pool().f1,
         "subset_accuracy": lambda weights: weighted_mean(tally.num_wrong == 0, weights),
     }
-    if (counts := tally.by_both) is not None:
+    counts = tally.by_both
+    if counts is not None and counts.actual.shape[1] <= MAX_RESAMPLED:
         scores["macro_f1"] = lambda weights: counts.add_up(weights).f1.mean(axis=-1)
     return scores
 

@@ -125,6 +125,14 @@ def test_labels_in_parts_are_counted_the_same(monkeypatch):
     assert parted.intervals.items() <= whole.intervals.items()
 
 
+def test_of_very_many_labels_macro_f1_has_no_interval(monkeypatch):
+    examples = [example(number, "a") for number in range(9)]
+    predictions = [several(0.9, 0.1, 0.1)] * 9
+    monkeypatch.setattr(joint_scoring, "MAX_RESAMPLED", 2)
+    found = joint_scoring.evaluate(examples, predictions, LABELS)
+    assert found.intervals.keys() == {"micro_f1", "subset_accuracy"}
+
+
 def test_of_several_labels_unseen_ones_are_missed():
     examples = [example(1, "a", "new"), example(2)]
     found = joint_scoring.evaluate(examples, [several(0.9, 0, 0), several(0, 0, 0.9)], LABELS)

@@ -9,6 +9,7 @@ from bertkit.base.settings import Settings
 from bertkit.data.tables.records import open_records
 from bertkit.data.tables.settings import RecordSettings
 from bertkit.inference.engines.choice import EngineName
+from bertkit.inference.prediction_counts import PredictionCounts, count_encoded
 from bertkit.inference.predictor import Predictor
 from bertkit.recipes.evaluate.settings import EvaluateSettings
 from bertkit.recipes.finetune.examples import (
@@ -20,7 +21,6 @@ from bertkit.recipes.finetune.examples import (
     describe_set,
     read_set,
 )
-from bertkit.tasks.batch import Encoded
 from bertkit.tasks.column_settings import with_columns
 from bertkit.tasks.evaluation import Evaluation
 from bertkit.tasks.task import Task
@@ -100,8 +100,8 @@ def evaluate(
     task = predictor.task
     found = read_set(type(task), table, with_columns(task.settings, columns))
     task.check_number(len(found.examples))
-    encoded, predictions = answer_all(predictor, found.examples)
-    counts = count_set(task, found, encoded)
+    odd, predictions = answer_all(predictor, found.examples)
+    counts = count_set(task, found, odd)
     check_labels(task, found, counts)
     evaluation = task.evaluate(found.examples, predictions)
     return EvaluateResult(subject.model, task, found, counts, predictions, evaluation)
@@ -109,13 +109,13 @@ def evaluate(
 
 def answer_all(
     predictor: Predictor[Any, Any, Any], examples: list[Any]
-) -> tuple[list[Encoded], list[Any]]:
-    """Examples as token ids, and the answers to them, in their order."""
-    encoded: list[Encoded] = []
+) -> tuple[PredictionCounts, list[Any]]:
+    """What was odd about examples, and the answers to them, in their order."""
+    odd = PredictionCounts()
     predictions: list[Any] = []
     with show_progress("Evaluating", len(examples)) as progress:
         for window in predictor.stream_windows(examples):
-            encoded += window.encoded
+            odd.add(count_encoded(predictor.task, window.encoded))
             predictions += (prediction for _, prediction in predictor.decode(window, in_brief=True))
             progress.advance(len(window.examples))
-    return encoded, predictions
+    return odd, predictions

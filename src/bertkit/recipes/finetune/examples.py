@@ -13,11 +13,11 @@ from bertkit.base.errors import InputError
 from bertkit.base.progress import show_progress
 from bertkit.data.tables.record import NUM_SHOWN_BROKEN, RowReport
 from bertkit.data.tables.records import RecordTable, gather, open_records
-from bertkit.inference.prediction_counts import count_encoded
+from bertkit.inference.prediction_counts import PredictionCounts, count_encoded
 from bertkit.recipes.finetune.settings import FineTuneSettings
 from bertkit.reports.text import show
-from bertkit.tasks.batch import Encoded
 from bertkit.tasks.columns import SHOWN_CHARS, SHOWN_LABELS, name_labels
+from bertkit.tasks.encoded_table import EncodedTable
 from bertkit.tasks.look_alikes import describe_look_alikes
 from bertkit.tasks.task import Task
 from bertkit.tokenization.tokenizer import Tokenizer
@@ -172,22 +172,26 @@ def take_groups(groups: Sequence[Sequence[int]], most: int) -> set[int]:
     return taken or set(smallest)
 
 
-def encode(task: Task[Any, Any], found: ExampleSet, tokenizer: Tokenizer) -> list[Encoded]:
-    """Token ids of all examples of a set."""
-    encoded: list[Encoded] = []
+def encode(
+    task: Task[Any, Any], found: ExampleSet, tokenizer: Tokenizer
+) -> tuple[EncodedTable, PredictionCounts]:
+    """Token ids of all examples of a set, and what was odd about them."""
+    table, odd = EncodedTable(), PredictionCounts()
     number = len(found.examples)
     with show_progress(f"encoding {found.name}", number) as bar:
         for start in range(0, number, EXAMPLES_AT_ONCE):
             chosen = found.examples[start : start + EXAMPLES_AT_ONCE]
-            encoded += task.encode(chosen, tokenizer)
+            encoded = task.encode(chosen, tokenizer)
+            table.extend(encoded)
+            odd.add(count_encoded(task, encoded))
             bar.advance(len(chosen))
-    return encoded
+    return table, odd
 
 
-def count_set(task: Task[Any, Any], found: ExampleSet, encoded: Sequence[Encoded]) -> SetCounts:
+def count_set(task: Task[Any, Any], found: ExampleSet, odd: PredictionCounts) -> SetCounts:
     """What was met in a set; most of it shows when it is encoded."""
     labels = Counter(label for example in found.examples for label in task.list_labels(example))
-    known, odd = set(task.labels), count_encoded(task, encoded)
+    known = set(task.labels)
     return SetCounts(
         name=short_name(found),
         sha256=found.identity["sha256"],

@@ -107,10 +107,11 @@ def prepare(task: Task[Any, Any], data: Data, tokenizer: Tokenizer) -> Prepared:
     Raises:
         InputError: most held-out labels can't be learnt.
     """
-    train, dev = (encode(task, found, tokenizer) for found in (data.train, data.dev))
+    train, odd_train = encode(task, data.train, tokenizer)
+    dev, odd_dev = encode(task, data.dev, tokenizer)
     counts = {
-        "train": count_set(task, data.train, train),
-        "dev": count_set(task, data.dev, dev),
+        "train": count_set(task, data.train, odd_train),
+        "dev": count_set(task, data.dev, odd_dev),
     }
     for found, each in ((data.train, counts["train"]), (data.dev, counts["dev"])):
         check_labels(task, found, each)

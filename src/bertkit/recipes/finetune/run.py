@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -214,7 +215,7 @@ def assemble(prepared: Prepared, parent: Parent, settings: FineTuneSettings) -> 
         SettingsError: there is no such device, or more layers are to be frozen than there are.
         BertkitError: the model can't be loaded.
     """
-    examples = (*prepared.train, *prepared.dev)
+    examples = chain(prepared.train, prepared.dev)
     sequences = (sequence for one in examples for sequence in one.sequences)
     check_pairs(parent, any(sequence.segments[-1] for sequence in sequences))
     device = choose_device(settings.device)

@@ -28,7 +28,7 @@ class GoldAnswer(NamedTuple):
     is_moved: bool
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class AnswerExample:
     """A question about a text.
 

@@ -17,7 +17,7 @@ USUAL_CHOICES = ("choices", "endings", "options")
 USUAL_BEGINNINGS = ("ending", "choice", "option")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class ChooseExample:
     """A context and its choices.
 

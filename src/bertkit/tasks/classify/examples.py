@@ -1,5 +1,6 @@
 """Texts with their labels, of any record that has them."""
 
+import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -30,7 +31,7 @@ CLEAR_PAIRS = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class ClassifyExample:
     """A text or a pair, and perhaps its labels.
 
@@ -83,7 +84,7 @@ def _take(record: Record, column: str, settings: ClassifySettings) -> tuple[str,
             f"{record.place} has the label {unknown[0]!r:.{SHOWN_CHARS}}, which isn't among labels"
             f" ({settings.labels:.{SHOWN_CHARS}})"
         )
-    return labels
+    return tuple(map(sys.intern, labels))  # a million rows have few of them
 
 
 def find_labels(settings: ClassifySettings, examples: Sequence[ClassifyExample]) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ USUAL_TEXT = (TEXT, "article", "document")
 USUAL_SUMMARY = ("summary", "highlights", "abstract")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class ExtractExample:
     """A text, and perhaps a summary of it.
 

@@ -17,7 +17,7 @@ LARGEST = 1e18  # its square, summed over a batch, is still a float32
 FAR_MEAN, SMALL_SPREAD, LARGE_SPREAD = 20.0, 0.05, 20.0  # STS-B: 0 to 5, mean 2.7, spread 1.5
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class RegressExample:
     """A text or a pair, and perhaps its number.
 

@@ -1,5 +1,6 @@
 """Sentences as words with tags."""
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,7 +19,7 @@ TEXT = "text"
 REPLACEMENT = "\ufffd"  # BERT's cleaning drops it too
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class TagExample:
     """A sentence.
 
@@ -137,7 +138,7 @@ def _parse_tagged(record: Record, words_column: str, tags_column: str) -> TagExa
         raise BrokenRowError(f"{record.place} has {len(words)} words and {len(tags)} tags")
     if not words:
         raise BrokenRowError(f"{record.place} has no words")
-    tags = tuple(tag.strip() for tag in tags)
+    tags = tuple(sys.intern(tag.strip()) for tag in tags)  # one string for each tag there is
     if not all(tags):
         raise BrokenRowError(f"{record.place} has an empty tag")
     for tag in tags:

@@ -11,6 +11,7 @@ from bertkit.recipes.finetune.examples import (
     count_set,
     describe_rows,
     describe_set,
+    encode,
     hold_out,
     open_tables,
     read_data,
@@ -45,7 +46,7 @@ def test_broken_rows_are_left_out_counted_and_named(tmp_path, tokenizer):
     first, second = describe_rows(found)
     assert "1 of 21 rows" in first
     assert "line 22" in second
-    counts = count_set(TWO, found, TWO.encode(found.examples, tokenizer))
+    counts = count_set(TWO, found, encode(TWO, found, tokenizer)[1])
     assert (counts.num_examples, counts.num_broken) == (20, 1)
     with pytest.raises(InputError, match="line 22"):
         read(tmp_path / "a.csv")
@@ -54,7 +55,7 @@ def test_broken_rows_are_left_out_counted_and_named(tmp_path, tokenizer):
 def test_empty_and_cut_texts_are_kept_and_told(tmp_path, tokenizer):
     rows = [*make_rows(20, 1), ",good", f"{'the ' * 30},bad"]
     found = read(write_rows(tmp_path / "a.csv", rows))
-    counts = count_set(TWO, found, TWO.encode(found.examples, tokenizer))
+    counts = count_set(TWO, found, encode(TWO, found, tokenizer)[1])
     assert (counts.num_examples, counts.num_empty) == (22, 1)
     lines = describe_set(TWO, found, counts)
     assert lines[0].endswith("22 examples; labels: bad 11, good 11")
@@ -64,7 +65,7 @@ def test_empty_and_cut_texts_are_kept_and_told(tmp_path, tokenizer):
 def test_texts_read_in_windows_are_told(tmp_path, tokenizer):
     task = Classify(TASK.model_copy(update={"long_texts": "windows"}), ("bad", "good"))
     found = read(write_rows(tmp_path / "a.csv", [*make_rows(4, 1), f"{'the ' * 30},bad"]))
-    counts = count_set(task, found, task.encode(found.examples, tokenizer))
+    counts = count_set(task, found, encode(task, found, tokenizer)[1])
     assert counts.num_in_windows == 1
     assert any(
         "1 of them are read in several windows" in x for x in describe_set(task, found, counts)
@@ -74,7 +75,7 @@ def test_texts_read_in_windows_are_told(tmp_path, tokenizer):
 def test_labels_that_arent_learnt_are_counted_and_named(tmp_path, tokenizer):
     rows = [*make_rows(20, 1), *(f"the,odd{number}" for number in range(7))]
     found = read(write_rows(tmp_path / "a.csv", rows))
-    counts = count_set(TWO, found, TWO.encode(found.examples, tokenizer))
+    counts = count_set(TWO, found, encode(TWO, found, tokenizer)[1])
     assert counts.num_unseen == 7
     check_labels(TWO, found, counts)
     lines = describe_set(TWO, found, counts)
@@ -88,7 +89,7 @@ def test_labels_that_arent_learnt_are_counted_and_named(tmp_path, tokenizer):
 def test_mostly_other_labels_are_an_error(tmp_path, tokenizer):
     rows = [*make_rows(4, 1), *(f"the,odd{number}" for number in range(5))]
     found = read(write_rows(tmp_path / "a.csv", rows))
-    counts = count_set(TWO, found, TWO.encode(found.examples, tokenizer))
+    counts = count_set(TWO, found, encode(TWO, found, tokenizer)[1])
     with pytest.raises(
         InputError, match=r"5 of 9 labels aren't among .*\(bad, good\), first .*odd0"
     ):
@@ -181,7 +182,7 @@ def test_many_labels_are_shown_by_the_most_frequent(tmp_path, tokenizer):
     rows = [f"the,{number}" for number in range(12)] + ["a,11"]
     found = read(write_rows(tmp_path / "a.csv", rows))
     task = Classify(TASK, tuple(sorted(map(str, range(12)))))
-    counts = count_set(task, found, task.encode(found.examples, tokenizer))
+    counts = count_set(task, found, encode(task, found, tokenizer)[1])
     (line,) = describe_set(task, found, counts)
     assert "labels: 11 2, 0 1" in line
     assert line.endswith("and 2 more")

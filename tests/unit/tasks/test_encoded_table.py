@@ -1,0 +1,57 @@
+"""A table gives the examples back that were put into it, and takes little memory."""
+
+import tracemalloc
+
+import numpy as np
+import pytest
+
+from bertkit.tasks.batch import Encoded, TokenSequence
+from bertkit.tasks.encoded_table import EncodedTable
+
+
+def make_example(number: int, labels: np.ndarray, alignment: object = None) -> Encoded:
+    sequences = tuple(
+        TokenSequence([101, *range(number, number + length), 30521], [0] * 2 + [1] * length)
+        for length in range(1 + number % 3)
+    )
+    return Encoded(sequences, labels, is_cut=number % 2 == 1, alignment=alignment)
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        lambda number: np.array([number]),
+        lambda number: np.full((1, 4), number / 2, dtype=np.float32),
+        lambda number: np.arange(2 * number).reshape(number, 2),
+        lambda number: np.full(number, -100),
+    ],
+)
+def test_examples_are_given_back_as_they_were(labels):
+    examples = [make_example(number, labels(number), ("at", number)) for number in range(7)]
+    table = EncodedTable()
+    table.extend(examples[:3])
+    table.extend(examples[3:])
+    assert len(table) == 7
+    for found, wanted in zip(table, examples, strict=True):
+        assert found.sequences == wanted.sequences
+        assert (found.is_cut, found.alignment) == (wanted.is_cut, wanted.alignment)
+        assert found.labels.dtype == wanted.labels.dtype
+        np.testing.assert_array_equal(found.labels, wanted.labels, strict=True)
+    assert table[-1].sequences == examples[6].sequences
+    assert [one.alignment for one in table[1:3]] == [("at", 1), ("at", 2)]
+    with pytest.raises(IndexError):
+        table[7]
+
+
+def test_an_example_takes_few_bytes():
+    number, num_tokens = 2000, 20
+    tracemalloc.start()
+    table = EncodedTable()
+    table.extend(
+        Encoded((TokenSequence([7000 + place] * num_tokens, [0] * num_tokens),), np.array([1]))
+        for place in range(number)
+    )
+    num_bytes, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert len(table) == number
+    assert num_bytes < 200 * number  # as objects of Python 900

@@ -73,11 +73,12 @@ def open_huggingface(folder: Path) -> Checkpoint:
     """
     config = read_config(folder)
     tensors, files = _open_weights(folder)
+    is_own = str(config.get("model_type")).startswith("bertkit-")
     return Checkpoint(
         format="huggingface",
         folder=folder,
         config=config,
-        tensors=tensors if is_encoder_decoder(config) else rename_tensors(tensors),
+        tensors=tensors if is_own or is_encoder_decoder(config) else rename_tensors(tensors),
         files=(folder / CONFIG_FILE, *files),
     )
 

@@ -1,4 +1,4 @@
-"""What a checkpoint says that a model is made of: one BERT, or two that are joined."""
+"""What a checkpoint says that a model is made of: a BERT, two that are joined, or another net."""
 
 import math
 from abc import ABC, abstractmethod
@@ -19,6 +19,9 @@ from bertkit.models.bert.architectures import (
 )
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.weights import without_memory
+from bertkit.models.recurrent.config import NetConfig
+from bertkit.models.recurrent.net import OWN_NAMES, SavedNet
+from bertkit.models.recurrent.nets import NETS
 from bertkit.models.seq2seq.config import EncoderDecoderConfig
 from bertkit.models.seq2seq.model import EncoderDecoderModel
 from bertkit.models.seq2seq.weights import ARCHITECTURE
@@ -51,7 +54,7 @@ class Anatomy(ABC):
         """
 
     @abstractmethod
-    def read_config(self) -> BertConfig | EncoderDecoderConfig:
+    def read_config(self) -> BertConfig | EncoderDecoderConfig | NetConfig:
         """The config.
 
         Raises:
@@ -181,6 +184,42 @@ class TwoBerts(Anatomy):
         return count_parameters({name: t.shape for name, t in tensors.items()}, self.names)
 
 
+@final
+@dataclass(frozen=True)
+class RecurrentNet(Anatomy):
+    """A net of a study.
+
+    Attributes:
+        kind: its class.
+    """
+
+    kind: type[SavedNet]
+
+    @property
+    def names(self) -> NameTable:
+        """Those of its tensors: ours."""
+        return OWN_NAMES
+
+    @property
+    def architecture(self) -> str:
+        """The class of its type."""
+        return self.kind.__name__
+
+    def read_config(self) -> NetConfig:
+        """The config; errors as in `NetConfig.from_dict`."""
+        return self.kind.config_kind.from_dict(self.checkpoint.config, self.checkpoint.folder)
+
+    def expected(self, config: NetConfig, architecture: str) -> Shapes:
+        """Those of the net."""
+        del architecture
+        with without_memory():
+            states = self.kind(config).state_dict()
+        return {name: tuple(tensor.shape) for name, tensor in states.items()}
+
+
 def choose_anatomy(checkpoint: Checkpoint) -> Anatomy:
     """The kind of model that a config says."""
-    return (TwoBerts if is_encoder_decoder(checkpoint.config) else SingleBert)(checkpoint)
+    if is_encoder_decoder(checkpoint.config):
+        return TwoBerts(checkpoint)
+    kind = NETS.get(str(checkpoint.config.get("model_type")))
+    return SingleBert(checkpoint) if kind is None else RecurrentNet(checkpoint, kind)

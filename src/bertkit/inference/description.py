@@ -28,13 +28,14 @@ from bertkit.inference.file_hashes import (
     list_model_files,
 )
 from bertkit.models.bert.config import BertConfig
+from bertkit.models.recurrent.config import NetConfig
 from bertkit.models.seq2seq.config import EncoderDecoderConfig
 from bertkit.tokenization.folder import ENGINE_FILE, VOCABULARY_FILE, read_folder
 from bertkit.training.log import read_log
 from bertkit.training.run import LOG_FILE, STATE_FILE, Run, RunState
 
 Found = TypeVar("Found")
-Config = BertConfig | EncoderDecoderConfig
+Config = BertConfig | EncoderDecoderConfig | NetConfig
 
 
 @dataclass(frozen=True)
@@ -185,7 +186,7 @@ def _list_sizes(config: Config | None) -> list[BertConfig]:
     """Those of the model, or of both its halves."""
     if isinstance(config, EncoderDecoderConfig):
         return [config.encoder, config.decoder]
-    return [] if config is None else [config]
+    return [config] if isinstance(config, BertConfig) else []
 
 
 def _count_attention_heads(config: Config | None) -> int | None:
@@ -210,7 +211,7 @@ def _describe_tokenizer(folder: Path, config: Config | None) -> dict[str, Any] |
     if not any(has_member(folder, name) for name in (VOCABULARY_FILE, ENGINE_FILE)):
         return None
     vocabulary, settings = read_folder(folder)
-    for sizes in _list_sizes(config):
+    for sizes in [config] if isinstance(config, NetConfig) else _list_sizes(config):
         if len(vocabulary) > sizes.vocab_size:
             raise CheckpointError(
                 f"{folder}: the vocabulary has {len(vocabulary):,} entries and the model"

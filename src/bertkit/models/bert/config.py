@@ -97,9 +97,9 @@ class BertConfig(BaseModel):
     @classmethod
     def _model_is_bert(cls, name: str) -> str:
         if name != "bert":
-            raise ValueError(
-                f"expected 'bert', and this is a {name!r:.80}, which bertkit doesn't do"
-            )
+            is_own = name.startswith("bertkit-")
+            why = "which isn't a BERT" if is_own else "which bertkit doesn't do"
+            raise ValueError(f"expected 'bert', and this is a {name!r:.80}, {why}")
         return name
 
     @field_validator("is_decoder", mode="before")

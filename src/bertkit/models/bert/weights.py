@@ -90,10 +90,12 @@ def fill_model(
     theirs = list_heads(checkpoint.tensors)
     missing = tuple(head for head in heads if head not in theirs)
     if missing and not new_heads:
+        is_pretrained = {"masked_lm", "next_sentence"}.intersection(missing)
+        command = "pretrain --from … --new-heads" if is_pretrained else "finetune"
         raise CheckpointError(
             f"{checkpoint.folder} has no {' and no '.join(missing)} head, which"
-            f" {type(model).__name__} needs; where they are to be trained, ask for new heads:"
-            " from_pretrained(…, new_heads=True), or --new-heads beside `pretrain --from`"
+            f" {type(model).__name__} needs; name a model that has it, or train it with"
+            f" `bertkit {command}`"
         )
     _check_labels(model, checkpoint, expected)
     from_file = {

@@ -35,6 +35,10 @@ class NetConfig(BaseModel):
         except ValidationError as error:
             raise SettingsError(f"{type(self).__name__}: {describe_validation(error)}") from None
 
+    def to_dict(self) -> dict[str, Any]:
+        """As `config.json` has it."""
+        return self.model_dump(mode="json")
+
     @classmethod
     def from_dict(cls, values: dict[str, Any], source: str | Path) -> Self:
         """The config in a foreign `config.json`.

@@ -18,7 +18,10 @@ from bertkit.models.bert.weights import without_memory
 from bertkit.models.recurrent.config import NetConfig
 
 OWN_NAMES = NameTable(
-    their_names=lambda name: (name,), find_part=lambda name: name, copies={}, dropped=()
+    their_names=lambda name: (name,),
+    find_part=lambda name: name.partition(".")[0],
+    copies={},
+    dropped=(),
 )
 
 

@@ -10,6 +10,7 @@ from bertkit.base.progress import announce
 from bertkit.base.settings import parse_settings
 from bertkit.checkpoints.run_folder import list_checkpoints
 from bertkit.data.shards import MANIFEST, ShardSet
+from bertkit.models.recurrent.nets import NETS
 from bertkit.objectives.settings import DEFAULT_OBJECTIVE, ObjectiveName
 from bertkit.recipes.finetune.result import SavedResult
 from bertkit.recipes.finetune.run import RUN_FOLDER, SEARCH_FOLDER
@@ -54,10 +55,19 @@ class RunFacts:
 
     @property
     def task(self) -> str | None:
-        """The task of a fine-tuning, or what is written from texts; None for pre-training."""
+        """The task of a fine-tuning, what is written from texts, or which net of a study it is.
+
+        None for pre-training.
+        """
         stored = self.record.settings
-        task = stored.get("task", stored.get("kind"))
+        task = stored.get("task", stored.get("kind", self.net))
         return None if task is None else str(task)
+
+    @property
+    def net(self) -> str | None:
+        """What a recurrent net of a study is, in words; None for other models."""
+        kind = str(self.record.model.get("model_type"))
+        return kind.removeprefix("bertkit-").replace("-", " ") if kind in NETS else None
 
     @property
     def writes(self) -> bool:
@@ -73,6 +83,8 @@ class RunFacts:
     @property
     def kind(self) -> str:
         """The command that made the run."""
+        if self.net is not None:
+            return f"study ({self.net})"
         return "pretrain" if self.task is None else f"finetune {self.task}"
 
     @property
@@ -103,6 +115,8 @@ class RunFacts:
         Raises:
             SettingsError: the record has a model or a head that no settings can have.
         """
+        if self.net is not None:  # its study chose all of them
+            return self.settings
         source = str(self.run.folder / RECORD_FILE)
         return _without_folders(list_defaults(self.record, source))
 
@@ -136,7 +150,7 @@ def read_facts(path: Path, data: Path | None = None) -> RunFacts:
         return replace(facts, shards=find_shards(facts, data))
     if data is not None:
         raise InputError(
-            f"{path} is of `bertkit {facts.kind}`, which is trained on no shards; leave out data"
+            f"{path} is of `bertkit {facts.kind}`; --data is for pre-training runs: leave it out"
         )
     output = run.folder.parent
     if facts.writes or not (output / METRICS_FILE).is_file():

@@ -87,6 +87,9 @@ def summarise(facts: RunFacts) -> str:
         start = facts.settings.get("model")
         begun = "from nothing" if start is None else f"beginning with {start}"
         made = f"An encoder-decoder trained to {facts.task}, {begun}"
+    elif facts.net is not None:
+        begun = "begun with another net's weights" if facts.record.source else "from nothing"
+        made = f"A net of a study ({facts.net}), trained {begun}"
     elif facts.task is not None:
         made = f"{facts.beginning}, fine-tuned for the task {facts.task}"
     elif facts.record.settings.get("start_from"):
@@ -177,6 +180,8 @@ def list_commands(facts: RunFacts) -> list[str]:
     dumps = [f"bertkit replay {quote(str(path))}" for path in list_dumps(facts.run.folder)[:1]]
     if facts.writes and facts.is_finished:
         return [f"bertkit {facts.task} {output} --help", *dumps]
+    if facts.net is not None:
+        return [f"bertkit inspect {run}", *dumps]
     if facts.task is not None and facts.result is None:
         return ["bertkit finetune --help", *dumps]
     if facts.task is not None:

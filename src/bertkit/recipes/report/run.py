@@ -80,8 +80,8 @@ def build_single(facts: RunFacts, settings: ReportSettings) -> Report:
         return build_page(facts, show_examples(facts, settings.text) if settings.examples else [])
     if settings.text:
         raise SettingsError(
-            f"text is for pre-training runs, and {facts.path} is of `bertkit {facts.kind}`;"
-            f" leave it out, or give it to `bertkit {facts.task}`"
+            f"--text is for pre-training runs, and {facts.path} is of `bertkit {facts.kind}`; leave"
+            " it out"
         )
     return build_page(facts, [])
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
+from bertkit.base.wording import pluralize
 from bertkit.recipes.convert.settings import ConvertSettings
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ def convert(
     dtypes = " and ".join(result.dtypes)
     print(
         f"{result.folder}: {result.architecture} ({heads}), {result.num_parameters:,} parameters"
-        f" as {dtypes}, {len(result.files)} files, {result.size_bytes / 1e6:,.1f} MB"
+        f" as {dtypes}, {pluralize(len(result.files), 'file')}, {result.size_bytes / 1e6:,.1f} MB"
     )
     if result.dropped:
         print(f"dropped, being copies or no weights: {', '.join(result.dropped)}")

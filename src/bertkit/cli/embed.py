@@ -9,6 +9,7 @@ from cyclopts import Parameter
 
 from bertkit.base.errors import SettingsError
 from bertkit.base.progress import announce
+from bertkit.base.wording import pluralize
 from bertkit.cli.output import check_standard_output
 from bertkit.recipes.embed.settings import EmbedSettings
 
@@ -88,8 +89,8 @@ def _describe(result: "EmbedResult", *, json: bool) -> str:
         return json_module.dumps({**asdict(result), "output": result.output and str(result.output)})
     counts = result.counts
     name = result.output or "standard output"
-    line = f"{counts.texts:,} texts → {name} [{result.num_rows}, {result.dimension}]"
-    line += f", {counts.tokens:,} tokens"
+    line = f"{pluralize(counts.texts, 'text')} → {name} [{result.num_rows}, {result.dimension}]"
+    line += f", {pluralize(counts.tokens, 'token')}"
     if result.was_done:
         line += ", was done already"
     else:

@@ -6,6 +6,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from bertkit.base.wording import pluralize
 from bertkit.recipes.export.settings import ExportSettings
 
 
@@ -54,7 +55,7 @@ def export(
         return
     print(
         f"{result.folder}: {result.target}, gives {', '.join(result.outputs)};"
-        f" {len(result.files)} files, {result.size_bytes / 1e6:,.1f} MB"
+        f" {pluralize(len(result.files), 'file')}, {result.size_bytes / 1e6:,.1f} MB"
     )
     for note in result.notes:
         print(f"note: {note}")

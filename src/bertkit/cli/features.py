@@ -10,6 +10,7 @@ from cyclopts import Parameter
 
 from bertkit.base.output import open_output
 from bertkit.base.progress import announce
+from bertkit.base.wording import pluralize
 from bertkit.cli.embed import ODDITIES
 from bertkit.cli.output import check_standard_output
 from bertkit.recipes.features.settings import FeaturesSettings
@@ -88,7 +89,8 @@ def _describe(result: "FeaturesResult", *, json: bool) -> str:
     counts = result.counts
     layers = "layer " + ", ".join(map(str, identity["layers"]))
     line = (
-        f"{counts.texts:,} texts → {output or 'standard output'}, {counts.tokens:,} tokens"
+        f"{pluralize(counts.texts, 'text')} → {output or 'standard output'},"
+        f" {pluralize(counts.tokens, 'token')}"
         f" {list(result.shape)} of {layers} ({identity['combine']}), C from"
         f" {identity['sequence_from']}, {result.tokens_per_second:,.0f} tokens a second, engine"
         f" {identity['engine']}"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App, Parameter
 
+from bertkit.base.wording import pluralize
 from bertkit.cli.texts import legible
 from bertkit.recipes.finetune.settings import FineTuneSettings, SearchSettings
 from bertkit.recipes.seq2seq.kinds import KINDS, Kind
@@ -93,7 +94,10 @@ def describe_pairs(result: "Seq2SeqResult", *, json: bool) -> str:
     shown = ", ".join(
         f"{name} {value:.4g}" for name, value in saved.metrics.items() if value is not None
     )
-    line = f"{result.output}: {saved.num_steps:,} steps, {saved.num_epochs:.3g} epochs: {shown}"
+    line = (
+        f"{result.output}: {pluralize(saved.num_steps, 'step')},"
+        f" {pluralize(saved.num_epochs, 'epoch')}: {shown}"
+    )
     example = f"Try: bertkit {saved.kind} {result.output} --help"
     return legible("\n".join((line, *saved.warnings, example)))
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from bertkit.base.wording import pluralize
 from bertkit.cli.evaluations import describe_metrics
 from bertkit.cli.output import check_standard_output
 from bertkit.cli.texts import printable
@@ -107,25 +108,32 @@ def _list_sizes(description: "ModelDescription") -> Iterator[tuple[str, str]]:
         words = "one table of words" if config["shares_embeddings"] else "a table of words each"
         norms = "before" if config["normalises_first"] else "after"
         yield "joined", f"{words}, {config['positions']} positions, norms {norms} each part"
-        yield "attention", f"{num_heads} heads, in the decoder those of both its attentions"
+        yield (
+            "attention",
+            f"{pluralize(num_heads, 'head')}, in the decoder those of both its attentions",
+        )
         return
     yield "sizes", _describe_sizes(config)
-    yield "attention", f"{num_heads} heads ({config['num_attention_heads']} in each layer)"
+    yield (
+        "attention",
+        f"{pluralize(num_heads, 'head')} ({config['num_attention_heads']} in each layer)",
+    )
     if config.get("is_decoder"):
         yield "reads", "left to right"
 
 
 def _describe_sizes(config: dict[str, Any]) -> str:
     return (
-        f"{config['num_hidden_layers']} layers, hidden {config['hidden_size']}, feed-forward"
+        f"{pluralize(config['num_hidden_layers'], 'layer')}, hidden {config['hidden_size']},"
+        " feed-forward"
         f" {config['intermediate_size']}, vocabulary {config['vocab_size']:,},"
-        f" up to {config['max_position_embeddings']} tokens"
+        f" up to {pluralize(config['max_position_embeddings'], 'token')}"
     )
 
 
 def _list_sentences(sentences: dict[str, Any]) -> Iterator[tuple[str, str]]:
     modules, length = ", ".join(sentences["modules"]), sentences["max_seq_length"]
-    yield "sentences", f"{modules}; texts are cut at {length} tokens"
+    yield "sentences", f"{modules}; texts are cut at {pluralize(length, 'token')}"
     if sentences["prompts"]:
         yield "prompts", ", ".join(f"{name}: {text}" for name, text in sentences["prompts"].items())
     if sentences["similarity"]:

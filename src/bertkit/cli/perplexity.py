@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bertkit.base.progress import show_progress
+from bertkit.base.wording import pluralize
 from bertkit.cli.fill_mask import find_size
 from bertkit.cli.output import check_standard_output
 from bertkit.cli.texts import Words, gather_texts, printable
@@ -73,7 +74,10 @@ def perplexity(
         print(json_module.dumps(facts, allow_nan=False))
     elif num_texts > 1 or num_unknown:
         unknown = f", {num_unknown:,} of them unknown" if num_unknown else ""
-        print(f"{whole:10,.1f} all {num_texts:,} texts, {num_tokens:,} tokens{unknown}")
+        print(
+            f"{whole:10,.1f} all {pluralize(num_texts, 'text')},"
+            f" {pluralize(num_tokens, 'token')}{unknown}"
+        )
 
 
 def describe(result: "TextPerplexity", *, json: bool) -> str:

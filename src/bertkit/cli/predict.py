@@ -12,6 +12,7 @@ from cyclopts import Parameter
 from bertkit.base.errors import InputError, SettingsError
 from bertkit.base.output import open_output
 from bertkit.base.progress import ProgressBar, announce, show_progress
+from bertkit.base.wording import pluralize
 from bertkit.cli.output import check_standard_output
 from bertkit.cli.texts import Words, is_fed, legible
 from bertkit.recipes.predict.settings import PredictSettings
@@ -173,7 +174,10 @@ def give(answers: "Answers", output: Path | None, *, json: bool) -> None:
     if answers.report is not None or odd or output is not None:
         counts = answers.counts
         rate = counts.inputs / max(answers.elapsed_seconds, 1e-9)
-        done = f"{counts.inputs:,} answered, {counts.tokens:,} tokens, {rate:,.0f} answers a second"
+        done = (
+            f"{counts.inputs:,} answered, {pluralize(counts.tokens, 'token')}, {rate:,.0f}"
+            " answers a second"
+        )
         done = f"{output}: {done}" if output is not None else done
         announce("; ".join((f"{done}, engine {answers.predictor.engine.name}", *odd)))
 

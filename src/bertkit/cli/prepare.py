@@ -6,6 +6,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from bertkit.base.wording import pluralize
 from bertkit.cli.texts import Words
 from bertkit.recipes.prepare.settings import PrepareSettings
 
@@ -56,8 +57,9 @@ def prepare(
         return
     for name, counts in (("train", manifest.train), ("held-out", manifest.held_out)):
         print(
-            f"{name:>8}: {counts.documents:>10,} documents {counts.sentences:>12,} sentences"
-            f" {counts.tokens:>15,} tokens"
+            f"{name:>8}: {pluralize(counts.documents, 'document'):>20}"
+            f" {pluralize(counts.sentences, 'sentence'):>22}"
+            f" {pluralize(counts.tokens, 'token'):>22}"
         )
     for line in result.report:
         print(f"    note: {line}")

@@ -8,6 +8,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from bertkit.base.errors import SettingsError
+from bertkit.base.wording import pluralize
 from bertkit.cli.evaluations import describe_metrics
 from bertkit.cli.output import check_standard_output
 from bertkit.recipes.pretrain.settings import PretrainSettings
@@ -60,7 +61,7 @@ def pretrain(
         print(json_module.dumps(asdict(result) | {"checkpoint": str(result.checkpoint)}))
         return
     print(
-        f"{result.num_steps:,} steps, {result.num_tokens:,} tokens,"
+        f"{pluralize(result.num_steps, 'step')}, {pluralize(result.num_tokens, 'token')},"
         f" {result.elapsed_seconds / 60:.1f} minutes."
         f" Held-out: {describe_metrics(result.metrics)}.\n"
         f"Try: {suggest(settings, output)}"
@@ -90,5 +91,5 @@ def _show_dry_run(data: Path, settings: PretrainSettings, *, json: bool) -> None
         f" ({pace.tokens_per_step / pace.step_seconds:,.0f} tokens/s{share})\n"
         f"an evaluation: {pace.evaluation_seconds:.1f} s\n"
         f"memory: {pace.peak_memory_bytes / 1e9:.2f} GB at most so far\n"
-        f"the run: {plan.num_steps:,} steps, about {plan.seconds / 60:,.1f} minutes"
+        f"the run: {pluralize(plan.num_steps, 'step')}, about {plan.seconds / 60:,.1f} minutes"
     )

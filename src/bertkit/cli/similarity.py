@@ -7,6 +7,7 @@ from typing import Annotated, cast
 from cyclopts import Parameter
 
 from bertkit.base.errors import InputError
+from bertkit.base.wording import pluralize
 from bertkit.cli.output import check_standard_output
 from bertkit.cli.texts import Words, gather_texts
 from bertkit.inference.embedder_settings import EmbedderSettings
@@ -51,7 +52,7 @@ def similarity(
     given = [text for _, text in gather_texts(texts, file)]
     if not 2 <= len(given) <= MAX_TEXTS:
         raise InputError(
-            f"there are {len(given):,} texts; give two, or up to {MAX_TEXTS:,} to compare each"
+            f"got {pluralize(len(given), 'text')}; give two, or up to {MAX_TEXTS:,} to compare each"
             " with each, and see `bertkit search` for more"
         )
     from bertkit.inference.embedder import Embedder

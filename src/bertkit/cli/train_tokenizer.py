@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
+from bertkit.base.wording import pluralize
 from bertkit.cli.texts import Words
 from bertkit.recipes.train_tokenizer.settings import TrainTokenizerSettings
 
@@ -60,7 +61,8 @@ def describe_result(result: "TrainTokenizerResult", settings: TrainTokenizerSett
     """The summary, line by line."""
     words, num_entries = result.word_counts, result.tokenizer.vocab_size
     summary = (
-        f"{num_entries:,} entries from {words.num_words:,} words ({len(words.counts):,} distinct,"
+        f"{pluralize(num_entries, 'entry', 'entries')} from"
+        f" {pluralize(words.num_words, 'word')} ({len(words.counts):,} distinct,"
         f" {words.num_characters / 1e6:,.1f} million characters)"
         f" in {result.elapsed_seconds:.1f} s: {result.folder}"
     )
@@ -72,7 +74,7 @@ def describe_result(result: "TrainTokenizerResult", settings: TrainTokenizerSett
         )
     if words.num_forgotten:
         lines.append(
-            f"{words.num_forgotten:,} occurrences of rare words were forgotten to stay within"
+            f"{pluralize(words.num_forgotten, 'occurrence')} of rare words forgotten to stay within"
             f" {settings.max_distinct_words:,} distinct words."
         )
     return lines + [f"In the input: {line}" for line in result.report.summary_lines()]

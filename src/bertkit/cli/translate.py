@@ -16,6 +16,7 @@ from bertkit.base.files import check_new_file, durable_file
 from bertkit.base.mending import mend
 from bertkit.base.output import open_output
 from bertkit.base.progress import ProgressBar, announce, show_progress
+from bertkit.base.wording import pluralize
 from bertkit.cli.output import check_standard_output
 from bertkit.cli.texts import Words, is_fed, legible
 from bertkit.data.tables.settings import TableSettings
@@ -240,5 +241,5 @@ def list_oddities(work: "Rewritings", *, is_file: bool) -> str:
     if not is_file:
         return "; ".join(odd)
     rate = counts.tokens_written / max(work.elapsed_seconds, 1e-9)
-    written = f"{counts.tokens_written:,} tokens written, {rate:,.0f} a second"
+    written = f"{pluralize(counts.tokens_written, 'token')} written, {rate:,.0f} a second"
     return "; ".join([f"{counts.texts:,} translated, {written}", *odd])

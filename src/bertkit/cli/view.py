@@ -13,6 +13,7 @@ from bertkit.base.files import check_new_file
 from bertkit.base.mending import mend
 from bertkit.base.output import open_output
 from bertkit.base.progress import announce
+from bertkit.base.wording import pluralize
 from bertkit.cli.output import check_standard_output
 from bertkit.cli.texts import Words, printable
 from bertkit.interpret.view_settings import ViewSettings
@@ -157,8 +158,10 @@ def write_page(seen: "AttentionView", path: Path) -> None:
     config = seen.scene.observation.config
     record = seen.write(path)
     announce(
-        f"{path}: {len(seen.tokens)} tokens, {config.num_hidden_layers} layers of"
-        f" {config.num_attention_heads} heads, {record.size_bytes / 1e6:,.1f} MB; open it in a"
+        f"{path}: {pluralize(len(seen.tokens), 'token')},"
+        f" {pluralize(config.num_hidden_layers, 'layer')} of"
+        f" {pluralize(config.num_attention_heads, 'head')}, {record.size_bytes / 1e6:,.1f} MB;"
+        " open it in a"
         " browser"
     )
 

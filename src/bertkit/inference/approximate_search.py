@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from bertkit.base.errors import DamagedFileError, MissingExtraError, SettingsError
 from bertkit.base.progress import announce, show_progress
+from bertkit.base.wording import pluralize
 from bertkit.inference.exact_search import ExactSearch
 from bertkit.inference.ranking import Candidates
 from bertkit.inference.similarity import LEAST_NORM
@@ -139,7 +140,7 @@ class ApproximateSearch:
         num_rows, num_features = vectors.shape
         num_cells = max(1, min(int(2 * math.sqrt(num_rows)), num_rows // ROWS_OF_A_CELL))
         index = _make_index(faiss, num_features, num_cells, similarity)
-        announce(f"Grouping {num_rows:,} vectors into {num_cells:,} cells")
+        announce(f"Grouping {pluralize(num_rows, 'vector')} into {pluralize(num_cells, 'cell')}")
         index.train(_prepare(_sample(vectors, num_cells * TRAINING_ROWS_OF_A_CELL), similarity))
         with show_progress("Filling the cells", num_rows) as progress:
             for block in _cut_blocks(vectors):

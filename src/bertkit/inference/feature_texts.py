@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from bertkit.base.errors import InputError
+from bertkit.base.wording import pluralize
 from bertkit.inference.text_encoder import NUL, TextCounts
 from bertkit.tokenization.encoding import Encoding
 from bertkit.tokenization.tokenizer import Tokenizer, check_texts
@@ -49,7 +50,9 @@ class PairEncoder:
         parts = text if isinstance(text, tuple) else (text,)
         check_texts(parts)
         if len(parts) not in {1, 2}:
-            raise InputError(f"expected a text or a pair of texts, got {len(parts)} texts")
+            raise InputError(
+                f"expected a text or a pair of texts, got {pluralize(len(parts), 'text')}"
+            )
         if len(parts) == 2 and not self.has_pairs:
             raise InputError("this model takes single texts only: its type_vocab_size is 1")
         encoding = self.tokenizer.encode(*map(self._head, parts))

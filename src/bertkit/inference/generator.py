@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple, Self, overload
 
 from bertkit.base.errors import BertkitError, InputError
+from bertkit.base.wording import pluralize
 from bertkit.decoding.hypothesis import Hypothesis
 from bertkit.decoding.limits import DecodingLimits, Source
 from bertkit.decoding.search import decode, stream
@@ -216,7 +217,8 @@ class Generator:
         ids = [self.loaded.tokenizer.cls_id, *self.loaded.tokenizer.piece_ids([named.text])[0]]
         if len(ids) >= self.loaded.max_length:
             raise InputError(
-                f"{named.name} ({named.text[:40]!r}) has {len(ids):,} tokens, and the model"
+                f"{named.name} ({named.text[:40]!r}) has {pluralize(len(ids), 'token')}, and"
+                " the model"
                 f" {self.loaded.limit}, what it writes included; shorten it"
             )
         return ids

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Generic, Self, TypeVar
 
 from bertkit.base.errors import CheckpointError, InputError
+from bertkit.base.wording import pluralize
 from bertkit.checkpoints.checkpoint import Checkpoint
 from bertkit.checkpoints.formats import open_checkpoint
 from bertkit.checkpoints.hub import resolve_model
@@ -94,7 +95,8 @@ class LoadedModel(Generic[Model]):
             raise InputError(f"{name} has an empty text; each must have at least one word")
         if num_tokens > self.max_length:
             raise InputError(
-                f"{name} has {num_tokens:,} tokens, and the model {self.limit}; shorten it"
+                f"{name} has {pluralize(num_tokens, 'token')}, and the model {self.limit};"
+                " shorten it"
             )
 
 

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from bertkit.base.errors import InputError, NonFiniteError
 from bertkit.base.progress import show_progress
+from bertkit.base.wording import pluralize
 from bertkit.inference.engines.choice import choose_engine
 from bertkit.inference.engines.engine import Engine, resolve_layers
 from bertkit.inference.loading import LoadedModel
@@ -192,7 +193,7 @@ class WordVectors:
             )
         if len(ids) > self._max_pieces:
             raise InputError(
-                f"the word {word[:40]!r} has {len(ids):,} pieces, and the model takes"
+                f"the word {word[:40]!r} has {pluralize(len(ids), 'piece')}, and the model takes"
                 f" {self._max_pieces}; shorten it"
             )
         return NamedWord(word, pieces, tuple(ids))

@@ -7,6 +7,7 @@ from typing import Self
 import torch
 
 from bertkit.base.errors import CheckpointError, InputError
+from bertkit.base.wording import pluralize
 from bertkit.checkpoints.checkpoint import Checkpoint
 from bertkit.checkpoints.file_names import REWRITER_FILE
 from bertkit.checkpoints.formats import open_checkpoint
@@ -222,7 +223,8 @@ def check_length(name: str, num_tokens: int, most: int, config: BertConfig) -> N
     if num_tokens > most:
         told = f" ({REWRITER_FILE} of its folder)" if most < config.max_position_embeddings else ""
         raise InputError(
-            f"{name} has {num_tokens:,} tokens, and the model takes {most:,}{told}; shorten it"
+            f"{name} has {pluralize(num_tokens, 'token')}, and the model takes {most:,}{told};"
+            " shorten it"
         )
 
 

@@ -10,6 +10,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from bertkit.base.errors import CheckpointError, InputError, NonFiniteError
+from bertkit.base.wording import pluralize
 from bertkit.checkpoints.checkpoint import Checkpoint
 from bertkit.checkpoints.formats import open_checkpoint
 from bertkit.checkpoints.hub import resolve_model
@@ -215,7 +216,7 @@ class Subject:
                 raise InputError(f"{name} is empty; give at least one word")
         if len(encoding.ids) > find_max_length(config, self.told_length):
             raise InputError(
-                f"the text has {len(encoding.ids):,} tokens, and the model"
+                f"the text has {pluralize(len(encoding.ids), 'token')}, and the model"
                 f" {describe_limit(config, self.told_length)}; shorten it"
             )
         if pair is not None and config.type_vocab_size < 2:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from xml.etree import ElementTree as ET
 
+from bertkit.base.wording import pluralize
 from bertkit.reports.axes import Axis, add_axes, format_tick
 from bertkit.reports.cells import Cell
 from bertkit.reports.svg import (
@@ -134,7 +135,7 @@ class ReliabilityDiagram:
                     box = add_box(group, x, bottom - height, width, height)
                     ET.SubElement(
                         box, "title"
-                    ).text = f"{shorten(curve.name)}: {each.count:,} examples"
+                    ).text = f"{shorten(curve.name)}: {pluralize(each.count, 'example')}"
 
 
 def _add_curve(group: ET.Element, curve: ReliabilityCurve, across: Axis, upwards: Axis) -> None:
@@ -147,5 +148,5 @@ def _add_curve(group: ET.Element, curve: ReliabilityCurve, across: Axis, upwards
         circle = ET.SubElement(group, "circle", {"cx": str(x), "cy": str(y), "r": "3"})
         ET.SubElement(circle, "title").text = (
             f"{name}: {each.accuracy:.1%} right at a confidence of {each.confidence:.1%},"
-            f" {each.count:,} examples"
+            f" {pluralize(each.count, 'example')}"
         )

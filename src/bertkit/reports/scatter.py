@@ -8,6 +8,7 @@ from typing import NamedTuple
 from xml.etree import ElementTree as ET
 
 from bertkit.base.errors import InputError
+from bertkit.base.wording import pluralize
 from bertkit.reports.cells import Cell
 from bertkit.reports.svg import (
     add_group,
@@ -76,7 +77,7 @@ class Scatter:
 
     def describe(self) -> str:
         """The drawing in words, for those who don't see it."""
-        return f"{len(self.points):,} points on a plane that shows {self.unit}."
+        return f"{pluralize(len(self.points), 'point')} on a plane that shows {self.unit}."
 
     def legend(self) -> list[tuple[str, str]]:
         """What a point is: nothing beside its name."""

@@ -19,6 +19,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
+from bertkit.base.wording import pluralize
 from bertkit.nn.packing import PackedBatch
 
 CLS_ID, SEP_ID, MARKER_ID, FIRST_CUE = 1, 2, 3, 4
@@ -58,7 +59,7 @@ class AgreementBatch:
 
     def describe(self) -> str:
         """The examples, for messages."""
-        return f"{len(self.labels)} examples"
+        return f"{pluralize(len(self.labels), 'example')}"
 
     def to(self, device: torch.device) -> "AgreementBatch":
         """The same batch on another device."""

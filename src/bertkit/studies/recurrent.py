@@ -7,6 +7,7 @@ from typing import final
 
 import torch
 
+from bertkit.base.wording import pluralize
 from bertkit.studies.agreement import list_distances, training_batch
 from bertkit.studies.agreement_nets import (
     BATCH_SIZE,
@@ -183,7 +184,7 @@ class Recurrent(Study[RecurrentSettings]):
 
     def identify_data(self) -> str:
         """The language is the same everywhere; how far it reaches is a setting."""
-        return f"agreement over up to {self.sizes.longest} words"
+        return f"agreement over up to {pluralize(self.sizes.longest, 'word')}"
 
     def decide(self) -> Decision:
         """Make the budget into tokens, by the slowest net."""

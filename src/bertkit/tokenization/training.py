@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable
 from itertools import pairwise
 
 from bertkit.base.errors import InputError, SettingsError
+from bertkit.base.wording import pluralize
 from bertkit.tokenization.engine import CONTINUATION, SPECIAL_TOKENS
 from bertkit.tokenization.settings import VocabularySettings
 from bertkit.tokenization.word_counts import WordCounts, WordSplitter, count_words
@@ -65,7 +66,8 @@ def build_vocabulary(
     if len(vocabulary) > settings.vocab_size:
         raise SettingsError(
             f"vocab_size ({settings.vocab_size}) can't hold {len(SPECIAL_TOKENS)} special tokens"
-            f" and {len(vocabulary) - len(SPECIAL_TOKENS)} entries for {len(letters)} characters;"
+            f" and {pluralize(len(vocabulary) - len(SPECIAL_TOKENS), 'entry', 'entries')} for"
+            f" {pluralize(len(letters), 'character')};"
             f" ask for at least {len(vocabulary)}, or for fewer characters"
         )
     on_entries(len(vocabulary))

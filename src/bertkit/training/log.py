@@ -18,6 +18,7 @@ from bertkit.base.errors import DamagedFileError, storage_errors
 from bertkit.base.files import durable_file, write_all
 from bertkit.base.progress import announce
 from bertkit.base.sealed import is_whole_row, open_row, seal_row
+from bertkit.base.wording import pluralize
 
 CLOCK_FIELDS = ("tokens_per_second", "share_of_peak", "elapsed_seconds")
 
@@ -138,7 +139,8 @@ def _read_lines(path: Path, num_rows: int | None) -> Iterator[tuple[bytes, dict[
                 yield line, row
     if num_rows is not None and number < num_rows:
         raise DamagedFileError(
-            f"{path} has {number:,} rows and was saved with {num_rows:,}; restore it, or move it"
+            f"{path} has {pluralize(number, 'row')} and was saved with {num_rows:,}; restore"
+            " it, or move it"
             " away to go on without it"
         )
 

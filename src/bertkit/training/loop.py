@@ -11,6 +11,7 @@ from typing import Generic
 import torch
 
 from bertkit.base.errors import NonFiniteError, StoppedError, StorageError
+from bertkit.base.wording import pluralize
 from bertkit.training.device import mixed_precision
 from bertkit.training.display import Display, show_training
 from bertkit.training.dump import DumpRecord, has_room, write_dump
@@ -192,7 +193,8 @@ class _Loop(Generic[AnyBatch]):
             display.say(self._dump(state.step, result))
         if state.num_skipped >= self.settings.max_skipped_steps:
             raise NonFiniteError(
-                f"{text}; that was {state.num_skipped} steps in a row: {AFTER_DIVERGENCE}"
+                f"{text}; that was {pluralize(state.num_skipped, 'step')} in a row:"
+                f" {AFTER_DIVERGENCE}"
             )
 
     def _dump(self, step: int, result: StepResult) -> str:

@@ -7,6 +7,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from bertkit.base.wording import pluralize
 from bertkit.training.job import Watched
 from bertkit.training.run import RunState
 
@@ -75,5 +76,5 @@ def describe_end(watched: Watched, state: RunState) -> str:
         course = f"was not better than the {state.best_metric:.4f} of step {state.best_step:,}"
     return (
         f"step {state.step:,}: ended early, for {watched.metric} {course}"
-        f" in {state.num_not_better:,} evaluations"
+        f" in {pluralize(state.num_not_better, 'evaluation')}"
     )

@@ -67,7 +67,7 @@ def test_what_a_power_cut_left_behind_the_synced_rows_is_passed_over(path):
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
-        (lambda content: content[: content.index(b"\n") + 1], r" has 1 rows and was saved with 2"),
+        (lambda content: content[: content.index(b"\n") + 1], r" has 1 row and was saved with 2"),
         (
             lambda content: content[:-1],
             ":2 isn't a row of a run's log: it was altered or cut short",

@@ -103,7 +103,8 @@ class ReadReport(BaseModel):
         for name in OUTCOMES:
             if name in self.counts:
                 places = self.places[name] + ["…"] * (self.counts[name] > len(self.places[name]))
-                lines.append(f"{self.counts[name]:,} {OUTCOMES[name]} ({', '.join(places)})")
+                what, _, outcome = OUTCOMES[name].partition(": ")
+                lines.append(f"{what}: {self.counts[name]:,}; {outcome} ({', '.join(places)})")
         return lines
 
     def to_dict(self) -> dict[str, Any]:

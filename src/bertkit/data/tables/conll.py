@@ -154,7 +154,8 @@ def _find_fault(rows: list[tuple[int, list[str]]], layout: Layout, decoder: Reco
         if len(cells) != layout.num_columns:
             by = " between tabs, as the first line has them" if layout.is_tabbed else ""
             return (
-                f"{decoder.place} has {len(cells)} cells where there are {layout.num_columns}"
+                f"{decoder.place} has {pluralize(len(cells), 'cell')} where there are"
+                f" {layout.num_columns}"
                 f" columns{by}{of_sentence}"
             )
         if not cells[layout.token].strip() or (

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bertkit.base.errors import InputError
+from bertkit.base.wording import pluralize
 from bertkit.data.readers.sources import NOT_TEXT, STANDARD_INPUT, find_ending
 from bertkit.data.tables.origins import ENDINGS
 from bertkit.data.tables.parallel_settings import PairSettings
@@ -58,9 +59,9 @@ class PairReport:
     def summary_lines(self) -> list[str]:
         """The outcomes in lines for people; none where all pairs are as they should be."""
         outcomes = {
-            "have no text on one side and were left out": self.num_empty,
-            f"have over {MAX_CHARS:,} characters on one side and were left out": self.num_too_long,
-            "had NULs, which were dropped": self.num_with_nul,
+            "without text on one side, left out": self.num_empty,
+            f"with over {MAX_CHARS:,} characters on one side, left out": self.num_too_long,
+            "with NULs, which were dropped": self.num_with_nul,
         }
         lines = [line for file in self.files for line in file.summary_lines()]
         return lines + [
@@ -132,7 +133,8 @@ def _read_files(
     num_left, num_right = (file.num_rows for file in report.files)
     if num_left != num_right:
         raise InputError(
-            f"{source} has {num_left:,} lines and {target} has {num_right:,}; line n of one must"
+            f"{source} has {pluralize(num_left, 'line')} and {target} has {num_right:,}; line n"
+            " of one must"
             " belong to line n of the other, so both need as many"
         )
     return pairs, report

@@ -72,15 +72,15 @@ class RowReport:
         """The outcomes in lines for people; none where all rows are as they should be."""
         lines = []
         if self.num_broken:
-            lines.append(f"{self._share(self.num_broken)} were left out, being broken:")
+            lines.append(f"{self._share(self.num_broken)} left out, being broken:")
             lines += [f"  {message}" for message in self.first_broken]
             if self.num_broken > len(self.first_broken):
                 lines.append("  …")
         if self.num_empty:
-            lines.append(f"{self._share(self.num_empty)} have no text; they were kept")
+            lines.append(f"{self._share(self.num_empty)} without text, kept")
         if self.num_undecodable:
             share = self._share(self.num_undecodable)
-            lines.append(f"{share} have what isn't UTF-8; it was read as \N{REPLACEMENT CHARACTER}")
+            lines.append(f"{share} with what isn't UTF-8, read as \N{REPLACEMENT CHARACTER}")
         return lines
 
     def check_share(self, max_broken: float) -> None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 from bertkit.base.errors import InputError
+from bertkit.base.wording import pluralize
 from bertkit.data.tables.cells import CellReader
 from bertkit.data.tables.lines import read_lines
 from bertkit.data.tables.record import Record, RecordDecoder, Rows
@@ -57,7 +58,8 @@ def _read_rows(stream: BinaryIO, decoder: RowDecoder, **dialect: Any) -> Iterato
         cells = cells or [""]  # a blank line
         if len(cells) != len(header):
             raise InputError(
-                f"{decoder.place} has {len(cells)} cells and the header {len(header)}; a text with"
+                f"{decoder.place} has {pluralize(len(cells), 'cell')} and the header"
+                f" {len(header)}; a text with"
                 " the separator in it needs quotes in CSV, and can't be in TSV"
             )
         yield TextRow(cells[column], source.num_bytes)
@@ -184,6 +186,7 @@ def _name_cells(
             yield Record(dict(zip(columns, cells, strict=True)), decoder.place)
         else:
             decoder.finish_row(
-                f"{decoder.place} has {len(cells)} cells where there are {len(columns)} columns; a"
+                f"{decoder.place} has {pluralize(len(cells), 'cell')} where there are"
+                f" {pluralize(len(columns), 'column')}; a"
                 " text with the separator in it needs quotes in CSV, and can't be in TSV"
             )

@@ -15,6 +15,7 @@ from bertkit.base.errors import InputError, ResumeError
 from bertkit.base.files import durable_file
 from bertkit.base.output import find_place, open_output, refuse_input
 from bertkit.base.progress import show_progress
+from bertkit.base.wording import pluralize
 from bertkit.data.tables.row import TextRow
 from bertkit.data.tables.texts import TextTable, open_texts
 from bertkit.inference.embedder import Embedder
@@ -174,7 +175,7 @@ def embed_rows(
     num_skipped = sum(1 for _ in islice(rows, skip_rows))
     if num_skipped < skip_rows:
         raise InputError(
-            f"{table.name} has {num_skipped:,} rows, and {skip_rows:,} were done before;"
+            f"{table.name} has {pluralize(num_skipped, 'row')}, and {skip_rows:,} were done before;"
             " begin anew with --restart"
         )
     num_bytes: deque[int] = deque()
@@ -266,4 +267,4 @@ def _describe_stop(table: TextTable, output: Path) -> str:
         return f"stopped; {table.name} can't be read again, so begin anew with its texts"
     reached = read_record(find_place(output))
     num_rows = 0 if reached is None else reached.num_rows
-    return f"stopped with {num_rows:,} rows of {output} safe; the same command goes on"
+    return f"stopped with {pluralize(num_rows, 'row')} of {output} safe; the same command goes on"

@@ -26,6 +26,7 @@ from bertkit.base.errors import (
 )
 from bertkit.base.files import write_all
 from bertkit.base.progress import ProgressBar, announce
+from bertkit.base.wording import pluralize
 from bertkit.recipes.embed.manifest import Beginning
 from bertkit.recipes.embed.reached import (
     Reached,
@@ -79,7 +80,7 @@ class UnfinishedVectors:
         vectors = cls(output, reached, dimension)
         if reached.num_rows:
             vectors._verify()
-            announce(f"Going on with {output} after {reached.num_rows:,} rows")
+            announce(f"Going on with {output} after {pluralize(reached.num_rows, 'row')}")
         vectors._begin()
         try:
             yield vectors

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
+from bertkit.base.wording import pluralize
 from bertkit.recipes.evaluate.files import describe_calibration
 from bertkit.recipes.evaluate.run import EvaluateResult
 from bertkit.reports.confusion_matrix import list_rows, most_confused
@@ -17,7 +18,9 @@ SHOWN_METRICS, SHOWN_MISTAKES, SHOWN_CONFUSIONS = 100, 5, 10
 def render(result: EvaluateResult) -> Iterator[str]:
     """Lines: metrics, who is taken for whom, how sure is right, the worst mistakes, warnings."""
     evaluation = result.evaluation
-    yield f"{result.model} on {result.found.name}: {result.counts.num_examples:,} examples"
+    yield (
+        f"{result.model} on {result.found.name}: {pluralize(result.counts.num_examples, 'example')}"
+    )
     shown = {name: show(name, TEXT_COLUMNS) for name in islice(evaluation.metrics, SHOWN_METRICS)}
     width = max(map(len, shown.values()), default=0)
     for name, shown_name in shown.items():

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from itertools import islice
 
 from bertkit._version import __version__
+from bertkit.base.wording import pluralize
 from bertkit.recipes.finetune.comparison import SELECTION_BIAS, Comparison, show_spread
 from bertkit.recipes.finetune.facts import Facts, count_rows
 from bertkit.reports.text import make_legible, show
@@ -104,7 +105,7 @@ def describe_result(facts: Facts) -> str:
         tabulate(["metric", "value", "95 % interval", "always the most frequent label"], rows),
     ]
     if (num_more := len(evaluation.metrics) - MAX_METRICS) > 0:
-        parts.append(f"… and {num_more:,} metrics more, all of them in `metrics.json`.")
+        parts.append(f"… and {pluralize(num_more, 'metric')} more, all of them in `metrics.json`.")
     if evaluation.calibration is not None:
         parts.append(f"On these examples: {evaluation.calibration.describe()}.")
     if facts.has_picture:
@@ -144,7 +145,8 @@ def describe_data(facts: Facts) -> str:
         parts.append(tabulate(["label", "training", "held-out"], rows))
     if len(labels) > MAX_LABELS:
         parts.append(
-            f"… and {len(labels) - MAX_LABELS:,} labels more, all of them in `config.json`."
+            f"… and {pluralize(len(labels) - MAX_LABELS, 'label')} more, all of them in"
+            " `config.json`."
         )
     return "\n\n".join(parts)
 
@@ -156,7 +158,8 @@ def describe_making(facts: Facts) -> str:
     if source.get("commit"):
         rows.append(["commit", source["commit"]])
     made = (
-        f"## How it was made\n\nIt trained for {facts.num_steps:,} steps{ending}; this is the model"
+        f"## How it was made\n\nIt trained for {pluralize(facts.num_steps, 'step')}{ending};"
+        " this is the model"
         f" after epoch {facts.best_epoch:.4g}.{LEFT_TO_RIGHT * facts.pools_last} It was made"
         f" from these files of {plain(facts.parent)}:"
     )

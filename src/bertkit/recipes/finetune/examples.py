@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict
 
 from bertkit.base.errors import InputError
 from bertkit.base.progress import show_progress
+from bertkit.base.wording import pluralize
 from bertkit.data.tables.record import NUM_SHOWN_BROKEN, RowReport
 from bertkit.data.tables.records import RecordTable, gather, open_records
 from bertkit.inference.prediction_counts import PredictionCounts, count_encoded
@@ -219,19 +220,19 @@ def describe_rows(found: ExampleSet) -> list[str]:
 def describe_set(task: Task[Any, Any], found: ExampleSet, counts: SetCounts) -> list[str]:
     """A set in a line, and a line for each thing that is odd."""
     name, number = found.name, counts.num_examples
-    lines = [f"{name}: {number:,} examples{_show_labels(counts.labels)}"]
+    lines = [f"{name}: {pluralize(number, 'example')}{_show_labels(counts.labels)}"]
     if counts.num_empty:
-        lines.append(f"{name}: {counts.num_empty:,} of them have no text; they were kept")
+        lines.append(f"{name}: {counts.num_empty:,} of them without text, kept")
     if counts.num_cut:
         lines.append(
-            f"{name}: {counts.num_cut:,} of them are longer than the task's settings allow, and cut"
+            f"{name}: {counts.num_cut:,} of them longer than the task's settings allow, and cut"
         )
     if counts.num_in_windows:
-        lines.append(f"{name}: {counts.num_in_windows:,} of them are read in several windows")
+        lines.append(f"{name}: {counts.num_in_windows:,} of them read in several windows")
     if counts.num_unseen:
         lines.append(
-            f"{name}: {counts.num_unseen:,} labels aren't among those that are learnt, and count as"
-            " mistakes:"
+            f"{name}: {pluralize(counts.num_unseen, 'label')} not among those that are learnt,"
+            " counted as mistakes:"
         )
         shown = list(islice(_list_unseen(task, found), NUM_SHOWN_BROKEN))
         lines += [*shown, *(["  …"] if counts.num_unseen > len(shown) else [])]

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from torch import nn
 
 from bertkit.base.errors import SettingsError
+from bertkit.base.wording import pluralize
 
 LAYERS = "encoder.layers."
 EMBEDDINGS = "encoder.embeddings."
@@ -53,7 +54,9 @@ def freeze_parameters(model: nn.Module, what: str, num_layers: int) -> int:
     else:
         highest = int(what)
     if highest > num_layers:
-        raise SettingsError(f"freeze is {what}, and the encoder has {num_layers} layers")
+        raise SettingsError(
+            f"freeze is {what}, and the encoder has {pluralize(num_layers, 'layer')}"
+        )
     num_frozen = 0
     for name, parameter in model.named_parameters():
         if _height(name, num_layers) <= highest:

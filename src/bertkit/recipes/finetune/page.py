@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
+from bertkit.base.wording import pluralize
 from bertkit.recipes.finetune.examples import SetCounts
 from bertkit.recipes.finetune.facts import Facts, count_rows
 from bertkit.reports.cells import Cell
@@ -47,7 +48,7 @@ def summarise(facts: Facts) -> str:
     return (
         f"{facts.parent}, fine-tuned for the task {task.name}: {task.metric} {value:.4f}"
         f"{beside} on {facts.counts['dev'].num_examples:,} held-out examples. It trained for"
-        f" {facts.num_steps:,} steps{ending}; the best epoch was {facts.best_epoch:.4g}."
+        f" {pluralize(facts.num_steps, 'step')}{ending}; the best epoch was {facts.best_epoch:.4g}."
     )
 
 

@@ -19,6 +19,7 @@ from bertkit.base.files import remove_folder
 from bertkit.base.progress import announce
 from bertkit.base.sealed import read_sealed_json, write_sealed_json
 from bertkit.base.settings import describe_validation
+from bertkit.base.wording import pluralize
 from bertkit.checkpoints.huggingface import WEIGHTS_FILE
 from bertkit.recipes.finetune.comparison import Comparison
 from bertkit.recipes.finetune.examples import open_tables
@@ -178,7 +179,8 @@ def _search(plan: Search, prepared: Prepared) -> FineTuneResult:
     comparison = Comparison.build(metric, values)
     if not math.isfinite(values[comparison.best_trial]):
         raise NonFiniteError(
-            f"none of {len(values):,} runs came to a number for {metric}; look at their logs in"
+            f"none of {pluralize(len(values), 'run')} came to a number for {metric}; look at"
+            " their logs in"
             f" {plan.folder}"
         )
     remove_folder(plan.output / SEARCH_FILE)  # that of fewer seeds isn't true while others come in

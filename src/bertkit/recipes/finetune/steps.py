@@ -1,6 +1,7 @@
 """How many steps a run has: enough to learn from, however few examples there are."""
 
 from bertkit.base.progress import announce
+from bertkit.base.wording import pluralize
 from bertkit.data.epochs import EpochOrder
 from bertkit.recipes.finetune.settings import (
     DEFAULT_EPOCHS,
@@ -25,13 +26,15 @@ def decide_steps(settings: FineTuneSettings, steps_per_epoch: int) -> int:
     num_steps = max(1, round(steps_per_epoch * epochs))
     if settings.epochs is None and epochs > DEFAULT_EPOCHS:
         announce(
-            f"training for {epochs:g} epochs, since {DEFAULT_EPOCHS:g} would be"
-            f" {round(steps_per_epoch * DEFAULT_EPOCHS):,} steps; --epochs decides otherwise"
+            f"training for {pluralize(epochs, 'epoch')}, since {DEFAULT_EPOCHS:g} would be"
+            f" {pluralize(round(steps_per_epoch * DEFAULT_EPOCHS), 'step')}; --epochs decides"
+            " otherwise"
         )
     elif settings.epochs is not None and num_steps < TOO_FEW_STEPS:
         announce(
-            f"{epochs:g} epochs are {num_steps:,} steps; with under {TOO_FEW_STEPS} fine-tuning"
-            " often learns nothing: ask for more epochs, or for smaller batches"
+            f"training for {pluralize(epochs, 'epoch')}, {pluralize(num_steps, 'step')}; with under"
+            f" {TOO_FEW_STEPS} fine-tuning often learns nothing: ask for more epochs, or for"
+            " smaller batches"
         )
     return num_steps
 

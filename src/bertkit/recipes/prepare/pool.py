@@ -16,6 +16,7 @@ from multiprocessing.sharedctypes import Synchronized
 from pathlib import Path
 
 from bertkit.base.errors import BertkitError, SettingsError, StoppedError
+from bertkit.base.wording import pluralize
 from bertkit.data.readers.sources import Source
 from bertkit.data.shards import TOKENIZER_FOLDER
 from bertkit.recipes.prepare.settings import PrepareSettings
@@ -85,7 +86,8 @@ def _explain_end(workers: set[BaseProcess], num_bytes: int) -> BertkitError:
     """The error for workers that ended; by themselves, and at once, they never started."""
     if not num_bytes and any((worker.exitcode or 0) > 0 for worker in workers):
         return SettingsError(
-            f"{len(workers)} workers can't be started, for the reason above; a script must call"
+            f"{pluralize(len(workers), 'worker')} can't be started, for the reason above; a"
+            " script must call"
             ' prepare() below `if __name__ == "__main__":`, or with workers=1'
         )
     return StoppedError(

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from bertkit.base.errors import ResumeError
 from bertkit.base.progress import announce
+from bertkit.base.wording import pluralize
 from bertkit.checkpoints.run_folder import checkpoint_path
 from bertkit.objectives.objective import WordBatch
 from bertkit.recipes.pretrain.job import Materials, begin_model, build_job, build_model, gather
@@ -157,7 +158,8 @@ def decide_record(
     num_steps = count_steps(job, settings, machine)
     if before is not None and num_steps < before.num_steps:
         raise ResumeError(
-            f"the run has {before.num_steps:,} steps, and the new budget is {num_steps:,};"
+            f"the run has {pluralize(before.num_steps, 'step')}, and the new budget is"
+            f" {num_steps:,};"
             " it may only grow"
         )
     return wanted.model_copy(update={"num_steps": num_steps})

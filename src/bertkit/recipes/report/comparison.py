@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from bertkit.base.errors import InputError
+from bertkit.base.wording import pluralize
 from bertkit.recipes.report.facts import RunFacts
 from bertkit.recipes.report.page import (
     SHOWN,
@@ -48,7 +49,7 @@ def build_comparison(runs: Sequence[RunFacts]) -> Report:
         Paragraph(describe_data(runs), title="Data"),
     ]
     return Report(
-        title=f"{len(runs)} runs of bertkit {runs[0].kind}",
+        title=f"{pluralize(len(runs), 'run')} of bertkit {runs[0].kind}",
         summary="Curves on common axes, and what the runs were begun with.",
         sections=[each for each in sections if not isinstance(each, Charts) or each.charts],
     )

@@ -20,6 +20,7 @@ from bertkit.base.errors import (
 from bertkit.base.files import remove_folder
 from bertkit.base.output import LOCK_FILE
 from bertkit.base.progress import announce, show_progress
+from bertkit.base.wording import pluralize
 from bertkit.data.tables.texts import open_texts
 from bertkit.recipes.embed.manifest import Beginning
 from bertkit.recipes.embed.reached import read_record
@@ -127,7 +128,7 @@ def _describe(plan: Plan, result: EmbedResult) -> str:
         for name, number in asdict(result.counts).items()
         if number and name not in ("texts", "tokens")
     ]
-    line = f"{plan.place.corpus}: {result.num_rows:,} texts embedded"
+    line = f"{plan.place.corpus}: {pluralize(result.num_rows, 'text')} embedded"
     return line + (f" ({', '.join(odd)})" if odd else "")
 
 

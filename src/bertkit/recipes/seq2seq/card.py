@@ -1,6 +1,7 @@
 """The model card: `README.md`, with the header that the Hub reads."""
 
 from bertkit._version import __version__
+from bertkit.base.wording import pluralize
 from bertkit.recipes.finetune.card import INTENDED_USE, plain, quote, tabulate
 from bertkit.recipes.seq2seq.facts import Facts
 from bertkit.recipes.seq2seq.page import show_number
@@ -88,8 +89,8 @@ def describe_making(facts: Facts) -> str:
     saved = facts.saved
     ending = " and ended early" if saved.has_ended_early else ""
     made = (
-        f"## How it was made\n\nIt trained for {saved.num_steps:,} steps ({saved.num_epochs:.3g}"
-        f" epochs){ending}; this is {facts.weights}."
+        f"## How it was made\n\nIt trained for {pluralize(saved.num_steps, 'step')}"
+        f" ({pluralize(saved.num_epochs, 'epoch')}){ending}; this is {facts.weights}."
     )
     parts = [made]
     if facts.parent is not None:

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict
 from bertkit.base.checksums import record_file
 from bertkit.base.errors import InputError, storage_errors
 from bertkit.base.progress import announce
+from bertkit.base.wording import pluralize
 from bertkit.data.tables.hub import SCHEME
 from bertkit.data.tables.parallel import Pair, PairReport, read_pairs
 from bertkit.recipes.seq2seq.settings import MOST_HELD_OUT, Seq2SeqSettings
@@ -271,12 +272,15 @@ def count_set(
 def describe_set(counts: SetCounts) -> Sequence[str]:
     """A set in a line, and a line for each thing that is odd."""
     name = counts.name
-    sizes = f"{counts.num_source_tokens:,} tokens to read and {counts.num_target_tokens:,} to write"
-    lines = [f"{name}: {counts.num_pairs:,} pairs, {sizes}"]
+    sizes = (
+        f"{pluralize(counts.num_source_tokens, 'token')} to read and"
+        f" {counts.num_target_tokens:,} to write"
+    )
+    lines = [f"{name}: {pluralize(counts.num_pairs, 'pair')}, {sizes}"]
     if counts.num_too_long:
-        lines.append(f"{name}: {counts.num_too_long:,} pairs are too long, and were left out")
+        lines.append(f"{name}: {pluralize(counts.num_too_long, 'pair')} too long, left out")
     if counts.num_cut:
-        lines.append(f"{name}: {counts.num_cut:,} pairs are too long, and were cut")
+        lines.append(f"{name}: {pluralize(counts.num_cut, 'pair')} too long, cut")
     if counts.num_cut_targets:
         lines.append(
             f"{name}: of {counts.num_cut_targets:,} of them what is to be written was cut, so no"
@@ -285,6 +289,6 @@ def describe_set(counts: SetCounts) -> Sequence[str]:
     if counts.num_unknown:
         share = counts.num_unknown / (counts.num_source_tokens + counts.num_target_tokens)
         lines.append(
-            f"{name}: {counts.num_unknown:,} tokens ({share:.2%}) aren't in the vocabulary"
+            f"{name}: {pluralize(counts.num_unknown, 'token')} ({share:.2%}) not in the vocabulary"
         )
     return lines

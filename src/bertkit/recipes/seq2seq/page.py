@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
+from bertkit.base.wording import pluralize
 from bertkit.data.tables.parallel import Pair
 from bertkit.inference.rewriter import Rewriting
 from bertkit.recipes.seq2seq.facts import Facts
@@ -55,7 +56,8 @@ def summarise(facts: Facts) -> str:
     return (
         f"{facts.kind.summary} {facts.origin.capitalize()}: {saved.metric}"
         f" {show_number(value)} on {saved.dev.num_pairs:,} held-out pairs. It trained for"
-        f" {saved.num_steps:,} steps, {saved.num_epochs:.3g} epochs{ending}; this is"
+        f" {pluralize(saved.num_steps, 'step')},"
+        f" {pluralize(saved.num_epochs, 'epoch')}{ending}; this is"
         f" {facts.weights}."
     )
 

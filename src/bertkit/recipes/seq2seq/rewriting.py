@@ -11,6 +11,7 @@ from pathlib import Path
 
 from bertkit.base.errors import InputError
 from bertkit.base.progress import ProgressBar
+from bertkit.base.wording import pluralize
 from bertkit.data.tables.settings import TableSettings
 from bertkit.data.tables.texts import TextTable, open_texts
 from bertkit.decoding.settings import DecodingSettings
@@ -134,7 +135,8 @@ def check_numbers(num_texts: int, num_references: int) -> None:
     """
     if num_texts != num_references or not num_texts:
         raise InputError(
-            f"{num_texts:,} texts were read, and there are {num_references:,} references; row n of"
+            f"{num_texts:,} texts were read, and there are"
+            f" {pluralize(num_references, 'reference')}; row n of"
             " one must belong to row n of the other"
         )
 

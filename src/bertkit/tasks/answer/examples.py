@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeGuard
 
 from bertkit.base.errors import InputError
+from bertkit.base.wording import pluralize
 from bertkit.data.tables.record import BrokenRowError, Record
 from bertkit.data.tables.records import RecordTable
 from bertkit.tasks.answer.settings import AnswerSettings
@@ -133,15 +134,15 @@ def list_oddities(examples: Sequence[AnswerExample]) -> list[str]:
     absent = [place for gold, place in golds if gold.start is None]
     lines = []
     if num_impossible:
-        lines.append(f"{num_impossible:,} of {len(examples):,} questions have no answer")
+        lines.append(f"{num_impossible:,} of {len(examples):,} questions without an answer")
     if moved:
         lines.append(
-            f"{len(moved):,} answers don't begin where answer_start says; the nearest place with"
-            f" their words is taken, first at {moved[0]}"
+            f"{pluralize(len(moved), 'answer')} not where answer_start says; the nearest place with"
+            f" the same words is taken, first at {moved[0]}"
         )
     if absent:
         lines.append(
-            f"{len(absent):,} answers beside others aren't in their context; they are only scored"
+            f"{pluralize(len(absent), 'answer')} beside others not in the context, only scored"
             f" with, first at {absent[0]}"
         )
     return lines

@@ -161,5 +161,5 @@ def list_oddities(examples: Sequence[ClassifyExample]) -> list[str]:
         lines.append("they are pairs of texts")
     num_bare = sum(example.labels == () for example in examples)
     if num_bare:
-        lines.append(f"{num_bare:,} of {len(examples):,} texts have no label at all")
+        lines.append(f"{num_bare:,} of {len(examples):,} texts without any label")
     return lines

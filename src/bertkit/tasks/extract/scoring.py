@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from bertkit.base.wording import pluralize
 from bertkit.metrics.summaries import measure_summaries
 from bertkit.metrics.words import split_words
 from bertkit.tasks.evaluation import Evaluation, Mistake
@@ -81,7 +82,7 @@ def _warn(metrics: dict[str, float], num_sentences: int) -> tuple[str, ...]:
     if own > first:
         return ()
     warning = (
-        f"rouge2 ({own:.4f}) isn't above that of the first {num_sentences} sentences"
+        f"rouge2 ({own:.4f}) isn't above that of the first {pluralize(num_sentences, 'sentence')}"
         f" ({first:.4f}); take those, or train on more texts"
     )
     return (warning,)

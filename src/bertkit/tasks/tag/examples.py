@@ -7,6 +7,7 @@ from typing import Any
 from unicodedata import category
 
 from bertkit.base.errors import InputError
+from bertkit.base.wording import pluralize
 from bertkit.data.tables.record import BrokenRowError, Record
 from bertkit.data.tables.records import RecordTable
 from bertkit.metrics.entities import MEANINGS, Scheme, repair_tags
@@ -135,7 +136,9 @@ def _parse_tagged(record: Record, words_column: str, tags_column: str) -> TagExa
     """
     words, tags = _take_list(record, words_column), _take_list(record, tags_column)
     if len(tags) != len(words):
-        raise BrokenRowError(f"{record.place} has {len(words)} words and {len(tags)} tags")
+        raise BrokenRowError(
+            f"{record.place} has {pluralize(len(words), 'word')} and {pluralize(len(tags), 'tag')}"
+        )
     if not words:
         raise BrokenRowError(f"{record.place} has no words")
     tags = tuple(sys.intern(tag.strip()) for tag in tags)  # one string for each tag there is

@@ -163,7 +163,7 @@ def test_what_is_not_unicode_is_replaced_and_counted_once_a_row(tmp_path):
         assert texts == ["a\ufffdb\ufffd", "good", "\ufffdt\ufffd"]
         assert report.num_undecodable == 2
         assert report.summary_lines() == [
-            f"{name}: 2 of 3 rows (66.67%) have what isn't UTF-8; it was read as \ufffd"
+            f"{name}: 2 of 3 rows (66.67%) with what isn't UTF-8, read as \ufffd"
         ]
 
 
@@ -289,7 +289,7 @@ def test_broken_rows_are_left_out_up_to_a_share(tmp_path):
     assert examples == [number for number in range(1000) if number % 100 != 99]
     assert (report.num_rows, report.num_broken) == (1000, 10)
     lines = report.summary_lines()
-    assert lines[0] == "a.csv: 10 of 1,000 rows (1.00%) were left out, being broken:"
+    assert lines[0] == "a.csv: 10 of 1,000 rows (1.00%) left out, being broken:"
     assert lines[1:] == [
         *(f"  {path}, line {number * 100 + 1} is no number" for number in range(1, 6)),
         "  …",
@@ -331,4 +331,4 @@ def test_more_rows_than_memory_may_hold_are_refused(tmp_path, monkeypatch):
 
 def test_empty_texts_are_told():
     report = RowReport("a.csv", num_rows=8, num_empty=2)
-    assert report.summary_lines() == ["a.csv: 2 of 8 rows (25.00%) have no text; they were kept"]
+    assert report.summary_lines() == ["a.csv: 2 of 8 rows (25.00%) without text, kept"]

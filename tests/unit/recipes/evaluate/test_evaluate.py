@@ -257,7 +257,7 @@ def test_a_label_of_two_lines_is_one():
     result = SimpleNamespace(model="m", found=counts, counts=counts, evaluation=evaluation)
     counts.name = "t.csv"
     assert list(render(result)) == [
-        "m on t.csv: 1 examples",
+        "m on t.csv: 1 example",
         "  f1 a b    0.5000",
         "  accuracy  1.0000  (0.0000–1.0000)",
     ]

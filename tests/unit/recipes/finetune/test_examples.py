@@ -59,7 +59,7 @@ def test_empty_and_cut_texts_are_kept_and_told(tmp_path, tokenizer):
     assert (counts.num_examples, counts.num_empty) == (22, 1)
     lines = describe_set(TWO, found, counts)
     assert lines[0].endswith("22 examples; labels: bad 11, good 11")
-    assert any("1 of them have no text; they were kept" in line for line in lines)
+    assert any("1 of them without text, kept" in line for line in lines)
 
 
 def test_texts_read_in_windows_are_told(tmp_path, tokenizer):
@@ -79,7 +79,7 @@ def test_labels_that_arent_learnt_are_counted_and_named(tmp_path, tokenizer):
     assert counts.num_unseen == 7
     check_labels(TWO, found, counts)
     lines = describe_set(TWO, found, counts)
-    assert "7 labels aren't among those that are learnt" in lines[1]
+    assert "7 labels not among those that are learnt" in lines[1]
     assert "a.csv, line 22: 'odd0'" in lines[2]
     assert "f1 is that of 'good'" in lines.pop()
     assert lines[-1] == "  …"

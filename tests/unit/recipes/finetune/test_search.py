@@ -211,7 +211,7 @@ def test_a_run_that_fails_is_the_worst(sources, tmp_path, monkeypatch, capsys):
 def test_a_search_of_which_every_run_fails_is_an_error(sources, tmp_path, monkeypatch):
     monkeypatch.setattr(search_cells, "LEARNING_RATES", (1e30,))
     settings = SETTINGS.model_copy(update={"max_skipped_steps": 2})
-    with pytest.raises(NonFiniteError, match="none of 1 runs came to a number for accuracy"):
+    with pytest.raises(NonFiniteError, match="none of 1 run came to a number for accuracy"):
         search(sources, tmp_path / "model", TASK, settings, GRID)
 
 

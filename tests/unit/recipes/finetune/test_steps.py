@@ -15,7 +15,7 @@ def test_epochs_that_are_asked_for_are_those_that_are_trained(capsys):
     assert decide_steps(FineTuneSettings(epochs=1.5), 100) == 150
     assert capsys.readouterr().err == ""
     assert decide_steps(FineTuneSettings(epochs=0.001), 100) == 1
-    assert "1 steps; with under 100 fine-tuning often learns nothing" in capsys.readouterr().err
+    assert "1 step; with under 100 fine-tuning often learns nothing" in capsys.readouterr().err
 
 
 def test_a_longer_default_is_told_and_the_papers_isnt(capsys):

@@ -277,7 +277,9 @@ def test_outcomes_of_tokens_are_counted(tokenizer, tmp_path):
 
 def test_no_text_at_all_is_an_error_with_its_reason(tokenizer, tmp_path):
     (tmp_path / "in.txt").write_text("")
-    with pytest.raises(InputError, match="no text to train on; 1 files without text"):
+    with pytest.raises(
+        InputError, match="no text to train on; files without text: 1; nothing to take"
+    ):
         prepare([str(tmp_path / "in.txt")], tokenizer, tmp_path / "out", SETTINGS)
 
 

@@ -205,9 +205,9 @@ def test_oddities_are_counted():
         parse({"answers": ""}),
     ]
     lines = list_oddities(examples)
-    assert lines[0] == "1 of 3 questions have no answer"
-    assert lines[1].startswith("1 answers don't begin where answer_start says;")
-    assert lines[2].startswith("1 answers beside others aren't in their context;")
+    assert lines[0] == "1 of 3 questions without an answer"
+    assert lines[1].startswith("1 answer not where answer_start says;")
+    assert lines[2].startswith("1 answer beside others not in the context,")
     assert all(line.endswith("first at q.jsonl, line 3") for line in lines[1:])
     assert list_oddities(examples[1:2]) == []
 

@@ -101,5 +101,5 @@ def test_rare_labels_weigh_more():
 
 def test_pairs_and_texts_without_a_label_are_told():
     pair = ClassifyExample(Texts("a", "b"), ())
-    assert list_oddities([pair]) == ["they are pairs of texts", "1 of 1 texts have no label at all"]
+    assert list_oddities([pair]) == ["they are pairs of texts", "1 of 1 texts without any label"]
     assert list_oddities(examples_of("a")) == []

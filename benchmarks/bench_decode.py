@@ -34,7 +34,7 @@ from bertkit.decoding.limits import DecodingLimits
 from bertkit.decoding.search import decode
 from bertkit.decoding.sequences import Sequences
 from bertkit.decoding.settings import DecodingSettings
-from bertkit.inference.continuing import (
+from bertkit.generation.cached_scorers import (
     PromptSequences,
     PromptSequencesAgain,
     SourceSequences,

@@ -39,8 +39,8 @@ import torch
 import transformers
 
 from bench_step import describe_machine
-from bertkit.inference.embedder import Embedder
-from bertkit.inference.embedder_settings import EmbedderSettings
+from bertkit.embeddings.embedder import Embedder
+from bertkit.embeddings.settings import EmbedderSettings
 from bertkit.models.bert.config import BertConfig
 from bertkit.tokenization.tokenizer import Tokenizer
 from devices import Place

@@ -28,9 +28,9 @@ from playwright.sync_api import Page, sync_playwright
 from tests.chromium import FLAGS, find_chromium
 
 from bench_step import describe_machine
-from bertkit.interpret.page import build_page
-from bertkit.interpret.scene import Scene
-from bertkit.interpret.subject import Subject
+from bertkit.interpret.inspected_model import Subject
+from bertkit.interpret.page.build import build_page
+from bertkit.interpret.page.scene import Scene
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.encoder import BertModel
 from bertkit.reports.interactive import write_page

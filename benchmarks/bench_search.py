@@ -31,7 +31,7 @@ import torch
 from numpy.typing import NDArray
 
 from bench_step import describe_machine
-from bertkit.inference.vector_index import VectorIndex
+from bertkit.retrieval.vector_index import VectorIndex
 from turns import fastest, summarise, take_turns
 
 NUM_THREADS = 2

@@ -33,8 +33,8 @@ import numpy as np
 
 from bench_finetune import compare_speeds, find_speeds
 from bench_step import ask, describe_machine
-from bertkit.recipes.seq2seq.beginning import begin
 from bertkit.recipes.seq2seq.examples import encode_training, read_data
+from bertkit.recipes.seq2seq.initial_model import begin
 from bertkit.recipes.seq2seq.settings import TranslateSettings
 from devices import Place, show_memory
 from turns import begin_table, show_ratio

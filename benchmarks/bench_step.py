@@ -8,7 +8,7 @@ GPU; the same weights, token ids and targets on
 each side; each side in a process of its own, a step in turns; medians. transformers gets its padded
 batch, SDPA attention and fused AdamW, projects every position on the vocabulary, as its
 `BertForPreTraining` does, and runs as it is, `kept`: with freed memory kept as `bertkit pretrain`
-keeps it (`training/allocator.py`), and `compiled`: under `torch.compile`. Before timing, the losses
+keeps it (`hardware/allocator.py`), and `compiled`: under `torch.compile`. Before timing, the losses
 without dropout are compared on a batch. The cases:
 
 - `128`, `512`: the batches that `pretrain` builds at that length, 32 or 8 sequences of it;
@@ -40,9 +40,10 @@ from torch import Tensor
 
 from bertkit.data.order import ExampleKey, ExampleOrder, PlannedExample
 from bertkit.data.shards import ShardSet
+from bertkit.hardware.device import measure_peak
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.heads import BertForPreTraining
-from bertkit.nn.placement import length_mask
+from bertkit.nn.head_layout import length_mask
 from bertkit.objectives.batch_tensors import batch_tensors
 from bertkit.objectives.bert import PreTrainingBatch, count_operations
 from bertkit.recipes.prepare.run import prepare
@@ -51,7 +52,6 @@ from bertkit.recipes.pretrain.job import build_objective
 from bertkit.recipes.pretrain.settings import PretrainSettings
 from bertkit.recipes.train_tokenizer.run import train_tokenizer
 from bertkit.recipes.train_tokenizer.settings import TrainTokenizerSettings
-from bertkit.training.device import measure_peak
 from devices import Place, show_memory
 from turns import begin_table
 

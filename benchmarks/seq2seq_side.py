@@ -19,9 +19,9 @@ import torch
 from torch import Tensor, nn
 
 from bertkit.data.token_batches import TokenBatchOrder
+from bertkit.hardware.allocator import prepare_memory
 from bertkit.models.seq2seq.model import EncoderDecoderModel
 from bertkit.recipes.seq2seq.token_pairs import PairBatch, TokenPairs, TokenTexts
-from bertkit.training.allocator import prepare_memory
 from devices import Place
 
 NUM_CHECKED = 64  # pairs whose loss is compared

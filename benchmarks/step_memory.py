@@ -20,13 +20,13 @@ from torch import Tensor, nn
 
 from bertkit.data.order import ExampleOrder
 from bertkit.data.shards import ShardSet
+from bertkit.hardware.allocator import prepare_memory
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.heads import BertForPreTraining
 from bertkit.objectives.batch_tensors import batch_from_tensors, batch_tensors
 from bertkit.objectives.bert import PreTrainingBatch, score
 from bertkit.recipes.pretrain.job import build_objective
 from bertkit.recipes.pretrain.settings import PretrainSettings
-from bertkit.training.allocator import prepare_memory
 from bertkit.training.budget import peak_memory_bytes
 
 NUM_STEPS = 2  # the second one has AdamW's state beside the activations

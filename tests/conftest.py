@@ -52,7 +52,7 @@ def signals_are_put_back() -> Iterator[None]:
 def _no_lines_by_the_clock() -> Iterator[None]:
     """On a slow machine work tells how far it is, in lines that no test expects."""
     from bertkit.base import progress
-    from bertkit.training import display
+    from bertkit.training.records import display
 
     with pytest.MonkeyPatch.context() as patch:
         for module in (progress, display):

@@ -3,8 +3,8 @@
 import pytest
 
 from bertkit.base.errors import MissingExtraError
-from bertkit.reports.attention_figure import AttentionFigure
-from bertkit.reports.picture_files import render_png
+from bertkit.reports.figures.attention_figure import AttentionFigure
+from bertkit.reports.figures.picture_files import render_png
 
 
 def need_font() -> None:

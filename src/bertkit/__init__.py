@@ -11,26 +11,25 @@ from bertkit._version import __version__
 
 if TYPE_CHECKING:
     from bertkit.base.errors import BertkitError as BertkitError
-    from bertkit.inference.embedder import Embedder as Embedder
-    from bertkit.inference.embedder_settings import EmbedderSettings as EmbedderSettings
-    from bertkit.inference.extractive import CentralSummarizer as CentralSummarizer
-    from bertkit.inference.features import FeatureExtractor as FeatureExtractor
+    from bertkit.embeddings.embedder import Embedder as Embedder
+    from bertkit.embeddings.features import FeatureExtractor as FeatureExtractor
+    from bertkit.embeddings.settings import EmbedderSettings as EmbedderSettings
+    from bertkit.embeddings.word_vectors import WordVectors as WordVectors
+    from bertkit.generation.extractive import CentralSummarizer as CentralSummarizer
+    from bertkit.generation.generator import Generator as Generator
+    from bertkit.generation.generator_settings import GeneratorSettings as GeneratorSettings
+    from bertkit.generation.perplexity import Perplexity as Perplexity
+    from bertkit.generation.translator import Translator as Translator
     from bertkit.inference.fill_mask import FillMask as FillMask
-    from bertkit.inference.generator import Generator as Generator
-    from bertkit.inference.generator_settings import GeneratorSettings as GeneratorSettings
     from bertkit.inference.next_sentence import NextSentence as NextSentence
-    from bertkit.inference.perplexity import Perplexity as Perplexity
     from bertkit.inference.predictor import Predictor as Predictor
     from bertkit.inference.predictors import Answerer as Answerer
     from bertkit.inference.predictors import Chooser as Chooser
     from bertkit.inference.predictors import Classifier as Classifier
     from bertkit.inference.predictors import Regressor as Regressor
     from bertkit.inference.predictors import Tagger as Tagger
-    from bertkit.inference.translator import Translator as Translator
-    from bertkit.inference.vector_index import VectorIndex as VectorIndex
-    from bertkit.inference.word_vectors import WordVectors as WordVectors
-    from bertkit.interpret.attention_view import AttentionView as AttentionView
-    from bertkit.interpret.view_settings import ViewSettings as ViewSettings
+    from bertkit.interpret.page.attention_view import AttentionView as AttentionView
+    from bertkit.interpret.page.settings import ViewSettings as ViewSettings
     from bertkit.models.bert.causal import BertLMHeadModel as BertLMHeadModel
     from bertkit.models.bert.config import BertConfig as BertConfig
     from bertkit.models.bert.encoder import BertModel as BertModel
@@ -49,13 +48,14 @@ if TYPE_CHECKING:
     from bertkit.models.bert.heads import BertForPreTraining as BertForPreTraining
     from bertkit.models.seq2seq.config import EncoderDecoderConfig as EncoderDecoderConfig
     from bertkit.models.seq2seq.model import EncoderDecoderModel as EncoderDecoderModel
-    from bertkit.recipes.search.run import SearchIndex as SearchIndex
-    from bertkit.recipes.search.settings import SearchSettings as SearchSettings
+    from bertkit.retrieval.search_index import SearchIndex as SearchIndex
+    from bertkit.retrieval.settings import SearchSettings as SearchSettings
+    from bertkit.retrieval.vector_index import VectorIndex as VectorIndex
     from bertkit.tokenization.tokenizer import Tokenizer as Tokenizer
 
 _HOMES = {
     "Answerer": "bertkit.inference.predictors",
-    "AttentionView": "bertkit.interpret.attention_view",
+    "AttentionView": "bertkit.interpret.page.attention_view",
     "BertConfig": "bertkit.models.bert.config",
     "BertForPreTraining": "bertkit.models.bert.heads",
     "BertForMaskedLM": "bertkit.models.bert.heads",
@@ -67,29 +67,29 @@ _HOMES = {
     "BertLMHeadModel": "bertkit.models.bert.causal",
     "BertModel": "bertkit.models.bert.encoder",
     "BertkitError": "bertkit.base.errors",
-    "CentralSummarizer": "bertkit.inference.extractive",
+    "CentralSummarizer": "bertkit.generation.extractive",
     "Chooser": "bertkit.inference.predictors",
     "Classifier": "bertkit.inference.predictors",
-    "Embedder": "bertkit.inference.embedder",
-    "EmbedderSettings": "bertkit.inference.embedder_settings",
+    "Embedder": "bertkit.embeddings.embedder",
+    "EmbedderSettings": "bertkit.embeddings.settings",
     "EncoderDecoderConfig": "bertkit.models.seq2seq.config",
     "EncoderDecoderModel": "bertkit.models.seq2seq.model",
-    "FeatureExtractor": "bertkit.inference.features",
+    "FeatureExtractor": "bertkit.embeddings.features",
     "FillMask": "bertkit.inference.fill_mask",
-    "Generator": "bertkit.inference.generator",
-    "GeneratorSettings": "bertkit.inference.generator_settings",
+    "Generator": "bertkit.generation.generator",
+    "GeneratorSettings": "bertkit.generation.generator_settings",
     "NextSentence": "bertkit.inference.next_sentence",
-    "Perplexity": "bertkit.inference.perplexity",
+    "Perplexity": "bertkit.generation.perplexity",
     "Predictor": "bertkit.inference.predictor",
     "Regressor": "bertkit.inference.predictors",
-    "SearchIndex": "bertkit.recipes.search.run",
-    "SearchSettings": "bertkit.recipes.search.settings",
+    "SearchIndex": "bertkit.retrieval.search_index",
+    "SearchSettings": "bertkit.retrieval.settings",
     "Tagger": "bertkit.inference.predictors",
     "Tokenizer": "bertkit.tokenization.tokenizer",
-    "Translator": "bertkit.inference.translator",
-    "VectorIndex": "bertkit.inference.vector_index",
-    "ViewSettings": "bertkit.interpret.view_settings",
-    "WordVectors": "bertkit.inference.word_vectors",
+    "Translator": "bertkit.generation.translator",
+    "VectorIndex": "bertkit.retrieval.vector_index",
+    "ViewSettings": "bertkit.interpret.page.settings",
+    "WordVectors": "bertkit.embeddings.word_vectors",
 }
 
 __all__ = ["__version__", *_HOMES]  # noqa: PLE0604 - the table is the list

@@ -5,9 +5,9 @@ from pathlib import Path
 from tests.unit.inference.small import save_small
 
 from bertkit.interpret.head_names import HeadName
-from bertkit.interpret.page import build_page
-from bertkit.interpret.scene import Scene
-from bertkit.interpret.subject import Subject
+from bertkit.interpret.inspected_model import Subject
+from bertkit.interpret.page.build import build_page
+from bertkit.interpret.page.scene import Scene
 from bertkit.reports.interactive import write_page
 
 HOSTILE = "the </script><img src=x onerror=alert(1)>"

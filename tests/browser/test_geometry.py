@@ -5,9 +5,9 @@ from playwright.sync_api import expect
 from tests.unit.inference.small import save_small
 
 from bertkit.interpret.contexts import compare_contexts
-from bertkit.interpret.page import build_page
-from bertkit.interpret.scene import Scene
-from bertkit.interpret.subject import Subject
+from bertkit.interpret.inspected_model import Subject
+from bertkit.interpret.page.build import build_page
+from bertkit.interpret.page.scene import Scene
 from bertkit.reports.interactive import write_page
 
 STILL = {"reduced_motion": "reduce"}

@@ -8,9 +8,9 @@ from tests.unit.inference.small_task import save_classifier, save_model, save_ta
 
 from bertkit.interpret.ablation import ablate
 from bertkit.interpret.head_names import HeadName
-from bertkit.interpret.page import build_page
-from bertkit.interpret.scene import Scene
-from bertkit.interpret.subject import Subject
+from bertkit.interpret.inspected_model import Subject
+from bertkit.interpret.page.build import build_page
+from bertkit.interpret.page.scene import Scene
 from bertkit.models.bert.encoder import BertModel
 from bertkit.reports.interactive import write_page
 from bertkit.tasks.classify.settings import ClassifySettings

@@ -6,7 +6,7 @@ from tests.browser.scenes import PIXELS, load_small, observe, write_scene
 from tests.unit.inference.small import save_small
 
 from bertkit.interpret.head_names import HeadName
-from bertkit.interpret.subject import Subject
+from bertkit.interpret.inspected_model import Subject
 
 
 @pytest.fixture(scope="module")

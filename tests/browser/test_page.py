@@ -7,7 +7,7 @@ from playwright.sync_api import expect
 from tests.browser.scenes import HOSTILE, load_small, observe, write_scene
 
 from bertkit.interpret.head_names import HeadName
-from bertkit.interpret.subject import Subject
+from bertkit.interpret.inspected_model import Subject
 from bertkit.reports.interactive import InteractivePage, page_modules, write_page
 
 SIZED = ("heads", "model", "neurons", "tokens", "words", "importance", "geometry")

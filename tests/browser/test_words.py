@@ -3,9 +3,9 @@
 import pytest
 from tests.unit.inference.small import save_small
 
-from bertkit.interpret.page import build_page
-from bertkit.interpret.scene import Scene
-from bertkit.interpret.subject import Subject
+from bertkit.interpret.inspected_model import Subject
+from bertkit.interpret.page.build import build_page
+from bertkit.interpret.page.scene import Scene
 from bertkit.interpret.views import words as view_module
 from bertkit.reports.interactive import write_page
 

@@ -17,9 +17,9 @@ from bertkit import (
     BertModel,
     Tokenizer,
 )
-from bertkit.base.sealed import read_sealed_json
-from bertkit.checkpoints.hub_client import load_constants
-from bertkit.checkpoints.sentence_transformers import write_sentence_model
+from bertkit.base.checksummed_json import read_sealed_json
+from bertkit.checkpoints.hub.client import load_constants
+from bertkit.checkpoints.sentence_transformers.folder import write_sentence_model
 from bertkit.cli.main import main
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "tensorflow"

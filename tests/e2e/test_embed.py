@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from bertkit.base.sealed import read_sealed_json
+from bertkit.base.checksummed_json import read_sealed_json
 from bertkit.cli.main import main
 
 TEXTS = ["the cat saw a dog .", "", "a hat", "zebra", "the dog lost the hat " * 9]

@@ -18,7 +18,7 @@ from bertkit.recipes.pretrain.job import held_out_batches
 from bertkit.recipes.pretrain.settings import PretrainSettings
 from bertkit.training import budget as training_budget
 from bertkit.training.budget import Pace
-from bertkit.training.log import CLOCK_FIELDS, read_log
+from bertkit.training.records.log import CLOCK_FIELDS, read_log
 
 
 def rows(run: Path) -> list[dict]:

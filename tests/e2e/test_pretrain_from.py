@@ -9,10 +9,10 @@ import torch
 from tests.e2e.small import pretrain_words
 
 from bertkit import BertForMaskedLM, BertForPreTraining, Tokenizer
-from bertkit.base.sealed import read_sealed_json
+from bertkit.base.checksummed_json import read_sealed_json
 from bertkit.checkpoints.run_folder import list_checkpoints
 from bertkit.cli.main import main
-from bertkit.training.log import read_log
+from bertkit.training.records.log import read_log
 
 
 def from_words(workshop: Path, source: Path | str, output: Path, *more: str) -> list[str]:

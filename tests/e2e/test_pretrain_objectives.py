@@ -8,12 +8,12 @@ import pytest
 from tests.e2e.small import pretrain_words
 
 from bertkit import BertForMaskedLM, BertLMHeadModel, Generator, Predictor
-from bertkit.base.sealed import read_sealed_json
+from bertkit.base.checksummed_json import read_sealed_json
 from bertkit.checkpoints.run_folder import list_checkpoints
 from bertkit.cli.main import main
 from bertkit.tokenization.folder import read_max_length
 from bertkit.training.dump import list_dumps
-from bertkit.training.log import read_log
+from bertkit.training.records.log import read_log
 
 STEPS = 80
 

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from bertkit.cli.main import main
-from bertkit.studies import pretrained_arms
-from bertkit.studies.bidirectional import Bidirectional
-from bertkit.studies.downstream import FineTuning
-from bertkit.studies.next_sentence import NextSentence
-from bertkit.studies.pretrained_arms import PretrainedArm, Scale
-from bertkit.studies.probes import GAPS_PROBE, PAIRS_PROBE
-from bertkit.studies.steps import Steps
+from bertkit.studies.experiments.bidirectional import Bidirectional
+from bertkit.studies.experiments.next_sentence import NextSentence
+from bertkit.studies.experiments.steps import Steps
+from bertkit.studies.probes import pretrained_arms
+from bertkit.studies.probes.downstream import FineTuning
+from bertkit.studies.probes.pretrained_arms import PretrainedArm, Scale
+from bertkit.studies.probes.probes import GAPS_PROBE, PAIRS_PROBE
 from bertkit.studies.study import Decision
 
 PEOPLE = ("the cat", "a dog", "my sister", "the captain", "her friend", "the doctor")

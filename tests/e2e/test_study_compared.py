@@ -10,11 +10,11 @@ from tests.e2e.test_study import read_metric, write_told
 from bertkit.cli.main import main
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.heads import BertForMaskedLM
-from bertkit.recipes.recurrent import run as recurrent_run
 from bertkit.recipes.seq2seq import run as seq2seq_run
-from bertkit.studies import features, translation
-from bertkit.studies.downstream import FineTuning
-from bertkit.studies.pretrained_arms import Scale
+from bertkit.studies.baselines import run as recurrent_run
+from bertkit.studies.experiments import features, translation
+from bertkit.studies.probes.downstream import FineTuning
+from bertkit.studies.probes.pretrained_arms import Scale
 from bertkit.tokenization.tokenizer import Tokenizer
 
 ENGLISH = ("one", "two", "three", "four", "five", ".")

@@ -18,7 +18,7 @@ from tests.waiting import TIMEOUT_SECONDS
 
 from bertkit.base.files import read_json
 from bertkit.checkpoints.run_folder import list_checkpoints
-from bertkit.training.log import CLOCK_FIELDS, read_log
+from bertkit.training.records.log import CLOCK_FIELDS, read_log
 from bertkit.training.run import LOG_FILE
 
 SEED = int(os.environ.get("BERTKIT_FAULT_SEED", "0"))
@@ -44,11 +44,11 @@ PROCESSES.set_forkserver_preload(
         "bertkit.cli.features",
         "bertkit.cli.report",
         "bertkit.cli.view",
-        "bertkit.interpret.attention_view",
-        "bertkit.recipes.embed.run",
-        "bertkit.recipes.features.run",
-        "bertkit.recipes.finetune.search",
-        "bertkit.recipes.report.run",
+        "bertkit.interpret.page.attention_view",
+        "bertkit.batch_jobs.embed.run",
+        "bertkit.batch_jobs.features.run",
+        "bertkit.recipes.finetune.search.run",
+        "bertkit.run_reports.run",
         "bertkit.recipes.seq2seq.run",
         "pyarrow.parquet",
         "pandas",

@@ -9,17 +9,17 @@ import sys
 import torch
 from tests.faults.prepare_child import Errand, watch_storage
 
+from bertkit.batch_jobs.embed import unfinished
 from bertkit.cli.main import main
 from bertkit.inference import stream
-from bertkit.recipes.embed import unfinished
 from bertkit.recipes.finetune import run as finetune_recipe
-from bertkit.recipes.finetune import search_cells
+from bertkit.recipes.finetune.search import cells as search_cells
 from bertkit.recipes.pretrain import job as pretrain_job
 from bertkit.recipes.seq2seq import run as seq2seq_recipe
-from bertkit.studies import pretrained_arms
-from bertkit.studies.downstream import FineTuning
-from bertkit.studies.pretrained_arms import Scale
-from bertkit.studies.steps import Steps
+from bertkit.studies.experiments.steps import Steps
+from bertkit.studies.probes import pretrained_arms
+from bertkit.studies.probes.downstream import FineTuning
+from bertkit.studies.probes.pretrained_arms import Scale
 
 WINDOW_TEXTS = 8
 SMALLEST = Scale(

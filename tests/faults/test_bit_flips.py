@@ -20,19 +20,19 @@ from tests.faults.children import SEED, Ending, Workshop
 from tests.unit.inference.small import save_small
 from tests.unit.training.jobs import build_job
 
-from bertkit.base import sealed
+from bertkit.base import checksummed_json as sealed
+from bertkit.base.checksummed_json import read_sealed_json
 from bertkit.base.checksums import verify_file
 from bertkit.base.errors import DamagedFileError, StoppedError
 from bertkit.base.files import read_json
-from bertkit.base.sealed import read_sealed_json
 from bertkit.checkpoints import run_folder
 from bertkit.checkpoints.run_folder import list_checkpoints, verify_checkpoint
 from bertkit.data import shards as shards_module
 from bertkit.data.mapped_array import MappedArray
 from bertkit.data.shards import MANIFEST, PLAN, SHARDS_FOLDER, TOKEN_COUNTS, ShardSet
-from bertkit.inference.description import describe
 from bertkit.inference.fill_mask import FillMask
 from bertkit.inference.loading import TOKENIZER_FILES
+from bertkit.inspection.description import describe
 from bertkit.recipes.prepare import run as prepare_module
 from bertkit.recipes.prepare.plan import check_output, make_plan
 from bertkit.recipes.prepare.run import prepare
@@ -41,7 +41,7 @@ from bertkit.recipes.prepare.unit import UNITS_FOLDER, read_unit
 from bertkit.tokenization import folder as tokenizer_folder
 from bertkit.tokenization.tokenizer import Tokenizer
 from bertkit.training.dump import DumpRecord, read_dump, write_dump
-from bertkit.training.log import read_log
+from bertkit.training.records.log import read_log
 from bertkit.training.run import Run
 from bertkit.training.settings import TrainingSettings
 

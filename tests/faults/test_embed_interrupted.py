@@ -18,14 +18,14 @@ from tests.unit.inference.small import WORDS, save_small
 
 from bertkit.base import storage
 from bertkit.base.errors import BertkitError
+from bertkit.batch_jobs.embed import unfinished
+from bertkit.batch_jobs.embed.progress_record import write_record
+from bertkit.batch_jobs.embed.run import embed
+from bertkit.batch_jobs.embed.unfinished import UnfinishedVectors
 from bertkit.cli.main import main
+from bertkit.embeddings.embedder import Embedder
 from bertkit.inference import stream
-from bertkit.inference.embedder import Embedder
 from bertkit.inference.text_encoder import TextCounts
-from bertkit.recipes.embed import unfinished
-from bertkit.recipes.embed.reached import write_record
-from bertkit.recipes.embed.run import embed
-from bertkit.recipes.embed.unfinished import UnfinishedVectors
 
 NUM_TEXTS, NUM_STOPS = 21, 8
 EXIT_STOPPED = 75

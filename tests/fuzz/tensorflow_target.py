@@ -19,8 +19,8 @@ from tests.bundles import (
 )
 
 from bertkit.base.errors import BertkitError
-from bertkit.checkpoints.leveldb_table import read_table
-from bertkit.checkpoints.tensorflow import open_tensorflow
+from bertkit.checkpoints.tensorflow.checkpoint_reader import open_tensorflow
+from bertkit.checkpoints.tensorflow.leveldb_table import read_table
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "tensorflow"
 INDEX = f"{PREFIX}.index"

@@ -6,8 +6,8 @@ from tests.parity.agreement import SIZES, assert_close, random_batch, randomise
 from transformers import BertConfig as TheirConfig
 from transformers import BertModel as TheirModel
 
+from bertkit.embeddings.features import FeatureExtractor
 from bertkit.inference.engines.torch_engine import TorchEngine
-from bertkit.inference.features import FeatureExtractor
 from bertkit.models.bert.encoder import BertModel
 from bertkit.nn.packing import PackedBatch
 from bertkit.tokenization.engine import SPECIAL_TOKENS

@@ -9,7 +9,7 @@ from bertkit.decoding.limits import DecodingLimits, Source
 from bertkit.decoding.sampling import sharpen
 from bertkit.decoding.search import decode
 from bertkit.decoding.settings import DecodingSettings
-from bertkit.inference.continuing import PromptSequences, SourceSequences
+from bertkit.generation.cached_scorers import PromptSequences, SourceSequences
 from bertkit.models.bert.causal import BertLMHeadModel
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.seq2seq.config import EncoderDecoderConfig

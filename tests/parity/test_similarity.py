@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from sentence_transformers import util
 
-from bertkit.inference.similarity import compare_all
-from bertkit.inference.similarity_names import SIMILARITIES
+from bertkit.embeddings.similarity import compare_all
+from bertkit.embeddings.similarity_names import SIMILARITIES
 
 THEIRS = {
     "cosine": util.cos_sim,

@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from bertkit.inference.similarity import compare
-from bertkit.inference.similarity_names import SIMILARITIES
-from bertkit.inference.vector_index import VectorIndex
+from bertkit.embeddings.similarity import compare
+from bertkit.embeddings.similarity_names import SIMILARITIES
+from bertkit.retrieval.vector_index import VectorIndex
 
 # Few values give equal scores, small steps scores that float32 can't tell apart.
 NUMBERS = st.one_of(

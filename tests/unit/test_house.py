@@ -60,6 +60,8 @@ PUBLIC_NAMES = [
     "WordVectors",
     "__version__",
 ]
+MAX_MODULES = 15
+MANY_MODULES = {"cli"}  # a file a command
 IN_A_MODULE = ("BertkitError", "__version__")  # the page has the whole module of errors
 HEAVY = ["huggingface_hub", "pyarrow", "torch", "transformers"]
 WATCH = """
@@ -132,10 +134,20 @@ def test_each_reader_is_a_file_of_its_name():
     }
 
 
-def test_each_checkpoint_format_is_a_file_of_its_name():
-    assert {name: known.open.__module__ for name, known in FORMATS.items()} == {
-        name: f"bertkit.checkpoints.{name}" for name in FORMATS
+def test_each_checkpoint_format_is_a_file_or_folder_of_its_name():
+    modules = {name: known.open.__module__ for name, known in FORMATS.items()}
+    places = {name: module.split(".")[2] for name, module in modules.items()}
+    assert places == {name: name for name in FORMATS}
+
+
+def test_a_folder_has_few_modules():
+    root = Path(bertkit.__file__).parent
+    sizes = {
+        str(folder.relative_to(root)): len(list(folder.glob("*.py"))) - 1  # less its __init__
+        for folder in root.rglob("*")
+        if folder.is_dir()
     }
+    assert {name for name, size in sizes.items() if size > MAX_MODULES} == MANY_MODULES
 
 
 def test_public_names_are_these():

@@ -8,11 +8,11 @@ from bertkit.base.errors import MissingFileError
 from bertkit.checkpoints.checkpoint import Checkpoint
 from bertkit.checkpoints.huggingface import is_huggingface, open_huggingface
 from bertkit.checkpoints.run_folder import is_run, open_run
-from bertkit.checkpoints.sentence_transformers import (
+from bertkit.checkpoints.sentence_transformers.folder import (
     is_sentence_transformers,
     open_sentence_transformers,
 )
-from bertkit.checkpoints.tensorflow import is_tensorflow, open_tensorflow
+from bertkit.checkpoints.tensorflow.checkpoint_reader import is_tensorflow, open_tensorflow
 
 
 class Format(NamedTuple):

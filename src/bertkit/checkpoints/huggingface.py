@@ -30,7 +30,7 @@ from bertkit.checkpoints.file_names import (
     SAFETENSORS_FILE,
 )
 from bertkit.checkpoints.names import rename_tensors, show
-from bertkit.checkpoints.pytorch_file import open_pytorch
+from bertkit.checkpoints.pytorch.pytorch_file import open_pytorch
 from bertkit.checkpoints.safetensors_file import (
     MAX_TENSORS,
     open_safetensors,

@@ -12,10 +12,10 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from bertkit.base.checksummed_json import read_sealed_json, write_sealed_json
 from bertkit.base.checksums import FileRecord, verify_file
 from bertkit.base.errors import DamagedFileError, MissingFileError, storage_errors
 from bertkit.base.files import remove_folder
-from bertkit.base.sealed import read_sealed_json, write_sealed_json
 from bertkit.base.settings import describe_validation
 from bertkit.checkpoints.checkpoint import Checkpoint
 from bertkit.checkpoints.file_names import CONFIG_FILE

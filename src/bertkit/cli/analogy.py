@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 
 from bertkit.base.errors import InputError
-from bertkit.base.mending import mend
+from bertkit.base.surrogates import mend
 from bertkit.cli.nearest import show_neighbourhood
 from bertkit.cli.output import check_standard_output
 from bertkit.cli.texts import Words
@@ -55,7 +55,7 @@ def analogy(
     check_standard_output()
     if not words:
         raise InputError("there is no word; name at least one to add")
-    from bertkit.inference.word_vectors import WordVectors
+    from bertkit.embeddings.word_vectors import WordVectors
 
     words, minus = mend((words, minus))
     vectors = WordVectors.load(

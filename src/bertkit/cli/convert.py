@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from bertkit.base.wording import pluralize
-from bertkit.recipes.convert.settings import ConvertSettings
+from bertkit.batch_jobs.convert.settings import ConvertSettings
 
 if TYPE_CHECKING:
-    from bertkit.recipes.convert.run import ConvertResult
+    from bertkit.batch_jobs.convert.run import ConvertResult
 
 
 def convert(
@@ -42,7 +42,7 @@ def convert(
         revision: Branch, tag or commit of a model of the Hub.
         json: Print the result as one JSON object.
     """
-    from bertkit.recipes.convert.run import convert as run
+    from bertkit.batch_jobs.convert.run import convert as run
 
     result = run(source, output, settings, revision=revision)
     if json:

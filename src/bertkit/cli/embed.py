@@ -10,11 +10,11 @@ from cyclopts import Parameter
 from bertkit.base.errors import SettingsError
 from bertkit.base.progress import announce
 from bertkit.base.wording import pluralize
+from bertkit.batch_jobs.embed.settings import EmbedSettings
 from bertkit.cli.output import check_standard_output
-from bertkit.recipes.embed.settings import EmbedSettings
 
 if TYPE_CHECKING:
-    from bertkit.recipes.embed.run import EmbedResult
+    from bertkit.batch_jobs.embed.run import EmbedResult
 
 ODDITIES = {
     "empty": "empty",
@@ -64,15 +64,15 @@ def embed(
         revision: Branch, tag or commit of a model of the Hub.
         json: Print the summary as one JSON object.
     """
-    from bertkit.recipes.embed.run import embed as run
-    from bertkit.recipes.embed.run import embed_lines
+    from bertkit.batch_jobs.embed.run import embed as run
+    from bertkit.batch_jobs.embed.run import embed_lines
 
     if output is None:
         check_standard_output()
         if settings.restart or settings.overwrite:
             raise SettingsError("restart and overwrite are for an --output; name one")
         from bertkit.data.tables.texts import open_texts
-        from bertkit.inference.embedder import Embedder
+        from bertkit.embeddings.embedder import Embedder
 
         table = open_texts(texts, settings)
         embedder = Embedder.load(model, settings.of_embedder, device=device, revision=revision)

@@ -8,9 +8,9 @@ from cyclopts import Parameter
 
 from bertkit.base.errors import SettingsError
 from bertkit.base.progress import announce
+from bertkit.batch_jobs.evaluate.settings import EvaluateSettings
 from bertkit.cli.output import check_standard_output
 from bertkit.cli.texts import legible
-from bertkit.recipes.evaluate.settings import EvaluateSettings
 from bertkit.tasks.column_settings import choose_columns
 from bertkit.tasks.table import TASKS
 
@@ -58,9 +58,9 @@ def evaluate(
     """
     if output is None:
         check_standard_output()
-    from bertkit.recipes.evaluate import files, text
-    from bertkit.recipes.evaluate.run import Subject
-    from bertkit.recipes.evaluate.run import evaluate as run
+    from bertkit.batch_jobs.evaluate import files, text
+    from bertkit.batch_jobs.evaluate.run import Subject
+    from bertkit.batch_jobs.evaluate.run import evaluate as run
 
     if output is None and settings.overwrite:
         raise SettingsError("overwrite is for an --output; name one")

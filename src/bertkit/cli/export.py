@@ -7,7 +7,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from bertkit.base.wording import pluralize
-from bertkit.recipes.export.settings import ExportSettings
+from bertkit.batch_jobs.export.settings import ExportSettings
 
 
 def export(
@@ -37,7 +37,7 @@ def export(
         revision: Branch, tag or commit of a model of the Hub.
         json: Print the result as one JSON object.
     """
-    from bertkit.recipes.export.run import export as run
+    from bertkit.batch_jobs.export.run import export as run
 
     result = run(model, output, settings, revision=revision)
     if json:

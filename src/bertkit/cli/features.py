@@ -11,12 +11,12 @@ from cyclopts import Parameter
 from bertkit.base.output import open_output
 from bertkit.base.progress import announce
 from bertkit.base.wording import pluralize
+from bertkit.batch_jobs.features.settings import FeaturesSettings
 from bertkit.cli.embed import ODDITIES
 from bertkit.cli.output import check_standard_output
-from bertkit.recipes.features.settings import FeaturesSettings
 
 if TYPE_CHECKING:
-    from bertkit.recipes.features.run import FeaturesResult
+    from bertkit.batch_jobs.features.run import FeaturesResult
 
 # `--layers -1 -2` is one flag with two values; there is no flag for an empty list.
 Flags = Parameter(name="*", consume_multiple=True, negative_iterable=())
@@ -63,7 +63,7 @@ def features(
     """
     if output is None:
         check_standard_output()
-    from bertkit.recipes.features.run import (
+    from bertkit.batch_jobs.features.run import (
         FeatureStream,
         check_output,
         print_features,

@@ -120,7 +120,7 @@ def build_command(name: str, entry: TaskEntry) -> Callable[..., None]:
     ) -> None:
         with stop_at_once(lambda: "stopped while it was loading; the same command begins again"):
             from bertkit.recipes.finetune.run import Sources, finetune
-            from bertkit.recipes.finetune.search import search as run_search
+            from bertkit.recipes.finetune.search.run import search as run_search
 
         sources = Sources(name, model, train, dev, revision)
         if search.is_single:

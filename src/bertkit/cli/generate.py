@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from bertkit.base.errors import SettingsError
-from bertkit.base.mending import mend
 from bertkit.base.progress import show_progress
+from bertkit.base.surrogates import mend
 from bertkit.cli.fill_mask import find_size
 from bertkit.cli.output import check_standard_output
 from bertkit.cli.texts import Words, gather_texts, legible
-from bertkit.decoding.changes import check_seed
-from bertkit.inference.generator_settings import GeneratorSettings
+from bertkit.decoding.overrides import check_seed
+from bertkit.generation.generator_settings import GeneratorSettings
 
 if TYPE_CHECKING:
-    from bertkit.inference.generator import ContinuedText, Generator
+    from bertkit.generation.generator import ContinuedText, Generator
 
 
 def generate(
@@ -73,7 +73,7 @@ def generate(
             "stream is for one text and one answer, without beams, file and json; leave it out"
         )
     check_seed(settings, settings.seed)
-    from bertkit.inference.generator import Generator
+    from bertkit.generation.generator import Generator
     from bertkit.inference.named_texts import NamedText
 
     prompts = mend(prompts)

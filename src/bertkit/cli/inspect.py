@@ -12,7 +12,7 @@ from bertkit.cli.texts import printable
 from bertkit.reports.text import show
 
 if TYPE_CHECKING:
-    from bertkit.inference.description import ModelDescription
+    from bertkit.inspection.description import ModelDescription
 
 TITLE_WIDTH = 13  # columns
 SHOWN_PROBLEMS = 20
@@ -47,7 +47,7 @@ def inspect(
         json: Print one JSON object.
     """
     check_standard_output()
-    from bertkit.inference.description import describe
+    from bertkit.inspection.description import describe
 
     description = describe(source, revision=revision, hashes=hashes)
     if json:

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import Parameter
 
 from bertkit.base.errors import InputError
-from bertkit.base.mending import mend
+from bertkit.base.surrogates import mend
 from bertkit.cli.output import check_standard_output
 from bertkit.cli.texts import Words, printable
 
 if TYPE_CHECKING:
-    from bertkit.inference.word_vectors import Neighbourhood
+    from bertkit.embeddings.word_vectors import Neighbourhood
 
 
 def nearest(
@@ -59,7 +59,7 @@ def nearest(
     check_standard_output()
     if not words:
         raise InputError("there is no word; name at least one whose neighbours are wanted")
-    from bertkit.inference.word_vectors import WordVectors
+    from bertkit.embeddings.word_vectors import WordVectors
 
     words = mend(words)
     vectors = WordVectors.load(

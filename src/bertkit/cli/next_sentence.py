@@ -2,7 +2,7 @@
 
 import json as json_module
 
-from bertkit.base.mending import mend
+from bertkit.base.surrogates import mend
 from bertkit.cli.output import check_standard_output
 from bertkit.cli.texts import Words
 

@@ -14,7 +14,7 @@ from bertkit.cli.output import check_standard_output
 from bertkit.cli.texts import Words, gather_texts, printable
 
 if TYPE_CHECKING:
-    from bertkit.inference.perplexity import TextPerplexity
+    from bertkit.generation.perplexity import TextPerplexity
 
 SHOWN_CHARS = 60  # of a text, for people
 
@@ -50,8 +50,8 @@ def perplexity(
         json: Print one JSON object a text, and one of all.
     """
     check_standard_output()
+    from bertkit.generation.perplexity import Perplexity
     from bertkit.inference.named_texts import NamedText
-    from bertkit.inference.perplexity import Perplexity
     from bertkit.metrics.perplexity import find_perplexity
 
     named = gather_texts(texts, file)

@@ -13,16 +13,16 @@ from bertkit.base.errors import InputError, SettingsError
 from bertkit.base.output import open_output
 from bertkit.base.progress import ProgressBar, announce, show_progress
 from bertkit.base.wording import pluralize
+from bertkit.batch_jobs.predict.settings import PredictSettings
 from bertkit.cli.output import check_standard_output
 from bertkit.cli.texts import Words, is_fed, legible
-from bertkit.recipes.predict.settings import PredictSettings
 from bertkit.tasks.column_settings import choose_columns
 from bertkit.tasks.inputs import TaskInputs
 from bertkit.tasks.table import TaskEntry
 
 if TYPE_CHECKING:
+    from bertkit.batch_jobs.predict.run import Answers
     from bertkit.inference.predictor import Predictor
-    from bertkit.recipes.predict.run import Answers
 
 ODDITIES = {
     "empty": "without a word",
@@ -86,8 +86,8 @@ def build_predict(name: str, entry: TaskEntry) -> Callable[..., None]:
         values, source = find_inputs(words, inputs, file)
         if output is None and settings.overwrite:
             raise SettingsError("overwrite is for an --output; name one")
+        from bertkit.batch_jobs.predict.run import answer_file, answer_values
         from bertkit.inference.predictor import Predictor
-        from bertkit.recipes.predict.run import answer_file, answer_values
 
         with hold(output, source, overwrite=settings.overwrite) as place:
             predictor: Predictor[Any, Any, Any] = Predictor.load(
@@ -116,7 +116,7 @@ def hold(
     """Hold the file for the answers, where there is to be one; errors as in `open_output`."""
     if output is None:
         return nullcontext()
-    from bertkit.recipes.predict.outputs import check_output
+    from bertkit.batch_jobs.predict.outputs import check_output
 
     return open_output(
         output,
@@ -162,7 +162,7 @@ def check_task(predictor: "Predictor[Any, Any, Any]", name: str, model: str) -> 
 
 def give(answers: "Answers", output: Path | None, *, json: bool) -> None:
     """Print answers, or write them into a file, and tell what was odd."""
-    from bertkit.recipes.predict.run import write_answers
+    from bertkit.batch_jobs.predict.run import write_answers
 
     is_watched = answers.report is None or (output is None and sys.stdout.isatty())
     with nullcontext() if is_watched else show_progress("Predicting", None) as progress:
@@ -184,7 +184,7 @@ def give(answers: "Answers", output: Path | None, *, json: bool) -> None:
 
 def print_answers(answers: "Answers", progress: ProgressBar | None, *, json: bool) -> None:
     """Print each answer when it is there."""
-    from bertkit.recipes.predict.outputs import format_json
+    from bertkit.batch_jobs.predict.outputs import format_json
 
     task = answers.task
     for example, prediction in answers.read(progress):

@@ -9,7 +9,7 @@ from cyclopts import Parameter
 
 from bertkit.base.progress import announce
 from bertkit.cli.texts import legible
-from bertkit.recipes.report.settings import ReportSettings
+from bertkit.run_reports.settings import ReportSettings
 
 
 def report(
@@ -43,9 +43,9 @@ def report(
         open_page: Show the page in the browser.
         json: Print the runs in numbers as one JSON object.
     """
-    from bertkit.recipes.report.page import summarise
-    from bertkit.recipes.report.run import report as write
-    from bertkit.recipes.report.run import summarise_run
+    from bertkit.run_reports.page import summarise
+    from bertkit.run_reports.run import report as write
+    from bertkit.run_reports.run import summarise_run
 
     result = write((run, *others), output, settings)
     if open_page and not webbrowser.open(result.report.resolve().as_uri()):

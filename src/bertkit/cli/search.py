@@ -10,10 +10,10 @@ from cyclopts import Parameter
 from bertkit.base.errors import SettingsError
 from bertkit.cli.output import check_standard_output
 from bertkit.cli.texts import Words, gather_texts, printable
-from bertkit.recipes.search.settings import SearchSettings
+from bertkit.retrieval.settings import SearchSettings
 
 if TYPE_CHECKING:
-    from bertkit.recipes.search.run import Hit
+    from bertkit.retrieval.search_index import Hit
 
 SHOWN_CHARS = 160
 
@@ -61,7 +61,7 @@ def search(
     if top_k < 1:  # before the corpus is embedded
         raise SettingsError(f"top_k must be at least 1, and is {top_k}")
     texts = [text for _, text in gather_texts(queries, file)]
-    from bertkit.recipes.search.run import SearchIndex
+    from bertkit.retrieval.search_index import SearchIndex
 
     index = SearchIndex.open(
         model, corpus, settings, index_folder=index_folder, device=device, revision=revision

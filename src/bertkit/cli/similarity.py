@@ -10,8 +10,8 @@ from bertkit.base.errors import InputError
 from bertkit.base.wording import pluralize
 from bertkit.cli.output import check_standard_output
 from bertkit.cli.texts import Words, gather_texts
-from bertkit.inference.embedder_settings import EmbedderSettings
-from bertkit.inference.similarity_names import Similarity
+from bertkit.embeddings.settings import EmbedderSettings
+from bertkit.embeddings.similarity_names import Similarity
 
 MAX_TEXTS = 1000
 
@@ -55,8 +55,8 @@ def similarity(
             f"got {pluralize(len(given), 'text')}; give two, or up to {MAX_TEXTS:,} to compare each"
             " with each, and see `bertkit search` for more"
         )
-    from bertkit.inference.embedder import Embedder
-    from bertkit.inference.similarity import compare_all
+    from bertkit.embeddings.embedder import Embedder
+    from bertkit.embeddings.similarity import compare_all
 
     embedder = Embedder.load(model, settings, device=device, revision=revision)
     vectors = embedder.encode(given)

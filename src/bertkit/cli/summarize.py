@@ -15,14 +15,14 @@ from bertkit.base.progress import announce, show_progress
 from bertkit.cli.output import check_standard_output
 from bertkit.cli.texts import Words, legible
 from bertkit.data.tables.settings import TableSettings
-from bertkit.decoding.changes import DecodingChanges
-from bertkit.inference.embedder_settings import EmbedderSettings
-from bertkit.inference.summary_settings import SummarySettings
+from bertkit.decoding.overrides import DecodingChanges
+from bertkit.embeddings.settings import EmbedderSettings
+from bertkit.generation.summary_settings import SummarySettings
 
 if TYPE_CHECKING:
-    from bertkit.inference.rewriter import RewriteCounts, Rewriting
-    from bertkit.inference.summarizing import Summarizer
-    from bertkit.inference.summary import ExtractiveSummary, SummaryCounts
+    from bertkit.generation.seq2seq_generator import RewriteCounts, Rewriting
+    from bertkit.generation.summarizer import Summarizer
+    from bertkit.generation.summary import ExtractiveSummary, SummaryCounts
 
 ODDITIES = {
     "empty": "without a sentence, with an empty summary",
@@ -87,7 +87,7 @@ def summarize(
         raise InputError("there is nothing to summarise: name a file, or - for standard input")
     texts = Texts(files, table)
     texts.find()  # before a model is loaded
-    from bertkit.inference.summarizing import load_summarizer
+    from bertkit.generation.summarizer import load_summarizer
 
     summarizer = load_summarizer(model, settings, embedding, device=device, revision=revision)
     summaries, counts = begin(summarizer, texts, decoding, why=why)
@@ -149,7 +149,7 @@ class Texts:
         Raises:
             BertkitError: a file can't be read, as in `read_documents`.
         """
-        from bertkit.data.tables.documents import read_documents
+        from bertkit.data.tables.formats.documents import read_documents
 
         for file in self._files:
             for document in read_documents(file, self._table):
@@ -166,9 +166,9 @@ def begin(
     Raises:
         SettingsError: what is chosen is for another way to summarise, or can't be meant.
     """
-    from bertkit.inference.rewriter import RewriteCounts
-    from bertkit.inference.summarizing import AbstractiveSummarizer
-    from bertkit.inference.summary import SummaryCounts
+    from bertkit.generation.seq2seq_generator import RewriteCounts
+    from bertkit.generation.summarizer import AbstractiveSummarizer
+    from bertkit.generation.summary import SummaryCounts
 
     if isinstance(summarizer, AbstractiveSummarizer):
         if why:
@@ -197,7 +197,7 @@ def format_json(summary: "ExtractiveSummary | Rewriting", place: Place) -> str:
 
 def describe(summary: "ExtractiveSummary | Rewriting", *, why: bool) -> str:
     """A summary for people: a sentence a line, or what was written, the best answer first."""
-    from bertkit.inference.summary import ExtractiveSummary
+    from bertkit.generation.summary import ExtractiveSummary
 
     if not isinstance(summary, ExtractiveSummary):
         return "".join(f"{one.text}\n" for one in (summary, *summary.others))

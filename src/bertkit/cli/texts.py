@@ -12,7 +12,7 @@ from cyclopts import Parameter
 
 from bertkit.base.errors import InputError, SettingsError, storage_errors
 from bertkit.base.files import BYTE_ORDER_MARK
-from bertkit.base.mending import mend
+from bertkit.base.surrogates import mend
 from bertkit.data.tables.opening import check_standard_input
 
 LIMIT_BYTES = 4 << 20  # of a line

@@ -13,17 +13,17 @@ from cyclopts import Parameter
 
 from bertkit.base.errors import InputError, SettingsError
 from bertkit.base.files import check_new_file, durable_file
-from bertkit.base.mending import mend
 from bertkit.base.output import open_output
 from bertkit.base.progress import ProgressBar, announce, show_progress
+from bertkit.base.surrogates import mend
 from bertkit.base.wording import pluralize
 from bertkit.cli.output import check_standard_output
 from bertkit.cli.texts import Words, is_fed, legible
 from bertkit.data.tables.settings import TableSettings
-from bertkit.decoding.changes import DecodingChanges
+from bertkit.decoding.overrides import DecodingChanges
 
 if TYPE_CHECKING:
-    from bertkit.recipes.seq2seq.rewriting import Rewritings, Scoring
+    from bertkit.recipes.seq2seq.generated_texts import Rewritings, Scoring
 
 STANDARD_INPUT = "-"
 ODDITIES = {
@@ -88,8 +88,8 @@ def translate(
     check_flags(output, references, overwrite=overwrite)
     check_scoring(references, reference_field, decoding)
     from bertkit.data.tables.texts import open_texts
-    from bertkit.inference.translator import Translator
-    from bertkit.recipes.seq2seq.rewriting import Rewritings, count_texts, read_references
+    from bertkit.generation.translator import Translator
+    from bertkit.recipes.seq2seq.generated_texts import Rewritings, count_texts, read_references
 
     given = list(mend(texts)) if source is None else open_texts(source, table)
     right = None
@@ -169,7 +169,7 @@ def check_scoring(
 
 def score(work: "Rewritings", right: list[str]) -> "Scoring":
     """Translate all, and hold them against what is right; errors as in `score_texts`."""
-    from bertkit.recipes.seq2seq.rewriting import score_texts
+    from bertkit.recipes.seq2seq.generated_texts import score_texts
 
     with show_bar(work) as progress:
         return score_texts("translate", work.read(progress), right)

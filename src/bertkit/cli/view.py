@@ -10,18 +10,18 @@ from cyclopts import Parameter
 
 from bertkit.base.errors import SettingsError
 from bertkit.base.files import check_new_file
-from bertkit.base.mending import mend
 from bertkit.base.output import open_output
 from bertkit.base.progress import announce
+from bertkit.base.surrogates import mend
 from bertkit.base.wording import pluralize
 from bertkit.cli.output import check_standard_output
 from bertkit.cli.texts import Words, printable
-from bertkit.interpret.view_settings import ViewSettings
+from bertkit.interpret.page.settings import ViewSettings
 
 if TYPE_CHECKING:
-    from bertkit.interpret.attention_view import AttentionView
-    from bertkit.reports.alignment_figure import AlignmentFigure
-    from bertkit.reports.attention_figure import AttentionFigure
+    from bertkit.interpret.page.attention_view import AttentionView
+    from bertkit.reports.figures.alignment_figure import AlignmentFigure
+    from bertkit.reports.figures.attention_figure import AttentionFigure
 
 DEFAULT_OUTPUT = Path("attention.html")
 ENDINGS = {"--output": ".html", "--svg": ".svg", "--png": ".png"}
@@ -93,7 +93,7 @@ def view(
     named = {"--output": output, "--svg": svg, "--png": png}
     with hold(named, overwrite=overwrite) as places:
         output, *figures = places
-        from bertkit.interpret.attention_view import AttentionView
+        from bertkit.interpret.page.attention_view import AttentionView
 
         text, pair = mend((text, pair))
         seen = AttentionView.of(model, text, pair, settings, device=device, revision=revision)
@@ -104,7 +104,7 @@ def view(
     if open and output is not None:
         show(output)
     if json:
-        from bertkit.interpret.numbers import gather_numbers
+        from bertkit.interpret.page.numbers import gather_numbers
 
         print(json_module.dumps(gather_numbers(seen), ensure_ascii=False))
 

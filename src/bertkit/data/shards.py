@@ -24,9 +24,9 @@ from pydantic import (
     model_validator,
 )
 
+from bertkit.base.checksummed_json import read_sealed_json
 from bertkit.base.checksums import FileRecord, verify_file
 from bertkit.base.errors import DamagedFileError, MissingFileError, storage_errors
-from bertkit.base.sealed import read_sealed_json
 from bertkit.base.settings import describe_validation
 from bertkit.data.mapped_array import MappedArray
 from bertkit.tokenization.folder import MANIFEST_FILE as TOKENIZER_MANIFEST

@@ -19,9 +19,9 @@ from torch import Tensor
 from bertkit.decoding.highest import find_highest
 from bertkit.decoding.hypothesis import Hypothesis
 from bertkit.decoding.limits import DecodingLimits, Source
+from bertkit.decoding.partial_hypothesis import Rules, Trail
 from bertkit.decoding.sequences import Sequences
 from bertkit.decoding.settings import DecodingSettings
-from bertkit.decoding.trails import Rules, Trail
 
 
 def search_beams(

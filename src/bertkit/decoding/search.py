@@ -8,9 +8,9 @@ from bertkit.base.errors import SettingsError
 from bertkit.decoding.beam import search_beams
 from bertkit.decoding.hypothesis import Hypothesis
 from bertkit.decoding.limits import DecodingLimits, Source
+from bertkit.decoding.sampling_search import Walk
 from bertkit.decoding.sequences import Sequences
 from bertkit.decoding.settings import DecodingSettings
-from bertkit.decoding.walk import Walk
 
 
 @torch.inference_mode()

@@ -12,7 +12,7 @@ from bertkit.base.members import find_member, has_member
 from bertkit.base.progress import ProgressBar, show_progress
 from bertkit.checkpoints.checkpoint import Checkpoint
 from bertkit.checkpoints.file_names import MODULES_FILE
-from bertkit.checkpoints.hub_choice import DESCRIPTIONS, WEIGHTS, list_modules
+from bertkit.checkpoints.hub.file_choice import DESCRIPTIONS, WEIGHTS, list_modules
 
 PIECE_BYTES = 1 << 20
 

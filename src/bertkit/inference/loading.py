@@ -9,13 +9,13 @@ from bertkit.base.errors import CheckpointError, InputError
 from bertkit.base.wording import pluralize
 from bertkit.checkpoints.checkpoint import Checkpoint
 from bertkit.checkpoints.formats import open_checkpoint
-from bertkit.checkpoints.hub import resolve_model
+from bertkit.checkpoints.hub.resolve import resolve_model
 from bertkit.checkpoints.run_folder import find_checkpoint
+from bertkit.hardware.device import choose_device
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.pretrained import PretrainedBert
 from bertkit.tokenization.folder import CONFIG_FILE, ENGINE_FILE, VOCABULARY_FILE, read_max_length
 from bertkit.tokenization.tokenizer import Tokenizer
-from bertkit.training.device import choose_device
 
 TOKENIZER_FILES = (VOCABULARY_FILE, ENGINE_FILE, CONFIG_FILE)
 

@@ -18,24 +18,24 @@ if TYPE_CHECKING:
     from bertkit.interpret.head_names import HeadName as HeadName
     from bertkit.interpret.importance import importance_by_ablation as importance_by_ablation
     from bertkit.interpret.importance import importance_by_gradient as importance_by_gradient
+    from bertkit.interpret.inspected_model import Subject as Subject
     from bertkit.interpret.outcome import compare as compare
     from bertkit.interpret.outcome import find_outcome as find_outcome
-    from bertkit.interpret.page import build_joint_page as build_joint_page
-    from bertkit.interpret.page import build_page as build_page
+    from bertkit.interpret.page.build import build_joint_page as build_joint_page
+    from bertkit.interpret.page.build import build_page as build_page
+    from bertkit.interpret.page.scene import Scene as Scene
     from bertkit.interpret.patterns import find_patterns as find_patterns
-    from bertkit.interpret.scene import Scene as Scene
-    from bertkit.interpret.subject import Subject as Subject
     from bertkit.interpret.words import guess_words as guess_words
     from bertkit.interpret.words import read_words as read_words
 
 _HOMES = {
     "EncoderDecoderSubject": "bertkit.interpret.encoder_decoder",
     "HeadName": "bertkit.interpret.head_names",
-    "Scene": "bertkit.interpret.scene",
-    "Subject": "bertkit.interpret.subject",
+    "Scene": "bertkit.interpret.page.scene",
+    "Subject": "bertkit.interpret.inspected_model",
     "ablate": "bertkit.interpret.ablation",
-    "build_joint_page": "bertkit.interpret.page",
-    "build_page": "bertkit.interpret.page",
+    "build_joint_page": "bertkit.interpret.page.build",
+    "build_page": "bertkit.interpret.page.build",
     "capture_attention": "bertkit.interpret.capture",
     "capture_cross_attention": "bertkit.interpret.capture",
     "compare": "bertkit.interpret.outcome",

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from bertkit.base.errors import InputError
 from bertkit.interpret.geometry import Plane, project_layers
-from bertkit.interpret.subject import Observation, Passage, Subject
+from bertkit.interpret.inspected_model import Observation, Passage, Subject
 from bertkit.tokenization.tokenizer import Tokenizer, check_texts
 
 

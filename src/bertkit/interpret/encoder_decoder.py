@@ -11,17 +11,18 @@ from bertkit.base.wording import pluralize
 from bertkit.checkpoints.checkpoint import Checkpoint
 from bertkit.checkpoints.file_names import REWRITER_FILE
 from bertkit.checkpoints.formats import open_checkpoint
-from bertkit.checkpoints.hub import resolve_model
+from bertkit.checkpoints.hub.resolve import resolve_model
 from bertkit.decoding.limits import DecodingLimits
 from bertkit.decoding.search import decode
 from bertkit.decoding.settings import DecodingSettings
-from bertkit.inference.continuing import SourceSequences
-from bertkit.inference.forbidden import find_forbidden
+from bertkit.generation.cached_scorers import SourceSequences
+from bertkit.generation.seq2seq_file import SavedRewriter, is_rewriter, read_rewriter
+from bertkit.generation.seq2seq_generator import limit_written
+from bertkit.generation.suppressed_tokens import find_forbidden
+from bertkit.hardware.device import choose_device
 from bertkit.inference.loading import find_max_length, load_tokenizer
-from bertkit.inference.rewriter import limit_written
-from bertkit.inference.rewriter_file import SavedRewriter, is_rewriter, read_rewriter
 from bertkit.interpret.capture import capture_attention, capture_cross_attention, capture_states
-from bertkit.interpret.subject import (
+from bertkit.interpret.inspected_model import (
     NextWords,
     Observation,
     Passage,
@@ -33,10 +34,9 @@ from bertkit.interpret.subject import (
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.seq2seq.model import EncoderDecoderModel
 from bertkit.nn.cross_attention import Memory
+from bertkit.tokenization.detokenization import Spacing
 from bertkit.tokenization.encoding import Encoding
-from bertkit.tokenization.joining import Spacing
 from bertkit.tokenization.tokenizer import Tokenizer
-from bertkit.training.device import choose_device
 
 
 @dataclass(frozen=True)

@@ -16,9 +16,9 @@ from jaxtyping import Float
 from torch import Tensor
 
 from bertkit.base.errors import InputError, NonFiniteError
+from bertkit.embeddings.word_vectors import Neighbourhood, WordVectors
 from bertkit.inference.loading import LoadedModel
-from bertkit.inference.word_vectors import Neighbourhood, WordVectors
-from bertkit.interpret.subject import Subject
+from bertkit.interpret.inspected_model import Subject
 
 MIN_SPREAD = 1e-12  # of points around their middle, relative to their lengths; less is rounding
 

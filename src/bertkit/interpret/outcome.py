@@ -16,8 +16,8 @@ from torch import Tensor
 
 from bertkit.base.errors import NonFiniteError
 from bertkit.inference.engines.choice import find_device
-from bertkit.interpret.judgements import Judgement, head_scores, judge
-from bertkit.interpret.subject import Passage, Subject
+from bertkit.interpret.head_predictions import Judgement, head_scores, judge
+from bertkit.interpret.inspected_model import Passage, Subject
 
 NUMBERS = {"regress", "choose"}  # tasks whose heads give a number
 TOP_CHOICES = 5

@@ -14,8 +14,8 @@ from torch import Tensor
 from bertkit.base.progress import show_progress
 from bertkit.inference.engines.choice import find_device
 from bertkit.inference.fill_mask import Candidate
-from bertkit.interpret.judgements import find_words
-from bertkit.interpret.subject import Passage, Subject
+from bertkit.interpret.head_predictions import find_words
+from bertkit.interpret.inspected_model import Passage, Subject
 from bertkit.nn.packing import PackedBatch
 
 TOKENS_AT_A_TIME = 2048  # of copies of the passage, which are computed together

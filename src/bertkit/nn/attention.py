@@ -25,7 +25,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from bertkit.nn.dropout import drop
-from bertkit.nn.growing import GrowingBatch
+from bertkit.nn.key_value_cache import GrowingBatch
 from bertkit.nn.packing import PackedBatch
 
 SHORT = 64  # tokens of rows that PyTorch's fused kernel and its way back are slower with on a CPU

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from bertkit.nn.attention import SelfAttention
 from bertkit.nn.dropout import Dropout
-from bertkit.nn.growing import GrowingBatch
+from bertkit.nn.key_value_cache import GrowingBatch
 from bertkit.nn.packing import PackedBatch
 
 

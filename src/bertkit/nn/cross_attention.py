@@ -10,8 +10,8 @@ from torch import Tensor, nn
 
 from bertkit.nn.attention import attend_flash, attend_fused, attend_rows, uses_flash
 from bertkit.nn.dropout import drop
+from bertkit.nn.head_layout import HeadBlocks, length_mask, place_heads
 from bertkit.nn.packing import PackedBatch
-from bertkit.nn.placement import HeadBlocks, length_mask, place_heads
 
 
 @dataclass(frozen=True, eq=False)

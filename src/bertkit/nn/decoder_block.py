@@ -10,7 +10,7 @@ from bertkit.nn.attention import SelfAttention
 from bertkit.nn.block import FeedForward
 from bertkit.nn.cross_attention import CachedMemory, CrossAttention, Memory
 from bertkit.nn.dropout import Dropout
-from bertkit.nn.growing import GrowingBatch
+from bertkit.nn.key_value_cache import GrowingBatch
 from bertkit.nn.packing import PackedBatch
 
 

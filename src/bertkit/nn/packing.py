@@ -16,7 +16,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from bertkit.base.errors import InputError
-from bertkit.nn.placement import HeadBlocks, group_lengths, place_heads
+from bertkit.nn.head_layout import HeadBlocks, group_lengths, place_heads
 
 MIN_SHARE_OF_LONGEST = 0.75  # of a group of sequences that attention lays out together
 

@@ -9,7 +9,7 @@ from torch import Tensor
 from bertkit.nn.block import EncoderBlock
 from bertkit.nn.cross_attention import CachedMemory, Memory
 from bertkit.nn.decoder_block import DecoderBlock
-from bertkit.nn.growing import GrowingBatch
+from bertkit.nn.key_value_cache import GrowingBatch
 from bertkit.nn.packing import PackedBatch
 
 

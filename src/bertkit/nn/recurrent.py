@@ -8,8 +8,8 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
+from bertkit.nn.head_layout import length_mask
 from bertkit.nn.packing import PackedBatch
-from bertkit.nn.placement import length_mask
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,8 +23,8 @@ from typing import Any
 
 from bertkit.base.checksums import FileRecord
 from bertkit.base.files import write_file
+from bertkit.reports.figures.svg import DARK, LIGHT
 from bertkit.reports.modules import join_modules, with_plain_lines
-from bertkit.reports.svg import DARK, LIGHT
 from bertkit.reports.text import make_legible
 
 ARRAY_NAME = re.compile(r"[a-z][a-z0-9-]{0,63}", re.ASCII)

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from bertkit.base.checksummed_json import seal_row
 from bertkit.base.errors import NonFiniteError
 from bertkit.base.files import write_file
-from bertkit.base.sealed import seal_row
 from bertkit.studies.saved import (
     CellFailure,
     CellResult,

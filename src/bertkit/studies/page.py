@@ -7,7 +7,7 @@ from typing import Any
 from bertkit.base.files import write_file
 from bertkit.recipes.finetune.card import tabulate as tabulate_markdown
 from bertkit.reports.cells import Cell as TableCell
-from bertkit.reports.line_chart import LineChart, Series
+from bertkit.reports.figures.line_chart import LineChart, Series
 from bertkit.reports.report import (
     Bar,
     Bars,
@@ -22,7 +22,7 @@ from bertkit.reports.report import (
 from bertkit.studies.outcome import Outcome
 from bertkit.studies.study import Measure, Side
 from bertkit.studies.verdict import Spread, show_spread, show_value
-from bertkit.training.sections import tabulate_environment, tabulate_settings
+from bertkit.training.records.sections import tabulate_environment, tabulate_settings
 
 REPORT_FILE, TABLE_FILE = "report.html", "table.md"
 HOW_TO_READ = (

@@ -12,6 +12,7 @@ from bertkit.base.errors import BertkitError, SettingsError, StoppedError, Stora
 from bertkit.base.files import make_folder
 from bertkit.base.output import open_output
 from bertkit.base.progress import announce
+from bertkit.hardware.device import choose_device, choose_precision
 from bertkit.studies.outcome import Outcome, gather_outcome, write_results
 from bertkit.studies.pace import Pace
 from bertkit.studies.page import write_pages
@@ -30,7 +31,6 @@ from bertkit.studies.saved import (
     write_study,
 )
 from bertkit.studies.study import Cell, Study
-from bertkit.training.device import choose_device, choose_precision
 from bertkit.training.signals import stop_at_once
 from bertkit.training.versions import describe_versions
 

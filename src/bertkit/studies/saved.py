@@ -8,10 +8,10 @@ from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from bertkit.base.checksummed_json import read_sealed_json, write_sealed_json
 from bertkit.base.errors import DamagedFileError, ResumeError, storage_errors
 from bertkit.base.files import make_folder, remove_folder
 from bertkit.base.output import list_names
-from bertkit.base.sealed import read_sealed_json, write_sealed_json
 from bertkit.base.settings import describe_validation
 from bertkit.studies.settings import MAY_CHANGE
 from bertkit.studies.study import CELLS_FOLDER, Cell, Decision, Figure, Study

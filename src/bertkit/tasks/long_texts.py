@@ -13,7 +13,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from bertkit.tasks.batch import TaskBatch, TokenSequence
-from bertkit.tasks.text_settings import TextSettings
+from bertkit.tasks.settings import TextSettings
 from bertkit.tasks.texts import Texts
 from bertkit.tokenization.encoding import cut_longest_first
 from bertkit.tokenization.tokenizer import Tokenizer

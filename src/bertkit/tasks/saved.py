@@ -5,9 +5,9 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from bertkit.base.checksummed_json import read_sealed_json, write_sealed_json
 from bertkit.base.checksums import FileRecord
 from bertkit.base.errors import CheckpointError
-from bertkit.base.sealed import read_sealed_json, write_sealed_json
 from bertkit.base.settings import describe_validation, parse_settings
 from bertkit.checkpoints.file_names import TASK_FILE
 from bertkit.models.bert.config import BertConfig

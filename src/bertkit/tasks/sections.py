@@ -5,9 +5,9 @@ from itertools import islice
 
 from bertkit.metrics.calibration import NUM_BINS, find_reliability
 from bertkit.reports.cells import Cell, Interval
-from bertkit.reports.confusion_matrix import ConfusionMatrix
+from bertkit.reports.figures.confusion_matrix import ConfusionMatrix
+from bertkit.reports.figures.reliability import Bin, ReliabilityCurve, ReliabilityDiagram
 from bertkit.reports.mistakes import Mistake, Mistakes, Passage
-from bertkit.reports.reliability import Bin, ReliabilityCurve, ReliabilityDiagram
 from bertkit.reports.report import Charts, Paragraph, Section, Table
 from bertkit.tasks.evaluation import Evaluation
 

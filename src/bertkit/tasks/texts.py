@@ -7,7 +7,7 @@ from bertkit.base.errors import InputError
 from bertkit.data.tables.record import Record
 from bertkit.data.tables.records import RecordTable
 from bertkit.tasks.columns import find_column, take_text
-from bertkit.tasks.text_settings import TextSettings
+from bertkit.tasks.settings import TextSettings
 
 # First and second text, as the files of GLUE, its relatives and the Hub's copies call them.
 USUAL_PAIRS = (

@@ -13,11 +13,11 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, ValidationError
 from tokenizers import AddedToken, processors
 
+from bertkit.base.checksummed_json import read_sealed_json, write_sealed_json
 from bertkit.base.checksums import FileRecord, verify_file
 from bertkit.base.errors import DamagedFileError, InputError, MissingFileError, storage_errors
 from bertkit.base.files import make_folder, read_json, read_text, write_file, write_json
 from bertkit.base.members import find_member, has_member
-from bertkit.base.sealed import read_sealed_json, write_sealed_json
 from bertkit.base.settings import describe_validation
 from bertkit.tokenization.additions import ADDED_FILE, check_added, check_class, list_added
 from bertkit.tokenization.engine import (

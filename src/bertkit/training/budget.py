@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from bertkit.training.device import mixed_precision, synchronise
+from bertkit.hardware.device import mixed_precision, synchronise
 from bertkit.training.job import AnyBatch, Job, Machine
 from bertkit.training.loop import NUM_EVALUATIONS, evaluation_interval
 from bertkit.training.optimizer import build_optimizer

@@ -7,11 +7,11 @@ from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from bertkit.base.checksummed_json import read_sealed_json, write_sealed_json
 from bertkit.base.checksums import record_file
 from bertkit.base.errors import DamagedFileError, MissingFileError
 from bertkit.base.files import remove_folder
 from bertkit.base.members import find_member
-from bertkit.base.sealed import read_sealed_json, write_sealed_json
 from bertkit.base.settings import describe_validation
 from bertkit.checkpoints.run_folder import list_checkpoints
 from bertkit.training.run import Run, RunRecord, check_resume

@@ -12,17 +12,17 @@ import torch
 
 from bertkit.base.errors import NonFiniteError, StoppedError, StorageError
 from bertkit.base.wording import pluralize
-from bertkit.training.device import mixed_precision
-from bertkit.training.display import Display, show_training
+from bertkit.hardware.device import mixed_precision
 from bertkit.training.dump import DumpRecord, has_room, write_dump
 from bertkit.training.job import AnyBatch, Job, Machine
-from bertkit.training.log import RunLog, read_log
 from bertkit.training.optimizer import build_optimizer
+from bertkit.training.records.display import Display, show_training
+from bertkit.training.records.log import RunLog, read_log
+from bertkit.training.records.spikes import SpikeFinder
 from bertkit.training.run import Run, RunState
 from bertkit.training.schedule import learning_rate_at
 from bertkit.training.settings import RhythmSettings
 from bertkit.training.signals import StopRequest, catch_stop_signals
-from bertkit.training.spikes import SpikeFinder
 from bertkit.training.step import StepResult, align_weights, take_step
 from bertkit.training.versions import describe_versions
 from bertkit.training.watching import describe_end, follow, tell_best

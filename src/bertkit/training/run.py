@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError
 from torch import nn, optim
 
+from bertkit.base.checksummed_json import read_sealed_json, write_sealed_json
 from bertkit.base.errors import DamagedFileError, ResumeError, storage_errors
 from bertkit.base.files import (
     durable_folder,
@@ -20,7 +21,6 @@ from bertkit.base.files import (
 )
 from bertkit.base.output import list_names, open_output
 from bertkit.base.progress import announce
-from bertkit.base.sealed import read_sealed_json, write_sealed_json
 from bertkit.base.settings import describe_validation
 from bertkit.checkpoints.identity import is_same_model
 from bertkit.checkpoints.run_folder import (

@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from bertkit.training.device import mixed_precision
+from bertkit.hardware.device import mixed_precision
 from bertkit.training.job import AnyBatch, Job, Machine, Score
 from bertkit.training.optimizer import set_learning_rate
 from bertkit.training.settings import RhythmSettings

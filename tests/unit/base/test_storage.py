@@ -12,8 +12,8 @@ from bertkit.base import storage
 
 SOURCE = Path(bertkit.__file__).parent
 WRITERS = {
-    *("base/files.py", "base/output.py", "checkpoints/hub_cache.py", "training/log.py"),
-    "recipes/embed/unfinished.py",
+    *("base/files.py", "base/output.py", "checkpoints/hub/cache.py", "training/records/log.py"),
+    "batch_jobs/embed/unfinished.py",
 }
 # What isn't meant to last: the copy of a stream for a reader that has to go back in it, and what
 # stands for a standard stream that is closed or broken. TensorBoard's and the lock's files are
@@ -23,7 +23,7 @@ EXCEPTIONS = {
     ("data/readers/parquet.py", "shutil.copyfileobj"),
     ("cli/output.py", "os.open"),
     ("checkpoints/mapped_file.py", "mmap.mmap"),  # a private copy: the file never changes
-    ("recipes/search/files.py", "np.lib.format.open_memmap"),  # likewise
+    ("retrieval/index_files.py", "np.lib.format.open_memmap"),  # likewise
     ("recipes/finetune/state_file.py", "np.memmap"),  # to be read only
     ("recipes/finetune/state_file.py", "shutil.disk_usage"),  # asks
 }

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from bertkit.base.checksummed_json import read_sealed_json, write_sealed_json
 from bertkit.base.errors import DamagedFileError, MissingFileError
 from bertkit.base.files import write_file, write_json
-from bertkit.base.sealed import read_sealed_json, write_sealed_json
 from bertkit.checkpoints.run_folder import (
     checkpoint_path,
     find_checkpoint,

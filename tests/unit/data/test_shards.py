@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from bertkit.base.checksummed_json import read_sealed_json, write_sealed_json
 from bertkit.base.checksums import CHUNK_BYTES, HEAD_BYTES
 from bertkit.base.errors import DamagedFileError, MissingFileError, StorageError
-from bertkit.base.sealed import read_sealed_json, write_sealed_json
 from bertkit.data.mapped_array import write_array
 from bertkit.data.shards import (
     MANIFEST,

@@ -8,8 +8,8 @@ from torch import Tensor, nn
 from bertkit.base.checksums import FileRecord
 from bertkit.checkpoints.checkpoint import LazyTensor
 from bertkit.checkpoints.run_folder import checkpoint_path
-from bertkit.checkpoints.sentence_modules import Dense, Normalize, Pooling
-from bertkit.checkpoints.sentence_transformers import SentenceModel
+from bertkit.checkpoints.sentence_transformers.folder import SentenceModel
+from bertkit.checkpoints.sentence_transformers.modules import Dense, Normalize, Pooling
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.heads import BertForPreTraining
 from bertkit.models.bert.pretrained import PretrainedBert

@@ -6,13 +6,13 @@ import torch
 from tests.unit.inference.small import WORDS
 
 from bertkit.decoding.settings import DecodingSettings
-from bertkit.inference.rewriter import Rewriter
-from bertkit.inference.rewriter_file import SavedRewriter, write_rewriter
+from bertkit.generation.seq2seq_file import SavedRewriter, write_rewriter
+from bertkit.generation.seq2seq_generator import Rewriter
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.seq2seq.config import EncoderDecoderConfig
 from bertkit.models.seq2seq.model import EncoderDecoderModel
+from bertkit.tokenization.detokenization import Spacing
 from bertkit.tokenization.engine import SPECIAL_TOKENS
-from bertkit.tokenization.joining import Spacing
 from bertkit.tokenization.tokenizer import Tokenizer
 
 SAVED = SavedRewriter(

@@ -9,10 +9,10 @@ from tests.unit.inference.small import save_kind, save_run, save_small
 
 from bertkit.base.errors import CheckpointError, DamagedFileError, InputError, SettingsError
 from bertkit.checkpoints import run_folder
-from bertkit.inference.description import describe
 from bertkit.inference.fill_mask import FillMask
 from bertkit.inference.loading import LoadedModel
 from bertkit.inference.next_sentence import NextSentence
+from bertkit.inspection.description import describe
 from bertkit.models.bert.encoder import BertModel
 from bertkit.models.bert.heads import (
     BertForMaskedLM,

@@ -7,12 +7,12 @@ import torch
 from tests.unit.inference.small import WORDS, build_model, save_small
 
 from bertkit.base.errors import InputError
-from bertkit.inference.embedder import Embedder
-from bertkit.inference.embedder_settings import EmbedderSettings
-from bertkit.inference.features import FeatureExtractor
+from bertkit.embeddings.embedder import Embedder
+from bertkit.embeddings.features import FeatureExtractor
+from bertkit.embeddings.settings import EmbedderSettings
 from bertkit.inference.fill_mask import FillMask
 from bertkit.inference.next_sentence import NextSentence
-from bertkit.interpret.subject import Subject
+from bertkit.interpret.inspected_model import Subject
 from bertkit.tokenization.engine import SPECIAL_TOKENS
 from bertkit.tokenization.folder import MANIFEST_FILE
 from bertkit.tokenization.tokenizer import Tokenizer

@@ -8,7 +8,7 @@ from tests.unit.inference.small import save_small
 
 from bertkit.base.errors import InputError
 from bertkit.interpret.contexts import compare_contexts, compare_different, find_word
-from bertkit.interpret.subject import Subject
+from bertkit.interpret.inspected_model import Subject
 
 TEXTS = ["the cat saw a hat .", "a dog lost the cat - the cats lost a cat"]
 

@@ -8,15 +8,15 @@ from tests.unit.inference.small_encoder_decoder import save_encoder_decoder
 
 from bertkit.base.errors import CheckpointError, DamagedFileError, InputError, SettingsError
 from bertkit.decoding.settings import DecodingSettings
-from bertkit.inference.rewriter_file import SavedRewriter, write_rewriter
-from bertkit.interpret import attention_view as module
-from bertkit.interpret.attention_view import AttentionView, load_subject
+from bertkit.generation.seq2seq_file import SavedRewriter, write_rewriter
 from bertkit.interpret.encoder_decoder import EncoderDecoderSubject
-from bertkit.interpret.numbers import gather_numbers
-from bertkit.interpret.page_arrays import pack_weights
-from bertkit.interpret.subject import Subject
-from bertkit.interpret.view_settings import ViewSettings
-from bertkit.tokenization.joining import Spacing
+from bertkit.interpret.inspected_model import Subject
+from bertkit.interpret.page import attention_view as module
+from bertkit.interpret.page.arrays import pack_weights
+from bertkit.interpret.page.attention_view import AttentionView, load_subject
+from bertkit.interpret.page.numbers import gather_numbers
+from bertkit.interpret.page.settings import ViewSettings
+from bertkit.tokenization.detokenization import Spacing
 
 READ, WRITTEN = "the cats saw a hat", "a dog lost ."
 READ_TOKENS = ["[CLS]", "the", "cat", "##s", "saw", "a", "hat", "[SEP]"]

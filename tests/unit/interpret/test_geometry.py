@@ -7,9 +7,9 @@ from sklearn.decomposition import PCA
 from tests.unit.inference.small import save_small
 
 from bertkit.base.errors import InputError, NonFiniteError, SettingsError
-from bertkit.inference.word_vectors import WordVectors
+from bertkit.embeddings.word_vectors import WordVectors
 from bertkit.interpret.geometry import nearest_by_layer, project, project_layers
-from bertkit.interpret.subject import Subject
+from bertkit.interpret.inspected_model import Subject
 
 
 def random_vectors(num_points=9, features=6):

@@ -10,11 +10,11 @@ from tests.unit.inference.small_causal import save_causal
 from tests.unit.inference.small_task import LABELS, save_classifier
 
 from bertkit.base.errors import InputError, SettingsError
-from bertkit.interpret.attention_view import AttentionView
-from bertkit.interpret.numbers import gather_numbers
+from bertkit.interpret.inspected_model import Subject
 from bertkit.interpret.outcome import find_outcome, to_json
-from bertkit.interpret.subject import Subject
-from bertkit.interpret.view_settings import ViewSettings
+from bertkit.interpret.page.attention_view import AttentionView
+from bertkit.interpret.page.numbers import gather_numbers
+from bertkit.interpret.page.settings import ViewSettings
 from bertkit.interpret.views.importance import collect_importance
 from bertkit.interpret.views.next import collect_next
 from bertkit.interpret.views.tokens import collect_attention

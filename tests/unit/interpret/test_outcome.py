@@ -19,9 +19,9 @@ from bertkit.inference.fill_mask import FillMask
 from bertkit.inference.next_sentence import NextSentence
 from bertkit.inference.predictors import Answerer, Classifier, Regressor, Tagger
 from bertkit.interpret.ablation import ablate
-from bertkit.interpret.judgements import BY_TASK
+from bertkit.interpret.head_predictions import BY_TASK
+from bertkit.interpret.inspected_model import Subject
 from bertkit.interpret.outcome import NUMBERS, Outcome, compare, find_outcome, round_digits, to_json
-from bertkit.interpret.subject import Subject
 from bertkit.models.bert.encoder import BertModel
 from bertkit.models.bert.heads import BertForNextSentencePrediction
 from bertkit.tasks.choose.settings import ChooseSettings

@@ -6,7 +6,7 @@ from tests.unit.inference.small import save_small
 
 from bertkit.inference.fill_mask import FillMask
 from bertkit.interpret import words as words_module
-from bertkit.interpret.subject import Subject
+from bertkit.interpret.inspected_model import Subject
 from bertkit.interpret.words import guess_words, read_words
 
 TEXT = "the cats saw a hat ."

@@ -12,7 +12,7 @@ from bertkit.models.bert.encoder import BertModel
 from bertkit.models.bert.heads import BertForPreTraining
 from bertkit.models.seq2seq.config import EncoderDecoderConfig
 from bertkit.models.seq2seq.model import EncoderDecoderModel
-from bertkit.nn.growing import GrowingBatch
+from bertkit.nn.key_value_cache import GrowingBatch
 from bertkit.nn.packing import PackedBatch
 
 SIZES = {

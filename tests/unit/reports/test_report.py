@@ -7,10 +7,10 @@ import pytest
 
 from bertkit.base.errors import StorageError
 from bertkit.reports.cells import Interval
-from bertkit.reports.confusion_matrix import ConfusionMatrix
-from bertkit.reports.line_chart import LineChart, Series
+from bertkit.reports.figures.confusion_matrix import ConfusionMatrix
+from bertkit.reports.figures.line_chart import LineChart, Series
+from bertkit.reports.figures.reliability import Bin, ReliabilityCurve, ReliabilityDiagram
 from bertkit.reports.mistakes import Highlight, Mistake, Mistakes, Passage
-from bertkit.reports.reliability import Bin, ReliabilityCurve, ReliabilityDiagram
 from bertkit.reports.report import (
     Bar,
     Bars,

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from tests.unit.studies.small import COURSE, LOSS, SCORE, build_outcome
 
-from bertkit.base.sealed import open_row
+from bertkit.base.checksummed_json import open_row
 from bertkit.studies.outcome import write_results
 from bertkit.studies.saved import CellFailure, CellResult, SavedFigure
 from bertkit.studies.study import FIRST, LAST, Cell, Side

@@ -16,8 +16,8 @@ from bertkit.base.errors import (
     StorageError,
 )
 from bertkit.base.output import open_output
+from bertkit.studies.experiments.recurrent import Recurrent
 from bertkit.studies.outcome import Outcome
-from bertkit.studies.recurrent import Recurrent
 from bertkit.studies.run import count_seeds, find_versions, run_study
 from bertkit.studies.settings import RecurrentSettings, StudySettings
 from bertkit.studies.study import Cell

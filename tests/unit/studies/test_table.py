@@ -8,12 +8,12 @@ import pytest
 from bertkit.base.errors import SettingsError
 from bertkit.base.settings import parse_settings
 from bertkit.recipes.pretrain.settings import PretrainSettings
-from bertkit.studies.pretraining import PretrainingStudy
-from bertkit.studies.probes import BEST_EPOCH
+from bertkit.studies.probes.pretraining import PretrainingStudy
+from bertkit.studies.probes.probes import BEST_EPOCH
+from bertkit.studies.probes.text_tasks import WRITERS
 from bertkit.studies.settings import PretrainingSettings
 from bertkit.studies.study import Study
 from bertkit.studies.table import STUDIES
-from bertkit.studies.text_tasks import WRITERS
 
 OF_PRETRAINING = [name for name in STUDIES if STUDIES[name].settings is PretrainingSettings]
 

@@ -7,7 +7,7 @@ from tests.unit.tasks.small import TOKENIZER
 
 from bertkit.tasks.batch import Encoded, TaskBatch
 from bertkit.tasks.long_texts import encode_texts, pool_windows
-from bertkit.tasks.text_settings import TextSettings
+from bertkit.tasks.settings import TextSettings
 from bertkit.tasks.texts import Texts
 
 LONG = "the a cat dog fox saw lost hat not the a cat"  # 12 tokens

@@ -6,7 +6,7 @@ import pytest
 from tests.unit.tasks.small import record_of, table_of
 
 from bertkit.base.errors import InputError
-from bertkit.tasks.text_settings import TextSettings
+from bertkit.tasks.settings import TextSettings
 from bertkit.tasks.texts import (
     Texts,
     build_text_parser,

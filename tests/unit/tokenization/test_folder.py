@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from bertkit.base.checksummed_json import write_sealed_json
 from bertkit.base.errors import (
     BertkitError,
     DamagedFileError,
@@ -11,7 +12,6 @@ from bertkit.base.errors import (
     MissingFileError,
     StorageError,
 )
-from bertkit.base.sealed import write_sealed_json
 from bertkit.tokenization import folder as folder_module
 from bertkit.tokenization.engine import SPECIAL_TOKENS
 from bertkit.tokenization.settings import TokenizerSettings

@@ -14,9 +14,9 @@ from bertkit.base import storage
 from bertkit.base.errors import DamagedFileError, MissingFileError, NonFiniteError, StorageError
 from bertkit.training.dump import MOST_DUMPS, dump_path, list_dumps, read_dump
 from bertkit.training.job import Job, Machine
-from bertkit.training.log import RunLog, read_log
 from bertkit.training.loop import fit
 from bertkit.training.optimizer import build_optimizer
+from bertkit.training.records.log import RunLog, read_log
 from bertkit.training.run import Run, RunState
 from bertkit.training.settings import TrainingSettings
 from bertkit.training.step import take_step

@@ -8,6 +8,7 @@ import pytest
 import torch
 from tests.unit.training.jobs import build_job, load_weights, seal_again
 
+from bertkit.base.checksummed_json import seal_row
 from bertkit.base.errors import (
     CheckpointError,
     DamagedFileError,
@@ -15,14 +16,13 @@ from bertkit.base.errors import (
     StoppedError,
     StorageError,
 )
-from bertkit.base.sealed import seal_row
 from bertkit.checkpoints.run_folder import checkpoint_path, list_checkpoints
 from bertkit.checkpoints.safetensors_file import read_safetensors, write_safetensors
 from bertkit.training import loop
 from bertkit.training.job import Job, Machine
-from bertkit.training.log import CLOCK_FIELDS, read_log
 from bertkit.training.loop import fit
 from bertkit.training.optimizer import build_optimizer
+from bertkit.training.records.log import CLOCK_FIELDS, read_log
 from bertkit.training.run import Run, RunState
 from bertkit.training.settings import TrainingSettings
 from bertkit.training.step import derive_seed, take_step

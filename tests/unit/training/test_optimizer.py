@@ -11,11 +11,11 @@ from torch import nn
 from bertkit.base.errors import CheckpointError
 from bertkit.checkpoints.run_folder import checkpoint_path
 from bertkit.checkpoints.safetensors_file import read_safetensors, write_safetensors
-from bertkit.training import log
 from bertkit.training.budget import measure_pace
 from bertkit.training.job import Job, keep_learning_rate
 from bertkit.training.loop import fit
 from bertkit.training.optimizer import build_optimizer
+from bertkit.training.records import log
 from bertkit.training.run import Run
 from bertkit.training.settings import LoopSettings
 from bertkit.training.step import take_step

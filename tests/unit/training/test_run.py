@@ -1,9 +1,9 @@
 import pytest
 import torch
 
+from bertkit.base.checksummed_json import write_sealed_json
 from bertkit.base.errors import DamagedFileError, ResumeError, SettingsError, StorageError
-from bertkit.base.sealed import write_sealed_json
-from bertkit.training.device import choose_device, choose_precision
+from bertkit.hardware.device import choose_device, choose_precision
 from bertkit.training.run import Run, RunRecord, check_resume, has_same_budget
 from bertkit.training.settings import TrainingSettings
 

@@ -9,7 +9,7 @@ from typing import BinaryIO, Protocol
 from bertkit.base.checksums import record_file
 from bertkit.base.errors import InputError
 from bertkit.data.decompression import unpack
-from bertkit.data.tables import conll, jsonl, lines, parquet, separated, squad
+from bertkit.data.tables.formats import conll, jsonl, lines, parquet, separated, squad
 from bertkit.data.tables.opening import open_packed, skip_mark
 from bertkit.data.tables.record import RecordDecoder, Rows
 from bertkit.data.tables.settings import RecordSettings

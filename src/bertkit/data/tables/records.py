@@ -17,7 +17,7 @@ from bertkit.data.readers.sources import (
     STANDARD_INPUT_NAME,
     find_ending,
 )
-from bertkit.data.tables import glue, hub
+from bertkit.data.tables.formats import glue, hub
 from bertkit.data.tables.opening import check_standard_input
 from bertkit.data.tables.origins import ENDINGS, FileOrigin, InputOrigin, Origin
 from bertkit.data.tables.record import BrokenRowError, Record, RecordDecoder, RowReport

@@ -19,7 +19,7 @@ from bertkit.data.readers.sources import (
     STANDARD_INPUT_NAME,
     find_ending,
 )
-from bertkit.data.tables import jsonl, lines, parquet, separated
+from bertkit.data.tables.formats import jsonl, lines, parquet, separated
 from bertkit.data.tables.opening import check_standard_input, open_packed, skip_mark
 from bertkit.data.tables.row import RowDecoder, TextRow
 from bertkit.data.tables.settings import TableSettings

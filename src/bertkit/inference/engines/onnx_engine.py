@@ -19,8 +19,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from bertkit.base.errors import SettingsError
-from bertkit.export.onnx_graph import OnnxGraph, import_extra
-from bertkit.export.onnx_packed import MIXED_INPUTS, OPSET, UNIFORM_INPUTS, write_packed
+from bertkit.exporters.onnx_graph import OnnxGraph, import_extra
+from bertkit.exporters.onnx_packed import MIXED_INPUTS, OPSET, UNIFORM_INPUTS, write_packed
 from bertkit.inference.engines.engine import HasEncoder, resolve_layers
 from bertkit.inference.engines.onnx_session import OnnxSession
 from bertkit.nn.packing import PackedBatch

@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Float
 from torch import Tensor
 
-from bertkit.export.onnx_graph import import_extra
+from bertkit.exporters.onnx_graph import import_extra
 from bertkit.nn.packing import PackedBatch
 
 QUIET = 3  # of ONNX Runtime's levels that for errors, which come as exceptions too
@@ -17,7 +17,7 @@ class OnnxSession:
     """A packed graph, ready to run; several threads may call it at once.
 
     Args:
-        model: the serialised graph of `export/onnx_packed.py`.
+        model: the serialised graph of `exporters/onnx_packed.py`.
         weights: what it only names; their memory is used and must stay.
         outputs: names of the hidden states that it gives.
         num_threads: that share the work of each call; the caller is one of them.

@@ -6,7 +6,7 @@ Translate", figure 3.
 
 from typing import Any
 
-from bertkit.interpret.scene import Scene
+from bertkit.interpret.page.scene import Scene
 from bertkit.interpret.views.view import View, paragraphs
 
 LEGEND = paragraphs(

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from bertkit.interpret.contexts import Occurrence, WordInContexts
 from bertkit.interpret.geometry import Plane, project_layers
-from bertkit.interpret.scene import Scene
+from bertkit.interpret.page.scene import Scene
 from bertkit.interpret.views.view import View, looks_at_itself, paragraphs
 
 NUM_NEIGHBOURS = 5

@@ -13,9 +13,9 @@ from torch import Tensor
 from bertkit.base.progress import show_progress
 from bertkit.interpret.ablation import ablate
 from bertkit.interpret.importance import importance_by_ablation, importance_by_gradient
+from bertkit.interpret.inspected_model import Subject
 from bertkit.interpret.outcome import Outcome, compare, find_outcome, round_digits, to_json
-from bertkit.interpret.scene import Scene
-from bertkit.interpret.subject import Subject
+from bertkit.interpret.page.scene import Scene
 from bertkit.interpret.views.view import View, is_of_one_stack, paragraphs
 
 LEGEND = paragraphs(

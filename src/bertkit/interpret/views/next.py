@@ -3,7 +3,7 @@
 from typing import Any
 
 from bertkit.interpret.outcome import round_digits
-from bertkit.interpret.scene import Scene
+from bertkit.interpret.page.scene import Scene
 from bertkit.interpret.views.view import View, paragraphs
 from bertkit.metrics.perplexity import find_perplexity
 

@@ -9,8 +9,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from bertkit.interpret.page.scene import Scene
 from bertkit.interpret.patterns import BROAD_SHARE, MIN_SHARE
-from bertkit.interpret.scene import Scene
 from bertkit.interpret.views.view import View, looks_at_itself, paragraphs
 
 DECIMALS = 3

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from bertkit.interpret.ablation import ablate
-from bertkit.interpret.judgements import fills_words
+from bertkit.interpret.head_predictions import fills_words
+from bertkit.interpret.inspected_model import Subject
 from bertkit.interpret.outcome import round_digits
-from bertkit.interpret.scene import Scene
-from bertkit.interpret.subject import Subject
+from bertkit.interpret.page.scene import Scene
 from bertkit.interpret.views.view import View, paragraphs
 from bertkit.interpret.words import PlaceWords, guess_words, read_words
 

@@ -12,7 +12,7 @@ from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.encoder import BertEncoder, pack_padded
 from bertkit.models.bert.heads import MaskedLMHead, WordScoringBert
 from bertkit.models.bert.weights import initialise
-from bertkit.nn.growing import GrowingBatch
+from bertkit.nn.key_value_cache import GrowingBatch
 from bertkit.nn.packing import PackedBatch, pad
 
 

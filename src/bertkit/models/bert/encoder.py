@@ -19,7 +19,7 @@ from bertkit.models.bert.weights import initialise
 from bertkit.nn.attention import SelfAttention
 from bertkit.nn.block import EncoderBlock, FeedForward
 from bertkit.nn.embeddings import Embeddings
-from bertkit.nn.growing import GrowingBatch
+from bertkit.nn.key_value_cache import GrowingBatch
 from bertkit.nn.packing import PackedBatch, pad
 
 

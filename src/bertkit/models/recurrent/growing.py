@@ -5,7 +5,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from bertkit.models.recurrent.translator import AttentionalTranslator
-from bertkit.nn.growing import find_sources
+from bertkit.nn.key_value_cache import find_sources
 from bertkit.nn.packing import PackedBatch
 
 

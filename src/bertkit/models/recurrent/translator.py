@@ -14,8 +14,8 @@ from bertkit.models.recurrent.additive_attention import AdditiveAttention, Annot
 from bertkit.models.recurrent.config import TranslatorConfig
 from bertkit.models.recurrent.net import SavedNet, count_weights, draw_embeddings
 from bertkit.nn.dropout import Dropout
+from bertkit.nn.head_layout import length_mask
 from bertkit.nn.packing import PackedBatch, pad
-from bertkit.nn.placement import length_mask
 from bertkit.nn.recurrent import Steps, run_net
 from bertkit.nn.vocabulary_loss import vocabulary_loss
 

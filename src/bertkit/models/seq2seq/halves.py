@@ -18,7 +18,7 @@ from bertkit.models.bert.encoder import (
 )
 from bertkit.nn.cross_attention import CachedMemory, CrossAttention, Memory
 from bertkit.nn.decoder_block import DecoderBlock
-from bertkit.nn.growing import GrowingBatch
+from bertkit.nn.key_value_cache import GrowingBatch
 from bertkit.nn.packing import PackedBatch
 from bertkit.nn.pre_norm import PreNormDecoderBlock, PreNormEncoderBlock
 

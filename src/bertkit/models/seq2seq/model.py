@@ -15,7 +15,7 @@ from bertkit.base.checksums import FileRecord
 from bertkit.base.errors import InputError
 from bertkit.checkpoints.checkpoint import Checkpoint
 from bertkit.checkpoints.formats import open_checkpoint
-from bertkit.checkpoints.hub import resolve_model
+from bertkit.checkpoints.hub.resolve import resolve_model
 from bertkit.checkpoints.seq2seq_names import ENCODER_DECODER
 from bertkit.models.bert.encoder import BertEncoder, pack_padded
 from bertkit.models.bert.heads import MaskedLMHead
@@ -26,7 +26,7 @@ from bertkit.models.seq2seq.halves import Decoder, PreNormDecoder, PreNormEncode
 from bertkit.models.seq2seq.weights import fill_halves
 from bertkit.nn.cross_attention import CachedMemory, Memory
 from bertkit.nn.embeddings import Embeddings, sinusoids
-from bertkit.nn.growing import GrowingBatch
+from bertkit.nn.key_value_cache import GrowingBatch
 from bertkit.nn.packing import PackedBatch, pad
 
 

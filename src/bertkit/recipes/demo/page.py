@@ -8,8 +8,8 @@ from typing import Any
 
 from bertkit.recipes.pretrain.curves import MASKED_WORDS, NEXT_SENTENCE
 from bertkit.reports.report import Bar, Bars, Charts, Command, Report, Section, Table
-from bertkit.training.course import Course
-from bertkit.training.sections import SPEED, draw_curves, tabulate_settings
+from bertkit.training.records.history import Course
+from bertkit.training.records.sections import SPEED, draw_curves, tabulate_settings
 
 
 @dataclass(frozen=True)

@@ -29,8 +29,8 @@ from bertkit.recipes.pretrain.settings import PretrainSettings
 from bertkit.recipes.train_tokenizer.run import train_tokenizer
 from bertkit.reports.report import write_report
 from bertkit.tokenization.tokenizer import Tokenizer
-from bertkit.training.course import Course
-from bertkit.training.log import read_log
+from bertkit.training.records.history import Course
+from bertkit.training.records.log import read_log
 from bertkit.training.run import LOG_FILE
 
 SOURCE = "python-docs:"

@@ -11,8 +11,8 @@ from itertools import islice
 
 from bertkit._version import __version__
 from bertkit.base.wording import pluralize
-from bertkit.recipes.finetune.comparison import SELECTION_BIAS, Comparison, show_spread
 from bertkit.recipes.finetune.facts import Facts, count_rows
+from bertkit.recipes.finetune.search.comparison import SELECTION_BIAS, Comparison, show_spread
 from bertkit.reports.text import make_legible, show
 from bertkit.tasks.table import TASKS
 

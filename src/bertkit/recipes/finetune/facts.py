@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from bertkit.checkpoints.hub import is_hub_id
-from bertkit.recipes.finetune.comparison import Comparison
+from bertkit.checkpoints.hub.resolve import is_hub_id
+from bertkit.recipes.finetune.evaluation import Judgement
 from bertkit.recipes.finetune.examples import SetCounts
-from bertkit.recipes.finetune.judging import Judgement
+from bertkit.recipes.finetune.search.comparison import Comparison
 from bertkit.tasks.sections import draw_confusion
 from bertkit.training.run import RunRecord
 

@@ -9,8 +9,8 @@ from bertkit.recipes.finetune.facts import Facts, count_rows
 from bertkit.reports.cells import Cell
 from bertkit.reports.report import Charts, Report, Section, Table
 from bertkit.tasks.sections import build_sections
-from bertkit.training.course import Course
-from bertkit.training.sections import LOSS, Across, Curve, draw_curves, tabulate_settings
+from bertkit.training.records.history import Course
+from bertkit.training.records.sections import LOSS, Across, Curve, draw_curves, tabulate_settings
 
 MAX_LABELS = 200  # of a table
 

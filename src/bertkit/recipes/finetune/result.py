@@ -7,20 +7,19 @@ from bertkit.base.files import write_file, write_json
 from bertkit.base.progress import announce
 from bertkit.metrics.calibration import CalibrationError
 from bertkit.recipes.finetune.card import CARD_FILE, PICTURE_FILE, build_card
-from bertkit.recipes.finetune.comparison import Comparison
+from bertkit.recipes.finetune.evaluation import Judgement, judge
 from bertkit.recipes.finetune.examples import SetCounts
 from bertkit.recipes.finetune.facts import Facts
 from bertkit.recipes.finetune.job import Materials, load_checkpoint
-from bertkit.recipes.finetune.judging import Judgement, judge
 from bertkit.recipes.finetune.page import build_page
+from bertkit.recipes.finetune.search.comparison import Comparison
 from bertkit.recipes.finetune.settings import FineTuneSettings
 from bertkit.recipes.finetune.steps import count_epoch_steps
-from bertkit.reports.picture import write_svg
+from bertkit.reports.figures.picture import write_svg
 from bertkit.reports.report import write_report
 from bertkit.tasks.evaluation import Evaluation
 from bertkit.tasks.saved import save_task
 from bertkit.tasks.sections import draw_confusion
-from bertkit.training.course import Course
 from bertkit.training.finished import (
     FinishedRecord,
     MaybeNumber,
@@ -32,7 +31,8 @@ from bertkit.training.finished import (
     undefine,
     undefine_number,
 )
-from bertkit.training.log import read_log
+from bertkit.training.records.history import Course
+from bertkit.training.records.log import read_log
 from bertkit.training.run import Run, RunRecord, RunState
 
 REPORT_FILE = "report.html"

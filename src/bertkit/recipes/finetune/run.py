@@ -15,25 +15,25 @@ from bertkit.base.errors import ResumeError, storage_errors
 from bertkit.base.output import list_names
 from bertkit.base.progress import announce
 from bertkit.data.tables.records import RecordTable
+from bertkit.hardware.allocator import prepare_memory
+from bertkit.hardware.device import choose_device, choose_precision, measure_peak
 from bertkit.recipes.finetune.examples import open_tables
 from bertkit.recipes.finetune.features import build_feature_job, remember_states
 from bertkit.recipes.finetune.job import Materials, build_job, load_checkpoint
 from bertkit.recipes.finetune.layers import freeze_parameters
-from bertkit.recipes.finetune.parent import (
+from bertkit.recipes.finetune.prepared import Prepared, prepare, read_task
+from bertkit.recipes.finetune.pretrained_checkpoint import (
     Parent,
     check_pairs,
     choose_kind,
     load_parent,
     open_parent,
 )
-from bertkit.recipes.finetune.prepared import Prepared, prepare, read_task
 from bertkit.recipes.finetune.result import FineTuneResult, finish, read_finished
 from bertkit.recipes.finetune.settings import FineTuneSettings
 from bertkit.recipes.finetune.steps import count_epoch_steps, decide_steps
 from bertkit.tasks.settings import TaskSettings
 from bertkit.tasks.table import TASKS
-from bertkit.training.allocator import prepare_memory
-from bertkit.training.device import choose_device, choose_precision, measure_peak
 from bertkit.training.job import Job, Machine
 from bertkit.training.loop import fit
 from bertkit.training.run import (

@@ -18,12 +18,12 @@ from torch import Tensor
 from bertkit.base.errors import StorageError, storage_errors
 from bertkit.base.files import durable_file
 from bertkit.base.progress import announce, show_progress
+from bertkit.hardware.device import mixed_precision
 from bertkit.models.bert.encoder import summary_tokens
 from bertkit.models.bert.fine_tuning import FineTunedBert
 from bertkit.nn.batching import plan_batches
 from bertkit.nn.packing import PackedBatch
 from bertkit.tasks.batch import Encoded, TokenSequence, pack_sequences
-from bertkit.training.device import mixed_precision
 from bertkit.training.job import Machine
 
 TOKENS_PER_BATCH = {"cpu": 2048, "cuda": 65536}

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from bertkit.base.checksummed_json import read_sealed_json
 from bertkit.base.errors import (
     DamagedFileError,
     InputError,
@@ -14,7 +15,6 @@ from bertkit.base.errors import (
 )
 from bertkit.base.output import list_names
 from bertkit.base.progress import announce
-from bertkit.base.sealed import read_sealed_json
 from bertkit.base.settings import describe_validation, list_differences
 from bertkit.data.readers.sources import STANDARD_INPUT_NAME, Source
 from bertkit.data.shards import MANIFEST, PLAN, SHARDS_FOLDER, ShardSet

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
+from bertkit.base.checksummed_json import write_sealed_json
 from bertkit.base.checksums import FileRecord, verify_file, verify_size
 from bertkit.base.errors import (
     DamagedFileError,
@@ -23,7 +24,6 @@ from bertkit.base.errors import (
 from bertkit.base.files import make_folder, remove_folder, remove_litter
 from bertkit.base.output import open_output
 from bertkit.base.progress import show_progress
-from bertkit.base.sealed import write_sealed_json
 from bertkit.data.mapped_array import MappedArray, write_array
 from bertkit.data.readers import open_corpus
 from bertkit.data.readers.document import ReadReport

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from bertkit.base.checksummed_json import read_sealed_json, write_sealed_json
 from bertkit.base.checksums import FileRecord
 from bertkit.base.errors import DamagedFileError
-from bertkit.base.sealed import read_sealed_json, write_sealed_json
 from bertkit.base.settings import describe_validation
 from bertkit.data.mapped_array import write_array
 from bertkit.data.readers import read_source

@@ -1,7 +1,7 @@
 """What is drawn of a pre-training run beside what every run has."""
 
 from bertkit.objectives.settings import ObjectiveName
-from bertkit.training.sections import Curve
+from bertkit.training.records.sections import Curve
 
 MASKED_WORDS = (
     Curve("mlm_loss", "Masked words, loss", "nats"),

@@ -15,6 +15,8 @@ from bertkit.checkpoints.file_names import CONFIG_FILE
 from bertkit.checkpoints.run_folder import checkpoint_path
 from bertkit.data.order import ExampleOrder
 from bertkit.data.shards import Shard, ShardSet
+from bertkit.hardware.allocator import prepare_memory
+from bertkit.hardware.device import choose_device, choose_precision, measure_peak
 from bertkit.metrics.perplexity import find_perplexity
 from bertkit.models.bert.config import PRESETS, BertConfig
 from bertkit.models.bert.pretrained import PretrainedBert
@@ -25,8 +27,6 @@ from bertkit.recipes.pretrain.settings import PretrainSettings
 from bertkit.recipes.pretrain.source import Source, load_source, open_source
 from bertkit.tokenization.folder import read_max_length
 from bertkit.tokenization.tokenizer import Tokenizer
-from bertkit.training.allocator import prepare_memory
-from bertkit.training.device import choose_device, choose_precision, measure_peak
 from bertkit.training.job import Job, Machine
 from bertkit.training.run import Run, RunState
 from bertkit.training.step import evaluate_batches

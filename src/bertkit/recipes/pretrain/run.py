@@ -12,8 +12,8 @@ from bertkit.recipes.pretrain.job import Materials, begin_model, build_job, buil
 from bertkit.recipes.pretrain.settings import PretrainSettings
 from bertkit.training.budget import Pace, count_steps, measure_pace, seconds_of_run
 from bertkit.training.job import Job, Machine
-from bertkit.training.log import read_log
 from bertkit.training.loop import fit
+from bertkit.training.records.log import read_log
 from bertkit.training.run import (
     Run,
     RunRecord,

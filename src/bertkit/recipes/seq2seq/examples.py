@@ -13,7 +13,7 @@ from bertkit.base.checksums import record_file
 from bertkit.base.errors import InputError, storage_errors
 from bertkit.base.progress import announce
 from bertkit.base.wording import pluralize
-from bertkit.data.tables.hub import SCHEME
+from bertkit.data.tables.formats.hub import SCHEME
 from bertkit.data.tables.parallel import Pair, PairReport, read_pairs
 from bertkit.recipes.seq2seq.settings import MOST_HELD_OUT, Seq2SeqSettings
 from bertkit.recipes.seq2seq.token_pairs import TokenPairs, TokenTexts

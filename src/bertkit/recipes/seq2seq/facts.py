@@ -1,15 +1,14 @@
 """What the report and the card of an encoder-decoder tell."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from bertkit.checkpoints.hub import is_hub_id
+from bertkit.checkpoints.hub.resolve import is_hub_id
 from bertkit.models.seq2seq.config import EncoderDecoderConfig
+from bertkit.recipes.seq2seq.examples import SetCounts
 from bertkit.recipes.seq2seq.kinds import Kind
+from bertkit.training.finished import FinishedRecord, MaybeNumber
 from bertkit.training.run import RunRecord
-
-if TYPE_CHECKING:
-    from bertkit.recipes.seq2seq.result import SavedResult
 
 # Counts of a set, and what to call each; all are told that aren't 0.
 COUNT_NAMES = {
@@ -28,6 +27,32 @@ COUNT_NAMES = {
 }
 
 
+class SavedResult(FinishedRecord):
+    """The content of `metrics.json`.
+
+    Attributes:
+        kind: a key of `KINDS`.
+        metric: the one by which the best step was known.
+        metrics: of the held-out pairs, as the model writes by itself.
+        signatures: how they were computed.
+        baseline: of copying the beginnings of what is read.
+        num_epochs: how often all pairs were seen.
+        averaged_steps: those whose mean the model is; empty where it is that of the best step.
+        train: what was met in the training pairs.
+        dev: what was met in the held-out ones.
+    """
+
+    kind: str
+    metric: str
+    metrics: dict[str, MaybeNumber]
+    signatures: dict[str, str]
+    baseline: dict[str, MaybeNumber]
+    num_epochs: float
+    averaged_steps: tuple[int, ...]
+    train: SetCounts
+    dev: SetCounts
+
+
 @dataclass(frozen=True)
 class Facts:
     """All of it.
@@ -43,7 +68,7 @@ class Facts:
     name: str
     record: RunRecord
     kind: Kind
-    saved: "SavedResult"
+    saved: SavedResult
     config: EncoderDecoderConfig
 
     @property

@@ -14,15 +14,15 @@ from bertkit.base.files import write_json
 from bertkit.checkpoints.file_names import CONFIG_FILE
 from bertkit.checkpoints.run_folder import checkpoint_path
 from bertkit.decoding.settings import DecodingSettings
-from bertkit.inference.rewriter import Rewriter
-from bertkit.inference.rewriter_file import SavedRewriter, write_rewriter
+from bertkit.generation.seq2seq_file import SavedRewriter, write_rewriter
+from bertkit.generation.seq2seq_generator import Rewriter
 from bertkit.metrics.perplexity import find_perplexity
+from bertkit.models.seq2seq.config import EncoderDecoderConfig
 from bertkit.models.seq2seq.model import EncoderDecoderModel
 from bertkit.nn.batching import plan_batches
 from bertkit.recipes.seq2seq.examples import Data, SetCounts
 from bertkit.recipes.seq2seq.kinds import KINDS, Kind
-from bertkit.recipes.seq2seq.operations import count_operations
-from bertkit.recipes.seq2seq.rhythm import list_averaged, order_pairs
+from bertkit.recipes.seq2seq.schedule import list_averaged, order_pairs
 from bertkit.recipes.seq2seq.settings import Seq2SeqSettings
 from bertkit.recipes.seq2seq.token_pairs import PairBatch, TokenPairs, batch_tensors
 from bertkit.tokenization.tokenizer import Tokenizer
@@ -186,3 +186,25 @@ def load_checkpoint(run: Run, step: int, materials: Materials) -> Materials:
         raise ResumeError(f"{path} is gone; remove {run.folder} to begin again")
     model = EncoderDecoderModel.from_pretrained(path)
     return replace(materials, model=model.to(materials.machine.device))
+
+
+def count_operations(config: EncoderDecoderConfig, batch: PairBatch) -> float:
+    """Floating-point operations of all matrix products in one training step."""
+    read, written = batch.source.num_tokens, batch.target.num_tokens
+    hidden, inner = config.encoder.hidden_size, config.encoder.intermediate_size
+    block = 4 * hidden * hidden + 2 * hidden * inner
+    encoder = read * block + 2 * hidden * _squares(batch.source.lengths, batch.source.lengths)
+    inner = config.decoder.intermediate_size
+    block = 6 * hidden * hidden + 2 * hidden * inner
+    decoder = written * block + read * 2 * hidden * hidden
+    decoder += 2 * hidden * _squares(batch.target.lengths, batch.target.lengths)
+    decoder += 2 * hidden * _squares(batch.target.lengths, batch.source.lengths)
+    head = written * hidden * (hidden + config.decoder.vocab_size)
+    layers = config.encoder.num_hidden_layers * encoder
+    layers += config.decoder.num_hidden_layers * decoder
+    return 6.0 * (layers + head)
+
+
+def _squares(ones: tuple[int, ...], others: tuple[int, ...]) -> int:
+    """Pairs of tokens that look at each other."""
+    return sum(one * other for one, other in zip(ones, others, strict=True))

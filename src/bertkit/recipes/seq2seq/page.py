@@ -6,13 +6,20 @@ from dataclasses import replace
 
 from bertkit.base.wording import pluralize
 from bertkit.data.tables.parallel import Pair
-from bertkit.inference.rewriter import Rewriting
+from bertkit.generation.seq2seq_generator import Rewriting
 from bertkit.recipes.seq2seq.facts import Facts
 from bertkit.reports.cells import Cell
 from bertkit.reports.report import Charts, Paragraph, Report, Section, Table
 from bertkit.reports.text import shorten
-from bertkit.training.course import Course
-from bertkit.training.sections import LOSS, PACE, STEPS, Curve, draw_curves, tabulate_settings
+from bertkit.training.records.history import Course
+from bertkit.training.records.sections import (
+    LOSS,
+    PACE,
+    STEPS,
+    Curve,
+    draw_curves,
+    tabulate_settings,
+)
 
 NUM_SHOWN, SHOWN_COLUMNS = 20, 400  # texts, and of each
 

@@ -5,56 +5,27 @@ from pathlib import Path
 
 from bertkit.base.files import write_file
 from bertkit.base.progress import announce
-from bertkit.inference.rewriter_file import write_rewriter
+from bertkit.generation.seq2seq_file import write_rewriter
 from bertkit.recipes.seq2seq.card import CARD_FILE, build_card
-from bertkit.recipes.seq2seq.examples import SetCounts
-from bertkit.recipes.seq2seq.facts import Facts
+from bertkit.recipes.seq2seq.evaluation import Choice, Judgement, choose_weights, judge
+from bertkit.recipes.seq2seq.facts import Facts, SavedResult
 from bertkit.recipes.seq2seq.job import Materials
-from bertkit.recipes.seq2seq.judging import Choice, Judgement, choose_weights, judge
-from bertkit.recipes.seq2seq.oddities import doubt_best
 from bertkit.recipes.seq2seq.page import build_page
-from bertkit.recipes.seq2seq.rhythm import count_epochs, order_pairs
+from bertkit.recipes.seq2seq.schedule import count_epochs, order_pairs
 from bertkit.recipes.seq2seq.settings import Seq2SeqSettings
+from bertkit.recipes.seq2seq.warnings import doubt_best
 from bertkit.reports.report import write_report
-from bertkit.training.course import Course
 from bertkit.training.finished import (
-    FinishedRecord,
-    MaybeNumber,
     define,
     drop_checkpoints,
     drop_left_checkpoints,
     is_finished,
 )
-from bertkit.training.log import read_log
+from bertkit.training.records.history import Course
+from bertkit.training.records.log import read_log
 from bertkit.training.run import Run, RunRecord, RunState
 
 REPORT_FILE = "report.html"
-
-
-class SavedResult(FinishedRecord):
-    """The content of `metrics.json`.
-
-    Attributes:
-        kind: a key of `KINDS`.
-        metric: the one by which the best step was known.
-        metrics: of the held-out pairs, as the model writes by itself.
-        signatures: how they were computed.
-        baseline: of copying the beginnings of what is read.
-        num_epochs: how often all pairs were seen.
-        averaged_steps: those whose mean the model is; empty where it is that of the best step.
-        train: what was met in the training pairs.
-        dev: what was met in the held-out ones.
-    """
-
-    kind: str
-    metric: str
-    metrics: dict[str, MaybeNumber]
-    signatures: dict[str, str]
-    baseline: dict[str, MaybeNumber]
-    num_epochs: float
-    averaged_steps: tuple[int, ...]
-    train: SetCounts
-    dev: SetCounts
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,11 @@ from typing import Any
 from bertkit.base.errors import ResumeError, storage_errors
 from bertkit.base.output import list_names
 from bertkit.base.progress import announce
-from bertkit.inference.rewriter_file import SavedRewriter, read_rewriter
+from bertkit.generation.seq2seq_file import SavedRewriter, read_rewriter
+from bertkit.hardware.allocator import prepare_memory
+from bertkit.hardware.device import choose_device, choose_precision, measure_peak
 from bertkit.models.seq2seq.model import EncoderDecoderModel
-from bertkit.recipes.seq2seq.beginning import Beginning, begin
+from bertkit.recipes.seq2seq.evaluation import measure_judging
 from bertkit.recipes.seq2seq.examples import (
     Data,
     Files,
@@ -22,22 +24,20 @@ from bertkit.recipes.seq2seq.examples import (
     identify,
     read_data,
 )
+from bertkit.recipes.seq2seq.initial_model import Beginning, begin
 from bertkit.recipes.seq2seq.job import (
     Materials,
     build_job,
     with_averages,
 )
-from bertkit.recipes.seq2seq.judging import measure_judging
 from bertkit.recipes.seq2seq.kinds import KINDS
-from bertkit.recipes.seq2seq.oddities import doubt_letters
 from bertkit.recipes.seq2seq.result import Seq2SeqResult, finish, read_finished
-from bertkit.recipes.seq2seq.rhythm import choose_rhythm, decide_steps, order_pairs
+from bertkit.recipes.seq2seq.schedule import choose_rhythm, decide_steps, order_pairs
 from bertkit.recipes.seq2seq.settings import Seq2SeqSettings
+from bertkit.recipes.seq2seq.warnings import doubt_letters
 from bertkit.reports.text import make_legible
-from bertkit.tokenization.joining import Spacing
+from bertkit.tokenization.detokenization import Spacing
 from bertkit.tokenization.tokenizer import Tokenizer
-from bertkit.training.allocator import prepare_memory
-from bertkit.training.device import choose_device, choose_precision, measure_peak
 from bertkit.training.job import Machine
 from bertkit.training.loop import fit
 from bertkit.training.run import Run, RunRecord, check_resume, recognise_source, take_over

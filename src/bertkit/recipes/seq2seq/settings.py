@@ -6,7 +6,7 @@ from pydantic import Field, model_validator
 
 from bertkit.base.settings import Settings
 from bertkit.data.tables.parallel_settings import PairSettings
-from bertkit.inference.rewriter_file import KindName
+from bertkit.generation.seq2seq_file import KindName
 from bertkit.training.settings import BUDGET_FIELDS, BudgetedSettings, Count, Positive, Seed
 
 # What a run gets that is given no budget: enough for some ten thousand short pairs.

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from bertkit.base.checksummed_json import write_sealed_json
 from bertkit.base.errors import InputError, SettingsError
 from bertkit.base.files import durable_folder
 from bertkit.base.output import list_names, open_output
 from bertkit.base.progress import show_progress
-from bertkit.base.sealed import write_sealed_json
 from bertkit.data.readers import Corpus, open_corpus
 from bertkit.data.readers.document import ReadReport
 from bertkit.recipes.train_tokenizer.settings import TrainTokenizerSettings

@@ -25,8 +25,8 @@ from bertkit.tasks.choose.settings import ChooseSettings
 from bertkit.tasks.evaluation import Evaluation
 from bertkit.tasks.logits import Logits
 from bertkit.tasks.long_texts import encode_texts
+from bertkit.tasks.settings import TextSettings
 from bertkit.tasks.task import TEMPERATURE, Task, TaskScores
-from bertkit.tasks.text_settings import TextSettings
 from bertkit.tasks.texts import Texts
 from bertkit.tokenization.tokenizer import Tokenizer
 

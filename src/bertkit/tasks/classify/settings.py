@@ -4,7 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from bertkit.tasks.text_settings import TextSettings
+from bertkit.tasks.settings import TextSettings
 
 Metric = Literal["auto", "accuracy", "f1", "macro_f1", "matthews", "micro_f1", "subset_accuracy"]
 METRICS_OF_ONE = ("accuracy", "f1", "macro_f1", "matthews")

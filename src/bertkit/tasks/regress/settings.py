@@ -2,7 +2,7 @@
 
 from pydantic import Field
 
-from bertkit.tasks.text_settings import TextSettings
+from bertkit.tasks.settings import TextSettings
 
 
 class RegressSettings(TextSettings):

@@ -9,7 +9,7 @@ from tests.unit.data.tables.labelled import read, read_values, refuse
 
 from bertkit.base.errors import InputError
 from bertkit.data.readers import parquet as reader
-from bertkit.data.tables import parquet
+from bertkit.data.tables.formats import parquet
 from bertkit.data.tables.texts import open_texts
 
 

@@ -60,7 +60,7 @@ def test_formats_and_endings_agree():
     folder = Path(origins.__file__).parent
     own = {"text": "lines", "csv": "separated", "tsv": "separated"}
     for name in origins.RECORD_READERS:
-        assert (folder / f"{own.get(name, name)}.py").is_file()
+        assert (folder / "formats" / f"{own.get(name, name)}.py").is_file()
 
 
 def test_a_line_of_text_is_a_record(tmp_path):
@@ -136,7 +136,7 @@ def test_a_line_that_is_no_object_is_left_out_and_named(tmp_path, line, match):
 def test_json_too_large_or_too_deep_is_a_broken_row(tmp_path, monkeypatch):
     path = write(tmp_path, "a.jsonl", '{"a": ' + "[" * 600 + '"\\ud800"' + "]" * 600 + "}\n{}")
     limit = sys.getrecursionlimit()
-    monkeypatch.setattr("bertkit.data.tables.jsonl._mend", dig)
+    monkeypatch.setattr("bertkit.data.tables.formats.jsonl._mend", dig)
     found, report = read(path)
     assert sys.getrecursionlimit() == limit
     assert len(found) == 1
@@ -235,7 +235,7 @@ def test_what_is_cut_short_is_an_error_after_the_rows_that_came(tmp_path):
 @pytest.mark.parametrize("name", ["a.csv", "a.tsv", "a.jsonl", "a.txt", "a.conll"])
 def test_a_line_without_end_is_refused(tmp_path, name, monkeypatch):
     monkeypatch.setattr("bertkit.data.tables.record.MAX_ROW_BYTES", 1000)
-    monkeypatch.setattr("bertkit.data.tables.lines.MAX_ROW_BYTES", 1000)
+    monkeypatch.setattr("bertkit.data.tables.formats.lines.MAX_ROW_BYTES", 1000)
     path = write(tmp_path, name, b"{}\n\n" + b"x" * 1001)
     refuse(path, rf"{name}, line 3 has more than 0 MiB; a row may have as many")
     assert row.MAX_ROW_BYTES == 16 << 20

@@ -177,7 +177,7 @@ def test_a_quote_that_is_never_closed_is_named_and_takes_no_memory(tmp_path, mon
     refuse(path, r"a\.csv, row 2 isn't CSV \(unexpected end of data\); a cell that begins")
     refuse(write(tmp_path, "b.csv", b'text\n"x"y\n'), r"row 1 isn't CSV")
     refuse(write(tmp_path, "c.csv", b'"te\n'), r"row 1 isn't CSV")
-    monkeypatch.setattr("bertkit.data.tables.separated.MAX_ROW_BYTES", 1000)
+    monkeypatch.setattr("bertkit.data.tables.formats.separated.MAX_ROW_BYTES", 1000)
     refuse(path, r"row 2 has more than 0 MiB; is a quote in it never closed\?")
 
 
@@ -195,7 +195,7 @@ def test_a_row_without_end_is_refused_before_it_fills_the_memory(name, monkeypat
             return len(buffer)
 
     monkeypatch.setattr(row, "MAX_ROW_BYTES", 1 << 20)
-    monkeypatch.setattr("bertkit.data.tables.lines.MAX_ROW_BYTES", 1 << 20)
+    monkeypatch.setattr("bertkit.data.tables.formats.lines.MAX_ROW_BYTES", 1 << 20)
     endless = Endless()
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(endless)))
     kinds = {"a.txt": "text", "a.jsonl": "jsonl", "a.csv": "csv", "a.tsv": "tsv"}
@@ -205,7 +205,7 @@ def test_a_row_without_end_is_refused_before_it_fills_the_memory(name, monkeypat
 
 def test_a_long_row_is_read_and_one_byte_more_is_not(tmp_path, monkeypatch):
     monkeypatch.setattr(row, "MAX_ROW_BYTES", 1000)
-    monkeypatch.setattr("bertkit.data.tables.lines.MAX_ROW_BYTES", 1000)
+    monkeypatch.setattr("bertkit.data.tables.formats.lines.MAX_ROW_BYTES", 1000)
     assert read(write(tmp_path, "a.txt", b"x" * 999 + b"\ny" * 2)) == ["x" * 999, "y", "y"]
     refuse(write(tmp_path, "b.txt", b"y\n" + b"x" * 1001), r"b\.txt, row 2 has more than")
     refuse(write(tmp_path, "a.parquet", write_parquet(text=["x" * 1001])), r"row 1 has more than")

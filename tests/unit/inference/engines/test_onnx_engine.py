@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from bertkit.base.errors import MissingExtraError
-from bertkit.export.onnx_graph import OnnxGraph
-from bertkit.export.onnx_packed import OPSET, write_packed
+from bertkit.exporters.onnx_graph import OnnxGraph
+from bertkit.exporters.onnx_packed import OPSET, write_packed
 from bertkit.inference.engines import onnx_engine as module
 from bertkit.inference.engines.onnx_engine import OnnxEngine, cut_parts
 from bertkit.inference.engines.onnx_session import lay_out

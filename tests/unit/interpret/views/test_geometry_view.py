@@ -11,8 +11,8 @@ from tests.unit.inference.small import save_small
 
 from bertkit.interpret.contexts import compare_contexts
 from bertkit.interpret.geometry import project
-from bertkit.interpret.scene import Scene
-from bertkit.interpret.subject import Subject
+from bertkit.interpret.inspected_model import Subject
+from bertkit.interpret.page.scene import Scene
 from bertkit.interpret.views.geometry import GEOMETRY
 
 

@@ -9,9 +9,9 @@ from tests.unit.inference.small_task import save_classifier, save_model
 
 from bertkit.interpret.ablation import ablate, gate_heads
 from bertkit.interpret.head_names import HeadName
+from bertkit.interpret.inspected_model import Subject
 from bertkit.interpret.outcome import compare, find_outcome
-from bertkit.interpret.scene import Scene
-from bertkit.interpret.subject import Subject
+from bertkit.interpret.page.scene import Scene
 from bertkit.interpret.views.importance import collect_importance
 from bertkit.models.bert.encoder import BertModel
 from bertkit.tasks.regress.settings import RegressSettings

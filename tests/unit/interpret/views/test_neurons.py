@@ -8,9 +8,9 @@ import torch
 from tests.scripts import run_script_tests
 from tests.unit.inference.small import save_small
 
-from bertkit.interpret.page import build_page
-from bertkit.interpret.scene import Scene
-from bertkit.interpret.subject import Subject
+from bertkit.interpret.inspected_model import Subject
+from bertkit.interpret.page.build import build_page
+from bertkit.interpret.page.scene import Scene
 
 
 @pytest.fixture(scope="module")

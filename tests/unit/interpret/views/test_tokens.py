@@ -11,9 +11,9 @@ from tests.scripts import run_script_tests
 from tests.unit.inference.small import save_small
 
 from bertkit.interpret.capture import AttentionHeads
+from bertkit.interpret.inspected_model import Subject
+from bertkit.interpret.page.scene import Scene
 from bertkit.interpret.patterns import find_patterns
-from bertkit.interpret.scene import Scene
-from bertkit.interpret.subject import Subject
 from bertkit.interpret.views.tokens import TOKENS
 
 ROUNDING = 6e-4

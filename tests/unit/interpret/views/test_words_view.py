@@ -9,8 +9,8 @@ from tests.unit.inference.small import save_kind, save_small
 from bertkit.base.errors import NonFiniteError
 from bertkit.interpret.ablation import ablate
 from bertkit.interpret.head_names import HeadName
-from bertkit.interpret.scene import Scene
-from bertkit.interpret.subject import Subject
+from bertkit.interpret.inspected_model import Subject
+from bertkit.interpret.page.scene import Scene
 from bertkit.interpret.views import words as view_module
 from bertkit.interpret.views.words import WORDS, collect_words
 from bertkit.models.bert.encoder import BertModel

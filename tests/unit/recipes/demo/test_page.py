@@ -7,7 +7,7 @@ import pytest
 
 from bertkit.recipes.demo.page import Accuracies, Example, Facts, build_report, describe_result
 from bertkit.reports.report import Bars, Charts, render_report
-from bertkit.training.course import Course
+from bertkit.training.records.history import Course
 
 ACCURACIES = Accuracies(
     num_masked=9876,

@@ -9,14 +9,14 @@ from huggingface_hub import ModelCard
 from tests.unit.recipes.finetune.small import TASK
 
 from bertkit.recipes.finetune.card import build_card, plain, quote
+from bertkit.recipes.finetune.evaluation import Judgement
 from bertkit.recipes.finetune.examples import SetCounts
 from bertkit.recipes.finetune.facts import Facts
-from bertkit.recipes.finetune.judging import Judgement
 from bertkit.recipes.finetune.page import build_page
 from bertkit.reports.report import render_report
 from bertkit.tasks.classify.task import Classify
 from bertkit.tasks.evaluation import Evaluation, Mistake
-from bertkit.training.course import Course
+from bertkit.training.records.history import Course
 from bertkit.training.run import RunRecord
 
 HOSTILE = 'a"b: |\n</script>\x00`[x](y)`\ud800 \\'

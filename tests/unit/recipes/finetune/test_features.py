@@ -12,13 +12,13 @@ from transformers import AutoModelForSequenceClassification
 from bertkit.base import storage
 from bertkit.base.errors import CheckpointError, SettingsError, StoppedError, StorageError
 from bertkit.checkpoints.safetensors_file import read_safetensors
-from bertkit.inference.description import describe
 from bertkit.inference.predictors import Classifier, Predictor
+from bertkit.inspection.description import describe
 from bertkit.recipes.finetune import state_file
 from bertkit.recipes.finetune.features import head_logits, remember_states
 from bertkit.recipes.finetune.job import held_out_logits
 from bertkit.recipes.finetune.run import Sources, finetune, gather
-from bertkit.recipes.finetune.search_cells import FEATURE_LEARNING_RATES, list_trials
+from bertkit.recipes.finetune.search.cells import FEATURE_LEARNING_RATES, list_trials
 from bertkit.recipes.finetune.settings import FEATURE_RATE, FineTuneSettings, SearchSettings
 from bertkit.tasks.tag.settings import TagSettings
 from bertkit.training import loop

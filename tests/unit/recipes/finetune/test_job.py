@@ -16,6 +16,7 @@ from bertkit.models.bert.fine_tuning import (
     BertForTokenClassification,
 )
 from bertkit.recipes.finetune import job
+from bertkit.recipes.finetune.evaluation import compare_to_baseline, judge, measure_baseline
 from bertkit.recipes.finetune.job import (
     build_job,
     count_operations,
@@ -24,7 +25,6 @@ from bertkit.recipes.finetune.job import (
     load_checkpoint,
     sum_loss,
 )
-from bertkit.recipes.finetune.judging import compare_to_baseline, judge, measure_baseline
 from bertkit.recipes.finetune.layers import freeze_parameters
 from bertkit.recipes.finetune.run import finetune, gather
 from bertkit.tasks import logits as logits_module

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from tests.unit.recipes.finetune.small import QUICK, TASK, make_rows, save_model, write_rows
 
+from bertkit.base.checksummed_json import write_sealed_json
 from bertkit.base.errors import (
     CheckpointError,
     DamagedFileError,
@@ -18,7 +19,6 @@ from bertkit.base.errors import (
     StoppedError,
     StorageError,
 )
-from bertkit.base.sealed import write_sealed_json
 from bertkit.checkpoints.run_folder import list_checkpoints
 from bertkit.inference.predictors import Classifier
 from bertkit.recipes.finetune import result as result_module
@@ -28,7 +28,7 @@ from bertkit.recipes.pretrain.replay import replay
 from bertkit.tasks.classify.task import Classify
 from bertkit.tasks.regress.settings import RegressSettings
 from bertkit.training import loop
-from bertkit.training.log import CLOCK_FIELDS, read_log
+from bertkit.training.records.log import CLOCK_FIELDS, read_log
 
 
 def rows(output: Path) -> list[dict]:

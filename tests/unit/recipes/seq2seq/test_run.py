@@ -17,18 +17,19 @@ from bertkit.base.errors import (
     StoppedError,
 )
 from bertkit.checkpoints.run_folder import list_checkpoints
-from bertkit.inference.summarizing import AbstractiveSummarizer
-from bertkit.inference.translator import Translator
+from bertkit.generation.summarizer import AbstractiveSummarizer
+from bertkit.generation.translator import Translator
 from bertkit.models.bert.heads import BertForMaskedLM
 from bertkit.models.seq2seq.model import EncoderDecoderModel
-from bertkit.recipes.seq2seq import examples, job, judging
+from bertkit.recipes.seq2seq import evaluation as judging
+from bertkit.recipes.seq2seq import examples, job
 from bertkit.recipes.seq2seq import result as result_module
 from bertkit.recipes.seq2seq import run as recipe
 from bertkit.recipes.seq2seq.examples import hold_out, read_set
 from bertkit.recipes.seq2seq.run import PairFiles, gather, train_seq2seq
 from bertkit.recipes.seq2seq.settings import SummarizeSettings
 from bertkit.training import loop
-from bertkit.training.log import CLOCK_FIELDS, read_log
+from bertkit.training.records.log import CLOCK_FIELDS, read_log
 
 
 def rows(output: Path) -> list[dict]:

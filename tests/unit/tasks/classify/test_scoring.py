@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn import metrics
 
-from bertkit.reports.confusion_matrix import list_rows
+from bertkit.reports.figures.confusion_matrix import list_rows
 from bertkit.tasks.classify import joint_scoring, scoring
 from bertkit.tasks.classify.decoding import Classification
 from bertkit.tasks.classify.examples import ClassifyExample

@@ -9,7 +9,7 @@ from tests.unit.tasks.small import TOKENIZER, decode, record_of, score, table_of
 
 from bertkit.base.errors import CheckpointError, InputError
 from bertkit.data.tables.record import BrokenRowError, RowReport
-from bertkit.inference.trained_summarizer import Extractor
+from bertkit.generation.trained_summarizer import Extractor
 from bertkit.models.bert.config import BertConfig
 from bertkit.recipes.finetune.examples import ExampleSet, hold_out
 from bertkit.tasks.batch import IGNORED_LABEL, TaskBatch

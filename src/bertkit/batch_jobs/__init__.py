@@ -1,0 +1,1 @@
+"""Jobs that run a model over files, one folder each."""

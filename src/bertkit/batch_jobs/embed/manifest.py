@@ -1,0 +1,188 @@
+"""What a file of vectors is, in a sealed document beside it."""
+
+import json
+import os
+import zlib
+from contextlib import nullcontext, suppress
+from dataclasses import fields
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    NonNegativeInt,
+    PositiveInt,
+    ValidationError,
+)
+
+from bertkit.base.checksummed_json import read_sealed_json, write_sealed_json
+from bertkit.base.checksums import HEAD_BYTES
+from bertkit.base.errors import DamagedFileError, SettingsError, storage_errors
+from bertkit.base.settings import describe_validation
+from bertkit.inference.text_encoder import TextCounts
+
+MANIFEST_SUFFIX = ".json"
+LIMIT_BYTES = 1 << 20
+MAX_SHOWN_CHANGES, MAX_SHOWN_CHARS = 3, 60
+
+
+def _check_names(counts: dict[str, int]) -> dict[str, int]:
+    unknown = counts.keys() - {field.name for field in fields(TextCounts)}
+    if unknown:
+        raise ValueError(f"{shorten(sorted(unknown))} is nothing that is counted")
+    return counts
+
+
+Counts = Annotated[dict[str, NonNegativeInt], AfterValidator(_check_names)]
+
+
+class Beginning(BaseModel):
+    """Everything that decides the vectors of a file.
+
+    Attributes:
+        embedding: of the embedder: model, engine, pooling and all else a vector depends on.
+        input: of the texts, so that others are noticed; None for what can't be read again.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    embedding: dict[str, Any]
+    input: dict[str, Any] | None
+
+    def list_changes(self, now: "Beginning") -> list[str]:
+        """What differs from another one, for people; a model's name only where its files do."""
+        changes = []
+        for name in ("embedding", "input"):
+            old, new = (plain(getattr(each, name)) or {} for each in (self, now))
+            if old.get("model_sha256") == new.get("model_sha256"):
+                old.pop("model", None)
+                new.pop("model", None)
+            changes += [
+                f"{key}: {shorten(old.get(key))} → {shorten(new.get(key))}"
+                for key in sorted(old.keys() | new.keys())
+                if old.get(key) != new.get(key)
+            ]
+        more = len(changes) - MAX_SHOWN_CHANGES
+        return changes[:MAX_SHOWN_CHANGES] + ([f"{more} more"] if more > 0 else [])
+
+
+class VectorsManifest(BaseModel):
+    """A finished file of vectors.
+
+    Attributes:
+        beginning: what decided the vectors.
+        num_rows: vectors, one for each text.
+        dimension: features of a vector.
+        counts: what the texts were like, by the names of `TextCounts`.
+        rows_crc32: CRC-32 of all vectors as little-endian float32, row by row.
+        size_bytes: length of the file.
+        head_crc32: CRC-32 of its first 4 KiB.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    beginning: Beginning
+    num_rows: NonNegativeInt
+    dimension: PositiveInt
+    counts: Counts
+    rows_crc32: NonNegativeInt
+    size_bytes: NonNegativeInt
+    head_crc32: NonNegativeInt
+
+    def describes(self, output: Path) -> bool:
+        """Whether a file is this one, as far as its length and first 4 KiB tell.
+
+        Raises:
+            StorageError: it can't be read.
+        """
+        return measure_file(output) == (self.size_bytes, self.head_crc32)
+
+
+def manifest_path(output: Path) -> Path:
+    """Where the manifest of a file of vectors is."""
+    return output.with_name(output.name + MANIFEST_SUFFIX)
+
+
+def write_manifest(output: Path, manifest: VectorsManifest) -> None:
+    """Write the manifest of a file of vectors.
+
+    Raises:
+        StorageError: writing failed.
+    """
+    write_sealed_json(manifest_path(output), manifest.model_dump(mode="json"))
+
+
+def read_manifest(output: Path) -> VectorsManifest | None:
+    """The manifest of a file of vectors, which may not be there.
+
+    Raises:
+        DamagedFileError: it isn't as it was written.
+        StorageError: it can't be read.
+    """
+    path = manifest_path(output)
+    if not path.exists():
+        return None
+    try:
+        return VectorsManifest.model_validate(read_sealed_json(path, limit_bytes=LIMIT_BYTES))
+    except ValidationError as error:
+        raise DamagedFileError(
+            f"{path} isn't the manifest of a file of vectors: {describe_validation(error)}"
+        ) from None
+
+
+def find_finished(
+    output: Path, beginning: Beginning, *, restart: bool, overwrite: bool
+) -> VectorsManifest | None:
+    """The manifest of an output that is what would be made; None where it is to be made.
+
+    Raises:
+        SettingsError: something else is there, and `overwrite` isn't set.
+        DamagedFileError: what stands where the manifest should isn't one, and `overwrite` isn't
+            set.
+        StorageError: reading failed.
+    """
+    manifest = None
+    with suppress(DamagedFileError) if overwrite else nullcontext():
+        manifest = read_manifest(output)
+    with storage_errors(output, "read"):
+        if not output.exists():
+            return None
+        if not output.is_file():
+            raise SettingsError(f"{output} isn't a file; name another --output")
+    if manifest is None or not manifest.describes(output):
+        changes = ["it isn't known what wrote it"]
+    else:
+        changes = manifest.beginning.list_changes(beginning)
+        if beginning.input is None:
+            changes.append("input: standard input or a pipe, which can't be read again")
+    if not changes:
+        return None if restart else manifest
+    if not overwrite:
+        raise SettingsError(
+            f"{output} exists, and isn't what would be written ({'; '.join(changes)});"
+            " name another --output, or replace it with --overwrite"
+        )
+    return None
+
+
+def measure_file(path: Path) -> tuple[int, int]:
+    """Length of a file, and CRC-32 of its first 4 KiB.
+
+    Raises:
+        StorageError: it can't be read.
+    """
+    with storage_errors(path, "read"), path.open("rb") as stream:
+        return os.fstat(stream.fileno()).st_size, zlib.crc32(stream.read(HEAD_BYTES))
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON gives it back."""
+    return json.loads(json.dumps(value))
+
+
+def shorten(value: object) -> str:
+    """A value, for a message."""
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= MAX_SHOWN_CHARS else f"{text[:MAX_SHOWN_CHARS]}…"

@@ -1,0 +1,275 @@
+"""Embed a file of texts: row n of the output is the vector of row n of the input.
+
+However the work ends, the same command goes on where it was. A window of the stream depends on the
+texts since it began alone, so going on at its first text gives the rows that would have come.
+"""
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from itertools import islice
+from pathlib import Path
+
+from bertkit.base.errors import InputError, ResumeError
+from bertkit.base.files import durable_file
+from bertkit.base.output import find_place, open_output, refuse_input
+from bertkit.base.progress import show_progress
+from bertkit.base.wording import pluralize
+from bertkit.batch_jobs.embed.manifest import (
+    Beginning,
+    VectorsManifest,
+    find_finished,
+    manifest_path,
+    measure_file,
+    write_manifest,
+)
+from bertkit.batch_jobs.embed.outputs import choose_writer, format_rows
+from bertkit.batch_jobs.embed.progress_record import (
+    read_record,
+    record_path,
+    remove_unfinished,
+    rows_path,
+)
+from bertkit.batch_jobs.embed.settings import EmbedSettings
+from bertkit.batch_jobs.embed.unfinished import UnfinishedVectors, Vectors, check_finite
+from bertkit.data.tables.row import TextRow
+from bertkit.data.tables.texts import TextTable, open_texts
+from bertkit.embeddings.embedder import Embedder
+from bertkit.inference.text_encoder import TextCounts
+from bertkit.training.signals import stop_at_once
+
+
+@dataclass(frozen=True)
+class EmbedResult:
+    """What was embedded.
+
+    Attributes:
+        output: the file of vectors; None where they went elsewhere.
+        num_rows: texts, and vectors.
+        dimension: features of a vector.
+        counts: what all texts were like, those of earlier calls included.
+        engine: the program that computed.
+        max_length: most tokens of a text, or of a part of it.
+        was_done: True where all was there already and nothing was computed.
+        num_resumed: rows that earlier calls had computed.
+        elapsed_seconds: time of this call's computing, without loading the model.
+        tokens_per_second: that this call computed, special ones included.
+    """
+
+    output: Path | None
+    num_rows: int
+    dimension: int
+    counts: TextCounts
+    engine: str
+    max_length: int
+    was_done: bool = False
+    num_resumed: int = 0
+    elapsed_seconds: float = 0.0
+    tokens_per_second: float = 0.0
+
+
+def embed(
+    model: str | Path,
+    source: str | Path,
+    output: Path,
+    settings: EmbedSettings = EmbedSettings(),  # noqa: B008
+    *,
+    device: str = "auto",
+    revision: str | None = None,
+) -> EmbedResult:
+    """Write a vector for each text of a file, or go on with what was begun.
+
+    Args:
+        model: a folder of any format, a run, or the id of a model of the Hub.
+        source: a file of texts, or - for standard input.
+        output: a file that ends with .npy, .parquet or .jsonl; it appears whole, with a manifest
+            beside it, or not at all.
+        settings: how texts are read and become vectors.
+        device: auto, cpu, cuda or cuda:N.
+        revision: a branch, tag or commit of a model of the Hub.
+
+    Raises:
+        SettingsError: `output` exists and is something else, or mixes with the input, or a setting
+            doesn't fit the model.
+        InputError: the input isn't a file of texts; the message names the row.
+        ResumeError: the work was begun with another model, other settings or another input, or
+            another process is at it.
+        DamagedFileError: what was written before was altered.
+        NonFiniteError: a row has NaN or infinity.
+        StoppedError: Ctrl-C or SIGTERM; the message says how to go on.
+        StorageError: writing failed; what was safe is safe.
+        BertkitError: the model can't be loaded, as in `Embedder.load`.
+    """
+    table = open_texts(source, settings)
+
+    def check(place: Path) -> None:
+        choose_writer(place)
+        for path in (manifest_path(place), rows_path(place), record_path(place)):
+            refuse_input(path, source)
+
+    with (
+        stop_at_once(lambda: _describe_stop(table, output)),
+        open_output(output, "writing", inputs=[source], check=check) as place,
+    ):
+        embedder = Embedder.load(model, settings.of_embedder, device=device, revision=revision)
+        beginning = Beginning(embedding=embedder.identity, input=table.identity())
+        finished = find_finished(
+            place, beginning, restart=settings.restart, overwrite=settings.overwrite
+        )
+        if finished is not None and not rows_path(place).exists():
+            remove_unfinished(place)  # a record, where the last step was killed
+            return _describe_finished(finished, embedder, place)
+        with UnfinishedVectors.open(
+            place, beginning, embedder.dimension, restart=settings.restart
+        ) as vectors:
+            result = _embed_rest(embedder, table, vectors, place)
+            _publish(vectors, place, result.counts)
+        remove_unfinished(place)
+    return result
+
+
+def embed_lines(
+    embedder: Embedder, table: TextTable, write_line: Callable[[str], object]
+) -> EmbedResult:
+    """Hand over the vector of each text of a file as a line of JSONL, as they are made.
+
+    Args:
+        embedder: makes vectors.
+        table: the file.
+        write_line: takes one line without its end.
+
+    Raises:
+        InputError: the input isn't a file of texts; the message names the row.
+        NonFiniteError: a row has NaN or infinity.
+    """
+    counts, num_rows, started = TextCounts(), 0, time.monotonic()
+    for vectors, _ in embed_rows(embedder, table, counts):
+        check_finite(vectors, num_rows)
+        for line in format_rows(vectors, num_rows):
+            write_line(line)
+        num_rows += len(vectors)
+    seconds = time.monotonic() - started
+    return EmbedResult(
+        output=None,
+        num_rows=num_rows,
+        dimension=embedder.dimension,
+        counts=counts,
+        engine=embedder.engine.name,
+        max_length=embedder.text_encoder.max_length,
+        elapsed_seconds=seconds,
+        tokens_per_second=counts.tokens / max(seconds, 1e-9),
+    )
+
+
+def embed_rows(
+    embedder: Embedder, table: TextTable, counts: TextCounts, *, skip_rows: int = 0
+) -> Iterator[tuple[Vectors, int]]:
+    """Vectors of the texts of a file, some rows at a time, and the bytes of it that they took.
+
+    Args:
+        embedder: makes vectors.
+        table: the file.
+        counts: is added to, before each of the rows are given.
+        skip_rows: how many of the first rows to leave out; they are read all the same.
+
+    Raises:
+        InputError: the file has fewer rows, or one that isn't a text.
+    """
+    rows = table.rows()
+    num_skipped = sum(1 for _ in islice(rows, skip_rows))
+    if num_skipped < skip_rows:
+        raise InputError(
+            f"{table.name} has {pluralize(num_skipped, 'row')}, and {skip_rows:,} were done before;"
+            " begin anew with --restart"
+        )
+    num_bytes: deque[int] = deque()
+    for vectors in embedder.stream(_note_bytes(rows, num_bytes), counts):
+        yield vectors, sum(num_bytes.popleft() for _ in vectors)
+    counts.undecodable = table.num_undecodable
+
+
+def _note_bytes(rows: Iterator[TextRow], num_bytes: deque[int]) -> Iterator[str]:
+    for row in rows:
+        num_bytes.append(row.num_bytes)
+        yield row.text
+
+
+def _embed_rest(
+    embedder: Embedder, table: TextTable, vectors: UnfinishedVectors, output: Path
+) -> EmbedResult:
+    """Append the rows that are missing, showing progress."""
+    before = vectors.reached
+    counts = TextCounts(**before.counts)
+    num_tokens, started = counts.tokens, time.monotonic()
+    total = None if table.size_bytes is None else table.size_bytes - before.num_bytes
+    with show_progress("Embedding", total, is_bytes=True) as progress:
+        for rows, num_bytes in embed_rows(embedder, table, counts, skip_rows=before.num_rows):
+            vectors.append(rows, num_bytes, asdict(counts))
+            progress.advance(num_bytes)
+    if table.identity() != before.beginning.input:
+        raise ResumeError(f"{table.name} has changed while it was read; begin anew with --restart")
+    seconds = time.monotonic() - started
+    return EmbedResult(
+        output=output,
+        num_rows=vectors.reached.num_rows,
+        dimension=embedder.dimension,
+        counts=counts,
+        engine=embedder.engine.name,
+        max_length=embedder.text_encoder.max_length,
+        num_resumed=before.num_rows,
+        elapsed_seconds=seconds,
+        tokens_per_second=(counts.tokens - num_tokens) / max(seconds, 1e-9),
+    )
+
+
+def _publish(vectors: UnfinishedVectors, output: Path, counts: TextCounts) -> None:
+    """Make the output of the rows, and the manifest beside it.
+
+    The manifest comes first: an output that it doesn't describe isn't finished, and while the rows
+    are there the same command makes both again.
+    """
+    vectors.finish()
+    write, reached = choose_writer(output), vectors.reached
+
+    def describe(size_bytes: int, head_crc32: int) -> VectorsManifest:
+        return VectorsManifest(
+            beginning=reached.beginning,
+            num_rows=reached.num_rows,
+            dimension=vectors.dimension,
+            counts=asdict(counts),
+            rows_crc32=reached.rows_crc32,
+            size_bytes=size_bytes,
+            head_crc32=head_crc32,
+        )
+
+    if write is None:
+        write_manifest(output, describe(*measure_file(vectors.path)))
+        vectors.become(output)
+        return
+    with durable_file(output) as file, show_progress("Writing", reached.num_rows) as progress:
+        write(file, vectors.blocks(progress), vectors.dimension, reached.beginning.embedding)
+        record = file.record()
+        write_manifest(output, describe(record.size_bytes, record.head_crc32))
+
+
+def _describe_finished(manifest: VectorsManifest, embedder: Embedder, output: Path) -> EmbedResult:
+    """The result where all was there already."""
+    return EmbedResult(
+        output=output,
+        num_rows=manifest.num_rows,
+        dimension=manifest.dimension,
+        counts=TextCounts(**manifest.counts),
+        engine=embedder.engine.name,
+        max_length=embedder.text_encoder.max_length,
+        was_done=True,
+    )
+
+
+def _describe_stop(table: TextTable, output: Path) -> str:
+    """What was reached, and how to go on."""
+    if table.size_bytes is None:
+        return f"stopped; {table.name} can't be read again, so begin anew with its texts"
+    reached = read_record(find_place(output))
+    num_rows = 0 if reached is None else reached.num_rows
+    return f"stopped with {pluralize(num_rows, 'row')} of {output} safe; the same command goes on"

@@ -1,0 +1,20 @@
+"""What can be chosen about embedding a file."""
+
+from pydantic import Field
+
+from bertkit.data.tables.settings import TableSettings
+from bertkit.embeddings.settings import EmbedderSettings
+
+
+class EmbedSettings(TableSettings, EmbedderSettings):
+    """Settings of `bertkit embed`."""
+
+    restart: bool = Field(
+        False, description="Begin anew, though work was begun or done before; its rows are dropped."
+    )
+    overwrite: bool = Field(False, description="Replace an output that something else has written.")
+
+    @property
+    def of_embedder(self) -> EmbedderSettings:
+        """Those that decide the vectors."""
+        return EmbedderSettings(**self.model_dump(include=set(EmbedderSettings.model_fields)))

@@ -1,0 +1,145 @@
+"""An evaluation as files: for people, for programs, and for official scorers."""
+
+import math
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from bertkit.base.errors import SettingsError, StorageError, storage_errors
+from bertkit.base.files import durable_file, make_folder, remove_folder, write_json
+from bertkit.base.output import list_names, open_output
+from bertkit.batch_jobs.evaluate.run import EvaluateResult
+from bertkit.batch_jobs.predict.outputs import write_jsonl
+from bertkit.checkpoints.file_names import CONFIG_FILE
+from bertkit.reports.figures.confusion_matrix import list_rows
+from bertkit.reports.report import Report, write_report
+from bertkit.tasks.evaluation import Evaluation
+from bertkit.tasks.sections import build_sections
+from bertkit.tasks.table import TASKS
+
+METRICS_FILE = "metrics.json"
+REPORT_FILE = "report.html"
+ANSWERS_FILE = "answers.jsonl"
+MAX_MATRIX_LABELS = 1000  # the square of 50,000 has 2.5 billion cells
+
+
+def hold(output: Path | None, data: str, *, overwrite: bool) -> AbstractContextManager[Path | None]:
+    """Hold the folder of an evaluation, where there is to be one; errors as in `open_output`."""
+    if output is None:
+        return nullcontext()
+    check = partial(check_output, overwrite=overwrite)
+    return open_output(output, "evaluating into", inputs=(data,), check=check, is_workplace=True)
+
+
+def check_output(output: Path, *, overwrite: bool) -> None:
+    """Refuse a folder in which something would be lost.
+
+    Raises:
+        SettingsError: it is a model's, or holds files and `overwrite` isn't set.
+        StorageError: it is a file, or can't be looked up.
+    """
+    with storage_errors(output, "read"):
+        if output.exists() and not output.is_dir():
+            raise StorageError(f"{output} is a file where a folder is to be written; name another")
+        if (output / CONFIG_FILE).exists():
+            raise SettingsError(
+                f"{output} is a model's folder, whose report would be replaced; name another"
+                " --output"
+            )
+        if list_names(output) and not overwrite:
+            raise SettingsError(f"{output} isn't empty; name another --output, or add --overwrite")
+
+
+def write_evaluation(output: Path, result: EvaluateResult) -> None:
+    """Write all files; `metrics.json` is the last, so that with it all of them are there.
+
+    Those of an evaluation before go first: none of them stays beside what it doesn't belong to.
+
+    Raises:
+        StorageError: writing failed.
+    """
+    make_folder(output)
+    scorer_files = (name for entry in TASKS.values() for name in entry.load().scorer_files)
+    for name in (METRICS_FILE, REPORT_FILE, ANSWERS_FILE, *scorer_files):
+        remove_folder(output / name)
+    with durable_file(output / ANSWERS_FILE) as file:
+        write_jsonl(file, list_answers(result))
+    for name, content in result.task.prediction_files(
+        result.found.examples, result.predictions
+    ).items():
+        write_json(output / name, content)
+    report = Report(
+        f"{Path(result.model).name} on {result.counts.name}",
+        f"A model for the task {result.task.name}, held against {result.counts.num_examples:,}"
+        " examples.",
+        build_sections(result.evaluation),
+    )
+    write_report(output / REPORT_FILE, report)
+    write_json(output / METRICS_FILE, summarise(result))
+
+
+def list_answers(result: EvaluateResult) -> Iterator[dict[str, Any]]:
+    """Answers for programs, each with the place of its example: rows may have been left out."""
+    for example, prediction in zip(result.found.examples, result.predictions, strict=True):
+        yield {"place": example.place, **result.task.to_json(prediction)}
+
+
+def summarise(result: EvaluateResult) -> dict[str, Any]:
+    """An evaluation for programs; what isn't defined is null."""
+    evaluation = result.evaluation
+    content = {
+        "task": result.task.name,
+        "data": result.counts.model_dump(),
+        "metrics": evaluation.metrics,
+        "intervals": evaluation.intervals,
+        "confusion": describe_confusion(evaluation),
+        "calibration": describe_calibration(evaluation),
+        "mistakes": [vars(mistake) for mistake in evaluation.mistakes],
+        "warnings": evaluation.warnings,
+    }
+    return {key: with_nulls(value) for key, value in content.items()}
+
+
+def describe_confusion(evaluation: Evaluation) -> dict[str, Any] | None:
+    """Names and counts `[true, predicted]`; None where the task has none.
+
+    Of very many labels only what came: numbers of the true and the predicted label, and the count.
+    """
+    labels, confusion = evaluation.labels, evaluation.confusion
+    if confusion is None:
+        return None
+    if len(labels) > MAX_MATRIX_LABELS:
+        return {"labels": labels, "pairs": [[*pair, count] for pair, count in confusion.items()]}
+    return {"labels": labels, "counts": list_rows(confusion, len(labels))}
+
+
+def describe_calibration(evaluation: Evaluation) -> dict[str, Any] | None:
+    """How sure the answers are and how often right; None where they have no confidence."""
+    confidences, is_right, found = (
+        evaluation.confidences,
+        evaluation.is_right,
+        evaluation.calibration,
+    )
+    if confidences is None or is_right is None or found is None:
+        return None
+    return {
+        "confidence": float(confidences.mean()),
+        "accuracy": float(is_right.mean()),
+        "expected_calibration_error": found.value,
+        "num_bins": found.num_bins,
+        "interval": None if found.low is None else [found.low, found.high],
+        "error_if_calibrated": found.if_calibrated,
+    }
+
+
+def with_nulls(value: Any) -> Any:
+    """A value as JSON knows it: NaN and infinity are null."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, dict):
+        return {key: with_nulls(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [with_nulls(part) for part in value]
+    return value

@@ -1,0 +1,121 @@
+"""Evaluate: hold a model's answers against those of a file."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from bertkit.base.errors import InputError
+from bertkit.base.progress import show_progress
+from bertkit.base.settings import Settings
+from bertkit.batch_jobs.evaluate.settings import EvaluateSettings
+from bertkit.data.tables.records import open_records
+from bertkit.data.tables.settings import RecordSettings
+from bertkit.inference.engines.choice import EngineName
+from bertkit.inference.prediction_counts import PredictionCounts, count_encoded
+from bertkit.inference.predictor import Predictor
+from bertkit.recipes.finetune.examples import (
+    ExampleSet,
+    SetCounts,
+    check_labels,
+    count_set,
+    describe_rows,
+    describe_set,
+    read_set,
+)
+from bertkit.tasks.column_settings import with_columns
+from bertkit.tasks.evaluation import Evaluation
+from bertkit.tasks.task import Task
+
+
+@dataclass(frozen=True)
+class Subject:
+    """Who is evaluated.
+
+    Attributes:
+        model: a model folder, or the id of a model of the Hub.
+        device: auto, cpu, cuda or cuda:N.
+        revision: a branch, tag or commit of a model of the Hub.
+        engine: the program that computes.
+    """
+
+    model: str
+    device: str = "auto"
+    revision: str | None = None
+    engine: EngineName = "auto"
+
+    def load(self) -> Predictor[Any, Any, Any]:
+        """Load it; errors as in `Predictor.load`."""
+        return Predictor.load(
+            self.model, device=self.device, revision=self.revision, engine=self.engine
+        )
+
+
+@dataclass(frozen=True)
+class EvaluateResult:
+    """What was found.
+
+    Attributes:
+        model: as it was named.
+        task: what it is for.
+        found: the examples, and what was met in their file.
+        counts: the same in numbers.
+        predictions: the model's answers, in the order of the examples.
+        evaluation: those against the file's.
+    """
+
+    model: str
+    task: Task[Any, Any]
+    found: ExampleSet
+    counts: SetCounts
+    predictions: list[Any]
+    evaluation: Evaluation
+
+    @property
+    def oddities(self) -> list[str]:
+        """What was odd about the file, in lines for people."""
+        told = describe_set(self.task, self.found, self.counts)
+        return [*describe_rows(self.found), *told]
+
+
+def evaluate(
+    subject: Subject, source: str, settings: EvaluateSettings, columns: Settings
+) -> EvaluateResult:
+    """Hold a model's answers against those of a file.
+
+    Args:
+        subject: the model.
+        source: a labelled file, a GLUE folder, or a data set of the Hub.
+        settings: how it is read.
+        columns: which column is what, where the model's own settings don't say so.
+
+    Raises:
+        InputError: columns are missing, too many rows are broken, or there is none; or most of the
+            labels are unknown to the model.
+        BertkitError: file or model can't be read.
+    """
+    layout = settings.model_dump(include=set(RecordSettings.model_fields))
+    table = open_records(source, RecordSettings(**layout), split=settings.split)
+    if table.identity() is None:
+        raise InputError("an evaluation names its data; write standard input to a file first")
+    predictor = subject.load()
+    task = predictor.task
+    found = read_set(type(task), table, with_columns(task.settings, columns))
+    task.check_number(len(found.examples))
+    odd, predictions = answer_all(predictor, found.examples)
+    counts = count_set(task, found, odd)
+    check_labels(task, found, counts)
+    evaluation = task.evaluate(found.examples, predictions)
+    return EvaluateResult(subject.model, task, found, counts, predictions, evaluation)
+
+
+def answer_all(
+    predictor: Predictor[Any, Any, Any], examples: list[Any]
+) -> tuple[PredictionCounts, list[Any]]:
+    """What was odd about examples, and the answers to them, in their order."""
+    odd = PredictionCounts()
+    predictions: list[Any] = []
+    with show_progress("Evaluating", len(examples)) as progress:
+        for window in predictor.stream_windows(examples):
+            odd.add(count_encoded(predictor.task, window.encoded))
+            predictions += (prediction for _, prediction in predictor.decode(window, in_brief=True))
+            progress.advance(len(window.examples))
+    return odd, predictions

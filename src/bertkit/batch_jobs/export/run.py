@@ -1,0 +1,127 @@
+"""Export a model for other programs, whole or not at all."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from bertkit.base.checksums import FileRecord
+from bertkit.base.files import durable_folder, write_json
+from bertkit.base.output import open_output
+from bertkit.batch_jobs.convert.run import check_output
+from bertkit.batch_jobs.convert.tokenizer import copy_files, write_tokenizer
+from bertkit.batch_jobs.export.settings import ExportSettings
+from bertkit.checkpoints.checkpoint import Checkpoint
+from bertkit.checkpoints.file_names import CONFIG_FILE
+from bertkit.checkpoints.formats import open_checkpoint
+from bertkit.checkpoints.hub.resolve import resolve_model
+from bertkit.checkpoints.names import list_heads
+from bertkit.checkpoints.sentence_transformers.folder import (
+    SentenceModel,
+    read_sentence_model,
+    write_sentence_model,
+)
+from bertkit.checkpoints.sentence_transformers.modules import Pooling
+from bertkit.exporters.targets import EXPORTERS
+from bertkit.models.bert.encoder import BertModel
+from bertkit.models.bert.weights import describe_config
+
+
+@dataclass(frozen=True)
+class ExportResult:
+    """What was exported.
+
+    Attributes:
+        folder: what was written.
+        target: what it is for, a key of `EXPORTERS`.
+        outputs: what the model gives, by name.
+        notes: what else a user should know.
+        files: what was written, by file name.
+    """
+
+    folder: Path
+    target: str
+    outputs: tuple[str, ...]
+    notes: tuple[str, ...]
+    files: dict[str, FileRecord]
+
+    @property
+    def size_bytes(self) -> int:
+        """Of all files together."""
+        return sum(record.size_bytes for record in self.files.values())
+
+
+def export(
+    source: str | Path,
+    output: Path,
+    settings: ExportSettings = ExportSettings(),  # noqa: B008
+    *,
+    revision: str | None = None,
+) -> ExportResult:
+    """Export the encoder of a model, its pooler, and what makes one vector of its output.
+
+    Args:
+        source: a folder of any format, a run, or the id of a model of the Hub.
+        output: a new folder; it appears whole, or not at all.
+        settings: what can be chosen.
+        revision: a branch, tag or commit of a model of the Hub.
+
+    Raises:
+        SettingsError: `output` holds something or lies in the source, or `revision` is given for a
+            folder.
+        MissingExtraError: what writes the target isn't installed.
+        ResumeError: another process is exporting into `output`.
+        MissingFileError: there is no such model, or a file of it is missing.
+        CheckpointError: config and tensors don't fit, mean what bertkit's BERT doesn't do, or
+            aren't finite.
+        DamagedFileError: a file was cut short, altered, or isn't of its format.
+        UnsafeFileError: a file asks for what none may.
+        HubError: the Hub doesn't give it.
+        StorageError: writing failed.
+    """
+    with open_output(output, "exporting into", inputs=[source], check=check_output) as place:
+        path = resolve_model(source, revision=revision)
+        return _export(path, open_checkpoint(path), place, settings)
+
+
+def _export(
+    path: Path, checkpoint: Checkpoint, output: Path, settings: ExportSettings
+) -> ExportResult:
+    """Export into a folder that no other process is exporting into."""
+    sentences = None
+    if checkpoint.format == "sentence_transformers":
+        sentences = read_sentence_model(path)
+    model = BertModel.from_checkpoint(checkpoint)
+    finished, notes = find_finished(sentences)
+    with durable_folder(output) as folder:
+        files = EXPORTERS[settings.to](folder, model, finished)
+        config = describe_config(model.config.to_dict(), "BertModel", torch.float32)
+        files[CONFIG_FILE] = write_json(folder / CONFIG_FILE, config)
+        if sentences is not None:
+            files |= write_sentence_model(folder, sentences) | copy_files(path, folder)
+        tokenizer = write_tokenizer(checkpoint.folder, folder, model.config)
+        files |= tokenizer.files | copy_files(checkpoint.folder, folder)
+        check_output(output)  # something may have come meanwhile, or been put back
+    outputs = {"last_hidden_state": True, "pooler_output": model.pooler is not None}
+    outputs["sentence_embedding"] = finished is not None
+    unused = [head for head in list_heads(checkpoint.tensors) if head != "pooler"]
+    if unused:
+        notes += (f"the encoder alone was exported, without {' and '.join(unused)}",)
+    return ExportResult(
+        folder=output,
+        target=settings.to,
+        outputs=tuple(name for name, is_there in outputs.items() if is_there),
+        notes=notes + tokenizer.notes,
+        files=files,
+    )
+
+
+def find_finished(sentences: SentenceModel | None) -> tuple[SentenceModel | None, tuple[str, ...]]:
+    """What of a folder makes vectors inside the model, and what to say where nothing does."""
+    if sentences is None:
+        return None, ()
+    pooling = sentences.modules[0]
+    if isinstance(pooling, Pooling) and pooling.include_prompt:
+        return sentences, ()
+    note = "there is no sentence_embedding: this model leaves its prompts out of it, whose tokens"
+    return None, (f"{note} an exported model can't tell from others",)

@@ -1,0 +1,192 @@
+"""The forms in which features are written, by the ending of the file's name."""
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bertkit.base.durable_stream import DurableStream
+from bertkit.base.files import DurableFile
+from bertkit.embeddings.features import Array, FeaturePlan, TextFeatures
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+DECIMALS = 6  # that google's script keeps
+GROUP_BYTES = 64 << 20  # of features, in one row group of Parquet
+METADATA_KEY = b"bertkit"
+
+
+@dataclass(frozen=True)
+class Form:
+    """How features are laid out.
+
+    Attributes:
+        plan: which features.
+        layout: bertkit or google.
+        identity: all that the features depend on.
+    """
+
+    plan: FeaturePlan
+    layout: str
+    identity: dict[str, Any]
+
+    @property
+    def column_names(self) -> tuple[str, ...]:
+        """`features`, or where layers aren't combined one a layer, such as `layer_12`."""
+        if self.plan.combine != "none":
+            return ("features",)
+        return tuple(f"layer_{layer}" for layer in self.plan.layers)
+
+    def cut_columns(self, features: Array) -> dict[str, Array]:
+        """Features by the names of their columns, each `[tokens, width]`."""
+        if self.plan.combine != "none":
+            return {"features": features}
+        return {name: features[:, number] for number, name in enumerate(self.column_names)}
+
+
+def format_line(row: int, text: TextFeatures, form: Form) -> str:
+    """A row as JSON, without the line's end; row 0 is the first."""
+    if form.layout == "google":
+        return _format_google_line(row, text, form.plan)
+    encoding = text.encoding
+    fields = {
+        "row": str(row),
+        "tokens": json.dumps(encoding.tokens, ensure_ascii=False),
+        "token_type_ids": json.dumps(encoding.token_type_ids),
+        "offsets": json.dumps(encoding.offsets),
+        "truncated": json.dumps(text.is_truncated),
+    }
+    for name, features in form.cut_columns(text.features).items():
+        fields[name] = _format_matrix(features)
+    fields["c"] = _format_matrix(text.sequence[None])[1:-1]
+    fields["c_from"] = json.dumps(form.identity["sequence_from"])
+    return "{" + ", ".join(f'"{name}": {value}' for name, value in fields.items()) + "}"
+
+
+def _format_matrix(matrix: Array) -> str:
+    """Nested lists; each number is the shortest that means this float32."""
+    import pyarrow as pa
+
+    numbers = pa.array(matrix.ravel()).cast(pa.string()).to_pylist()
+    width = matrix.shape[1]
+    rows = (numbers[start : start + width] for start in range(0, len(numbers), width))
+    return "[" + ", ".join(f"[{', '.join(row)}]" for row in rows) + "]"
+
+
+def _format_google_line(row: int, text: TextFeatures, plan: FeaturePlan) -> str:
+    """As google's script writes it; an index is the layer as it was asked for."""
+    values = np.round(text.features.astype(np.float64), DECIMALS).tolist()
+    features = [
+        {
+            "token": token,
+            "layers": [
+                {"index": index, "values": layer}
+                for index, layer in zip(plan.asked, layers, strict=True)
+            ],
+        }
+        for token, layers in zip(text.encoding.tokens, values, strict=True)
+    ]
+    return json.dumps({"linex_index": row, "features": features}, ensure_ascii=False)
+
+
+def write_jsonl(file: DurableFile, texts: Iterable[TextFeatures], form: Form) -> None:
+    """A line a text."""
+    for row, text in enumerate(texts):
+        file.write(f"{format_line(row, text, form)}\n".encode())
+
+
+def write_parquet(file: DurableFile, texts: Iterable[TextFeatures], form: Form) -> None:
+    """A row a text, with lists of the tokens' features; what made them is in the metadata."""
+    import pyarrow.parquet as pq
+
+    schema = build_schema(form)
+    vectors = [f"{name}.list.element.list.element" for name in form.column_names]
+    with pq.ParquetWriter(
+        DurableStream(file),
+        schema,
+        compression="zstd",
+        use_dictionary=False,
+        use_byte_stream_split=[*vectors, "c.list.element"],  # a seventh smaller, and no slower
+    ) as writer:
+        row = 0
+        for group in cut_groups(texts):
+            writer.write_table(build_table(group, row, form, schema))
+            row += len(group)
+
+
+def cut_groups(texts: Iterable[TextFeatures]) -> Iterator[list[TextFeatures]]:
+    """So many texts at a time as make a row group."""
+    group: list[TextFeatures] = []
+    num_bytes = 0
+    for text in texts:
+        group.append(text)
+        num_bytes += text.features.nbytes
+        if num_bytes >= GROUP_BYTES:
+            yield group
+            group, num_bytes = [], 0
+    if group:
+        yield group
+
+
+def build_schema(form: Form) -> "pa.Schema":
+    """Names and types of the columns.
+
+    | column | type |
+    | --- | --- |
+    | `row` | int64 |
+    | `tokens` | list<string> |
+    | `token_type_ids`, `starts`, `ends` | list<int32> |
+    | `truncated` | bool |
+    | `features`, or `layer_12` … | list<fixed_size_list<float>> |
+    | `c` | fixed_size_list<float> |
+    """
+    import pyarrow as pa
+
+    hidden_size, integers = form.plan.hidden_size, pa.list_(pa.int32())
+    width = form.plan.shape[-1]
+    return pa.schema(
+        [
+            ("row", pa.int64()),
+            ("tokens", pa.list_(pa.string())),
+            *((name, integers) for name in ("token_type_ids", "starts", "ends")),
+            ("truncated", pa.bool_()),
+            *((name, pa.list_(pa.list_(pa.float32(), width))) for name in form.column_names),
+            ("c", pa.list_(pa.float32(), hidden_size)),
+        ],
+        metadata={METADATA_KEY: json.dumps(form.identity).encode()},
+    )
+
+
+def build_table(
+    texts: Sequence[TextFeatures], first_row: int, form: Form, schema: "pa.Schema"
+) -> "pa.Table":
+    """Texts as a table."""
+    import pyarrow as pa
+
+    encodings = [text.encoding for text in texts]
+    starts = pa.array(np.cumsum([0, *map(len, encodings)]), pa.int32())
+    columns = {
+        "row": range(first_row, first_row + len(texts)),
+        "tokens": [encoding.tokens for encoding in encodings],
+        "token_type_ids": [encoding.token_type_ids for encoding in encodings],
+        "starts": [[start for start, _ in encoding.offsets] for encoding in encodings],
+        "ends": [[end for _, end in encoding.offsets] for encoding in encodings],
+        "truncated": [text.is_truncated for text in texts],
+    }
+    arrays = {name: pa.array(values, schema.field(name).type) for name, values in columns.items()}
+    named = form.cut_columns(np.concatenate([text.features for text in texts]))
+    for name, features in named.items():
+        vectors = pa.FixedSizeListArray.from_arrays(pa.array(features.ravel()), features.shape[1])
+        arrays[name] = pa.ListArray.from_arrays(starts, vectors)
+    sequences = np.stack([text.sequence for text in texts])
+    arrays["c"] = pa.FixedSizeListArray.from_arrays(pa.array(sequences.ravel()), sequences.shape[1])
+    return pa.table(arrays, schema=schema)
+
+
+WRITERS: dict[str, Callable[[DurableFile, Iterable[TextFeatures], Form], None]] = {
+    ".jsonl": write_jsonl,
+    ".parquet": write_parquet,
+}

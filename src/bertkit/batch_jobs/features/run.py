@@ -1,0 +1,199 @@
+"""Features of a file of texts: row n of the output is made of row n of the input."""
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from bertkit.base.checksummed_json import read_sealed_json, write_sealed_json
+from bertkit.base.checksums import FileRecord
+from bertkit.base.errors import DamagedFileError, MissingFileError, SettingsError
+from bertkit.base.files import check_new_file, durable_file
+from bertkit.base.output import refuse_input
+from bertkit.base.progress import ProgressBar, show_progress
+from bertkit.batch_jobs.features.outputs import WRITERS, Form, format_line
+from bertkit.batch_jobs.features.settings import FeaturesSettings
+from bertkit.data.tables.texts import open_texts
+from bertkit.embeddings.feature_texts import TextOrPair
+from bertkit.embeddings.features import FeatureExtractor, TextFeatures
+from bertkit.inference.text_encoder import TextCounts
+
+PAIR_SIGN = " ||| "
+MANIFEST_SUFFIX = ".json"
+
+
+@dataclass(frozen=True)
+class FeaturesResult:
+    """What was made.
+
+    Attributes:
+        output: the file of features; None where they went elsewhere.
+        shape: of one token's features.
+        counts: what the texts were like.
+        identity: all that the features depend on.
+        elapsed_seconds: without loading the model.
+    """
+
+    output: Path | None
+    shape: tuple[int, ...]
+    counts: TextCounts
+    identity: dict[str, Any]
+    elapsed_seconds: float
+
+    @property
+    def tokens_per_second(self) -> float:
+        """Special tokens included."""
+        return self.counts.tokens / max(self.elapsed_seconds, 1e-9)
+
+
+class FeatureStream:
+    """Features of the texts of a table, one after the other.
+
+    Args:
+        model: a folder of any format, a run, or the id of a model of the Hub.
+        source: a file of texts, or - for standard input.
+        settings: what can be chosen.
+        device: auto, cpu, cuda or cuda:N.
+        revision: a branch, tag or commit of a model of the Hub.
+
+    Attributes:
+        table: the texts.
+        settings: what was chosen.
+        form: which features, and what they depend on.
+
+    Raises:
+        MissingFileError: there is no such file, or no model.
+        SettingsError: the model has no such layer, or something else that was chosen.
+        BertkitError: the model can't be loaded, as in `LoadedModel.load`.
+    """
+
+    def __init__(
+        self,
+        model: str | Path,
+        source: str | Path,
+        settings: FeaturesSettings,
+        *,
+        device: str = "auto",
+        revision: str | None = None,
+    ) -> None:
+        self.table = open_texts(source, settings)
+        self.settings, chosen = settings, settings.of_extractor
+        self._extractor = FeatureExtractor.load(model, device=device, revision=revision)
+        identity = self._extractor.identity(chosen)
+        self.form = Form(self._extractor.plan(chosen), settings.layout, identity)
+        self._counts = TextCounts()
+        self._elapsed_seconds = 0.0
+
+    def read(self, progress: ProgressBar | None = None) -> Iterator[TextFeatures]:
+        """Features of each text, once.
+
+        Raises:
+            InputError: a row can't be read, or is a pair and the model takes single texts only.
+            NonFiniteError: the model gives features that aren't finite.
+        """
+        started = time.monotonic()
+        texts = self._read_texts(progress)
+        yield from self._extractor.stream(texts, self.settings.of_extractor, self._counts)
+        self._counts.undecodable = self.table.num_undecodable
+        self._elapsed_seconds = time.monotonic() - started
+
+    def summarise(self, output: Path | None) -> FeaturesResult:
+        """What was made, when all was read."""
+        return FeaturesResult(
+            output, self.form.plan.shape, self._counts, self.form.identity, self._elapsed_seconds
+        )
+
+    def _read_texts(self, progress: ProgressBar | None) -> Iterator[TextOrPair]:
+        for row in self.table.rows():
+            if progress is not None:
+                progress.advance(row.num_bytes)
+            yield split_pair(row.text) if self.settings.pairs else row.text
+
+
+def split_pair(text: str) -> TextOrPair:
+    """Two texts, cut at the last ` ||| `; one, where there is none."""
+    first, sign, second = text.rpartition(PAIR_SIGN)
+    return (first, second) if sign else text
+
+
+def print_features(stream: FeatureStream, write: Callable[[str], None]) -> FeaturesResult:
+    """Hand over a line of JSON for each text; errors as in `FeatureStream.read`."""
+    for row, text in enumerate(stream.read()):
+        write(format_line(row, text, stream.form))
+    return stream.summarise(None)
+
+
+def write_features(stream: FeatureStream, output: Path) -> FeaturesResult:
+    """Write features into a file, and into `OUTPUT.json` what they depend on.
+
+    The file appears whole or not at all. The caller holds it.
+
+    Args:
+        stream: the texts and the model.
+        output: a file whose name ends as a key of `WRITERS`.
+
+    Raises:
+        StorageError: writing failed.
+        BertkitError: as in `FeatureStream.read`.
+    """
+    with (
+        show_progress("Extracting", stream.table.size_bytes, is_bytes=True) as progress,
+        durable_file(output) as file,
+    ):
+        WRITERS[output.suffix.lower()](file, stream.read(progress), stream.form)
+        result = stream.summarise(output)
+        # First, so that a process killed between the two leaves no file without its manifest.
+        _write_manifest(output, result, stream, file.record())
+    return result
+
+
+def _write_manifest(
+    output: Path, result: FeaturesResult, stream: FeatureStream, record: FileRecord
+) -> None:
+    write_sealed_json(
+        manifest_path(output),
+        {
+            "features": result.identity,
+            "input": stream.table.identity(),
+            "pairs": stream.settings.pairs,
+            "shape": result.shape,
+            "counts": asdict(result.counts),
+            "size_bytes": record.size_bytes,
+            "content_sha256": record.sha256,
+        },
+    )
+
+
+def check_output(source: str, output: Path, settings: FeaturesSettings) -> None:
+    """Refuse an output that can't be written, or in which something would be lost.
+
+    Raises:
+        SettingsError: its name says no form, or not one of the layout; its manifest is the input;
+            or either exists and `overwrite` isn't set.
+        StorageError: it can't be looked up.
+    """
+    ending = output.suffix.lower()
+    if ending not in WRITERS:
+        raise SettingsError(f"{output} must end with {' or '.join(WRITERS)}, which says its form")
+    if settings.layout == "google" and ending != ".jsonl":
+        raise SettingsError(f"layout google is one of JSONL; {output} must end with .jsonl")
+    refuse_input(manifest_path(output), source)
+    check_new_file(output, overwrite=settings.overwrite)
+    if not _is_left_alone(output):
+        check_new_file(manifest_path(output), overwrite=settings.overwrite)
+
+
+def _is_left_alone(output: Path) -> bool:
+    """Whether there is a manifest without its file, as a killed command leaves it."""
+    if output.exists():
+        return False
+    try:
+        return "features" in read_sealed_json(manifest_path(output))
+    except (MissingFileError, DamagedFileError):
+        return False
+
+
+def manifest_path(output: Path) -> Path:
+    """Where it is told what made a file of features."""
+    return output.with_name(output.name + MANIFEST_SUFFIX)

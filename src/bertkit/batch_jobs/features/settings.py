@@ -1,0 +1,38 @@
+"""What can be chosen about the features of a file of texts."""
+
+from typing import Literal, Self
+
+from pydantic import Field, model_validator
+
+from bertkit.data.tables.settings import TableSettings
+from bertkit.embeddings.feature_settings import FeatureSettings
+
+
+class FeaturesSettings(TableSettings, FeatureSettings):
+    """Settings of `bertkit features`."""
+
+    pairs: bool = Field(
+        False,
+        description="Read `one ||| other` as a pair of texts, cut at the last ` ||| ` of the row,"
+        " as google-research/bert does. Without it those are signs like any others.",
+    )
+    layout: Literal["bertkit", "google"] = Field(
+        "bertkit",
+        description="Keys of JSONL: those of bertkit, or linex_index, features, layers and values"
+        " as in extract_features.py of google-research/bert, for --combine none.",
+    )
+    overwrite: bool = Field(False, description="Replace an output that exists.")
+
+    @model_validator(mode="after")
+    def _google_keeps_layers_apart(self) -> Self:
+        if self.layout == "google" and self.combine != "none":
+            raise ValueError(
+                f"layout google has each layer apart, and combine is {self.combine}; set combine to"
+                " none"
+            )
+        return self
+
+    @property
+    def of_extractor(self) -> FeatureSettings:
+        """Those that decide the features."""
+        return FeatureSettings(**self.model_dump(include=set(FeatureSettings.model_fields)))

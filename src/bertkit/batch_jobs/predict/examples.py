@@ -1,0 +1,72 @@
+"""Examples to predict: of a file each row, in its order; of the command line each word."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from bertkit.base.errors import InputError
+from bertkit.base.settings import Settings
+from bertkit.base.surrogates import mend
+from bertkit.batch_jobs.predict.settings import PredictSettings
+from bertkit.data.tables.record import RowReport
+from bertkit.data.tables.records import open_records
+from bertkit.data.tables.settings import RecordSettings
+from bertkit.tasks.column_settings import with_columns
+from bertkit.tasks.task import Task
+
+
+class ExampleFile:
+    """The rows of a file as examples without answers.
+
+    Args:
+        task: whose parser reads them.
+        source: a file, or - for standard input.
+        settings: how it is read.
+        columns: which column is what, where the model's own settings don't say so.
+
+    Attributes:
+        report: what was met in the rows that were read so far.
+
+    Raises:
+        InputError: columns are missing, or it is not of its format.
+        BertkitError: it can't be read.
+    """
+
+    def __init__(
+        self, task: Task[Any, Any], source: str, settings: PredictSettings, columns: Settings
+    ) -> None:
+        layout = settings.model_dump(include=set(RecordSettings.model_fields))
+        self._table = open_records(source, RecordSettings(**layout), split=settings.split)
+        self._parse = task.build_parser(
+            with_columns(task.settings, columns), self._table, needs_answer=False
+        )
+        self.report = RowReport(self._table.name)
+
+    def __iter__(self) -> Iterator[Any]:
+        """Examples, in the order of the rows.
+
+        Raises:
+            InputError: a row is broken: none is left out, since answer n is that to row n; or
+                there is no row.
+        """
+        for record in self._table.records(self.report):
+            self._check()
+            yield self._parse(record)
+        self._check()
+        if not self.report.num_rows:
+            raise InputError(f"{self.report.name} has no rows; is it the right file?")
+
+    def _check(self) -> None:
+        if self.report.num_broken:
+            raise InputError(f"{self.report.first_broken[0]}; mend it, or take it out")
+
+
+def make_examples(task: Task[Any, Any], values: Sequence[Any]) -> list[Any]:
+    """Examples of what was given on the command line.
+
+    Raises:
+        InputError: a value isn't what the task takes.
+    """
+    return [
+        task.make_example(mend(value), f"text {number}")
+        for number, value in enumerate(values, start=1)
+    ]

@@ -1,0 +1,90 @@
+"""What the Hub says a model consists of: names, sizes and hashes, all of one commit."""
+
+from pathlib import PurePosixPath
+from typing import Annotated
+
+from pydantic import BaseModel, Field, NonNegativeInt, ValidationError
+
+from bertkit.base.errors import HubError, UnsafeFileError
+from bertkit.checkpoints.hub.client import listing_url, read_answer
+
+LISTING_LIMIT_BYTES = 16 << 20  # a model card and 1,000 files come to less than one
+MAX_FILES = 1_000  # the largest encoders have some dozens
+
+COMMIT_PATTERN = r"^[0-9a-f]{40}$"
+
+
+class LargeFile(BaseModel, frozen=True):
+    """What is said of a file that lies outside of git."""
+
+    size: NonNegativeInt
+    sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+
+
+class HubFile(BaseModel, frozen=True):
+    """One file of a model.
+
+    Attributes:
+        name: with `/` between its parts; not checked.
+        git_sha1: of the git object, which for a large file is only a pointer.
+        git_size: in bytes.
+        large: where the file lies outside of git.
+    """
+
+    name: str = Field(alias="rfilename")
+    git_sha1: Annotated[str, Field(alias="blobId", pattern=COMMIT_PATTERN)]
+    git_size: Annotated[NonNegativeInt, Field(alias="size")]
+    large: Annotated[LargeFile | None, Field(alias="lfs")] = None
+
+    @property
+    def size_bytes(self) -> int:
+        """How many bytes it has."""
+        return self.large.size if self.large else self.git_size
+
+    @property
+    def digest(self) -> str:
+        """The hash of its content: SHA-256 of a large file, SHA-1 of the git object of others."""
+        return self.large.sha256 if self.large else self.git_sha1
+
+
+class Listing(BaseModel, frozen=True):
+    """A model at one commit."""
+
+    commit: Annotated[str, Field(alias="sha", pattern=COMMIT_PATTERN)]
+    files: Annotated[tuple[HubFile, ...], Field(alias="siblings")]
+
+
+def fetch_listing(model_id: str, revision: str) -> Listing:
+    """Ask for the files of a model.
+
+    Args:
+        model_id: checked.
+        revision: a branch, a tag or a commit.
+
+    Raises:
+        HubError: the Hub refuses, can't be reached, or doesn't answer as a Hub does.
+        UnsafeFileError: the model has too many files, or names that lead out of it.
+    """
+    answer = read_answer(listing_url(model_id, revision), model_id, limit_bytes=LISTING_LIMIT_BYTES)
+    try:
+        listing = Listing.model_validate_json(answer)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(str(part) for part in first["loc"])
+        raise HubError(
+            f"the Hub's list of the files of {model_id} isn't one ({place}: {first['msg']});"
+            " expected names, sizes and hashes; is HF_ENDPOINT a Hub?"
+        ) from None
+    if len(listing.files) > MAX_FILES:
+        raise UnsafeFileError(
+            f"{model_id} has {len(listing.files):,} files, and at most {MAX_FILES:,} are taken;"
+            " fetch those that you want by hand, and name their folder"
+        )
+    for file in listing.files:
+        path = PurePosixPath(file.name)
+        if path.is_absolute() or ".." in path.parts:
+            raise UnsafeFileError(
+                f"{model_id} has a file named {file.name[:80]!r}, which leads out of its folder;"
+                " no honest model has one"
+            )
+    return listing

@@ -1,0 +1,1 @@
+"""`pytorch_model.bin`, read without running it; read `pytorch_file.py` first."""

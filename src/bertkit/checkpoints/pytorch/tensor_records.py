@@ -1,0 +1,232 @@
+"""What the pickle of a state dict says of its tensors, as plain records, and if it can be true.
+
+A record is built where the pickle asks torch to rebuild a tensor. Nothing is allocated for it: its
+place, sizes and strides are held against the storage that it names.
+"""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from bertkit.base.errors import CheckpointError, DamagedFileError, UnsafeFileError
+from bertkit.checkpoints.pytorch.pickle_machine import Builder, Name, set_items
+
+MAX_TENSORS = 10_000  # BERT-Large has 400
+MAX_DIMENSIONS = 8  # BERT's tensors have at most two
+MAX_EMPTY_ELEMENTS = 1 << 40  # of a tensor with a size of 0, were that a 1
+
+DTYPES = {
+    "torch.FloatStorage": torch.float32,
+    "torch.HalfStorage": torch.float16,
+    "torch.BFloat16Storage": torch.bfloat16,
+    "torch.DoubleStorage": torch.float64,
+    "torch.LongStorage": torch.int64,
+    "torch.IntStorage": torch.int32,
+    "torch.ShortStorage": torch.int16,
+    "torch.CharStorage": torch.int8,
+    "torch.ByteStorage": torch.uint8,
+    "torch.BoolStorage": torch.bool,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class StorageRecord:
+    """A run of elements in the file, which tensors view."""
+
+    key: str
+    dtype: torch.dtype
+    num_elements: int
+
+    @property
+    def num_bytes(self) -> int:
+        """What it takes in the file."""
+        return self.num_elements * self.dtype.itemsize
+
+
+@dataclass(frozen=True, slots=True)
+class TensorRecord:
+    """A view of a storage; offset and strides count elements."""
+
+    storage: StorageRecord
+    offset: int
+    size: tuple[int, ...]
+    stride: tuple[int, ...]
+
+    @property
+    def num_elements(self) -> int:
+        """Of the tensor, not of the storage."""
+        return math.prod(self.size)
+
+    @property
+    def num_spanned(self) -> int:
+        """How many elements of the storage lie from its first element to its last."""
+        steps = ((size - 1) * stride for size, stride in zip(self.size, self.stride, strict=True))
+        return 1 + sum(steps) if self.num_elements else 0
+
+
+class StorageTable:
+    """The storages that a pickle names, under their keys.
+
+    Attributes:
+        records: in the order of their first mention.
+    """
+
+    def __init__(self) -> None:
+        self.records: dict[str, StorageRecord] = {}
+
+    def load(self, persistent_id: Any) -> StorageRecord:
+        """Read one mention: `("storage", class, key, device, number of elements)`.
+
+        The form before the zip archive has a sixth part, for storages that view others, which no
+        state dict has used.
+
+        Raises:
+            UnsafeFileError: it asks for something else.
+            DamagedFileError: two mentions disagree.
+        """
+        types = (str, Name, str, str, int)
+        parts = persistent_id if type(persistent_id) is tuple else ()
+        if tuple(map(type, parts[:5])) != types or parts[5:] not in ((), (None,)):
+            raise UnsafeFileError("asks for a persistent object that isn't a plain storage")
+        kind, name, key, _, num_elements = parts[:5]
+        if kind != "storage" or name.dotted not in DTYPES or num_elements < 0:
+            raise UnsafeFileError(
+                f"asks for {num_elements:,} elements of {name.dotted} as {kind[:80]!a};"
+                " expected a storage of numbers"
+            )
+        record = StorageRecord(key, DTYPES[name.dotted], num_elements)
+        if self.records.setdefault(key, record) != record:
+            raise DamagedFileError(f"names the storage {key[:80]!a} twice, and differently")
+        return record
+
+
+def rebuild_tensor(arguments: tuple[Any, ...]) -> TensorRecord:
+    """Take down `torch._utils._rebuild_tensor(storage, offset, size, stride)`.
+
+    Raises:
+        UnsafeFileError: the arguments are others.
+    """
+    if tuple(map(type, arguments)) != (StorageRecord, int, tuple, tuple):
+        raise _refuse("torch._utils._rebuild_tensor", arguments)
+    storage, offset, size, stride = arguments
+    if len(size) > MAX_DIMENSIONS or len(size) != len(stride):
+        raise UnsafeFileError(
+            f"has a tensor with {len(size)} sizes and {len(stride)} strides; expected as many of"
+            f" both, and at most {MAX_DIMENSIONS}"
+        )
+    if any(type(number) is not int for number in (*size, *stride)):
+        raise _refuse("torch._utils._rebuild_tensor", (*size, *stride))
+    return TensorRecord(storage, offset, size, stride)
+
+
+def rebuild_tensor_v2(arguments: tuple[Any, ...]) -> TensorRecord:
+    """Take down `_rebuild_tensor_v2`, which adds `requires_grad` and an empty dict of hooks.
+
+    Raises:
+        UnsafeFileError: the arguments are others.
+    """
+    if tuple(map(type, arguments[4:])) != (bool, dict):
+        raise _refuse("torch._utils._rebuild_tensor_v2", arguments)
+    return rebuild_tensor(arguments[:4])
+
+
+def rebuild_parameter(arguments: tuple[Any, ...]) -> TensorRecord:
+    """Take down `torch._utils._rebuild_parameter(tensor, requires_grad, hooks)`.
+
+    Raises:
+        UnsafeFileError: the arguments are others.
+    """
+    if tuple(map(type, arguments)) != (TensorRecord, bool, dict):
+        raise _refuse("torch._utils._rebuild_parameter", arguments)
+    tensor: TensorRecord = arguments[0]
+    return tensor
+
+
+def rebuild_dict(arguments: tuple[Any, ...]) -> dict[str, Any]:
+    """Take down `collections.OrderedDict()`; Python 2 handed it a list of pairs.
+
+    Raises:
+        UnsafeFileError: the arguments are others.
+    """
+    items: dict[str, Any] = {}
+    if arguments:
+        pairs = arguments[0]
+        if len(arguments) > 1 or type(pairs) is not list or not all(map(_is_pair, pairs)):
+            raise _refuse("collections.OrderedDict", arguments)
+        set_items(items, [key for key, _ in pairs], [value for _, value in pairs])
+    return items
+
+
+def _is_pair(value: Any) -> bool:
+    return type(value) in (list, tuple) and len(value) == 2
+
+
+def _refuse(name: str, arguments: tuple[Any, ...]) -> UnsafeFileError:
+    kinds = ", ".join(type(argument).__name__ for argument in arguments[:9])
+    return UnsafeFileError(f"asks to call {name}({kinds}), which isn't how torch writes tensors")
+
+
+NAMES: dict[str, Builder | None] = {
+    **dict.fromkeys(DTYPES),
+    "collections.OrderedDict": rebuild_dict,
+    "torch._utils._rebuild_parameter": rebuild_parameter,
+    "torch._utils._rebuild_tensor": rebuild_tensor,
+    "torch._utils._rebuild_tensor_v2": rebuild_tensor_v2,
+}
+
+
+def check_state_dict(value: Any) -> dict[str, TensorRecord]:
+    """Take what a pickle came to for a flat dict of tensors that lie in their storages.
+
+    Raises:
+        CheckpointError: it is something else.
+        UnsafeFileError: a tensor reaches out of its storage, or they ask for more memory than the
+            file has.
+    """
+    if type(value) is not dict:
+        raise CheckpointError(
+            f"holds a {type(value).__name__}; expected a dict of tensors, as"
+            " torch.save(model.state_dict(), …) writes"
+        )
+    if len(value) > MAX_TENSORS:
+        raise UnsafeFileError(f"has {len(value):,} tensors; no model needs over {MAX_TENSORS:,}")
+    for name, tensor in value.items():
+        if type(tensor) is not TensorRecord:
+            raise CheckpointError(
+                f"holds a {type(tensor).__name__} under {name[:80]!a}; expected tensors only,"
+                " so load it with torch and save the model's state_dict() alone"
+            )
+        _check_place(name, tensor)
+    _check_sum(value.values())
+    return value
+
+
+def _check_place(name: str, tensor: TensorRecord) -> None:
+    """Hold one tensor against its storage."""
+    shown = ascii(name[:80])
+    if min((tensor.offset, *tensor.size, *tensor.stride)) < 0:
+        raise UnsafeFileError(f"has a negative offset, size or stride for {shown}")
+    room = tensor.storage.num_elements
+    if tensor.num_elements > room or tensor.offset + tensor.num_spanned > room:
+        raise UnsafeFileError(
+            f"wants {tensor.num_elements:,} elements for {shown} that reach to number"
+            f" {tensor.offset + tensor.num_spanned:,} of a storage of {room:,}"
+        )
+    if math.prod(max(length, 1) for length in tensor.size) > max(room, MAX_EMPTY_ELEMENTS):
+        raise UnsafeFileError(f"has an empty tensor with sizes beyond use, {shown}")
+
+
+def _check_sum(tensors: Iterable[TensorRecord]) -> None:
+    """Let tensors share storages, but not add up to more than these have."""
+    distinct = set(tensors)
+    wanted = sum(tensor.num_elements * tensor.storage.dtype.itemsize for tensor in distinct)
+    storages = {tensor.storage for tensor in distinct}
+    there = sum(storage.num_bytes for storage in storages)
+    if wanted > there:
+        raise UnsafeFileError(
+            f"has tensors of {wanted:,} bytes that view the same {there:,} bytes; expected at most"
+            " as many"
+        )

@@ -1,0 +1,1 @@
+"""Folders of sentence-transformers; read `folder.py` first."""

@@ -1,0 +1,255 @@
+"""Sentence-transformers folders: an encoder, and the modules that make one vector of its output.
+
+`modules.json` lists them. What the encoder takes stands in `sentence_bert_config.json` beside its
+`config.json`, what the whole is for in `config_sentence_transformers.json`. What versions 2 to 6
+write is read. What is written is read by text-embeddings-inference and by all versions from 2.2,
+dense layers from 3.0, since older ones know no safetensors there, and poolings that are joined in
+an order of their own from 5.4.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path, PurePosixPath
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from bertkit.base.checksums import FileRecord
+from bertkit.base.errors import CheckpointError, DamagedFileError, UnsafeFileError
+from bertkit.base.files import make_folder, read_json, write_json
+from bertkit.base.members import check_name, find_member, has_member
+from bertkit.checkpoints.checkpoint import Checkpoint
+from bertkit.checkpoints.file_names import MAX_MODULES, MODULES_FILE, MODULES_LIMIT_BYTES
+from bertkit.checkpoints.huggingface import open_huggingface, read_config
+from bertkit.checkpoints.sentence_transformers.encoder_settings import (
+    ENCODER_FILE,
+    MODEL_TYPE,
+    SETTINGS_FILE,
+    find_length,
+    read_encoder_settings,
+    read_settings,
+    read_size,
+)
+from bertkit.checkpoints.sentence_transformers.modules import (
+    Dense,
+    ForeignConfig,
+    Module,
+    Normalize,
+    Pooling,
+    parse_config,
+    read_dense,
+    read_normalize,
+    read_pooling,
+    write_module,
+)
+
+DEFAULT_HIDDEN_SIZE = 768  # transformers' own, where config.json doesn't say
+
+# Their class: our name of it. Up to version 5.3 they all lay in one package, which is still found
+# under its old name and therefore written.
+WRITTEN_TYPES = "sentence_transformers.models"
+MODULE_TYPES = {
+    f"{WRITTEN_TYPES}.Transformer": "Transformer",
+    f"{WRITTEN_TYPES}.Pooling": "Pooling",
+    f"{WRITTEN_TYPES}.Normalize": "Normalize",
+    f"{WRITTEN_TYPES}.Dense": "Dense",
+    "sentence_transformers.base.modules.transformer.Transformer": "Transformer",
+    "sentence_transformers.sentence_transformer.modules.pooling.Pooling": "Pooling",
+    "sentence_transformers.base.modules.normalize.Normalize": "Normalize",
+    "sentence_transformers.sentence_transformer.modules.normalize.Normalize": "Normalize",
+    "sentence_transformers.base.modules.dense.Dense": "Dense",
+}
+READERS: dict[str, Callable[[Path, str], Module]] = {
+    "Pooling": read_pooling,
+    "Normalize": read_normalize,
+    "Dense": read_dense,
+}
+
+
+@dataclass(frozen=True)
+class SentenceModel:
+    """All that a folder says beside the encoder itself.
+
+    Attributes:
+        modules: those behind the encoder: pooling first.
+        max_seq_length: tokens, special ones included, after which a text is cut.
+        lowercase: whether text is lower-cased before its tokenizer sees it.
+        prompts: texts that are put before a text, by name.
+        default_prompt: the name of the one that is put there unasked.
+        similarity: how two vectors are compared: cosine, dot, euclidean or manhattan.
+        truncate_dimension: features of the result that are kept, from the front; None: all.
+        other: keys of `config_sentence_transformers.json` that aren't used here, kept.
+    """
+
+    modules: tuple[Module, ...]
+    max_seq_length: int
+    lowercase: bool = False
+    prompts: dict[str, str] = field(default_factory=dict)
+    default_prompt: str | None = None
+    similarity: str | None = None
+    truncate_dimension: int | None = None
+    other: dict[str, Any] = field(default_factory=dict)
+
+
+class _Entry(ForeignConfig):
+    idx: int | None = None
+    name: str
+    path: str
+    type: str
+    kwargs: list[str] | None = None
+
+
+class _Modules(ForeignConfig):
+    modules: Annotated[list[_Entry], Field(min_length=1, max_length=MAX_MODULES)]
+
+
+def is_sentence_transformers(folder: Path) -> bool:
+    """Whether a folder looks like one."""
+    return has_member(folder, MODULES_FILE)
+
+
+def open_sentence_transformers(folder: Path) -> Checkpoint:
+    """Open the encoder; its folder, where the tokenizer is too, is the model's or one inside it.
+
+    Raises:
+        MissingFileError: a file is missing.
+        CheckpointError: a module isn't one that is done here, or they stand in another order.
+        DamagedFileError: a file was cut short or altered, or isn't of its format.
+        UnsafeFileError: a file asks for what none may, or a module is code of the model's own.
+    """
+    entries = _read_entries(folder)
+    checkpoint = open_huggingface(_find_encoder(folder, entries))
+    files = (folder / MODULES_FILE, *checkpoint.files)
+    return replace(checkpoint, format="sentence_transformers", files=files)
+
+
+def read_sentence_model(folder: Path) -> SentenceModel:
+    """Read all but the encoder.
+
+    Raises:
+        MissingFileError: a file is missing.
+        CheckpointError: something is said that isn't done here, or modules don't fit each other.
+        DamagedFileError: a file was cut short or altered, or isn't of its format.
+        UnsafeFileError: a file asks for what none may, or names code.
+    """
+    settings = read_settings(folder)
+    entries = _read_entries(folder)
+    kinds = [MODULE_TYPES[entry.type] for entry in entries]
+    if kinds[1:2] != ["Pooling"] or kinds.count("Pooling") > 1:
+        raise CheckpointError(
+            f"{folder / MODULES_FILE} lists {', '.join(kinds)}; expected Transformer, Pooling, and"
+            " then any of Normalize and Dense"
+        )
+    modules = tuple(
+        READERS[kind](folder, str(PurePosixPath(entry.path)))
+        for kind, entry in zip(kinds[1:], entries[1:], strict=True)
+    )
+    home = _find_encoder(folder, entries)
+    config = read_config(home)
+    _check_sizes(folder, modules, read_size(home, config, "hidden_size", DEFAULT_HIDDEN_SIZE))
+    encoder = read_encoder_settings(home)
+    return SentenceModel(
+        modules=modules,
+        max_seq_length=find_length(home, config, encoder.max_seq_length),
+        lowercase=encoder.do_lower_case,
+        prompts={name: text for name, text in settings.prompts.items() if text is not None},
+        default_prompt=settings.default_prompt_name,
+        similarity=settings.similarity_fn_name,
+        truncate_dimension=settings.truncate_dim,
+        other=settings.model_extra or {},
+    )
+
+
+def write_sentence_model(folder: Path, model: SentenceModel) -> dict[str, FileRecord]:
+    """Write all but the encoder and its tokenizer, which belong into the same folder.
+
+    Returns:
+        What was written, by name in the folder.
+
+    Raises:
+        StorageError: writing failed.
+
+    Source: the keys that text-embeddings-inference demands are those of `STConfig`, `NewSTConfig`
+        and `PoolConfig` in its router/src/lib.rs.
+    """
+    make_folder(folder)
+    records: dict[str, FileRecord] = {}
+    entries = [{"idx": 0, "name": "0", "path": "", "type": f"{WRITTEN_TYPES}.Transformer"}]
+    for index, module in enumerate(model.modules, start=1):
+        kind = type(module).__name__
+        path = f"{index}_{kind}"
+        entries.append(
+            {"idx": index, "name": str(index), "path": path, "type": f"{WRITTEN_TYPES}.{kind}"}
+        )
+        records |= write_module(folder, path, module)
+    encoder = {"max_seq_length": model.max_seq_length, "do_lower_case": model.lowercase}
+    settings = {
+        **model.other,
+        "model_type": MODEL_TYPE,
+        "prompts": model.prompts,
+        "default_prompt_name": model.default_prompt,
+        "similarity_fn_name": model.similarity,
+    }
+    if model.truncate_dimension is not None:
+        settings["truncate_dim"] = model.truncate_dimension
+    records[ENCODER_FILE] = write_json(folder / ENCODER_FILE, encoder)
+    records[SETTINGS_FILE] = write_json(folder / SETTINGS_FILE, settings)
+    records[MODULES_FILE] = write_json(folder / MODULES_FILE, entries)
+    return records
+
+
+def _read_entries(folder: Path) -> list[_Entry]:
+    """The modules that are listed: known ones, the encoder first and only once."""
+    path = find_member(folder, MODULES_FILE)
+    content = read_json(path, limit_bytes=MODULES_LIMIT_BYTES)
+    if not isinstance(content, list):
+        raise DamagedFileError(f"{path} must be a list of modules")
+    entries = parse_config(_Modules, {"modules": content}, path).modules
+    for index, entry in enumerate(entries):
+        _check_entry(path, index, entry)
+    if len({entry.name for entry in entries}) < len(entries):
+        raise DamagedFileError(f"{path} gives two modules one name; write or fetch it again")
+    return entries
+
+
+def _check_entry(path: Path, index: int, entry: _Entry) -> None:
+    kind = MODULE_TYPES.get(entry.type)
+    shown = repr(entry.type[:80])
+    known = ", ".join(dict.fromkeys(MODULE_TYPES.values()))
+    if kind is None and not entry.type.startswith("sentence_transformers."):
+        raise UnsafeFileError(
+            f"{path} names the module {shown}, code of the model's own, which bertkit never runs;"
+            f" modules may be {known}"
+        )
+    if kind is None:
+        raise CheckpointError(f"{path} names the module {shown}; bertkit does {known}")
+    if (kind == "Transformer") != (index == 0):
+        raise CheckpointError(f"{path} has {kind} in place {index}; the Transformer comes first")
+    if entry.idx not in (None, index):
+        raise DamagedFileError(f"{path} calls the module in place {index} number {entry.idx}")
+    if entry.kwargs:
+        raise CheckpointError(f"{path}: {kind} takes {entry.kwargs[0][:80]!r} of each call")
+    if PurePosixPath(entry.path).parts:
+        check_name(path, entry.path)
+    elif index:
+        raise CheckpointError(f"{path}: {kind} must have a folder of its own")
+
+
+def _find_encoder(folder: Path, entries: list[_Entry]) -> Path:
+    """The folder of the encoder."""
+    name = str(PurePosixPath(entries[0].path))
+    return folder if name == "." else find_member(folder, name)
+
+
+def _check_sizes(folder: Path, modules: tuple[Module, ...], size: int) -> None:
+    """Each module must take what the one before it gives."""
+    for module in modules:
+        if isinstance(module, Normalize):
+            continue
+        takes = module.dimension if isinstance(module, Pooling) else module.in_features
+        if takes != size:
+            raise CheckpointError(
+                f"{folder}: {type(module).__name__} takes {takes} features, and what is before it"
+                f" gives {size}"
+            )
+        size = module.out_features if isinstance(module, Dense) else size * len(module.modes)

@@ -1,0 +1,1 @@
+"""google-research's TensorFlow checkpoints; read `checkpoint_reader.py` first."""

@@ -1,0 +1,82 @@
+"""Protocol Buffers as they lie in a file: numbered fields, without the schema that names them.
+
+Source: https://protobuf.dev/programming-guides/encoding/
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from bertkit.base.errors import DamagedFileError, UnsafeFileError
+from bertkit.checkpoints.tensorflow.byte_reader import ByteReader
+
+MAX_FIELDS = 100  # a tensor's entry has 6, and 1 for each dimension
+
+VARINT, FIXED_64, BYTES, FIXED_32 = 0, 1, 2, 5  # 3 and 4 began and ended groups, given up in 2008
+
+
+@dataclass(frozen=True)
+class Message:
+    """The fields of one message; messages in it stay bytes until they are asked for.
+
+    Attributes:
+        source: its name in error messages.
+        fields: values by number, in the order of the file.
+    """
+
+    source: str
+    fields: Mapping[int, Sequence[int | bytes]]
+
+    @classmethod
+    def parse(cls, data: bytes, source: str) -> "Message":
+        """Take bytes apart.
+
+        Raises:
+            DamagedFileError: they aren't a message.
+            UnsafeFileError: there are more fields than any message needs.
+        """
+        reader = ByteReader(data, source)
+        fields: defaultdict[int, list[int | bytes]] = defaultdict(list)
+        num_fields = 0
+        while reader.num_left:
+            num_fields += 1
+            if num_fields > MAX_FIELDS:
+                raise UnsafeFileError(f"{source} has more than {MAX_FIELDS:,} fields")
+            tag = reader.take_varint()
+            fields[tag >> 3].append(_take_value(reader, tag & 7, source))
+        return cls(source, fields)
+
+    def integer(self, number: int) -> int:
+        """The field as a signed number of 64 bits; the last one counts, and 0 where there is none.
+
+        Raises:
+            DamagedFileError: it isn't a number.
+        """
+        value = self.fields.get(number, [0])[-1]
+        if isinstance(value, bytes):
+            raise DamagedFileError(f"{self.source} is damaged: field {number} isn't a number")
+        return value - (1 << 64) if value >> 63 else value
+
+    def messages(self, number: int) -> list["Message"]:
+        """The messages in a field, none where it is absent.
+
+        Raises:
+            DamagedFileError: it holds something else.
+            UnsafeFileError: one has more fields than any message needs.
+        """
+        parsed = []
+        for value in self.fields.get(number, []):
+            if not isinstance(value, bytes):
+                raise DamagedFileError(f"{self.source} is damaged: field {number} isn't a message")
+            parsed.append(Message.parse(value, self.source))
+        return parsed
+
+
+def _take_value(reader: ByteReader, wire_type: int, source: str) -> int | bytes:
+    if wire_type == VARINT:
+        return reader.take_varint()
+    if wire_type == BYTES:
+        return reader.take(reader.take_varint())
+    if wire_type in (FIXED_32, FIXED_64):
+        return reader.take_fixed(4 if wire_type == FIXED_32 else 8)
+    raise DamagedFileError(f"{source} is damaged: a field has the unknown wire type {wire_type}")

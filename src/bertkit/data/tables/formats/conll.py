@@ -1,0 +1,174 @@
+"""CoNLL: a word a line with its tags in columns, a blank line between sentences.
+
+Columns are separated by tabs, or, where the first line has none, by any number of tabs and blanks.
+Tags are left as they are, whatever their scheme. Marks of documents and comments say nothing about
+words: a comment is a line at the beginning of a sentence whose first sign is #, and which isn't a
+word and its tags. CoNLL-U is known by its ten columns, a number in the first of them; of it the
+words as they were annotated are read, not the ranges that join some of them.
+
+Source: https://universaldependencies.org/format.html.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import chain
+from typing import BinaryIO
+
+from bertkit.base.errors import InputError
+from bertkit.base.wording import pluralize
+from bertkit.data.tables.formats.lines import LINE_ENDS, read_lines
+from bertkit.data.tables.record import Record, RecordDecoder, Rows
+from bertkit.data.tables.row import MAX_ROW_BYTES
+from bertkit.data.tables.settings import RecordSettings
+
+BLANKS = " \t\r\n"
+DOCUMENT_MARKS = ("-DOCSTART-", "#begin document", "#end document")
+COMMENT = "#"
+MAX_COMMENTS = 1000  # what looks like one without a word below it, before any other sentence
+SEPARATORS = re.compile("[ \t]+")
+NUMBER = re.compile(r"\d+([-.]\d+)?")  # CoNLL-U: the first cell of each line
+UNIVERSAL_COLUMNS, FORM, UPOS = 10, 2, 4
+RANGE = re.compile(r"\d+[-.]\d+")  # CoNLL-U: a word of several, or one that isn't in the text
+
+Line = tuple[int, str]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What the columns are.
+
+    Attributes:
+        is_tabbed: whether exactly one tab separates them.
+        num_columns: of every line.
+        token: column of the words, from 0.
+        tag: column of the tags, from 0; None where there is none.
+    """
+
+    is_tabbed: bool
+    num_columns: int
+    token: int
+    tag: int | None
+
+    def split(self, line: str) -> list[str]:
+        """The cells of a line."""
+        return line.split("\t") if self.is_tabbed else SEPARATORS.split(line.strip(BLANKS))
+
+    def is_comment(self, line: str) -> bool:
+        """Whether a line at the beginning of a sentence is no word of it."""
+        if not line.startswith(COMMENT):
+            return False
+        cells = self.split(line)
+        if len(cells) != self.num_columns:
+            return True
+        return cells[0].startswith("# ") if self.is_tabbed else "=" in cells[-1]
+
+
+def read_records(stream: BinaryIO, decoder: RecordDecoder, settings: RecordSettings) -> Rows:
+    """A record of `tokens` and, where the file has any, `tags` for each sentence.
+
+    Raises:
+        InputError: there is no such column as the settings say; or, while records are read, a line
+            or a sentence has more than 16 MiB.
+    """
+    sentences = _read_sentences(stream, decoder)
+    begun: list[list[Line]] = []
+    typical = None
+    while typical is None and (sentence := next(sentences, None)) is not None:
+        begun.append(sentence)
+        typical = next((line for _, line in sentence if not line.startswith(COMMENT)), None)
+        if len(begun) == MAX_COMMENTS:
+            break
+    if not begun:
+        return Rows((), iter(()))
+    layout = _find_layout(typical or begun[0][0][1], decoder, settings)
+    columns = ("tokens",) if layout.tag is None else ("tokens", "tags")
+    return Rows(columns, _read_words(chain(begun, sentences), layout, decoder))
+
+
+def _read_sentences(stream: BinaryIO, decoder: RecordDecoder) -> Iterator[list[Line]]:
+    """The numbered lines of one sentence after the other, without marks of documents."""
+    sentence: list[Line] = []
+    num_bytes = 0
+    for content in decoder.number_lines(read_lines(stream, decoder)):
+        line = decoder.decode(content.rstrip(LINE_ENDS))
+        if line.startswith(DOCUMENT_MARKS):
+            continue
+        if line.strip(BLANKS):
+            num_bytes += len(content)
+            if num_bytes > MAX_ROW_BYTES:
+                raise InputError(
+                    f"{decoder.name}, line {decoder.num_lines:,} is in a sentence of more than"
+                    f" {MAX_ROW_BYTES >> 20} MiB; a blank line must stand between sentences"
+                )
+            sentence.append((decoder.num_lines, line))
+        elif sentence:
+            yield sentence
+            sentence, num_bytes = [], 0
+    if sentence:
+        yield sentence
+
+
+def _find_layout(line: str, decoder: RecordDecoder, settings: RecordSettings) -> Layout:
+    """What the columns of a file are, by one of its lines."""
+    is_tabbed = "\t" in line
+    cells = line.split("\t") if is_tabbed else SEPARATORS.split(line.strip(BLANKS))
+    num_columns = len(cells)
+    if is_tabbed and num_columns == UNIVERSAL_COLUMNS and NUMBER.fullmatch(cells[0]):
+        usual_token, usual_tag = FORM, UPOS
+    else:
+        usual_token, usual_tag = 1, num_columns
+    token, tag = settings.token_column or usual_token, settings.tag_column or usual_tag
+    if max(token, tag) > num_columns:
+        flag = "--token-column" if token > num_columns else "--tag-column"
+        raise InputError(
+            f"{decoder.name} has {pluralize(num_columns, 'column')} and no column"
+            f" {max(token, tag)} ({flag}); they are counted from 1"
+        )
+    has_tags = num_columns > 1 or settings.tag_column is not None
+    return Layout(is_tabbed, num_columns, token - 1, tag - 1 if has_tags else None)
+
+
+def _read_words(
+    sentences: Iterator[list[Line]], layout: Layout, decoder: RecordDecoder
+) -> Iterator[Record]:
+    """A record for each sentence all of whose lines have a cell for each column."""
+    for sentence in sentences:
+        while sentence and layout.is_comment(sentence[0][1]):
+            sentence = sentence[1:]
+        if not sentence:
+            continue
+        rows = [(number, layout.split(line)) for number, line in sentence]
+        fault = _find_fault(rows, layout, decoder)
+        decoder.finish_row(fault)
+        if not fault:
+            decoder.set_line(sentence[0][0])
+            yield Record(_name_cells([cells for _, cells in rows], layout), decoder.place)
+
+
+def _find_fault(rows: list[tuple[int, list[str]]], layout: Layout, decoder: RecordDecoder) -> str:
+    """What is wrong with a sentence, at the line that the decoder is told; empty if nothing is."""
+    of_sentence = f"; the sentence from line {rows[0][0]:,} on is left out"
+    for number, cells in rows:
+        decoder.set_line(number)
+        if len(cells) != layout.num_columns:
+            by = " between tabs, as the first line has them" if layout.is_tabbed else ""
+            return (
+                f"{decoder.place} has {pluralize(len(cells), 'cell')} where there are"
+                f" {layout.num_columns}"
+                f" columns{by}{of_sentence}"
+            )
+        if not cells[layout.token].strip() or (
+            layout.tag is not None and not cells[layout.tag].strip()
+        ):
+            return f"{decoder.place} has an empty cell where word and tag should be{of_sentence}"
+    return ""
+
+
+def _name_cells(rows: list[list[str]], layout: Layout) -> dict[str, object]:
+    if layout.token > 0:
+        rows = [cells for cells in rows if RANGE.fullmatch(cells[0]) is None]
+    values: dict[str, object] = {"tokens": [cells[layout.token] for cells in rows]}
+    if layout.tag is not None:
+        values["tags"] = [cells[layout.tag] for cells in rows]
+    return values

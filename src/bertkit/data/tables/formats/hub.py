@@ -1,0 +1,119 @@
+"""Data sets of the Hub, through the `datasets` library, which never runs their code."""
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from bertkit.base.errors import HubError, InputError, MissingExtraError
+from bertkit.data.readers.parquet import ROWS_AT_ONCE
+from bertkit.data.tables.formats.parquet import read_batches
+from bertkit.data.tables.record import Record, RecordDecoder, RowReport, Rows
+from bertkit.data.tables.row import show_names
+
+SCHEME = "hub:"
+ADDRESS = re.compile(
+    r"hub:(?P<name>[\w.-]+(/[\w.-]+)?)(/(?P<config>[\w.-]+))?(@(?P<split>[\w.-]+))?"
+)
+SPLITS = {
+    "train": ("train",),
+    "dev": ("validation", "dev", "validation_matched"),
+    "test": ("test", "test_matched"),
+}
+
+
+@dataclass(frozen=True)
+class HubOrigin:
+    """One split of a data set.
+
+    Attributes:
+        dataset: `datasets.Dataset`.
+    """
+
+    dataset: Any
+
+    def columns(self, _: RecordDecoder) -> tuple[str, ...]:
+        """Names of the columns."""
+        return tuple(self.dataset.column_names)
+
+    @contextmanager
+    def begin(self, decoder: RecordDecoder) -> Iterator[Rows]:
+        """Begin with the first row; classes are called by their names."""
+        yield Rows(self.columns(decoder), self._read(decoder))
+
+    def sha256(self) -> str:
+        """SHA-256 of all rows as they are read."""
+        digest = hashlib.sha256()
+        for record in self._read(RecordDecoder("", report=RowReport(""))):
+            digest.update(json.dumps(record.values, default=repr).encode())
+        return digest.hexdigest()
+
+    def _read(self, decoder: RecordDecoder) -> Iterator[Record]:
+        names = {
+            column: names
+            for column, feature in self.dataset.features.items()
+            if (names := getattr(getattr(feature, "feature", feature), "names", None))
+        }
+        tables = self.dataset.with_format("arrow").iter(batch_size=ROWS_AT_ONCE)
+        batches = (batch for table in tables for batch in table.to_batches())
+        for record in read_batches(batches, decoder):
+            named = {
+                column: _name_classes(record.values[column], names[column]) for column in names
+            }
+            yield Record({**record.values, **named}, record.place)
+
+
+def _name_classes(value: Any, names: list[str]) -> Any:
+    """Names in place of numbers; None for -1, which stands where a label is kept secret."""
+    if isinstance(value, list):
+        return [_name_classes(item, names) for item in value]
+    return names[value] if value is not None and 0 <= value < len(names) else None
+
+
+def find_dataset(source: str, split: str) -> HubOrigin:
+    """Fetch a data set, or take it from the cache.
+
+    Args:
+        source: `hub:owner/name`, perhaps with `/config` and `@split`.
+        split: train, dev or test; the address goes before it.
+
+    Raises:
+        InputError: it is no such address, or there is no such split.
+        MissingExtraError: `bertkit[datasets]` isn't installed.
+        HubError: it can't be fetched.
+    """
+    address = ADDRESS.fullmatch(source)
+    if address is None:
+        raise InputError(f"{source} must be hub:owner/name, hub:owner/name/config or …@split")
+    splits = fetch_splits(address["name"], address["config"])
+    wanted = (address["split"],) if address["split"] else SPLITS.get(split, (split,))
+    for name in wanted:
+        if name in splits:
+            return HubOrigin(splits[name])
+    raise InputError(
+        f"{source} has no split {wanted[0]}; name one with @: {show_names(list(splits))}"
+    )
+
+
+def fetch_splits(name: str, config: str | None) -> Mapping[str, Any]:
+    """All splits of a data set by their names.
+
+    Raises:
+        MissingExtraError: `bertkit[datasets]` isn't installed.
+        HubError: it can't be fetched.
+    """
+    try:
+        import datasets
+    except ImportError as error:
+        raise MissingExtraError(
+            f"data sets of the Hub need bertkit[datasets] ({error}); install it, or name a file"
+        ) from None
+    try:
+        splits: Mapping[str, Any] = datasets.load_dataset(name, config)
+    except (OSError, ValueError, RuntimeError, datasets.exceptions.DatasetsError) as error:
+        cause = str(error).partition("\n")[0]
+        raise HubError(f"the data set {name} can't be fetched: {cause}") from error
+    return splits

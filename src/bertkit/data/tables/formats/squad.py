@@ -1,0 +1,149 @@
+"""Questions with their answers: the JSON of SQuAD 1.1 and 2.0.
+
+What is wrong with a question, or with all of a paragraph, costs these alone, and is told with its
+path in the file, such as data[3].paragraphs[0].qas[2].
+
+Source: Rajpurkar et al. 2016 and 2018.
+"""
+
+from collections.abc import Iterator
+from typing import Any, BinaryIO, TypeVar
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from bertkit.base.errors import DamagedFileError, InputError
+from bertkit.base.settings import describe_validation
+from bertkit.data.tables.formats.jsonl import parse_values
+from bertkit.data.tables.record import BrokenRowError, Record, RecordDecoder, Rows
+from bertkit.data.tables.settings import RecordSettings
+
+MAX_FILE_BYTES = 256 << 20  # SQuAD 2.0 has 42 MB
+MAX_VALUES = 1 << 24
+COLUMNS = ("id", "title", "question", "context", "answers", "is_impossible")
+
+
+class _Part(BaseModel):
+    """A part of a file, for checking; what else it has is none of our business."""
+
+    model_config = ConfigDict(strict=True, frozen=True)
+
+
+class _Answer(_Part):
+    text: str
+    answer_start: int | None = None
+
+
+class _Question(_Part):
+    question: str
+    id: str | int
+    answers: list[_Answer] | None = None
+    is_impossible: bool | None = None
+
+
+class _Paragraph(_Part):
+    context: str
+    qas: list[Any]
+
+
+class _Article(_Part):
+    paragraphs: list[Any]
+    title: Any = ""
+
+
+Part = TypeVar("Part", bound=_Part)
+
+
+def read_records(stream: BinaryIO, decoder: RecordDecoder, _: RecordSettings) -> Rows:
+    """A record for each question of a JSON file."""
+    return Rows(COLUMNS, _read_file(stream, decoder))
+
+
+def _read_file(stream: BinaryIO, decoder: RecordDecoder) -> Iterator[Record]:
+    """The questions of all articles.
+
+    Raises:
+        InputError: it isn't of SQuAD's form, or has more than 256 MiB.
+    """
+    content = stream.read(MAX_FILE_BYTES + 1)
+    if len(content) > MAX_FILE_BYTES:
+        raise InputError(
+            f"{decoder.name} has more than {MAX_FILE_BYTES >> 20} MiB; divide it, or make JSONL of"
+            f" it, an object with {', '.join(COLUMNS)} a line"
+        )
+    if not content.strip():
+        return
+    decoder.report.num_bytes += len(content)
+    advice = "if each line is an object, name it with --format jsonl"
+    try:
+        file = parse_values(content, decoder.name, decoder, max_values=MAX_VALUES)
+    except DamagedFileError as error:
+        raise InputError(f"{error}; {advice}") from None
+    if not isinstance(file, dict) or not isinstance(file.get("data"), list):
+        raise InputError(
+            f"{decoder.name} isn't of SQuAD's form, an object whose data is a list of articles;"
+            f" {advice}"
+        )
+    is_replaced, decoder.num_undecodable = decoder.num_undecodable > 0, 0
+    for record in _read_articles(file["data"], decoder):
+        if is_replaced and "\N{REPLACEMENT CHARACTER}" in repr(record.values):
+            decoder.num_undecodable += 1
+            decoder.report.num_undecodable = decoder.num_undecodable
+        yield record
+
+
+def _read_articles(articles: list[Any], decoder: RecordDecoder) -> Iterator[Record]:
+    for index, content in enumerate(articles):
+        decoder.where = f"data[{index}]"
+        try:
+            article = _check(_Article, content, decoder.place)
+        except BrokenRowError as error:
+            decoder.finish_row(str(error))
+            continue
+        for number, paragraph in enumerate(article.paragraphs):
+            decoder.where = f"data[{index}].paragraphs[{number}]"
+            yield from _read_paragraph(paragraph, article.title, decoder)
+
+
+def _read_paragraph(content: Any, title: Any, decoder: RecordDecoder) -> Iterator[Record]:
+    """A record for each question about a paragraph; without its text they are all broken."""
+    where = decoder.where
+    try:
+        paragraph = _check(_Paragraph, content, decoder.place)
+    except BrokenRowError as error:
+        questions = content.get("qas") if isinstance(content, dict) else None
+        num_questions = len(questions) if isinstance(questions, list) else 1
+        decoder.finish_row(str(error), num_questions)
+        return
+    for number, question in enumerate(paragraph.qas):
+        decoder.where = f"{where}.qas[{number}]"
+        try:
+            checked = _check(_Question, question, decoder.place)
+        except BrokenRowError as error:
+            decoder.finish_row(str(error))
+            continue
+        decoder.finish_row()
+        yield Record(_name_values(checked, paragraph.context, title), decoder.place)
+
+
+def _name_values(question: _Question, context: str, title: Any) -> dict[str, object]:
+    """The values of a question by column; without a word on it, an empty list means no answer."""
+    is_impossible = question.is_impossible
+    if is_impossible is None:
+        is_impossible = "answers" in question.model_fields_set and not question.answers
+    answers = [dict(answer) for answer in question.answers or []]
+    values = (str(question.id), title, question.question, context, answers, is_impossible)
+    return dict(zip(COLUMNS, values, strict=True))
+
+
+def _check(kind: type[Part], content: Any, place: str) -> Part:
+    """A part of a file, if it is what it must be.
+
+    Raises:
+        BrokenRowError: it isn't.
+    """
+    if not isinstance(content, dict):
+        raise BrokenRowError(f"{place} must be an object")
+    try:
+        return kind.model_validate(content)
+    except ValidationError as error:
+        raise BrokenRowError(f"{place} isn't as in SQuAD: {describe_validation(error)}") from None

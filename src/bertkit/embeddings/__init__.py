@@ -1,0 +1,1 @@
+"""Vectors of texts, tokens and words, by an encoder; read `embedder.py` first."""

@@ -1,0 +1,296 @@
+"""Texts → vectors."""
+
+import dataclasses
+from collections.abc import Iterable, Iterator, Sequence, Sized
+from contextlib import nullcontext
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Self, overload
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from bertkit.base.errors import InputError, SettingsError
+from bertkit.base.progress import show_progress
+from bertkit.checkpoints.formats import open_checkpoint
+from bertkit.checkpoints.hub.resolve import resolve_model
+from bertkit.checkpoints.sentence_transformers.folder import (
+    SentenceModel,
+    read_sentence_model,
+)
+from bertkit.embeddings.pooling import Span
+from bertkit.embeddings.sentence_head import SentenceHead
+from bertkit.embeddings.settings import EmbedderSettings
+from bertkit.inference.engines.choice import choose_engine, find_device
+from bertkit.inference.engines.engine import Engine
+from bertkit.inference.file_hashes import hash_model
+from bertkit.inference.loading import LoadedModel
+from bertkit.inference.stream import check_each, cut_windows, encode_ahead
+from bertkit.inference.text_encoder import NUM_SPECIAL, Sequences, TextCounts, TextEncoder
+from bertkit.models.bert.encoder import BertModel
+from bertkit.nn.batching import plan_batches
+from bertkit.nn.packing import PackedBatch
+from bertkit.tokenization.tokenizer import check_texts
+
+Vectors = npt.NDArray[np.float32]
+
+
+@dataclasses.dataclass(frozen=True)
+class Embedder:
+    """Makes a vector of each text.
+
+    Examples:
+        >>> embedder = Embedder.load("all-MiniLM-L6-v2/")  # doctest: +SKIP
+        >>> embedder.encode(["A cat sat.", "It sat."]).shape  # doctest: +SKIP
+        (2, 384)
+
+    Attributes:
+        path: the model's files.
+        engine: what computes hidden states.
+        text_encoder: what makes token ids.
+        head: what makes one vector of hidden states.
+        settings: what was chosen.
+        similarity: how the model's folder compares two vectors: cosine, dot, euclidean or
+            manhattan; cosine where it doesn't say.
+        prompts: the model's prompts, by name.
+    """
+
+    path: Path
+    engine: Engine
+    text_encoder: TextEncoder
+    head: SentenceHead
+    settings: EmbedderSettings
+    similarity: str = "cosine"
+    prompts: dict[str, str] = dataclasses.field(default_factory=dict)
+
+    @classmethod
+    def load(
+        cls,
+        path: str | Path,
+        settings: EmbedderSettings | None = None,
+        *,
+        device: str = "auto",
+        revision: str | None = None,
+    ) -> Self:
+        """Load any BERT; of a sentence-transformers folder, what it says is the default.
+
+        Args:
+            path: a folder of any format, a run of `bertkit pretrain`, or the id of a model of the
+                Hub.
+            settings: how texts become vectors.
+            device: auto, cpu, cuda or cuda:N.
+            revision: a branch, tag or commit of a model of the Hub.
+
+        Raises:
+            SettingsError: something is chosen that the model hasn't.
+            MissingExtraError: the chosen engine isn't installed.
+            BertkitError: the model can't be loaded, as in `LoadedModel.load`.
+        """
+        settings = settings or EmbedderSettings()
+        path = resolve_model(path, revision=revision)
+        checkpoint = open_checkpoint(path)
+        is_sentences = checkpoint.format == "sentence_transformers"
+        sentences = read_sentence_model(path) if is_sentences else None
+        loaded = LoadedModel.from_checkpoint(BertModel, checkpoint, device)
+        model, config = loaded.model, loaded.model.config
+        head = SentenceHead.build(sentences, settings, config.hidden_size, find_device(model))
+        return cls(
+            path=path,
+            engine=choose_engine(settings.engine, model, head.layers, settings.precision),
+            text_encoder=build_text_encoder(loaded, sentences, settings, head),
+            head=head,
+            settings=settings,
+            similarity=(sentences.similarity if sentences else None) or "cosine",
+            prompts=sentences.prompts if sentences else {},
+        )
+
+    @property
+    def dimension(self) -> int:
+        """Features of a vector."""
+        return self.head.dimension
+
+    @cached_property
+    def identity(self) -> dict[str, Any]:
+        """All that a vector depends on: what a result or an index keeps beside its vectors.
+
+        Reading the model's files for their SHA-256 takes a moment, the first time.
+        """
+        encoder = self.text_encoder
+        return {
+            "model": self.path.absolute().name,
+            "model_sha256": hash_model(self.path, open_checkpoint(self.path)),
+            "vector": self.head.description,
+            "dimension": self.dimension,
+            "prompt": encoder.prompt,
+            "max_length": encoder.max_length,
+            "stride": encoder.stride,
+            "engine": self.engine.name,
+            "precision": self.settings.precision,
+            "deterministic": self.settings.deterministic,
+        }
+
+    @overload
+    def encode(self, texts: str, *, progress: bool = False) -> Vectors: ...
+
+    @overload
+    def encode(self, texts: Sequence[str], *, progress: bool = False) -> Vectors: ...
+
+    def encode(self, texts: str | Sequence[str], *, progress: bool = False) -> Vectors:
+        """Make vectors.
+
+        Args:
+            texts: one text, or several.
+            progress: show a progress bar.
+
+        Returns:
+            `[num_texts, dimension]`, or `[dimension]` for one text.
+
+        Raises:
+            InputError: something else than texts was given.
+        """
+        check_sized(texts)
+        check_texts([texts] if isinstance(texts, str) else texts)
+        if isinstance(texts, str):
+            vector: Vectors = self._embed(self.text_encoder([texts]))[0]
+            return vector
+        vectors = np.empty((len(texts), self.dimension), dtype=np.float32)
+        done = 0
+        with show_progress("Embedding", len(texts)) if progress else nullcontext() as bar:
+            for rows in self.stream(texts):
+                vectors[done : done + len(rows)] = rows
+                done += len(rows)
+                if bar is not None:
+                    bar.advance(len(rows))
+        return vectors
+
+    def stream(self, texts: Iterable[str], counts: TextCounts | None = None) -> Iterator[Vectors]:
+        """Make vectors of any number of texts, in bounded memory.
+
+        Args:
+            texts: read a window at a time.
+            counts: is added to, before each window's rows are given.
+
+        Yields:
+            Rows of some texts at a time, `[num_texts, dimension]`, in the order of the texts.
+
+        Raises:
+            InputError: one text is given in place of several, or something else than a text.
+        """
+        for sequences in encode_ahead(cut_windows(check_each(texts)), self.text_encoder):
+            rows = self._embed(sequences)
+            if counts is not None:
+                counts.add(sequences.counts)
+            yield rows
+
+    @torch.inference_mode()
+    def _embed(self, sequences: Sequences) -> Vectors:
+        """Vectors of a window of texts."""
+        lengths = [len(ids) for ids in sequences.ids]
+        budget = 1 if self.settings.deterministic else self.engine.tokens_per_batch
+        pooled: dict[int, Tensor] = {}
+        for chosen in plan_batches(lengths, budget):
+            batch = PackedBatch.from_single([sequences.ids[index] for index in chosen])
+            states = self.engine(batch)
+            batch = batch.to(states[0].device)
+            span = Span.of(batch, [sequences.num_skipped[index] for index in chosen])
+            pooled.update(zip(chosen, self.head.pool(states, span), strict=True))
+        if not pooled:
+            return np.empty((0, self.dimension), dtype=np.float32)
+        vectors = torch.stack([pooled[index] for index in range(len(lengths))])
+        if len(lengths) > sequences.num_texts:
+            vectors = average_parts(vectors, sequences)
+        if self.settings.deterministic:  # a matrix product's bits depend on its number of rows
+            vectors = torch.cat([self.head.finish(vector[None]) for vector in vectors])
+        else:
+            vectors = self.head.finish(vectors)
+        rows: Vectors = vectors.float().cpu().numpy()
+        return rows
+
+
+def check_sized(texts: object) -> None:
+    """Refuse what texts can't be counted in.
+
+    Raises:
+        InputError: it is so.
+    """
+    if not (isinstance(texts, Sized) and isinstance(texts, Iterable)):
+        raise InputError(
+            f"expected a text or a list of texts, got {type(texts).__name__}; `stream` takes texts"
+            " as they come"
+        )
+
+
+def average_parts(
+    vectors: Float[Tensor, "sequences features"], sequences: Sequences
+) -> Float[Tensor, "texts features"]:
+    """One vector of each text: the mean over its parts, weighted by their own tokens.
+
+    A text of one part keeps its vector to the last bit.
+    """
+    owners = torch.tensor(sequences.owners, device=vectors.device)
+    sizes = zip(sequences.ids, sequences.num_skipped, strict=True)
+    weights = vectors.new_tensor([max(len(ids) - 1 - max(skipped, 1), 1) for ids, skipped in sizes])
+    num_parts = torch.bincount(owners, minlength=sequences.num_texts)
+    sums = torch.segment_reduce(vectors * weights[:, None], "sum", lengths=num_parts)
+    means = sums / torch.segment_reduce(weights, "sum", lengths=num_parts)[:, None]
+    first_parts = vectors[num_parts.cumsum(0) - num_parts]
+    return torch.where(num_parts[:, None] == 1, first_parts, means)
+
+
+def build_text_encoder(
+    loaded: LoadedModel[BertModel],
+    sentences: SentenceModel | None,
+    settings: EmbedderSettings,
+    head: SentenceHead,
+) -> TextEncoder:
+    """How texts become token ids, as the folder says and the settings say otherwise.
+
+    Raises:
+        SettingsError: a length is beyond what the model takes, or the model has no such prompt.
+    """
+    limit = loaded.model.config.max_position_embeddings
+    told = sentences.max_seq_length if sentences else loaded.max_length
+    max_length = settings.max_length or told
+    if max_length > limit:
+        raise SettingsError(f"max_length is {max_length}, and this model takes at most {limit}")
+    room = max_length - NUM_SPECIAL
+    if room < 1:
+        raise SettingsError(f"max_length is {max_length}, which leaves no room for a word")
+    if settings.stride is not None and settings.long_texts != "window":
+        raise SettingsError("stride is for --long-texts window; leave it out, or say so")
+    stride = settings.stride or max(1, room // 2)
+    if stride > room:
+        raise SettingsError(
+            f"stride is {stride}, and a part holds {room} tokens; words would be lost"
+        )
+    return TextEncoder(
+        tokenizer=loaded.tokenizer,
+        max_length=max_length,
+        stride=stride if settings.long_texts == "window" else None,
+        prompt=find_prompt(sentences, settings),
+        lowercase=sentences.lowercase if sentences else False,
+        skips_prompt=not head.includes_prompt,
+    )
+
+
+def find_prompt(sentences: SentenceModel | None, settings: EmbedderSettings) -> str:
+    """What is put before each text.
+
+    Raises:
+        SettingsError: two prompts are asked for, or one that the model hasn't.
+    """
+    prompts = sentences.prompts if sentences else {}
+    if settings.prompt is not None and settings.prompt_name is not None:
+        raise SettingsError("prompt and prompt_name exclude each other; give one")
+    if settings.prompt is not None:
+        return settings.prompt
+    name = settings.prompt_name or (sentences.default_prompt if sentences else None)
+    if name is None:
+        return ""
+    if name not in prompts:
+        known = ", ".join(prompts) or "none"
+        raise SettingsError(f"this model has no prompt {name!r}; it has {known}")
+    return prompts[name]

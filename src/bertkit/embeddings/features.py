@@ -1,0 +1,289 @@
+"""The feature-based use of BERT: hidden states of a text's tokens, T_i, and C for the whole.
+
+Source: Devlin et al. 2018, section 5.3.
+"""
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from pathlib import Path
+from typing import Any, Literal, Self, overload
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from bertkit.base.errors import NonFiniteError, SettingsError
+from bertkit.base.settings import parse_settings
+from bertkit.checkpoints.formats import open_checkpoint
+from bertkit.checkpoints.hub.resolve import resolve_model
+from bertkit.embeddings.feature_settings import FeatureSettings
+from bertkit.embeddings.feature_texts import EncodedText, PairEncoder, TextOrPair
+from bertkit.inference.engines.choice import choose_engine
+from bertkit.inference.engines.engine import Engine, resolve_layers
+from bertkit.inference.file_hashes import hash_model
+from bertkit.inference.loading import LoadedModel
+from bertkit.inference.stream import cut_windows
+from bertkit.inference.text_encoder import TextCounts
+from bertkit.models.bert.config import BertConfig
+from bertkit.models.bert.encoder import BertModel
+from bertkit.nn.batching import plan_batches
+from bertkit.nn.packing import PackedBatch
+from bertkit.tokenization.encoding import Encoding
+from bertkit.tokenization.tokenizer import check_texts
+
+Array = npt.NDArray[np.float32]
+
+NUM_DEFAULT_LAYERS = 4
+WINDOW_BYTES = 256 << 20  # features that are held until they can be given in order
+WINDOW_TOKENS = 1 << 17  # as many encoded tokens take some 50 MB
+
+
+@dataclass(frozen=True)
+class FeaturePlan:
+    """Which features a model gives.
+
+    Attributes:
+        asked: layers as they were asked for.
+        layers: the same, counted from 0.
+        combine: concat, sum, mean or none.
+        hidden_size: features of one layer.
+    """
+
+    asked: tuple[int, ...]
+    layers: tuple[int, ...]
+    combine: str
+    hidden_size: int
+
+    @classmethod
+    def build(cls, settings: FeatureSettings, config: BertConfig) -> Self:
+        """Find the layers that are asked for.
+
+        Raises:
+            SettingsError: the model has no such layer, or one is named twice.
+        """
+        num_layers = config.num_hidden_layers
+        asked = settings.layers
+        if asked is None:
+            asked = tuple(range(-1, -1 - min(NUM_DEFAULT_LAYERS, num_layers), -1))
+        layers = resolve_layers(asked, num_layers)
+        if len(set(layers)) < len(layers):
+            raise SettingsError(f"layers {asked} name one twice: from 0 they are {layers}")
+        return cls(asked, layers, settings.combine, config.hidden_size)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of a token's features."""
+        if self.combine == "none":
+            return (len(self.layers), self.hidden_size)
+        return (self.hidden_size * (len(self.layers) if self.combine == "concat" else 1),)
+
+    def join(self, states: Sequence[Float[Tensor, "tokens hidden"]]) -> Float[Tensor, "tokens ..."]:
+        """Features of the hidden states of `layers`."""
+        if self.combine == "concat":
+            return torch.cat(list(states), dim=-1)
+        stacked = torch.stack(list(states), dim=1)
+        if self.combine == "none":
+            return stacked
+        return stacked.sum(dim=1) if self.combine == "sum" else stacked.mean(dim=1)
+
+
+@dataclass(frozen=True)
+class TextFeatures:
+    """What a model makes of one text or pair.
+
+    Attributes:
+        encoding: tokens with [CLS] and [SEP], their segments, and where they stand in the text.
+        features: T_i, `[tokens, features]`, or `[tokens, layers, hidden]` where layers aren't
+            combined; in the order of `encoding.tokens`.
+        sequence: C, `[hidden]`.
+        is_truncated: whether the end of the text was cut off.
+    """
+
+    encoding: Encoding
+    features: Array
+    sequence: Array
+    is_truncated: bool
+
+
+class FeatureExtractor:
+    """Gives hidden states of any layers.
+
+    C is what the pooler makes of the last layer's [CLS] where the model has a pooler, and else that
+    vector itself; `sequence_from` says which.
+
+    Args:
+        loaded: the model; its heads aren't used.
+        path: the model's files.
+
+    Examples:
+        >>> extract = FeatureExtractor.load("run/")  # doctest: +SKIP
+        >>> extract("a cat sat", layers=[-1, -2], combine="mean").features.shape  # doctest: +SKIP
+        (5, 256)
+    """
+
+    def __init__(self, loaded: LoadedModel[BertModel], path: Path) -> None:
+        self._model, self._tokenizer = loaded.model, loaded.tokenizer
+        self._max_length = loaded.max_length
+        self._path = path
+        self._last_engine: tuple[object, Engine] | None = None
+
+    @classmethod
+    def load(cls, path: str | Path, *, device: str = "auto", revision: str | None = None) -> Self:
+        """Load the encoder of any checkpoint; arguments and errors as in `LoadedModel.load`."""
+        path = resolve_model(path, revision=revision)
+        return cls(LoadedModel.load(BertModel, path, device), path)
+
+    @property
+    def sequence_from(self) -> Literal["pooler", "[CLS]"]:
+        """What C is."""
+        return "[CLS]" if self._model.pooler is None else "pooler"
+
+    @overload
+    def __call__(self, texts: str | tuple[str, str], **settings: Any) -> TextFeatures: ...
+
+    @overload
+    def __call__(self, texts: list[TextOrPair], **settings: Any) -> list[TextFeatures]: ...
+
+    def __call__(
+        self, texts: TextOrPair | list[TextOrPair], **settings: Any
+    ) -> TextFeatures | list[TextFeatures]:
+        """Features of one text or pair, or of a list of them.
+
+        Args:
+            texts: a text, a tuple of two for a pair, or a list of such.
+            settings: fields of `FeatureSettings`, such as `layers` and `combine`.
+
+        Raises:
+            SettingsError: a setting is wrong, or the model has no such layer.
+            InputError: something else than texts was given, or a pair to a model of single texts.
+            MissingExtraError: the engine isn't installed.
+            NonFiniteError: features aren't finite.
+        """
+        chosen = parse_settings(FeatureSettings, settings, "features")
+        if isinstance(texts, list):
+            return list(self.stream(texts, chosen))
+        return next(self.stream([texts], chosen))
+
+    def stream(
+        self,
+        texts: Iterable[TextOrPair],
+        settings: FeatureSettings | None = None,
+        counts: TextCounts | None = None,
+    ) -> Iterator[TextFeatures]:
+        """Features of any number of texts, in their order and in bounded memory.
+
+        Args:
+            texts: texts, or tuples of two for pairs; read some at a time.
+            settings: which features.
+            counts: is added to, before the features of a text are given.
+
+        Raises:
+            BertkitError: as in `__call__`.
+        """
+        if isinstance(texts, str):
+            check_texts(texts)
+        settings = settings or FeatureSettings()
+        counts = TextCounts() if counts is None else counts
+        plan = self.plan(settings)
+        engine = self._find_engine(settings, plan)
+        encode = self._build_encoder(settings)
+        max_tokens = min(WINDOW_BYTES // (4 * math.prod(plan.shape)), WINDOW_TOKENS)
+        encoded = (encode(text, counts) for text in texts)
+        for window in cut_windows(encoded, count_tokens, max_tokens):
+            yield from self._extract(window, plan, engine)
+
+    def plan(self, settings: FeatureSettings) -> FeaturePlan:
+        """Which features the settings ask of this model.
+
+        Raises:
+            SettingsError: the model has no such layer, or one is named twice.
+        """
+        return FeaturePlan.build(settings, self._model.config)
+
+    def identity(self, settings: FeatureSettings) -> dict[str, Any]:
+        """All that features depend on: what a result keeps beside them.
+
+        Reading the model's files for their SHA-256 takes a moment.
+        """
+        plan = self.plan(settings)
+        return {
+            "model": self._path.absolute().name,
+            "model_sha256": hash_model(self._path, open_checkpoint(self._path)),
+            "layers": plan.layers,
+            "combine": plan.combine,
+            "sequence_from": self.sequence_from,
+            "max_length": self._build_encoder(settings).max_length,
+            "engine": self._find_engine(settings, plan).name,
+        }
+
+    def _build_encoder(self, settings: FeatureSettings) -> PairEncoder:
+        config = self._model.config
+        limit = config.max_position_embeddings
+        max_length = settings.max_length or self._max_length
+        if max_length > limit:
+            raise SettingsError(f"max_length is {max_length}, and this model takes at most {limit}")
+        return PairEncoder(self._tokenizer, max_length, has_pairs=config.type_vocab_size > 1)
+
+    def _find_engine(self, settings: FeatureSettings, plan: FeaturePlan) -> Engine:
+        """An engine for the layers that are asked for, and the last, of which C is made."""
+        layers = tuple(dict.fromkeys((*plan.layers, self._model.config.num_hidden_layers)))
+        key = (settings.engine, layers)
+        if self._last_engine is None or self._last_engine[0] != key:
+            self._last_engine = (key, choose_engine(settings.engine, self._model, layers))
+        return self._last_engine[1]
+
+    @torch.inference_mode()
+    def _extract(
+        self, window: Sequence[EncodedText], plan: FeaturePlan, engine: Engine
+    ) -> list[TextFeatures]:
+        """Features of some texts, computed in batches of similar length."""
+        found: dict[int, TextFeatures] = {}
+        lengths = [len(text.encoding) for text in window]
+        for chosen in plan_batches(lengths, engine.tokens_per_batch):
+            encodings = [window[index].encoding for index in chosen]
+            batch = PackedBatch.from_sequences(
+                [encoding.ids for encoding in encodings],
+                [encoding.token_type_ids for encoding in encodings],
+            )
+            states = dict(zip(engine.layers, engine(batch), strict=True))
+            features = as_array(plan.join([states[layer] for layer in plan.layers]))
+            sequences = as_array(self._read_sequences(states[max(states)], batch))
+            starts = accumulate((0, *batch.lengths[:-1]))
+            for index, start, sequence in zip(chosen, starts, sequences, strict=True):
+                text = window[index]
+                rows = features[start : start + len(text.encoding)]
+                found[index] = TextFeatures(text.encoding, rows, sequence, text.is_truncated)
+        return [found[index] for index in range(len(window))]
+
+    def _read_sequences(
+        self, last: Float[Tensor, "tokens hidden"], batch: PackedBatch
+    ) -> Float[Tensor, "sequences hidden"]:
+        """C of each sequence."""
+        batch = batch.to(last.device)
+        if self._model.pooler is None:
+            return last[batch.first_tokens]
+        sequences: Tensor = self._model.pooler(last, batch)
+        return sequences
+
+
+def count_tokens(text: EncodedText) -> int:
+    """What a text counts in a window."""
+    return len(text.encoding)
+
+
+def as_array(features: Float[Tensor, "..."]) -> Array:
+    """Features in NumPy.
+
+    Raises:
+        NonFiniteError: they aren't finite.
+    """
+    if not features.isfinite().all():
+        raise NonFiniteError(
+            "the model gives features that aren't finite; see what `bertkit inspect` says of it"
+        )
+    array: Array = features.float().cpu().numpy()
+    return array

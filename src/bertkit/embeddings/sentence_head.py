@@ -1,0 +1,149 @@
+"""What stands behind an encoder of sentences: pooling, dense layers, scaling, cutting off."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Self
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor
+
+from bertkit.base.errors import SettingsError
+from bertkit.checkpoints.sentence_transformers import modules as sentence_modules
+from bertkit.checkpoints.sentence_transformers.folder import SentenceModel
+from bertkit.embeddings.pooling import POOLINGS, Span
+from bertkit.embeddings.settings import EmbedderSettings
+
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "identity": lambda values: values,
+    "tanh": torch.tanh,
+    "relu": F.relu,
+    "gelu": F.gelu,
+    "sigmoid": torch.sigmoid,
+    "silu": F.silu,
+}
+DEFAULT_POOLING = ("mean",)
+
+
+def scale(vectors: Float[Tensor, "texts features"]) -> Float[Tensor, "texts features"]:
+    """Each vector by its Euclidean length; zeros stay zeros."""
+    return F.normalize(vectors, dim=1)
+
+
+@dataclass(frozen=True)
+class Dense:
+    """A linear layer and what bends its result."""
+
+    weight: Float[Tensor, "out in"]
+    bias: Float[Tensor, " out"] | None
+    activation: str
+
+    @classmethod
+    def read(cls, module: sentence_modules.Dense, device: torch.device) -> Self:
+        """Read a folder's module."""
+        bias = None if module.bias is None else module.bias.read().float().to(device)
+        return cls(module.weight.read().float().to(device), bias, module.activation)
+
+    def __call__(self, vectors: Float[Tensor, "texts in"]) -> Float[Tensor, "texts out"]:
+        """Map each vector."""
+        return ACTIVATIONS[self.activation](F.linear(vectors, self.weight, self.bias))
+
+
+@dataclass(frozen=True)
+class SentenceHead:
+    """From the hidden states of a batch to a vector for each text.
+
+    Attributes:
+        poolings: keys of `POOLINGS`, joined in this order.
+        steps: what follows, by name: dense layers, scaling and cutting off.
+        dimension: features of a finished vector.
+        includes_prompt: whether the tokens of a prompt count.
+    """
+
+    poolings: tuple[str, ...]
+    steps: tuple[tuple[str, Callable[[Tensor], Tensor]], ...]
+    dimension: int
+    includes_prompt: bool = True
+
+    @classmethod
+    def build(
+        cls,
+        model: SentenceModel | None,
+        settings: EmbedderSettings,
+        hidden_size: int,
+        device: torch.device,
+    ) -> Self:
+        """What the folder says, with what the settings say otherwise.
+
+        Args:
+            model: of a sentence-transformers folder; None for other models.
+            settings: choices.
+            hidden_size: features of a token.
+            device: where hidden states will be.
+
+        Raises:
+            SettingsError: more features are to be kept than there are.
+        """
+        poolings, includes_prompt = find_poolings(model, settings)
+        dimension = hidden_size * sum(POOLINGS[name].num_parts for name in poolings)
+        steps: list[tuple[str, Callable[[Tensor], Tensor]]] = []
+        for module in model.modules if model else ():
+            match module:
+                case sentence_modules.Dense() if settings.pooling is None:
+                    name = f"dense {module.out_features} {module.activation}"
+                    steps.append((name, Dense.read(module, device)))
+                    dimension = module.out_features
+                case sentence_modules.Normalize() if settings.normalize is not False:
+                    steps.append(("normalize", scale))
+        size = settings.dimensions or (model.truncate_dimension if model else None)
+        if settings.dimensions is not None and settings.dimensions > dimension:
+            raise SettingsError(
+                f"dimensions is {settings.dimensions}, and a vector has {dimension} features; ask"
+                " for at most as many"
+            )
+        if size is not None and size < dimension:
+            steps.append((f"first {size}", lambda vectors: vectors[:, :size]))
+            dimension = size
+        if settings.normalize and (not steps or steps[-1][0] != "normalize"):
+            steps.append(("normalize", scale))
+        return cls(poolings, tuple(steps), dimension, includes_prompt)
+
+    @property
+    def layers(self) -> tuple[int, ...]:
+        """The hidden states that it needs, each once, as in `resolve_layers`."""
+        return tuple(
+            dict.fromkeys(layer for name in self.poolings for layer in POOLINGS[name].layers)
+        )
+
+    @property
+    def description(self) -> str:
+        """All that is done, in a line."""
+        return " → ".join([" + ".join(self.poolings), *(name for name, _ in self.steps)])
+
+    def pool(
+        self, states: Sequence[Float[Tensor, "tokens hidden"]], span: Span
+    ) -> Float[Tensor, "sequences features"]:
+        """One vector of each sequence, from the states of `layers`."""
+        of_layer = dict(zip(self.layers, states, strict=True))
+        parts = [
+            POOLINGS[name].pool([of_layer[layer] for layer in POOLINGS[name].layers], span)
+            for name in self.poolings
+        ]
+        return parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)
+
+    def finish(self, vectors: Float[Tensor, "texts pooled"]) -> Float[Tensor, "texts features"]:
+        """All steps behind pooling."""
+        for _, step in self.steps:
+            vectors = step(vectors)
+        return vectors
+
+
+def find_poolings(
+    model: SentenceModel | None, settings: EmbedderSettings
+) -> tuple[tuple[str, ...], bool]:
+    """The ways of pooling, and whether the tokens of a prompt count."""
+    for module in model.modules if model else ():
+        if isinstance(module, sentence_modules.Pooling):
+            return settings.pooling or module.modes, module.include_prompt
+    return settings.pooling or DEFAULT_POOLING, True

@@ -1,0 +1,104 @@
+"""How alike two vectors are: the four measures that sentence-transformers folders name.
+
+More is always more alike; distances count negative, as they do there. Everything here is computed
+in float64, row by row, so that a score depends on its two vectors and on nothing beside them.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bertkit.base.errors import InputError
+from bertkit.embeddings.similarity_names import Similarity
+
+# Between these the squares of float32 numbers neither vanish nor overflow.
+LEAST_NORM = 1e-18
+GREATEST_NORM = 1e18
+
+Rows = NDArray[np.float64]
+
+
+def _compare_cosine(first: Rows, second: Rows) -> Rows:
+    norms = np.sqrt((first * first).sum(axis=-1)), np.sqrt((second * second).sum(axis=-1))
+    is_zero = (norms[0] < LEAST_NORM) | (norms[1] < LEAST_NORM)
+    product = np.where(is_zero, 0.0, (first * second).sum(axis=-1))
+    cosine: Rows = product / np.where(is_zero, 1.0, norms[0] * norms[1])
+    return cosine
+
+
+def _compare_dot(first: Rows, second: Rows) -> Rows:
+    product: Rows = (first * second).sum(axis=-1)
+    return product
+
+
+def _compare_euclidean(first: Rows, second: Rows) -> Rows:
+    distance: Rows = np.sqrt(((first - second) ** 2).sum(axis=-1))
+    return -distance
+
+
+def _compare_manhattan(first: Rows, second: Rows) -> Rows:
+    distance: Rows = np.abs(first - second).sum(axis=-1)
+    return -distance
+
+
+_MEASURES: dict[Similarity, Callable[[Rows, Rows], Rows]] = {
+    "cosine": _compare_cosine,
+    "dot": _compare_dot,
+    "euclidean": _compare_euclidean,
+    "manhattan": _compare_manhattan,
+}
+
+
+def compare(
+    similarity: Similarity, first: NDArray[np.floating], second: NDArray[np.floating]
+) -> Rows:
+    """How alike the rows of one array are to those of another.
+
+    Args:
+        similarity: cosine (0 where a vector is zero, or shorter than `LEAST_NORM`), dot product,
+            or the negative Euclidean or Manhattan distance.
+        first: `[..., features]`.
+        second: as many features; other axes as NumPy broadcasts them.
+    """
+    return _MEASURES[similarity](first.astype(np.float64), second.astype(np.float64))
+
+
+def compare_all(
+    similarity: Similarity, first: NDArray[np.floating], second: NDArray[np.floating]
+) -> Rows:
+    """How alike each row of one array is to each row of another, `[first, second]`.
+
+    Args:
+        similarity: as in `compare`.
+        first: `[rows, features]`.
+        second: `[rows, features]`.
+    """
+    scores = np.empty((len(first), len(second)))
+    for number, row in enumerate(first):
+        scores[number] = compare(similarity, second, row)
+    return scores
+
+
+def find_norms(
+    vectors: NDArray[np.float32], name: str, *, first_row: int = 0
+) -> NDArray[np.float64]:
+    """The length of each vector, `[rows]`.
+
+    Args:
+        vectors: `[rows, features]`.
+        name: what errors call the vectors.
+        first_row: what errors count from.
+
+    Raises:
+        InputError: one has a number that isn't finite, or is longer than `GREATEST_NORM`.
+    """
+    wide = vectors.astype(np.float64)
+    norms: NDArray[np.float64] = np.sqrt((wide * wide).sum(axis=-1))
+    wrong = np.flatnonzero(~(norms <= GREATEST_NORM))
+    if wrong.size:
+        raise InputError(
+            f"row {first_row + wrong[0]:,} of {name} isn't a vector that can be searched: its"
+            f" length is {norms[wrong[0]]:g}, and must be finite and at most {GREATEST_NORM:g}"
+        )
+    return norms

@@ -1,0 +1,120 @@
+"""An encoder as a graph of standard operators, in the padded form that other tools expect.
+
+Inputs are `input_ids`, `attention_mask` and `token_type_ids`, output is `last_hidden_state`. All is
+spelled out in operators of opset 17: newer ones say GELU and attention in a word, but fewer
+programs read them, and ONNX Runtime finds its own fast forms of all but the attention in these.
+"""
+
+import math
+
+import torch
+from torch import nn
+
+from bertkit.exporters.onnx_activations import ACTIVATION_NODES
+from bertkit.exporters.onnx_graph import OnnxGraph
+from bertkit.models.bert.config import BertConfig
+from bertkit.models.bert.encoder import BertEncoder, Pooler
+from bertkit.nn.attention import SelfAttention
+from bertkit.nn.block import EncoderBlock
+from bertkit.nn.embeddings import Embeddings
+
+OPSET = 17
+INPUT_NAMES = ("input_ids", "attention_mask", "token_type_ids")
+INPUTS = dict.fromkeys(INPUT_NAMES, (torch.int64, ("batch", "length")))
+# Far below any score, and far from what float16 can't hold, should somebody make it that.
+MASKED_SCORE = -1e4
+
+
+def write_encoder(graph: OnnxGraph, encoder: BertEncoder, config: BertConfig) -> str:
+    """Write the nodes of an encoder; returns the name of T_i, `[batch, length, hidden]`."""
+    attended = graph.node("Unsqueeze", "attention_mask", graph.constant([1, 2]))
+    absent = graph.node("Sub", graph.constant(1.0), graph.node("Cast", attended, to=1))
+    mask = graph.node("Mul", absent, graph.constant(MASKED_SCORE))
+    tokens = _write_embeddings(graph, encoder.embeddings)
+    for number, layer in enumerate(encoder.layers):
+        assert isinstance(layer, EncoderBlock)
+        is_last = number == len(encoder.layers) - 1
+        output = "last_hidden_state" if is_last else ""
+        tokens = _write_block(graph, f"layers.{number}", layer, tokens, mask, config, output)
+    return tokens
+
+
+def write_pooler(graph: OnnxGraph, pooler: Pooler, tokens: str) -> str:
+    """Write the pooler; returns the name of C, `[batch, hidden]`."""
+    first = graph.node("Gather", tokens, graph.constant([0]), axis=1)
+    first = graph.node("Squeeze", first, graph.constant([1]))
+    dense = _write_linear(graph, "pooler.dense", pooler.dense, first)
+    return graph.node("Tanh", dense, output="pooler_output")
+
+
+def _write_embeddings(graph: OnnxGraph, embeddings: Embeddings) -> str:
+    words = graph.weight("embeddings.word", embeddings.word.weight)
+    segments = graph.weight("embeddings.token_type", embeddings.token_type.weight)
+    positions = graph.weight("embeddings.position", embeddings.position.weight)
+    length = graph.node("Shape", "input_ids", start=1, end=2)
+    zero = graph.constant([0])
+    place = graph.node("Slice", positions, zero, length, zero)
+    word = graph.node("Gather", words, "input_ids")
+    segment = graph.node("Gather", segments, "token_type_ids")
+    summed = graph.node("Add", graph.node("Add", word, segment), place)
+    return _write_norm(graph, "embeddings.norm", embeddings.norm, summed)
+
+
+def _write_block(
+    graph: OnnxGraph,
+    name: str,
+    layer: EncoderBlock,
+    tokens: str,
+    mask: str,
+    config: BertConfig,
+    output: str,
+) -> str:
+    attention, feed_forward = layer.attention, layer.feed_forward
+    context = _write_attention(graph, f"{name}.attention", attention, tokens, mask)
+    mixed = _write_linear(graph, f"{name}.attention.output", attention.output, context)
+    summed = graph.node("Add", mixed, tokens)
+    tokens = _write_norm(graph, f"{name}.attention_norm", layer.attention_norm, summed)
+    wide = _write_linear(graph, f"{name}.feed_forward.up", feed_forward.up, tokens)
+    bent = ACTIVATION_NODES[config.hidden_act](graph, wide)
+    narrow = _write_linear(graph, f"{name}.feed_forward.down", feed_forward.down, bent)
+    summed = graph.node("Add", narrow, tokens)
+    norm = layer.feed_forward_norm
+    return _write_norm(graph, f"{name}.feed_forward_norm", norm, summed, output)
+
+
+def _write_attention(
+    graph: OnnxGraph, name: str, attention: SelfAttention, tokens: str, mask: str
+) -> str:
+    hidden_size = attention.output.in_features
+    num_features = hidden_size // attention.num_heads
+    split = graph.constant([0, 0, attention.num_heads, num_features])
+    heads: list[str] = []
+    weights = attention.query_key_value.weight.chunk(3)
+    biases = attention.query_key_value.bias.chunk(3)
+    for part, weight, bias in zip(("query", "key", "value"), weights, biases, strict=True):
+        product = graph.node("MatMul", tokens, graph.weight(f"{name}.{part}.weight", weight.t()))
+        biased = graph.node("Add", product, graph.weight(f"{name}.{part}.bias", bias))
+        order = [0, 2, 3, 1] if part == "key" else [0, 2, 1, 3]
+        heads.append(graph.node("Transpose", graph.node("Reshape", biased, split), perm=order))
+    query, key, value = heads
+    scores = graph.node(
+        "Div", graph.node("MatMul", query, key), graph.constant(math.sqrt(num_features))
+    )
+    shares = graph.node("Softmax", graph.node("Add", scores, mask), axis=3)
+    context = graph.node("Transpose", graph.node("MatMul", shares, value), perm=[0, 2, 1, 3])
+    return graph.node("Reshape", context, graph.constant([0, 0, hidden_size]))
+
+
+def _write_linear(graph: OnnxGraph, name: str, linear: nn.Linear, values: str) -> str:
+    product = graph.node("MatMul", values, graph.weight(f"{name}.weight", linear.weight.t()))
+    return graph.node("Add", product, graph.weight(f"{name}.bias", linear.bias))
+
+
+def _write_norm(
+    graph: OnnxGraph, name: str, norm: nn.LayerNorm, values: str, output: str = ""
+) -> str:
+    weight = graph.weight(f"{name}.weight", norm.weight)
+    bias = graph.weight(f"{name}.bias", norm.bias)
+    return graph.node(
+        "LayerNormalization", values, weight, bias, axis=-1, epsilon=norm.eps, output=output
+    )

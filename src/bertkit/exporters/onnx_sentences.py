@@ -1,0 +1,138 @@
+"""What makes one vector of a text, as nodes of an ONNX graph: pooling, dense layers, scaling.
+
+All ways of pooling but [CLS] and the maximum are a sum that is weighted in one way or another.
+
+Source: the modules of the sentence-transformers library.
+"""
+
+from collections.abc import Callable
+
+from bertkit.checkpoints.sentence_transformers.folder import SentenceModel
+from bertkit.checkpoints.sentence_transformers.modules import Dense, Normalize, Pooling
+from bertkit.exporters.onnx_activations import write_gelu, write_relu, write_silu, write_tanh
+from bertkit.exporters.onnx_graph import OnnxGraph
+
+LOWEST = -1e9  # below any feature: what the maximum takes padding for
+LEAST_LENGTH = 1e-12  # what a vector of zeros is divided by, as in torch's normalize
+
+
+def write_sentence(graph: OnnxGraph, model: SentenceModel, tokens: str) -> str:
+    """Write all that a folder says; returns the name of the vectors, `[batch, features]`."""
+    vectors = ""
+    for number, module in enumerate(model.modules, start=1):
+        match module:
+            case Pooling():
+                vectors = _write_pooling(graph, module, tokens)
+            case Dense():
+                vectors = _write_dense(graph, f"sentence.{number}", module, vectors)
+            case Normalize():
+                norm = graph.node("ReduceL2", vectors, axes=[1], keepdims=1)
+                norm = graph.node("Max", norm, graph.constant(LEAST_LENGTH))
+                vectors = graph.node("Div", vectors, norm)
+    if model.truncate_dimension is not None:
+        bounds = (graph.constant([value]) for value in (0, model.truncate_dimension, 1))
+        vectors = graph.node("Slice", vectors, *bounds)
+    return graph.node("Identity", vectors, output="sentence_embedding")
+
+
+def count_features(model: SentenceModel) -> int:
+    """Features of the finished vector."""
+    size = 0
+    for module in model.modules:
+        match module:
+            case Pooling():
+                size = module.dimension * len(module.modes)
+            case Dense():
+                size = module.out_features
+            case Normalize():
+                pass
+    return size if model.truncate_dimension is None else min(size, model.truncate_dimension)
+
+
+def _write_pooling(graph: OnnxGraph, pooling: Pooling, tokens: str) -> str:
+    mask = graph.node("Cast", "attention_mask", to=1)
+    mask = graph.node("Unsqueeze", mask, graph.constant([2]))
+    vectors = [POOLING_NODES[mode](graph, tokens, mask) for mode in pooling.modes]
+    return vectors[0] if len(vectors) == 1 else graph.node("Concat", *vectors, axis=1)
+
+
+def _write_dense(graph: OnnxGraph, name: str, dense: Dense, vectors: str) -> str:
+    inputs = [vectors, graph.weight(f"{name}.weight", dense.weight.read())]
+    if dense.bias is not None:
+        inputs.append(graph.weight(f"{name}.bias", dense.bias.read()))
+    return DENSE_NODES[dense.activation](graph, graph.node("Gemm", *inputs, transB=1))
+
+
+def _write_first(graph: OnnxGraph, tokens: str, mask: str) -> str:
+    first = graph.node("Gather", tokens, graph.constant([0]), axis=1)
+    return graph.node("Squeeze", first, graph.constant([1]))
+
+
+def _write_max(graph: OnnxGraph, tokens: str, mask: str) -> str:
+    is_token = graph.node("Cast", mask, to=9)
+    shown = graph.node("Where", is_token, tokens, graph.constant(LOWEST))
+    return graph.node("ReduceMax", shown, axes=[1], keepdims=0)
+
+
+def _write_mean(graph: OnnxGraph, tokens: str, mask: str) -> str:
+    return graph.node("Div", _sum(graph, tokens, mask), _count(graph, mask))
+
+
+def _write_scaled_sum(graph: OnnxGraph, tokens: str, mask: str) -> str:
+    root = graph.node("Sqrt", _count(graph, mask))
+    return graph.node("Div", _sum(graph, tokens, mask), root)
+
+
+def _write_weighted_mean(graph: OnnxGraph, tokens: str, mask: str) -> str:
+    weights = graph.node("Mul", _number(graph, mask), mask)
+    return graph.node("Div", _sum(graph, tokens, weights), _count(graph, weights))
+
+
+def _write_last(graph: OnnxGraph, tokens: str, mask: str) -> str:
+    length = graph.node("ReduceSum", mask, graph.constant([1]), keepdims=1)
+    is_last = graph.node("Equal", _number(graph, mask), length)
+    return _sum(graph, tokens, graph.node("Mul", graph.node("Cast", is_last, to=1), mask))
+
+
+def _sum(graph: OnnxGraph, tokens: str, weights: str) -> str:
+    weighted = graph.node("Mul", tokens, weights)
+    return graph.node("ReduceSum", weighted, graph.constant([1]), keepdims=0)
+
+
+def _count(graph: OnnxGraph, weights: str) -> str:
+    return graph.node("ReduceSum", weights, graph.constant([1]), keepdims=0)
+
+
+def _number(graph: OnnxGraph, mask: str) -> str:
+    """The place of each token in its text, from 1."""
+    return graph.node("CumSum", mask, graph.constant([1]))
+
+
+# The values of `bertkit.checkpoints.sentence_transformers.modules.POOLING_FLAGS`.
+POOLING_NODES: dict[str, Callable[[OnnxGraph, str, str], str]] = {
+    "cls": _write_first,
+    "max": _write_max,
+    "mean": _write_mean,
+    "mean_sqrt_len_tokens": _write_scaled_sum,
+    "weightedmean": _write_weighted_mean,
+    "lasttoken": _write_last,
+}
+
+
+def _write_identity(graph: OnnxGraph, vectors: str) -> str:
+    return vectors
+
+
+def _write_sigmoid(graph: OnnxGraph, vectors: str) -> str:
+    return graph.node("Sigmoid", vectors)
+
+
+# The keys of `bertkit.checkpoints.sentence_transformers.modules.ACTIVATIONS`.
+DENSE_NODES: dict[str, Callable[[OnnxGraph, str], str]] = {
+    "identity": _write_identity,
+    "tanh": write_tanh,
+    "relu": write_relu,
+    "gelu": write_gelu,
+    "sigmoid": _write_sigmoid,
+    "silu": write_silu,
+}

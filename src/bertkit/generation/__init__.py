@@ -1,0 +1,1 @@
+"""Models that write: continuations, translations, summaries; read `generator.py` first."""

@@ -1,0 +1,31 @@
+"""A left-to-right model with its tokenizer."""
+
+from pathlib import Path
+
+from bertkit.base.errors import CheckpointError
+from bertkit.checkpoints.formats import open_checkpoint
+from bertkit.checkpoints.hub.resolve import resolve_model
+from bertkit.inference.loading import LoadedModel
+from bertkit.models.bert.causal import BertLMHeadModel
+
+CausalModel = LoadedModel[BertLMHeadModel]
+
+
+def load_causal(
+    path: str | Path, device: str = "auto", *, revision: str | None = None
+) -> CausalModel:
+    """Load a left-to-right model.
+
+    Arguments and errors are those of `LoadedModel.load`.
+
+    Raises:
+        CheckpointError: it reads both ways, too.
+    """
+    checkpoint = open_checkpoint(resolve_model(path, revision=revision))
+    is_bert = checkpoint.config.get("model_type", "bert") == "bert"
+    if is_bert and checkpoint.config.get("is_decoder") is not True:
+        raise CheckpointError(
+            f"{checkpoint.folder}: the model reads both ways, so it can't say what comes next;"
+            " `bertkit pretrain --objective causal --from` it makes one that can"
+        )
+    return LoadedModel.from_checkpoint(BertLMHeadModel, checkpoint, device)

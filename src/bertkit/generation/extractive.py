@@ -1,0 +1,159 @@
+"""Extractive summaries by any encoder, without training: the sentences in the middle of a text.
+
+A sentence says much of a text if its vector is near to those of all the others. The mean of its
+cosines to them is its cosine to their mean, but for scale, so it needs no matrix: memory and time
+grow with the number of sentences, not with its square.
+
+Source: Radev et al. 2004, "Centroid-based summarization of multiple documents", for the centre;
+Carbonell and Goldstein 1998 for what repeats (`tasks/extract/choosing.py`).
+"""
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+
+from bertkit.base.errors import NonFiniteError
+from bertkit.data.sentence_spans import Candidates
+from bertkit.embeddings.embedder import Embedder, Vectors
+from bertkit.embeddings.settings import EmbedderSettings
+from bertkit.embeddings.similarity import LEAST_NORM
+from bertkit.generation.summary import ExtractiveSummary, SummaryCounts, add_position, compose
+from bertkit.generation.summary_settings import DEFAULT_DIVERSITY, DEFAULT_LANGUAGE, SummarySettings
+from bertkit.inference.stream import check_each
+from bertkit.inference.text_encoder import TextCounts
+from bertkit.tasks.extract.choosing import Numbers, SameDirection
+
+
+@dataclass(frozen=True)
+class CentralSummarizer:
+    """Summarises texts by their most central sentences.
+
+    Examples:
+        >>> summarize = CentralSummarizer.load("all-MiniLM-L6-v2/")  # doctest: +SKIP
+        >>> summarize(open("article.txt").read()).text  # doctest: +SKIP
+        'A storm closed the harbour on Monday. Two ships are still missing.'
+
+    Attributes:
+        embedder: makes the sentences' vectors.
+        settings: how long summaries are, and how sentences are chosen.
+    """
+
+    embedder: Embedder
+    settings: SummarySettings = field(default_factory=SummarySettings)
+
+    @classmethod
+    def load(
+        cls,
+        path: str | Path,
+        settings: SummarySettings | None = None,
+        embedding: EmbedderSettings | None = None,
+        *,
+        device: str = "auto",
+        revision: str | None = None,
+    ) -> Self:
+        """Load any encoder; arguments and errors otherwise as in `Embedder.load`.
+
+        Args:
+            path: as there.
+            settings: how long summaries are, and how sentences are chosen.
+            embedding: how sentences become vectors.
+            device: as there.
+            revision: as there.
+        """
+        embedder = Embedder.load(path, embedding, device=device, revision=revision)
+        return cls(embedder, settings or SummarySettings())
+
+    def __call__(self, text: str) -> ExtractiveSummary:
+        """Summarise a text; errors as in `stream`."""
+        (summary,) = self.stream([text])
+        return summary
+
+    def stream(
+        self, texts: Iterable[str], counts: SummaryCounts | None = None
+    ) -> Iterator[ExtractiveSummary]:
+        """Summarise any number of texts, in their order; memory grows with the longest alone.
+
+        Args:
+            texts: read some at a time.
+            counts: is added to as summaries are given.
+
+        Raises:
+            InputError: something else than a text was given.
+            NonFiniteError: the model gives vectors that aren't finite.
+        """
+        counts = SummaryCounts() if counts is None else counts
+        already_truncated = counts.truncated
+        read, waiting = TextCounts(), deque[Candidates]()
+        rows: list[Vectors] = []
+        for more in self.embedder.stream(self._read(texts, waiting), read):
+            rows.append(more)
+            counts.truncated = already_truncated + read.truncated
+            num_rows = sum(map(len, rows))
+            if waiting and count_rows(waiting[0]) <= num_rows:
+                vectors = np.concatenate(rows)
+                start = 0
+                while waiting and count_rows(waiting[0]) <= num_rows - start:
+                    candidates = waiting.popleft()
+                    own = vectors[start : start + len(candidates)]
+                    yield self._summarize(candidates, own, counts)
+                    start += count_rows(candidates)
+                rows = [vectors[start:]]
+
+    def _read(self, texts: Iterable[str], waiting: deque[Candidates]) -> Iterator[str]:
+        """The sentences of one text after the other; what each has waits for its vectors."""
+        for text in check_each(texts):
+            candidates = Candidates.find(text, self.settings.language or DEFAULT_LANGUAGE)
+            waiting.append(candidates)
+            yield from candidates.sentences or [""]
+
+    def _summarize(
+        self, candidates: Candidates, vectors: Vectors, counts: SummaryCounts
+    ) -> ExtractiveSummary:
+        directions = normalize(vectors)
+        relevance = find_centrality(directions)
+        settings = self.settings
+        diversity = DEFAULT_DIVERSITY if settings.diversity is None else settings.diversity
+        scores = (1.0 - diversity) * add_position(relevance, settings.position)
+        redundancy = SameDirection(directions, diversity)
+        summary = compose(candidates, relevance, scores, redundancy, settings)
+        counts.add_summary(summary)
+        return summary
+
+
+def count_rows(candidates: Candidates) -> int:
+    """Rows of vectors that a text takes: where it has no sentence, one that nobody reads."""
+    return max(1, len(candidates))
+
+
+def normalize(vectors: Vectors) -> Vectors:
+    """Vectors of length 1; those without a length stay zero.
+
+    Raises:
+        NonFiniteError: one isn't finite.
+    """
+    norms = np.sqrt(np.einsum("ij,ij->i", vectors, vectors, dtype=np.float64))
+    if not np.isfinite(norms).all():
+        raise NonFiniteError(
+            "the model gives vectors that aren't finite; see what `bertkit inspect` says of it"
+        )
+    scales = np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > LEAST_NORM)
+    directions: Vectors = vectors * scales.astype(np.float32)[:, None]
+    return directions
+
+
+def find_centrality(directions: Vectors) -> Numbers:
+    """The cosine of each sentence to the mean of all; it ranks as the mean cosine to all does.
+
+    Args:
+        directions: `[sentences, features]`, of length 1.
+    """
+    centre = directions.sum(axis=0, dtype=np.float64)
+    length = np.sqrt((centre * centre).sum())
+    if length <= LEAST_NORM:
+        return np.zeros(len(directions))
+    centrality: Numbers = directions @ (centre / length)
+    return centrality

@@ -1,0 +1,290 @@
+"""Go on with a text: what a left-to-right model writes behind it."""
+
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import islice
+from pathlib import Path
+from typing import NamedTuple, Self, overload
+
+from bertkit.base.errors import BertkitError, InputError
+from bertkit.base.wording import pluralize
+from bertkit.decoding.hypothesis import Hypothesis
+from bertkit.decoding.limits import DecodingLimits, Source
+from bertkit.decoding.search import decode, stream
+from bertkit.generation.cached_scorers import PromptSequences
+from bertkit.generation.causal_model import CausalModel, load_causal
+from bertkit.generation.generator_settings import GeneratorSettings
+from bertkit.generation.suppressed_tokens import find_forbidden
+from bertkit.inference.named_texts import NamedText, name_texts
+from bertkit.nn.batching import plan_batches
+from bertkit.nn.packing import PackedBatch
+from bertkit.tokenization.detokenization import Spacing, join_pieces
+from bertkit.tokenization.spacing_rules import find_sign
+
+PROMPTS_AT_A_TIME = 64  # sorted, batched, answered
+# Tokens of a batch; keys and values have room for a few times as many, 74 kB each for BERT-Base.
+TOKENS_AT_A_TIME = 8192
+BY_DEFAULT = GeneratorSettings()
+
+
+@dataclass(frozen=True)
+class Continuation:
+    """One way in which a text may go on.
+
+    Attributes:
+        text: what comes behind the prompt, with the blank between where there is one.
+        num_tokens: that were written, without the end.
+        log_probability: natural logarithm of the probability of all of it, the end included.
+        score: what answers are ordered by, as in `Hypothesis`.
+        is_finished: whether the model ended it; otherwise it had its most tokens.
+    """
+
+    text: str
+    num_tokens: int
+    log_probability: float
+    score: float
+    is_finished: bool
+
+
+@dataclass(frozen=True)
+class ContinuedText:
+    """What a model writes behind one text.
+
+    Attributes:
+        prompt: as it was given.
+        answers: the best first.
+    """
+
+    prompt: str
+    answers: list[Continuation]
+
+    @property
+    def text(self) -> str:
+        """The prompt and the best answer."""
+        return self.prompt + self.answers[0].text
+
+
+class Prompt(NamedTuple):
+    """A text to go on with, and the ids of [CLS] and its pieces."""
+
+    text: str
+    ids: list[int]
+
+
+@dataclass(frozen=True)
+class Generator:
+    """Goes on with texts.
+
+    Examples:
+        >>> generate = Generator.load("gpt/")  # doctest: +SKIP
+        >>> generate("The captain looked at").text  # doctest: +SKIP
+        'The captain looked at the sea.'
+
+    Attributes:
+        loaded: the model and its tokenizer.
+        spacing: where blanks stand around marks in what is written; `Spacing.learn` counts it in
+            texts.
+    """
+
+    loaded: CausalModel
+    spacing: Spacing = field(default_factory=Spacing)
+
+    @classmethod
+    def load(cls, path: str | Path, device: str = "auto", *, revision: str | None = None) -> Self:
+        """Load a left-to-right model; arguments and errors are those of `load_causal`."""
+        return cls(load_causal(path, device, revision=revision))
+
+    @overload
+    def __call__(self, prompt: str, settings: GeneratorSettings = BY_DEFAULT) -> ContinuedText: ...
+
+    @overload
+    def __call__(
+        self, prompt: list[str] | tuple[str, ...], settings: GeneratorSettings = BY_DEFAULT
+    ) -> list[ContinuedText]: ...
+
+    def __call__(
+        self,
+        prompt: str | list[str] | tuple[str, ...],
+        settings: GeneratorSettings = BY_DEFAULT,
+    ) -> ContinuedText | list[ContinuedText]:
+        """Go on with one text, or with several.
+
+        Args:
+            prompt: may be empty: then the model begins by itself.
+            settings: how tokens are chosen.
+
+        Raises:
+            InputError: a text leaves no room for more tokens than the model was trained on, or has
+                positions for.
+        """
+        prompts = [prompt] if isinstance(prompt, str) else prompt
+        found = list(self.stream(prompts, settings))
+        return found[0] if isinstance(prompt, str) else found
+
+    def stream(
+        self, prompts: Iterable[str | NamedText], settings: GeneratorSettings = BY_DEFAULT
+    ) -> Iterator[ContinuedText]:
+        """Go on with any number of texts, in bounded memory.
+
+        Args:
+            prompts: read some dozens ahead.
+            settings: as in calling.
+
+        Yields:
+            A result a text, in their order.
+
+        Raises:
+            InputError: as in calling, once the texts before have their results.
+        """
+        named, first = name_texts(prompts), 0
+        while True:
+            window, error = self._take(named)
+            yield from self._go_on(window, first, settings)
+            if error is not None:
+                raise error
+            if not window:
+                return
+            first += len(window)
+
+    def write(self, prompt: str, settings: GeneratorSettings = BY_DEFAULT) -> Iterator[str]:
+        """Go on with one text, a word at a time.
+
+        Args:
+            prompt: as in calling.
+            settings: without beams and for one answer.
+
+        Yields:
+            What comes behind the prompt, each word as soon as the next is begun, since it may be
+            gone on with, and a mark a word later, since blanks around it depend on what follows;
+            together, the same as calling.
+
+        Raises:
+            InputError: as in calling.
+            SettingsError: there are beams, or several answers.
+        """
+        (named,) = name_texts([prompt])
+        ids = self._encode(named)
+        sequences = PromptSequences(self.loaded.model, self._pack([ids]))
+        limits = self._limits([ids])
+        written: list[int] = []
+        num_shown = 0
+        for token in stream(sequences, settings, limits, Source(tuple(ids))):
+            written.append(token)
+            text = self._text_behind(prompt, ids, written, is_open=True)
+            if len(text) > num_shown:
+                yield text[num_shown:]
+                num_shown = len(text)
+        yield self._text_behind(prompt, ids, written)[num_shown:]
+
+    def _take(self, named: Iterator[NamedText]) -> tuple[list[Prompt], BertkitError | None]:
+        """The next texts, up to one that can't be read or gone on with, and what is wrong there."""
+        window: list[Prompt] = []
+        try:
+            for one in islice(named, PROMPTS_AT_A_TIME):
+                ids = self._encode(one)
+                window.append(Prompt(one.text, ids))
+        except BertkitError as error:
+            return window, error
+        return window, None
+
+    def _go_on(
+        self, window: Sequence[Prompt], first: int, settings: GeneratorSettings
+    ) -> Iterator[ContinuedText]:
+        """Results of some texts, the first of which has a number among all."""
+        encoded = [prompt.ids for prompt in window]
+        num_rows = max(settings.beams, settings.num_answers)
+        limit = self.loaded.max_length
+        most = limit if settings.max_tokens is None else settings.max_tokens
+        sizes = [min(limit, len(ids) + most) * num_rows for ids in encoded]
+        found: dict[int, list[Hypothesis]] = {}
+        for chosen in plan_batches(sizes, TOKENS_AT_A_TIME):
+            rows = [encoded[index] for index in chosen]
+            sources = [Source(tuple(encoded[index]), first + index) for index in chosen]
+            sequences = PromptSequences(self.loaded.model, self._pack(rows))
+            answers = decode(sequences, settings, self._limits(rows), sources)
+            found.update(zip(chosen, answers, strict=True))
+        for index, (text, ids) in enumerate(window):
+            yield ContinuedText(text, [self._word(text, ids, one) for one in found[index]])
+
+    def _encode(self, named: NamedText) -> list[int]:
+        """The ids of [CLS] and the text.
+
+        Raises:
+            InputError: they leave no room for another token.
+        """
+        ids = [self.loaded.tokenizer.cls_id, *self.loaded.tokenizer.piece_ids([named.text])[0]]
+        if len(ids) >= self.loaded.max_length:
+            raise InputError(
+                f"{named.name} ({named.text[:40]!r}) has {pluralize(len(ids), 'token')}, and"
+                " the model"
+                f" {self.loaded.limit}, what it writes included; shorten it"
+            )
+        return ids
+
+    def _pack(self, rows: Sequence[Sequence[int]]) -> PackedBatch:
+        device = self.loaded.model.encoder.embeddings.word.weight.device
+        return PackedBatch.from_single(rows).to(device)
+
+    def _limits(self, rows: Sequence[Sequence[int]]) -> DecodingLimits:
+        most = [self.loaded.max_length - len(ids) for ids in rows]
+        return DecodingLimits(self.loaded.tokenizer.sep_id, most, self._forbidden_ids)
+
+    @cached_property
+    def _forbidden_ids(self) -> tuple[int, ...]:
+        tokenizer = self.loaded.tokenizer
+        return find_forbidden(tokenizer, tokenizer.sep_id, self.loaded.model.config.vocab_size)
+
+    def _word(self, prompt: str, ids: Sequence[int], found: Hypothesis) -> Continuation:
+        return Continuation(
+            text=self._text_behind(prompt, ids, found.tokens),
+            num_tokens=len(found.tokens),
+            log_probability=found.log_probability,
+            score=found.score,
+            is_finished=found.is_finished,
+        )
+
+    def _text_behind(
+        self, prompt: str, ids: Sequence[int], written: Sequence[int], *, is_open: bool = False
+    ) -> str:
+        """What was written, as it stands behind the prompt: with a blank before it, or none.
+
+        Args:
+            prompt: as it was given.
+            ids: its tokens.
+            written: those that follow.
+            is_open: whether more may follow; then what that may change is left out.
+        """
+        vocabulary = self.loaded.tokenizer.vocabulary
+        pieces = [vocabulary[token] for token in (*ids, *written)]
+        text = self.spacing.lay_out(pieces)
+        start = find_letter(text, count_letters(pieces[: len(ids)]))
+        stop = find_letter(text, count_settled_letters(pieces)) if is_open else len(text)
+        behind = unicodedata.normalize("NFC", text[start:stop])
+        return behind.lstrip() if not prompt or prompt[-1].isspace() else behind
+
+
+def count_letters(pieces: Sequence[str]) -> int:
+    """Characters of some pieces' words, without blanks."""
+    return sum(map(len, join_pieces(pieces)))
+
+
+def count_settled_letters(pieces: Sequence[str]) -> int:
+    """Characters of those words that stay where they are, whatever follows.
+
+    The last one may be gone on with, and blanks around a mark before it depend on what it becomes.
+    """
+    words = join_pieces(pieces)
+    is_behind_mark = len(words) > 1 and find_sign(words[-2]) is not None
+    return sum(map(len, words[: -2 if is_behind_mark else -1]))
+
+
+def find_letter(text: str, number: int) -> int:
+    """Where so many characters other than blanks have passed."""
+    passed = 0
+    for place, letter in enumerate(text):
+        if passed >= number:
+            return place
+        passed += letter != " "
+    return len(text)

@@ -1,0 +1,76 @@
+"""`bertkit_seq2seq.json`: what belongs to an encoder-decoder beside weights and vocabulary."""
+
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from bertkit.base.checksummed_json import read_sealed_json, write_sealed_json
+from bertkit.base.checksums import FileRecord
+from bertkit.base.errors import CheckpointError
+from bertkit.base.members import find_member, has_member
+from bertkit.base.settings import describe_validation
+from bertkit.checkpoints.file_names import REWRITER_FILE
+from bertkit.decoding.settings import DecodingSettings
+
+LIMIT_BYTES = 4 << 20
+KindName = Literal["translate", "summarize"]
+
+
+class SavedRewriter(BaseModel):
+    """The content of `bertkit_seq2seq.json`.
+
+    Attributes:
+        kind: what the model was trained for.
+        decoding: how it writes unless it is told otherwise.
+        spacing: how pieces become running text, as `Spacing.to_dict` gives it.
+        max_source_length: most tokens that are read, [CLS] and [SEP] included.
+        max_target_length: most tokens that are written, the end included.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    format_version: Literal[1] = 1
+    kind: KindName
+    decoding: DecodingSettings
+    spacing: dict[str, Any]
+    max_source_length: int = Field(ge=3)
+    max_target_length: int = Field(ge=1)
+
+
+def is_rewriter(folder: Path) -> bool:
+    """Whether a folder is one of `bertkit finetune translate` or `summarize`.
+
+    Raises:
+        StorageError: the system can't tell.
+    """
+    return has_member(folder, REWRITER_FILE)
+
+
+def write_rewriter(folder: Path, saved: SavedRewriter) -> dict[str, FileRecord]:
+    """Write `bertkit_seq2seq.json`; returns what was written, by file name.
+
+    Raises:
+        StorageError: writing failed.
+    """
+    content = saved.model_dump(mode="json")
+    return {REWRITER_FILE: write_sealed_json(folder / REWRITER_FILE, content)}
+
+
+def read_rewriter(folder: Path) -> SavedRewriter:
+    """Read what `write_rewriter` wrote.
+
+    Raises:
+        CheckpointError: there is none, or it says something that bertkit doesn't know.
+        DamagedFileError: it isn't what was written.
+    """
+    if not is_rewriter(folder):
+        raise CheckpointError(
+            f"{folder} has no {REWRITER_FILE}; `bertkit finetune translate` and `bertkit finetune"
+            " summarize` write such folders"
+        )
+    path = find_member(folder, REWRITER_FILE)
+    try:
+        return SavedRewriter.model_validate(read_sealed_json(path, limit_bytes=LIMIT_BYTES))
+    except ValidationError as error:
+        raise CheckpointError(f"{path}: {describe_validation(error)}") from None

@@ -1,0 +1,328 @@
+"""An encoder-decoder at work: texts in, other texts out, in their order and in bounded memory."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from pathlib import Path
+from typing import ClassVar, NamedTuple, Self, overload
+
+import torch
+
+from bertkit.base.errors import CheckpointError
+from bertkit.base.settings import Settings
+from bertkit.checkpoints.formats import open_checkpoint
+from bertkit.checkpoints.hub.resolve import resolve_model
+from bertkit.decoding.hypothesis import Hypothesis
+from bertkit.decoding.limits import DecodingLimits, Source
+from bertkit.decoding.overrides import change_decoding
+from bertkit.decoding.search import decode
+from bertkit.decoding.settings import DecodingSettings
+from bertkit.generation.cached_scorers import SourceSequences
+from bertkit.generation.seq2seq_file import KindName, SavedRewriter, read_rewriter
+from bertkit.generation.suppressed_tokens import find_forbidden
+from bertkit.hardware.device import choose_device
+from bertkit.inference.loading import load_tokenizer
+from bertkit.inference.stream import check_each, cut_windows, encode_ahead
+from bertkit.inference.text_encoder import NUM_SPECIAL
+from bertkit.models.seq2seq.model import EncoderDecoderModel
+from bertkit.nn.batching import plan_batches
+from bertkit.nn.key_value_cache import count_room
+from bertkit.nn.packing import PackedBatch
+from bertkit.tokenization.detokenization import Spacing
+from bertkit.tokenization.tokenizer import Tokenizer
+
+TOKENS_PER_BATCH = {"cpu": 4096, "cuda": 65536}
+# Writing takes far longer than reading: of what is shown at a time there is so many times less.
+WINDOW_SHARE = 8
+# What a text costs in a batch beside the tokens that are read, for each so many rows that it has.
+WRITTEN_TOKENS, USUAL_ROWS = 32, 5
+# On a GPU, tokens for whose keys and values room may be made, for each token of a batch: at most
+# 131,072 in all, which is 10 GB for BERT-Base. While room is doubled, the old and the new are held.
+KEPT_PER_TOKEN = 2
+# Without `max_tokens` a model that never ends is stopped here: tokens for each that was read, and
+# these more; or behind `min_tokens` and the end, where those are more.
+MOST_TIMES, MOST_MORE = 3, 20
+
+Texts = list[str] | tuple[str, ...]  # and not one text, which is a sequence of texts too
+
+
+@dataclass(frozen=True)
+class Rewriting:
+    """What a model wrote of one text.
+
+    Attributes:
+        text: the best answer; empty where there was nothing to read.
+        score: what answers are ordered by, as in `Hypothesis`; 0 where there was nothing to read.
+        is_finished: whether the model ended it; otherwise it was stopped at its greatest length.
+        is_cut: whether the end of what was to be read was left out, being too long.
+        others: more answers where they were asked for, the next best first.
+    """
+
+    text: str
+    score: float
+    is_finished: bool
+    is_cut: bool
+    others: tuple["Rewriting", ...] = ()
+
+
+@dataclass
+class RewriteCounts:
+    """What was met among texts.
+
+    Attributes:
+        texts: all of them.
+        tokens_read: [CLS] and [SEP] included.
+        tokens_written: of the best answers, without ends.
+        empty: texts without a token; their answer is empty.
+        cut: texts of which the end was left out.
+        unfinished: answers that were stopped at their greatest length.
+    """
+
+    texts: int = 0
+    tokens_read: int = 0
+    tokens_written: int = 0
+    empty: int = 0
+    cut: int = 0
+    unfinished: int = 0
+
+    def add(self, other: "RewriteCounts") -> None:
+        """Count what another one counted."""
+        for each in fields(self):
+            setattr(self, each.name, getattr(self, each.name) + getattr(other, each.name))
+
+
+class Window(NamedTuple):
+    """Some texts as token ids, the first of them being number `first` of all."""
+
+    first: int
+    ids: list[list[int]]
+    is_cut: list[bool]
+
+
+@dataclass(frozen=True)
+class Rewriter:
+    """Writes a text for each that it reads.
+
+    Attributes:
+        model: in evaluation.
+        tokenizer: of both sides.
+        saved: lengths, spacing, and how it writes unless it is told otherwise.
+    """
+
+    model: EncoderDecoderModel
+    tokenizer: Tokenizer
+    saved: SavedRewriter
+    spacing: Spacing = field(init=False)
+
+    kind: ClassVar[KindName | None] = None  # any
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "spacing", Spacing.from_dict(self.saved.spacing))
+
+    @classmethod
+    def load(cls, path: str | Path, *, device: str = "auto", revision: str | None = None) -> Self:
+        """Load a folder of `bertkit finetune translate` or `bertkit finetune summarize`.
+
+        Args:
+            path: the folder, or the id of such a model of the Hub.
+            device: auto, cpu, cuda or cuda:N.
+            revision: a branch, tag or commit of a model of the Hub.
+
+        Raises:
+            CheckpointError: it is no such folder, or was trained for something else, or its files
+                don't belong together.
+            BertkitError: it can't be loaded, as in `EncoderDecoderModel.from_pretrained`.
+        """
+        checkpoint = open_checkpoint(resolve_model(path, revision=revision))
+        folder = checkpoint.folder
+        saved = read_rewriter(folder)
+        if cls.kind is not None and saved.kind != cls.kind:
+            raise CheckpointError(
+                f"{folder} was trained to {saved.kind}, not to {cls.kind}; use `bertkit"
+                f" {saved.kind}`"
+            )
+        model = EncoderDecoderModel.from_checkpoint(checkpoint).to(choose_device(device))
+        config = model.config
+        limits = (config.encoder.max_position_embeddings, config.decoder.max_position_embeddings)
+        if saved.max_source_length > limits[0] or saved.max_target_length > limits[1]:
+            raise CheckpointError(
+                f"{folder} reads {saved.max_source_length:,} tokens and writes"
+                f" {saved.max_target_length:,}, and its model takes {limits[0]:,} and"
+                f" {limits[1]:,}; its files don't belong together"
+            )
+        return cls(model, load_tokenizer(checkpoint, config.encoder), saved)
+
+    @overload
+    def __call__(self, texts: str, settings: DecodingSettings | None = None) -> Rewriting: ...
+
+    @overload
+    def __call__(
+        self, texts: Texts, settings: DecodingSettings | None = None
+    ) -> list[Rewriting]: ...
+
+    def __call__(
+        self, texts: str | Texts, settings: DecodingSettings | None = None
+    ) -> Rewriting | list[Rewriting]:
+        """What the model writes of one text, or of several.
+
+        Args:
+            texts: one text, or a list of them.
+            settings: how it writes; by default as the folder says.
+
+        Raises:
+            InputError: something else than texts was given.
+            NonFiniteError: a score is NaN or infinite upwards.
+        """
+        if isinstance(texts, str):
+            return next(self.stream([texts], settings))
+        return list(self.stream(texts, settings))
+
+    def stream(
+        self,
+        texts: Iterable[str],
+        settings: DecodingSettings | None = None,
+        counts: RewriteCounts | None = None,
+    ) -> Iterator[Rewriting]:
+        """What the model writes of any number of texts, in their order and in bounded memory.
+
+        Args:
+            texts: are read a window at a time.
+            settings: how it writes; by default as the folder says.
+            counts: is added to, before each window's answers are given.
+
+        Raises:
+            InputError: something else than texts was given.
+            NonFiniteError: a score is NaN or infinite upwards.
+        """
+        settings = settings or self.saved.decoding
+        first = 0
+        for window in encode_ahead(cut_windows(check_each(texts), measure), self._encode):
+            numbered = window._replace(first=first)
+            first += len(window.ids)
+            answers = list(self._rewrite(numbered, settings, counts))
+            yield from answers
+
+    def settings_with(self, changes: Settings) -> DecodingSettings:
+        """How the folder says that it writes, but for what was chosen.
+
+        Args:
+            changes: `DecodingChanges`, or `DecodingSettings` of which the given ones count.
+
+        Raises:
+            SettingsError: the two don't fit together.
+        """
+        return change_decoding(self.saved.decoding, changes)
+
+    def _encode(self, texts: list[str]) -> Window:
+        """Texts as token ids, cut to what the model was trained to read."""
+        room = self.saved.max_source_length - NUM_SPECIAL
+        pieces = self.tokenizer.piece_ids(texts)
+        start, end = [self.tokenizer.cls_id], [self.tokenizer.sep_id]
+        return Window(
+            first=0,
+            ids=[[*start, *each[:room], *end] if each else [] for each in pieces],
+            is_cut=[len(each) > room for each in pieces],
+        )
+
+    def _rewrite(
+        self, window: Window, settings: DecodingSettings, counts: RewriteCounts | None
+    ) -> Iterator[Rewriting]:
+        """The answers of a window, in its order."""
+        found: dict[int, list[Hypothesis]] = {}
+        read = [number for number, ids in enumerate(window.ids) if ids]
+        costs = [self._count_cost(len(window.ids[number]), settings) for number in read]
+        for batch in plan_batches(costs, TOKENS_PER_BATCH[self._device.type]):
+            chosen = [read[index] for index in batch]
+            answers = self._decode(window, chosen, settings)
+            found.update(zip(chosen, answers, strict=True))
+        if counts is not None:
+            counts.add(count_window(window, found))
+        for number, is_cut in enumerate(window.is_cut):
+            yield self._make_answer(found.get(number, []), is_cut=is_cut)
+
+    def _count_cost(self, num_read: int, settings: DecodingSettings) -> int:
+        """What a text costs in a batch: by what is computed or, on a GPU, by what may be kept."""
+        cost = num_read + count_written(settings)
+        if self._device.type == "cpu":
+            return cost
+        most = limit_written(num_read, settings, self.saved.max_target_length)
+        return max(cost, count_rows(settings) * count_room(most) // KEPT_PER_TOKEN)
+
+    def _decode(
+        self, window: Window, chosen: Sequence[int], settings: DecodingSettings
+    ) -> list[list[Hypothesis]]:
+        """Hypotheses of some texts of a window."""
+        ids = [window.ids[number] for number in chosen]
+        most = self.saved.max_target_length
+        limits = DecodingLimits(
+            end_id=self.tokenizer.sep_id,
+            max_tokens=[limit_written(len(each), settings, most) for each in ids],
+            forbidden_ids=self._forbidden_ids,
+        )
+        sources = [Source(number=window.first + number) for number in chosen]
+        batch = PackedBatch.from_single(ids).to(self._device)
+        return decode(SourceSequences(self.model, batch), settings, limits, sources)
+
+    def _make_answer(self, hypotheses: Sequence[Hypothesis], *, is_cut: bool) -> Rewriting:
+        """What is told of the hypotheses of a text, the best first."""
+        answers = [
+            Rewriting(self.join(one.tokens), one.score, one.is_finished, is_cut)
+            for one in hypotheses
+        ]
+        if not answers:
+            return Rewriting("", 0.0, is_finished=True, is_cut=is_cut)
+        best = answers[0]
+        return Rewriting(best.text, best.score, best.is_finished, is_cut, tuple(answers[1:]))
+
+    def join(self, ids: Iterable[int]) -> str:
+        """Token ids as running text."""
+        return self.spacing.join([self.tokenizer.vocabulary[id_] for id_ in ids])
+
+    @property
+    def _device(self) -> torch.device:
+        return self.model.decoder.embeddings.word.weight.device
+
+    @cached_property
+    def _forbidden_ids(self) -> tuple[int, ...]:
+        num_scores = self.model.config.decoder.vocab_size
+        return find_forbidden(self.tokenizer, self.tokenizer.sep_id, num_scores)
+
+
+def measure(text: str) -> int:
+    """What a text counts in a window."""
+    return WINDOW_SHARE * len(text)
+
+
+def count_written(settings: DecodingSettings) -> int:
+    """What a text costs in a batch beside what is read: more where it has many rows."""
+    return WRITTEN_TOKENS * max(1, count_rows(settings) // USUAL_ROWS)
+
+
+def count_rows(settings: DecodingSettings) -> int:
+    """How many sequences are written of a text at a time."""
+    return max(settings.beams, settings.num_answers)
+
+
+def limit_written(num_read: int, settings: DecodingSettings, most: int) -> int:
+    """Most tokens that are written of a text.
+
+    Args:
+        num_read: its tokens.
+        settings: which may say how many.
+        most: that the model takes.
+    """
+    usual = max(MOST_TIMES * num_read + MOST_MORE, settings.min_tokens + 1)
+    return min(most, settings.max_tokens or usual)
+
+
+def count_window(window: Window, found: dict[int, list[Hypothesis]]) -> RewriteCounts:
+    """What was met in a window, and written of it."""
+    best = [hypotheses[0] for hypotheses in found.values()]
+    return RewriteCounts(
+        texts=len(window.ids),
+        tokens_read=sum(map(len, window.ids)),
+        tokens_written=sum(len(one.tokens) for one in best),
+        empty=sum(not ids for ids in window.ids),
+        cut=sum(window.is_cut),
+        unfinished=sum(not one.is_finished for one in best),
+    )

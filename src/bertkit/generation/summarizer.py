@@ -1,0 +1,92 @@
+"""Summaries, in whichever of three ways a model's folder is for."""
+
+from pathlib import Path
+from typing import ClassVar, TypeAlias
+
+from bertkit.base.checksummed_json import read_sealed_json
+from bertkit.base.errors import SettingsError
+from bertkit.base.members import find_member, has_member
+from bertkit.base.settings import Settings
+from bertkit.checkpoints.file_names import TASK_FILE
+from bertkit.checkpoints.formats import open_checkpoint
+from bertkit.checkpoints.hub.resolve import resolve_model
+from bertkit.checkpoints.huggingface import is_encoder_decoder
+from bertkit.embeddings.settings import EmbedderSettings
+from bertkit.generation.extractive import CentralSummarizer
+from bertkit.generation.seq2seq_file import KindName
+from bertkit.generation.seq2seq_generator import Rewriter
+from bertkit.generation.summary_settings import SummarySettings
+from bertkit.generation.trained_summarizer import TrainedSummarizer
+from bertkit.tasks.extract.task import Extract
+from bertkit.tasks.saved import LIMIT_BYTES
+
+
+class AbstractiveSummarizer(Rewriter):
+    """A model of `bertkit finetune summarize`; texts → summaries in words of its own."""
+
+    kind: ClassVar[KindName | None] = "summarize"
+
+
+Summarizer: TypeAlias = CentralSummarizer | TrainedSummarizer | AbstractiveSummarizer
+
+
+def load_summarizer(
+    path: str | Path,
+    settings: SummarySettings | None = None,
+    embedding: EmbedderSettings | None = None,
+    *,
+    device: str = "auto",
+    revision: str | None = None,
+) -> Summarizer:
+    """Load what a folder is for: a model that writes, one that takes sentences, or any encoder.
+
+    Args:
+        path: a model folder, a run of `bertkit pretrain`, or the id of a model of the Hub.
+        settings: how long summaries are, and how sentences are chosen; not for models that write.
+        embedding: how sentences become vectors; for encoders.
+        device: auto, cpu, cuda or cuda:N.
+        revision: a branch, tag or commit of a model of the Hub.
+
+    Raises:
+        SettingsError: something is chosen that such a model doesn't do.
+        BertkitError: the model can't be loaded.
+    """
+    folder = resolve_model(path, revision=revision)
+    settings, embedding = settings or SummarySettings(), embedding or EmbedderSettings()
+    if is_encoder_decoder(open_checkpoint(folder).config):
+        _refuse(settings, f"{folder} writes summaries in words of its own, and takes no")
+        _refuse(embedding, f"{folder} makes no vectors of sentences, and takes no")
+        return AbstractiveSummarizer.load(folder, device=device)
+    if is_extractor(folder):
+        others = embedding.model_copy(update={"engine": "auto"})
+        _refuse(others, f"{folder} makes no vectors of sentences, and takes no")
+        return TrainedSummarizer.load(folder, settings, device=device, engine=embedding.engine)
+    return CentralSummarizer.load(folder, settings, embedding, device=device)
+
+
+def is_extractor(folder: Path) -> bool:
+    """Whether a folder is one of `bertkit finetune extract`.
+
+    Raises:
+        DamagedFileError: what says so isn't what was written.
+    """
+    if not has_member(folder, TASK_FILE):
+        return False
+    saved = read_sealed_json(find_member(folder, TASK_FILE), limit_bytes=LIMIT_BYTES)
+    return bool(saved.get("task") == Extract.name)
+
+
+def _refuse(settings: Settings, words: str) -> None:
+    """Refuse what was chosen and means nothing.
+
+    Raises:
+        SettingsError: something was.
+    """
+    usual = type(settings)()
+    given = [
+        name
+        for name in type(settings).model_fields
+        if getattr(settings, name) != getattr(usual, name)
+    ]
+    if given:
+        raise SettingsError(f"{words} {', '.join(given)}; leave that out")

@@ -1,0 +1,119 @@
+"""Extractive summaries by a model that has learnt from people's which sentences to take."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from bertkit.base.errors import SettingsError
+from bertkit.generation.summary import ExtractiveSummary, SummaryCounts, add_position, compose
+from bertkit.generation.summary_settings import DEFAULT_LANGUAGE, SummarySettings
+from bertkit.inference.engines.choice import EngineName
+from bertkit.inference.prediction_counts import PredictionCounts
+from bertkit.inference.predictor import Predictor
+from bertkit.inference.stream import check_each
+from bertkit.metrics.words import split_words
+from bertkit.tasks.extract.choosing import SameRuns
+from bertkit.tasks.extract.examples import ExtractExample, make_example
+from bertkit.tasks.extract.extraction import Extraction
+from bertkit.tasks.extract.task import Extract
+
+
+class Extractor(Predictor[str, ExtractExample, Extraction]):
+    """Takes the sentences of texts that make a summary.
+
+    Called with a text, it gives an `Extraction`; with a list of them, a list.
+
+    Examples:
+        >>> extract = Extractor.load("news/")  # doctest: +SKIP
+        >>> extract(article).summary  # doctest: +SKIP
+        'A storm closed the harbour on Monday. Two ships are still missing.'
+    """
+
+    task_kind: ClassVar = Extract
+
+
+@dataclass(frozen=True)
+class TrainedSummarizer:
+    """Summarises texts by the sentences that a model of `bertkit finetune extract` takes.
+
+    Attributes:
+        extractor: the model.
+        settings: how long summaries are.
+    """
+
+    extractor: Extractor
+    settings: SummarySettings = field(default_factory=SummarySettings)
+
+    @classmethod
+    def load(
+        cls,
+        path: str | Path,
+        settings: SummarySettings | None = None,
+        *,
+        device: str = "auto",
+        revision: str | None = None,
+        engine: EngineName = "auto",
+    ) -> Self:
+        """Load a folder of `bertkit finetune extract`.
+
+        Args:
+            path: the folder, or the id of such a model of the Hub.
+            settings: how long summaries are; by default as long as in training.
+            device: auto, cpu, cuda or cuda:N.
+            revision: a branch, tag or commit of a model of the Hub.
+            engine: the program that computes; auto takes the fastest that is installed.
+
+        Raises:
+            SettingsError: diversity is asked for, which is for vectors.
+            BertkitError: the model can't be loaded, as in `Predictor.load`.
+        """
+        settings = settings or SummarySettings()
+        if settings.diversity is not None:
+            raise SettingsError(
+                "diversity is for encoders; a model of `bertkit finetune extract` takes no two"
+                " sentences that have three words in a row in common"
+            )
+        extractor = Extractor.load(path, device=device, revision=revision, engine=engine)
+        usual = extractor.task.settings
+        changes: dict[str, Any] = {"language": settings.language or usual.language}
+        if not settings.has_length:
+            changes["sentences"] = usual.sentences
+        return cls(extractor, settings.model_copy(update=changes))
+
+    def __call__(self, text: str) -> ExtractiveSummary:
+        """Summarise a text; errors as in `stream`."""
+        (summary,) = self.stream([text])
+        return summary
+
+    def stream(
+        self, texts: Iterable[str], counts: SummaryCounts | None = None
+    ) -> Iterator[ExtractiveSummary]:
+        """Summarise any number of texts, in their order and in bounded memory.
+
+        Args:
+            texts: read some at a time.
+            counts: is added to as summaries are given.
+
+        Raises:
+            InputError: something else than a text was given.
+            NonFiniteError: the model's scores aren't finite.
+        """
+        counts, read = SummaryCounts() if counts is None else counts, PredictionCounts()
+        already_truncated = counts.truncated
+        language = self.settings.language or DEFAULT_LANGUAGE
+        examples = (make_example(text, "the input", language) for text in check_each(texts))
+        for example, found in self.extractor.stream_examples(examples, read):
+            counts.truncated = already_truncated + read.truncated
+            summary = self._summarize(example, found)
+            counts.add_summary(summary)
+            yield summary
+
+    def _summarize(self, example: ExtractExample, found: Extraction) -> ExtractiveSummary:
+        relevance = np.array([sentence.probability for sentence in found.sentences])
+        scores = add_position(relevance, self.settings.position)
+        words = [split_words(sentence.text) for sentence in found.sentences]
+        redundancy = SameRuns(words)
+        return compose(example.candidates, relevance, scores, redundancy, self.settings)

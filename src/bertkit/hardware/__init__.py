@@ -1,0 +1,1 @@
+"""The device, its precision and its memory."""

@@ -1,0 +1,1 @@
+"""What a checkpoint is; read `description.py` first."""

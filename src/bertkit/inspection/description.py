@@ -1,0 +1,266 @@
+"""What a checkpoint is, told by its config and the headers of its weights.
+
+A checkpoint that is broken is described as far as it can be read, and what is wrong is listed.
+"""
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+from bertkit.base.errors import BertkitError, CheckpointError
+from bertkit.base.files import read_json
+from bertkit.base.members import has_member
+from bertkit.checkpoints.checkpoint import Checkpoint
+from bertkit.checkpoints.file_names import CONFIG_FILE
+from bertkit.checkpoints.formats import FORMATS, open_checkpoint
+from bertkit.checkpoints.hub.resolve import resolve_model
+from bertkit.checkpoints.huggingface import read_config
+from bertkit.checkpoints.run_folder import find_checkpoint
+from bertkit.checkpoints.sentence_transformers.folder import read_sentence_model
+from bertkit.checkpoints.sentence_transformers.modules import Dense, Module, Normalize, Pooling
+from bertkit.checkpoints.tensorflow import checkpoint_reader as tensorflow
+from bertkit.inference.file_hashes import (
+    FileDescription,
+    describe_files,
+    list_model_files,
+)
+from bertkit.inspection.architecture import Anatomy, choose_anatomy
+from bertkit.models.bert.config import BertConfig
+from bertkit.models.recurrent.config import NetConfig
+from bertkit.models.seq2seq.config import EncoderDecoderConfig
+from bertkit.tokenization.folder import ENGINE_FILE, VOCABULARY_FILE, read_folder
+from bertkit.training.records.log import read_log
+from bertkit.training.run import LOG_FILE, STATE_FILE, Run, RunState
+
+Found = TypeVar("Found")
+Config = BertConfig | EncoderDecoderConfig | NetConfig
+
+
+@dataclass(frozen=True)
+class ModelDescription:
+    """All that is known of a checkpoint without running it.
+
+    Attributes:
+        folder: where the files are.
+        format: a key of `FORMATS`.
+        architecture: the model's class, as `config.json` names it or as its heads show.
+        config: the content of `config.json`, or what stands for it; where it is one that bertkit
+            understands, with the defaults of what it leaves open.
+        heads: those that are there, and the pooler; of an encoder-decoder none.
+        labels: names of a classifier's labels, by id.
+        num_attention_heads: heads of all layers together, in a decoder those of both its
+            attentions; None where the config isn't understood.
+        parameters: number of parameters by part; without weights, those that the config asks for.
+        dtypes: number of tensors by type.
+        tokenizer: entries and switches; None where there is none.
+        sentences: what makes one vector of the encoder's output; None for other models.
+        training: steps, tokens and the last evaluation; None where it isn't a run.
+        files: config, weights and what belongs to them.
+        dropped: tensors that are copies of others or no weights.
+        problems: what is wrong with it; a model without any can be loaded.
+    """
+
+    folder: Path
+    format: str
+    architecture: str
+    config: dict[str, Any]
+    heads: tuple[str, ...]
+    labels: tuple[str, ...]
+    num_attention_heads: int | None
+    parameters: dict[str, int]
+    dtypes: dict[str, int]
+    tokenizer: dict[str, Any] | None
+    sentences: dict[str, Any] | None
+    training: dict[str, Any] | None
+    files: tuple[FileDescription, ...]
+    dropped: tuple[str, ...]
+    problems: tuple[str, ...]
+
+    @property
+    def num_parameters(self) -> int:
+        """All parameters together; tied ones count once."""
+        return sum(self.parameters.values())
+
+
+@dataclass
+class _Problems:
+    """What is wrong, found on the way."""
+
+    found: list[str] = field(default_factory=list)
+
+    def attempt(self, read: Callable[[], Found], otherwise: Found) -> Found:
+        """What `read` returns; where it can't, `otherwise`, and the reason is noted."""
+        try:
+            return read()
+        except BertkitError as error:
+            self.found.append(str(error))
+            return otherwise
+
+
+def describe(
+    path: str | Path, *, revision: str | None = None, hashes: bool = True
+) -> ModelDescription:
+    """Describe a checkpoint of any format.
+
+    Args:
+        path: a folder, a run, a TensorFlow checkpoint, or the id of a model of the Hub.
+        revision: a branch, tag or commit of a model of the Hub.
+        hashes: compute the SHA-256 of each file, which reads all of it.
+
+    Raises:
+        MissingFileError: no model is there.
+        HubError: the Hub doesn't give it.
+        BertkitError: not even its config can be read.
+    """
+    path = resolve_model(path, revision=revision)
+    problems = _Problems()
+    checkpoint = _open(path, problems)
+    folder, tensors = checkpoint.folder, checkpoint.tensors
+    anatomy = choose_anatomy(checkpoint)
+    config: Config | None = problems.attempt(anatomy.read_config, None)
+    architecture = _find_architecture(anatomy, problems)
+    if config is not None and tensors:
+        problems.found += problems.attempt(lambda: anatomy.list_problems(config, architecture), [])
+        problems.found += problems.attempt(anatomy.list_unequal_copies, [])
+    return ModelDescription(
+        folder=folder,
+        format=checkpoint.format,
+        architecture=architecture,
+        config=checkpoint.config if config is None else config.to_dict(),
+        heads=anatomy.heads,
+        labels=_list_labels(config) if "classifier" in anatomy.heads else (),
+        num_attention_heads=_count_attention_heads(config),
+        parameters=problems.attempt(lambda: _count_parameters(anatomy, config, architecture), {}),
+        dtypes=dict(Counter(str(t.dtype).removeprefix("torch.") for t in tensors.values())),
+        tokenizer=problems.attempt(lambda: _describe_tokenizer(folder, config), None),
+        sentences=problems.attempt(lambda: _describe_sentences(path, checkpoint.format), None),
+        training=problems.attempt(lambda: _describe_training(path, checkpoint.format), None),
+        files=problems.attempt(
+            lambda: describe_files(*list_model_files(path, checkpoint), hashes=hashes), ()
+        ),
+        dropped=anatomy.list_dropped(),
+        problems=tuple(problems.found),
+    )
+
+
+def _open(path: Path, problems: _Problems) -> Checkpoint:
+    """Open a checkpoint, or where its weights can't be read its config alone.
+
+    Raises:
+        BertkitError: what opening raised; the config can't be read either.
+    """
+    try:
+        return open_checkpoint(path)
+    except BertkitError as error:
+        name = next((name for name, format_ in FORMATS.items() if format_.is_here(path)), None)
+        if name is None:
+            raise
+        config_name = tensorflow.CONFIG_FILE if name == "tensorflow" else CONFIG_FILE
+        try:
+            folder = find_checkpoint(path if path.is_dir() else path.parent, reading=())
+            config = read_config(folder, config_name)
+        except BertkitError:
+            raise error from None
+        problems.found.append(str(error))
+        return Checkpoint(name, folder, config, {}, (folder / config_name,))
+
+
+def _find_architecture(anatomy: Anatomy, problems: _Problems) -> str:
+    """The model's class: of a folder without weights, the one that its config names."""
+    checkpoint = anatomy.checkpoint
+    nameless = replace(anatomy, checkpoint=replace(checkpoint, config={}))
+    found = problems.attempt(lambda: anatomy.architecture, nameless.architecture)
+    names = checkpoint.config.get("architectures")
+    if isinstance(names, list) and names and not checkpoint.tensors:
+        return str(names[0])
+    return found
+
+
+def _list_labels(config: Config | None) -> tuple[str, ...]:
+    return tuple((config.id2label or {}).values()) if isinstance(config, BertConfig) else ()
+
+
+def _list_sizes(config: Config | None) -> list[BertConfig]:
+    """Those of the model, or of both its halves."""
+    if isinstance(config, EncoderDecoderConfig):
+        return [config.encoder, config.decoder]
+    return [config] if isinstance(config, BertConfig) else []
+
+
+def _count_attention_heads(config: Config | None) -> int | None:
+    heads = [half.num_hidden_layers * half.num_attention_heads for half in _list_sizes(config)]
+    return sum(heads) + sum(heads[1:]) if heads else None  # a decoder has two attentions
+
+
+def _count_parameters(anatomy: Anatomy, config: Config | None, architecture: str) -> dict[str, int]:
+    """By part: of the tensors that there are, or else of those that the config asks for."""
+    if anatomy.checkpoint.tensors:
+        return anatomy.count_tensors()
+    return {} if config is None else anatomy.count_expected(config, architecture)
+
+
+def _describe_tokenizer(folder: Path, config: Config | None) -> dict[str, Any] | None:
+    """Entries and switches.
+
+    Raises:
+        CheckpointError: there are more entries than the model has embeddings for.
+        BertkitError: it can't be read, or isn't BERT's.
+    """
+    if not any(has_member(folder, name) for name in (VOCABULARY_FILE, ENGINE_FILE)):
+        return None
+    vocabulary, settings = read_folder(folder)
+    for sizes in [config] if isinstance(config, NetConfig) else _list_sizes(config):
+        if len(vocabulary) > sizes.vocab_size:
+            raise CheckpointError(
+                f"{folder}: the vocabulary has {len(vocabulary):,} entries and the model"
+                f" {sizes.vocab_size:,}; they don't belong together"
+            )
+    return {"entries": len(vocabulary), **settings.model_dump()}
+
+
+def _describe_sentences(path: Path, format_name: str) -> dict[str, Any] | None:
+    """What makes one vector of the encoder's output."""
+    if format_name != "sentence_transformers":
+        return None
+    model = read_sentence_model(path)
+    return {
+        "modules": [_describe_module(module) for module in model.modules],
+        "max_seq_length": model.max_seq_length,
+        "lowercase": model.lowercase,
+        "prompts": model.prompts,
+        "default_prompt": model.default_prompt,
+        "similarity": model.similarity,
+    }
+
+
+def _describe_module(module: Module) -> str:
+    match module:
+        case Pooling():
+            return f"pooling: {' + '.join(module.modes)}"
+        case Dense():
+            return f"dense: {module.in_features} → {module.out_features}, {module.activation}"
+        case Normalize():
+            return "normalise"
+
+
+def _describe_training(path: Path, format_name: str) -> dict[str, Any] | None:
+    """How far a run has come; None for other folders."""
+    record = Run(path).read_record() if format_name == "run_folder" else None
+    if record is None:
+        return None
+    folder = find_checkpoint(path, reading=(STATE_FILE,))
+    state = RunState.model_validate(read_json(folder / STATE_FILE))
+    evaluations = [
+        row for row in read_log(path / LOG_FILE, state.num_log_rows) if row["event"] == "eval"
+    ]
+    return {
+        "steps": state.step,
+        "of_steps": record.num_steps,
+        "tokens": state.tokens,
+        "elapsed_seconds": state.elapsed_seconds,
+        "held_out": evaluations[-1] if evaluations else None,
+        "settings": record.settings,
+        "source": record.source or None,
+    }

@@ -1,0 +1,276 @@
+"""What a model's head decides about a passage: words, what follows, labels, tags, an answer.
+
+Every kind of head gives the same thing: decisions, each with a probability for each of its choices.
+The scores are those of the model's own head; here they only become probabilities with names.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from bertkit.base.errors import NonFiniteError
+from bertkit.inference.masked_texts import MASK
+from bertkit.interpret.inspected_model import AnyBert, Passage, Subject, find_log_probabilities
+from bertkit.models.bert.causal import BertLMHeadModel
+from bertkit.models.bert.fine_tuning import FineTunedBert
+from bertkit.models.bert.heads import (
+    BertForMaskedLM,
+    BertForNextSentencePrediction,
+    BertForPreTraining,
+)
+from bertkit.tasks.answer.examples import AnswerExample
+from bertkit.tasks.answer.windows import Windows, find_tokens
+from bertkit.tasks.batch import Encoded
+from bertkit.tasks.classify.decoding import THRESHOLD
+from bertkit.tasks.task import Task
+
+FOLLOWS = ("follows", "doesn't follow")  # in the order of the next-sentence head's scores
+NO_YES = ("no", "yes")
+NO_ANSWER = "no answer"
+
+Scores = Float[Tensor, "rows ..."]
+
+
+@dataclass(frozen=True, eq=False)
+class Judgement:
+    """Decisions of one kind about a passage.
+
+    Attributes:
+        question: what is decided, for people.
+        about: what each decision is about, for people.
+        places: the token that each is about, from 0; None where it is about the whole passage.
+        choices: names of what each decision chooses from.
+        log_probabilities: natural logarithms, of each choice.
+        said: the number of the choice that each decision took: the likeliest, but where the task
+            has a threshold or rules of its own.
+        answer: all decisions in words, where they mean one thing together.
+    """
+
+    question: str
+    about: tuple[str, ...]
+    places: tuple[int | None, ...]
+    choices: Sequence[str]
+    log_probabilities: Float[Tensor, "decisions choices"]
+    said: Int[Tensor, " decisions"]
+    answer: str | None = None
+
+    @property
+    def surprise(self) -> Float[Tensor, ""]:
+        """Mean of −log p of what was said, which is the loss if it is taken for the truth."""
+        return -self.log_probabilities.gather(1, self.said[:, None]).mean()
+
+    def probabilities_of(self, said: Int[Tensor, " decisions"]) -> Float[Tensor, " decisions"]:
+        """How likely certain choices are here, such as those that another judgement took."""
+        return self.log_probabilities.gather(1, said[:, None])[:, 0].exp()
+
+
+def fills_words(model: AnyBert) -> bool:
+    """Whether a model has a masked-LM head."""
+    return isinstance(model, BertForPreTraining | BertForMaskedLM)
+
+
+def find_words(
+    subject: Subject, tokens: Float[Tensor, "tokens hidden"]
+) -> Float[Tensor, "tokens words"]:
+    """Log probabilities of the vocabulary's words for hidden states, by the head for words.
+
+    Raises:
+        NonFiniteError: the head's scores aren't finite.
+    """
+    model = subject.model
+    assert isinstance(model, BertForPreTraining | BertForMaskedLM | BertLMHeadModel)
+    scores = model.score_words(tokens)
+    return find_log_probabilities(subject.name, scores, subject.tokenizer)
+
+
+def judge(
+    subject: Subject, passage: Passage, states: Sequence[Float[Tensor, "length hidden"]]
+) -> tuple[Judgement, ...]:
+    """What a model decides about a passage; the first judgement is the most telling one.
+
+    Args:
+        subject: the model.
+        passage: what was read.
+        states: as in `Observation`.
+
+    Raises:
+        NonFiniteError: the scores of its head aren't finite.
+    """
+    model, judgements = subject.model, []
+    if fills_words(model):
+        judgements.append(_judge_words(subject, passage, states[-1]))
+    if isinstance(model, BertLMHeadModel):
+        judgements.append(_judge_next(subject, passage, states[-1]))
+    has_pairs = isinstance(model, BertForPreTraining | BertForNextSentencePrediction)
+    if has_pairs and passage.pair is not None:
+        is_telling = subject.tokenizer.mask_id not in passage.encoding.ids
+        judgements.insert(0 if is_telling else 1, _judge_pair(subject, passage, states[-1]))
+    if subject.task is not None and subject.task.name in BY_TASK:
+        scores = head_scores(subject, passage, states)
+        found = BY_TASK[subject.task.name](subject.task, passage, scores)
+        judgements += filter(None, [found])
+    return tuple(judgements)
+
+
+def head_scores(
+    subject: Subject, passage: Passage, states: Sequence[Float[Tensor, "length hidden"]]
+) -> Scores:
+    """What the head of a fine-tuned model makes of hidden states, in float32 at least.
+
+    Raises:
+        NonFiniteError: the scores aren't finite.
+    """
+    model = subject.model
+    assert isinstance(model, FineTunedBert)
+    tokens = torch.cat([states[layer] for layer in model.head_layers], dim=1)
+    scores = model.head_scores(tokens, passage.pack().to(tokens.device))
+    _check_finite(subject, scores)
+    return scores.to(torch.promote_types(scores.dtype, torch.float32))
+
+
+def _check_finite(subject: Subject, scores: Scores) -> None:
+    """Refuse scores of which no probabilities can be made.
+
+    Raises:
+        NonFiniteError: one is an infinity or NaN.
+    """
+    if not scores.isfinite().all():
+        raise NonFiniteError(
+            f"the head of {subject.name} gives scores that aren't finite; see `bertkit inspect`"
+        )
+
+
+def _judge_words(
+    subject: Subject, passage: Passage, states: Float[Tensor, "length hidden"]
+) -> Judgement:
+    """The word at each [MASK]; without one, at every token, which the model sees."""
+    ids, mask_id = passage.encoding.ids, subject.tokenizer.mask_id
+    masked = [place for place, id_ in enumerate(ids) if id_ == mask_id]
+    places = masked or [place for place, word in enumerate(passage.words) if word >= 0]
+    logarithms = find_words(subject, states[places])
+    return Judgement(
+        question=f"which word stands at each {MASK if masked else 'place'}",
+        about=tuple(passage.tokens[place] for place in places),
+        places=tuple(places),
+        choices=subject.tokenizer.vocabulary,
+        log_probabilities=logarithms,
+        said=logarithms.detach().argmax(dim=-1),
+    )
+
+
+def _judge_next(
+    subject: Subject, passage: Passage, states: Float[Tensor, "length hidden"]
+) -> Judgement:
+    """The word behind each token but the last, [SEP]."""
+    places = range(len(passage.tokens) - 1)
+    logarithms = find_words(subject, states[:-1])
+    return Judgement(
+        question="which word comes behind each token",
+        about=tuple(passage.tokens[:-1]),
+        places=tuple(places),
+        choices=subject.tokenizer.vocabulary,
+        log_probabilities=logarithms,
+        said=logarithms.detach().argmax(dim=-1),
+    )
+
+
+def _judge_pair(
+    subject: Subject, passage: Passage, states: Float[Tensor, "length hidden"]
+) -> Judgement:
+    model = subject.model
+    assert isinstance(model, BertForPreTraining | BertForNextSentencePrediction)
+    pooled = model.pooler(states, passage.pack().to(states.device))
+    question = "whether the second text follows the first"
+    scores = model.next_sentence(pooled).float()
+    _check_finite(subject, scores)
+    return _judge_whole(question, passage, FOLLOWS, scores.log_softmax(dim=-1))
+
+
+def _judge_labels(task: Task[Any, Any], passage: Passage, scores: Scores) -> Judgement:
+    """The label of the passage, or of each label whether it has it."""
+    scores = scores / task.temperature
+    if not task.settings.multi_label:
+        logarithms = scores.log_softmax(dim=-1)
+        return _judge_whole("which label it has", passage, task.labels, logarithms)
+    logarithms = torch.stack([F.logsigmoid(-scores[0]), F.logsigmoid(scores[0])], dim=1)
+    threshold = task.numbers.get(THRESHOLD, task.settings.threshold)
+    return Judgement(
+        question="which labels it has",
+        about=task.labels,
+        places=(None,) * len(task.labels),
+        choices=NO_YES,
+        log_probabilities=logarithms,
+        said=(logarithms.detach()[:, 1].exp() >= threshold).long(),
+    )
+
+
+def _judge_whole(
+    question: str, passage: Passage, choices: Sequence[str], logarithms: Float[Tensor, "1 choices"]
+) -> Judgement:
+    """A single decision about the whole passage."""
+    about = "the text" if passage.pair is None else "both texts"
+    said = logarithms.detach().argmax(dim=-1)
+    return Judgement(question, (about,), (None,), choices, logarithms, said)
+
+
+def _judge_tags(task: Task[Any, Any], passage: Passage, scores: Scores) -> Judgement | None:
+    """The tag of each word, read from its first piece."""
+    words = (-1, *passage.words)
+    firsts = [place for place, (last, word) in enumerate(pairwise(words)) if word not in (-1, last)]
+    logarithms = scores[firsts].log_softmax(dim=-1)
+    return Judgement(
+        question="which tag each word has",
+        about=tuple(_find_word(passage, place) for place in firsts),
+        places=tuple(firsts),
+        choices=task.labels,
+        log_probabilities=logarithms,
+        said=logarithms.detach().argmax(dim=-1),
+    )
+
+
+def _find_word(passage: Passage, first: int) -> str:
+    """The word whose first piece is given, as it stands in its text."""
+    pieces = [place for place, word in enumerate(passage.words) if word == passage.words[first]]
+    encoding = passage.encoding
+    text = passage.pair if encoding.token_type_ids[first] else passage.text
+    return (text or "")[encoding.offsets[first][0] : encoding.offsets[pieces[-1]][1]]
+
+
+def _judge_answer(task: Task[Any, Any], passage: Passage, scores: Scores) -> Judgement | None:
+    """Where in the second text the answer to the first begins and ends; none without a pair."""
+    if passage.pair is None:
+        return None
+    encoding, logarithms = passage.encoding, scores.log_softmax(dim=0).T
+    num_before = encoding.token_type_ids.index(1)
+    offsets = np.array(encoding.offsets[num_before:-1], dtype=np.int32)
+    parts, owners = (range(len(offsets)),), np.zeros(len(offsets), dtype=np.int32)
+    windows = Windows(parts, owners, offsets, num_before)
+    example = AnswerExample(passage.text, passage.pair)
+    found = task.decode(example, Encoded((), alignment=windows), scores.detach().cpu().numpy())
+    tokens = None if found.start is None else find_tokens(offsets, (found.start, found.stop))
+    places = (0, 0) if tokens is None else tuple(token + num_before for token in tokens)
+    return Judgement(
+        question="where the answer begins and ends",
+        about=("begins", "ends"),
+        places=places,
+        choices=passage.tokens,
+        log_probabilities=logarithms,
+        said=torch.tensor(places, device=scores.device),
+        answer=found.text or NO_ANSWER,
+    )
+
+
+# Tasks that choose; those whose heads give a number alone are in `outcome.NUMBERS`. A model that
+# takes sentences (extract) says nothing: it judges each by a [CLS] of its own, and has one here.
+BY_TASK: dict[str, Callable[[Task[Any, Any], Passage, Scores], Judgement | None]] = {
+    "classify": _judge_labels,
+    "tag": _judge_tags,
+    "answer": _judge_answer,
+}

@@ -1,0 +1,301 @@
+"""The model that is looked into, and what one pass over one text leaves behind."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from bertkit.base.errors import CheckpointError, InputError, NonFiniteError
+from bertkit.base.wording import pluralize
+from bertkit.checkpoints.checkpoint import Checkpoint
+from bertkit.checkpoints.formats import open_checkpoint
+from bertkit.checkpoints.hub.resolve import resolve_model
+from bertkit.checkpoints.huggingface import is_encoder_decoder
+from bertkit.checkpoints.names import list_heads
+from bertkit.hardware.device import choose_device
+from bertkit.inference.engines.choice import find_device
+from bertkit.inference.loading import (
+    describe_limit,
+    find_max_length,
+    load_tokenizer_and_length,
+)
+from bertkit.interpret.capture import AttentionHeads, capture_attention
+from bertkit.models.bert.architectures import find_architecture
+from bertkit.models.bert.causal import BertLMHeadModel
+from bertkit.models.bert.config import BertConfig
+from bertkit.models.bert.encoder import BertModel
+from bertkit.models.bert.feature_based import BertFeatureBased
+from bertkit.models.bert.fine_tuning import (
+    BertForMultipleChoice,
+    BertForQuestionAnswering,
+    BertForSequenceClassification,
+    BertForTokenClassification,
+    FineTunedBert,
+)
+from bertkit.models.bert.heads import (
+    BertForMaskedLM,
+    BertForNextSentencePrediction,
+    BertForPreTraining,
+)
+from bertkit.nn.packing import PackedBatch
+from bertkit.tasks.saved import load_task
+from bertkit.tasks.task import Task
+from bertkit.tokenization.encoding import Encoding
+from bertkit.tokenization.tokenizer import Tokenizer
+
+AnyBert = (
+    BertModel
+    | BertForPreTraining
+    | BertForMaskedLM
+    | BertLMHeadModel
+    | BertForNextSentencePrediction
+    | BertForSequenceClassification
+    | BertForTokenClassification
+    | BertForQuestionAnswering
+    | BertForMultipleChoice
+    | BertFeatureBased
+)
+MODELS: dict[str, type[AnyBert]] = {
+    kind.__name__: kind
+    for kind in (
+        BertModel,
+        BertForPreTraining,
+        BertForMaskedLM,
+        BertLMHeadModel,
+        BertForNextSentencePrediction,
+        BertForSequenceClassification,
+        BertForTokenClassification,
+        BertForQuestionAnswering,
+        BertForMultipleChoice,
+        BertFeatureBased,
+    )
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Passage:
+    """A text, or a pair of texts, as the model reads it.
+
+    Attributes:
+        text: the first text.
+        pair: the second, if there is one.
+        encoding: its tokens, with ids, segments and offsets into their text.
+        words: for each token, the number of its word from 0; −1 for [CLS] and [SEP].
+    """
+
+    text: str
+    pair: str | None
+    encoding: Encoding
+    words: tuple[int, ...]
+
+    @property
+    def tokens(self) -> list[str]:
+        """The tokens, special ones included."""
+        return list(self.encoding.tokens)
+
+    def pack(self) -> PackedBatch:
+        """The passage as a batch of its own, made anew: gradients can't use one of inference."""
+        return PackedBatch.from_sequences([self.encoding.ids], [self.encoding.token_type_ids])
+
+
+@dataclass(frozen=True, eq=False)
+class NextWords:
+    """What a model holds likely to come behind each token, left to right.
+
+    Attributes:
+        log_probabilities: of the words of the vocabulary, behind the first token, the second, ….
+        ids: what really comes there.
+    """
+
+    log_probabilities: Float[Tensor, "places words"]
+    ids: tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Observation:
+    """What one pass over one passage leaves behind.
+
+    Attributes:
+        passage: whose tokens look.
+        states: what the embeddings give, then what each layer gives.
+        layers: the attention of each layer, the first one first.
+        config: the sizes of what computed it.
+        others: what is looked at, in cross-attention; else None: the same passage.
+        next_words: which words come next; None of models that say none.
+    """
+
+    passage: Passage
+    states: list[Float[Tensor, "length hidden"]]
+    layers: list[AttentionHeads]
+    config: BertConfig
+    others: Passage | None = None
+    next_words: NextWords | None = None
+
+    @property
+    def is_causal(self) -> bool:
+        """Whether a token sees itself and those before it alone."""
+        return self.layers[0].is_causal
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A model of any kind that is looked into, in evaluation, with its tokenizer.
+
+    Attributes:
+        name: what it is called in views: the last part of its path, or its id.
+        model: the model, on its device.
+        tokenizer: its tokenizer.
+        task: what a fine-tuned model is for; None of any other.
+        told_length: most tokens at a time that the model's folder tells of, as in
+            `bertkit.inference.loading.load_tokenizer_and_length`.
+    """
+
+    name: str
+    model: AnyBert
+    tokenizer: Tokenizer
+    task: Task[Any, Any] | None = None
+    told_length: int | None = None
+
+    @classmethod
+    def load(cls, path: str | Path, device: str = "auto", *, revision: str | None = None) -> Self:
+        """Load a run of `bertkit pretrain`, a model folder of any task, or a model of the Hub.
+
+        Args:
+            path: the folder, or the id of a model of the Hub.
+            device: auto, cpu, cuda or cuda:N.
+            revision: a branch, tag or commit of a model of the Hub.
+
+        Raises:
+            BertkitError: it can't be loaded, as in `LoadedModel.load`.
+        """
+        checkpoint = open_checkpoint(resolve_model(path, revision=revision))
+        return cls.from_checkpoint(checkpoint, name_model(path), device)
+
+    @classmethod
+    def from_checkpoint(cls, checkpoint: Checkpoint, name: str, device: str = "auto") -> Self:
+        """Load a checkpoint that is open already; errors as in `load`.
+
+        Args:
+            checkpoint: of a BERT.
+            name: what it is called in views.
+            device: auto, cpu, cuda or cuda:N.
+        """
+        if is_encoder_decoder(checkpoint.config):
+            raise CheckpointError(
+                f"{checkpoint.folder} is an encoder-decoder, and this is for BERTs; `bertkit view`"
+                " and `bertkit.AttentionView` show its attention"
+            )
+        heads = list_heads(checkpoint.tensors)
+        architecture = find_architecture(checkpoint.config, heads, checkpoint.folder)
+        model = MODELS[architecture].from_checkpoint(checkpoint).to(choose_device(device))
+        tokenizer, told_length = load_tokenizer_and_length(checkpoint, model.config)
+        is_fine_tuned = isinstance(model, FineTunedBert)
+        task = load_task(checkpoint.folder, model.config, architecture) if is_fine_tuned else None
+        return cls(name, model, tokenizer, task, told_length)
+
+    def read(self, text: str, pair: str | None = None, *, read_mask: bool = False) -> Passage:
+        """Cut a text, or a pair, into tokens.
+
+        Args:
+            text: the first text.
+            pair: the second text.
+            read_mask: read `[MASK]` as the mask token; without it, it is text.
+
+        Raises:
+            InputError: a text has no word, there are more tokens than the model takes, or there is
+                a pair and the model takes single texts.
+        """
+        encoding = self.tokenizer.encode(text, pair, read_mask=read_mask)
+        config = self.model.config
+        for name, part in (("the text", text), ("the second text", pair)):
+            if part is not None and not self.tokenizer.encode(part).ids[1:-1]:
+                raise InputError(f"{name} is empty; give at least one word")
+        if len(encoding.ids) > find_max_length(config, self.told_length):
+            raise InputError(
+                f"the text has {pluralize(len(encoding.ids), 'token')}, and the model"
+                f" {describe_limit(config, self.told_length)}; shorten it"
+            )
+        if pair is not None and config.type_vocab_size < 2:
+            raise InputError("this model takes single texts (type_vocab_size is 1), not pairs")
+        return Passage(text, pair, encoding, number_words(encoding, self.tokenizer))
+
+    @torch.inference_mode()
+    def observe(self, passage: Passage) -> Observation:
+        """Run the encoder once and keep what it computes.
+
+        Raises:
+            CheckpointError: hidden states aren't finite.
+        """
+        batch = passage.pack().to(find_device(self.model))
+        with capture_attention(self.model.encoder) as captured:
+            states = list(self.model.encoder.hidden_states(batch))
+        check_states(self.name, states)
+        layers = [layer.heads() for layer in captured]
+        next_words = self._find_next_words(passage, states[-1])
+        return Observation(passage, states, layers, self.model.config, next_words=next_words)
+
+    def _find_next_words(
+        self, passage: Passage, tokens: Float[Tensor, "length hidden"]
+    ) -> NextWords | None:
+        """What a left-to-right language model holds likely behind all tokens but the last."""
+        if not isinstance(self.model, BertLMHeadModel):
+            return None
+        scores = self.model.score_words(tokens[:-1])
+        return NextWords(
+            find_log_probabilities(self.name, scores, self.tokenizer),
+            tuple(passage.encoding.ids[1:]),
+        )
+
+
+def name_model(path: str | Path) -> str:
+    """What a model is called in views: the last part of its path, or its id."""
+    return Path(path).resolve().name if Path(path).exists() else str(path)
+
+
+def check_states(name: str, states: Sequence[Float[Tensor, "length hidden"]]) -> None:
+    """Refuse what nothing can be seen in.
+
+    Raises:
+        CheckpointError: hidden states aren't finite.
+    """
+    if not states[-1].isfinite().all():
+        raise CheckpointError(
+            f"{name} gives hidden states that aren't finite; see `bertkit inspect`"
+        )
+
+
+def find_log_probabilities(
+    name: str, scores: Float[Tensor, "places entries"], tokenizer: Tokenizer
+) -> Float[Tensor, "places words"]:
+    """Log probabilities of the vocabulary's words, at least in float32.
+
+    Args:
+        name: of the model.
+        scores: of all its entries, of which it may have more than its vocabulary has words.
+        tokenizer: has the vocabulary.
+
+    Raises:
+        NonFiniteError: a score isn't finite.
+    """
+    if not scores.isfinite().all():
+        raise NonFiniteError(
+            f"the head of {name} gives scores that aren't finite; see `bertkit inspect`"
+        )
+    logarithms: Tensor = scores.float().log_softmax(dim=-1)[:, : tokenizer.vocab_size]
+    return logarithms
+
+
+def number_words(encoding: Encoding, tokenizer: Tokenizer) -> tuple[int, ...]:
+    """For each token, the number of its word from 0; −1 for [CLS] and [SEP] around the texts."""
+    words, number = [], -1
+    for index, token_id in enumerate(encoding.ids):
+        if index == 0 or (token_id == tokenizer.sep_id and encoding.offsets[index] == (0, 0)):
+            words.append(-1)
+            continue
+        number += not tokenizer.is_continuation[token_id]
+        words.append(max(number, 0))
+    return tuple(words)

@@ -1,0 +1,289 @@
+"""What a model does with a text, as one object: a page, figures, numbers."""
+
+import html
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Self
+
+from jaxtyping import Float
+from torch import Tensor
+
+from bertkit.base.checksums import FileRecord
+from bertkit.base.errors import InputError, SettingsError
+from bertkit.checkpoints.formats import open_checkpoint
+from bertkit.checkpoints.hub.resolve import resolve_model
+from bertkit.checkpoints.huggingface import is_encoder_decoder
+from bertkit.interpret.ablation import ablate
+from bertkit.interpret.encoder_decoder import EncoderDecoderSubject
+from bertkit.interpret.head_names import HeadName, check_heads, parse_heads
+from bertkit.interpret.head_predictions import fills_words
+from bertkit.interpret.inspected_model import Observation, Subject, name_model
+from bertkit.interpret.page.build import Start, build_joint_page, build_page
+from bertkit.interpret.page.figures import draw_alignment, draw_heads, find_token
+from bertkit.interpret.page.scene import Scene
+from bertkit.interpret.page.settings import ViewSettings
+from bertkit.interpret.views.table import VIEWS
+from bertkit.reports.figures.alignment_figure import AlignmentFigure
+from bertkit.reports.figures.attention_figure import AttentionFigure
+from bertkit.reports.interactive import InteractivePage, write_page
+from bertkit.reports.text import make_legible
+
+FRAME_HEIGHT = 760  # pixels, in a notebook
+# Attention weights of a page: 2 GiB while it is made. BERT-Large has a fifth of them on 512 tokens.
+MOST_WEIGHTS = 1 << 29
+
+
+@dataclass(frozen=True, eq=False)
+class AttentionView:
+    """What a model does with a text, to be looked at; in a notebook it shows itself.
+
+    Examples:
+        view = AttentionView.of("all-MiniLM-L6-v2/", "The cat sat because it was tired.")
+        view.write("attention.html")
+        view.figure(5, 3, token="it").write("figure.svg")
+        view.weights(5)[2]
+
+    Of an encoder-decoder there are three attentions: the page has all, and figures and numbers are
+    of the one that the settings choose.
+
+    Attributes:
+        scene: the model, the text, and what one pass left behind.
+        settings: what is shown, and where it begins.
+        parts: all attentions of an encoder-decoder, by name; of other models none.
+    """
+
+    scene: Scene
+    settings: ViewSettings
+    parts: Mapping[str, Scene] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls,
+        model: str | Path | Subject | EncoderDecoderSubject,
+        text: str,
+        pair: str | None = None,
+        settings: ViewSettings | None = None,
+        *,
+        device: str = "auto",
+        revision: str | None = None,
+    ) -> Self:
+        """Let a model read a text, or a pair of texts.
+
+        Args:
+            model: a run of `bertkit pretrain`, a model folder, the id of a model of the Hub, or a
+                model that is loaded already (`bertkit.interpret.Subject`, or
+                `EncoderDecoderSubject`).
+            text: the first text.
+            pair: the second text; of an encoder-decoder what is looked at as if the model had
+                written it, in place of what it writes itself.
+            settings: what is shown, and where it begins.
+            device: auto, cpu, cuda or cuda:N; of a model that isn't loaded yet.
+            revision: a branch, tag or commit of a model of the Hub.
+
+        Raises:
+            SettingsError: something is chosen that the model hasn't.
+            InputError: a text has no word or too many, or there is no such token.
+            BertkitError: the model can't be loaded, as in `LoadedModel.load`.
+        """
+        settings = settings or ViewSettings()
+        _list_views(settings)
+        if isinstance(model, str | Path):
+            model = load_subject(model, device, revision=revision)
+        if isinstance(model, EncoderDecoderSubject):
+            return cls._of_two_halves(model, text, pair, settings)
+        if settings.read_mask and not fills_words(model.model):
+            raise SettingsError(
+                f"read_mask is for models that fill words in, and {model.name} has no head for that"
+            )
+        if settings.attention is not None:
+            raise SettingsError(
+                f"attention chooses among those of an encoder-decoder, and {model.name} has one"
+                " stack of layers; leave it out"
+            )
+        config = model.model.config
+        without = parse_heads(settings.without, config) if settings.without is not None else []
+        check_heads([HeadName(settings.layer or 1, settings.head or 1)], config)
+        passage = model.read(text, pair, read_mask=settings.read_mask)
+        if settings.token is not None:
+            find_token(passage, settings.token)
+        with ablate(model.model, without):
+            observation = model.observe(passage)
+        scene = Scene(model, observation, tuple(without), ablates_heads=settings.importance)
+        return cls(scene, settings)
+
+    @classmethod
+    def _of_two_halves(
+        cls, model: EncoderDecoderSubject, text: str, written: str | None, settings: ViewSettings
+    ) -> Self:
+        """What an encoder-decoder does with what it reads, and writes."""
+        for name, is_set in (("without", settings.without), ("read_mask", settings.read_mask)):
+            if is_set:
+                raise SettingsError(
+                    f"{name} is for BERTs, and {model.name} is an encoder-decoder; leave it out"
+                )
+        name = settings.attention or "cross"
+        config = model.model.config
+        half = config.encoder if name == "encoder" else config.decoder
+        check_heads([HeadName(settings.layer or 1, settings.head or 1)], half)
+        source = model.read(text)
+        target = model.write(source) if written is None else model.read_written(written)
+        observed = model.observe(source, target)
+        if settings.token is not None:
+            find_token(observed[name].passage, settings.token)
+        scenes = {part: Scene(model, each) for part, each in observed.items()}
+        return cls(scenes[name], settings, scenes)
+
+    @property
+    def tokens(self) -> list[str]:
+        """As the model reads them, special ones included."""
+        return self.scene.observation.passage.tokens
+
+    @property
+    def token(self) -> int | None:
+        """The place in `tokens` of the one whose attention is shown at first."""
+        chosen = self.settings.token
+        return None if chosen is None else find_token(self.scene.observation.passage, chosen)
+
+    @cached_property
+    def page(self) -> InteractivePage:
+        """The page, in which everything can be looked at.
+
+        Raises:
+            SettingsError: a view was asked for that can't show this model.
+            InputError: the text is too long for a page.
+        """
+        names = _list_views(self.settings)
+        scenes = self.parts.values() or [self.scene]
+        _check_size(scenes)
+        unsuited = [name for name in names if not any(map(VIEWS[name].suits, scenes))]
+        if unsuited and self.settings.views is not None:
+            raise SettingsError(
+                f"{self.scene.subject.name} has nothing for the view {unsuited[0]} to show; leave"
+                " it out"
+            )
+        names = [name for name in names if name not in unsuited]
+        start = Start(self.settings.layer, self.settings.head, self.token)
+        all_vectors = self.settings.neurons
+        if self.parts:
+            shown = self.settings.attention or "cross"
+            return build_joint_page(
+                self.parts, names, shown=shown, start=start, all_vectors=all_vectors
+            )
+        return build_page(self.scene, names, start=start, all_vectors=all_vectors)
+
+    def write(self, path: str | Path) -> FileRecord:
+        """Write the page as one HTML file, which needs no network; an older one is replaced.
+
+        Raises:
+            SettingsError: a view was asked for that can't show this model.
+            InputError: the text is too long for a page.
+            StorageError: writing failed.
+        """
+        return write_page(Path(path), self.page)
+
+    def weights(self, layer: int) -> Float[Tensor, "heads length others"]:
+        """The attention of a layer, from 1: a row for each token that looks, summing to 1.
+
+        In cross-attention the columns are tokens of what is read.
+
+        Raises:
+            SettingsError: there is no such layer.
+        """
+        check_heads([HeadName(layer, 1)], self.scene.observation.config)
+        return self.scene.observation.layers[layer - 1].weights
+
+    def figure(self, layer: int, head: int, token: str | None = None) -> AttentionFigure:
+        """A drawing of what one head attends to, for paper.
+
+        Args:
+            layer: from 1.
+            head: from 1.
+            token: whose attention alone is drawn, with its numbers; as in the settings.
+
+        Raises:
+            SettingsError: there is no such head.
+            InputError: there is no such token, or there are over 128 of them.
+        """
+        return draw_heads(self.scene, self._title(layer, head), layer, head, token)
+
+    def alignment(self, layer: int | None = None, head: int | None = None) -> AlignmentFigure:
+        """A drawing of cross-attention as a grid: what is written over what is read.
+
+        Rows are named by the word that is chosen in each.
+
+        Args:
+            layer: from 1; None for the mean of all.
+            head: from 1; None for the mean of all.
+
+        Raises:
+            SettingsError: there is no such head, or one text looks at itself here.
+            InputError: a text has over 64 tokens.
+        """
+        return draw_alignment(self.scene, self._title(layer, head), layer, head)
+
+    def _title(self, layer: int | None, head: int | None) -> str:
+        """Whose attention a figure shows."""
+        layers = "all layers" if layer is None else f"layer {layer}"
+        heads = "mean of all heads" if head is None else f"head {head}"
+        part = f"{self.settings.attention or 'cross'}-attention, " if self.parts else ""
+        return f"{self.scene.subject.name}, {part}{layers}, {heads}"
+
+    def _repr_html_(self) -> str:
+        """How notebooks show it: the page in a frame that can reach nothing of the notebook."""
+        title, page = (
+            html.escape(text) for text in (make_legible(self.page.title), self.page.render())
+        )
+        return (
+            f'<iframe title="{title}" sandbox="allow-scripts" width="100%"'
+            f' height="{FRAME_HEIGHT}" frameborder="0" srcdoc="{page}"></iframe>'
+        )
+
+
+def load_subject(
+    path: str | Path, device: str = "auto", *, revision: str | None = None
+) -> Subject | EncoderDecoderSubject:
+    """Load a model of any kind; arguments and errors as in `Subject.load`."""
+    checkpoint = open_checkpoint(resolve_model(path, revision=revision))
+    kind = EncoderDecoderSubject if is_encoder_decoder(checkpoint.config) else Subject
+    return kind.from_checkpoint(checkpoint, name_model(path), device)
+
+
+def _check_size(scenes: Iterable[Scene]) -> None:
+    """Refuse a page that would take more memory than a laptop has, before anything is computed.
+
+    Raises:
+        InputError: its texts are too long.
+    """
+    num_weights = sum(_count_weights(scene.observation) for scene in scenes)
+    if num_weights > MOST_WEIGHTS:
+        raise InputError(
+            f"the page would have {num_weights:,} attention weights, and has room for"
+            f" {MOST_WEIGHTS:,}; shorten the text, or ask for the numbers of a layer by --json"
+            " --layer"
+        )
+
+
+def _count_weights(observation: Observation) -> int:
+    """Attention weights of all heads of all layers."""
+    passage, config = observation.passage, observation.config
+    num_pairs = len(passage.tokens) * len((observation.others or passage).tokens)
+    return config.num_hidden_layers * config.num_attention_heads * num_pairs
+
+
+def _list_views(settings: ViewSettings) -> Sequence[str]:
+    """Names of the views that are wanted.
+
+    Raises:
+        SettingsError: one isn't known, or there is none.
+    """
+    if settings.views is None:
+        return list(VIEWS)
+    names = list(dict.fromkeys(filter(None, map(str.strip, settings.views.split(",")))))
+    unknown = [name for name in names if name not in VIEWS]
+    if unknown or not names:
+        raise SettingsError(
+            f"there is no view {', '.join(unknown)!r:.60}; name some of {', '.join(VIEWS)}"
+        )
+    return names

@@ -1,0 +1,270 @@
+"""The page of a scene: what all views share, what each collects, and their scripts."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib import resources
+from typing import Any
+
+from bertkit.base.errors import SettingsError
+from bertkit.interpret.head_names import HeadName, check_heads
+from bertkit.interpret.inspected_model import Observation, Passage
+from bertkit.interpret.page.arrays import pack_vectors, pack_weights
+from bertkit.interpret.page.scene import Scene
+from bertkit.interpret.patterns import find_patterns
+from bertkit.interpret.views.table import VIEWS
+from bertkit.interpret.views.view import View
+from bertkit.reports.interactive import InteractivePage, page_modules, read_modules, read_styles
+from bertkit.reports.modules import ENTRY
+
+MAX_TOKENS_WITH_VECTORS = 128  # above, query, key and value would be most of the page
+LEFT_TO_RIGHT = (
+    "This model reads from left to right: a token looks at itself and at those before it, and never"
+    " at those behind it. The first has nothing else to look at than itself."
+)
+# The attentions of an encoder-decoder, in the order in which they are offered.
+PARTS = {
+    "cross": {
+        "title": "from written to read",
+        "about": "Cross-attention: where the decoder, which writes, looks in what is read.",
+    },
+    "encoder": {
+        "title": "within what is read",
+        "about": "The encoder's attention: how the words that are read look at each other.",
+    },
+    "decoder": {
+        "title": "within what is written",
+        "about": "The decoder's attention: how the words that are written look at those before.",
+    },
+}
+
+
+@dataclass(frozen=True)
+class Start:
+    """What is chosen when a page opens.
+
+    Attributes:
+        layer: from 1; None for the first, or the mean of all where a view has one.
+        head: from 1; None for all of the layer.
+        token: from 0, as if it had been clicked; None for none.
+    """
+
+    layer: int | None = None
+    head: int | None = None
+    token: int | None = None
+
+
+def build_page(
+    scene: Scene,
+    views: Sequence[str] | None = None,
+    *,
+    start: Start = Start(),
+    all_vectors: bool = False,
+) -> InteractivePage:
+    """The page of a scene.
+
+    Args:
+        scene: what is shown.
+        views: names of `VIEWS`, in the order of their tabs; None for all that suit the scene.
+        start: what is chosen when the page opens.
+        all_vectors: keep query, key and value for any number of tokens; without it, for up to
+            `MAX_TOKENS_WITH_VECTORS`.
+
+    Raises:
+        SettingsError: there is no such view or head, or no view suits the scene.
+    """
+    chosen = _choose(scene, views)
+    data, arrays = _build_part(scene, chosen, start, all_vectors=all_vectors)
+    return _finish(scene.subject.name, chosen, data, arrays)
+
+
+def build_joint_page(
+    scenes: Mapping[str, Scene],
+    views: Sequence[str] | None = None,
+    *,
+    shown: str = "cross",
+    start: Start = Start(),
+    all_vectors: bool = False,
+) -> InteractivePage:
+    """The page of all attentions of an encoder-decoder, among which readers choose.
+
+    Args:
+        scenes: of one pass, by the names of `PARTS`.
+        views: as in `build_page`; each part has those that suit it.
+        shown: the part that is shown when the page opens, where it has a view.
+        start: what is chosen in that part then.
+        all_vectors: as in `build_page`.
+
+    Raises:
+        SettingsError: there is no such view or head, or no view suits any part.
+    """
+    parts, arrays, used = [], dict[str, bytes](), dict[str, View]()
+    for name, about in PARTS.items():
+        scene = scenes[name]
+        chosen = _choose(scene, views, may_be_empty=True)
+        begin = start if name == shown else Start()
+        if chosen:
+            part, packed = _build_part(
+                scene, chosen, begin, all_vectors=all_vectors, prefix=f"{name}-"
+            )
+            parts.append({**part, **about, "name": name})
+            arrays |= packed
+            used |= {view.name: view for view in chosen}
+    cross = scenes["cross"]
+    if not parts:
+        raise _nothing_to_show(cross)
+    assert cross.observation.others is not None
+    texts = [cross.observation.others.text, cross.observation.passage.text]
+    shared = {"texts": texts, "labels": ["read", "written"], "shown": shown, "parts": parts}
+    return _finish(cross.subject.name, list(used.values()), shared, arrays)
+
+
+def _finish(
+    name: str, views: Sequence[View], data: dict[str, Any], arrays: dict[str, bytes]
+) -> InteractivePage:
+    """A page of some views."""
+    folder = resources.files("bertkit.interpret").joinpath("views")
+    return InteractivePage(
+        title=f"What {name} looks at",
+        modules={**page_modules(), **read_modules(folder), ENTRY: _entry(views)},
+        styles=list(read_styles(folder).values()),
+        data=data,
+        arrays=arrays,
+    )
+
+
+def _build_part(
+    scene: Scene, views: Sequence[View], start: Start, *, all_vectors: bool, prefix: str = ""
+) -> tuple[dict[str, Any], dict[str, bytes]]:
+    """What is told of a scene, and its arrays, whose names begin with the prefix."""
+    observation = scene.observation
+    arrays = pack_weights(observation.layers)
+    scales: list[list[list[float]]] = []
+    longest = max(len(passage.tokens) for passage in _passages(observation))
+    if all_vectors or longest <= MAX_TOKENS_WITH_VECTORS:
+        vectors, scales = pack_vectors(observation.layers)
+        arrays |= vectors
+    data = {
+        **_shared_data(scene),
+        "prefix": prefix,
+        "scales": scales,
+        "start": _start(scene, start),
+        "startsWhole": start.layer is None,
+        "views": [_view_data(view, scene) for view in views],
+    }
+    return data, {f"{prefix}{name}": content for name, content in arrays.items()}
+
+
+def _passages(observation: Observation) -> list[Passage]:
+    """Who looks, and at whom."""
+    return list(filter(None, [observation.passage, observation.others]))
+
+
+def _choose(scene: Scene, names: Sequence[str] | None, *, may_be_empty: bool = False) -> list[View]:
+    """The views of a scene, each once."""
+    unknown = [name for name in names or [] if name not in VIEWS]
+    if unknown:
+        raise SettingsError(f"there is no view {unknown[0]!r:.40}; there are: {', '.join(VIEWS)}")
+    views = [VIEWS[name] for name in dict.fromkeys(VIEWS if names is None else names)]
+    chosen = [view for view in views if view.suits(scene)]
+    if not chosen and not may_be_empty:
+        raise _nothing_to_show(scene)
+    return chosen
+
+
+def _nothing_to_show(scene: Scene) -> SettingsError:
+    return SettingsError(
+        f"{scene.subject.name} has nothing for these views to show; name others, or none for"
+        " all that suit it"
+    )
+
+
+def _entry(views: Sequence[View]) -> str:
+    """The module that begins: it hands the views' scripts to the page."""
+    names = [f"view{number}" for number in range(1, len(views) + 1)]
+    imports = [
+        f'import {{ view as {name} }} from "./{view.name}.js";\n'
+        for name, view in zip(names, views, strict=True)
+    ]
+    begin = f'import {{ start }} from "./frame.js";\n\nstart([{", ".join(names)}]);\n'
+    return "".join([*imports, begin])
+
+
+def _shared_data(scene: Scene) -> dict[str, Any]:
+    """What every view knows."""
+    observation, config = scene.observation, scene.observation.config
+    passage, others = observation.passage, observation.others
+    names = None if others is None else others.tokens
+    is_causal = observation.is_causal
+    return {
+        "model": {
+            "name": scene.subject.name,
+            "layers": config.num_hidden_layers,
+            "heads": config.num_attention_heads,
+            "features": config.hidden_size // config.num_attention_heads,
+        },
+        "texts": [passage.text, passage.pair],
+        "tokens": _tokens(passage),
+        "others": None if others is None else _tokens(others),
+        "isCausal": is_causal,
+        "patterns": [
+            [
+                vars(pattern)
+                for pattern in find_patterns(
+                    layer.weights, passage.tokens, names, is_causal=is_causal
+                )
+            ]
+            for layer in observation.layers
+        ],
+        "without": [str(name) for name in scene.without],
+    }
+
+
+def _tokens(passage: Passage) -> list[dict[str, Any]]:
+    """What is known of each token; places count UTF-16 units, as JavaScript's strings do."""
+    encoding = passage.encoding
+    units = [_count_units(text) for text in (passage.text, passage.pair or "")]
+    rows = zip(
+        encoding.tokens, encoding.token_type_ids, passage.words, encoding.offsets, strict=True
+    )
+    return [
+        {
+            "text": text,
+            "segment": segment,
+            "word": word,
+            "start": units[segment][start],
+            "stop": units[segment][stop],
+            "special": word < 0,
+        }
+        for text, segment, word, (start, stop) in rows
+    ]
+
+
+def _count_units(text: str) -> list[int]:
+    """For each place in a text, how many UTF-16 units are before it."""
+    counts = [0]
+    for character in text:
+        counts.append(counts[-1] + (2 if ord(character) > 0xFFFF else 1))
+    return counts
+
+
+def _view_data(view: View, scene: Scene) -> dict[str, Any]:
+    """What a view's tab needs."""
+    legend = view.across_legend or view.legend if scene.is_across else view.legend
+    if scene.observation.is_causal:
+        legend = (*legend, LEFT_TO_RIGHT)
+    return {
+        "name": view.name,
+        "title": view.title,
+        "legend": legend,
+        "data": view.collect(scene),
+    }
+
+
+def _start(scene: Scene, start: Start) -> dict[str, Any]:
+    """What is chosen when the page opens."""
+    config = scene.observation.config
+    layer, focus = (1 if each is None else each for each in (start.layer, start.head))
+    check_heads([HeadName(layer, focus)], config)
+    heads = list(range(1, config.num_attention_heads + 1)) if start.head is None else [focus]
+    chosen = {"layer": layer, "heads": heads, "head": focus}
+    return {**chosen, "token": start.token, "side": "from", "pairs": "all"}

@@ -1,0 +1,72 @@
+"""Still drawings of what a scene's attention shows."""
+
+import torch
+
+from bertkit.base.errors import InputError, SettingsError
+from bertkit.interpret.head_names import HeadName, check_heads
+from bertkit.interpret.inspected_model import Passage
+from bertkit.interpret.page.scene import Scene
+from bertkit.reports.figures.alignment_figure import AlignmentFigure
+from bertkit.reports.figures.attention_figure import MAX_TOKENS, AttentionFigure
+
+MAX_LISTED_TOKENS = 40
+
+
+def draw_heads(
+    scene: Scene, title: str, layer: int, head: int, token: str | None
+) -> AttentionFigure:
+    """What one head attends to; arguments and errors as in `AttentionView.figure`."""
+    observation = scene.observation
+    passage, others = observation.passage, observation.others
+    check_heads([HeadName(layer, head)], observation.config)
+    longest = max(len(passage.tokens), len((others or passage).tokens))
+    if longest > MAX_TOKENS:
+        raise InputError(
+            f"a figure has room for {MAX_TOKENS} tokens, and the text has {longest}; shorten it,"
+            " or look at the page"
+        )
+    weights: list[list[float]] = observation.layers[layer - 1].weights[head - 1].tolist()
+    focus = None if token is None else find_token(passage, token)
+    if focus is not None and observation.next_words is not None and others is not None:
+        chosen = scene.subject.tokenizer.vocabulary[observation.next_words.ids[focus]]
+        title += f", behind “{passage.tokens[focus]}”, choosing “{chosen}”"
+    seen = None if others is None else others.tokens
+    return AttentionFigure(title, passage.tokens, weights, focus, others=seen)
+
+
+def draw_alignment(
+    scene: Scene, title: str, layer: int | None, head: int | None
+) -> AlignmentFigure:
+    """Cross-attention as a grid; arguments and errors as in `AttentionView.alignment`."""
+    observation = scene.observation
+    if observation.others is None or observation.next_words is None:
+        raise SettingsError(
+            f"an alignment is of cross-attention, and what is shown here of {scene.subject.name} is"
+            " attention within one text"
+        )
+    named = HeadName(*(1 if each is None else each for each in (layer, head)))
+    check_heads([named], observation.config)
+    chosen = observation.layers if layer is None else [observation.layers[layer - 1]]
+    weights = torch.stack([one.weights.float().cpu() for one in chosen]).mean(dim=0)
+    shares = weights.mean(dim=0) if head is None else weights[head - 1]
+    vocabulary = scene.subject.tokenizer.vocabulary
+    written = [vocabulary[id_] for id_ in observation.next_words.ids]
+    return AlignmentFigure(title, written, observation.others.tokens, shares.tolist())
+
+
+def find_token(passage: Passage, token: str) -> int:
+    """The place, from 0, of a token that is named by its text or its number from 1.
+
+    Raises:
+        InputError: there is none.
+    """
+    tokens = passage.tokens
+    if token in tokens:
+        return tokens.index(token)
+    if token.isdecimal() and len(token) < 8 and 1 <= int(token) <= len(tokens):
+        return int(token) - 1
+    more = " …" if len(tokens) > MAX_LISTED_TOKENS else ""
+    raise InputError(
+        f"there is no token {token!r:.40}; the model reads"
+        f" {' '.join(tokens[:MAX_LISTED_TOKENS])}{more}"
+    )

@@ -1,0 +1,142 @@
+"""The finished model, held against the held-out examples and against the simplest guess."""
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from bertkit.hardware.device import mixed_precision
+from bertkit.recipes.finetune.examples import SetCounts
+from bertkit.recipes.finetune.job import (
+    Materials,
+    cut_held_out,
+    decode_all,
+    held_out_logits,
+)
+from bertkit.reports.text import show
+from bertkit.tasks.batch import Encoded
+from bertkit.tasks.evaluation import Evaluation
+from bertkit.tasks.logits import Logits
+from bertkit.tasks.task import Task
+
+Metrics = dict[str, float]
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What a model is worth.
+
+    Attributes:
+        task: with the numbers that were found on the held-out examples.
+        predictions: for the held-out examples.
+        evaluation: of those.
+        before: the same without their temperature; None where none was found.
+        baseline: metrics of always saying the most frequent label; empty without labels.
+    """
+
+    task: Task[Any, Any]
+    predictions: list[Any]
+    evaluation: Evaluation
+    before: Evaluation | None
+    baseline: Metrics
+
+
+def judge(materials: Materials) -> Judgement:
+    """Hold a model against its held-out examples."""
+    plain, examples = materials.task, materials.dev_examples
+    with mixed_precision(materials.machine.device, materials.machine.precision):
+        task, predictions, unscaled = answer_held_out(materials)
+    evaluation = task.evaluate(examples, predictions)
+    before = plain.evaluate(examples, unscaled) if unscaled else None
+    baseline = measure_baseline(materials)
+    found = (
+        find_only_label(materials.counts["dev"]),
+        compare_to_baseline(plain.metric, evaluation, baseline),
+    )
+    warnings = [warning for warning in found if warning is not None]
+    evaluation = replace(evaluation, warnings=(*evaluation.warnings, *warnings))
+    return Judgement(
+        task=task,
+        predictions=predictions,
+        evaluation=evaluation,
+        before=before,
+        baseline=baseline,
+    )
+
+
+def answer_held_out(materials: Materials) -> tuple[Task[Any, Any], list[Any], list[Any]]:
+    """The answers to the held-out examples.
+
+    Where labels are so many that the logits of all examples aren't in memory together, numbers such
+    as a temperature are found on every n-th example.
+
+    Returns:
+        The task with its numbers, its answers, and those without its temperature; none where it
+        has none.
+    """
+    plain, parts = materials.task, cut_held_out(materials)
+    chosen = range(0, len(materials.dev), len(parts))
+    examples, encoded = _take(materials, chosen)
+    known = held_out_logits(materials, chosen)
+    task = plain.fit_numbers(examples, encoded, known)
+    answers, unscaled = [], []
+    for part in parts:
+        logits = known if len(parts) == 1 else held_out_logits(materials, part)
+        examples, encoded = _take(materials, part)
+        answers += decode_all(task, examples, encoded, logits)
+        if task.temperature != plain.temperature:
+            unscaled += decode_all(plain, examples, encoded, logits)
+    return task, answers, unscaled
+
+
+def _take(materials: Materials, part: range) -> tuple[list[Any], list[Encoded]]:
+    """Some held-out examples, and their token ids."""
+    examples, encoded = materials.dev_examples, materials.dev
+    return [examples[number] for number in part], [encoded[number] for number in part]
+
+
+def measure_baseline(materials: Materials) -> Metrics:
+    """Metrics of a model that doesn't read: each label as likely as it is in training."""
+    task = materials.task
+    if not materials.counts["train"].labels:
+        return {}
+    odds = _log_odds(task.labels, materials.counts["train"])
+    examples, encoded = materials.dev_examples, materials.dev
+    if task.row == "sequence":  # all texts have the same scores, and so the same answer
+        predictions = decode_all(task, examples[:1], encoded[:1], [odds[None]]) * len(examples)
+    else:
+        logits = (np.broadcast_to(odds, (one.num_tokens, len(odds))) for one in encoded)
+        predictions = decode_all(task, examples, encoded, logits)
+    return task.measure(examples, predictions)
+
+
+def _log_odds(labels: tuple[str, ...], counts: SetCounts) -> Logits:
+    """Larger for more frequent labels, and above 0 for those that more than half have."""
+    number = max(counts.num_examples, *counts.labels.values())
+    found = np.array([counts.labels.get(label, 0) for label in labels], dtype=np.float32)
+    odds: Logits = np.log((found + 0.5) / (number - found + 0.5))
+    return odds
+
+
+def compare_to_baseline(metric: str, evaluation: Evaluation, baseline: Metrics) -> str | None:
+    """Say it where a model isn't better than one that doesn't read."""
+    value, least = evaluation.metrics.get(metric, math.nan), baseline.get(metric, math.nan)
+    if value > least or math.isnan(least) or least >= 1.0:
+        return None
+    return (
+        f"{metric} ({value:.4f}) isn't above that of always saying the most frequent label"
+        f" ({least:.4f}): the model has learnt nothing; try more epochs, another learning rate or"
+        " another seed"
+    )
+
+
+def find_only_label(dev: SetCounts) -> str | None:
+    """Say it where all held-out examples have one label, as a share of a few may."""
+    if list(dev.labels.values()) != [dev.num_examples]:
+        return None
+    (label,) = dev.labels
+    return (
+        f"all held-out examples have the label {show(label)!r}: their metrics say nothing of other"
+        " labels; give examples of all with --dev"
+    )

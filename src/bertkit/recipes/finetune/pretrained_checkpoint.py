@@ -1,0 +1,164 @@
+"""The checkpoint that is fine-tuned: opened, held against the task, and given the task's head."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from bertkit.base.errors import CheckpointError, InputError
+from bertkit.base.progress import announce
+from bertkit.checkpoints.checkpoint import Checkpoint
+from bertkit.checkpoints.formats import open_checkpoint
+from bertkit.checkpoints.hub.resolve import resolve_model
+from bertkit.checkpoints.identity import identify_checkpoint
+from bertkit.checkpoints.names import find_part, list_heads
+from bertkit.inference.loading import load_tokenizer
+from bertkit.models.bert.architectures import find_architecture
+from bertkit.models.bert.config import FEATURE_HEAD, BertConfig
+from bertkit.models.bert.feature_based import BertFeatureBased
+from bertkit.models.bert.fine_tuning import BertForMultipleChoice, FineTunedBert
+from bertkit.models.bert.labels import without_replaced_labels
+from bertkit.recipes.finetune.settings import FineTuneSettings
+from bertkit.tasks.task import Task
+from bertkit.tokenization.tokenizer import Tokenizer
+
+TASK_HEADS = frozenset({"classifier", "qa_outputs", "lstm"})
+
+
+@dataclass(frozen=True)
+class Parent:
+    """An opened checkpoint.
+
+    Attributes:
+        checkpoint: its config and the headers of its weights.
+        config: its sizes, with the task's labels and the run's dropout.
+        changes: the keys in which that differs from the checkpoint's.
+        tokenizer: its own.
+        facts: what it is, for the run's record.
+    """
+
+    checkpoint: Checkpoint
+    config: BertConfig
+    changes: Mapping[str, Any]
+    tokenizer: Tokenizer
+    facts: dict[str, Any]
+
+
+def open_parent(
+    name: str | Path, revision: str | None, task: Task[Any, Any], settings: FineTuneSettings
+) -> Parent:
+    """Open a checkpoint and see that it can be trained for a task.
+
+    Args:
+        name: a path, or the id of a model of the Hub.
+        revision: a branch, tag or commit of a model of the Hub.
+        task: what it is to learn.
+        settings: dropout.
+
+    Raises:
+        InputError: sequences may be longer than the model takes.
+        CheckpointError: the config means what bertkit's BERT doesn't do, or has fewer words than
+            its vocabulary, or reads left to right, and the task needs both ways.
+        BertkitError: as `resolve_model` and `open_checkpoint` raise.
+    """
+    path = resolve_model(name, revision=revision)
+    checkpoint = open_checkpoint(path)
+    changes = {**task.config_changes, **dropout_rates(settings), **describe_head(task, settings)}
+    values = {**without_replaced_labels(checkpoint.config, changes), **changes}
+    config = BertConfig.from_dict(values, checkpoint.folder)
+    if config.is_decoder and task.needs_both_ways:
+        raise CheckpointError(
+            f"{checkpoint.folder} reads left to right (is_decoder), and what the task {task.name}"
+            " reads lies behind the token that stands for it; take a model that reads both ways"
+        )
+    length, limit = task.settings.max_length, config.max_position_embeddings
+    if length > limit:
+        raise InputError(
+            f"max_length ({length}) is more than the model's max_position_embeddings ({limit});"
+            f" ask for --max-length {limit} or less"
+        )
+    tokenizer = load_tokenizer(checkpoint, config)
+    facts = identify_checkpoint(checkpoint, path, revision)
+    return Parent(checkpoint, config, changes, tokenizer, facts)
+
+
+def dropout_rates(settings: FineTuneSettings) -> dict[str, float]:
+    """The keys of the config that the dropout flags set."""
+    rates: dict[str, float] = {}
+    if settings.dropout is not None:
+        rates["hidden_dropout_prob"] = rates["attention_probs_dropout_prob"] = settings.dropout
+    if settings.classifier_dropout is not None:
+        rates["classifier_dropout"] = settings.classifier_dropout
+    return rates
+
+
+def describe_head(task: Task[Any, Any], settings: FineTuneSettings) -> dict[str, Any]:
+    """The key of the config that says what a head of ours reads."""
+    if not settings.has_own_model:
+        return {}
+    is_choice = task.model_kind is BertForMultipleChoice
+    return {
+        FEATURE_HEAD: {
+            "layers": settings.feature_layers,
+            "lstm_hidden": settings.lstm_hidden if settings.features == "bilstm" else None,
+            "scores": "choice" if is_choice else task.row,
+        }
+    }
+
+
+def choose_kind(task: Task[Any, Any], settings: FineTuneSettings) -> type[FineTunedBert]:
+    """The class of the model."""
+    return BertFeatureBased if settings.has_own_model else task.model_kind
+
+
+def load_parent(parent: Parent, kind: type[FineTunedBert]) -> FineTunedBert:
+    """The model with the checkpoint's encoder; a head that isn't the task's is drawn anew.
+
+    Raises:
+        CheckpointError: the tensors don't fit.
+        DamagedFileError: a file was cut short or altered.
+    """
+    checkpoint = parent.checkpoint
+    heads = set(list_heads(checkpoint.tensors))
+    is_replaced = not has_same_head(parent, kind) and bool(heads & TASK_HEADS)
+    if is_replaced:
+        tensors = {
+            name: tensor
+            for name, tensor in checkpoint.tensors.items()
+            if find_part(name) not in TASK_HEADS
+        }
+        checkpoint = replace(checkpoint, tensors=tensors)
+    model = kind.from_checkpoint(checkpoint, new_heads=True, **parent.changes)
+    if is_replaced:
+        announce(f"the head of {checkpoint.folder} is for other labels, and is replaced")
+    if drawn := [head for head in model.new_heads if not (is_replaced and head in TASK_HEADS)]:
+        announce(f"new weights for {', '.join(drawn)}, which {checkpoint.folder} doesn't have")
+    return model
+
+
+def has_same_head(parent: Parent, kind: type[FineTunedBert]) -> bool:
+    """Whether the checkpoint is a model of this kind with the same labels, to be trained on."""
+    checkpoint = parent.checkpoint
+    heads = list_heads(checkpoint.tensors)
+    if find_architecture(checkpoint.config, heads, checkpoint.folder) != kind.__name__:
+        return False
+    before = BertConfig.from_dict(checkpoint.config, checkpoint.folder)
+    return _name_labels(before) == _name_labels(parent.config)
+
+
+def _name_labels(config: BertConfig) -> dict[int, str]:
+    """The labels; other tools leave out those without a name, as a model of answers has them."""
+    return config.id2label or {id_: f"LABEL_{id_}" for id_ in range(config.num_labels)}
+
+
+def check_pairs(parent: Parent, has_pairs: bool) -> None:
+    """Refuse pairs of texts for a model that knows one segment.
+
+    Raises:
+        InputError: it does.
+    """
+    if has_pairs and parent.config.type_vocab_size < 2:
+        raise InputError(
+            f"{parent.checkpoint.folder}: type_vocab_size must be at least 2 for pairs of texts,"
+            f" and is {parent.config.type_vocab_size}; take another model"
+        )

@@ -1,0 +1,1 @@
+"""Several fine-tuning runs, one after the other; read `run.py` first."""

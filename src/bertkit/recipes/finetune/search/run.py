@@ -1,0 +1,309 @@
+"""Several fine-tunings one after another: the paper's grid, seeds, or both; the best one is kept.
+
+Each run is a folder of its own in `search/`, made as by itself, but on data that was read once and,
+where no held-out file is given, parted once. What is finished isn't done again.
+"""
+
+import math
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from bertkit.base.checksummed_json import read_sealed_json, write_sealed_json
+from bertkit.base.errors import DamagedFileError, NonFiniteError
+from bertkit.base.files import remove_folder
+from bertkit.base.progress import announce
+from bertkit.base.settings import describe_validation
+from bertkit.base.wording import pluralize
+from bertkit.checkpoints.huggingface import WEIGHTS_FILE
+from bertkit.recipes.finetune.evaluation import judge
+from bertkit.recipes.finetune.examples import open_tables
+from bertkit.recipes.finetune.prepared import Prepared, prepare, read_task
+from bertkit.recipes.finetune.pretrained_checkpoint import open_parent
+from bertkit.recipes.finetune.result import (
+    FineTuneResult,
+    SavedResult,
+    read_result,
+    write_model,
+)
+from bertkit.recipes.finetune.run import (
+    RUN_FOLDER,
+    SEARCH_FOLDER,
+    Sources,
+    assemble,
+    check_output,
+    describe_run,
+    finetune,
+)
+from bertkit.recipes.finetune.search.cells import Trial, list_trials
+from bertkit.recipes.finetune.search.comparison import Comparison
+from bertkit.recipes.finetune.settings import FineTuneSettings, SearchSettings
+from bertkit.tasks.settings import TaskSettings
+from bertkit.tasks.table import TASKS
+from bertkit.training.finished import (
+    METRICS_FILE,
+    define,
+    drop_checkpoints,
+    drop_left_checkpoints,
+    undefine_number,
+)
+from bertkit.training.run import Run, RunRecord, check_resume, recognise_source
+from bertkit.training.signals import stop_at_once
+
+SEARCH_FILE = "search.json"
+
+
+class SavedSearch(BaseModel):
+    """The content of `search.json`, which is written when all is done.
+
+    Attributes:
+        metric: by which runs are compared.
+        values: the metric by the run's folder; null where a run came to no number.
+        best: the folder of the run whose model was kept.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    format_version: Literal[1] = 1
+    metric: str
+    values: dict[str, float | None]
+    best: str
+
+
+@dataclass(frozen=True)
+class Search:
+    """What is the same for all runs of a search.
+
+    Attributes:
+        sources: model, task and data.
+        output: the folder of the best run's model.
+        task_settings: the task's own.
+        settings: those that the search doesn't choose.
+        trials: all runs.
+    """
+
+    sources: Sources
+    output: Path
+    task_settings: TaskSettings
+    settings: FineTuneSettings
+    trials: Sequence[Trial]
+
+    @property
+    def folder(self) -> Path:
+        """Where the runs are."""
+        return self.output / SEARCH_FOLDER
+
+    def run(self, trial: Trial, prepared: Prepared) -> FineTuneResult:
+        """Fine-tune once; errors as in `finetune`."""
+        chosen = trial.choose(self.settings)
+        place = self.folder / trial.place
+        return finetune(self.sources, place, self.task_settings, chosen, prepared)
+
+
+def search(
+    sources: Sources,
+    output: Path,
+    task_settings: TaskSettings,
+    settings: FineTuneSettings,
+    choice: SearchSettings,
+) -> FineTuneResult:
+    """Fine-tune several times, or go on with that, and keep the best model.
+
+    A run whose loss goes to infinity counts as the worst. More seeds may be asked for later; what
+    is there already counts.
+
+    Args:
+        sources: model, task and data.
+        output: the folder of the best run's model; its `search/` has the runs.
+        task_settings: the task's own.
+        settings: what can be chosen whatever the task; `seed` is the first one, and parts the
+            examples where none are held out.
+        choice: which runs there are.
+
+    Raises:
+        SettingsError: a grid is asked for, and a value that it chooses is given too.
+        NonFiniteError: no run came to a number.
+        BertkitError: as in `finetune`.
+    """
+    plan = Search(sources, output, task_settings, settings, list_trials(choice, settings))
+    for trial in plan.trials:
+        trial.choose(settings)  # so that none is refused after hours
+    record = Run(plan.folder)
+    inputs = [path for path in (sources.train, sources.dev) if path is not None]
+    check = partial(check_output, run=record)
+    with (
+        stop_at_once(lambda: "stopped; the same command goes on with what isn't finished"),
+        record.locked(output, inputs=inputs, check=check),
+    ):
+        old = record.read_record()
+        wanted = recognise_source(old, describe_search(plan, choice), "model")
+        if old is not None:
+            check_resume(old, wanted)
+        finished = read_finished_search(plan)
+        if finished is not None:
+            return finished
+        prepared, facts = prepare_search(plan)
+        wanted = wanted.model_copy(update={"source": facts})
+        if old is not None:
+            check_resume(old, wanted)
+        record.write_record(wanted)
+        return _search(plan, prepared)
+
+
+def describe_search(plan: Search, choice: SearchSettings) -> RunRecord:
+    """What decides a search, but for the number of seeds, which may grow."""
+    tables = open_tables(plan.sources.train, plan.sources.dev, plan.settings)
+    record = describe_run(plan.sources, tables, plan.task_settings, plan.settings)
+    settings = {**record.settings, "search": choice.search}
+    return record.model_copy(update={"settings": settings})
+
+
+def prepare_search(plan: Search) -> tuple[Prepared, dict[str, object]]:
+    """Read the data once; also the parent's facts."""
+    kind, sources, settings = TASKS[plan.sources.task].load(), plan.sources, plan.settings
+    tables = open_tables(sources.train, sources.dev, settings)
+    task, data = read_task(kind, tables, plan.task_settings, settings)
+    parent = open_parent(sources.model, sources.revision, task, settings)
+    return prepare(task, data, parent.tokenizer), parent.facts
+
+
+def _search(plan: Search, prepared: Prepared) -> FineTuneResult:
+    """All runs that aren't finished, and the best of them put into `output`."""
+    metric = prepared.task.metric
+    values = run_trials(plan, prepared)
+    comparison = Comparison.build(metric, values)
+    if not math.isfinite(values[comparison.best_trial]):
+        raise NonFiniteError(
+            f"none of {pluralize(len(values), 'run')} came to a number for {metric}; look at"
+            " their logs in"
+            f" {plan.folder}"
+        )
+    remove_folder(plan.output / SEARCH_FILE)  # that of fewer seeds isn't true while others come in
+    write_best(plan, prepared, comparison)
+    # Before the file that says all is done: nothing else would remove what a kill leaves here.
+    drop_weights(plan, values, {comparison.best_trial})
+    saved = SavedSearch(
+        metric=metric,
+        values=define({trial.place: value for trial, value in values.items()}),
+        best=comparison.best_trial.place,
+    )
+    write_sealed_json(plan.output / SEARCH_FILE, saved.model_dump(mode="json"))
+    return replace(read_result(plan.output), comparison=comparison)
+
+
+def run_trials(plan: Search, prepared: Prepared) -> dict[Trial, float]:
+    """The metric of each run; NaN of one that failed."""
+    values: dict[Trial, float] = {}
+    pace = Pace(plan.trials)
+    for number, trial in enumerate(plan.trials, start=1):
+        if (plan.folder / trial.place / METRICS_FILE).exists():
+            drop_left_checkpoints(Run(plan.folder / trial.place / RUN_FOLDER))
+            values[trial] = _read_value(plan, trial, prepared)
+        else:
+            words = f"{trial.cell.describe()}, seed {trial.seed}{pace.describe(number - 1)}"
+            announce(f"run {number:,} of {len(plan.trials):,}: {words}")
+            started = time.monotonic()
+            values[trial] = try_trial(plan, trial, prepared)
+            pace.add(trial, time.monotonic() - started)
+        drop_weights(plan, values, _keep_so_far(values, trial))
+    return values
+
+
+def try_trial(plan: Search, trial: Trial, prepared: Prepared) -> float:
+    """One run; NaN where its loss went to infinity."""
+    try:
+        plan.run(trial, prepared)
+    except NonFiniteError as error:
+        announce(f"{trial.place} failed, and counts as the worst: {error}")
+        if not plan.settings.keep_checkpoints:
+            drop_checkpoints(Run(plan.folder / trial.place / RUN_FOLDER))
+        return math.nan
+    return _read_value(plan, trial, prepared)
+
+
+def _read_value(plan: Search, trial: Trial, prepared: Prepared) -> float:
+    saved = SavedResult.read(plan.folder / trial.place)
+    return undefine_number(saved.metrics.get(prepared.task.metric))
+
+
+def _keep_so_far(values: Mapping[Trial, float], last: Trial) -> set[Trial]:
+    """Whose model may still be the best: of the cells before, and of the one that is being run."""
+    groups = (
+        {trial: value for trial, value in values.items() if (trial.cell == last.cell) is is_last}
+        for is_last in (False, True)
+    )
+    return {Comparison.build("", group).best_trial for group in groups if group}
+
+
+def drop_weights(plan: Search, values: Mapping[Trial, float], kept: set[Trial]) -> None:
+    """Remove the weights of runs that won't be the best; their metrics and reports stay."""
+    for trial in values.keys() - kept:
+        remove_folder(plan.folder / trial.place / WEIGHTS_FILE)
+
+
+def write_best(plan: Search, prepared: Prepared, comparison: Comparison) -> None:
+    """Write the best run's model into `output`, with a card and a report that compare the runs."""
+    trial = comparison.best_trial
+    place, settings = plan.folder / trial.place, trial.choose(plan.settings)
+    if not (place / WEIGHTS_FILE).exists():  # another run was the best of fewer seeds
+        announce(f"{trial.place} is the best now, and is trained again: its weights were dropped")
+        remove_folder(place)
+        plan.run(trial, prepared)
+    parent = open_parent(place, None, prepared.task, settings)
+    materials = assemble(prepared, parent, settings)
+    run, saved = Run(place / RUN_FOLDER), SavedResult.read(place)
+    write_model(plan.output, run, materials, judge(materials), saved, comparison)
+
+
+def read_finished_search(plan: Search) -> FineTuneResult | None:
+    """The result of a search that is finished; None where there is still something to do.
+
+    Raises:
+        MissingFileError: the model that it wrote is gone.
+        DamagedFileError: a record isn't what was written.
+    """
+    path = plan.output / SEARCH_FILE
+    if not path.exists():
+        return None
+    try:
+        saved = SavedSearch.model_validate(read_sealed_json(path))
+    except ValidationError as error:
+        raise DamagedFileError(f"{path}: {describe_validation(error)}") from None
+    if list(saved.values) != [trial.place for trial in plan.trials]:
+        return None
+    numbers = {trial: saved.values[trial.place] for trial in plan.trials}
+    values = {trial: undefine_number(value) for trial, value in numbers.items()}
+    announce(f"{plan.output} was finished before: nothing is trained")
+    return replace(read_result(plan.output), comparison=Comparison.build(saved.metric, values))
+
+
+@dataclass
+class Pace:
+    """How long the rest takes, by what was done before it.
+
+    Attributes:
+        trials: all runs.
+        seconds: that those took which were done here.
+        epochs: that they had together.
+    """
+
+    trials: Sequence[Trial]
+    seconds: float = field(default=0.0, init=False)
+    epochs: float = field(default=0.0, init=False)
+
+    def add(self, trial: Trial, seconds: float) -> None:
+        """Count a run that is done."""
+        self.seconds += seconds
+        self.epochs += trial.cell.epochs or 1.0
+
+    def describe(self, num_done: int) -> str:
+        """The time that is left; nothing where none is known."""
+        if not self.epochs:
+            return ""
+        left = sum(trial.cell.epochs or 1.0 for trial in self.trials[num_done:])
+        return f"; about {math.ceil(self.seconds / self.epochs * left / 60):,} min left in all"

@@ -1,1 +1,0 @@
-"""Search a file of texts by meaning; the vectors are kept beside it."""

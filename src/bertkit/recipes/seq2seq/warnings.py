@@ -1,0 +1,88 @@
+"""What a user should know of a model that seems finished."""
+
+import unicodedata
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from bertkit.generation.seq2seq_generator import RewriteCounts
+from bertkit.tokenization.settings import TokenizerSettings
+
+MOST_UNFINISHED = 0.02  # share of the answers that may be stopped without a word about it
+# Why right texts have 0, for metrics that can be so.
+REASONS = {
+    "bleu": "; it counts four words in a row, and takes what stands between spaces for a word. Go"
+    " by chrf and the held-out loss",
+}
+Metrics = Mapping[str, float]
+
+
+def doubt_metric(
+    metric: str, written: Metrics, copied: Metrics, measure_right: Callable[[], Metrics]
+) -> Iterable[str]:
+    """Say where a model is no better than one that copies, or its metric tells nothing of that.
+
+    Args:
+        metric: the one by which the best step was known.
+        written: metrics of what the model wrote.
+        copied: of the beginnings of what is read.
+        measure_right: gives those of the right texts themselves; called only where they matter.
+    """
+    if written[metric] > copied[metric]:
+        return
+    if measure_right()[metric] == 0.0:
+        yield f"{metric} tells nothing here: the right texts have 0{REASONS.get(metric, '')}"
+        return
+    yield (
+        f"{metric} ({written[metric]:.4f}) isn't above that of copying the beginning of what is"
+        f" read ({copied[metric]:.4f}): the model has learnt little; give it more pairs or a larger"
+        " budget"
+    )
+
+
+def doubt_best(metric: str, values: Sequence[float]) -> Iterable[str]:
+    """Say where a metric couldn't tell the best step.
+
+    Args:
+        metric: its name.
+        values: of each evaluation, that before the first step being the first.
+    """
+    trained = values[1:]
+    if len(trained) > 1 and min(trained) == max(trained):
+        yield (
+            f"{metric} was {trained[0]:.4f} at each of {len(trained)} evaluations, and told nothing"
+            " of the best step; the held-out loss did"
+        )
+
+
+def doubt_ends(counts: RewriteCounts) -> Iterable[str]:
+    """Say where many answers had no end."""
+    if counts.unfinished > MOST_UNFINISHED * counts.texts:
+        yield (
+            f"{counts.unfinished:,} of {counts.texts:,} answers had no end and were stopped, at"
+            " --max-target-length or at three times what was read and 20 tokens more; more training"
+            " mends it, or a larger --max-target-length where that stopped them"
+        )
+
+
+def doubt_letters(settings: TokenizerSettings, texts: Sequence[str]) -> Iterable[str]:
+    """Say which letters right texts have and a vocabulary doesn't, so that none is ever written.
+
+    Args:
+        settings: of the vocabulary.
+        texts: right ones.
+    """
+    missing = []
+    if settings.lowercase and any(text != text.lower() for text in texts):
+        missing.append("capital letters")
+    if settings.strip_accents and any(map(has_accents, texts)):
+        missing.append("accents")
+    if missing:
+        yield (
+            f"the vocabulary has no {' and no '.join(missing)}, which right texts have: none will"
+            " be written; an encoder whose vocabulary has them (a cased one) writes them, or a new"
+            " model without --lowercase"
+        )
+
+
+def has_accents(text: str) -> bool:
+    """Whether a text has marks that a vocabulary without accents drops."""
+    return any(unicodedata.category(char) == "Mn" for char in unicodedata.normalize("NFD", text))

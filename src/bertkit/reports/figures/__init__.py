@@ -1,0 +1,1 @@
+"""Still drawings: charts, diagrams and figures as SVG; read `picture.py` first."""

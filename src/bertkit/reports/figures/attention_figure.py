@@ -1,0 +1,237 @@
+"""What one head attends to, as a still drawing: two columns of tokens, and lines between them."""
+
+import heapq
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+from bertkit.base.checksums import FileRecord
+from bertkit.base.errors import InputError
+from bertkit.reports.cells import Cell
+from bertkit.reports.figures.picture import render_svg
+from bertkit.reports.figures.picture_files import write_picture
+from bertkit.reports.figures.svg import (
+    add_box,
+    add_group,
+    add_line,
+    add_text,
+    new_drawing,
+    serialise,
+    series_style,
+)
+from bertkit.reports.text import count_columns, shorten
+
+MAX_TOKENS = 128
+MIN_WEIGHT = 0.01  # of a line
+TOP, ROW_HEIGHT = 30, 20
+SPAN = 220  # from column to column
+GAP = 6  # between a token and its lines
+PERCENT_WIDTH = 40
+LABEL_COLUMNS = 18
+COLUMN_WIDTH = 8.0
+MIN_LABEL_WIDTH = 90  # so that the legend has room
+NUM_NAMED_LINKS = 3
+
+
+@dataclass(frozen=True)
+class Link:
+    """The attention that one token gives to another.
+
+    Attributes:
+        source: which token looks, from 0.
+        target: which one it looks at.
+        weight: from 0 to 1; those of a source sum to 1.
+    """
+
+    source: int
+    target: int
+    weight: float
+
+
+@dataclass(frozen=True)
+class AttentionFigure:
+    """The attention of one head on one text, or that of one of its tokens.
+
+    Attributes:
+        title: what is shown.
+        tokens: as the model reads them, at most 128 to be drawn.
+        weights: [tokens, others]; a row for each token that looks.
+        focus: the token, from 0, whose attention alone is shown, with its numbers.
+        others: what is looked at; None where it is the same.
+
+    Raises:
+        InputError: there isn't a row and a column for each token, or no such token.
+    """
+
+    title: str
+    tokens: Sequence[str]
+    weights: Sequence[Sequence[float]]
+    focus: int | None = None
+    unit: str = "attention"
+    others: Sequence[str] | None = None
+
+    def __post_init__(self) -> None:
+        length, num_seen = len(self.tokens), len(self._seen)
+        if len(self.weights) != length or any(len(row) != num_seen for row in self.weights):
+            raise InputError(
+                f"the attention of {length:,} tokens to {num_seen:,} must have as many rows and"
+                f" columns, and has {len(self.weights):,} rows of"
+                f" {sorted({*map(len, self.weights)})} columns"
+            )
+        if self.focus is not None and not 0 <= self.focus < length:
+            raise InputError(f"there is no token {self.focus}: they are 0 to {length - 1}")
+
+    def draw(self) -> str | None:
+        """The drawing as an SVG element; None of over 128 tokens."""
+        if max(len(self.tokens), len(self._seen)) > MAX_TOKENS:
+            return None
+        layout = _Layout.of(self.tokens, self._seen, has_numbers=self.focus is not None)
+        svg = new_drawing(layout.width, layout.height, self.title, self.describe())
+        add_text(svg, layout.left, TOP - 14, "who looks", anchor="end")
+        add_text(svg, layout.right, TOP - 14, "who is looked at", anchor="start")
+        links = sorted(self._links(), key=lambda link: link.weight)  # the strongest on top
+        lines = add_group(svg, series_style(0))
+        for link in links:
+            self._add_line(lines, layout, link)
+        if self.focus is not None:
+            _add_numbers(svg, layout, links)
+        self._add_tokens(svg, layout)
+        return serialise(svg)
+
+    def describe(self) -> str:
+        """The drawing in words, for those who don't see it."""
+        words = "Lines lead from each token on the left to those that it looks at, on the right."
+        if self.focus is not None:
+            words = f"What “{shorten(self.tokens[self.focus])}” looks at."
+        strongest = heapq.nlargest(NUM_NAMED_LINKS, self._links(), key=lambda link: link.weight)
+        return " ".join([words, *(f"{self._say(link)}." for link in strongest)])
+
+    def legend(self) -> list[tuple[str, str]]:
+        """What the strength of a line means."""
+        least = f"{100 * MIN_WEIGHT:.0f} %"
+        return [(series_style(0), f"more attention, stronger line; none under {least}")]
+
+    def tabulate(self) -> tuple[list[str], list[list[Cell]]]:
+        """Columns and rows of the same in numbers; a row for each token that looks."""
+        sources = range(len(self.tokens)) if self.focus is None else [self.focus]
+        rows: list[list[Cell]] = []
+        for source in sources:
+            weights = self.weights[source]
+            targets = heapq.nlargest(NUM_NAMED_LINKS, range(len(weights)), key=weights.__getitem__)
+            shares = (
+                f"{shorten(self._seen[each])} {format_percent(weights[each])}" for each in targets
+            )
+            rows.append([source + 1, shorten(self.tokens[source]), ", ".join(shares)])
+        return ["Number", "Token", "Looks most at"], rows
+
+    def write(self, path: str | Path) -> FileRecord:
+        """Write it as .svg or .png, as the name ends.
+
+        Raises:
+            SettingsError: the name ends otherwise.
+            InputError: there are too many tokens.
+            MissingExtraError: a PNG is wanted, and `bertkit[plots]` or any font is missing.
+            StorageError: writing failed.
+        """
+        return write_picture(Path(path), self)
+
+    def _repr_svg_(self) -> str:
+        """How notebooks show it."""
+        return render_svg(self)
+
+    @property
+    def _seen(self) -> Sequence[str]:
+        """The tokens that are looked at."""
+        return self.tokens if self.others is None else self.others
+
+    def _links(self) -> Iterator[Link]:
+        """Those that are strong enough to be drawn."""
+        for source, row in enumerate(self.weights):
+            if self.focus in (None, source):
+                for target, weight in enumerate(row):
+                    if weight >= MIN_WEIGHT:
+                        yield Link(source, target, weight)
+
+    def _add_line(self, parent: ET.Element, layout: "_Layout", link: Link) -> None:
+        start, stop = layout.middle(link.source), layout.middle(link.target)
+        line = add_line(parent, layout.left + GAP, start, layout.right - GAP, stop)
+        line.set("stroke-opacity", f"{math.sqrt(link.weight):.3f}")  # 5 % are to be seen
+        ET.SubElement(line, "title").text = self._say(link)
+
+    def _add_tokens(self, svg: ET.Element, layout: "_Layout") -> None:
+        for index, token in enumerate(self.tokens):
+            base, short = layout.middle(index) + 4, shorten(token, LABEL_COLUMNS)
+            style = "token" if self.focus is None else "heading" if index == self.focus else ""
+            add_text(svg, layout.left, base, short, anchor="end", style=style)
+        for index, token in enumerate(self._seen):
+            base, short = layout.middle(index) + 4, shorten(token, LABEL_COLUMNS)
+            add_text(svg, layout.right, base, short, anchor="start", style="token")
+
+    def _say(self, link: Link) -> str:
+        source, target = shorten(self.tokens[link.source]), shorten(self._seen[link.target])
+        return f"{source} → {target}: {format_percent(link.weight)}"
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """Where the columns of tokens stand.
+
+    Attributes:
+        num_rows: in the longer column.
+        label_width: the room for a token.
+        number_width: the room for a percentage on the right.
+    """
+
+    num_rows: int
+    label_width: float
+    number_width: float
+
+    @classmethod
+    def of(cls, tokens: Sequence[str], others: Sequence[str], *, has_numbers: bool) -> "_Layout":
+        names = [shorten(token, LABEL_COLUMNS) for token in (*tokens, *others)]
+        columns = map(count_columns, names)
+        label_width = max(MIN_LABEL_WIDTH, max(columns, default=0) * COLUMN_WIDTH)
+        num_rows = max(len(tokens), len(others))
+        return cls(num_rows, label_width, PERCENT_WIDTH if has_numbers else 0)
+
+    @property
+    def left(self) -> float:
+        """Where the left column ends."""
+        return self.label_width
+
+    @property
+    def right(self) -> float:
+        """Where the right column begins."""
+        return self.label_width + SPAN
+
+    @property
+    def width(self) -> float:
+        return self.right + self.label_width + self.number_width
+
+    @property
+    def height(self) -> float:
+        return TOP + self.num_rows * ROW_HEIGHT
+
+    def middle(self, token: int) -> float:
+        """The height of a token's lines."""
+        return TOP + (token + 0.5) * ROW_HEIGHT
+
+
+def _add_numbers(svg: ET.Element, layout: _Layout, links: Iterable[Link]) -> None:
+    """Shade what the token in focus looks at, with percentages beside."""
+    shades = add_group(svg, series_style(0))
+    for link in links:
+        y = layout.middle(link.target)
+        left = layout.right - GAP
+        width = layout.width - left
+        box = add_box(shades, left, y - ROW_HEIGHT / 2, width, ROW_HEIGHT - 1)
+        box.set("opacity", f"{link.weight:.3f}")
+        words = format_percent(link.weight)
+        add_text(svg, layout.width - GAP, y + 4, words, anchor="end", style="token")
+
+
+def format_percent(weight: float) -> str:
+    """A weight from 0 to 1 as people read it."""
+    return f"{100 * weight:.{1 if weight < 0.0995 else 0}f} %"

@@ -1,0 +1,189 @@
+"""Line charts: several series over one axis, told apart by colour and by dashes.
+
+Neither colour-blind readers nor a printer lose a series that way. A band around a series shows how
+far its runs lie apart.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import TypeVar
+from xml.etree import ElementTree as ET
+
+from bertkit.reports.cells import Cell, Interval
+from bertkit.reports.figures.axes import (
+    LARGEST,
+    SMALLEST,
+    Axis,
+    add_axes,
+    format_tick,
+    logarithmic_ticks,
+    round_ticks,
+)
+from bertkit.reports.figures.svg import (
+    add_group,
+    add_text,
+    new_drawing,
+    serialise,
+    series_style,
+)
+from bertkit.reports.text import shorten
+
+WIDTH, HEIGHT = 460, 260
+LEFT, RIGHT, TOP, BOTTOM = 52, 16, 12, 46
+MAX_POINTS = 600
+MAX_MARKED_POINTS = 40
+MAX_ROWS = 50
+
+Point = tuple[float, float]
+Extent = tuple[float, float, float]
+Values = TypeVar("Values", Point, Extent)
+
+
+@dataclass(frozen=True)
+class Series:
+    """A named line through points; a value that isn't finite leaves a gap.
+
+    Attributes:
+        name: what the line is called in the legend.
+        points: (x, y), from left to right.
+        band: (x, lowest, highest), from left to right, such as the spread of several seeds.
+    """
+
+    name: str
+    points: Sequence[Point]
+    band: Sequence[Extent] = ()
+
+
+@dataclass(frozen=True)
+class LineChart:
+    """Some series over one horizontal axis.
+
+    Attributes:
+        title: what is shown.
+        x_label: what runs to the right, with its unit.
+        unit: what runs upwards, with its unit.
+        series: the lines; those without a finite point are left out.
+        is_percent: the vertical values are shares of 1, to be shown as percentages.
+        starts_at_zero: the vertical axis begins at 0.
+        is_logarithmic: equal ratios take equal room to the right; points at x ≤ 0 are left out.
+    """
+
+    title: str
+    x_label: str
+    unit: str
+    series: Sequence[Series]
+    is_percent: bool = False
+    starts_at_zero: bool = False
+    is_logarithmic: bool = False
+
+    def draw(self) -> str:
+        """The chart as an SVG element that stands in an HTML page."""
+        svg = new_drawing(WIDTH, HEIGHT, self.title, self.describe())
+        across_upwards = self._axes()
+        if across_upwards is None:
+            add_text(svg, WIDTH / 2, HEIGHT / 2, "no data yet")
+            return serialise(svg)
+        add_axes(svg, *across_upwards, self.x_label)
+        for index, series in enumerate(self.series):
+            group = add_group(svg, series_style(index))
+            self._add_band(group, series, *across_upwards)
+            self._add_line(group, series, *across_upwards)
+        return serialise(svg)
+
+    def describe(self) -> str:
+        """The chart in words, for those who don't see it."""
+        parts = []
+        for series in self.series:
+            points = self._drawable(series.points)
+            if points:
+                (first_x, first), (last_x, last) = points[0], points[-1]
+                parts.append(
+                    f"{shorten(series.name)}: from {self._show(first)} at {format_tick(first_x)}"
+                    f" to {self._show(last)} at {format_tick(last_x)}"
+                )
+        return f"{shorten(self.unit)} over {shorten(self.x_label)}. " + "; ".join(parts)
+
+    def legend(self) -> list[tuple[str, str]]:
+        """The look and the name of each series."""
+        return [
+            (series_style(index), shorten(series.name))
+            for index, series in enumerate(self.series)
+            if self._drawable(series.points)
+        ]
+
+    def tabulate(self) -> tuple[list[str], list[list[Cell]]]:
+        """Columns and rows of the same in numbers, at some of the points of each series."""
+        columns = [_values_at(series) for series in self.series]
+        places = sorted({x for column in columns for x in column if math.isfinite(x)})
+        rows: list[list[Cell]] = [
+            [int(x) if float(x).is_integer() else x, *(column.get(x, "") for column in columns)]
+            for x in places
+        ]
+        return [self.x_label, *(shorten(series.name) for series in self.series)], rows
+
+    def _axes(self) -> tuple[Axis, Axis] | None:
+        """Both axes, unless there is nothing to show."""
+        points = [point for series in self.series for point in self._drawable(series.points)]
+        if not points:
+            return None
+        xs, ys = [x for x, _ in points], [y for _, y in points]
+        for series in self.series:
+            for x, low, high in self._drawable(series.band):
+                xs.append(x)
+                ys += (low, high)
+        lowest = min(0.0, *ys) if self.starts_at_zero else min(ys)
+        ticks = (
+            logarithmic_ticks(min(xs), max(xs))
+            if self.is_logarithmic
+            else round_ticks(min(xs), max(xs), 6)
+        )
+        across = Axis(ticks, LEFT, WIDTH - RIGHT, is_logarithmic=self.is_logarithmic)
+        ticks = round_ticks(lowest, max(ys), 5)
+        return across, Axis(ticks, HEIGHT - BOTTOM, TOP, is_percent=self.is_percent)
+
+    def _add_band(self, group: ET.Element, series: Series, across: Axis, upwards: Axis) -> None:
+        for is_drawable, run in groupby(_thin(series.band), self._is_drawable):
+            if is_drawable:
+                band = list(run)
+                places = [f"{across.place(x)},{upwards.place(high)}" for x, _, high in band]
+                places += [f"{across.place(x)},{upwards.place(low)}" for x, low, _ in band[::-1]]
+                ET.SubElement(group, "polygon", {"class": "band", "points": " ".join(places)})
+
+    def _add_line(self, group: ET.Element, series: Series, across: Axis, upwards: Axis) -> None:
+        for is_drawable, run in groupby(_thin(series.points), self._is_drawable):
+            if is_drawable:
+                places = [f"{across.place(x)},{upwards.place(y)}" for x, y in run]
+                ET.SubElement(group, "polyline", {"points": " ".join(places)})
+        points = self._drawable(series.points)
+        for x, y in points if len(points) <= MAX_MARKED_POINTS else points[-1:]:
+            place = {"cx": str(across.place(x)), "cy": str(upwards.place(y)), "r": "3"}
+            circle = ET.SubElement(group, "circle", place)
+            words = f"{shorten(series.name)}: {self._show(y)} at {format_tick(x)}"
+            ET.SubElement(circle, "title").text = words
+
+    def _show(self, value: float) -> str:
+        return f"{100 * value:.4g} %" if self.is_percent else format_tick(value)
+
+    def _is_drawable(self, values: tuple[float, ...]) -> bool:
+        is_on_axis = not self.is_logarithmic or values[0] >= SMALLEST
+        return is_on_axis and all(abs(value) <= LARGEST for value in values)
+
+    def _drawable(self, all_values: Sequence[Values]) -> list[Values]:
+        return [values for values in all_values if self._is_drawable(values)]
+
+
+def _values_at(series: Series) -> dict[float, Cell]:
+    """The values of a series, with the extent of its band, by their place to the right."""
+    extents = {x: (low, high) for x, low, high in series.band}
+    return {
+        x: Interval(y, *extents[x]) if x in extents else y
+        for x, y in _thin(series.points, MAX_ROWS)
+    }
+
+
+def _thin(values: Sequence[Values], limit: int = MAX_POINTS) -> Sequence[Values]:
+    """At most `limit` values, evenly chosen, the last one among them."""
+    stride = max(1, math.ceil(len(values) / limit))
+    return values[::-stride][::-1]

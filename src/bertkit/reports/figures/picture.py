@@ -1,0 +1,115 @@
+"""What every drawing gives, and drawings as files of their own."""
+
+from pathlib import Path
+from typing import Protocol
+from xml.etree import ElementTree as ET
+
+from bertkit.base.checksums import FileRecord
+from bertkit.base.errors import InputError
+from bertkit.base.files import write_file
+from bertkit.reports.cells import Cell
+from bertkit.reports.figures.svg import (
+    DARK,
+    LIGHT,
+    add_box,
+    add_group,
+    add_line,
+    add_text,
+    drawing_style,
+    serialise,
+)
+from bertkit.reports.text import count_columns, shorten
+
+MARGIN, TITLE_HEIGHT, ENTRY_HEIGHT = 12, 24, 18
+FONT = (
+    "font-family: system-ui, -apple-system, 'Segoe UI', 'Helvetica Neue', Arial,"
+    " 'DejaVu Sans', 'Noto Sans', 'Liberation Sans', sans-serif"  # by name, for what draws PNGs
+)
+COLUMN_WIDTH = 7.5
+
+
+class Picture(Protocol):
+    """A drawing, what its parts are called, and the same in numbers."""
+
+    @property
+    def title(self) -> str:
+        """What is shown."""
+
+    @property
+    def unit(self) -> str:
+        """What its values are."""
+
+    def draw(self) -> str | None:
+        """An SVG element in which all text is escaped; None of what only a table can show."""
+
+    def describe(self) -> str:
+        """What is to be seen, in words."""
+
+    def legend(self) -> list[tuple[str, str]]:
+        """The classes and the names of its parts."""
+
+    def tabulate(self) -> tuple[list[str], list[list[Cell]]]:
+        """Columns and rows of the same in numbers."""
+
+
+def write_svg(path: Path, picture: Picture) -> FileRecord:
+    """Write a picture with its title and its legend as a file that needs no page.
+
+    It has a background of its own and, where the reader's programs are dark, is so too.
+
+    Raises:
+        InputError: the picture can only be shown as a table.
+        StorageError: writing failed.
+    """
+    return write_file(path, render_svg(picture).encode())
+
+
+def render_svg(picture: Picture) -> str:
+    """A picture with its title and its legend as the text of an SVG file.
+
+    Raises:
+        InputError: the picture can only be shown as a table.
+    """
+    drawing = picture.draw()
+    if drawing is None:
+        raise InputError(
+            f"“{shorten(picture.title)}” has too many parts to be drawn; write its table"
+        )
+    svg = ET.fromstring(drawing)  # noqa: S314 - our own drawing, made a line above
+    drawn_width, drawn_height = (float(side) for side in svg.attrib["viewBox"].split()[2:])
+    title = shorten(f"{picture.title} ({picture.unit})")
+    width = max(drawn_width, count_columns(title) * COLUMN_WIDTH) + 2 * MARGIN
+    header = MARGIN + TITLE_HEIGHT + ENTRY_HEIGHT * len(picture.legend())
+    height = header + drawn_height + MARGIN
+    parts = [part for part in svg if part.tag not in ("title", "desc")]
+    for part in parts:
+        svg.remove(part)
+    _make_independent(svg, width, height)
+    add_text(svg, MARGIN, MARGIN + 14, title, anchor="start", style="heading")
+    _add_legend(svg, picture.legend(), int(drawn_width // COLUMN_WIDTH))
+    group = add_group(svg, "drawing")
+    group.set("transform", f"translate({MARGIN} {header})")
+    group.extend(parts)
+    return serialise(svg) + "\n"
+
+
+def _make_independent(svg: ET.Element, width: float, height: float) -> None:
+    """Give a drawing what it has from the page otherwise: namespace, size, colours, background."""
+    svg.set("xmlns", "http://www.w3.org/2000/svg")
+    svg.set("viewBox", f"0 0 {width:g} {height:g}")
+    svg.set("width", f"{width:g}")
+    svg.set("height", f"{height:g}")
+    svg.set("style", FONT)
+    background = ".background {{ fill: {page}; }}\n"
+    light = drawing_style(LIGHT) + background.format(**LIGHT)
+    dark = drawing_style(DARK) + background.format(**DARK)
+    style = ET.SubElement(svg, "style")
+    style.text = f"\n{light}@media (prefers-color-scheme: dark) {{\n{dark}}}\n"
+    add_box(svg, 0, 0, width, height, style="background")
+
+
+def _add_legend(svg: ET.Element, entries: list[tuple[str, str]], num_columns: int) -> None:
+    for index, (style, name) in enumerate(entries):
+        y = MARGIN + TITLE_HEIGHT + ENTRY_HEIGHT * index + 6
+        add_line(add_group(svg, style), MARGIN, y, MARGIN + 24, y)
+        add_text(svg, MARGIN + 32, y + 4, shorten(name, num_columns), anchor="start")

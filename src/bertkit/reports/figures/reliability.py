@@ -1,0 +1,152 @@
+"""Reliability diagrams: how often a model is right when it is so and so sure."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from xml.etree import ElementTree as ET
+
+from bertkit.base.wording import pluralize
+from bertkit.reports.cells import Cell
+from bertkit.reports.figures.axes import Axis, add_axes, format_tick
+from bertkit.reports.figures.svg import (
+    add_box,
+    add_group,
+    add_line,
+    add_text,
+    new_drawing,
+    serialise,
+    series_style,
+)
+from bertkit.reports.text import shorten
+
+WIDTH, HEIGHT = 388, 464
+LEFT, TOP, SIDE = 52, 12, 312
+STRIP_TOP, STRIP_HEIGHT = 380, 56
+SHARES = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
+
+
+@dataclass(frozen=True)
+class Bin:
+    """The examples of which a model is about equally sure.
+
+    Attributes:
+        confidence: the mean of its probabilities for what it predicts; of no example NaN.
+        accuracy: the share of them that is right; of no example NaN.
+        count: how many there are.
+    """
+
+    confidence: float
+    accuracy: float
+    count: int
+
+    @property
+    def is_drawable(self) -> bool:
+        """Whether there is anything in it."""
+        return self.count > 0 and math.isfinite(self.confidence) and math.isfinite(self.accuracy)
+
+
+@dataclass(frozen=True)
+class ReliabilityCurve:
+    """A model's bins, of equal width, from 0 to 1 in confidence."""
+
+    name: str
+    bins: Sequence[Bin]
+
+
+@dataclass(frozen=True)
+class ReliabilityDiagram:
+    """Accuracy over confidence, such as before and after scaling by a temperature.
+
+    A curve below the diagonal is of a model that is too sure. Under the diagram stand the numbers
+    of examples in each bin.
+
+    Source: Guo et al. 2017, On Calibration of Modern Neural Networks, section 2.
+    """
+
+    title: str
+    curves: Sequence[ReliabilityCurve]
+    unit: str = "accuracy"
+
+    def draw(self) -> str:
+        """The diagram as an SVG element."""
+        svg = new_drawing(WIDTH, HEIGHT, self.title, self.describe())
+        across = Axis(SHARES, LEFT, LEFT + SIDE, is_percent=True)
+        upwards = Axis(SHARES, TOP + SIDE, TOP, is_percent=True)
+        add_axes(svg, across, upwards, "confidence")
+        add_line(add_group(svg, "guide"), LEFT, TOP + SIDE, LEFT + SIDE, TOP)
+        for index, curve in enumerate(self.curves):
+            _add_curve(add_group(svg, series_style(index)), curve, across, upwards)
+        self._add_counts(svg)
+        return serialise(svg)
+
+    def describe(self) -> str:
+        """The diagram in words, for those who don't see it."""
+        parts = []
+        for curve in self.curves:
+            filled = [each for each in curve.bins if each.is_drawable]
+            if filled:
+                most = max(filled, key=lambda each: each.count)
+                parts.append(
+                    f"{shorten(curve.name)}: of {sum(each.count for each in filled):,} examples"
+                    f" {most.count:,} in one bin, with a mean confidence of"
+                    f" {most.confidence:.1%} and an accuracy of {most.accuracy:.1%}"
+                )
+        return "Accuracy over confidence. " + ("; ".join(parts) or "No data yet")
+
+    def legend(self) -> list[tuple[str, str]]:
+        """The look and the name of each curve, and of the diagonal."""
+        curves = [
+            (series_style(index), shorten(curve.name)) for index, curve in enumerate(self.curves)
+        ]
+        return [*curves, ("guide", "as sure as right")]
+
+    def tabulate(self) -> tuple[list[str], list[list[Cell]]]:
+        """Columns and rows of the same in numbers; a row a bin that isn't empty."""
+        rows: list[list[Cell]] = []
+        for curve in self.curves:
+            name = shorten(curve.name)
+            for index, each in enumerate(curve.bins):
+                if each.is_drawable:
+                    low, high = index / len(curve.bins), (index + 1) / len(curve.bins)
+                    bounds = f"{100 * low:.0f}–{100 * high:.0f} %"
+                    rows.append([name, bounds, each.confidence, each.accuracy, each.count])
+        return ["Curve", "Bin", "Mean confidence", "Accuracy", "Examples"], rows
+
+    def _add_counts(self, svg: ET.Element) -> None:
+        """Bars for the numbers of examples, those of the same bin side by side."""
+        most = max((each.count for curve in self.curves for each in curve.bins), default=0)
+        bottom = STRIP_TOP + STRIP_HEIGHT
+        add_line(add_group(svg, "grid"), LEFT, bottom, LEFT + SIDE, bottom)
+        if not most:
+            add_text(svg, LEFT + SIDE / 2, TOP + SIDE / 2, "no data yet")
+            return
+        add_text(svg, LEFT - 8, STRIP_TOP + 8, format_tick(most), anchor="end")
+        add_text(svg, LEFT - 8, bottom, "0", anchor="end")
+        add_text(svg, LEFT + SIDE / 2, bottom + 18, "examples in each bin")
+        for index, curve in enumerate(self.curves):
+            group = add_group(svg, series_style(index))
+            bin_width = SIDE / max(1, len(curve.bins))
+            gap = min(2, bin_width / 10)
+            width = (bin_width - gap) / len(self.curves)
+            for place, each in enumerate(curve.bins):
+                if each.count:
+                    height = STRIP_HEIGHT * each.count / most
+                    x = LEFT + place * bin_width + gap / 2 + index * width
+                    box = add_box(group, x, bottom - height, width, height)
+                    ET.SubElement(
+                        box, "title"
+                    ).text = f"{shorten(curve.name)}: {pluralize(each.count, 'example')}"
+
+
+def _add_curve(group: ET.Element, curve: ReliabilityCurve, across: Axis, upwards: Axis) -> None:
+    filled = [each for each in curve.bins if each.is_drawable]
+    places = [(across.place(each.confidence), upwards.place(each.accuracy)) for each in filled]
+    if len(places) > 1:
+        ET.SubElement(group, "polyline", {"points": " ".join(f"{x},{y}" for x, y in places)})
+    name = shorten(curve.name)
+    for (x, y), each in zip(places, filled, strict=True):
+        circle = ET.SubElement(group, "circle", {"cx": str(x), "cy": str(y), "r": "3"})
+        ET.SubElement(circle, "title").text = (
+            f"{name}: {each.accuracy:.1%} right at a confidence of {each.confidence:.1%},"
+            f" {pluralize(each.count, 'example')}"
+        )

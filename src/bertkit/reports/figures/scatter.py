@@ -1,0 +1,198 @@
+"""Named points on a plane, such as vectors on that of their principal components."""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import NamedTuple
+from xml.etree import ElementTree as ET
+
+from bertkit.base.errors import InputError
+from bertkit.base.wording import pluralize
+from bertkit.reports.cells import Cell
+from bertkit.reports.figures.svg import (
+    add_group,
+    add_line,
+    add_text,
+    new_drawing,
+    serialise,
+    series_style,
+    turn,
+)
+from bertkit.reports.text import count_columns, shorten
+
+WIDTH, HEIGHT, MARGIN = 560, 420, 40
+RADIUS = 4
+NAME_COLUMNS, COLUMN_WIDTH, LINE_HEIGHT = 32, 7.0, 14
+SMALLEST = 1e-30  # extent that can be drawn; what is smaller lies in one place
+MAX_POINTS = 500
+
+Place = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Scatter:
+    """Points with their names; both axes have the same scale, so that distances are true.
+
+    Attributes:
+        title: what is shown.
+        points: x to the right and y upwards, at most 500 to be drawn.
+        names: of the points; one that has no room is left out, and is in the table.
+        shares: of all variance, from 0 to 1, the part that each axis shows.
+
+    Raises:
+        InputError: there isn't a name for each point, or a point isn't two finite numbers.
+    """
+
+    title: str
+    points: Sequence[Sequence[float]]
+    names: Sequence[str]
+    shares: tuple[float, float]
+
+    def __post_init__(self) -> None:
+        if len(self.names) != len(self.points):
+            raise InputError(
+                f"expected as many names as points ({len(self.points):,}), got {len(self.names):,}"
+            )
+        for name, point in zip(self.names, self.points, strict=True):
+            if len(point) != 2 or not all(map(math.isfinite, point)):
+                raise InputError(f"the point of {name!r:.40} must be two finite numbers")
+
+    @property
+    def unit(self) -> str:
+        """How much of the variance is seen."""
+        return f"{100 * sum(self.shares):.0f} % of the variance"
+
+    def draw(self) -> str | None:
+        """The drawing as an SVG element; None of over 500 points."""
+        if len(self.points) > MAX_POINTS:
+            return None
+        svg = new_drawing(WIDTH, HEIGHT, self.title, self.describe())
+        _add_frame(svg)
+        across, upwards = (f"{100 * share:.0f} % of the variance" for share in self.shares)
+        add_text(svg, WIDTH / 2, HEIGHT - 5, across)
+        turn(add_text(svg, 14, HEIGHT / 2, upwards), -90)
+        self._add_points(svg, _fit(self.points))
+        return serialise(svg)
+
+    def describe(self) -> str:
+        """The drawing in words, for those who don't see it."""
+        return f"{pluralize(len(self.points), 'point')} on a plane that shows {self.unit}."
+
+    def legend(self) -> list[tuple[str, str]]:
+        """What a point is: nothing beside its name."""
+        return []
+
+    def tabulate(self) -> tuple[list[str], list[list[Cell]]]:
+        """Columns and rows of the same in numbers."""
+        rows: list[list[Cell]] = [
+            [name, *map(float, point)] for name, point in zip(self.names, self.points, strict=True)
+        ]
+        return ["name", "to the right", "upwards"], rows
+
+    def _add_points(self, svg: ET.Element, places: list[Place]) -> None:
+        dots = add_group(svg, series_style(0))
+        for (x, y), name in zip(places, self.names, strict=True):
+            dot = ET.SubElement(dots, "circle", {"cx": f"{x:g}", "cy": f"{y:g}", "r": str(RADIUS)})
+            ET.SubElement(dot, "title").text = shorten(name)
+        names = [shorten(name, NAME_COLUMNS) for name in self.names]
+        boxes = place_names(places, names)
+        for (x, _), name, box in zip(places, names, boxes, strict=True):
+            if box is not None:
+                side, anchor = _anchor(x, box)
+                add_text(svg, side, box.bottom - 3, name, anchor=anchor, style="count")
+
+
+def _add_frame(svg: ET.Element) -> None:
+    grid = add_group(svg, "grid")
+    left, top, right, bottom = MARGIN / 2, MARGIN / 2, WIDTH - MARGIN / 2, HEIGHT - MARGIN / 2
+    for x1, y1, x2, y2 in (
+        (left, top, right, top),
+        (left, bottom, right, bottom),
+        (left, top, left, bottom),
+        (right, top, right, bottom),
+    ):
+        add_line(grid, x1, y1, x2, y2)
+
+
+class Box(NamedTuple):
+    """A rectangle in the drawing, where y goes down."""
+
+    left: float
+    top: float
+    right: float
+    bottom: float
+
+    def overlaps(self, other: "Box") -> bool:
+        """Whether they have some area in common."""
+        return (
+            self.left < other.right
+            and other.left < self.right
+            and self.top < other.bottom
+            and other.top < self.bottom
+        )
+
+
+def place_names(places: Sequence[Place], names: Sequence[str]) -> list[Box | None]:
+    """Room for each name beside, above or below its point; None where there is none.
+
+    No name lies on another one or on a point; the first points come first.
+    """
+    dots = [Box(x - RADIUS, y - RADIUS, x + RADIUS, y + RADIUS) for x, y in places]
+    taken: list[Box] = []
+    boxes: list[Box | None] = []
+    for place, name in zip(places, names, strict=True):
+        free = (
+            box
+            for box in _sides(place, count_columns(name) * COLUMN_WIDTH)
+            if min(box.left, box.top) >= 0
+            and box.right <= WIDTH
+            and box.bottom <= HEIGHT
+            and not any(box.overlaps(other) for other in chain(dots, taken))
+        )
+        box = next(free, None)
+        boxes.append(box)
+        if box is not None:
+            taken.append(box)
+    return boxes
+
+
+def _anchor(x: float, box: Box) -> tuple[float, str]:
+    """Where a name is held: at its end that is next to the point, or in its middle."""
+    if box.left > x:
+        return box.left, "start"
+    return (box.right, "end") if box.right < x else (x, "middle")
+
+
+def _sides(place: Place, width: float) -> Iterator[Box]:
+    """Right of a point, left of it, above and below."""
+    x, y = place
+    gap, half = RADIUS + 3, LINE_HEIGHT / 2
+    yield Box(x + gap, y - half, x + gap + width, y + half)
+    yield Box(x - gap - width, y - half, x - gap, y + half)
+    yield Box(x - width / 2, y - gap - LINE_HEIGHT, x + width / 2, y - gap)
+    yield Box(x - width / 2, y + gap, x + width / 2, y + gap + LINE_HEIGHT)
+
+
+def _fit(points: Sequence[Sequence[float]]) -> list[Place]:
+    """Where points lie in the drawing."""
+    if not points:
+        return []
+    lows, highs = (
+        [limit(point[axis] for point in points) for axis in (0, 1)] for limit in (min, max)
+    )
+    rooms = (WIDTH - 4 * MARGIN, HEIGHT - 2 * MARGIN)  # names stand to the right
+    scales = [
+        room / (high - low)
+        for low, high, room in zip(lows, highs, rooms, strict=True)
+        if high - low > SMALLEST
+    ]
+    scale = min(scales, default=0.0)
+    middle_x, middle_y = ((low + high) / 2 for low, high in zip(lows, highs, strict=True))
+    return [
+        (
+            round(WIDTH / 2 + (x - middle_x) * scale, 2),
+            round(HEIGHT / 2 - (y - middle_y) * scale, 2),
+        )
+        for x, y in points
+    ]

@@ -1,0 +1,149 @@
+"""The rows most alike to each query, by comparing all of them.
+
+Blocks of rows go through one matrix product in float32, which keeps the processor busy and the
+memory small; a mapped file never has to fit. A row whose rough score is below the best so far by
+more than the product can err is out, the few others are scored in float64. So the answer is that of
+float64 over all rows, for hardly more than the product costs.
+"""
+
+import warnings
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from numpy.typing import NDArray
+from torch import Tensor
+
+from bertkit.embeddings.similarity import LEAST_NORM, find_norms
+from bertkit.embeddings.similarity_names import Similarity
+from bertkit.retrieval.ranking import Candidates
+
+NUM_ROWS_OF_A_BLOCK = 65_536  # times 64 queries: 17 MB of rough scores
+NUM_ROWS_OF_THE_FIRST_BLOCK = 4096  # sorting it whole is cheap, and most rows after it fall through
+NUM_QUERIES_AT_ONCE = 64
+ROUNDING = 2.0**-24  # the unit roundoff of float32
+LEAST_USUAL_NORM, GREATEST_USUAL_NORM = 1e-12, 1e12  # between them float32 squares lose nothing
+
+Queries = Float[Tensor, "queries features"]
+QueryNorms = Float[Tensor, "queries 1"]
+Rows = Float[Tensor, "rows features"]
+RowNorms = Float[Tensor, " rows"]
+Scores = Float[Tensor, "queries rows"]
+
+
+def _rank_cosine(queries: Queries, query_norms: QueryNorms, rows: Rows, norms: RowNorms) -> Scores:
+    inverse = torch.where(norms < LEAST_NORM, 0, 1 / norms)
+    units = queries * torch.where(query_norms < LEAST_NORM, 0, 1 / query_norms)
+    return torch.mm(units, rows.T).mul_(inverse)
+
+
+def _rank_dot(queries: Queries, query_norms: QueryNorms, rows: Rows, norms: RowNorms) -> Scores:
+    return torch.mm(queries, rows.T)
+
+
+def _rank_euclidean(
+    queries: Queries, query_norms: QueryNorms, rows: Rows, norms: RowNorms
+) -> Scores:
+    return torch.mm(queries, rows.T).mul_(2).sub_(norms.square()).sub_(query_norms.square())
+
+
+def _rank_manhattan(
+    queries: Queries, query_norms: QueryNorms, rows: Rows, norms: RowNorms
+) -> Scores:
+    return torch.cdist(queries, rows, p=1).neg_()
+
+
+_RANKS: dict[Similarity, Callable[[Queries, QueryNorms, Rows, RowNorms], Scores]] = {
+    "cosine": _rank_cosine,
+    "dot": _rank_dot,
+    "euclidean": _rank_euclidean,
+    "manhattan": _rank_manhattan,
+}
+
+
+class ExactSearch:
+    """Compares queries with all vectors.
+
+    Args:
+        vectors: float32 `[rows, features]`, in memory or mapped.
+        similarity: the measure.
+
+    Raises:
+        InputError: a vector isn't finite, or is too long for float32.
+    """
+
+    def __init__(self, vectors: NDArray[np.float32], similarity: Similarity) -> None:
+        self._vectors = vectors
+        self._rows = _view_as_tensor(vectors)
+        self._similarity = similarity
+        self._norms = torch.linalg.vector_norm(self._rows, dim=1)
+        is_usual = (self._norms > LEAST_USUAL_NORM) & (self._norms < GREATEST_USUAL_NORM)
+        for row in torch.nonzero(~is_usual)[:, 0].tolist():
+            norm = find_norms(vectors[row : row + 1], "the vectors", first_row=row)
+            self._norms[row] = float(norm[0])
+        self._greatest_norm = self._norms.max() if len(vectors) else torch.tensor(0.0)
+
+    def find(self, queries: NDArray[np.float32], top_k: int) -> Candidates:
+        """The best rows of each query, in order.
+
+        Args:
+            queries: float32 `[queries, features]`, at least one, each finite.
+            top_k: rows of a query; fewer where there are fewer vectors.
+        """
+        norms = find_norms(queries, "the queries").astype(np.float32)[:, None]
+        inputs = torch.tensor(queries), torch.from_numpy(norms)
+        margins = self._find_margins(inputs[1])
+        best: Candidates | None = None
+        for start, stop in _list_blocks(len(self._vectors), 4 * top_k):
+            block = self._rows[start:stop], self._norms[start:stop]
+            ranks = _RANKS[self._similarity](*inputs, *block)
+            if best is None:
+                lowest = ranks.topk(min(top_k, stop - start)).values[:, -1:] - 2 * margins
+            else:
+                lowest = self._to_ranks(best.scores.reshape(len(queries), -1)[:, -1:]) - margins
+            pairs = torch.nonzero(ranks >= lowest).numpy()
+            found = Candidates.score(
+                self._similarity, queries, self._vectors, (pairs[:, 0], start + pairs[:, 1])
+            )
+            best = found.keep_best(top_k, best)
+        assert best is not None
+        return best
+
+    def _find_margins(self, query_norms: QueryNorms) -> QueryNorms:
+        """By how much a rank may differ from that of exact scores, with some room.
+
+        A sum of n float32 products errs by at most n roundings of the sum of their sizes.
+        Source: Higham, Accuracy and Stability of Numerical Algorithms, section 3.1.
+        """
+        num_features = self._vectors.shape[1]
+        greatest = self._greatest_norm
+        scales: dict[Similarity, Tensor] = {
+            "cosine": torch.ones_like(query_norms),
+            "dot": query_norms * greatest,
+            "euclidean": (query_norms + greatest).square(),
+            "manhattan": (query_norms + greatest) * num_features**0.5,
+        }
+        margins: Tensor = scales[self._similarity] * (4 * ROUNDING * (num_features + 8))
+        return margins
+
+    def _to_ranks(self, scores: NDArray[np.float64]) -> QueryNorms:
+        """Exact scores as ranks, which for Euclidean distances are squares."""
+        is_squared = self._similarity == "euclidean"
+        return torch.from_numpy(-(scores**2) if is_squared else scores).float()
+
+
+def _list_blocks(num_rows: int, num_first: int) -> Iterator[tuple[int, int]]:
+    """Where blocks begin and end: each as large as all before it, so that few rows of it pass."""
+    stop = min(num_rows, max(num_first, NUM_ROWS_OF_THE_FIRST_BLOCK))
+    yield 0, stop
+    while stop < num_rows:
+        start, stop = stop, min(num_rows, stop + min(stop, NUM_ROWS_OF_A_BLOCK))
+        yield start, stop
+
+
+def _view_as_tensor(vectors: NDArray[np.float32]) -> Rows:
+    """The same memory as a tensor; torch warns of memory that mustn't be written, and isn't."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "The given NumPy array is not writable")
+        return torch.from_numpy(vectors)

@@ -1,0 +1,195 @@
+"""Make the index of a corpus: vectors, texts, and cells where they are wanted.
+
+However the work ends, the same command goes on where it was: the vectors are made by the recipe of
+`bertkit embed`, and the record, without which nothing in the folder is an index, is written last.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+
+from bertkit.base.checksums import record_file
+from bertkit.base.errors import (
+    DamagedFileError,
+    InputError,
+    ResumeError,
+    SettingsError,
+    storage_errors,
+)
+from bertkit.base.files import remove_folder
+from bertkit.base.output import LOCK_FILE
+from bertkit.base.progress import announce, show_progress
+from bertkit.base.wording import pluralize
+from bertkit.batch_jobs.embed.manifest import Beginning
+from bertkit.batch_jobs.embed.progress_record import read_record
+from bertkit.batch_jobs.embed.run import EmbedResult, embed
+from bertkit.batch_jobs.embed.settings import EmbedSettings
+from bertkit.data.tables.texts import open_texts
+from bertkit.retrieval.index_files import write_texts
+from bertkit.retrieval.index_plan import Plan
+from bertkit.retrieval.index_record import (
+    RECORD_FILE,
+    TEXT_ENDS_FILE,
+    TEXTS_FILE,
+    VECTORS_FILE,
+    CorpusRecord,
+    IndexRecord,
+)
+from bertkit.retrieval.index_vectors import CELLS_FOLDER
+
+# How all names in an index's folder begin; that of the lock is only an ending.
+OWN_NAMES = {
+    name.split(".")[0]
+    for name in (RECORD_FILE, VECTORS_FILE, TEXTS_FILE, TEXT_ENDS_FILE, CELLS_FOLDER, LOCK_FILE)
+}
+
+
+def find_index(plan: Plan) -> IndexRecord | None:
+    """The record of an index that is as planned; None where one is to be made.
+
+    Raises:
+        SettingsError: the folder has vectors of another model or other settings.
+        DamagedFileError: its record was altered.
+        MissingFileError: there is no corpus.
+        InputError: the corpus is no file.
+        StorageError: something can't be read.
+    """
+    if plan.settings.rebuild:
+        return None
+    record = IndexRecord.read(plan.place.folder)
+    if record is None:
+        return None
+    plan.check_embedding(record.embedding)
+    return record if record.corpus.describes(plan.place.corpus, plan.reading) else None
+
+
+def check_folder(folder: Path) -> None:
+    """See that an index that is to be made replaces nothing but an older one.
+
+    Raises:
+        SettingsError: the folder holds something else.
+        StorageError: it can't be listed.
+    """
+    with storage_errors(folder, "read"):
+        names = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
+    is_begun = LOCK_FILE in names or names >= {RECORD_FILE, VECTORS_FILE}
+    if names and not (is_begun and {name.split(".")[0] for name in names} <= OWN_NAMES):
+        raise SettingsError(
+            f"{folder} holds other files, which an index might replace; name a new or empty"
+            " --index-folder"
+        )
+
+
+def build_index(plan: Plan) -> IndexRecord:
+    """Embed the corpus, or go on with that, and keep its texts.
+
+    The caller holds the folder.
+
+    Raises:
+        SettingsError: work on vectors of another model or other settings was begun there.
+        InputError: the corpus has no texts, or isn't a file of texts.
+        ResumeError: it changed meanwhile.
+        StoppedError: Ctrl-C or SIGTERM; the message says how to go on.
+        StorageError: writing failed; what was safe is safe.
+    """
+    goes_on = _can_go_on(plan)
+    corpus = CorpusRecord.of(plan.place.corpus, plan.reading)
+    if (plan.place.folder / RECORD_FILE).exists() and not plan.settings.rebuild:
+        announce(f"{plan.place.corpus} has changed since it was embedded; embedding it again")
+    remove_folder(plan.place.folder / RECORD_FILE)
+    result = _embed(plan, restart=not goes_on)
+    if not result.num_rows:
+        raise InputError(f"{plan.place.corpus} has no texts, so there is nothing to search")
+    announce(_describe(plan, result))
+    files = {VECTORS_FILE: record_file(plan.place.folder / VECTORS_FILE)}
+    paths = plan.place.folder / TEXTS_FILE, plan.place.folder / TEXT_ENDS_FILE
+    files[TEXTS_FILE], files[TEXT_ENDS_FILE] = write_texts(_read_texts(plan), *paths)
+    if not corpus.describes(plan.place.corpus, plan.reading):
+        raise ResumeError(
+            f"{plan.place.corpus} has changed while it was read; give the command again"
+        )
+    record = IndexRecord(
+        corpus=corpus,
+        embedding=plan.embedding,
+        num_rows=result.num_rows,
+        dimension=result.dimension,
+        counts=asdict(result.counts),
+        files=files,
+    )
+    record.write(plan.place.folder)
+    return record
+
+
+def _describe(plan: Plan, result: EmbedResult) -> str:
+    """What was embedded, and what was odd about it, in a line."""
+    odd = [
+        f"{number:,} {name.replace('_', ' ')}"
+        for name, number in asdict(result.counts).items()
+        if number and name not in ("texts", "tokens")
+    ]
+    line = f"{plan.place.corpus}: {pluralize(result.num_rows, 'text')} embedded"
+    return line + (f" ({', '.join(odd)})" if odd else "")
+
+
+def _can_go_on(plan: Plan) -> bool:
+    """Whether work on these very vectors was begun, or is done but for the record.
+
+    Raises:
+        SettingsError: it was begun with another model or other settings, and `rebuild` isn't set.
+    """
+    output = plan.place.folder / VECTORS_FILE
+    table = open_texts(plan.place.corpus, plan.reading)
+    wanted = Beginning(embedding=plan.embedding, input=table.identity())
+    with _damage_told(plan):
+        begun = read_record(output)
+    if begun is None:
+        return not plan.settings.rebuild
+    if not plan.settings.rebuild:
+        plan.check_embedding(begun.beginning.embedding)
+    return not begun.beginning.list_changes(wanted)
+
+
+def _embed(plan: Plan, *, restart: bool) -> EmbedResult:
+    values = plan.settings.model_dump(include=set(EmbedSettings.model_fields))
+    settings = EmbedSettings(
+        **values
+        | {
+            "prompt": plan.passage_prompt,
+            "prompt_name": None,
+            "restart": restart,
+            "overwrite": True,
+        }
+    )
+    with _damage_told(plan):
+        return embed(
+            plan.place.model,
+            plan.place.corpus,
+            plan.place.folder / VECTORS_FILE,
+            settings,
+            device=plan.place.device,
+            revision=plan.place.revision,
+        )
+
+
+@contextmanager
+def _damage_told(plan: Plan) -> Iterator[None]:
+    """Say what helps against damage here, where the recipe of `bertkit embed` names its own way.
+
+    Raises:
+        DamagedFileError: what was begun was altered.
+    """
+    try:
+        yield
+    except DamagedFileError as error:
+        problem = str(error).partition(";")[0]
+        raise DamagedFileError(f"{problem}; remove {plan.place.folder} to begin anew") from None
+
+
+def _read_texts(plan: Plan) -> Iterator[str]:
+    """The texts of the corpus, showing progress."""
+    table = open_texts(plan.place.corpus, plan.reading)
+    with show_progress("Keeping the texts", table.size_bytes, is_bytes=True) as progress:
+        for row in table.rows():
+            progress.advance(row.num_bytes)
+            yield row.text

@@ -1,0 +1,119 @@
+"""What the index of a corpus is to be of."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from bertkit.base.errors import SettingsError
+from bertkit.batch_jobs.embed.manifest import Beginning
+from bertkit.data.tables.settings import TableSettings
+from bertkit.embeddings.embedder import Embedder
+from bertkit.retrieval.settings import SearchSettings
+
+FOLDER_SUFFIX = ".bertkit"
+QUERY_PROMPTS = ("query",)
+PASSAGE_PROMPTS = ("document", "passage", "corpus")  # in the order of sentence-transformers
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where model, corpus and index are.
+
+    Attributes:
+        model: as the user named it.
+        corpus: the file of texts.
+        folder: where the index is, or will be.
+        device: auto, cpu, cuda or cuda:N.
+        revision: of a model of the Hub.
+    """
+
+    model: str | Path
+    corpus: Path
+    folder: Path
+    device: str = "auto"
+    revision: str | None = None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What an index is to be of.
+
+    Attributes:
+        place: where all is.
+        settings: what can be chosen.
+        passage_prompt: what is put before each text of the corpus.
+        embedding: all that a vector of the corpus depends on.
+    """
+
+    place: Place
+    settings: SearchSettings
+    passage_prompt: str
+    embedding: dict[str, Any]
+
+    @property
+    def reading(self) -> TableSettings:
+        """How the corpus is read."""
+        return TableSettings(**self.settings.model_dump(include=set(TableSettings.model_fields)))
+
+    def check_embedding(self, found: dict[str, Any]) -> None:
+        """Refuse vectors that were made otherwise.
+
+        Raises:
+            SettingsError: they were.
+        """
+        there = Beginning(embedding=found, input=None)
+        changes = there.list_changes(Beginning(embedding=self.embedding, input=None))
+        if changes:
+            raise SettingsError(
+                f"{self.place.folder} has the vectors that {found.get('model')} made, and"
+                f" {self.embedding['model']} would make others ({'; '.join(changes)}); take model"
+                " and settings as they were, name another --index-folder, or make the vectors anew"
+                " with --rebuild"
+            )
+
+
+def make_plan(place: Place, settings: SearchSettings) -> tuple[Plan, Embedder]:
+    """Load the model; what is to be made, and the embedder of queries.
+
+    Raises:
+        SettingsError: a setting doesn't fit the model.
+        BertkitError: the model can't be loaded, as in `Embedder.load`.
+    """
+    embedder = Embedder.load(
+        place.model, settings.of_embedder, device=place.device, revision=place.revision
+    )
+    passage_prompt = settings.passage_prompt
+    if passage_prompt is None:
+        passage_prompt = _choose_prompt(embedder, PASSAGE_PROMPTS)
+    plan = Plan(
+        place=place,
+        settings=settings,
+        passage_prompt=passage_prompt,
+        embedding=embedder.identity | {"prompt": passage_prompt},
+    )
+    encoder = replace(embedder.text_encoder, prompt=_find_query_prompt(embedder, settings))
+    return plan, replace(embedder, text_encoder=encoder)
+
+
+def _find_query_prompt(embedder: Embedder, settings: SearchSettings) -> str:
+    """What is put before each query.
+
+    Raises:
+        SettingsError: two prompts are asked for, or one that the model hasn't.
+    """
+    name = settings.prompt_name
+    if name is None:
+        is_given = settings.prompt is not None
+        return str(settings.prompt) if is_given else _choose_prompt(embedder, QUERY_PROMPTS)
+    if settings.prompt is not None:
+        raise SettingsError("prompt and prompt_name exclude each other; give one")
+    if name not in embedder.prompts:
+        known = ", ".join(embedder.prompts) or "none"
+        raise SettingsError(f"this model has no prompt {name!r}; it has {known}")
+    return embedder.prompts[name]
+
+
+def _choose_prompt(embedder: Embedder, names: tuple[str, ...]) -> str:
+    """The first of these prompts that the model has, else the one that it uses unasked."""
+    default = embedder.text_encoder.prompt
+    return next((embedder.prompts[name] for name in names if name in embedder.prompts), default)

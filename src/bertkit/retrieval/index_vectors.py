@@ -1,0 +1,98 @@
+"""The vectors of an index, with cells where it is approximate."""
+
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+
+from bertkit.base.errors import DamagedFileError, ResumeError
+from bertkit.base.files import make_folder
+from bertkit.base.output import open_output
+from bertkit.embeddings.similarity_names import Similarity
+from bertkit.retrieval.approximate_search import Cells
+from bertkit.retrieval.index_files import ADVICE, map_matrix, rebuilding_advised, write_matrix
+from bertkit.retrieval.index_plan import Plan
+from bertkit.retrieval.index_record import CELLS_ARRAYS, VECTORS_FILE, CellsRecord, IndexRecord
+from bertkit.retrieval.vector_index import VectorIndex
+
+CELLS_FOLDER = "cells"
+ACTIVITY = "grouping the vectors of"
+ROWS_SEARCHED_EXACTLY = 1_000_000  # 0.2 seconds a query on two cores; cells take minutes to make
+
+
+def open_vectors(
+    plan: Plan, record: IndexRecord, similarity: Similarity
+) -> tuple[IndexRecord, VectorIndex]:
+    """Open the vectors, with cells where they are wanted; they are made if need be.
+
+    Raises:
+        DamagedFileError: a file was altered, or doesn't fit the record.
+        MissingExtraError: cells are asked for, and faiss isn't installed.
+        SettingsError: cells are asked for, and there are none for this similarity.
+        ResumeError: another process is making them.
+        StorageError: reading failed.
+    """
+    folder = plan.place.folder
+    with rebuilding_advised():
+        vectors = map_matrix(folder / VECTORS_FILE, record.files[VECTORS_FILE])
+    if vectors.dtype != np.float32:
+        raise DamagedFileError(
+            f"{folder / VECTORS_FILE} holds {vectors.dtype}, and must hold float32; {ADVICE}"
+        )
+    if vectors.shape != (record.num_rows, record.dimension):
+        raise DamagedFileError(
+            f"{folder / VECTORS_FILE} has the shape {vectors.shape}, and its record says"
+            f" {(record.num_rows, record.dimension)}; {ADVICE}"
+        )
+    if not _wants_cells(plan, record, similarity):
+        return record, VectorIndex(vectors, similarity)
+    if record.cells is None or record.cells.similarity != similarity:
+        with open_output(folder, ACTIVITY, is_workplace=True, flag="--index-folder"):
+            return _add_cells(folder, record, VectorIndex(vectors, similarity))
+    with rebuilding_advised():
+        cells = _read_cells(folder / CELLS_FOLDER, record.cells)
+        return record, VectorIndex(vectors, similarity, cells=cells)
+
+
+def _wants_cells(plan: Plan, record: IndexRecord, similarity: Similarity) -> bool:
+    chosen = plan.settings.index
+    if chosen != "auto":
+        return chosen == "approximate"
+    is_large = record.num_rows > ROWS_SEARCHED_EXACTLY
+    return is_large and similarity != "manhattan" and find_spec("faiss") is not None
+
+
+def _read_cells(place: Path, record: CellsRecord) -> Cells:
+    arrays = {name: map_matrix(place / f"{name}.npy", record.files[name]) for name in CELLS_ARRAYS}
+    return Cells(**arrays, num_probes=record.num_probes, recall=record.recall)
+
+
+def _add_cells(
+    folder: Path, record: IndexRecord, index: VectorIndex
+) -> tuple[IndexRecord, VectorIndex]:
+    """Make cells, and write them and the record anew.
+
+    Raises:
+        ResumeError: the index isn't that of this record any more.
+    """
+    if IndexRecord.read(folder) != record:
+        raise ResumeError(f"{folder} has been made anew meanwhile; give the command again")
+    index = index.approximate()
+    cells = index.cells
+    assert cells is not None
+    if record.cells is not None:  # of another similarity, whose files are about to be replaced
+        record.model_copy(update={"cells": None}).write(folder)
+    place = folder / CELLS_FOLDER
+    make_folder(place)
+    files = {
+        name: write_matrix(place / f"{name}.npy", getattr(cells, name)) for name in CELLS_ARRAYS
+    }
+    made = CellsRecord(
+        similarity=index.similarity,
+        num_probes=cells.num_probes,
+        recall=cells.recall,
+        files=files,
+    )
+    record = record.model_copy(update={"cells": made})
+    record.write(folder)
+    return record, index

@@ -1,0 +1,139 @@
+"""Vectors that can be searched: the rows most alike to a query, and how alike they are."""
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from bertkit.base.errors import InputError, SettingsError
+from bertkit.embeddings.similarity import find_norms
+from bertkit.embeddings.similarity_names import SIMILARITIES, Similarity
+from bertkit.retrieval.approximate_search import ApproximateSearch, Cells
+from bertkit.retrieval.exact_search import NUM_QUERIES_AT_ONCE, ExactSearch
+from bertkit.retrieval.ranking import Candidates
+
+
+class VectorIndex:
+    """Finds the vectors most alike to others.
+
+    Scores are computed in float64 and don't depend on the other queries of a call. The higher
+    score comes first, and of equal ones the lower row.
+
+    Args:
+        vectors: `[rows, features]`; float32 is used as it lies, in memory or mapped by
+            `np.load(path, mmap_mode="r")`, other types are copied.
+        similarity: cosine, dot, euclidean or manhattan; distances are negative, so that more is
+            always more alike.
+        cells: those of an approximate index of the same vectors, as `approximate` makes them.
+
+    Raises:
+        InputError: there are no rows of features, or one isn't finite.
+        SettingsError: there is no such similarity.
+
+    Examples:
+        >>> index = VectorIndex([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+        >>> scores, rows = index.search([2.0, 0.0], top_k=2)
+        >>> rows
+        array([0, 2])
+    """
+
+    def __init__(
+        self,
+        vectors: ArrayLike,
+        similarity: Similarity = "cosine",
+        *,
+        cells: Cells | None = None,
+    ) -> None:
+        if similarity not in SIMILARITIES:
+            raise SettingsError(
+                f"similarity must be one of {', '.join(SIMILARITIES)}, and is {similarity!r}"
+            )
+        self.similarity: Similarity = similarity
+        self.vectors = _as_matrix(vectors, "the vectors")
+        self._exact = ExactSearch(self.vectors, similarity)
+        self._approximate = None
+        if cells is not None:
+            self._approximate = ApproximateSearch(cells, self.vectors, similarity)
+
+    @property
+    def cells(self) -> Cells | None:
+        """What makes it approximate; None where all rows are compared."""
+        return None if self._approximate is None else self._approximate.cells
+
+    def approximate(self) -> Self:
+        """Make an index of the same vectors that looks only where the best rows are likely to be.
+
+        `cells.recall` says which part of the best rows it finds.
+
+        Raises:
+            MissingExtraError: faiss isn't installed.
+            SettingsError: the similarity is manhattan.
+            InputError: there are no vectors.
+        """
+        if not len(self):
+            raise InputError("there are no vectors to make an approximate index of")
+        built = ApproximateSearch.build(self.vectors, self.similarity, self._exact)
+        return type(self)(self.vectors, self.similarity, cells=built.cells)
+
+    @property
+    def dimension(self) -> int:
+        """Features of a vector."""
+        return int(self.vectors.shape[1])
+
+    def __len__(self) -> int:
+        """Vectors that can be found."""
+        return len(self.vectors)
+
+    def search(
+        self, queries: ArrayLike, top_k: int = 10
+    ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+        """Find the rows most alike to one query, or to each of several.
+
+        Args:
+            queries: `[features]` or `[queries, features]`.
+            top_k: rows of a query; where there are fewer vectors, all of them are found.
+
+        Returns:
+            Scores and rows, each `[found]` or `[queries, found]`, the best first.
+
+        Raises:
+            InputError: a query has other features or isn't finite, or `top_k` is under 1.
+        """
+        if top_k < 1:
+            raise InputError(f"top_k must be at least 1, and is {top_k}")
+        given = np.asarray(queries)
+        matrix = _as_matrix(given[None] if given.ndim == 1 else given, "the queries")
+        if matrix.shape[1] != self.dimension:
+            raise InputError(
+                f"a query has {matrix.shape[1]} features and the vectors {self.dimension}; embed"
+                " both with the same model and settings"
+            )
+        find_norms(matrix, "the queries")
+        num_found = min(top_k, len(self))
+        scores = np.empty((len(matrix), num_found), np.float32)
+        rows = np.empty((len(matrix), num_found), np.int64)
+        for start in range(0, len(matrix) if num_found else 0, NUM_QUERIES_AT_ONCE):
+            part = slice(start, start + NUM_QUERIES_AT_ONCE)
+            best = self._find(matrix[part], num_found)
+            scores[part] = best.scores.reshape(-1, num_found)
+            rows[part] = best.rows.reshape(-1, num_found)
+        return (scores[0], rows[0]) if given.ndim == 1 else (scores, rows)
+
+    def _find(self, queries: NDArray[np.float32], num_found: int) -> Candidates:
+        if self._approximate is not None:
+            best = self._approximate.find(queries, num_found)
+            if len(best.rows) == len(queries) * num_found:
+                return best
+        return self._exact.find(queries, num_found)
+
+
+def _as_matrix(values: Any, name: str) -> NDArray[np.float32]:
+    """Values as float32 `[rows, features]`, where they are that already without a copy."""
+    try:
+        with np.errstate(over="ignore"):  # what becomes infinite is refused with its row
+            matrix = np.ascontiguousarray(values, dtype=np.float32)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{name} aren't an array of numbers: {error}") from None
+    if matrix.ndim != 2 or not matrix.shape[1]:
+        raise InputError(f"{name} must be [rows, features], and have the shape {matrix.shape}")
+    return matrix

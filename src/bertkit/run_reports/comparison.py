@@ -1,0 +1,169 @@
+"""Several runs on one page: curves on common axes, and the settings in which they differ."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from bertkit.base.errors import InputError
+from bertkit.base.wording import pluralize
+from bertkit.reports.cells import Cell
+from bertkit.reports.report import Charts, Paragraph, Report, Section, Table
+from bertkit.reports.text import make_legible, shorten
+from bertkit.run_reports.facts import RunFacts
+from bertkit.run_reports.page import (
+    SHOWN,
+    choose_all_curves,
+    last_metrics,
+    list_sizes,
+    name_metrics,
+)
+from bertkit.training.records.sections import LOSS, MINUTES, PACE, SPEED, compare_curves
+
+
+def build_comparison(runs: Sequence[RunFacts]) -> Report:
+    """The page.
+
+    Args:
+        runs: two or more; each is named by its path.
+
+    Raises:
+        InputError: they are of different kinds.
+    """
+    check_kinds(runs)
+    courses = [(str(facts.path), facts.course) for facts in runs]
+    curves = {curve.name: curve for facts in runs for curve in choose_all_curves(facts)}
+    sections: list[Section] = [
+        tabulate_results(runs),
+        Charts(
+            compare_curves(courses, list(curves.values())),
+            title="How they learned",
+            note="Training values are means over neighbouring steps.",
+        ),
+        Charts(compare_curves(courses, [LOSS], MINUTES), title="The same over time"),
+        Charts(compare_curves(courses, [*PACE, *SPEED]), title="Learning rate, gradient, speed"),
+        tabulate_differences(
+            "Settings in which they differ", runs, list_settings, list_shown_settings
+        ),
+        tabulate_differences("Programs and machines in which they differ", runs, list_versions),
+        tabulate_differences("Sizes in which the models differ", runs, list_sizes),
+        Paragraph(describe_data(runs), title="Data"),
+    ]
+    return Report(
+        title=f"{pluralize(len(runs), 'run')} of bertkit {runs[0].kind}",
+        summary="Curves on common axes, and what the runs were begun with.",
+        sections=[each for each in sections if not isinstance(each, Charts) or each.charts],
+    )
+
+
+def check_kinds(runs: Sequence[RunFacts]) -> None:
+    """Refuse to put what has nothing in common on common axes.
+
+    Raises:
+        InputError: they are of different commands.
+    """
+    kinds = {facts.kind: facts.path for facts in runs}
+    if len(kinds) > 1:
+        (first, one), (second, another), *_ = kinds.items()
+        raise InputError(
+            f"{one} is of `bertkit {first}` and {another} of `bertkit {second}`; compare runs of"
+            " one kind"
+        )
+
+
+def tabulate_results(runs: Sequence[RunFacts]) -> Table:
+    """How far each run is, and what was last measured on its held-out data."""
+    names = list(dict.fromkeys(name for facts in runs for name in name_metrics(facts)))
+    rows: list[list[Cell]] = []
+    for facts in runs:
+        train, found = facts.course.train, last_metrics(facts)
+        seconds = train.last("elapsed_seconds")
+        rows.append(
+            [
+                str(facts.path),
+                f"{facts.course.num_steps:,} of {facts.record.num_steps:,}",
+                train.last("tokens") or 0.0,
+                math.nan if seconds is None else seconds / 60,
+                *(found.get(name, math.nan) for name in names),
+            ]
+        )
+    return Table(
+        ["Run", "Steps", "Tokens", "Minutes", *(SHOWN.get(name, name) for name in names)],
+        rows,
+        title="Results",
+        note="The numbers on the right are the last ones on held-out data.",
+    )
+
+
+def tabulate_differences(
+    title: str,
+    runs: Sequence[RunFacts],
+    list_values: Callable[[RunFacts], Mapping[str, Any]],
+    list_shown: Callable[[RunFacts], Mapping[str, Any]] | None = None,
+) -> Section:
+    """The values that aren't the same in all runs.
+
+    Args:
+        title: what they are.
+        runs: two or more.
+        list_values: a run's values by name.
+        list_shown: the same as they are shown; by default as they are.
+    """
+    values = [list_values(facts) for facts in runs]
+    shown = values if list_shown is None else [list_shown(facts) for facts in runs]
+    names = list(dict.fromkeys(name for each in values for name in each))
+    rows: list[list[Cell]] = [
+        [name, *_tell_apart(values, [_show(each, name) for each in shown], name)]
+        for name in names
+        if any(each.get(name) != values[0].get(name) or name not in each for each in values)
+    ]
+    if not rows:
+        return Paragraph("None.", title=title)
+    return Table(["What", *(str(facts.path) for facts in runs)], rows, title)
+
+
+def list_settings(facts: RunFacts) -> Mapping[str, Any]:
+    """A run's settings."""
+    return facts.record.settings
+
+
+def list_shown_settings(facts: RunFacts) -> Mapping[str, Any]:
+    """A run's settings, without the folders that models lie in."""
+    return facts.settings
+
+
+def list_versions(facts: RunFacts) -> Mapping[str, Any]:
+    """A run's programs and machine."""
+    return facts.record.versions
+
+
+def describe_data(runs: Sequence[RunFacts]) -> str:
+    """Whether the runs can be held against each other."""
+    if len({facts.objective for facts in runs}) > 1:
+        return (
+            "The runs learn different things (--objective), so their losses can’t be held against"
+            " each other; speed, and what is fine-tuned from them, can."
+        )
+    if len({facts.record.data_fingerprint for facts in runs}) == 1:
+        return "All runs read the same data, and are judged by the same held-out part of it."
+    return (
+        "The runs read different data, so a difference between their curves may come from there,"
+        " and not from their settings."
+    )
+
+
+def _tell_apart(values: Sequence[Mapping[str, Any]], cells: list[str], name: str) -> list[str]:
+    """Cells; where unlike values look alike, since folders aren't shown, they are numbered."""
+    kinds = list(dict.fromkeys(repr(each.get(name)) for each in values))
+    if len(set(cells)) >= len(kinds):
+        return cells
+    return [
+        f"{cell} ({kinds.index(repr(each.get(name))) + 1})"
+        for each, cell in zip(values, cells, strict=True)
+    ]
+
+
+def _show(values: Mapping[str, Any], name: str) -> str:
+    if name not in values:
+        return "not there"
+    value = values[name]
+    return "none" if value is None else shorten(make_legible(str(value)), 200)

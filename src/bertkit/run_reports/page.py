@@ -1,0 +1,210 @@
+"""One run as a page."""
+
+from collections.abc import Sequence
+from shlex import quote
+
+from bertkit.objectives.settings import ObjectiveName
+from bertkit.recipes.finetune.page import choose_curves, epochs, tabulate_data
+from bertkit.recipes.finetune.result import SavedResult, recall_evaluation
+from bertkit.recipes.pretrain.corpus import describe_corpus
+from bertkit.recipes.pretrain.curves import CURVES
+from bertkit.reports.report import Charts, Command, Paragraph, Report, Section, Table
+from bertkit.run_reports.facts import RunFacts
+from bertkit.tasks.sections import tabulate_metrics
+from bertkit.training.dump import list_dumps
+from bertkit.training.records.sections import (
+    LOSS,
+    MINUTES,
+    PACE,
+    SPEED,
+    STEPS,
+    Across,
+    Curve,
+    draw_curves,
+    tabulate_choices,
+    tabulate_environment,
+    tabulate_incidents,
+    tabulate_settings,
+    tabulate_speed,
+)
+
+MAX_METRICS = 6  # a task may have one for each of its labels
+NOT_METRICS = {"step", "tokens", "elapsed_seconds", "loss"}
+# Of pre-training, and how people say it.
+SHOWN = {
+    "loss": "loss",
+    "mlm_accuracy": "masked accuracy",
+    "nsp_accuracy": "next-sentence accuracy",
+    "clm_accuracy": "next-word accuracy",
+    "clm_perplexity": "perplexity",
+}
+WAYS: dict[ObjectiveName, str] = {
+    "bert": "",
+    "mlm": " without next sentence",
+    "causal": " to read left to right",
+}
+
+
+def build_page(facts: RunFacts, examples: Sequence[Section]) -> Report:
+    """The page.
+
+    Args:
+        facts: of the run.
+        examples: what is shown behind the curves.
+    """
+    course, curves = facts.course, choose_all_curves(facts)
+    sections: list[Section] = [
+        *([] if facts.result is None else show_result(facts.result)),
+        Charts(
+            draw_curves(course, curves, choose_axis(facts)),
+            title="How it learned",
+            note="Training values are means over neighbouring steps.",
+        ),
+        *examples,
+        Command("\n".join(list_commands(facts)), title="How to go on", note=describe_way(facts)),
+        Charts(draw_curves(course, curves[:2], MINUTES), title="The same over time"),
+        Charts(draw_curves(course, PACE), title="Learning rate and gradient"),
+        tabulate_speed(course),
+        Charts(draw_curves(course, SPEED)),
+        tabulate_incidents(course),
+        *show_data(facts),
+        tabulate_choices(facts.settings, facts.defaults),
+        tabulate_environment(facts.record.versions),
+        tabulate_settings(list_sizes(facts), "The model"),
+        tabulate_settings(facts.settings, "All settings"),
+    ]
+    return Report(
+        title=facts.name,
+        summary=summarise(facts),
+        sections=[each for each in sections if not isinstance(each, Charts) or each.charts],
+    )
+
+
+def summarise(facts: RunFacts) -> str:
+    """The run in a few sentences."""
+    course = facts.course
+    if facts.writes:
+        start = facts.settings.get("model")
+        begun = "from nothing" if start is None else f"beginning with {start}"
+        made = f"An encoder-decoder trained to {facts.task}, {begun}"
+    elif facts.net is not None:
+        begun = "begun with another net's weights" if facts.record.source else "from nothing"
+        made = f"A net of a study ({facts.net}), trained {begun}"
+    elif facts.task is not None:
+        made = f"{facts.beginning}, fine-tuned for the task {facts.task}"
+    elif facts.record.settings.get("start_from"):
+        made = f"{facts.beginning}, pre-trained on{WAYS[facts.objective]}"
+    else:
+        made = f"A BERT pre-trained from nothing ({facts.beginning}){WAYS[facts.objective]}"
+    tokens, seconds = course.train.last("tokens") or 0, course.train.last("elapsed_seconds") or 0
+    text = (
+        f"{made}: {course.num_steps:,} of {facts.record.num_steps:,} steps, {tokens:,.0f} tokens,"
+        f" {seconds / 60:.1f} minutes. {describe_state(facts)}"
+    )
+    last = ", ".join(
+        f"{SHOWN.get(name, name)} {value:.4g}" for name, value in last_metrics(facts).items()
+    )
+    return f"{text} Last on held-out data: {last}." if last else text
+
+
+def describe_state(facts: RunFacts) -> str:
+    """Whether the run is at its end."""
+    if facts.course.has_ended_early:
+        return "It ended early, for nothing had become better for long enough."
+    if facts.is_finished:
+        return "It is finished."
+    return "It isn’t finished: either it is still going, or it was interrupted."
+
+
+def last_metrics(facts: RunFacts) -> dict[str, float]:
+    """What the last evaluations found."""
+    held_out = facts.course.held_out
+    found = {name: held_out.last(name) for name in name_metrics(facts)}
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def name_metrics(facts: RunFacts) -> list[str]:
+    """The loss, and what else is worth a line."""
+    if facts.task is None:
+        return [name for name in SHOWN if name in {"loss", *facts.course.held_out.names}]
+    others = [name for name in facts.course.held_out.names if name not in NOT_METRICS]
+    return ["loss", *others[:MAX_METRICS]]
+
+
+def choose_all_curves(facts: RunFacts) -> tuple[Curve, ...]:
+    """What is drawn; the first two matter most."""
+    if facts.task is None:
+        loss, accuracy, *others = CURVES[facts.objective]
+        # Where nothing else is learnt, the loss of the words is the loss.
+        return (LOSS, accuracy, *([loss] if others else []), *others)
+    return choose_curves(*name_metrics(facts)[1:])
+
+
+def choose_axis(facts: RunFacts) -> Across:
+    """Epochs where it is known how long they are, else steps."""
+    result = facts.result
+    if result is None or result.best_epoch <= 0:
+        return STEPS
+    return epochs(max(1, round(result.best_step / result.best_epoch)))
+
+
+def show_result(result: SavedResult) -> list[Section]:
+    """What a fine-tuned model is worth."""
+    sections: list[Section] = [Paragraph(warning) for warning in result.warnings]
+    sections.append(tabulate_metrics(recall_evaluation(result)))
+    if (baseline := result.baseline.get(result.metric)) is not None:
+        text = f"Always saying the most frequent label has {result.metric} {baseline:.4f}."
+        sections.append(Paragraph(text))
+    return sections
+
+
+def show_data(facts: RunFacts) -> list[Section]:
+    """What was read, as far as it is known."""
+    if facts.result is not None:
+        return [*tabulate_data({"train": facts.result.train, "dev": facts.result.dev})]
+    if facts.shards is not None:
+        rows = list(describe_corpus(facts.shards).items())
+        return [Table(["What", "Number"], rows, title="What was read")]
+    return []
+
+
+def list_sizes(facts: RunFacts) -> dict[str, str | float]:
+    """The model's config, without what is long."""
+    model = facts.record.model
+    return {name: value for name, value in model.items() if isinstance(value, str | int | float)}
+
+
+def list_commands(facts: RunFacts) -> list[str]:
+    """What can be done with the run."""
+    run, output = quote(str(facts.run.folder)), quote(str(facts.run.folder.parent))
+    dumps = [f"bertkit replay {quote(str(path))}" for path in list_dumps(facts.run.folder)[:1]]
+    if facts.writes and facts.is_finished:
+        return [f"bertkit {facts.task} {output} --help", *dumps]
+    if facts.net is not None:
+        return [f"bertkit inspect {run}", *dumps]
+    if facts.task is not None and facts.result is None:
+        return ["bertkit finetune --help", *dumps]
+    if facts.task is not None:
+        return [f"bertkit {facts.task} --help", f"bertkit evaluate {output} TEST-FILE", *dumps]
+    if facts.checkpoint is None:
+        return ["bertkit pretrain --help", *dumps]
+    is_causal = facts.objective == "causal"
+    try_it = (
+        ("generate", "She opened the") if is_causal else ("fill-mask", "She opened the [MASK].")
+    )
+    return [
+        f"bertkit {try_it[0]} {run} {quote(try_it[1])}",
+        f"bertkit inspect {run}",
+        f"bertkit finetune classify --model {run} --train TRAIN-FILE --output OUTPUT",
+        *dumps,
+    ]
+
+
+def describe_way(facts: RunFacts) -> str:
+    """What to know of the commands."""
+    if facts.is_finished:
+        return ""
+    return (
+        "Where the run was interrupted, the command that began it takes it up again after its"
+        " newest checkpoint."
+    )

@@ -1,0 +1,131 @@
+"""Report: runs, finished or not, → one page."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from math import isfinite
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from bertkit.base.errors import SettingsError
+from bertkit.base.files import check_new_file
+from bertkit.base.output import open_output
+from bertkit.reports.figures.svg import NUM_STYLES
+from bertkit.reports.report import Report, write_report
+from bertkit.run_reports.comparison import build_comparison
+from bertkit.run_reports.examples import show_examples
+from bertkit.run_reports.facts import RunFacts, find_run, read_facts
+from bertkit.run_reports.page import build_page, last_metrics
+from bertkit.run_reports.settings import ReportSettings
+
+REPORT_FILE, COMPARISON_FILE = "report.html", "comparison.html"
+ENDINGS = (".html", ".htm")
+
+
+@dataclass(frozen=True)
+class ReportResult:
+    """What was written.
+
+    Attributes:
+        report: the page.
+        runs: what it shows.
+    """
+
+    report: Path
+    runs: tuple[RunFacts, ...]
+
+
+def report(
+    paths: Sequence[Path], output: Path | None = None, settings: ReportSettings | None = None
+) -> ReportResult:
+    """Write a page on a run, or one that compares several; of a run, every file is only read.
+
+    Args:
+        paths: runs of `bertkit pretrain`, models of `bertkit finetune` and folders of
+            `bertkit demo`; several must be of one kind.
+        output: the page; by default `report.html` in the run, or `comparison.html` here.
+        settings: what can be chosen.
+
+    Raises:
+        SettingsError: the output exists, or isn't a page by its name; or data or texts were given
+            for other things than one pre-training run.
+        InputError: one isn't a run, or has no row yet; or they can't be compared.
+        MissingFileError: there is nothing where one should be.
+        ResumeError: another process is writing the output.
+        DamagedFileError: a file of a run isn't what was written.
+        StorageError: writing failed.
+    """
+    settings = ReportSettings() if settings is None else settings
+    check_paths(paths, settings)
+    if output is None:
+        is_single = len(paths) == 1
+        output = find_run(paths[0]).folder / REPORT_FILE if is_single else Path(COMPARISON_FILE)
+    check = partial(check_output, overwrite=settings.overwrite)
+    with open_output(output, "writing a report into", check=check) as place:
+        runs = tuple(read_facts(path, settings.data) for path in paths)
+        page = build_single(runs[0], settings) if len(runs) == 1 else build_comparison(runs)
+        write_report(place, page)
+    return ReportResult(place, runs)
+
+
+def build_single(facts: RunFacts, settings: ReportSettings) -> Report:
+    """The page of one run.
+
+    Raises:
+        SettingsError: texts were given for a fine-tuned model.
+        InputError: a text can't be filled, or gone on with.
+    """
+    if facts.task is None:
+        return build_page(facts, show_examples(facts, settings.text) if settings.examples else [])
+    if settings.text:
+        raise SettingsError(
+            f"--text is for pre-training runs, and {facts.path} is of `bertkit {facts.kind}`; leave"
+            " it out"
+        )
+    return build_page(facts, [])
+
+
+def check_paths(paths: Sequence[Path], settings: ReportSettings) -> None:
+    """Refuse what no page can show.
+
+    Raises:
+        SettingsError: there is no run, too many, or data or texts for several.
+    """
+    if not 1 <= len(paths) <= NUM_STYLES:
+        raise SettingsError(
+            f"name a run, or up to {NUM_STYLES}, whose curves can still be told apart;"
+            f" got {len(paths)}"
+        )
+    if len(paths) > 1 and (settings.data is not None or settings.text):
+        raise SettingsError("data and text are for the report of one run; leave them out")
+
+
+def check_output(output: Path, *, overwrite: bool) -> None:
+    """Refuse to replace anything but a page, and that only where it is wanted.
+
+    Raises:
+        SettingsError: the name isn't that of a page, or it exists.
+        StorageError: the system can't tell.
+    """
+    if output.suffix.lower() not in ENDINGS:
+        raise SettingsError(f"{output} must end in .html: a report is a page")
+    check_new_file(output, overwrite=overwrite)
+
+
+def summarise_run(facts: RunFacts) -> dict[str, Any]:
+    """A run in numbers, for programs; null where there is none."""
+    course, record = facts.course, facts.record
+    speeds = list(filter(isfinite, course.train["tokens_per_second"]))
+    return {
+        "run": str(facts.run.folder),
+        "kind": facts.kind,
+        "step": course.num_steps,
+        "num_steps": record.num_steps,
+        "is_finished": facts.is_finished,
+        "tokens": course.train.last("tokens"),
+        "elapsed_seconds": course.train.last("elapsed_seconds"),
+        "tokens_per_second": median(speeds) if speeds else None,
+        "held_out": last_metrics(facts),
+        "incidents": dict(course.num_incidents),
+    }

@@ -1,0 +1,246 @@
+"""Train a recurrent classifier on texts with labels, from scratch or on a language model."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+from bertkit.base.checksums import record_file
+from bertkit.base.errors import InputError, SettingsError
+from bertkit.checkpoints.file_names import SAFETENSORS_FILE
+from bertkit.checkpoints.run_folder import find_checkpoint
+from bertkit.data.epochs import EpochOrder
+from bertkit.inference.loading import TOKENIZER_FILES
+from bertkit.models.recurrent.classifier import RecurrentClassifier
+from bertkit.models.recurrent.config import ClassifierConfig
+from bertkit.models.recurrent.language_model import RecurrentLanguageModel
+from bertkit.nn.batching import plan_batches
+from bertkit.nn.packing import PackedBatch
+from bertkit.objectives.objective import PreTrainingLosses
+from bertkit.recipes.seq2seq.token_pairs import Numbers, TokenTexts
+from bertkit.studies.baselines.plan import Plan, hash_arrays
+from bertkit.studies.baselines.run import RecurrentResult, train
+from bertkit.studies.baselines.settings import ClassifierSettings
+from bertkit.tokenization.tokenizer import Tokenizer
+
+TOKENS_PER_BATCH = 4096  # of an evaluation
+
+
+@dataclass(frozen=True)
+class LabelledTexts:
+    """Texts with the number of each one's label, from 0.
+
+    Raises:
+        InputError: there are not as many labels as texts, or there is no text.
+    """
+
+    texts: TokenTexts
+    labels: Numbers
+
+    def __post_init__(self) -> None:
+        if len(self.texts) != len(self.labels) or not len(self.labels):
+            raise InputError(
+                f"expected as many labels as texts, at least one; got {len(self.labels)} and"
+                f" {len(self.texts)}"
+            )
+
+    @classmethod
+    def encode(
+        cls, texts: Sequence[str], labels: Sequence[int], tokenizer: Tokenizer, max_length: int
+    ) -> Self:
+        """Texts as token ids, at most `max_length` of them with [CLS] and [SEP].
+
+        Raises:
+            InputError: a label isn't a whole number.
+        """
+        numbers = np.array(labels)
+        if len(numbers) and numbers.dtype.kind not in "iu":
+            raise InputError("labels must be whole numbers from 0; number them, and keep the list")
+        return cls(TokenTexts.encode(texts, tokenizer).cut(max_length), numbers.astype(np.int64))
+
+    def pick(self, numbers: Numbers) -> "LabelledBatch":
+        """Some of them as a batch."""
+        return LabelledBatch(
+            self.texts.choose(numbers).pack(), torch.from_numpy(self.labels[numbers]), numbers
+        )
+
+
+@dataclass(frozen=True)
+class LabelledBatch:
+    """Some texts as the model takes them.
+
+    Attributes:
+        packed: the texts.
+        labels: of each.
+        numbers: which texts they are.
+    """
+
+    packed: PackedBatch
+    labels: Int[Tensor, " sequences"]
+    numbers: Numbers
+
+    @property
+    def num_tokens(self) -> int:
+        """Real tokens."""
+        return self.packed.num_tokens
+
+    @property
+    def target_counts(self) -> dict[str, int]:
+        """How many labels are to be found."""
+        return {"label": len(self.labels)}
+
+    def describe(self) -> str:
+        """The texts' numbers, counted from 1."""
+        return " ".join(str(number + 1) for number in self.numbers.tolist())
+
+    def to(self, device: torch.device) -> Self:
+        """The same batch on another device."""
+        labels = self.labels.to(device, non_blocking=True)
+        return replace(self, packed=self.packed.to(device), labels=labels)
+
+
+@dataclass(frozen=True)
+class LabelledData:
+    """What is learnt from, what is measured, and how many labels there are.
+
+    Attributes:
+        train: what is learnt from.
+        held_out: what is measured.
+        num_labels: different labels of both.
+        tokenizer: that cut both.
+
+    Raises:
+        InputError: a label is outside 0 … num_labels − 1.
+    """
+
+    train: LabelledTexts
+    held_out: LabelledTexts
+    num_labels: int
+    tokenizer: Tokenizer
+
+    def __post_init__(self) -> None:
+        for side in (self.train, self.held_out):
+            least, most = int(side.labels.min()), int(side.labels.max())
+            if least < 0 or most >= self.num_labels:
+                raise InputError(
+                    f"expected labels from 0 to {self.num_labels - 1}; got {least} to {most}"
+                )
+
+
+def train_classifier(
+    data: LabelledData, output: Path, settings: ClassifierSettings, parent: Path | None = None
+) -> RecurrentResult:
+    """Train on labelled texts; errors as in `run.train`.
+
+    Args:
+        data: texts.
+        output: the run's folder.
+        settings: what can be chosen.
+        parent: a run of `train_language_model` with whose weights it begins; None draws them.
+
+    Raises:
+        SettingsError: the language model has other sizes, or there is none to freeze.
+        InputError: the language model's tokenizer isn't that of the texts.
+    """
+    return train(lambda: plan_classifier(data, settings, parent), output, settings)
+
+
+def plan_classifier(
+    data: LabelledData, settings: ClassifierSettings, parent: Path | None = None
+) -> Plan:
+    """What a run is made of."""
+    check_parent(data, settings, parent)
+    config = ClassifierConfig(
+        vocab_size=data.tokenizer.vocab_size,
+        num_labels=data.num_labels,
+        **settings.model_dump(include=set(ClassifierConfig.model_fields)),
+    )
+    order = EpochOrder(len(data.train.labels), settings.batch_size, settings.seed)
+    sides = (data.train, data.held_out)
+    arrays = [part for side in sides for part in (side.texts.ids, side.texts.offsets, side.labels)]
+    lengths = data.held_out.texts.lengths.tolist()
+
+    def begin() -> RecurrentClassifier:
+        net = RecurrentClassifier(config)
+        if parent is not None:
+            language_model = RecurrentLanguageModel.from_pretrained(parent)
+            net.warm_start(language_model, freezes=settings.freezes_reader)
+        return net
+
+    def load(folder: Path) -> RecurrentClassifier:
+        net = RecurrentClassifier.from_pretrained(folder)
+        net.reader.requires_grad_(parent is None or not settings.freezes_reader)
+        return net
+
+    def batches_at(step: int) -> list[LabelledBatch]:
+        numbers = order.examples(step)
+        parts = np.array_split(numbers, min(settings.accumulate, len(numbers)))
+        return [data.train.pick(part) for part in parts]
+
+    return Plan(
+        config=config,
+        begin=begin,
+        load=load,
+        tokenizer=data.tokenizer,
+        data_fingerprint=hash_arrays(*arrays),
+        batches_at=batches_at,
+        held_out=[
+            data.held_out.pick(np.array(numbers))
+            for numbers in plan_batches(lengths, TOKENS_PER_BATCH)
+        ],
+        score=score,
+        judge=score,
+        count_operations=lambda net, batch: net.count_operations(batch.packed),
+        batch_tensors=batch_tensors,
+        shares={"label_accuracy": "accuracy"},
+        source={} if parent is None else describe_parent(parent),
+    )
+
+
+def check_parent(data: LabelledData, settings: ClassifierSettings, parent: Path | None) -> None:
+    """Refuse a language model that knows other words, and to freeze what was only drawn.
+
+    Raises:
+        InputError: its tokenizer isn't that of the texts.
+        SettingsError: there is none to freeze.
+        BertkitError: its tokenizer can't be read.
+    """
+    if parent is None:
+        if settings.freezes_reader:
+            raise SettingsError(
+                "freezes_reader keeps the weights of a language model; name one as parent"
+            )
+        return
+    folder = find_checkpoint(parent, reading=TOKENIZER_FILES)
+    if Tokenizer.load(folder).fingerprint != data.tokenizer.fingerprint:
+        raise InputError(
+            f"the language model {parent} has another tokenizer than the texts; encode them with"
+            " its own"
+        )
+
+
+def describe_parent(parent: Path) -> dict[str, str]:
+    """What identifies a language model: its weights."""
+    folder = find_checkpoint(parent, reading=(SAFETENSORS_FILE,))
+    return {"parent": record_file(folder / SAFETENSORS_FILE).sha256}
+
+
+def score(model: RecurrentClassifier, batch: LabelledBatch) -> PreTrainingLosses:
+    """The loss of all labels of a batch."""
+    loss, num_hits = model.loss(batch.packed, batch.labels)
+    return PreTrainingLosses({"label": loss}, {"label": num_hits})
+
+
+def batch_tensors(batch: LabelledBatch) -> dict[str, Tensor]:
+    """A batch as named tensors."""
+    return {
+        "input_ids": batch.packed.input_ids,
+        "lengths": torch.tensor(batch.packed.lengths),
+        "labels": batch.labels,
+        "numbers": torch.from_numpy(batch.numbers),
+    }

@@ -1,0 +1,123 @@
+"""Train a recurrent language model on the examples of `pretrain --objective causal`."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bertkit.data.order import PlannedExample
+from bertkit.data.shards import Shard, ShardSet
+from bertkit.models.recurrent.config import LanguageModelConfig
+from bertkit.models.recurrent.language_model import RecurrentLanguageModel
+from bertkit.objectives.batch_tensors import batch_tensors
+from bertkit.objectives.causal import CausalObjective
+from bertkit.objectives.objective import Examples, PreTrainingLosses, WordBatch
+from bertkit.studies.baselines.plan import Plan
+from bertkit.studies.baselines.run import RecurrentResult, train
+from bertkit.studies.baselines.settings import LanguageModelSettings
+from bertkit.studies.baselines.shard_batches import ShardBatches
+
+NEXT, PREVIOUS = "clm", "previous"  # the first as the objective `causal` names it
+
+
+@dataclass(frozen=True)
+class NeighbourBatch(WordBatch):
+    """Sequences whose tokens predict what stands behind each, and perhaps what stands before.
+
+    Attributes:
+        is_both: whether words before are predicted too, as many as words behind.
+    """
+
+    word_loss = NEXT
+    is_both: bool
+
+    @property
+    def target_counts(self) -> dict[str, int]:
+        """How many targets each loss is summed over."""
+        names = (NEXT, PREVIOUS) if self.is_both else (NEXT,)
+        return dict.fromkeys(names, len(self.labels))
+
+
+@dataclass(frozen=True)
+class NeighbourWords:
+    """Makes batches; the examples are those of the objective."""
+
+    causal: CausalObjective
+    is_both: bool
+
+    def plan(self, epoch: int, shard: int) -> Examples:
+        """As the objective."""
+        return self.causal.plan(epoch, shard)
+
+    def batch(self, examples: Sequence[PlannedExample]) -> NeighbourBatch:
+        """Lay examples end to end, with the next tokens as labels."""
+        found = self.causal.batch(examples)
+        return NeighbourBatch(
+            found.packed, found.positions, found.labels, found.keys, is_both=self.is_both
+        )
+
+
+def train_language_model(
+    data: Path, output: Path, settings: LanguageModelSettings
+) -> RecurrentResult:
+    """Train on shards; arguments and errors as in `run.train`.
+
+    Args:
+        data: what `prepare` wrote.
+        output: the run's folder.
+        settings: what can be chosen.
+    """
+    return train(lambda: plan_language_model(data, settings), output, settings)
+
+
+def plan_language_model(data: Path, settings: LanguageModelSettings) -> Plan:
+    """What a run is made of."""
+    shards = ShardSet.open(data)
+    tokenizer = shards.load_tokenizer()
+    config = LanguageModelConfig(
+        vocab_size=tokenizer.vocab_size,
+        **settings.model_dump(include=set(LanguageModelConfig.model_fields)),
+    )
+
+    def build(parts: Sequence[Shard], seed: int) -> NeighbourWords:
+        causal = CausalObjective(
+            shards=parts,
+            seed=seed,
+            max_length=settings.max_length,
+            short_rate=settings.short_rate,
+            cls_id=tokenizer.cls_id,
+            sep_id=tokenizer.sep_id,
+        )
+        return NeighbourWords(causal, settings.is_bidirectional)
+
+    batches = ShardBatches(shards, build, settings.seed)
+    return Plan(
+        config=config,
+        begin=lambda: RecurrentLanguageModel(config),
+        load=RecurrentLanguageModel.from_pretrained,
+        tokenizer=tokenizer,
+        data_fingerprint=shards.fingerprint,
+        batches_at=batches.training(settings.batch_size, settings.accumulate),
+        held_out=batches.held_out(settings.eval_sequences),
+        score=score,
+        judge=score,
+        count_operations=count_operations,
+        batch_tensors=batch_tensors,
+        shares={f"{NEXT}_accuracy": "next-word acc."},
+    )
+
+
+def score(model: RecurrentLanguageModel, batch: NeighbourBatch) -> PreTrainingLosses:
+    """The loss of each direction."""
+    found = {NEXT: model.next_loss(batch.packed, batch.positions, batch.labels)}
+    if batch.is_both:
+        words = batch.packed.input_ids.index_select(0, batch.positions)
+        found[PREVIOUS] = model.previous_loss(batch.packed, batch.positions + 1, words)
+    return PreTrainingLosses(
+        losses={name: loss for name, (loss, _) in found.items()},
+        hits={name: num_hits for name, (_, num_hits) in found.items()},
+    )
+
+
+def count_operations(model: RecurrentLanguageModel, batch: NeighbourBatch) -> float:
+    """Floating-point operations of a training step on a batch."""
+    return model.count_operations(batch.packed, len(batch.labels))

@@ -1,0 +1,157 @@
+"""Train a recurrent net, or go on with one: the same loop, record and checkpoints as everywhere."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from bertkit.base.checksums import FileRecord
+from bertkit.base.files import write_json
+from bertkit.base.progress import announce
+from bertkit.checkpoints.file_names import CONFIG_FILE
+from bertkit.checkpoints.run_folder import checkpoint_path
+from bertkit.hardware.allocator import prepare_memory
+from bertkit.hardware.device import choose_device, choose_precision, measure_peak
+from bertkit.models.recurrent.net import SavedNet
+from bertkit.studies.baselines.plan import Plan
+from bertkit.studies.baselines.settings import NetSettings
+from bertkit.training.budget import count_steps
+from bertkit.training.job import Job, Machine, Watched
+from bertkit.training.loop import fit
+from bertkit.training.records.log import read_log
+from bertkit.training.run import Run, RunRecord, check_resume, take_over
+from bertkit.training.settings import BUDGET_FIELDS
+from bertkit.training.signals import stop_at_once
+from bertkit.training.step import evaluate_batches
+from bertkit.training.versions import describe_versions
+
+
+@dataclass(frozen=True)
+class RecurrentResult:
+    """What a run came to.
+
+    Attributes:
+        checkpoint: the folder of the checkpoint with the lowest held-out loss.
+        best_step: the step after which it was.
+        num_steps: steps of the whole run.
+        num_tokens: real tokens seen.
+        elapsed_seconds: time spent training, over all its parts.
+        metrics: of the evaluation after `best_step`.
+    """
+
+    checkpoint: Path
+    best_step: int
+    num_steps: int
+    num_tokens: int
+    elapsed_seconds: float
+    metrics: dict[str, float]
+
+
+def train(make_plan: Callable[[], Plan], output: Path, settings: NetSettings) -> RecurrentResult:
+    """Train, or go on with the run in `output`; a finished run is only reported.
+
+    Args:
+        make_plan: opens the data; a signal may end it.
+        output: the run's folder.
+        settings: what can be chosen; the budget is one of those that may not change.
+
+    Raises:
+        ResumeError: `output` holds a run with other settings or data, or something else.
+        StorageError: writing failed.
+        StoppedError: a signal came; the same call goes on.
+        NonFiniteError: the loss went to infinity and stayed there.
+        BertkitError: the data can't be had.
+    """
+    run = Run(output)
+    with stop_at_once(run.describe_stop), run.locked():
+        return _train(run, make_plan(), settings)
+
+
+def _train(run: Run, plan: Plan, settings: NetSettings) -> RecurrentResult:
+    """Begin or go on with a run that is this process's alone."""
+    machine = choose_machine(settings)
+    record, state = run.read_record(), run.newest_state()
+    wanted = describe_run(plan, settings, machine)
+    if record is not None:
+        check_resume(record, wanted)
+        wanted = take_over(record, wanted)
+    if state.step:
+        announce(f"going on after step {state.step:,} of {run.folder}")
+        net = plan.load(checkpoint_path(run.folder, state.step))
+    else:
+        torch.manual_seed(settings.seed)
+        net = plan.begin()
+    job = build_job(plan, net.to(machine.device), machine)
+    num_steps = count_steps(job, settings, machine) if record is None else record.num_steps
+    run.write_record(wanted.model_copy(update={"num_steps": num_steps}))
+    run.rotate(settings.keep, state.best_step)  # a process may have been killed before it did
+    if not state.is_done(num_steps):
+        state = fit(job, settings, run=run, state=state, num_steps=num_steps, machine=machine)
+    best_step = state.step if state.best_step is None else state.best_step
+    return RecurrentResult(
+        checkpoint=checkpoint_path(run.folder, best_step),
+        best_step=best_step,
+        num_steps=num_steps,
+        num_tokens=state.tokens,
+        elapsed_seconds=state.elapsed_seconds,
+        metrics=read_metrics(run, best_step),
+    )
+
+
+def read_metrics(run: Run, step: int) -> dict[str, float]:
+    """What the evaluation after a step found, as the log has it."""
+    rows = [row for row in read_log(run.log_path) if row["event"] == "eval" and row["step"] == step]
+    return {
+        name: value
+        for row in rows[-1:]
+        for name, value in row.items()
+        if name not in {"event", "step", "tokens"}
+    }
+
+
+def choose_machine(settings: NetSettings) -> Machine:
+    """Where it computes."""
+    device = choose_device(settings.device)
+    precision = choose_precision(settings.precision, device)
+    prepare_memory(device)
+    return Machine(device, precision, measure_peak(device, precision))
+
+
+def describe_run(plan: Plan, settings: NetSettings, machine: Machine) -> RunRecord:
+    """All that decides a run, but for its number of steps."""
+    values = settings.model_dump(mode="json", exclude=set(BUDGET_FIELDS))
+    budget = {name: getattr(settings, name) for name in sorted(BUDGET_FIELDS)}
+    return RunRecord(
+        settings={**values, "budget": budget},
+        data_fingerprint=plan.data_fingerprint,
+        model=plan.config.model_dump(mode="json"),
+        num_steps=0,
+        versions=describe_versions(machine.device, machine.precision),
+        source=dict(plan.source),
+    )
+
+
+def build_job(plan: Plan, net: SavedNet, machine: Machine) -> Job[Any]:
+    """What the loop is handed."""
+
+    def save_architecture(folder: Path) -> dict[str, FileRecord]:
+        config = write_json(folder / CONFIG_FILE, net.config.model_dump(mode="json"))
+        return {CONFIG_FILE: config, **plan.tokenizer.save(folder)}
+
+    return Job(
+        model=net,
+        batches_at=plan.batches_at,
+        score=plan.score,
+        evaluate=lambda: evaluate_batches(net, plan.held_out, plan.judge, machine.device),
+        count_operations=lambda batch: plan.count_operations(net, batch),
+        save_model=lambda folder: {
+            **net.save_pretrained(folder),
+            **plan.tokenizer.save(folder),
+        },
+        save_architecture=save_architecture,
+        batch_tensors=plan.batch_tensors,
+        shares=plan.shares,
+        watched=Watched("loss", is_higher_better=False),
+    )

@@ -1,0 +1,92 @@
+"""Train a recurrent translator, in the batches of `bertkit finetune translate`."""
+
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from bertkit.base.errors import InputError
+from bertkit.data.token_batches import TokenBatchOrder
+from bertkit.models.recurrent.config import TranslatorConfig
+from bertkit.models.recurrent.translator import AttentionalTranslator
+from bertkit.nn.batching import plan_batches
+from bertkit.objectives.objective import PreTrainingLosses
+from bertkit.recipes.seq2seq.token_pairs import PairBatch, TokenPairs, batch_tensors
+from bertkit.studies.baselines.plan import Plan, hash_arrays
+from bertkit.studies.baselines.run import RecurrentResult, train
+from bertkit.studies.baselines.settings import TranslatorSettings
+from bertkit.tokenization.tokenizer import Tokenizer
+
+TOKENS_PER_BATCH = 4096  # of an evaluation
+
+
+def train_translator(
+    pairs: TokenPairs,
+    held_out: TokenPairs,
+    tokenizer: Tokenizer,
+    output: Path,
+    settings: TranslatorSettings,
+) -> RecurrentResult:
+    """Train on pairs; errors as in `run.train`.
+
+    Args:
+        pairs: what is learnt from, at least one.
+        held_out: what is measured, at least one.
+        tokenizer: of both sides.
+        output: the run's folder.
+        settings: what can be chosen.
+    """
+    return train(lambda: plan_translator(pairs, held_out, tokenizer, settings), output, settings)
+
+
+def plan_translator(
+    pairs: TokenPairs, held_out: TokenPairs, tokenizer: Tokenizer, settings: TranslatorSettings
+) -> Plan:
+    """What a run is made of.
+
+    Raises:
+        InputError: there are no pairs, or none to measure.
+    """
+    if not len(held_out.lengths):
+        raise InputError("there are no held-out pairs, and evaluations need at least one")
+    config = TranslatorConfig(
+        vocab_size=tokenizer.vocab_size,
+        decoder_start_token_id=tokenizer.cls_id,
+        eos_token_id=tokenizer.sep_id,
+        **settings.model_dump(include=set(TranslatorConfig.model_fields)),
+    )
+    order = TokenBatchOrder(pairs.lengths, settings.tokens_per_batch, settings.seed)
+
+    def batches_at(step: int) -> list[PairBatch]:
+        numbers = order.examples(step)
+        parts = np.array_split(numbers, min(settings.accumulate, len(numbers)))
+        return [PairBatch.of(pairs, part) for part in parts]
+
+    sides = (pairs.sources, pairs.targets, held_out.sources, held_out.targets)
+    return Plan(
+        config=config,
+        begin=lambda: AttentionalTranslator(config),
+        load=AttentionalTranslator.from_pretrained,
+        tokenizer=tokenizer,
+        data_fingerprint=hash_arrays(
+            *(part for side in sides for part in (side.ids, side.offsets))
+        ),
+        batches_at=batches_at,
+        held_out=[
+            PairBatch.of(held_out, np.array(numbers))
+            for numbers in plan_batches(held_out.lengths.tolist(), TOKENS_PER_BATCH)
+        ],
+        score=partial(score, smoothing=settings.label_smoothing),
+        judge=score,
+        count_operations=lambda net, batch: net.count_operations(batch.source, batch.target),
+        batch_tensors=batch_tensors,
+        shares={"word_accuracy": "next word"},
+    )
+
+
+def score(
+    model: AttentionalTranslator, batch: PairBatch, smoothing: float = 0.0
+) -> PreTrainingLosses:
+    """The loss of all words of a batch."""
+    loss, num_hits = model.next_loss(batch.source, batch.target, batch.labels, smoothing)
+    return PreTrainingLosses({"word": loss}, {"word": num_hits})

@@ -1,0 +1,202 @@
+"""The translators of the study: how each is trained, and what is measured of it."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from bertkit.checkpoints.checkpoint import Checkpoint
+from bertkit.checkpoints.formats import open_checkpoint
+from bertkit.checkpoints.hub.resolve import resolve_model
+from bertkit.checkpoints.identity import identify_checkpoint
+from bertkit.decoding.limits import DecodingLimits, Source
+from bertkit.decoding.search import decode
+from bertkit.generation.seq2seq_generator import count_written, limit_written
+from bertkit.generation.suppressed_tokens import find_forbidden
+from bertkit.hardware.device import mixed_precision
+from bertkit.inference.loading import load_tokenizer
+from bertkit.models.bert.config import BertConfig
+from bertkit.models.bert.heads import BertForMaskedLM
+from bertkit.models.recurrent.growing import GrowingTranslations
+from bertkit.models.recurrent.translator import AttentionalTranslator
+from bertkit.models.seq2seq.model import EncoderDecoderModel
+from bertkit.nn.batching import plan_batches
+from bertkit.recipes.seq2seq.examples import identify
+from bertkit.recipes.seq2seq.job import TOKENS_PER_BATCH, Materials, build_job
+from bertkit.recipes.seq2seq.run import RUN_FOLDER, PairFiles, gather, train_seq2seq
+from bertkit.recipes.seq2seq.settings import TranslateSettings
+from bertkit.studies.baselines import run as recurrent_run
+from bertkit.studies.baselines.settings import TranslatorSettings
+from bertkit.studies.baselines.translator import plan_translator, train_translator
+from bertkit.tokenization.detokenization import Spacing
+from bertkit.training.budget import Pace, measure_pace
+from bertkit.training.records.log import read_log
+from bertkit.training.run import Run
+
+
+@dataclass(frozen=True)
+class Translated:
+    """What is measured of a translator.
+
+    Attributes:
+        bleu: of the held-out pairs.
+        chrf: of the same.
+        loss: of their right words, in nats.
+        tokens_per_second: of a step of training, of both sides.
+        parameters: of the whole model.
+    """
+
+    bleu: float
+    chrf: float
+    loss: float
+    tokens_per_second: float
+    parameters: float
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What is known before the first run.
+
+    Attributes:
+        paces: what a step of the Transformer costs, and one of the recurrent translator.
+        num_held_out: pairs that are translated.
+    """
+
+    paces: tuple[Pace, Pace]
+    num_held_out: int
+
+
+def train_transformer(files: PairFiles, output: Path, settings: TranslateSettings) -> Translated:
+    """Train an encoder-decoder, or read what came of it; errors as in `train_seq2seq`."""
+    saved = train_seq2seq(files, output, settings).saved
+    values = {name: float("nan") if each is None else each for name, each in saved.metrics.items()}
+    return Translated(
+        bleu=values["bleu"],
+        chrf=values["chrf"],
+        loss=values["word_loss"],
+        tokens_per_second=read_speed(output / RUN_FOLDER),
+        parameters=count_parameters(EncoderDecoderModel.from_pretrained(output)),
+    )
+
+
+def train_recurrent(
+    files: PairFiles, output: Path, settings: TranslatorSettings, shared: TranslateSettings
+) -> Translated:
+    """Train a recurrent translator on the same tokens, or read what came of it.
+
+    Args:
+        files: pairs of texts.
+        output: the run's folder.
+        settings: of the translator.
+        shared: of the Transformer: they decide vocabulary, lengths and what is held out.
+
+    Raises:
+        BertkitError: as in `train_seq2seq`.
+    """
+    materials, _ = gather(files, shared)
+    result = train_translator(materials.train, materials.dev, materials.tokenizer, output, settings)
+    net = AttentionalTranslator.from_pretrained(result.checkpoint).to(materials.machine.device)
+    with mixed_precision(materials.machine.device, materials.machine.precision):
+        written = write_translations(net, materials)
+    metrics = materials.kind.load_measure()(written, materials.data.dev.targets)
+    return Translated(
+        bleu=metrics["bleu"],
+        chrf=metrics["chrf"],
+        loss=result.metrics["word_loss"],
+        tokens_per_second=read_speed(output),
+        parameters=count_parameters(net),
+    )
+
+
+@torch.inference_mode()
+def write_translations(net: AttentionalTranslator, materials: Materials) -> list[str]:
+    """What a recurrent translator makes of the held-out texts, searched for as `Rewriter` does."""
+    tokenizer, saved, device = materials.tokenizer, materials.saved, materials.machine.device
+    spacing = Spacing.from_dict(saved.spacing)
+    sources = materials.dev.sources
+    lengths, most = sources.lengths.tolist(), saved.max_target_length
+    forbidden = find_forbidden(tokenizer, tokenizer.sep_id, net.config.vocab_size)
+    costs = [length + count_written(saved.decoding) for length in lengths]
+    texts: dict[int, str] = {}
+    for numbers in plan_batches(costs, TOKENS_PER_BATCH[device.type]):
+        limits = DecodingLimits(
+            end_id=tokenizer.sep_id,
+            max_tokens=[limit_written(lengths[number], saved.decoding, most) for number in numbers],
+            forbidden_ids=forbidden,
+        )
+        batch = sources.choose(np.array(numbers)).pack().to(device)
+        origins = [Source(number=number) for number in numbers]
+        found = decode(GrowingTranslations(net, batch), saved.decoding, limits, origins)
+        for number, answers in zip(numbers, found, strict=True):
+            texts[number] = spacing.join([tokenizer.vocabulary[id_] for id_ in answers[0].tokens])
+    return [texts[number] for number in range(len(lengths))]
+
+
+def try_both(files: PairFiles, settings: TranslateSettings, recurrent: TranslatorSettings) -> Trial:
+    """Take a few steps with the Transformer, and with the recurrent translator."""
+    materials, _ = gather(files, settings)
+    plan = plan_translator(materials.train, materials.dev, materials.tokenizer, recurrent)
+    net = plan.begin().to(materials.machine.device)
+    other = recurrent_run.build_job(plan, net, materials.machine)
+    paces = (
+        measure_pace(build_job(materials, settings), settings, materials.machine),
+        measure_pace(other, recurrent, materials.machine),
+    )
+    return Trial(paces, len(materials.dev))
+
+
+def draw_encoder(name: str, folder: Path, seed: int) -> Path:
+    """An encoder of the same sizes and vocabulary, with weights that were drawn.
+
+    Args:
+        name: of the encoder, as `resolve_model` takes it.
+        folder: for the drawn one; one that is there is kept.
+        seed: decides the weights.
+
+    Raises:
+        BertkitError: the encoder can't be had, or writing failed.
+    """
+    if not (folder / "model.safetensors").exists():
+        checkpoint, config = open_encoder(name)
+        torch.manual_seed(seed)
+        load_tokenizer(checkpoint, config).save(folder)
+        BertForMaskedLM(config).save_pretrained(folder)
+    return folder
+
+
+def open_encoder(name: str) -> tuple[Checkpoint, BertConfig]:
+    """An encoder's files and sizes; errors as in `open_checkpoint`."""
+    checkpoint = open_checkpoint(resolve_model(name))
+    return checkpoint, BertConfig.from_dict(checkpoint.config, checkpoint.folder)
+
+
+def identify_inputs(files: PairFiles, model: str | None) -> str:
+    """Checksums of the pairs, and of the encoder where there is one.
+
+    Raises:
+        BertkitError: something can't be read.
+    """
+    files.check()
+    found: dict[str, Any] = {"train": identify(files.train)}
+    if files.dev is not None:
+        found["dev"] = identify(files.dev)
+    if model is not None:
+        path = resolve_model(model)
+        found["model"] = identify_checkpoint(open_checkpoint(path), path, None)["sha256"]
+    return json.dumps(found, sort_keys=True)
+
+
+def read_speed(run: Path) -> float:
+    """Tokens a second of the middling step of a run."""
+    rows = read_log(Run(run).log_path)
+    return float(median(row["tokens_per_second"] for row in rows if row["event"] == "train"))
+
+
+def count_parameters(net: nn.Module) -> float:
+    """All weights."""
+    return float(sum(parameter.numel() for parameter in net.parameters()))

@@ -1,0 +1,109 @@
+"""Logistic regression on a vector for each text: what the vectors tell by themselves."""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from bertkit.recipes.finetune.settings import FineTuneSettings
+from bertkit.studies.probes.downstream import LabelledTask
+from bertkit.tasks.classify.decoding import choose_label
+from bertkit.tasks.texts import Texts
+
+Vectors = npt.NDArray[np.float32]
+Encode = Callable[[Sequence[str]], Vectors]
+
+STRENGTHS = (1e-3, 1e-2, 1e-1, 1.0)  # of the examples against the pull of all weights to 0
+MAX_ITERATIONS = 500
+SMALLEST_GRADIENT = 1e-5
+
+
+def score_vectors(task: LabelledTask, encode: Encode, settings: FineTuneSettings) -> float:
+    """The task's metric on held-out examples, with the strength that does best on them.
+
+    That is how fine-tuning chooses its epoch, so that neither is at an advantage.
+
+    Args:
+        task: of labelling texts or pairs.
+        encode: texts → a row for each.
+        settings: of fine-tuning; they decide what is held out where the task doesn't say.
+
+    Raises:
+        BertkitError: the examples can't be read or learnt from, as in `LabelledTask.read`.
+    """
+    learnt, data = task.read(settings)
+    train, held_out = standardise(
+        *(
+            describe_texts([example.texts for example in one.examples], encode)
+            for one in (data.train, data.dev)
+        )
+    )
+    ids = {label: number for number, label in enumerate(learnt.labels)}
+    labels = torch.tensor([ids[example.labels[0]] for example in data.train.examples])
+    found = []
+    for strength in STRENGTHS:
+        weights, bias = fit(train, labels, len(ids), strength)
+        rows = (held_out @ weights + bias).softmax(dim=1).tolist()
+        predictions = [choose_label(learnt.labels, row) for row in rows]
+        found.append(learnt.measure(data.dev.examples, predictions)[learnt.metric])
+    return max(found)
+
+
+def describe_texts(texts: Sequence[Texts], encode: Encode) -> Vectors:
+    """A row for each text; of pairs, how the two differ and what they have in common.
+
+    Source: of pairs, Kiros et al. 2015, section 3.1.
+    """
+    first = encode([each.text for each in texts])
+    if all(each.pair is None for each in texts):
+        return first
+    second = encode([each.pair or "" for each in texts])
+    return np.concatenate([np.abs(first - second), first * second], axis=1)
+
+
+def standardise(
+    train: Vectors, held_out: Vectors
+) -> tuple[Float[Tensor, "texts features"], Float[Tensor, "others features"]]:
+    """Both with each feature's mean and spread in training taken out."""
+    known, new = (torch.from_numpy(each).double() for each in (train, held_out))
+    spread = known.std(dim=0, correction=0)
+    spread = torch.where(spread > 0, spread, 1.0)
+    return (known - known.mean(dim=0)) / spread, (new - known.mean(dim=0)) / spread
+
+
+def fit(
+    vectors: Float[Tensor, "texts features"],
+    labels: Int[Tensor, " texts"],
+    num_labels: int,
+    strength: float,
+) -> tuple[Float[Tensor, "features labels"], Float[Tensor, " labels"]]:
+    """Weights and bias that foretell the labels best; there is one optimum, and no chance in it.
+
+    Args:
+        vectors: a row for each text.
+        labels: the number of each one's label.
+        num_labels: that there are.
+        strength: what the examples' losses count against half the squares of the weights.
+    """
+    weights = vectors.new_zeros(vectors.shape[1], num_labels, requires_grad=True)
+    bias = vectors.new_zeros(num_labels, requires_grad=True)
+    optimizer = torch.optim.LBFGS(
+        [weights, bias],
+        max_iter=MAX_ITERATIONS,
+        tolerance_grad=SMALLEST_GRADIENT,
+        line_search_fn="strong_wolfe",
+    )
+
+    def measure() -> Tensor:
+        optimizer.zero_grad()
+        losses = F.cross_entropy(vectors @ weights + bias, labels, reduction="sum")
+        loss = strength * losses + 0.5 * weights.square().sum()
+        loss.backward()  # type: ignore[no-untyped-call]
+        return loss
+
+    optimizer.step(measure)  # type: ignore[no-untyped-call]
+    return weights.detach(), bias.detach()

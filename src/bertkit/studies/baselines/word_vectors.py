@@ -1,0 +1,167 @@
+"""Learn static word vectors from shards; minutes, so a run that was interrupted begins again."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from bertkit.base.checksummed_json import read_sealed_json, write_sealed_json
+from bertkit.base.errors import DamagedFileError, InputError, ResumeError, storage_errors
+from bertkit.base.files import TEMPORARY_SUFFIX, make_folder
+from bertkit.base.progress import show_progress
+from bertkit.base.settings import describe_validation
+from bertkit.data.shards import Shard, ShardSet
+from bertkit.models.recurrent.word_vectors import SkipGramSettings, StaticVectors, learn_vectors
+
+RECORD_FILE = "bertkit_vectors.json"  # written before all else, and again when all is there
+PROGRESS_SENTENCES = 1000
+
+
+class VectorsRecord(BaseModel):
+    """What vectors were learnt from.
+
+    Attributes:
+        settings: how.
+        data_fingerprint: of the shards.
+        drawn_tokens: about as many had the sentences that were drawn of the whole text; None where
+            all of it was read.
+        is_whole: whether the vectors are there.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    settings: dict[str, Any]
+    data_fingerprint: str
+    drawn_tokens: int | None
+    is_whole: bool
+
+
+@dataclass(frozen=True)
+class ShardSentences:
+    """Sentences of shards, each time from the first of them.
+
+    Args:
+        parts: shards, and the numbers of sentences of each.
+        advance: is told of every so many sentences.
+    """
+
+    parts: Sequence[tuple[Shard, NDArray[np.intp]]]
+    advance: Callable[[int], None]
+
+    def __iter__(self) -> Iterator[list[str]]:
+        for shard, numbers in self.parts:
+            starts, stops = shard.sentence_offsets[numbers], shard.sentence_offsets[numbers + 1]
+            places = zip(starts.tolist(), stops.tolist(), strict=True)
+            for num_before, (start, stop) in enumerate(places):
+                yield list(map(str, shard.tokens(start, stop).tolist()))
+                if not (num_before + 1) % PROGRESS_SENTENCES:
+                    self.advance(PROGRESS_SENTENCES)
+
+
+def draw_sentences(
+    shards: ShardSet, drawn_tokens: int | None, seed: int
+) -> list[tuple[Shard, NDArray[np.intp]]]:
+    """Sentences of the training text in its order, each of which has the same chance.
+
+    Args:
+        shards: the text.
+        drawn_tokens: about as many have all of them together; None for the whole text.
+        seed: decides which.
+
+    Returns:
+        The shards, and the numbers of sentences of each.
+    """
+    size = shards.manifest.train.tokens
+    share = 1.0 if drawn_tokens is None else drawn_tokens / max(1, size)
+    parts = []
+    for number, shard in enumerate(shards.train):
+        chances = np.random.default_rng((seed, number)).random(shard.num_sentences)
+        parts.append((shard, np.flatnonzero(chances < share)))
+    return parts
+
+
+def train_word_vectors(
+    data: Path, output: Path, settings: SkipGramSettings, drawn_tokens: int | None = None
+) -> StaticVectors:
+    """Learn vectors and write their folder; those that are there already are loaded.
+
+    Args:
+        data: what `prepare` wrote.
+        output: the model's folder.
+        settings: how.
+        drawn_tokens: of each pass, about: the same sentences each time, drawn of the whole text by
+            the settings' seed; None for all of them.
+
+    Raises:
+        ResumeError: `output` holds vectors of other settings or data, or something else.
+        InputError: there is too little text.
+        MissingExtraError: gensim isn't installed.
+        BertkitError: the shards can't be read, or writing failed.
+    """
+    shards = ShardSet.open(data)
+    wanted = VectorsRecord(
+        settings=settings.model_dump(mode="json"),
+        data_fingerprint=shards.fingerprint,
+        drawn_tokens=drawn_tokens,
+        is_whole=True,
+    )
+    found = read_record(output)
+    if found is not None and found.model_copy(update={"is_whole": True}) != wanted:
+        raise ResumeError(
+            f"{output} holds vectors of other settings or data; choose another folder"
+        )
+    if found is not None and found.is_whole:
+        return StaticVectors.from_pretrained(output)
+    if not shards.train:
+        raise InputError(f"{data} has no training text; prepare a larger corpus")
+    write_record(output, wanted.model_copy(update={"is_whole": False}))
+    parts = draw_sentences(shards, drawn_tokens, settings.seed)
+    total = sum(len(numbers) for _, numbers in parts) * (settings.epochs + 1)
+    with show_progress("Learning word vectors", total) as progress:
+        sentences = ShardSentences(parts, progress.advance)
+        net = learn_vectors(sentences, shards.manifest.vocab_size, settings)
+    net.save_pretrained(output)
+    shards.load_tokenizer().save(output)
+    write_record(output, wanted)
+    return net
+
+
+def write_record(output: Path, record: VectorsRecord) -> None:
+    """Say what the vectors in a folder are learnt from.
+
+    Raises:
+        StorageError: writing failed.
+    """
+    make_folder(output)
+    write_sealed_json(output / RECORD_FILE, record.model_dump(mode="json"))
+
+
+def read_record(output: Path) -> VectorsRecord | None:
+    """What the vectors in a folder were learnt from; None where nothing is.
+
+    Raises:
+        ResumeError: it holds something else.
+        DamagedFileError: the record can't be read.
+        StorageError: the system can't tell.
+    """
+    path = output / RECORD_FILE
+    with storage_errors(output, "read"):
+        if not output.exists():
+            return None
+        if not path.exists():
+            files = output.iterdir() if output.is_dir() else [output]
+            if all(file.suffix == TEMPORARY_SUFFIX for file in files):
+                return None
+            raise ResumeError(
+                f"{output} holds something that isn't word vectors; choose another folder"
+            )
+    try:
+        return VectorsRecord.model_validate(read_sealed_json(path))
+    except ValidationError as error:
+        raise DamagedFileError(
+            f"{path} isn't the record of word vectors: {describe_validation(error)}"
+        ) from None

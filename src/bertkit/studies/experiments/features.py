@@ -1,0 +1,221 @@
+"""A fine-tuned encoder against vectors that stay as they are: its own, and older ones."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import ClassVar, final
+
+from bertkit.embeddings.settings import PoolingName
+from bertkit.models.bert.config import PRESETS
+from bertkit.models.recurrent.word_vectors import load_word2vec
+from bertkit.studies.baselines.vector_classifier import Encode, score_vectors
+from bertkit.studies.baselines.vector_sources import (
+    LEARNERS,
+    SKIP_GRAM,
+    SKIP_THOUGHT,
+    Learning,
+    freeze,
+)
+from bertkit.studies.probes.downstream import MAX_LENGTH, FineTuning, LabelledTask
+from bertkit.studies.probes.pretrained_arms import SCALES, PretrainedArm, Scale
+from bertkit.studies.probes.pretraining import TOKENS, PretrainingStudy, name_steps
+from bertkit.studies.probes.probes import LABELLED, LABELLED_PROBE, PAIRS_PROBE, Probe
+from bertkit.studies.probes.text_tasks import PAIRS
+from bertkit.studies.study import Cell, Claim, Decision, Figure, Measure, Side
+
+FINE_TUNED, LAST_FOUR_READ = "fine-tuned", "last-four+bilstm"
+LAST_FOUR, LAST_LAYER = "last-four", "last-layer"
+TABLE_7 = "Devlin et al. 2018, section 5.3, table 7"
+
+
+@dataclass(frozen=True)
+class VectorArm(PretrainedArm):
+    """A frozen encoder, under logistic regression.
+
+    Attributes:
+        pooling: what makes one vector of its hidden states.
+    """
+
+    pooling: PoolingName = "mean"
+
+
+# Masked words alone: next sentence would teach the encoder what pairs of sentences ask.
+ARMS = (
+    PretrainedArm(FINE_TUNED, "the whole encoder learns the task", {"objective": "mlm"}),
+    PretrainedArm(
+        LAST_FOUR_READ,
+        "the encoder stays; two layers of BiLSTM read its last four layers",
+        shares=FINE_TUNED,
+        fine_tuning={
+            "features": "bilstm",
+            "feature_layers": "last_four",
+            "lstm_hidden": 64,
+            "learning_rate": 3e-3,
+        },
+    ),
+    VectorArm(
+        LAST_FOUR,
+        "the encoder stays; the mean of its last four layers, side by side",
+        shares=FINE_TUNED,
+        pooling="last_four_concat",
+    ),
+    VectorArm(LAST_LAYER, "the encoder stays; the mean of its last layer", shares=FINE_TUNED),
+    PretrainedArm(SKIP_THOUGHT, "the state of a GRU that foretold sentences", shares=FINE_TUNED),
+    PretrainedArm(SKIP_GRAM, "the mean of static vectors of words", shares=FINE_TUNED),
+)
+
+
+@final
+class Features(PretrainingStudy):
+    """Fine-tuning, features of the same encoder, and vectors from before BERT."""
+
+    name = "features"
+    question = "Is an encoder that is fine-tuned better than vectors that stay as they are?"
+    finding = (
+        "Devlin et al. 2018 (section 5.3, table 7) found that on named entities the feature-based"
+        " approach, a BiLSTM on the last four layers side by side (96.1 F1), is nearly as good as"
+        " fine-tuning (96.4), and better than the last layer alone (94.9). Reimers and Gurevych"
+        " 2019 (section 5) found the mean of BERT's last layer better than that of static vectors"
+        " under logistic regression, and Kiros et al. 2015 (section 3.4) skip-thought vectors"
+        " better than means of words on most sets."
+    )
+    budget = (
+        "Everything that learns from running text learns from the same shards: encoder and"
+        " skip-thought read as many tokens in about as many steps, skip-gram the nearest number of"
+        " whole passes, or about as many tokens of sentences that are drawn of all text, where that"
+        " has more. Labels and held-out examples are the same for all."
+    )
+    caution = (
+        f"Of a text {MAX_LENGTH} tokens are read at most. The two arms that learn through the"
+        " encoder read a pair of texts together, as many tokens of both; for the others each"
+        " text is a vector of its own, and a pair is their difference and product. Fine-tuning"
+        " keeps its best epoch, logistic regression the best of four strengths, both by the"
+        " held-out examples, so that all figures are a little too good. The encoder has"
+        " learnt from masked words alone. Skip-thought's tokens are those of each sentence and of"
+        " both its neighbours, which it foretells; that is close to telling whether two sentences"
+        " come from one document, which is asked where there are no labels (--labelled brings your"
+        " own). Skip-gram is far cheaper on the same tokens, and the encoder is tiny: published"
+        " ones read ten thousand times as much."
+    )
+    # The least model with four layers.
+    scales: ClassVar[Mapping[str, Scale]] = {
+        "small": replace(
+            SCALES["small"],
+            pretraining={**SCALES["small"].pretraining, "model": "mini"},
+            fine_tuning=FineTuning(num_train=1_000, num_dev=500, learning_rate=3e-4),
+        ),
+        "large": SCALES["large"],
+    }
+    probes = (
+        replace(PAIRS_PROBE, measure=replace(PAIRS_PROBE.measure, title="Same document or not")),
+    )
+    measures_words = False
+
+    @property
+    def all_probes(self) -> list[Probe]:
+        """The same, called what they are where nothing is fine-tuned."""
+        measure = replace(LABELLED_PROBE.measure, title="The labelled examples")
+        more = [replace(LABELLED_PROBE, measure=measure)]
+        return [*self.probes, *(more if self.settings.labelled is not None else [])]
+
+    @property
+    def measures(self) -> Sequence[Measure]:
+        """The labelled examples first, where there are any."""
+        return [probe.measure for probe in reversed(self.all_probes)]
+
+    @property
+    def arms(self) -> Sequence[PretrainedArm]:
+        """From the most that is learnt with labels to the least."""
+        return ARMS
+
+    @property
+    def claims(self) -> Sequence[Claim]:
+        """On the labelled examples, or on pairs where there are none."""
+        measure = PAIRS if self.settings.labelled is None else LABELLED
+        found = (
+            (
+                "Fine-tuning is better than a BiLSTM on the frozen last four layers",
+                TABLE_7,
+                FINE_TUNED,
+                LAST_FOUR_READ,
+            ),
+            ("The last four layers tell more than the last", TABLE_7, LAST_FOUR, LAST_LAYER),
+            (
+                "Fine-tuning is better than the frozen last layer",
+                TABLE_7,
+                FINE_TUNED,
+                LAST_LAYER,
+            ),
+            (
+                "The frozen last layer is better than static vectors",
+                "Reimers and Gurevych 2019, section 5",
+                LAST_LAYER,
+                SKIP_GRAM,
+            ),
+            (
+                "Skip-thought vectors are better than static vectors",
+                "Kiros et al. 2015, section 3.4",
+                SKIP_THOUGHT,
+                SKIP_GRAM,
+            ),
+        )
+        return tuple(
+            Claim(text, source, measure, Side(better), Side(worse))
+            for text, source, better, worse in found
+        )
+
+    def decide(self) -> Decision:
+        """Ask first for what the last arm needs, which is missed only after hours else.
+
+        Raises:
+            MissingExtraError: gensim isn't installed.
+            BertkitError: as in other studies of pre-training.
+        """
+        if not self.settings.only or SKIP_GRAM in self.settings.only:
+            load_word2vec()
+        return super().decide()
+
+    def run_cell(self, cell: Cell, folder: Path, decision: Decision) -> list[Figure]:
+        """Learn vectors without an encoder; or pre-train one, unless another arm did."""
+        if cell.arm not in LEARNERS:
+            return super().run_cell(cell, folder, decision)
+        tokens, steps = (int(decision.values[name]) for name in (TOKENS, name_steps(FINE_TUNED)))
+        learning = Learning(
+            data=self.settings.data,
+            output=folder / cell.place / "vectors",
+            tokens=tokens,
+            tokens_per_step=tokens / steps,
+            num_features=PRESETS[self.scale.pretraining["model"]]["hidden_size"],
+            max_length=MAX_LENGTH,
+            seed=cell.seed,
+            device=self.settings.device,
+        )
+        values = self._score(cell, LEARNERS[cell.arm](learning), self._list_tasks(folder, decision))
+        return [Figure(name, value) for name, value in values.items()]
+
+    def _measure(
+        self,
+        cell: Cell,
+        checkpoint: Path,
+        place: Path,
+        tasks: Mapping[str, LabelledTask],
+        *,
+        is_end: bool,
+    ) -> dict[str, float]:
+        """All measures of a checkpoint, by name."""
+        arm = self._find_arm(cell.arm)
+        if not isinstance(arm, VectorArm):
+            return super()._measure(cell, checkpoint, place, tasks, is_end=is_end)
+        encode = freeze(checkpoint, arm.pooling, MAX_LENGTH, self.settings.device)
+        return self._score(cell, encode, tasks)
+
+    def _score(
+        self, cell: Cell, encode: Encode, tasks: Mapping[str, LabelledTask]
+    ) -> dict[str, float]:
+        """What vectors are worth in each task, by measure."""
+        settings = self.scale.fine_tuning.choose(cell.seed, self.settings.device, {})
+        return {
+            probe.measure.name: score_vectors(tasks[probe.task], encode, settings)
+            for probe in self.all_probes
+            if probe.task in tasks
+        }

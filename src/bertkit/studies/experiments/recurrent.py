@@ -1,0 +1,240 @@
+"""Attention against recurrent nets, where what counts was said long ago."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import final
+
+import torch
+
+from bertkit.base.wording import pluralize
+from bertkit.hardware.device import choose_device, choose_precision
+from bertkit.studies.baselines.agreement import list_distances, training_batch
+from bertkit.studies.baselines.agreement_nets import (
+    BATCH_SIZE,
+    Kind,
+    Net,
+    Sizes,
+    build_net,
+    count_parameters,
+    measure_accuracy,
+    measure_gradients,
+    train,
+)
+from bertkit.studies.settings import RecurrentSettings
+from bertkit.studies.study import (
+    LAST,
+    Arm,
+    Cell,
+    Claim,
+    Decision,
+    Figure,
+    Measure,
+    Side,
+    Study,
+)
+from bertkit.training.job import Machine
+from bertkit.training.settings import LoopSettings
+
+DISTANCE = "words between cue and answer"
+TOKENS = "tokens of training"
+PROBE_STEPS = 10  # taken to see how fast a net is
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How large the study is.
+
+    Attributes:
+        sizes: of the nets.
+        tokens: that each of them reads.
+        learning_rate: the peak.
+    """
+
+    sizes: Sizes
+    tokens: int
+    learning_rate: float = 2e-3
+
+
+SCALES: Mapping[str, Scale] = {
+    "small": Scale(Sizes(width=64, longest=128), tokens=3_000_000),
+    "large": Scale(Sizes(width=128, longest=512), tokens=60_000_000, learning_rate=1e-3),
+}
+
+# Of the right answer's log-odds; nets that compute in other units are compared by their shares.
+POWERS = "power of ten, against that at the shortest distance"
+ACCURACY = Measure(
+    "accuracy",
+    "Agreement over distance",
+    "right answers; one of eight by chance",
+    is_percent=True,
+    across=DISTANCE,
+    is_logarithmic=True,
+)
+GRADIENT = Measure(
+    "gradient",
+    "Gradient that reaches the cue, after training",
+    POWERS,
+    across=DISTANCE,
+    is_logarithmic=True,
+)
+FIRST_GRADIENT = Measure(
+    "first_gradient",
+    "Gradient that reaches the cue, before training",
+    POWERS,
+    across=DISTANCE,
+    is_logarithmic=True,
+)
+SPEED = Measure(
+    "tokens_per_second", "Tokens of training a second", "on this machine", is_speed=True
+)
+PARAMETERS = Measure("parameters", "Parameters", "of the whole net", is_higher_better=False)
+
+PATHS = "Vaswani et al. 2017, section 4, table 1"
+
+
+@final
+class Recurrent(Study[RecurrentSettings]):
+    """Two blocks of attention, left to right and both ways, against LSTM and GRU."""
+
+    name = "recurrent"
+    question = "Does attention remember further than recurrent nets?"
+    finding = (
+        "Vaswani et al. 2017 (section 4, table 1) argue that what is n words apart is one step"
+        " apart for attention and n steps for a recurrent net, which must compute those steps one"
+        " after the other. Hochreiter and Schmidhuber 1997 show that in plain recurrent nets"
+        " gradients fade on such a way, and built the LSTM against it. Jozefowicz et al. 2015"
+        " (abstract) found that it should begin with a bias of 1 at its forget gates, as it does"
+        " here."
+    )
+    budget = (
+        "Every net has about as many parameters, the vectors of positions aside, and reads as many"
+        " tokens of a made-up language."
+    )
+    caution = (
+        "The language is made up: one cue, marked, among words that tell nothing. It shows what a"
+        " net can carry over a distance, not what real text asks of it. All nets have the same"
+        " learning rate, which was tuned for none of them. Tokens a second are those of the machine"
+        " that it ran on; a recurrent net computes a step for all texts of a batch,"
+        f" {BATCH_SIZE} of them, at once."
+    )
+
+    precision = "fp32"
+
+    @property
+    def scale(self) -> Scale:
+        """How large it is."""
+        return SCALES[self.settings.size]
+
+    @property
+    def sizes(self) -> Sizes:
+        """Of the nets, with the distance that is asked for."""
+        sizes = self.scale.sizes
+        return Sizes(sizes.width, self.settings.longest or sizes.longest)
+
+    @property
+    def arms(self) -> Sequence[Arm]:
+        """Two ways of attention, two recurrent nets."""
+        return (
+            Arm("attention", "two blocks of attention, left to right"),
+            Arm("attention-both-ways", "two blocks of attention, every word sees all others"),
+            Arm("lstm", "two layers of LSTM, left to right"),
+            Arm("gru", "two layers of GRU, left to right"),
+        )
+
+    @property
+    def measures(self) -> Sequence[Measure]:
+        """What it remembers, why, and what it costs."""
+        return (ACCURACY, GRADIENT, FIRST_GRADIENT, SPEED, PARAMETERS)
+
+    @property
+    def claims(self) -> Sequence[Claim]:
+        """What the papers found."""
+        far = {name: Side(name, LAST) for name in ("attention", "lstm", "gru")}
+        return (
+            Claim(
+                "At the longest distance attention remembers more than an LSTM",
+                PATHS,
+                "accuracy",
+                far["attention"],
+                far["lstm"],
+            ),
+            Claim(
+                "At the longest distance attention remembers more than a GRU",
+                PATHS,
+                "accuracy",
+                far["attention"],
+                far["gru"],
+            ),
+            Claim(
+                "Before training, more of the gradient reaches a far cue through attention",
+                PATHS,
+                "first_gradient",
+                far["attention"],
+                far["lstm"],
+            ),
+            Claim(
+                "Attention trains faster than an LSTM",
+                PATHS,
+                "tokens_per_second",
+                Side("attention"),
+                Side("lstm"),
+            ),
+        )
+
+    def identify_data(self) -> str:
+        """The language is the same everywhere; how far it reaches is a setting."""
+        return f"agreement over up to {pluralize(self.sizes.longest, 'word')}"
+
+    def decide(self) -> Decision:
+        """Make the budget into tokens, by the slowest net."""
+        speeds = {arm.name: self._measure_speed(arm.name) for arm in self.arms}
+        tokens = self.settings.tokens or self.scale.tokens
+        if self.settings.minutes is not None:
+            tokens = max(1, int(60 * self.settings.minutes * min(speeds.values())))
+        return Decision({TOKENS: tokens}, {name: tokens / speed for name, speed in speeds.items()})
+
+    def run_cell(self, cell: Cell, folder: Path, decision: Decision) -> list[Figure]:
+        """Train a net, and measure it; nothing is kept but the figures."""
+        del folder
+        machine = self._machine()
+        net = self._build(cell.arm, cell.seed).to(machine.device)
+        distances = list_distances(self.sizes.longest)
+        before = measure_gradients(net, distances, machine.device)
+        tokens = int(decision.values[TOKENS])
+        settings = self._choose(cell.seed)
+        speed = train(net, tokens, self.sizes.longest, settings, machine)
+        found = {
+            "accuracy": measure_accuracy(net, distances, machine.device),
+            "gradient": measure_gradients(net, distances, machine.device),
+            "first_gradient": before,
+        }
+        figures = [
+            Figure(name, value, float(distance))
+            for name, values in found.items()
+            for distance, value in zip(distances, values, strict=True)
+        ]
+        return [
+            *figures,
+            Figure("tokens_per_second", speed),
+            Figure("parameters", float(count_parameters(net))),
+        ]
+
+    def _measure_speed(self, arm: str) -> float:
+        machine = self._machine()
+        net, longest = self._build(arm, 0).to(machine.device), self.sizes.longest
+        steps = (training_batch(0, step, BATCH_SIZE, longest) for step in range(PROBE_STEPS))
+        num_tokens = sum(step.num_tokens for step in steps)
+        return train(net, num_tokens, longest, self._choose(0), machine)
+
+    def _build(self, arm: str, seed: int) -> Net:
+        torch.manual_seed(seed)
+        kind: Kind = arm  # type: ignore[assignment]
+        return build_net(kind, self.sizes)
+
+    def _choose(self, seed: int) -> LoopSettings:
+        return LoopSettings(seed=seed, learning_rate=self.scale.learning_rate, weight_decay=0.0)
+
+    def _machine(self) -> Machine:
+        device = choose_device(self.settings.device)
+        return Machine(device, choose_precision(self.precision, device), peak_operations=1.0)

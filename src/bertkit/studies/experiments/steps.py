@@ -1,0 +1,50 @@
+"""The length of pre-training."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import ClassVar, final
+
+from bertkit.studies.probes.pretrained_arms import SCALES, PretrainedArm, Scale
+from bertkit.studies.probes.pretraining import DOUBLING, PretrainingStudy
+from bertkit.studies.probes.probes import BEST_EPOCH, GAPS_PROBE
+from bertkit.studies.study import FIRST, LAST, Claim, Side
+
+ARM = "bert"
+MORE = 4  # times the tokens of the other studies: there is one arm
+FIGURE_5 = "Devlin et al. 2018, appendix C.1, figure 5"
+
+
+@final
+class Steps(PretrainingStudy):
+    """One run, measured again and again."""
+
+    name = "steps"
+    question = "Is longer pre-training better?"
+    finding = (
+        "Devlin et al. 2018 (appendix C.1, figure 5) found that it is: after 1,000,000 steps MNLI"
+        " is almost 1 point better than after 500,000, and still rises."
+    )
+    budget = "One run for each seed, measured after an eighth, a quarter, half and all of it."
+    caution = (
+        "The learning rate falls to nothing by the end, so that what is measured earlier is a model"
+        " in the middle of its training, not one that was trained for as long. " + BEST_EPOCH
+    )
+    scales: ClassVar[Mapping[str, Scale]] = {
+        name: replace(scale, tokens=MORE * scale.tokens) for name, scale in SCALES.items()
+    }
+    probes = (GAPS_PROBE,)
+    parts = DOUBLING
+
+    @property
+    def arms(self) -> Sequence[PretrainedArm]:
+        """One."""
+        return (PretrainedArm(ARM, "masked words and next sentence", {"objective": "bert"}),)
+
+    @property
+    def claims(self) -> Sequence[Claim]:
+        """The end against the beginning, in words and tasks."""
+        last, first = Side(ARM, LAST), Side(ARM, FIRST)
+        return (
+            Claim("Longer pre-training fills blanks better", FIGURE_5, "masked_loss", last, first),
+            Claim("Longer pre-training is better on tasks", FIGURE_5, "gaps", last, first),
+        )

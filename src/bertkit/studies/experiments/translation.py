@@ -1,0 +1,266 @@
+"""Attention alone against attention over recurrent states, and what an encoder brings."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, final
+
+from bertkit.base.progress import announce
+from bertkit.base.settings import parse_settings
+from bertkit.data.tables.parallel_settings import PairSettings
+from bertkit.metrics.translation import signatures
+from bertkit.recipes.seq2seq.run import PairFiles
+from bertkit.recipes.seq2seq.settings import TranslateSettings
+from bertkit.studies.baselines.settings import TranslatorSettings
+from bertkit.studies.baselines.translators import (
+    Translated,
+    draw_encoder,
+    identify_inputs,
+    open_encoder,
+    train_recurrent,
+    train_transformer,
+    try_both,
+)
+from bertkit.studies.probes.downstream import SPLIT_SEED
+from bertkit.studies.settings import TranslationSettings
+from bertkit.studies.study import Arm, Cell, Claim, Decision, Figure, Measure, Side, Study
+
+TRANSFORMER, RECURRENT, WARM = "transformer", "bahdanau", "warm-start"
+TOKENS, HELD_OUT, SIGNATURE = "tokens of training", "held-out pairs", "BLEU"
+DRAWN_FOLDER = "drawn"
+EVALUATED = 16  # pairs that are translated while it trains; the held-out loss tells the best step
+NUM_EVALUATIONS = 20
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How large the study is.
+
+    Attributes:
+        transformer: sizes and vocabulary of a Transformer from nothing.
+        recurrent: sizes that give the recurrent translator about as many parameters.
+        training: what all arms have.
+        tokens: of both sides, that a cell reads.
+        warm_rate: peak learning rate of both Transformers where an encoder is given.
+        wide_rate: that of the recurrent translator then, which is as wide as the encoder.
+    """
+
+    transformer: Mapping[str, Any]
+    recurrent: Mapping[str, Any]
+    training: Mapping[str, Any]
+    tokens: int
+    warm_rate: float = 5e-4
+    wide_rate: float = 1e-3
+
+
+SCALES: dict[str, Scale] = {
+    "small": Scale(
+        {"layers": 2, "hidden_size": 128, "vocab_size": 4000, "learning_rate": 3e-3},
+        {
+            "embedding_size": 128,
+            "hidden_size": 128,
+            "attention_size": 128,
+            "learning_rate": 3e-3,
+        },
+        {"tokens_per_batch": 2048, "label_smoothing": 0.1, "dropout": 0.1},
+        tokens=3_000_000,
+    ),
+    "large": Scale(
+        {"layers": 3, "hidden_size": 256, "vocab_size": 6000, "learning_rate": 1e-3},
+        {
+            "embedding_size": 256,
+            "hidden_size": 352,
+            "attention_size": 352,
+            "learning_rate": 1e-3,
+        },
+        {"tokens_per_batch": 4096, "label_smoothing": 0.1, "dropout": 0.2},
+        tokens=60_000_000,
+    ),
+}
+
+MEASURES = (
+    Measure("bleu", "Translations, BLEU", "0 to 100; of all held-out pairs, 5 beams"),
+    Measure("chrf", "Translations, chrF", "0 to 100; of the same"),
+    Measure("loss", "Held-out loss", "nats for a token", is_higher_better=False),
+    Measure("tokens_per_second", "Tokens of training a second", "on this machine", is_speed=True),
+    Measure("parameters", "Parameters", "of the whole model", is_higher_better=False),
+)
+ATTENTION_PAPER = "Vaswani et al. 2017, section 6.1, table 2"
+WARM_PAPER = "Rothe et al. 2020, section 4.3"
+
+
+@final
+class Translation(Study[TranslationSettings]):
+    """The Transformer, Bahdanau's translator, and the Transformer that begins with an encoder."""
+
+    name = "translation"
+    question = "Does attention alone translate better than attention over recurrent states?"
+    finding = (
+        "Vaswani et al. 2017 (section 6.1, table 2) found the Transformer better than the recurrent"
+        " and convolutional translators of its time (28.4 BLEU against 24.6 of a recurrent one,"
+        " English to German), after far less training. Rothe et al. 2020 found that translation"
+        " gains where both halves begin with the weights of a pre-trained encoder."
+    )
+    budget = (
+        "Every arm reads as many tokens of the same pairs with the same vocabulary, and is searched"
+        " with the same beams."
+    )
+    caution = (
+        "The recurrent translator is that of Bahdanau et al. 2014, not the eight layers that the"
+        " Transformer was compared with. The step with the lowest held-out loss is measured on the"
+        " same held-out pairs, so that all figures are a little too good. On few tokens whichever"
+        " begins to learn sooner wins; --minutes or --tokens give more. With --model"
+        " the recurrent translator has the encoder's width, and no longer about as many parameters"
+        " as the others. Tokens a second are those of the machine that it ran on."
+    )
+
+    @property
+    def scale(self) -> Scale:
+        """How large it is."""
+        return SCALES[self.settings.size]
+
+    @property
+    def files(self) -> PairFiles:
+        """Pairs of texts."""
+        return PairFiles(self.settings.train, self.settings.dev or None)
+
+    @property
+    def arms(self) -> Sequence[Arm]:
+        """Two from nothing, and one more where an encoder is given."""
+        same = "" if self.settings.model is None else ", with the encoder's sizes and vocabulary"
+        arms = (
+            Arm(TRANSFORMER, f"attention alone, from nothing{same}"),
+            Arm(RECURRENT, "GRUs that look at what they read (Bahdanau), from nothing"),
+        )
+        if self.settings.model is None:
+            return arms
+        return (*arms, Arm(WARM, "attention alone, both halves begin with the encoder's weights"))
+
+    @property
+    def measures(self) -> Sequence[Measure]:
+        """Translations first, then costs."""
+        return MEASURES
+
+    @property
+    def claims(self) -> Sequence[Claim]:
+        """Better, and faster; and better still with an encoder."""
+        attention, recurrent = Side(TRANSFORMER), Side(RECURRENT)
+        claims = (
+            Claim(
+                "The Transformer translates better than a recurrent translator",
+                ATTENTION_PAPER,
+                "bleu",
+                attention,
+                recurrent,
+            ),
+            Claim(
+                "The Transformer trains faster",
+                ATTENTION_PAPER,
+                "tokens_per_second",
+                attention,
+                recurrent,
+            ),
+        )
+        if self.settings.model is None:
+            return claims
+        text = "Translations are better where both halves begin with an encoder's weights"
+        return (*claims, Claim(text, WARM_PAPER, "bleu", Side(WARM), attention))
+
+    def identify_data(self) -> str:
+        """Checksums of the pairs, and of the encoder."""
+        return identify_inputs(self.files, self.settings.model)
+
+    def decide(self) -> Decision:
+        """Make the budget into tokens, by the slower net; note how BLEU is computed."""
+        announce("measuring a few steps of each kind of model")
+        tokens = self.settings.tokens or self.scale.tokens
+        choices = self.choose(0, tokens, self.settings.model), self.choose_recurrent(0, tokens)
+        trial = try_both(self.files, *choices)
+        speeds = [pace.tokens_per_step / pace.step_seconds for pace in trial.paces]
+        if self.settings.minutes is not None:
+            tokens = max(1, int(60 * self.settings.minutes * min(speeds)))
+        seconds = [
+            tokens / speed + NUM_EVALUATIONS * pace.evaluation_seconds
+            for speed, pace in zip(speeds, trial.paces, strict=True)
+        ]
+        guesses = {TRANSFORMER: seconds[0], RECURRENT: seconds[1], WARM: seconds[0]}
+        known = {arm.name: guesses[arm.name] for arm in self.arms}
+        held_out = trial.num_held_out
+        values: dict[str, int | float | str] = {
+            TOKENS: tokens,
+            HELD_OUT: held_out,
+            SIGNATURE: signatures(held_out)["bleu"],
+        }
+        return Decision(values, known)
+
+    def run_cell(self, cell: Cell, folder: Path, decision: Decision) -> list[Figure]:
+        """Train a translator, and translate the held-out texts."""
+        tokens = int(decision.values[TOKENS])
+        found = self._train(cell, folder, tokens)
+        return [Figure(name, value) for name, value in asdict(found).items()]
+
+    def _train(self, cell: Cell, folder: Path, tokens: int) -> Translated:
+        output, model = folder / cell.place / "model", self.settings.model
+        if cell.arm == RECURRENT:
+            settings = self.choose_recurrent(cell.seed, tokens)
+            shared = self.choose(cell.seed, tokens, model)
+            return train_recurrent(self.files, output, settings, shared)
+        if cell.arm == TRANSFORMER and model is not None:
+            drawn = folder / DRAWN_FOLDER / f"seed{cell.seed}"
+            model = str(draw_encoder(model, drawn, cell.seed))
+        return train_transformer(self.files, output, self.choose(cell.seed, tokens, model))
+
+    def choose(self, seed: int, tokens: int, model: str | None) -> TranslateSettings:
+        """The settings of a Transformer.
+
+        Args:
+            seed: of the run.
+            tokens: its budget.
+            model: the encoder that it begins with; None for one from nothing.
+        """
+        begins: Mapping[str, Any] = self.scale.transformer
+        if model is not None:
+            begins = {"model": model, "learning_rate": self.scale.warm_rate}
+        values = {
+            **self._training(seed, tokens),
+            **self.settings.model_dump(include=set(PairSettings.model_fields)),
+            **begins,
+            "average": 1,
+            "best_by": "loss",
+            "eval_pairs": EVALUATED,
+            "split_seed": SPLIT_SEED,
+        }
+        return parse_settings(TranslateSettings, values, TRANSFORMER)
+
+    def choose_recurrent(self, seed: int, tokens: int) -> TranslatorSettings:
+        """The settings of the recurrent translator; with an encoder, as many features as that."""
+        sizes = dict(self.scale.recurrent)
+        if self._encoder_width is not None:
+            names = ("embedding_size", "hidden_size", "attention_size")
+            sizes |= dict.fromkeys(names, self._encoder_width)
+            sizes |= {"learning_rate": self.scale.wide_rate}
+        values = {**self._training(seed, tokens), **sizes}
+        return parse_settings(TranslatorSettings, values, RECURRENT)
+
+    def _training(self, seed: int, tokens: int) -> dict[str, Any]:
+        """What all arms have; the best of all evaluations is kept, so that they have as many."""
+        num_steps = tokens / self.scale.training["tokens_per_batch"]
+        return {
+            **self.scale.training,
+            "schedule": "linear",
+            "beta2": 0.98,
+            "weight_decay": 1e-4,
+            "eval_every": max(1, round(num_steps / NUM_EVALUATIONS)),
+            "seed": seed,
+            "tokens": tokens,
+            "device": self.settings.device,
+        }
+
+    @cached_property
+    def _encoder_width(self) -> int | None:
+        """Features of a token of the encoder; None where there is none."""
+        if self.settings.model is None:
+            return None
+        _, config = open_encoder(self.settings.model)
+        return config.hidden_size

@@ -1,0 +1,1 @@
+"""What studies of pre-training have in common and measure; read `pretraining.py` first."""

@@ -1,0 +1,287 @@
+"""What the studies of pre-training have in common: arms are pre-trained, then fine-tuned."""
+
+import json
+import math
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar
+
+from bertkit.base.errors import InputError
+from bertkit.base.files import remove_folder
+from bertkit.base.progress import announce
+from bertkit.base.settings import parse_settings
+from bertkit.checkpoints.run_folder import checkpoint_path, list_checkpoints
+from bertkit.data.shards import ShardSet
+from bertkit.recipes.finetune.examples import open_tables
+from bertkit.recipes.finetune.settings import FineTuneSettings
+from bertkit.recipes.pretrain.run import DryRun, dry_run, pretrain
+from bertkit.recipes.pretrain.settings import PretrainSettings
+from bertkit.studies.probes.downstream import LabelledTask
+from bertkit.studies.probes.masked_words import MaskedWords
+from bertkit.studies.probes.pretrained_arms import SCALES, PretrainedArm, Scale
+from bertkit.studies.probes.probes import (
+    GAPS_PROBE,
+    LABELLED,
+    LABELLED_PROBE,
+    MASKED_ACCURACY,
+    MASKED_LOSS,
+    PAIRS_PROBE,
+    Probe,
+)
+from bertkit.studies.probes.text_tasks import KINDS, find_tasks, write_text_tasks
+from bertkit.studies.settings import PretrainingSettings
+from bertkit.studies.study import Cell, Decision, Figure, Measure, Study
+
+PRETRAINED_FOLDER, TASKS_FOLDER = "pretrained", "tasks"
+TOKENS, TASKS = "tokens of pre-training", "tasks"  # also what is decided of them
+NUM_PARTS = 8  # of a run whose course is measured
+WHOLE = (NUM_PARTS,)
+DOUBLING = (1, 2, 4, NUM_PARTS)
+KEPT = 1_000  # checkpoints: all
+ALIKE = ("model", "objective", "mask_rate")  # arms that agree in all of these take the same time
+SECONDS_PER_EXAMPLE = 4e-3  # a guess: of fine-tuning, on two cores
+SECONDS_PER_FINE_TUNING = 4.0
+
+
+class PretrainingStudy(Study[PretrainingSettings]):
+    """Base of the studies of pre-training; one says its arms, probes and claims.
+
+    Attributes:
+        scales: by size.
+        probes: what is measured by fine-tuning on what the shards give.
+        parts: after which eighths of the pre-training it is measured.
+        measures_words: whether all arms fill blanks, so that they can be compared by that.
+    """
+
+    scales: ClassVar[Mapping[str, Scale]] = SCALES
+    probes: ClassVar[Sequence[Probe]] = (GAPS_PROBE, PAIRS_PROBE)
+    parts: ClassVar[Sequence[int]] = WHOLE
+    measures_words: ClassVar[bool] = True
+
+    @property
+    @abstractmethod
+    def arms(self) -> Sequence[PretrainedArm]:
+        """What is compared."""
+
+    @property
+    def scale(self) -> Scale:
+        """How large it is."""
+        return self.scales[self.settings.size]
+
+    @property
+    def all_probes(self) -> list[Probe]:
+        """Those of the study, and the labelled examples where there are any."""
+        return [*self.probes, *([] if self.settings.labelled is None else [LABELLED_PROBE])]
+
+    @property
+    def measures(self) -> Sequence[Measure]:
+        """Fine-tuning first, then blanks."""
+        words = (MASKED_LOSS, MASKED_ACCURACY) if self.measures_words else ()
+        probes = [self._spread_out(one.measure, one.is_course) for one in self.all_probes]
+        return [*probes, *(self._spread_out(measure, True) for measure in words)]
+
+    def identify_data(self) -> str:
+        """The shards' fingerprint, and checksums of the labelled examples."""
+        found: dict[str, Any] = {"shards": ShardSet.open(self.settings.data).fingerprint}
+        if (labelled := self.settings.labelled) is not None:
+            dev = self.settings.labelled_dev
+            named = None if dev is None else str(dev)
+            tables = open_tables(str(labelled), named, FineTuneSettings())
+            found["labelled"] = [table.identity() for table in tables]
+        return json.dumps(found, sort_keys=True)
+
+    def decide(self) -> Decision:
+        """Make the budget into tokens, and into steps of each arm; see which tasks there are.
+
+        Raises:
+            InputError: nothing of the study could be measured.
+            BertkitError: the data can't be read or learnt from.
+        """
+        held_out = self._count_held_out()
+        announce("measuring a few steps of each kind of model")
+        plans = self._measure_arms()
+        tokens = self._num_tokens
+        if self.settings.minutes is not None:
+            tokens = min(_tokens_of(plan) for plan in plans.values())
+        steps = {
+            name: max(NUM_PARTS, math.ceil(tokens / plan.pace.tokens_per_step))
+            for name, plan in plans.items()
+        }
+        values: dict[str, int | float | str] = {
+            TOKENS: tokens,
+            TASKS: " ".join(name for name in held_out if name != LABELLED),
+            **{name_steps(name): number for name, number in steps.items()},
+            **{f"held-out examples of {name}": number for name, number in held_out.items()},
+        }
+        seconds = {
+            name: plan.seconds * steps[name] / plan.num_steps + self._guess_fine_tuning()
+            for name, plan in plans.items()
+        }
+        shared = {arm.name: self._guess_fine_tuning() for arm in self.arms if arm.shares}
+        return Decision(values, {**seconds, **shared})
+
+    def run_cell(self, cell: Cell, folder: Path, decision: Decision) -> list[Figure]:
+        """Pre-train, unless another arm did, and measure the checkpoints."""
+        tasks = self._list_tasks(folder, decision)
+        measures = {measure.name: measure for measure in self.measures}
+        figures = []
+        for part, checkpoint in self._pretrain(cell, folder, decision).items():
+            place = folder / cell.place / f"part{part}"
+            values = self._measure(cell, checkpoint, place, tasks, is_end=part == NUM_PARTS)
+            at = float(decision.values[TOKENS]) * part / NUM_PARTS
+            figures += [
+                Figure(name, value, None if measures[name].across is None else at)
+                for name, value in values.items()
+            ]
+        return figures
+
+    def _pretrain(self, cell: Cell, folder: Path, decision: Decision) -> dict[int, Path]:
+        """The checkpoints that are measured, by part; others are removed."""
+        arm = self._find_arm(cell.arm)
+        steps = int(decision.values[name_steps(arm.pretrained)])
+        run = folder / PRETRAINED_FOLDER / arm.pretrained / f"seed{cell.seed}"
+        if not checkpoint_path(run, steps).exists():
+            pretrain(self.settings.data, run, self.choose(arm, cell.seed, steps))
+        found = {
+            part: checkpoint_path(run, min(steps, part * _interval(steps))) for part in self.parts
+        }
+        for path in set(list_checkpoints(run)) - set(found.values()):
+            remove_folder(path)
+        return found
+
+    def choose(self, arm: PretrainedArm, seed: int, steps: int | None = None) -> PretrainSettings:
+        """The settings of an arm's pre-training.
+
+        Args:
+            arm: which; one that shares has those of the other.
+            seed: of the run.
+            steps: its budget; None for that of the study.
+        """
+        owner = self._find_arm(arm.pretrained)
+        budget: dict[str, Any] = {"tokens": self._num_tokens}
+        if self.settings.minutes is not None:
+            budget = {"minutes": self.settings.minutes}
+        if steps is not None:
+            budget = {"steps": steps}
+            if len(self.parts) > 1:
+                budget |= {"checkpoint_every": _interval(steps), "keep": KEPT}
+        common = {**self.scale.pretraining, "seed": seed, "device": self.settings.device}
+        values = {**common, **owner.changes, **budget}
+        return parse_settings(PretrainSettings, values, f"arm {owner.name}")
+
+    def _measure_arms(self) -> dict[str, DryRun]:
+        """What a step of each arm costs that is pre-trained for itself."""
+        measured: dict[tuple[Any, ...], DryRun] = {}
+        plans = {}
+        for arm in self.arms:
+            if arm.shares is None:
+                settings = self.choose(arm, 0)
+                key = tuple(getattr(settings, name) for name in ALIKE)
+                if key not in measured:
+                    measured[key] = dry_run(self.settings.data, settings)
+                plans[arm.name] = measured[key]
+        return plans
+
+    def _measure(
+        self,
+        cell: Cell,
+        checkpoint: Path,
+        place: Path,
+        tasks: Mapping[str, LabelledTask],
+        *,
+        is_end: bool,
+    ) -> dict[str, float]:
+        """All measures of a checkpoint, by name."""
+        arm, device = self._find_arm(cell.arm), self.settings.device
+        found = self._words.measure(checkpoint, device) if self.measures_words else {}
+        for probe in self.all_probes:
+            if probe.task in tasks and (is_end or probe.is_course):
+                name, changes = probe.measure.name, {**probe.fine_tuning, **arm.fine_tuning}
+                settings = self.scale.fine_tuning.choose(cell.seed, device, changes)
+                found[name] = tasks[probe.task].score(checkpoint, place / name, settings)
+        return found
+
+    def _spread_out(self, measure: Measure, is_course: bool) -> Measure:
+        """A measure over the course of pre-training, where the study has one."""
+        across = TOKENS if is_course and len(self.parts) > 1 else None
+        return replace(measure, across=across)
+
+    def _find_arm(self, name: str) -> PretrainedArm:
+        [arm] = [arm for arm in self.arms if arm.name == name]
+        return arm
+
+    @cached_property
+    def _words(self) -> MaskedWords:
+        """Blanks that are the same for all arms, however they were masked while they learnt."""
+        values = {**self.scale.pretraining, "objective": "mlm", "device": self.settings.device}
+        settings = parse_settings(PretrainSettings, values, "blanks")
+        return MaskedWords(ShardSet.open(self.settings.data), settings)
+
+    def _count_held_out(self) -> dict[str, int]:
+        """Held-out examples of each task that the data give.
+
+        Raises:
+            InputError: they give none, and nothing else is measured.
+            BertkitError: the labelled examples can't be read or learnt from.
+        """
+        shards = ShardSet.open(self.settings.data)
+        found = find_tasks([probe.task for probe in self.probes], shards, self._counts)
+        if self._labelled is not None:
+            settings = self.scale.fine_tuning.choose(0, self.settings.device, {})
+            _, data = self._labelled.read(settings)
+            found[LABELLED] = len(data.dev.examples)
+        if not found and not self.measures_words:
+            raise InputError(
+                f"the text gives no task to measure the arms of {self.name} by; prepare more"
+                " documents and hold out more of them (bertkit prepare --held-out), or bring labels"
+                " (--labelled)"
+            )
+        return found
+
+    def _list_tasks(self, folder: Path, decision: Decision) -> dict[str, LabelledTask]:
+        shards = ShardSet.open(self.settings.data)
+        names = str(decision.values[TASKS]).split()
+        files = write_text_tasks(names, shards, folder / TASKS_FOLDER, self._counts)
+        tasks = {name: LabelledTask(KINDS[name], *paths) for name, paths in files.items()}
+        if self._labelled is not None:
+            tasks[LABELLED] = self._labelled
+        return tasks
+
+    @property
+    def _labelled(self) -> LabelledTask | None:
+        """The labelled examples of the settings."""
+        labelled, dev = self.settings.labelled, self.settings.labelled_dev
+        return None if labelled is None else LabelledTask(self.settings.task, labelled, dev)
+
+    @property
+    def _num_tokens(self) -> int:
+        """Of a cell's pre-training, unless the budget is in minutes."""
+        return self.settings.tokens or self.scale.tokens
+
+    @property
+    def _counts(self) -> dict[str, int]:
+        return {"train": self.scale.fine_tuning.num_train, "dev": self.scale.fine_tuning.num_dev}
+
+    def _guess_fine_tuning(self) -> float:
+        """Seconds, at a guess, that fine-tuning takes in a cell."""
+        how = self.scale.fine_tuning
+        each = SECONDS_PER_FINE_TUNING + SECONDS_PER_EXAMPLE * how.num_train * how.epochs
+        times = [len(self.parts) if probe.is_course else 1 for probe in self.all_probes]
+        return sum(times) * each
+
+
+def _interval(steps: int) -> int:
+    """Steps of a part of a run."""
+    return -(-steps // NUM_PARTS)
+
+
+def _tokens_of(plan: DryRun) -> int:
+    return int(plan.num_steps * plan.pace.tokens_per_step)
+
+
+def name_steps(arm: str) -> str:
+    """Under which name the steps of an arm's pre-training are decided."""
+    return f"steps of {arm}"

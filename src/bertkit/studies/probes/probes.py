@@ -1,0 +1,64 @@
+"""What the studies of pre-training measure: blanks, and tasks on which arms are fine-tuned."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from bertkit.studies.probes.text_tasks import GAPS, PAIRS
+from bertkit.studies.study import Measure
+
+# What the cautions of all studies share that fine-tune.
+BEST_EPOCH = (
+    "Fine-tuning keeps its best epoch by the same held-out examples that are reported, so that the"
+    " figures of tasks are a little too good."
+)
+LABELLED = "labelled"  # the task of the examples that the settings name
+
+MASKED_LOSS = Measure(
+    "masked_loss", "Masked words, held-out loss", "nats, of the same blanks", is_higher_better=False
+)
+MASKED_ACCURACY = Measure(
+    "masked_accuracy", "Masked words, accuracy", "of the same held-out blanks", is_percent=True
+)
+
+
+@dataclass(frozen=True)
+class Probe:
+    """A task on which arms are fine-tuned, and how.
+
+    Attributes:
+        measure: what it gives.
+        task: a key of `WRITERS`, or `LABELLED` for the examples of the settings.
+        fine_tuning: changes of the settings of fine-tuning.
+        is_course: whether it is asked over the course of pre-training, where the study has one, and
+            not at its end alone.
+    """
+
+    measure: Measure
+    task: str
+    fine_tuning: Mapping[str, Any] = field(default_factory=dict)
+    is_course: bool = False
+
+
+GAPS_PROBE = Probe(
+    Measure(
+        "gaps",
+        "Gaps found, after fine-tuning",
+        "accuracy of held-out words",
+        is_percent=True,
+    ),
+    GAPS,
+    is_course=True,
+)
+PAIRS_PROBE = Probe(
+    Measure(
+        "pairs", "Same document or not, after fine-tuning", "accuracy, held out", is_percent=True
+    ),
+    PAIRS,
+)
+LABELLED_PROBE = Probe(
+    Measure(
+        "labelled", "The labelled examples, after fine-tuning", "the task's metric", is_percent=True
+    ),
+    LABELLED,
+)

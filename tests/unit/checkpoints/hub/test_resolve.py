@@ -1,0 +1,834 @@
+"""What comes from the Hub is what it announced, all of one commit, or nothing."""
+
+import errno
+import json
+import os
+import re
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from unicodedata import normalize
+
+import pytest
+from filelock import FileLock, Timeout
+from huggingface_hub import close_session, constants, hf_hub_download, snapshot_download
+from huggingface_hub.errors import HFValidationError
+from huggingface_hub.utils import validate_repo_id
+from tests.hub_lookalike import COMMIT, HubLookalike, git_sha1, serve, sha256
+from tests.waiting import TIMEOUT_SECONDS
+
+from bertkit.base import storage
+from bertkit.base.errors import (
+    BertkitError,
+    DamagedFileError,
+    HubError,
+    MissingFileError,
+    SettingsError,
+    StorageError,
+    UnsafeFileError,
+)
+from bertkit.base.members import find_member
+from bertkit.checkpoints.hub import cache as hub_cache
+from bertkit.checkpoints.hub import listing as hub_listing
+from bertkit.checkpoints.hub import resolve as hub_module
+from bertkit.checkpoints.hub.file_choice import list_modules
+from bertkit.checkpoints.hub.resolve import fetch_model, is_hub_id, resolve_model
+
+MODEL = "someone/tiny-bert"
+WEIGHTS = bytes(range(256)) * 512
+OTHERS = (
+    *("README.md", "tf_model.h5", "flax_model.msgpack", "rust_model.ot", "training_args.bin"),
+    *("onnx/model.onnx", "openvino/openvino_model.bin", "model.fp16.safetensors", ".gitattributes"),
+)
+
+
+def json_bytes(content: object) -> bytes:
+    return json.dumps(content).encode()
+
+
+FILES = {
+    "config.json": json_bytes({"model_type": "bert"}),
+    "model.safetensors": WEIGHTS,
+    "pytorch_model.bin": WEIGHTS[::-1],
+    "vocab.txt": b"[PAD]\n[UNK]\n",
+    "tokenizer.json": b"{}",
+    "tokenizer_config.json": b"{}\n",
+    "special_tokens_map.json": b"{}\n\n",
+    "added_tokens.json": b"",
+    "task.json": b"{}\n\n\n",
+    "bertkit_seq2seq.json": b" {}",
+    **dict.fromkeys(OTHERS, b"not wanted"),
+}
+WANTED = sorted(set(FILES) - {*OTHERS, "pytorch_model.bin"})
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _one_session() -> Iterator[None]:
+    """To begin one takes a tenth of a second: it reads all certificates."""
+    yield
+    close_session()
+
+
+@pytest.fixture
+def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[HubLookalike]:
+    connect = socket.socket.connect
+
+    def connect_here(self: socket.socket, address: tuple[str, int]) -> None:
+        assert address[0] == "127.0.0.1", f"a test may not reach {address}"
+        connect(self, address)
+
+    monkeypatch.setattr(socket.socket, "connect", connect_here)
+    for name in [*os.environ]:
+        if name.startswith(("HF_", "HUGGING")) or name.lower().endswith("_proxy"):
+            monkeypatch.delenv(name)
+    monkeypatch.setattr(hub_cache, "WAIT_SECONDS", 0)
+    monkeypatch.setattr(constants, "HF_HUB_DOWNLOAD_TIMEOUT", TIMEOUT_SECONDS)
+    monkeypatch.setattr(storage, "sync", lambda descriptor: None)
+    monkeypatch.setattr(storage, "sync_folder", lambda path: None)
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(constants, "HF_TOKEN_PATH", str(tmp_path / "token"))
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    monkeypatch.chdir(tmp_path)
+    with serve(HubLookalike(MODEL, dict(FILES))) as served:
+        monkeypatch.setattr(constants, "ENDPOINT", served.endpoint)
+        yield served
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """That of the model in the cache."""
+    return tmp_path / "cache" / "models--someone--tiny-bert"
+
+
+def list_files(snapshot: Path) -> list[str]:
+    return sorted(
+        path.relative_to(snapshot).as_posix() for path in snapshot.rglob("*") if path.is_file()
+    )
+
+
+def list_outside(tmp_path: Path) -> list[str]:
+    return sorted({path.name for path in tmp_path.iterdir()} - {"cache"})
+
+
+def test_only_what_is_needed_is_fetched_and_all_of_one_commit(
+    hub: HubLookalike, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    snapshot = fetch_model(MODEL)
+    assert snapshot == folder / "snapshots" / COMMIT
+    assert list_files(snapshot) == WANTED
+    for name in WANTED:
+        assert (snapshot / name).read_bytes() == FILES[name]
+        assert find_member(snapshot, name).resolve().parent == folder / "blobs"
+    assert (folder / "refs" / "main").read_text() == COMMIT
+    assert {request.path for request in hub.requests if "/resolve/" in request.path} == {
+        f"/{MODEL}/resolve/{COMMIT}/{name}" for name in WANTED
+    }
+    assert not list(folder.rglob("*.incomplete"))
+    assert capsys.readouterr() == ("", "")
+
+
+def test_what_is_there_is_not_fetched_again(hub: HubLookalike, folder: Path) -> None:
+    fetch_model(MODEL)
+    hub.requests.clear()
+    assert fetch_model(MODEL, revision=COMMIT) == folder / "snapshots" / COMMIT
+    assert [request.path for request in hub.requests] == [f"/api/models/{MODEL}/revision/{COMMIT}"]
+    assert [path.name for path in (folder / "refs").iterdir()] == ["main"]
+
+
+def test_another_commit_shares_what_did_not_change(hub: HubLookalike, folder: Path) -> None:
+    fetch_model(MODEL)
+    hub.requests.clear()
+    other = COMMIT[::-1]
+    hub.commits |= {"main": other, other: other}
+    hub.files["config.json"] = b"{ }"
+    snapshot = fetch_model(MODEL)
+    assert (snapshot / "config.json").read_bytes() == b"{ }"
+    assert [request.path for request in hub.requests if "/api/" not in request.path] == [
+        f"/{MODEL}/resolve/{other}/config.json"
+    ]
+    assert (folder / "refs" / "main").read_text() == other
+    assert (snapshot / "vocab.txt").samefile(folder / "snapshots" / COMMIT / "vocab.txt")
+
+
+def test_weights_stay_where_they_are_unless_they_are_wanted(hub: HubLookalike) -> None:
+    hub.files["model.safetensors.index.json"] = b"{}"
+    snapshot = fetch_model(MODEL, for_weights=False)
+    assert list_files(snapshot) == [name for name in WANTED if name != "model.safetensors"]
+
+
+@pytest.mark.parametrize("stem", ["model{}.safetensors", "pytorch_model{}.bin"])
+def test_parts_of_weights_are_found_by_their_index(hub: HubLookalike, stem: str) -> None:
+    shards = [stem.format(f"-0000{number}-of-00002") for number in (1, 2)]
+    index = stem.format("") + ".index.json"
+    weight_map = {"a": shards[0], "b": shards[1], "c": shards[0]}
+    hub.files = {"config.json": b"{}", index: json_bytes({"weight_map": weight_map})}
+    hub.files |= {shard: shard.encode() for shard in shards}
+    hub.files["pytorch_model.bin.index.json"] = hub.files[index]
+    assert list_files(fetch_model(MODEL)) == sorted(["config.json", index, *shards])
+
+
+def test_modules_come_with_config_and_weights(hub: HubLookalike) -> None:
+    modules = [{"path": ""}, {"path": "1_Pooling"}, {"path": "./2_Dense/"}, {"path": "3_None"}]
+    hub.files["modules.json"] = json_bytes(modules)
+    theirs = ["1_Pooling/config.json", "2_Dense/config.json", "2_Dense/model.safetensors"]
+    ours = ["modules.json", "sentence_bert_config.json", "config_sentence_transformers.json"]
+    hub.files |= {name: name.encode() for name in [*theirs, *ours[1:]]}
+    hub.files["2_Dense/pytorch_model.bin"] = b"not wanted"
+    assert list_files(fetch_model(MODEL)) == sorted([*WANTED, *theirs, *ours])
+
+
+def test_huggingface_hub_finds_what_we_fetched_and_we_what_it_did(
+    hub: HubLookalike, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    snapshot = fetch_model(MODEL)
+    assert snapshot_download(MODEL, local_files_only=True) == str(snapshot)
+    template = hub.endpoint + "/{repo_id}/resolve/{revision}/{filename}"
+    monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", template)
+    theirs = Path(hf_hub_download(MODEL, "pytorch_model.bin", endpoint=hub.endpoint))
+    assert theirs == snapshot / "pytorch_model.bin"
+    assert theirs.resolve() == folder / "blobs" / sha256(FILES["pytorch_model.bin"])
+    hub.requests.clear()
+    hub.files.pop("model.safetensors")
+    assert fetch_model(MODEL) == snapshot
+    assert not hub.asked("pytorch_model.bin")
+
+
+def test_an_interrupted_file_goes_on_where_it_stopped(hub: HubLookalike) -> None:
+    hub.files = {"config.json": b"{}", "model.safetensors": WEIGHTS}
+    hub.drops = [2, 50_000, 30_000]
+    snapshot = fetch_model(MODEL)
+    assert (snapshot / "model.safetensors").read_bytes() == WEIGHTS
+    ranges = [request.headers.get("range") for request in hub.asked("model.safetensors")]
+    assert ranges == [None, None, *["bytes=50000-"] * 2, *["bytes=80000-"] * 2]
+
+
+def test_two_that_want_the_same_fetch_it_once(hub: HubLookalike) -> None:
+    with ThreadPoolExecutor(2) as pool:
+        first, second = pool.map(fetch_model, [MODEL, MODEL])
+    assert first == second
+    assert list_files(first) == WANTED
+    assert [len(hub.asked(f"{COMMIT}/{name}")) for name in ("config.json", "vocab.txt")] == [1, 1]
+
+
+def test_another_run_goes_on_where_the_last_one_stopped(hub: HubLookalike, folder: Path) -> None:
+    hub.files = {"config.json": b"{}", "model.safetensors": WEIGHTS}
+    hub.drops = [2, 1_000, 1_000, 1_000]
+    with pytest.raises(HubError, match=r"can't be reached.*check the network"):
+        fetch_model(MODEL)
+    partial = folder / "blobs" / f"{sha256(WEIGHTS)}.incomplete"
+    assert partial.read_bytes() == WEIGHTS[:3_000]
+    assert not (folder / "refs").exists()
+    hub.requests.clear()
+    snapshot = fetch_model(MODEL)
+    assert (snapshot / "model.safetensors").read_bytes() == WEIGHTS
+    assert {request.headers["range"] for request in hub.asked("model.safetensors")} == {
+        "bytes=3000-"
+    }
+
+
+def test_attempts_that_bring_much_do_not_count(
+    hub: HubLookalike, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hub_cache, "PROGRESS_BYTES", 10_000)
+    hub.files = {"config.json": b"{}", "model.safetensors": WEIGHTS}
+    hub.drops = [2, *[10_000] * 10]
+    assert (fetch_model(MODEL) / "model.safetensors").read_bytes() == WEIGHTS
+
+
+def test_a_server_that_begins_again_is_followed(hub: HubLookalike) -> None:
+    hub.has_ranges = False
+    hub.files = {"config.json": b"{}", "model.safetensors": WEIGHTS}
+    hub.drops = [2, 50_000]
+    assert (fetch_model(MODEL) / "model.safetensors").read_bytes() == WEIGHTS
+
+
+@pytest.mark.parametrize("left", [WEIGHTS, WEIGHTS + b"more", WEIGHTS[:7]])
+def test_what_others_left_unfinished_is_used_or_dropped(
+    hub: HubLookalike, folder: Path, left: bytes
+) -> None:
+    partial = folder / "blobs" / f"{sha256(WEIGHTS)}.incomplete"
+    partial.parent.mkdir(parents=True)
+    partial.write_bytes(left)
+    assert (fetch_model(MODEL) / "model.safetensors").read_bytes() == WEIGHTS
+    assert bool(hub.asked("model.safetensors")) == (left != WEIGHTS)
+
+
+@pytest.mark.parametrize("name", ["config.json", "model.safetensors"])
+def test_other_bytes_than_announced_are_thrown_away(
+    hub: HubLookalike, folder: Path, name: str
+) -> None:
+    content = FILES[name]
+    wrong = hub.sent[name] = bytes([content[0] ^ 1]) + content[1:]
+    hash_of = sha256 if name.endswith(".safetensors") else git_sha1
+    message = (
+        f"{name} of {MODEL} isn't .*expected the hash {hash_of(content)}, got {hash_of(wrong)}"
+    )
+    with pytest.raises(HubError, match=message):
+        fetch_model(MODEL)
+    assert not list(folder.glob(f"blobs/{hash_of(content)}*"))
+    assert name not in list_files(folder / "snapshots")
+    del hub.sent[name]
+    assert (fetch_model(MODEL) / name).read_bytes() == content
+
+
+def test_a_hash_that_is_announced_wrongly_is_told(hub: HubLookalike) -> None:
+    hub.siblings["model.safetensors"] = {"lfs": {"size": len(WEIGHTS), "sha256": "0" * 64}}
+    with pytest.raises(HubError, match=f"expected the hash {'0' * 64}, got {sha256(WEIGHTS)}"):
+        fetch_model(MODEL)
+
+
+def test_more_than_announced_is_never_written(
+    hub: HubLookalike, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes = []
+    write = storage.write
+    monkeypatch.setattr(
+        storage, "write", lambda file, data: sizes.append(len(data)) or write(file, data)
+    )
+    hub.files = {"config.json": b"{}", "model.safetensors": WEIGHTS}
+    hub.sent["model.safetensors"] = WEIGHTS * 9
+    with pytest.raises(HubError, match="longer than the 131,072 bytes that the Hub announced"):
+        fetch_model(MODEL)
+    assert sum(sizes) <= 2 + len(WEIGHTS)
+    assert [path.name for path in (folder / "blobs").iterdir()] == [git_sha1(b"{}")]
+
+
+def test_less_than_announced_is_told(hub: HubLookalike) -> None:
+    hub.sent["model.safetensors"] = WEIGHTS[:1000]
+    with pytest.raises(HubError, match="ended after 1,000 of 131,072 bytes; run the command again"):
+        fetch_model(MODEL)
+
+
+def test_a_file_of_another_size_in_the_cache_is_fetched_again(hub: HubLookalike) -> None:
+    snapshot = fetch_model(MODEL)
+    (snapshot / "model.safetensors").resolve().write_bytes(b"cut")
+    assert (fetch_model(MODEL) / "model.safetensors").read_bytes() == WEIGHTS
+
+
+def test_a_blob_that_another_program_altered_is_fetched_again(
+    hub: HubLookalike, folder: Path
+) -> None:
+    """It has its size, and no snapshot of ours names it yet."""
+    blob = folder / "blobs" / sha256(WEIGHTS)
+    blob.parent.mkdir(parents=True)
+    blob.write_bytes(WEIGHTS[::-1])
+    assert (fetch_model(MODEL) / "model.safetensors").read_bytes() == WEIGHTS
+    assert hub.asked("model.safetensors")
+
+
+@pytest.mark.parametrize("is_offline", [False, True])
+def test_a_snapshot_that_leads_elsewhere_is_refused(
+    hub: HubLookalike,
+    folder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    is_offline: bool,
+) -> None:
+    fetch_model(MODEL)
+    snapshot = folder / "snapshots" / COMMIT
+    elsewhere = snapshot.rename(tmp_path / "elsewhere")
+    (elsewhere / "config.json").unlink()
+    snapshot.symlink_to(elsewhere)
+    before = list_files(elsewhere)
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", is_offline)
+    with pytest.raises(UnsafeFileError, match="is a link, and must be a folder of the cache"):
+        fetch_model(MODEL)
+    assert list_files(elsewhere) == before
+
+
+@pytest.mark.parametrize("commit", ["../../../elsewhere", "", "f" * 40, "\0" * 40])
+def test_a_ref_to_what_is_no_snapshot_is_none(
+    hub: HubLookalike, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, commit: str
+) -> None:
+    snapshot = fetch_model(MODEL)
+    snapshot.rename(tmp_path / "elsewhere")
+    (folder / "refs" / "main").write_text(commit)
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    with pytest.raises(HubError, match="at main isn't in the cache"):
+        fetch_model(MODEL)
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    assert list_files(fetch_model(MODEL)) == WANTED
+    assert (folder / "refs" / "main").read_text() == COMMIT
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "message"),
+    [
+        (
+            404,
+            "RepoNotFound",
+            "no folder here and no public model on the Hub.*hf auth login.*HF_TOKEN",
+        ),
+        (401, "", "no folder here and no public model on the Hub.*hf auth login.*HF_TOKEN"),
+        (401, "GatedRepo", "tiny-bert is gated: accept its terms on its page.*hf auth login"),
+        (404, "RevisionNotFound", "has no such revision; name a branch, a tag or a whole commit"),
+        (404, "EntryNotFound", r"the Hub refuses someone/tiny-bert \(status 404\)"),
+        (403, "", r"the Hub refuses someone/tiny-bert \(status 403\); .*HF_TOKEN"),
+        (429, "", r"can't give someone/tiny-bert now \(status 429\); try again later"),
+        (503, "", r"can't give someone/tiny-bert now \(status 503\); try again later"),
+    ],
+)
+def test_refusals_say_what_to_do(hub: HubLookalike, status: int, code: str, message: str) -> None:
+    hub.statuses = [(status, {"X-Error-Code": code})]
+    with pytest.raises(HubError, match=message) as caught:
+        fetch_model(MODEL)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_token_that_is_none_is_told(hub: HubLookalike) -> None:
+    hub.statuses = [(401, {"X-Error-Message": "Invalid credentials in Authorization header"})]
+    with pytest.raises(HubError, match=r"doesn't know the token .*hf auth login.*or remove it"):
+        fetch_model(MODEL)
+
+
+def test_a_model_that_has_moved_is_followed(hub: HubLookalike, folder: Path) -> None:
+    path = f"/api/models/{MODEL}/revision/main?blobs=true"
+    hub.statuses = [(307, {"Location": path})]
+    assert fetch_model(MODEL) == folder / "snapshots" / COMMIT
+
+
+def test_what_a_server_says_is_one_short_printable_line(hub: HubLookalike) -> None:
+    hub.statuses = [(403, {"X-Error-Message": "no \x1b[31m" + "x" * 10_000})]
+    with pytest.raises(HubError) as caught:
+        fetch_model(MODEL)
+    assert str(caught.value).isprintable()
+    assert len(str(caught.value)) < 400
+
+
+def test_trouble_of_the_server_passes(hub: HubLookalike) -> None:
+    hub.statuses = [None, (503, {}), (429, {})]
+    assert list_files(fetch_model(MODEL)) == WANTED
+    assert len(hub.asked(f"{COMMIT}/config.json")) == 3
+
+
+def test_the_token_opens_a_private_model_and_stays_with_the_hub(
+    hub: HubLookalike, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hub.token = "hf_secret"
+    with pytest.raises(HubError, match=r"no public model on the Hub.*HF_TOKEN"):
+        fetch_model(MODEL)
+    monkeypatch.setenv("HF_TOKEN", "hf_secret")
+    with serve(HubLookalike(MODEL, dict(FILES))) as elsewhere:
+        hub.redirects["vocab.txt"] = f"{elsewhere.endpoint}/large/{COMMIT}/vocab.txt"
+        fetch_model(MODEL)
+    assert elsewhere.requests
+    assert "hf_secret" not in repr(elsewhere.requests)
+    monkeypatch.setattr(constants, "HF_HUB_DISABLE_IMPLICIT_TOKEN", True)
+    with pytest.raises(HubError, match="no public model"):
+        fetch_model(MODEL)
+
+
+def test_another_revision_is_fetched_and_remembered(hub: HubLookalike, folder: Path) -> None:
+    hub.commits["refs/pr/1"] = COMMIT
+    assert fetch_model(MODEL, revision="refs/pr/1").name == COMMIT
+    assert (folder / "refs" / "refs" / "pr" / "1").read_text() == COMMIT
+    with pytest.raises(HubError, match="no such revision"):
+        fetch_model(MODEL, revision="v9")
+
+
+@pytest.mark.parametrize("revision", ["", "../../outside", "/etc/passwd", "a\nb", "C:main"])
+def test_a_revision_that_is_none_is_refused(hub: HubLookalike, revision: str) -> None:
+    with pytest.raises(SettingsError, match=r"revision .* must be a branch, a tag or a commit"):
+        fetch_model(MODEL, revision=revision)
+    assert not hub.requests
+
+
+def test_no_network_names_the_cache_and_offline_mode(
+    hub: HubLookalike, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with socket.socket() as taken:  # bound and not listening: refuses each connection
+        taken.bind(("127.0.0.1", 0))
+        endpoint = f"http://127.0.0.1:{taken.getsockname()[1]}"
+        monkeypatch.setattr(constants, "ENDPOINT", endpoint)
+        with pytest.raises(HubError, match=r"can't be reached.*cache, .*HF_HUB_OFFLINE=1"):
+            fetch_model(MODEL)
+
+
+@pytest.mark.parametrize("endpoint", ["http://[", "huggingface.co", "file:///tmp"])
+def test_an_endpoint_that_is_none_is_told(
+    hub: HubLookalike, monkeypatch: pytest.MonkeyPatch, endpoint: str
+) -> None:
+    monkeypatch.setattr(constants, "ENDPOINT", endpoint)
+    with pytest.raises(HubError, match=f"^{re.escape(endpoint)} can't be reached"):
+        fetch_model(MODEL)
+
+
+def test_a_server_that_says_nothing_is_left(
+    hub: HubLookalike, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(constants, "HF_HUB_DOWNLOAD_TIMEOUT", 0.05)
+    hub.stalled = threading.Event()
+    with pytest.raises(HubError, match=r"ReadTimeout.*raise HF_HUB_DOWNLOAD_TIMEOUT \(0.05 s\)"):
+        fetch_model(MODEL)
+    hub.stalled.set()
+
+
+def test_a_full_disk_is_a_storage_error(hub: HubLookalike, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(descriptor: int, data: memoryview) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(storage, "write", refuse)
+    with pytest.raises(StorageError, match="can't be written: No space left on device"):
+        fetch_model(MODEL)
+
+
+def test_a_blob_has_its_name_only_when_it_is_safe(
+    hub: HubLookalike, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hub.files = {"config.json": FILES["config.json"]}
+    done = []
+    for name in ("write", "sync", "rename", "link"):
+        original = getattr(storage, name)
+        monkeypatch.setattr(
+            storage, name, lambda *words, n=name, o=original: done.append(n) or o(*words)
+        )
+    fetch_model(MODEL, for_weights=False)
+    assert done == ["write", "sync", "rename", "link", "write", "sync", "rename"]  # then the ref
+
+
+def test_without_links_a_file_takes_its_blobs_place(
+    hub: HubLookalike, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(path: Path, target: str) -> None:
+        raise OSError(errno.EPERM, os.strerror(errno.EPERM))
+
+    monkeypatch.setattr(storage, "link", refuse)
+    snapshot = fetch_model(MODEL)
+    assert list_files(snapshot) == WANTED
+    assert not any(path.is_symlink() for path in snapshot.iterdir())
+    hub.requests.clear()
+    assert fetch_model(MODEL) == snapshot
+    assert not hub.asked("config.json")
+
+
+@pytest.mark.parametrize("revision", [None, "main", COMMIT])
+def test_offline_takes_what_is_in_the_cache(
+    hub: HubLookalike, monkeypatch: pytest.MonkeyPatch, revision: str | None
+) -> None:
+    snapshot = fetch_model(MODEL)
+    hub.requests.clear()
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    assert fetch_model(MODEL, revision=revision) == snapshot
+    assert not hub.requests
+
+
+@pytest.mark.parametrize(
+    ("is_begun", "revision", "message"),
+    [
+        (False, None, "isn't in the cache"),
+        (False, COMMIT, "isn't in the cache"),
+        (True, "other", "someone/tiny-bert at other isn't in the cache"),
+        (True, "main", "in the cache, has no weights"),
+    ],
+)
+def test_offline_without_the_model_says_what_to_do(
+    hub: HubLookalike,
+    monkeypatch: pytest.MonkeyPatch,
+    is_begun: bool,
+    revision: str | None,
+    message: str,
+) -> None:
+    if is_begun:
+        fetch_model(MODEL, for_weights=False)
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    with pytest.raises(HubError, match=f"{message}.*unset HF_HUB_OFFLINE once"):
+        fetch_model(MODEL, revision=revision)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("../outside", "'../outside', which leads out of its folder"),
+        ("a/../../outside", "leads out of its folder"),
+        ("/tmp/outside", "'/tmp/outside', which leads out of its folder"),
+    ],
+)
+def test_a_name_that_leads_out_is_refused(
+    hub: HubLookalike, tmp_path: Path, name: str, message: str
+) -> None:
+    hub.siblings[name] = {}
+    with pytest.raises(UnsafeFileError, match=message):
+        fetch_model(MODEL)
+    assert list_outside(tmp_path) == []
+    assert len(hub.requests) == 1
+
+
+@pytest.mark.parametrize("path", ["../../x", "/x", "a\\..\\x", "C:x", "x\0"])
+def test_a_module_that_lies_elsewhere_is_refused(
+    hub: HubLookalike, tmp_path: Path, path: str
+) -> None:
+    hub.files["modules.json"] = json_bytes([{"path": path}])
+    with pytest.raises(UnsafeFileError, match=r"modules\.json names .* expected a name inside"):
+        fetch_model(MODEL)
+    assert list_outside(tmp_path) == []
+
+
+def test_a_name_that_is_too_long_is_refused(hub: HubLookalike) -> None:
+    hub.files["modules.json"] = json_bytes([{"path": "x" * 250}])
+    hub.files["x" * 250 + "/config.json"] = b"{}"
+    with pytest.raises(UnsafeFileError, match=f"{MODEL} names 'x+' as one of its files"):
+        fetch_model(MODEL)
+    assert not hub.asked("x/config.json")
+
+
+@pytest.mark.parametrize("shard", ["../../x", "/x"])
+def test_a_part_that_lies_elsewhere_is_refused(hub: HubLookalike, shard: str) -> None:
+    del hub.files["model.safetensors"]
+    hub.files["model.safetensors.index.json"] = json_bytes({"weight_map": {"a": shard}})
+    with pytest.raises(UnsafeFileError, match=r"index\.json names .* expected a name inside"):
+        fetch_model(MODEL)
+
+
+def test_a_part_that_is_missing_is_told(hub: HubLookalike) -> None:
+    del hub.files["model.safetensors"]
+    hub.files["model.safetensors.index.json"] = json_bytes({"weight_map": {"a": "x"}})
+    with pytest.raises(HubError, match=f"{MODEL} on the Hub lacks x, which its index names"):
+        fetch_model(MODEL)
+
+
+@pytest.mark.parametrize("content", [[], {}, {"weight_map": []}, {"weight_map": {"a": 1}}])
+def test_an_index_that_is_none_is_refused(hub: HubLookalike, content: object) -> None:
+    del hub.files["model.safetensors"]
+    hub.files["model.safetensors.index.json"] = json_bytes(content)
+    with pytest.raises(DamagedFileError, match="must say under weight_map which file"):
+        fetch_model(MODEL)
+
+
+@pytest.mark.parametrize("content", [{}, [1], [{}], [{"path": 1}]])
+def test_modules_that_are_none_are_refused(hub: HubLookalike, content: object) -> None:
+    hub.files["modules.json"] = json_bytes(content)
+    with pytest.raises(DamagedFileError, match="must be a list of modules, each with its path"):
+        fetch_model(MODEL)
+
+
+def test_names_that_differ_only_by_case_are_refused(hub: HubLookalike) -> None:
+    hub.files["modules.json"] = json_bytes([{"path": "1_pooling"}, {"path": "1_Pooling"}])
+    hub.files |= {"1_pooling/config.json": b"{}", "1_Pooling/config.json": b"{ }"}
+    with pytest.raises(UnsafeFileError, match=r"1_pooling/config\.json and 1_Pooling/config\.json"):
+        fetch_model(MODEL)
+
+
+def test_names_that_differ_only_by_how_accents_are_written_are_refused(hub: HubLookalike) -> None:
+    names = [normalize(form, "é") for form in ("NFC", "NFD")]
+    hub.files["modules.json"] = json_bytes([{"path": name} for name in names])
+    hub.files |= {f"{name}/config.json": name.encode() for name in names}
+    with pytest.raises(UnsafeFileError, match="which are one file on some disks"):
+        fetch_model(MODEL)
+
+
+def test_a_module_that_is_listed_often_is_one_and_many_are_refused(hub: HubLookalike) -> None:
+    hub.files["1_Pooling/config.json"] = b"{}"
+    hub.files["modules.json"] = json_bytes([{"path": "1_Pooling"}, {"path": "./1_Pooling/"}] * 8)
+    snapshot = fetch_model(MODEL)
+    assert list_modules(["modules.json"], snapshot) == ["1_Pooling/"]
+    hub.files["modules.json"] = json_bytes([{"path": "1_Pooling"}] * 17)
+    with pytest.raises(UnsafeFileError, match="lists 17 modules; at most 16 may be"):
+        fetch_model(MODEL)
+
+
+def test_too_many_files_are_refused(hub: HubLookalike, tmp_path: Path) -> None:
+    hub.files |= {f"many/{number}": b"" for number in range(10_000)}
+    with pytest.raises(UnsafeFileError, match="has 10,019 files, and at most 1,000 are taken"):
+        fetch_model(MODEL)
+    assert list_outside(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "message"),
+    [
+        ("model.safetensors", 10**11 + 1, "would have 100 GB, and at most 100 GB are fetched"),
+        ("vocab.txt", (32 << 20) + 1, "vocab.txt .* would have 33,554,433 bytes, and none needs"),
+    ],
+)
+def test_too_much_is_refused_before_it_is_fetched(
+    hub: HubLookalike, name: str, size: int, message: str
+) -> None:
+    hub.siblings[name] = {"size": size}
+    if name == "model.safetensors":
+        hub.siblings[name] = {"lfs": {"size": size, "sha256": "0" * 64}}
+    with pytest.raises(UnsafeFileError, match=message):
+        fetch_model(MODEL)
+    assert not hub.asked(name)
+
+
+@pytest.mark.parametrize("scheme", ["file:///etc/passwd", "ftp://127.0.0.1/x", "data:x"])
+def test_a_redirect_to_another_scheme_is_refused(
+    hub: HubLookalike, tmp_path: Path, scheme: str
+) -> None:
+    hub.redirects["vocab.txt"] = scheme
+    with pytest.raises(HubError, match=r"can't be reached \((Unsupported|Remote|Invalid)"):
+        fetch_model(MODEL)
+    assert list_outside(tmp_path) == []
+
+
+def test_a_circle_of_redirects_ends(hub: HubLookalike) -> None:
+    hub.redirects["vocab.txt"] = f"/{MODEL}/resolve/{COMMIT}/vocab.txt"
+    with pytest.raises(HubError, match="TooManyRedirects"):
+        fetch_model(MODEL)
+
+
+@pytest.mark.parametrize(
+    "listing",
+    [
+        b"",
+        b"<html>",
+        b"[" * 100_000,
+        b"[]",
+        json_bytes({"sha": "../../x", "siblings": []}),
+        json_bytes({"sha": COMMIT, "siblings": [{"rfilename": "config.json"}]}),
+        json_bytes({"sha": COMMIT, "siblings": [{"rfilename": 1, "size": -1, "blobId": "../x"}]}),
+    ],
+)
+def test_a_list_of_files_that_is_none_is_refused(hub: HubLookalike, listing: bytes) -> None:
+    hub.listing = listing
+    with pytest.raises(HubError, match=r"list of the files of .* isn't one .*is HF_ENDPOINT a Hub"):
+        fetch_model(MODEL)
+
+
+def test_an_endless_list_of_files_is_refused(
+    hub: HubLookalike, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hub_listing, "LISTING_LIMIT_BYTES", 100)
+    with pytest.raises(HubError, match="answers with more than 100 bytes"):
+        fetch_model(MODEL)
+
+
+@pytest.mark.parametrize(
+    ("missing", "message"),
+    [
+        (["config.json"], "tiny-bert on the Hub has no config.json"),
+        (
+            ["model.safetensors", "pytorch_model.bin"],
+            "has no weights as safetensors or for PyTorch",
+        ),
+    ],
+)
+def test_what_is_no_model_is_not_fetched(
+    hub: HubLookalike, missing: list[str], message: str
+) -> None:
+    for name in missing:
+        del hub.files[name]
+    with pytest.raises(HubError, match=message):
+        fetch_model(MODEL)
+
+
+IDS = ["bert-base-uncased", "google-bert/bert-base-uncased", "a", "A.b_c-1/d", "123"]
+NO_IDS = ["", "a/b/c", "../a", "./a", "/a", "a/", "a--b", "a..b", "a.git", ".a", "a b", "é", "a\n"]
+
+
+@pytest.mark.parametrize("text", [*IDS, *NO_IDS, "x" * 96, "x" * 97])
+def test_an_id_is_what_the_hub_takes_for_one(text: str) -> None:
+    try:
+        validate_repo_id(text)
+        expected = True
+    except HFValidationError:
+        expected = False
+    assert is_hub_id(text) == expected
+    assert expected or text not in IDS
+    assert not expected or text not in NO_IDS
+
+
+def test_what_is_no_id_is_not_asked_for(hub: HubLookalike) -> None:
+    with pytest.raises(SettingsError, match=r"'\.\./x' isn't the id of a model"):
+        fetch_model("../x")
+    assert not hub.requests
+
+
+def test_what_is_on_the_disk_wins(hub: HubLookalike, tmp_path: Path) -> None:
+    (tmp_path / MODEL).mkdir(parents=True)
+    assert resolve_model(MODEL) == Path(MODEL)
+    assert resolve_model(tmp_path) == tmp_path
+    with pytest.raises(SettingsError, match=r"revision \(main\) .* is on this disk; leave it out"):
+        resolve_model(MODEL, revision="main")
+    assert not hub.requests
+
+
+def test_what_is_not_on_the_disk_is_fetched(hub: HubLookalike, folder: Path) -> None:
+    hub.commits["v1"] = COMMIT
+    assert resolve_model(MODEL, revision="v1") == folder / "snapshots" / COMMIT
+    assert (folder / "refs" / "v1").is_file()
+
+
+@pytest.mark.parametrize("text", ["no/such/folder", "./model", "x\0", "y" * 5000])
+def test_what_is_neither_is_told(hub: HubLookalike, text: str) -> None:
+    with pytest.raises(MissingFileError, match="doesn't exist, and isn't the id of a model"):
+        resolve_model(text)
+    assert not hub.requests
+
+
+def test_what_may_not_be_looked_up_is_no_model_of_the_hub(
+    hub: HubLookalike, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_: Path) -> None:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+    monkeypatch.setattr(Path, "stat", refuse)
+    with pytest.raises(StorageError, match="secret/model can't be read: Permission denied"):
+        resolve_model("secret/model")
+    assert not hub.requests
+
+
+def test_a_misspelt_folder_is_told_too(hub: HubLookalike) -> None:
+    expected = "^there is no my-modle on this disk, and the Hub gives none: .*no public model"
+    with pytest.raises(HubError, match=expected):
+        resolve_model("my-modle")
+
+
+CHILD = """
+import sys
+from bertkit.checkpoints.hub.resolve import resolve_model
+assert "huggingface_hub" not in sys.modules
+print(resolve_model(sys.argv[1]))
+assert "torch" not in sys.modules
+"""
+
+
+def test_the_hubs_own_variables_are_heeded_and_nothing_else_is_said(
+    hub: HubLookalike, tmp_path: Path
+) -> None:
+    hub.token = "hf_of_the_environment"
+    home = tmp_path / "home"
+    environment = {
+        **os.environ,
+        "HF_ENDPOINT": hub.endpoint + "/",
+        "HF_HOME": str(home),
+        "HF_TOKEN": hub.token,
+        "HF_HUB_ENABLE_HF_TRANSFER": "1",  # huggingface_hub warns of it
+    }
+    for offline in ("0", "1"):
+        child = subprocess.run(
+            [sys.executable, "-W", "error", "-c", CHILD, MODEL],
+            env={**environment, "HF_HUB_OFFLINE": offline},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert child.stderr == ""
+        assert Path(child.stdout.strip()).is_relative_to(home / "hub")
+        hub.token = "another one"
+
+
+def test_every_error_of_the_hub_is_one_line(hub: HubLookalike) -> None:
+    hub.model_id = "someone/else"
+    with pytest.raises(BertkitError) as caught:
+        resolve_model(MODEL)
+    assert re.fullmatch(r"[^\n]+", str(caught.value))
+    assert hub_module.DEFAULT_REVISION == "main"
+
+
+def test_what_a_branch_stands_for_is_written_under_a_lock(
+    hub: HubLookalike, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def write_held(path: Path, data: bytes) -> None:
+        with pytest.raises(Timeout):
+            FileLock(locks / f"{data.decode()}.lock").acquire(timeout=0)
+        path.write_bytes(data)
+
+    locks = folder.parent / ".locks" / folder.name
+    monkeypatch.setattr(hub_cache, "write_file", write_held)
+    snapshot = fetch_model(MODEL)
+    assert (folder / "refs" / "main").read_text() == snapshot.name

@@ -1,0 +1,365 @@
+import collections
+import io
+import pickle
+import re
+import struct
+import tarfile
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.pickles import (
+    PROTO,
+    STOP,
+    archive,
+    call,
+    group,
+    integer,
+    name,
+    old_text,
+    pack,
+    state,
+    storage,
+    stream,
+    tensor,
+    text,
+)
+from torch import nn
+
+from bertkit.base.errors import (
+    BertkitError,
+    CheckpointError,
+    DamagedFileError,
+    MissingFileError,
+    UnsafeFileError,
+)
+from bertkit.checkpoints.pytorch import pytorch_file
+from bertkit.checkpoints.pytorch import tensor_records as pytorch_records
+from bertkit.checkpoints.pytorch.pytorch_file import open_pytorch
+from bertkit.checkpoints.pytorch.tensor_records import DTYPES
+
+BASE = torch.arange(24, dtype=torch.float32).reshape(4, 6)
+FORMS = pytest.mark.parametrize("is_archive", [True, False], ids=["archive", "stream"])
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "pytorch_model.bin"
+
+
+def read(path: Path, data: bytes | None = None) -> dict[str, torch.Tensor]:
+    if data is not None:
+        path.write_bytes(data)
+    tensors = open_pytorch(path)
+    read = {key: lazy.read() for key, lazy in tensors.items()}
+    for key, lazy in tensors.items():
+        assert (lazy.shape, lazy.dtype) == (tuple(read[key].shape), read[key].dtype)
+    return read
+
+
+def save(content: object, *, is_archive: bool = True, protocol: int = 2) -> bytes:
+    stream = io.BytesIO()
+    torch.save(content, stream, pickle_protocol=protocol, _use_new_zipfile_serialization=is_archive)
+    return stream.getvalue()
+
+
+CONTENTS = {
+    "module": nn.Sequential(nn.Linear(3, 2), nn.LayerNorm(2)).state_dict(),
+    "parameters": dict(nn.Linear(3, 2).named_parameters()),
+    "dtypes": {str(dtype): torch.arange(-3, 3).to(dtype) for dtype in DTYPES.values()},
+    "tied": {"a": BASE, "b": BASE},
+    "views": {"left": BASE[:, :3], "right": BASE[:, 3:]},
+    "transposed": {"t": BASE.t(), "middle": torch.arange(10)[3:7]},
+    "shapes": {
+        "scalar": torch.tensor(3.0),
+        "empty": torch.empty(0, 3),
+        "four": torch.rand(2, 1, 3, 2),
+        "expanded": torch.arange(5).expand(1, -1),
+    },
+    "odd": {"bytes": torch.ByteTensor([1, 2, 3]), "double": torch.rand(3, dtype=torch.float64)},
+    "gradient": {"a": torch.rand(2, requires_grad=True)},
+    "nothing": {},
+}
+
+
+@FORMS
+@pytest.mark.parametrize("protocol", [2, 3, 4])
+@pytest.mark.parametrize("content", CONTENTS.values(), ids=CONTENTS)
+def test_tensors_are_those_that_torch_reads(content, protocol, is_archive, path):
+    data = save(content, is_archive=is_archive, protocol=protocol)
+    expected = torch.load(io.BytesIO(data), weights_only=False)
+    tensors = read(path, data)
+    assert list(tensors) == list(expected)
+    for key, value in expected.items():
+        assert tensors[key].dtype == value.dtype
+        assert torch.equal(tensors[key], value.detach())
+        assert tensors[key].is_contiguous()
+
+
+@FORMS
+def test_tied_tensors_share_their_memory_and_the_file_is_never_written_to(is_archive, path):
+    data = save(CONTENTS["tied"], is_archive=is_archive)
+    tensors = read(path, data)
+    if is_archive:  # the older form aligns nothing, and a copy is a copy
+        assert tensors["a"].data_ptr() == tensors["b"].data_ptr()
+    tensors["a"].zero_()
+    assert path.read_bytes() == data
+    assert torch.equal(read(path)["a"], BASE)
+
+
+def test_nothing_is_read_before_it_is_asked_for(path, monkeypatch):
+    path.write_bytes(save({"a": BASE, "b": BASE + 1}))
+    monkeypatch.setattr(torch, "frombuffer", lambda *_, **__: pytest.fail("read"))
+    assert list(open_pytorch(path)) == ["a", "b"]
+
+
+def test_what_python_2_and_the_first_versions_wrote_is_read(path):
+    """Strings of bytes, `OrderedDict` with a list of pairs, `_rebuild_tensor` without `_v2`."""
+    place = group(
+        old_text("storage"),
+        name("torch.FloatStorage"),
+        old_text("94"),
+        old_text("cuda:0"),
+        integer(4),
+        b"N",
+    )
+    first = call(
+        "torch._utils._rebuild_tensor",
+        place + b"Q",
+        integer(1),
+        group(integer(3)),
+        group(integer(1)),
+    )
+    pairs = b"](](" + old_text("a") + first + b"ee"
+    content = PROTO + call("collections.OrderedDict", pairs) + STOP
+    data = stream(content, [("94", 4, struct.pack("<4f", 0, 1, 2, 3))])
+    assert read(path, data)["a"].tolist() == [1, 2, 3]
+
+
+def test_a_boolean_is_true_or_false(path):
+    place = storage(kind="torch.BoolStorage", num_elements=3)
+    data = archive(state({"a": tensor(place, size=[3])}), {"0": b"\x00\x01\x02"})
+    assert read(path, data)["a"].view(torch.uint8).tolist() == [0, 1, 1]
+
+
+def test_an_altered_tensor_is_not_found(path):
+    data = bytearray(save({"a": BASE, "b": BASE + 100}))
+    data[data.index(struct.pack("<f", 123))] ^= 1
+    tensors = read(path, bytes(data))
+    assert tensors["a"].equal(BASE)
+    assert tensors["b"].ne(BASE + 100).sum() == 1
+
+
+@pytest.mark.parametrize("writes_checksums", [True, False])
+def test_an_archive_without_checksums_is_read(writes_checksums, path):
+    torch.serialization.set_crc32_options(writes_checksums)
+    try:
+        data = save({"a": BASE})
+    finally:
+        torch.serialization.set_crc32_options(True)
+    assert read(path, data)["a"].equal(BASE)
+
+
+def test_an_altered_pickle_is_always_found(path):
+    data = bytearray(save({"weight": BASE}))
+    data[data.index(b"weight")] ^= 1
+    with pytest.raises(DamagedFileError, match=r"was altered in data\.pkl"):
+        read(path, bytes(data))
+
+
+def tar() -> bytes:
+    written = io.BytesIO()
+    with tarfile.open(fileobj=written, mode="w:", format=tarfile.PAX_FORMAT) as file:
+        file.addfile(tarfile.TarInfo("storages"), io.BytesIO())
+    return written.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("data", "error", "message"),
+    [
+        (b"", DamagedFileError, "is empty"),
+        (b"version https://git-lfs.github.com/spec/v1\n", DamagedFileError, "pointer of git-lfs"),
+        (b"<!doctype html><html>", DamagedFileError, "a web page"),
+        (b'{"error": "gone"}', DamagedFileError, "JSON"),
+        (b"\x20" + bytes(7) + b'{"a":{}}', DamagedFileError, "a safetensors file; name it model"),
+        (b"\x89HDF\r\n", DamagedFileError, "an HDF5 file"),
+        (b"hello", DamagedFileError, "torch.save writes: it begins with b'hello'"),
+        (tar(), CheckpointError, "the tar form of torch before 0.1.10"),
+        (pickle.dumps({"a": 1}, 2), DamagedFileError, "a pickle, but torch.save didn't write it"),
+        (pack({"data.pkl": b""}), DamagedFileError, "a zip archive without one data.pkl"),
+        (pack({"a/b/data.pkl": b""}), DamagedFileError, "a zip archive without one data.pkl"),
+        (pack({"a/data.pkl": b"", "b/data.pkl": b""}), DamagedFileError, "without one data.pkl"),
+        (archive(b"", **{"code/a.py": b""}), UnsafeFileError, "is a TorchScript program"),
+        (archive(b"", **{"constants.pkl": b""}), UnsafeFileError, "is a TorchScript program"),
+        (archive(b"", byteorder=b"big"), CheckpointError, "numbers in byte order b'big'"),
+        (archive(b"", version=b"11"), DamagedFileError, "is of version b'11'; expected 1 to 10"),
+        (archive(b"", version=b"0"), DamagedFileError, "is of version b'0'"),
+        (archive(b"", version=b""), DamagedFileError, "is of version b''"),
+        (archive(b"", version=b"1" * 17), UnsafeFileError, "has 17 bytes of version; no weights"),
+        (stream(b"", protocol=1000), DamagedFileError, "isn't of protocol 1001"),
+        (stream(b"", system={"little_endian": False}), CheckpointError, "a little-endian machine"),
+        (stream(b"", system=1), CheckpointError, "a little-endian machine"),
+        (stream(state({}), keys=1), DamagedFileError, "no list of its storages"),
+        (stream(state({}), keys=[1]), DamagedFileError, "no list of its storages"),
+        (stream(state({})), DamagedFileError, "doesn't list the 0 storages"),
+        (stream(state({"a": tensor()}), keys=["0", "0"]), DamagedFileError, "list the 1 storages"),
+        (stream(state({"a": tensor()}))[:-1], DamagedFileError, "4 elements of storage '0' from"),
+        (stream(state({"a": tensor()})) + b"\0", DamagedFileError, "has 1 bytes behind its last"),
+        (stream(state({"a": tensor()}), [("0", 3, bytes(16))]), DamagedFileError, "should have 4"),
+        (stream(state({"a": tensor()}), [("0", -4, bytes(16))]), DamagedFileError, "should have 4"),
+        (archive(state({"a": tensor()}), {}), DamagedFileError, "in 'data/0', which isn't there"),
+        (archive(state({"a": tensor()}), {"0": bytes(17)}), DamagedFileError, "which has 17"),
+        (archive(state({"a": tensor()}), {"0": bytes(12)}), DamagedFileError, "should have 16"),
+    ],
+    ids=lambda value: value[:40] if isinstance(value, str) else "",
+)
+def test_what_is_no_file_of_weights_says_so(data, error, message, path):
+    with pytest.raises(error, match=re.escape(message)) as caught:
+        read(path, data)
+    assert str(caught.value).startswith(str(path))
+    assert type(caught.value) is error
+
+
+def test_a_pickle_larger_than_any_is_not_read(path, monkeypatch):
+    monkeypatch.setattr(pytorch_file, "MAX_PICKLE_BYTES", 100)
+    with pytest.raises(UnsafeFileError, match=r"bytes of data\.pkl; no weights need over 100"):
+        read(path, archive(state({"a": tensor()})))
+    with pytest.raises(DamagedFileError, match="wants"):
+        read(path, stream(state({"a": tensor()})))
+
+
+def test_a_missing_file_and_a_folder_are_missing(path):
+    with pytest.raises(MissingFileError, match=r"pytorch_model\.bin"):
+        open_pytorch(path)
+    with pytest.raises(MissingFileError, match="doesn't exist"):
+        open_pytorch(path.parent)
+
+
+HUGE = 1 << 62
+OTHER = storage("1", num_elements=2)
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (tensor(size=[1 << 30], stride=[0]), "wants 1,073,741,824 elements for 'a' that reach to"),
+        (tensor(size=[5], stride=[0]), "wants 5 elements for 'a'"),
+        (tensor(size=[5]), "reach to number 5 of a storage of 4"),
+        (tensor(offset=1), "reach to number 5 of a storage of 4"),
+        (tensor(size=[2, 2], stride=[3, 1]), "reach to number 5 of a storage of 4"),
+        (tensor(offset=HUGE, size=[1]), "reach to number"),
+        (tensor(size=[2], stride=[HUGE]), "reach to number"),
+        (tensor(size=[HUGE, HUGE], stride=[HUGE, 1]), "wants"),
+        (tensor(offset=-1), "a negative offset, size or stride for 'a'"),
+        (tensor(offset=1, stride=[-1], size=[2]), "a negative offset, size or stride for 'a'"),
+        (tensor(size=[-1]), "a negative offset, size or stride for 'a'"),
+        (tensor(offset=5, size=[0]), "reach to number 5 of a storage of 4"),
+        (tensor(size=[0, HUGE], stride=[1, 1]), "an empty tensor with sizes beyond use, 'a'"),
+        (tensor(size=[1] * 9, stride=[1] * 9), "a tensor with 9 sizes and 9 strides"),
+        (tensor(size=[1], stride=[]), "a tensor with 1 sizes and 0 strides"),
+        (tensor(storage(kind="torch.OrderedDict")), "asks to call torch.OrderedDict"),
+        (tensor(storage(kind="torch.ComplexFloatStorage")), "call torch.ComplexFloatStorage"),
+        (tensor(storage(kind="collections.OrderedDict")), "elements of collections.OrderedDict"),
+        (tensor(storage(num_elements=-1)), "asks for -1 elements of torch.FloatStorage"),
+        (tensor(text("0") + b"Q"), "a persistent object that isn't a plain storage"),
+        (
+            tensor(storage()[:-2] + group(text("1"), integer(0), integer(1)) + b"tQ"),
+            "a persistent object that isn't a plain storage",
+        ),
+        (tensor(storage().replace(b"storage", b"modules")), "as 'modules'; expected a storage"),
+        (tensor(b"N"), "_rebuild_tensor(NoneType, int, tuple, tuple)"),
+        (
+            tensor(size=[], stride=[]).replace(b"(t(t", b"(Nt(Nt"),
+            "_rebuild_tensor(NoneType, NoneType)",
+        ),
+        (tensor()[:-2] + b"}tR", "_rebuild_tensor_v2(StorageRecord, int, tuple, tuple, bool, dict"),
+        (call("torch._utils._rebuild_parameter", tensor()), "_rebuild_parameter(TensorRecord)"),
+        (call("collections.OrderedDict", b"N"), "collections.OrderedDict(NoneType)"),
+        (call("collections.OrderedDict", b"](Ne"), "collections.OrderedDict(list)"),
+        (call("collections.OrderedDict", b"]", b"]"), "collections.OrderedDict(list, list)"),
+    ],
+    ids=lambda value: value[:40] if isinstance(value, str) else "",
+)
+def test_a_tensor_that_cannot_be_is_refused(value, message, path):
+    for data in (archive(state({"a": value})), stream(state({"a": value}))):
+        with pytest.raises(UnsafeFileError, match=re.escape(message)):
+            read(path, data)
+
+
+def test_tensors_together_take_no_more_than_their_storages(path):
+    halves = {"a": tensor(size=[2]), "b": tensor(offset=2, size=[2]), "c": tensor(size=[2])}
+    assert read(path, archive(state(halves))).keys() == halves.keys()
+    with pytest.raises(UnsafeFileError, match="tensors of 20 bytes that view the same 16 bytes"):
+        read(path, archive(state(halves | {"d": tensor(offset=3, size=[1])})))
+
+
+def test_tensors_are_no_more_than_a_model_has(path, monkeypatch):
+    monkeypatch.setattr(pytorch_records, "MAX_TENSORS", 1)
+    assert len(read(path, archive(state({"a": tensor()})))) == 1
+    with pytest.raises(UnsafeFileError, match=r"has 2 tensors; no model needs over 1$"):
+        read(path, archive(state({"a": tensor(), "b": tensor()})))
+
+
+def test_a_storage_named_twice_is_the_same(path):
+    other = {"a": tensor(), "b": tensor(storage(kind="torch.IntStorage"))}
+    with pytest.raises(DamagedFileError, match="the storage '0' twice, and differently"):
+        read(path, archive(state(other)))
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (BASE, "holds a TensorRecord; expected a dict of tensors"),
+        ([BASE], "holds a list; expected a dict of tensors"),
+        ({"step": 3}, "holds a int under 'step'; expected tensors only"),
+        ({"state_dict": {"a": BASE}}, "holds a dict under 'state_dict'"),
+        ({"rate": 0.5}, "holds a float under 'rate'"),
+        ({3: BASE}, "a key of type int"),
+    ],
+)
+@FORMS
+def test_what_is_no_dict_of_tensors_is_named(content, message, is_archive, path):
+    with pytest.raises(CheckpointError, match=re.escape(message)):
+        read(path, save(content, is_archive=is_archive))
+
+
+def test_a_whole_module_is_refused(path):
+    with pytest.raises(UnsafeFileError, match=r"asks to call torch\.nn\.modules\.linear\.Linear,"):
+        read(path, save(nn.Linear(2, 2)))
+
+
+def test_an_entry_beside_the_archives_folder_is_none_of_its(path):
+    entries = {"m/data.pkl": state({"a": tensor()}), "m/version": b"3", "data/0": bytes(16)}
+    with pytest.raises(DamagedFileError, match="which isn't there"):
+        read(path, pack(entries))
+
+
+SMALL = {
+    is_archive: save(
+        collections.OrderedDict(a=BASE[:2, :2].clone(), b=BASE.t()), is_archive=is_archive
+    )
+    for is_archive in (True, False)
+}
+
+
+@FORMS
+@settings(max_examples=100)
+@given(data=st.data())
+def test_an_altered_file_is_refused_or_read(is_archive, data, tmp_path_factory):
+    content = bytearray(SMALL[is_archive])
+    kind = data.draw(st.sampled_from(["flip", "cut", "insert"]))
+    place = data.draw(st.integers(0, len(content) - 1))
+    if kind == "flip":
+        content[place] ^= data.draw(st.integers(1, 255))
+    elif kind == "cut":
+        del content[place:]
+    else:
+        content[place:place] = data.draw(st.binary(min_size=1, max_size=9))
+    path = tmp_path_factory.getbasetemp() / "altered.bin"
+    try:
+        tensors = read(path, bytes(content))
+    except BertkitError:
+        return
+    assert sum(value.nbytes for value in tensors.values()) <= len(content)

@@ -1,0 +1,47 @@
+"""Messages as the wire has them."""
+
+import pytest
+from tests.bundles import field, fixed32, varint
+
+from bertkit.base.errors import DamagedFileError, UnsafeFileError
+from bertkit.checkpoints.tensorflow.protobuf_wire import MAX_FIELDS, Message
+
+
+def test_fields_are_found_by_number_and_others_passed_over() -> None:
+    inner = field(1, 7) + field(2, -1)
+    fixed64 = varint(9 << 3 | 1) + (5).to_bytes(8, "little")
+    data = field(3, 300) + field(4, inner) + fixed32(6, 1 << 31) + fixed64 + field(4, b"")
+    message = Message.parse(data, "file")
+    assert [message.integer(number) for number in (3, 6, 9, 1000)] == [300, 1 << 31, 5, 0]
+    first, second = message.messages(4)
+    assert (first.integer(1), first.integer(2), second.integer(1)) == (7, -1, 0)
+    assert message.messages(1000) == []
+
+
+def test_of_a_repeated_number_the_last_counts() -> None:
+    assert Message.parse(field(1, 2) + field(1, 3), "file").integer(1) == 3
+
+
+def test_numbers_are_signed() -> None:
+    for number in (-1, -(1 << 63), (1 << 63) - 1):
+        assert Message.parse(field(1, number), "file").integer(1) == number
+
+
+def test_as_many_fields_as_allowed_are_read_and_no_more() -> None:
+    assert Message.parse(field(1, 1) * MAX_FIELDS, "file").integer(1) == 1
+    with pytest.raises(UnsafeFileError, match="file has more than 100 fields"):
+        Message.parse(field(1, 1) * (MAX_FIELDS + 1), "file")
+
+
+@pytest.mark.parametrize("wire_type", [3, 4, 6, 7])
+def test_groups_and_unknown_wire_types_are_refused(wire_type: int) -> None:
+    with pytest.raises(DamagedFileError, match=f"unknown wire type {wire_type}"):
+        Message.parse(bytes([1 << 3 | wire_type]), "file")
+
+
+def test_a_field_of_another_kind_is_refused() -> None:
+    message = Message.parse(field(1, b"text") + field(2, 5), "file")
+    with pytest.raises(DamagedFileError, match="file is damaged: field 1 isn't a number"):
+        message.integer(1)
+    with pytest.raises(DamagedFileError, match="file is damaged: field 2 isn't a message"):
+        message.messages(2)

@@ -1,0 +1,96 @@
+"""A quote that is never closed costs its own row; what it swallowed is read again."""
+
+import csv
+import io
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.unit.data.tables.labelled import read, refuse, write
+from tests.waiting import little_computing
+
+from bertkit.data.tables.formats import cells
+
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
+BROKEN = '"swallows, what comes'
+
+
+def texts_of(path, **settings):
+    found, report = read(path, **settings)
+    return [record.values["text"] for record in found], report
+
+
+def test_what_an_open_quote_swallowed_is_read_again(tmp_path):
+    path = write(tmp_path, "a.csv", 'text,label\na,1\n"b,2\nc,3\n"d, d",4\ne,5\n')
+    found, report = read(path)
+    assert [record.values["text"] for record in found] == ["a", "c", "d, d", "e"]
+    assert [record.place[-1] for record in found] == ["2", "4", "5", "6"]
+    assert (report.num_rows, report.num_broken) == (5, 1)
+    assert report.first_broken[0].startswith(f"{path}, line 3 isn't CSV (',' expected after '\"')")
+
+
+def test_an_open_quote_at_the_end_costs_one_row(tmp_path):
+    texts, report = texts_of(write(tmp_path, "a.csv", 'text\na\n"b\n' + "c\n" * 500 + '"d\n'))
+    assert texts == ["a", *["c"] * 500]
+    assert (report.num_rows, report.num_broken) == (503, 2)
+    assert "line 3 isn't CSV (',' expected" in report.first_broken[0]
+    assert "line 504 isn't CSV (unexpected end of data)" in report.first_broken[1]
+
+
+def test_an_open_quote_swallows_no_more_than_a_row_may_have(tmp_path, monkeypatch):
+    monkeypatch.setattr(cells, "MAX_ROW_BYTES", 100)
+    texts, report = texts_of(write(tmp_path, "a.csv", 'text\n"b\n' + "c\n" * 500))
+    assert texts == ["c"] * 500
+    assert "line 2 isn't CSV (over 0 MiB)" in report.first_broken[0]
+
+
+def test_lines_that_all_swallow_all_others_end_in_an_error(tmp_path, monkeypatch):
+    monkeypatch.setattr(cells, "MAX_AGAIN_BYTES", 1 << 20)
+    path = write(tmp_path, "a.csv", "text,label\n" + 'a","b\n' * 5000)
+    with little_computing():
+        refuse(path, r"a\.csv, line \d+ and rows before it have quotes that are never closed; mend")
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_blank_lines_are_rows_in_one_column_and_none_in_several(tmp_path, end):
+    blank = end * 3
+    one = f"{blank}text{end}a{blank}b{end}"
+    found, report = read(write(tmp_path, "a.csv", one))
+    assert [record.values["text"] for record in found] == ["a", "", "", "b"]
+    two = f'{blank}text,label{end}a,1{blank}"b{blank}c",2{end}'
+    found, report = read(write(tmp_path, "b.csv", two))
+    assert [record.values["text"] for record in found] == ["a", f"b{blank}c"]
+    assert [record.place.split()[-1] for record in found] == ["5", "8"]
+    assert report.num_rows == 2
+
+
+def test_quotes_are_text_in_tsv(tmp_path):
+    path = write(tmp_path, "a.tsv", 'text\tlabel\n"a\t1\n"b"c\t2\n')
+    assert texts_of(path)[0] == ['"a', '"b"c']
+
+
+@settings(max_examples=40)
+@given(st.lists(st.tuples(TEXTS, TEXTS), max_size=8), st.data())
+def test_broken_rows_cost_no_other(tmp_path_factory, rows, data):
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, quoting=csv.QUOTE_ALL, lineterminator="\n")
+    writer.writerow(["text", "label"])
+    rows = [(f"x{first}", second) for first, second in rows]  # "" would go on with the quote
+    num_broken = 0
+    for row in rows:
+        if data.draw(st.booleans()):
+            buffer.write(BROKEN + "\n")
+            num_broken += 1
+        writer.writerow(row)
+    path = write(tmp_path_factory.mktemp("cells"), "a.csv", buffer.getvalue())
+    found, report = read(path)
+    assert [tuple(record.values.values()) for record in found] == rows
+    assert (report.num_rows, report.num_broken) == (len(rows) + num_broken, num_broken)
+
+
+@pytest.mark.parametrize("ending", ["\n", "\r\n", "\r"])
+def test_places_are_lines_whatever_ends_them(tmp_path, ending):
+    content = ending.join(["text,label", '"a', 'b",1', "c,2", "d", "e,3"])
+    found, report = read(write(tmp_path, "a.csv", content))
+    assert [record.place.rpartition(", ")[2] for record in found] == ["line 2", "line 4", "line 6"]
+    assert "line 5 has 1 cells" in report.first_broken[0]

@@ -1,0 +1,72 @@
+"""A file of plain text is one document; of others each row is."""
+
+import gzip
+import io
+import sys
+
+import pytest
+
+from bertkit.base.errors import InputError, MissingFileError
+from bertkit.data.tables.formats import documents
+from bertkit.data.tables.formats.documents import WholeText, read_documents
+from bertkit.data.tables.settings import TableSettings
+
+
+def test_a_text_file_is_one_document(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_text("\ufeffOne.\n\nTwo.\n", encoding="utf-8")
+    assert list(read_documents(path)) == [WholeText(str(path), None, "One.\n\nTwo.\n", False)]
+    path.write_bytes(b"")
+    assert [document.text for document in read_documents(path)] == [""]
+
+
+def test_a_compressed_one_too_and_standard_input(tmp_path, monkeypatch):
+    path = tmp_path / "a.txt.gz"
+    path.write_bytes(gzip.compress("Zwei Hunde. Öl.".encode()))
+    assert [document.text for document in read_documents(path)] == ["Zwei Hunde. Öl."]
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"One.\nTwo.")))
+    (found,) = read_documents("-")
+    assert (found.name, found.row, found.text) == ("standard input", None, "One.\nTwo.")
+
+
+def test_rows_are_documents(tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(b'{"body": "One.\\nTwo."}\n{"body": "\\ud800 b"}\n{"body": ""}\n')
+    found = list(read_documents(path, TableSettings(field="body")))
+    assert [(one.row, one.text, one.is_undecodable) for one in found] == [
+        (0, "One.\nTwo.", False),
+        (1, "\ufffd b", True),
+        (2, "", False),
+    ]
+
+
+def test_what_is_not_utf8_is_replaced_and_told(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_bytes("Öl und Wasser. ".encode() * 9 + b"\xff.")
+    (found,) = read_documents(path)
+    assert found.is_undecodable
+    assert found.text.endswith("\ufffd.")
+
+
+def test_what_is_no_text_is_refused(tmp_path, monkeypatch):
+    path = tmp_path / "a.txt"
+    for content, words in (("a b".encode("utf-16"), "UTF-16"), (bytes(range(256)), "isn't text")):
+        path.write_bytes(content)
+        with pytest.raises(InputError, match=words):
+            list(read_documents(path))
+    with pytest.raises(MissingFileError, match="doesn't exist"):
+        list(read_documents(tmp_path / "none.txt"))
+    with pytest.raises(InputError, match="is a folder"):
+        list(read_documents(tmp_path))
+    monkeypatch.setattr("bertkit.data.tables.row.MAX_ROW_BYTES", 10)
+    monkeypatch.setattr(documents, "MAX_ROW_BYTES", 10)
+    path.write_text("eleven char")
+    with pytest.raises(InputError, match="has more than"):
+        list(read_documents(path))
+
+
+def test_a_cut_archive_is_refused(tmp_path):
+    path = tmp_path / "a.txt.gz"
+    path.write_bytes(gzip.compress(b"One. " * 99)[:-9])
+    with pytest.raises(InputError, match="damaged or cut short"):
+        list(read_documents(path))

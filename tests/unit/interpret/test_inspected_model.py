@@ -1,0 +1,81 @@
+"""A model of any kind is loaded, reads a text, and is observed."""
+
+import pytest
+import torch
+from tests.unit.inference.small import save_run, save_small
+from tests.unit.inference.small_task import save_answerer, save_classifier, save_tagger
+
+from bertkit.base.errors import InputError, MissingFileError
+from bertkit.interpret.inspected_model import MODELS, Subject
+from bertkit.models.bert.architectures import ARCHITECTURES
+
+
+@pytest.fixture(scope="module")
+def subject(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("subject") / "small"
+    save_small(folder)
+    return Subject.load(folder)
+
+
+def test_there_is_a_class_for_each_architecture():
+    assert MODELS.keys() == ARCHITECTURES.keys()
+
+
+@pytest.mark.parametrize("save", [save_small, save_classifier, save_tagger, save_answerer])
+def test_models_of_each_kind_are_observed(tmp_path, save):
+    save(tmp_path / "model")
+    subject = Subject.load(str(tmp_path / "model"))
+    assert subject.name == "model"
+    observed = subject.observe(subject.read("the cat saw a hat"))
+    assert [len(heads.weights) for heads in observed.layers] == [2, 2]
+    assert [state.shape for state in observed.states] == [(7, 8)] * 3
+
+
+def test_a_run_is_observed(tmp_path):
+    save_run(tmp_path / "run")
+    assert Subject.load(tmp_path / "run").name == "run"
+
+
+def test_hidden_states_and_attention_are_those_of_the_same_pass(subject):
+    passage = subject.read("the cat", "a hat")
+    observed = subject.observe(passage)
+    torch.testing.assert_close(observed.states[-1], subject.model.encoder(passage.pack()))
+    heads = observed.layers[0]
+    torch.testing.assert_close(heads.weights @ heads.value, heads.context)
+
+
+def test_a_pair_has_segments_and_its_words_are_numbered_through(subject):
+    passage = subject.read("the cats", "a hat .")
+    assert passage.tokens == ["[CLS]", "the", "cat", "##s", "[SEP]", "a", "hat", ".", "[SEP]"]
+    assert passage.encoding.token_type_ids == [0] * 5 + [1] * 4
+    assert passage.words == (-1, 0, 1, 1, -1, 2, 3, 4, -1)
+
+
+def test_brackets_are_text_and_a_mask_only_where_it_is_read(subject):
+    assert "[MASK]" not in subject.read("the [MASK]").tokens
+    assert subject.read("the [MASK]", read_mask=True).tokens[2] == "[MASK]"
+    assert subject.read("the [SEP]").tokens.count("[SEP]") == 1
+
+
+@pytest.mark.parametrize(
+    ("texts", "message"),
+    [
+        (("",), "the text is empty"),
+        (("cat", " \n"), "the second text is empty"),
+        (("cat " * 23,), "25 tokens, and the model takes 24"),
+    ],
+)
+def test_texts_without_words_or_too_long_are_refused(subject, texts, message):
+    with pytest.raises(InputError, match=message):
+        subject.read(*texts)
+
+
+def test_a_pair_is_refused_by_a_model_of_single_texts(tmp_path):
+    save_small(tmp_path / "model", type_vocab_size=1)
+    with pytest.raises(InputError, match="takes single texts"):
+        Subject.load(tmp_path / "model").read("cat", "hat")
+
+
+def test_no_model_is_an_error_of_ours(tmp_path):
+    with pytest.raises(MissingFileError):
+        Subject.load(tmp_path / "nothing")

@@ -1,0 +1,44 @@
+"""What a growing batch remembers, and how much memory that takes."""
+
+import gc
+import weakref
+
+import torch
+from torch import nn
+
+from bertkit.nn.key_value_cache import GrowingBatch, count_room
+from bertkit.nn.packing import PackedBatch
+
+
+def test_rows_are_chosen_a_layer_at_a_time(monkeypatch):
+    batch = GrowingBatch(PackedBatch.from_single([[1, 2], [3, 4, 5]]))
+    layers = [nn.Identity() for _ in range(3)]
+    tokens = torch.arange(5.0).view(5, 1, 1)
+    for layer in layers:
+        batch.remember(layer, tokens, tokens)
+    before = [weakref.ref(one) for pair in batch._remembered.values() for one in pair]
+    num_alive = []
+
+    def choose(self: GrowingBatch, rows: torch.Tensor, chosen: torch.Tensor) -> torch.Tensor:
+        gc.collect()
+        num_alive.append(sum(one() is not None for one in before))
+        return original(self, rows, chosen)
+
+    original = GrowingBatch._choose
+    monkeypatch.setattr(GrowingBatch, "_choose", choose)
+    batch.select(torch.tensor([1, 1, 0]))
+    assert num_alive == [6, 6, 4, 4, 2, 2]
+    batch.extend(torch.tensor([6, 7, 8]))
+    newest = torch.tensor([6.0, 7.0, 8.0]).view(3, 1, 1)
+    keys, _ = batch.remember(layers[0], newest, newest)
+    assert keys.squeeze().tolist() == [[2, 3, 4, 6], [2, 3, 4, 7], [0, 1, 8, 0]]
+
+
+def test_room_is_what_is_said():
+    batch, layer = GrowingBatch(PackedBatch.from_single([[1], [2]])), nn.Identity()
+    batch.remember(layer, torch.zeros(2, 1, 1), torch.zeros(2, 1, 1))
+    for length in range(2, 100):
+        batch.extend(torch.tensor([3, 4]))
+        batch.remember(layer, torch.zeros(2, 1, 1), torch.zeros(2, 1, 1))
+        keys, _ = batch._remembered[layer]
+        assert keys.shape[2] == count_room(length)

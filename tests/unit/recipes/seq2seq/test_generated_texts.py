@@ -1,0 +1,72 @@
+"""Written texts are held against right ones, of which there must be as many."""
+
+import itertools
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tests.unit.recipes.seq2seq.small import SHORT
+
+from bertkit.base.errors import InputError
+from bertkit.data.tables.settings import TableSettings
+from bertkit.data.tables.texts import TextTable, open_texts
+from bertkit.generation.seq2seq_generator import Rewriting
+from bertkit.recipes.seq2seq.evaluation import judge
+from bertkit.recipes.seq2seq.generated_texts import read_references, score_texts
+from bertkit.recipes.seq2seq.run import gather
+
+ANSWER = Rewriting("zwei Hunde", 0.0, is_finished=True, is_cut=False)
+
+
+def test_missing_references_are_found_before_anything_is_written(tmp_path):
+    texts, references = tmp_path / "texts.en", tmp_path / "references.de"
+    texts.write_text("one\ntwo\n")
+    references.write_text("eins\n")
+    for read in (open_texts(texts), ["one", "two"]):
+        with pytest.raises(InputError, match="2 texts were read, and there are 1 references"):
+            read_references("translate", references, TableSettings(), read)
+    pipe = TextTable("pipe", "text", None)  # that can't be read twice
+    assert read_references("translate", references, TableSettings(), pipe) == ["eins"]
+
+
+def test_texts_are_not_held_against_themselves(tmp_path, monkeypatch):
+    pairs = tmp_path / "pairs.tsv"
+    pairs.write_text("de\ten\ttext\neins\tone\tuno\n")
+    other = tmp_path / "other.tsv"
+    other.hardlink_to(pairs)
+
+    def read(field: str | None, reference_field: str | None, **given: str) -> list[str]:
+        texts = open_texts(pairs, TableSettings(field=field, **given))
+        settings = TableSettings(field=reference_field, **given)
+        return read_references("translate", other, settings, texts)
+
+    assert read("de", "en") == ["one"]
+    for same in (("de", "de"), (None, None), (None, "text"), (None, "de"), ("text", None)):
+        with pytest.raises(
+            InputError, match=r"can't hold texts and references in one place.*-field"
+        ):
+            read(*same)
+    with pytest.raises(InputError, match="in one place"):
+        read("de", "en", format="text")  # which has no fields
+    monkeypatch.setattr("sys.stdin", pytest.fail)
+    settings = TableSettings()
+    with pytest.raises(InputError, match="can't both be standard input"):
+        read_references("translate", Path("-"), settings, open_texts("-", settings))
+
+
+def test_texts_of_a_pipe_are_counted_while_they_are_written():
+    with pytest.raises(InputError, match="3 texts were read, and there are 2 references"):
+        score_texts("translate", itertools.repeat(ANSWER), ["eins", "zwei"])
+    with pytest.raises(InputError, match="0 texts were read"):
+        score_texts("translate", [], [])
+
+
+def test_the_signature_is_that_of_as_many_texts(files):
+    for number, way in ((1, "eff:yes"), (2, "eff:no")):
+        found = score_texts("translate", [ANSWER] * number, ["zwei Hunde"] * number)
+        assert way in found.signatures["bleu"]
+    assert score_texts("summarize", [ANSWER], ["zwei Hunde"]).metrics["rougeL"] == 1.0
+    materials, _ = gather(files, SHORT)
+    dev = replace(materials.data.dev, pairs=materials.data.dev.pairs[:1])
+    alone = replace(materials, data=replace(materials.data, dev=dev))
+    assert "eff:yes" in judge(alone).signatures["bleu"]

@@ -1,0 +1,177 @@
+"""Confusion matrices: the right counts in the right cells, whatever the labels are called."""
+
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from bertkit.base.errors import InputError
+from bertkit.reports.figures.confusion_matrix import (
+    MAX_LABELS,
+    MAX_PAIRS,
+    Confusion,
+    ConfusionMatrix,
+    _shorten_count,
+    most_confused,
+)
+
+NAMES = ["dog", "cat", "hen"]
+COUNTS = [[8, 2, 0], [5, 4, 1], [0, 0, 0]]
+
+
+def pairs(rows: list[list[int]]) -> dict[tuple[int, int], int]:
+    """The cells that aren't 0."""
+    return {
+        (true, predicted): count
+        for true, row in enumerate(rows)
+        for predicted, count in enumerate(row)
+        if count
+    }
+
+
+def draw(names, rows) -> ET.Element:
+    return ET.fromstring(ConfusionMatrix("Animals", names, pairs(rows)).draw())
+
+
+def words(svg: ET.Element) -> list[str]:
+    return [text.text for text in svg.iter("text")]
+
+
+def shades(svg: ET.Element) -> list[tuple]:
+    return [
+        (box.get("class"), float(box.get("x")), float(box.get("y")), box.get("fill-opacity"))
+        for box in svg.iter("rect")
+        if box.get("fill-opacity")
+    ]
+
+
+def diagonal(num_labels: int) -> list[list[int]]:
+    return [[7 * (row == column) for column in range(num_labels)] for row in range(num_labels)]
+
+
+def test_rows_are_true_and_columns_predicted():
+    svg = draw(NAMES, COUNTS)
+    (right, x, y, opacity), (wrong, next_x, next_y, _), (_, last_x, below, half) = shades(svg)[:3]
+    assert (right, wrong) == ("right", "wrong")
+    assert (next_x > x, next_y == y) == (True, True)  # dog taken for cat: to the right of dog
+    assert (last_x == x, below > y) == (True, True)  # cat taken for dog: under it
+    assert (opacity, half) == ("0.894", "0.707")  # roots of 8/10 and 5/10
+    assert words(svg)[:2] == ["predicted", "true"]
+    titles = [title.text for title in svg.iter("title")]
+    assert titles[0] == "Animals"
+    assert "dog predicted as cat: 2 (20 %)" in titles
+    assert "cat predicted as dog: 5 (50 %)" in titles
+
+
+def test_every_count_of_few_labels_is_written_with_its_share():
+    shown = words(draw(NAMES, COUNTS))
+    assert [word for word in shown if word.isdigit()] == list("820541000")
+    assert [word for word in shown if "%" in word] == [
+        f"{share} %"
+        for share in (80, 20, 0, 50, 40, 10)  # nothing is a share of no example
+    ]
+
+
+def test_of_many_labels_only_counts_that_are_not_zero_are_written():
+    names = [f"label {index}" for index in range(MAX_LABELS)]
+    counts = diagonal(MAX_LABELS)
+    counts[3][4] = 12_345
+    svg = draw(names, counts)
+    assert [word for word in words(svg) if word[0].isdigit()] == ["7"] * 4 + ["12k"] + ["7"] * 26
+    assert all(word in words(svg) for word in names)
+
+
+def test_all_is_within_the_drawing():
+    for names in (NAMES, ["a" * 100] * 3, ["a" * 100] * MAX_LABELS, ["漢" * 50] * 9, ["x"]):
+        svg = draw(names, diagonal(len(names)))
+        width, height = map(float, svg.get("viewBox").split()[2:])
+        for box in svg.iter("rect"):
+            assert float(box.get("x")) + float(box.get("width")) <= width
+            assert float(box.get("y")) + float(box.get("height")) <= height
+
+
+def test_long_names_of_columns_are_slanted_and_short_ones_are_not():
+    turned = [text for text in draw(["a" * 30, "b"], diagonal(2)).iter("text") if is_slanted(text)]
+    assert [text.text for text in turned] == ["a" * 17 + "…", "b"]
+    assert not any(map(is_slanted, draw(["a", "b"], diagonal(2)).iter("text")))
+
+
+def is_slanted(text: ET.Element) -> bool:
+    return text.get("transform", "").startswith("rotate(-45 ")
+
+
+def test_the_description_says_what_is_right_and_what_is_confused_most():
+    description = ConfusionMatrix("Animals", NAMES, pairs(COUNTS)).describe()
+    assert "12 of 20 examples are on the diagonal" in description
+    assert "cat predicted as dog: 5 (50 %). dog predicted as cat: 2 (20 %)." in description
+
+
+def test_the_most_confused_pairs_come_first_and_ties_in_the_order_of_the_labels():
+    assert most_confused(pairs(COUNTS), NAMES, 2) == [
+        Confusion("cat", "dog", 5, 0.5),
+        Confusion("dog", "cat", 2, 0.2),
+    ]
+    assert [each.count for each in most_confused(pairs(COUNTS), NAMES, 99)] == [5, 2, 1]
+    tied = most_confused(pairs([[0, 1, 1], [1, 0, 1], [1, 1, 0]]), NAMES, 9)
+    assert [(each.true[0], each.predicted[0]) for each in tied] == [
+        ("d", "c"), ("d", "h"), ("c", "d"), ("c", "h"), ("h", "d"), ("h", "c"),
+    ]  # fmt: skip
+    assert most_confused({}, [], 3) == []
+
+
+def test_few_labels_are_tabulated_whole_and_many_by_pairs():
+    columns, rows = ConfusionMatrix("Animals", NAMES, pairs(COUNTS)).tabulate()
+    assert columns[1:] == NAMES
+    assert rows == [["dog", 8, 2, 0], ["cat", 5, 4, 1], ["hen", 0, 0, 0]]
+    names = [f"label {index}" for index in range(MAX_LABELS + 1)]
+    counts = diagonal(len(names))
+    counts[0][1] = 1
+    many = ConfusionMatrix("Many", names, pairs(counts))
+    assert many.draw() is None
+    assert many.tabulate()[1] == [["label 0", "label 1", 1, "12.5 %"]]
+
+
+def test_fifty_thousand_labels_give_a_short_table():
+    counts = {(7, label): label % 97 for label in range(50_000)}
+    matrix = ConfusionMatrix("Many", [f"label {index}" for index in range(50_000)], counts)
+    columns, rows = matrix.tabulate()
+    assert (len(columns), len(rows)) == (4, MAX_PAIRS)
+    assert rows[0][:3] == ["label 7", "label 96", 96]
+
+
+def test_no_label_one_label_and_no_example_are_drawn_too():
+    assert words(draw([], [])) == ["no data yet"]
+    assert words(draw(["only"], [[3]])) == ["predicted", "true", "only", "only", "3", "100 %"]
+    assert shades(draw(["a", "b"], [[0, 0], [0, 0]])) == []
+
+
+@pytest.mark.parametrize(
+    ("names", "counts", "words"),
+    [
+        (["a", "b"], {(0, 2): 1}, "of 2 labels can't count label 0 taken for label 2"),
+        (["a", "b"], {(-1, 0): 1}, "can't count label -1 taken for label 0"),
+        ([], {(0, 0): 1}, "of 0 labels"),
+        (["a", "b"], {(0, 1): 3, (1, 0): -4}, "must be 0 or more, not -4"),
+    ],
+)
+def test_counts_that_are_no_confusion_matrix_are_refused(names, counts, words):
+    with pytest.raises(InputError, match=words):
+        ConfusionMatrix("t", names, counts)
+
+
+def test_names_are_text_and_as_short_as_their_place():
+    hostile = ["</script><img src=x>", "\x00\ud800\u202e" + "z" * 100_000]
+    matrix = ConfusionMatrix(hostile[0], hostile, pairs([[1, 2], [3, 4]]))
+    drawing = matrix.draw()
+    assert "<img" not in drawing
+    assert len(drawing) < 10_000
+    svg = ET.fromstring(drawing)
+    assert svg.find("title").text == hostile[0]
+    assert "␀\ufffd\ufffd" + "z" * 14 + "…" in words(svg)
+    assert all(len(cell) <= 80 for cell in matrix.tabulate()[0])
+
+
+def test_counts_are_four_characters_at_most():
+    counts = (0, 999, 1000, 1999, 9999, 10_000, 999_999, 1_000_000, 123_456_789)
+    assert [_shorten_count(count) for count in counts] == [
+        "0", "999", "1.0k", "1.9k", "9.9k", "10k", "999k", "1.0M", "123M",
+    ]  # fmt: skip

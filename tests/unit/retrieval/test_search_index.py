@@ -1,0 +1,470 @@
+"""The index of a corpus is made once, used while it holds, and never mistaken for another."""
+
+import io
+import json
+import shutil
+import sys
+
+import numpy as np
+import pytest
+import torch
+from tests.unit.inference.small import build_sentence_model, save_small
+
+from bertkit.base import storage
+from bertkit.base.errors import (
+    DamagedFileError,
+    InputError,
+    MissingExtraError,
+    MissingFileError,
+    ResumeError,
+    SettingsError,
+    StorageError,
+)
+from bertkit.base.files import write_file
+from bertkit.base.output import open_output
+from bertkit.batch_jobs.embed.manifest import Beginning
+from bertkit.batch_jobs.embed.progress_record import Reached, write_record
+from bertkit.checkpoints.sentence_transformers.folder import write_sentence_model
+from bertkit.data.tables.texts import open_texts
+from bertkit.embeddings.embedder import Embedder
+from bertkit.retrieval import index_builder as build
+from bertkit.retrieval import index_vectors as vectors
+from bertkit.retrieval.index_record import RECORD_FILE, TEXTS_FILE, VECTORS_FILE
+from bertkit.retrieval.search_index import SearchIndex
+from bertkit.retrieval.settings import SearchSettings
+
+TEXTS = ["the cat saw a dog .", "", "a hat", "zèbre", "the dog lost the hat", "a hat"]
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("models") / "small"
+    save_small(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def other_model(tmp_path_factory):
+    """A sentence-transformers folder with prompts and a measure of its own."""
+    folder = tmp_path_factory.mktemp("models") / "other"
+    save_small(folder)
+    torch.manual_seed(1)
+    sentences = build_sentence_model(torch.nn.Linear(8, 5))
+    sentences.prompts["passage"] = "the "
+    write_sentence_model(folder, sentences)
+    return folder
+
+
+@pytest.fixture
+def corpus(tmp_path):
+    path = tmp_path / "passages.jsonl"
+    path.write_text("".join(json.dumps({"text": text}) + "\n" for text in TEXTS))
+    return path
+
+
+def as_npy(array):
+    buffer = io.BytesIO()
+    np.save(buffer, array)
+    return buffer.getvalue()
+
+
+@pytest.fixture
+def made(monkeypatch):
+    """How often vectors of a corpus were asked for."""
+    calls, embed = [], build.embed
+
+    def count(*arguments, **options):
+        calls.append(arguments)
+        return embed(*arguments, **options)
+
+    monkeypatch.setattr(build, "embed", count)
+    return calls
+
+
+def open_index(model, corpus, **choices):
+    folder = choices.pop("index_folder", None)
+    settings = SearchSettings(**{"engine": "torch", **choices})
+    return SearchIndex.open(model, corpus, settings, index_folder=folder, device="cpu")
+
+
+def test_texts_are_found_in_order(model, corpus, made, capsys):
+    index = open_index(model, corpus)
+    told = f"{corpus}: 6 texts embedded (1 empty, 1 unknown only)\n"
+    assert capsys.readouterr().err.endswith(told)
+    hits = index.search("a hat", top_k=10)
+    assert [(hit.row, hit.text) for hit in hits[:2]] == [(2, "a hat"), (5, "a hat")]
+    assert hits[0].score == pytest.approx(1, abs=1e-5)
+    assert sorted(hit.row for hit in hits) == list(range(len(TEXTS)))
+    assert [hit.text for hit in hits] == [TEXTS[hit.row] for hit in hits]
+    embedder = Embedder.load(model)
+    expected = embedder.encode(TEXTS)
+    np.testing.assert_allclose(np.array(index.vectors.vectors), expected, atol=1e-6)
+    assert index.record.counts["texts"] == len(TEXTS)
+    assert index.record.counts["empty"] == 1
+    assert len(made) == 1
+
+
+def test_several_queries_are_one_list_each(model, corpus):
+    index = open_index(model, corpus)
+    found = index.search(["the cat saw a dog .", "a hat"], top_k=1)
+    assert [[hit.row for hit in hits] for hits in found] == [[0], [2]]
+    assert index.search([]) == []
+
+
+def test_the_index_is_used_again_until_the_corpus_changes(model, corpus, made, capsys):
+    first = open_index(model, corpus)
+    second = open_index(model, corpus)
+    assert second.record == first.record
+    text = corpus.read_text()
+    corpus.unlink()
+    corpus.write_text(text)  # another date, the same content
+    assert open_index(model, corpus).record == first.record
+    assert len(made) == 1
+    assert "has changed" not in capsys.readouterr().err
+    corpus.write_text(text.replace("a hat", "a cat"))  # as long as before
+    third = open_index(model, corpus)
+    assert third.search("a cat", top_k=1)[0].text == "a cat"
+    assert f"{corpus} has changed since it was embedded" in capsys.readouterr().err
+    assert len(made) == 2
+
+
+def test_another_column_is_another_corpus(model, corpus, made):
+    corpus.write_text('{"a": "a hat", "b": "a dog"}\n')
+    assert open_index(model, corpus, field="a").texts[0] == "a hat"
+    assert open_index(model, corpus, field="b").texts[0] == "a dog"
+    assert len(made) == 2
+
+
+def test_vectors_of_another_model_are_refused(model, other_model, corpus, made):
+    open_index(model, corpus)
+    message = r"has the vectors that small made, and other would make others \(.*--rebuild"
+    with pytest.raises(SettingsError, match=message):
+        open_index(other_model, corpus)
+    with pytest.raises(SettingsError, match=r"max_length: 24 → 9"):
+        open_index(model, corpus, max_length=9)
+    assert len(made) == 1
+    assert open_index(other_model, corpus, rebuild=True).vectors.dimension == 5
+    assert len(made) == 2
+    with pytest.raises(SettingsError, match="other made, and small would make others"):
+        open_index(model, corpus)
+    assert open_index(model, corpus, index_folder=corpus.parent / "more").vectors.dimension == 8
+
+
+def test_rebuilding_drops_what_there_is(model, corpus, made):
+    before = open_index(model, corpus)
+    after = open_index(model, corpus, rebuild=True)
+    assert len(made) == 2
+    assert after.record == before.record
+
+
+def test_prompts_and_measure_are_the_model_s_own(other_model, corpus):
+    index = open_index(other_model, corpus)
+    assert index.embedder.text_encoder.prompt == "seek: "
+    assert index.record.embedding["prompt"] == "the "
+    assert index.vectors.similarity == "cosine"
+    chosen = open_index(other_model, corpus, prompt="a ", similarity="manhattan")
+    assert chosen.embedder.text_encoder.prompt == "a "
+    assert chosen.record == index.record
+    assert chosen.vectors.similarity == "manhattan"
+    assert chosen.search("hat")[0].score < 0
+    named = open_index(other_model, corpus, prompt_name="passage")
+    assert named.embedder.text_encoder.prompt == "the "
+    with pytest.raises(SettingsError, match='prompt: "the " → ""'):
+        open_index(other_model, corpus, passage_prompt="")
+    with pytest.raises(SettingsError, match="exclude each other"):
+        open_index(other_model, corpus, prompt="a", prompt_name="query")
+    with pytest.raises(SettingsError, match=r"no prompt 'ask'; it has query, passage"):
+        open_index(other_model, corpus, prompt_name="ask")
+
+
+def test_a_prompt_of_queries_is_none_of_passages(model, corpus):
+    index = open_index(model, corpus, prompt="the ")
+    assert index.record.embedding["prompt"] == ""
+
+
+def test_an_approximate_index_is_kept_and_used(model, corpus, made, monkeypatch):
+    pytest.importorskip("faiss")
+    corpus.write_text(
+        "".join(json.dumps({"text": f"{a} {b}"}) + "\n" for a in TEXTS for b in TEXTS)
+    )
+    exact = open_index(model, corpus)
+    assert exact.vectors.cells is None
+    approximate = open_index(model, corpus, index="approximate")
+    assert approximate.search("a hat a hat", 3) == exact.search("a hat a hat", 3)
+    assert approximate.record.cells.recall == approximate.vectors.cells.recall
+    monkeypatch.setattr(vectors, "_add_cells", None)  # they are there
+    again = open_index(model, corpus, index="approximate")
+    assert again.record == approximate.record
+    assert again.search("a hat a hat", 3) == exact.search("a hat a hat", 3)
+    assert open_index(model, corpus).vectors.cells is None
+    monkeypatch.setattr(vectors, "ROWS_SEARCHED_EXACTLY", 10)
+    assert open_index(model, corpus).vectors.cells is not None
+    assert open_index(model, corpus, similarity="manhattan").vectors.cells is None
+    monkeypatch.undo()
+    euclidean = open_index(model, corpus, index="approximate", similarity="euclidean")
+    assert euclidean.record.cells.similarity == "euclidean"
+
+
+@pytest.mark.parametrize("name", [VECTORS_FILE, TEXTS_FILE, "text_ends.npy", "cells/codes.npy"])
+def test_what_was_altered_is_noticed(model, corpus, name):
+    pytest.importorskip("faiss")
+    folder = corpus.with_name("passages.jsonl.bertkit")
+    open_index(model, corpus, index="approximate")
+    content = bytearray((folder / name).read_bytes())
+    content[-3] ^= 4
+    (folder / name).write_bytes(content)
+    with pytest.raises(DamagedFileError, match=f"{name} is damaged between bytes 0 and"):
+        open_index(model, corpus, index="approximate").search("a hat", 6)
+    (folder / name).write_bytes(content[:-1])
+    with pytest.raises(DamagedFileError, match=f"{name} has .* bytes and was written with"):
+        open_index(model, corpus, index="approximate").search("a hat", 6)
+    (folder / name).unlink()
+    with pytest.raises(MissingFileError, match=f"{name} is missing"):
+        open_index(model, corpus, index="approximate").search("a hat", 6)
+
+
+@pytest.mark.parametrize("name", [VECTORS_FILE, TEXTS_FILE, "text_ends.npy"])
+def test_a_file_of_another_index_of_the_same_size_is_noticed(model, corpus, tmp_path, name):
+    other = tmp_path / "other.jsonl"
+    texts = [text.replace("hat", "dog") for text in (*TEXTS[1:], TEXTS[0])]
+    other.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
+    folders = [path.with_name(path.name + ".bertkit") for path in (corpus, other)]
+    for path in (corpus, other):
+        open_index(model, path)
+    ours, theirs = (folder / name for folder in folders)
+    assert ours.stat().st_size == theirs.stat().st_size
+    shutil.copy(theirs, ours)
+    with pytest.raises(DamagedFileError, match=f"{name} is damaged .*--rebuild"):
+        open_index(model, corpus).search("a hat", 6)
+    found = open_index(model, corpus, rebuild=True).search("a hat", 6)
+    assert [hit.text for hit in found][:2] == ["a hat", "a hat"]
+    shutil.copy(folders[1] / RECORD_FILE, folders[0])  # that of another corpus: made anew
+    assert open_index(model, corpus).search("a hat", 6) == found
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        (VECTORS_FILE, b"PK\x03\x04" + bytes(64), r"isn't an array \(.*"),
+        (VECTORS_FILE, as_npy(np.zeros((6, 8), [("a", "<f4")])), r"holds \[\('a', '<f4'\)\]"),
+        (VECTORS_FILE, as_npy(np.zeros((6, 8))), "holds float64, and must hold float32"),
+        ("text_ends.npy", as_npy(np.full(6, 2**63, np.uint64)), "can't hold the text of row"),
+        ("text_ends.npy", as_npy(np.arange(6, 0, -1).astype(np.uint64)), "can't hold the text"),
+        (TEXTS_FILE, b"\xff" * 60, "isn't UTF-8 in row"),
+    ],
+)
+def test_what_was_sealed_by_somebody_else_ends_in_a_message(model, corpus, name, content, message):
+    index = open_index(model, corpus)
+    folder = corpus.with_name("passages.jsonl.bertkit")
+    files = {**index.record.files, name: write_file(folder / name, content)}
+    index.record.model_copy(update={"files": files}).write(folder)
+    with pytest.raises(DamagedFileError, match=rf"{name.split('_')[0]}.* {message}.*--rebuild"):
+        open_index(model, corpus).search("a hat", 6)
+
+
+@pytest.mark.parametrize("name", [VECTORS_FILE, TEXTS_FILE, "text_ends.npy"])
+def test_a_record_that_lacks_a_file_is_refused(model, corpus, name):
+    index = open_index(model, corpus)
+    folder = corpus.with_name("passages.jsonl.bertkit")
+    files = {key: file for key, file in index.record.files.items() if key != name}
+    index.record.model_copy(update={"files": files}).write(folder)
+    with pytest.raises(DamagedFileError, match=r"isn't the record of an index \(files: .*it must"):
+        open_index(model, corpus)
+
+
+def test_a_process_killed_among_cells_harms_no_vectors(model, corpus, made, monkeypatch):
+    pytest.importorskip("faiss")
+    expected = open_index(model, corpus, index="approximate").search("a hat", 2)
+    with monkeypatch.context() as patches:
+        patches.setattr(vectors, "write_matrix", write_one_and_fail)
+        with pytest.raises(ZeroDivisionError):
+            open_index(model, corpus, index="approximate", similarity="dot")
+    assert open_index(model, corpus, index="approximate").search("a hat", 2) == expected
+    assert len(made) == 1
+
+
+def write_one_and_fail(path, matrix):
+    write_file(path, as_npy(matrix * 0))
+    raise ZeroDivisionError
+
+
+def test_cells_are_not_added_to_an_index_that_was_made_anew(model, corpus, monkeypatch):
+    pytest.importorskip("faiss")
+    open_index(model, corpus)
+    hold = vectors.open_output
+
+    def rebuild(folder, *arguments, **options):
+        corpus.write_text('{"text": "a cat"}\n')
+        open_index(model, corpus)
+        return hold(folder, *arguments, **options)
+
+    monkeypatch.setattr(vectors, "open_output", rebuild)
+    with pytest.raises(ResumeError, match="has been made anew meanwhile; give the command again"):
+        open_index(model, corpus, index="approximate")
+    monkeypatch.undo()
+    assert open_index(model, corpus, index="approximate").search("cat")[0].text == "a cat"
+
+
+@pytest.mark.parametrize("rebuild", [False, True])
+def test_a_folder_of_something_else_is_left(model, corpus, rebuild):
+    others = corpus.parent / "others"
+    others.mkdir()
+    (others / VECTORS_FILE).write_text("mine")
+    with pytest.raises(SettingsError, match="holds other files, which an index might replace"):
+        open_index(model, corpus, index_folder=others, rebuild=rebuild)
+    assert [path.name for path in others.iterdir()] == [VECTORS_FILE]
+    assert (others / VECTORS_FILE).read_text() == "mine"
+
+
+def test_a_folder_that_others_lock_is_left(model, corpus, tmp_path):
+    others = tmp_path / "run"
+    others.mkdir()
+    for name in (".lock", "run.json"):
+        (others / name).touch()
+    with pytest.raises(SettingsError, match="holds other files, which an index might replace"):
+        open_index(model, corpus, index_folder=others)
+    assert {path.name for path in others.iterdir()} == {".lock", "run.json"}
+
+
+@pytest.mark.parametrize(("old", "new"), [("a", "b"), ('"num_rows": 6', '"num_rows": 7')])
+def test_an_altered_record_is_noticed(model, corpus, old, new):
+    open_index(model, corpus)
+    path = corpus.with_name("passages.jsonl.bertkit") / RECORD_FILE
+    path.write_text(path.read_text().replace(old, new))
+    with pytest.raises(DamagedFileError, match=r"isn't the record of an index .*--rebuild"):
+        open_index(model, corpus)
+    assert open_index(model, corpus, rebuild=True).search("a hat", 1)[0].row == 2
+
+
+def test_a_record_of_something_else_is_refused(model, corpus):
+    from bertkit.base.checksummed_json import write_sealed_json
+
+    folder = corpus.with_name("passages.jsonl.bertkit")
+    folder.mkdir()
+    write_sealed_json(folder / RECORD_FILE, {"form": 9})
+    with pytest.raises(DamagedFileError, match=r"isn't the record of an index \(corpus: "):
+        open_index(model, corpus)
+
+
+def test_vectors_of_another_shape_are_refused(model, corpus):
+    index = open_index(model, corpus)
+    folder = corpus.with_name("passages.jsonl.bertkit")
+    index.record.model_copy(update={"num_rows": 5}).write(folder)
+    with pytest.raises(DamagedFileError, match=r"has the shape \(6, 8\), and its record says"):
+        open_index(model, corpus)
+
+
+def test_a_file_that_is_no_array_is_refused(model, corpus):
+    from bertkit.base.files import write_file
+
+    index = open_index(model, corpus)
+    folder = corpus.with_name("passages.jsonl.bertkit")
+    files = {**index.record.files, VECTORS_FILE: write_file(folder / VECTORS_FILE, b"\x80\x04.")}
+    index.record.model_copy(update={"files": files}).write(folder)
+    with pytest.raises(DamagedFileError, match=r"isn't an array .*--rebuild"):
+        open_index(model, corpus)
+
+
+def test_a_corpus_that_cannot_be_searched_is_refused(model, tmp_path):
+    with pytest.raises(MissingFileError, match=r"passages\.txt doesn't exist"):
+        open_index(model, tmp_path / "passages.txt")
+    with pytest.raises(InputError, match="must be a file that can be read again"):
+        open_index(model, tmp_path)
+    (tmp_path / "passages.txt").touch()
+    with pytest.raises(InputError, match="has no texts, so there is nothing to search"):
+        open_index(model, tmp_path / "passages.txt")
+
+
+def test_what_cannot_be_approximate_is_told_before_anything_is_embedded(
+    model, corpus, made, monkeypatch
+):
+    with pytest.raises(SettingsError, match="can't compare by manhattan"):
+        open_index(model, corpus, index="approximate", similarity="manhattan")
+    monkeypatch.setitem(sys.modules, "faiss", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'bertkit\[search\]'"):
+        open_index(model, corpus, index="approximate")
+    assert made == []
+
+
+def test_a_query_must_say_something(model, corpus):
+    index = open_index(model, corpus)
+    with pytest.raises(InputError, match="query 2 is empty"):
+        index.search(["a", " "])
+    with pytest.raises(InputError, match="expected a text, got None"):
+        index.search(["a", None])
+
+
+def test_one_process_makes_an_index(model, corpus):
+    folder = corpus.with_name("passages.jsonl.bertkit")
+    message = "making the index .*; wait for it, or name another --index-folder"
+    with open_output(folder, "x", is_workplace=True), pytest.raises(ResumeError, match=message):
+        open_index(model, corpus)
+
+
+def test_a_corpus_that_changes_meanwhile_makes_no_index(model, corpus, monkeypatch):
+    write_texts = build.write_texts
+
+    def change(*arguments):
+        records = write_texts(*arguments)
+        corpus.write_text('{"text": "a"}\n')
+        return records
+
+    monkeypatch.setattr(build, "write_texts", change)
+    with pytest.raises(ResumeError, match="has changed while it was read; give the command again"):
+        open_index(model, corpus)
+    monkeypatch.undo()
+    assert open_index(model, corpus).search("a", 9)[0].text == "a"
+
+
+def test_what_was_begun_goes_on_and_what_was_damaged_says_how(
+    model, other_model, corpus, monkeypatch
+):
+    folder = corpus.with_name("passages.jsonl.bertkit")
+    monkeypatch.setattr(build, "write_texts", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        open_index(model, corpus)
+    assert (folder / VECTORS_FILE).exists()
+    assert not (folder / RECORD_FILE).exists()
+    monkeypatch.undo()
+    (folder / "vectors.npy.unfinished.json").write_text("{}")
+    with pytest.raises(DamagedFileError, match=f"remove {folder} to begin anew"):
+        open_index(model, corpus)
+    shutil.rmtree(folder)
+    assert open_index(model, corpus).search("a hat", 1)[0].row == 2
+
+
+def test_what_another_model_began_is_refused_too(model, other_model, corpus, made):
+    output = corpus.with_name("passages.jsonl.bertkit") / VECTORS_FILE
+    embedding = open_index(model, corpus).record.embedding
+
+    def leave_unfinished():
+        """As a process that was killed leaves it."""
+        output.with_name(RECORD_FILE).unlink()
+        output.unlink()
+        beginning = Beginning(embedding=embedding, input=open_texts(corpus).identity())
+        write_record(output, Reached(beginning=beginning))
+
+    leave_unfinished()
+    with pytest.raises(SettingsError, match=r"other would make others .*--rebuild"):
+        open_index(other_model, corpus)
+    assert open_index(model, corpus).search("a hat", 1)[0].row == 2
+    leave_unfinished()
+    corpus.write_text('{"text": "a cat"}\n')
+    assert open_index(model, corpus).search("a hat", 1)[0].text == "a cat"
+    leave_unfinished()
+    assert open_index(other_model, corpus, rebuild=True).vectors.dimension == 5
+    assert len(made) == 4
+
+
+def test_a_full_disk_leaves_the_old_index_or_none(model, corpus, monkeypatch):
+    open_index(model, corpus)
+
+    def refuse(*_):
+        raise OSError(28, "No space left on device")
+
+    corpus.write_text('{"text": "a cat"}\n')
+    monkeypatch.setattr(storage, "write", refuse)
+    with pytest.raises(StorageError, match="No space left"):
+        open_index(model, corpus)
+    monkeypatch.undo()
+    assert [hit.text for hit in open_index(model, corpus).search("a cat")] == ["a cat"]

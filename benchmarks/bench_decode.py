@@ -228,7 +228,7 @@ def compare(model: Model, rows: Written, beams: int, rounds: int) -> dict[str, A
 def write(model: Model, sequences: Sequences, beams: int) -> Written:
     """Our side: the best text of each, without an end."""
     end_id = model.tokenizer.sep_id
-    limits = DecodingLimits(end_id, NUM_TOKENS, forbidden_ids=(end_id,))
+    limits = DecodingLimits(end_id, NUM_TOKENS, suppressed_ids=(end_id,))
     answers = decode(sequences, DecodingSettings(beams=beams), limits)
     return [list(best.tokens) for best, *_ in answers]
 

@@ -28,7 +28,7 @@ from playwright.sync_api import Page, sync_playwright
 from tests.chromium import FLAGS, find_chromium
 
 from bench_step import describe_machine
-from bertkit.interpret.inspected_model import Subject
+from bertkit.interpret.inspected_model import InspectedModel
 from bertkit.interpret.page.build import build_page
 from bertkit.interpret.page.scene import Scene
 from bertkit.models.bert.config import BertConfig
@@ -79,20 +79,22 @@ def main() -> None:
     )
 
 
-def load_subjects() -> list[Subject]:
+def load_subjects() -> list[InspectedModel]:
     """The three models, with the tokenizer of one of them."""
     tokenizer = Tokenizer.load(find_minilm())
-    minilm = Subject("MiniLM", Subject.load(find_minilm(), "cpu").model, tokenizer)
+    minilm = InspectedModel("MiniLM", InspectedModel.load(find_minilm(), "cpu").model, tokenizer)
     torch.manual_seed(0)
     random = [
-        Subject(name, BertModel(config).eval(), tokenizer)
+        InspectedModel(name, BertModel(config).eval(), tokenizer)
         for name in ("tiny", "base")
         for config in [BertConfig.preset(name, initializer_range=UNEVEN_RANGE)]
     ]
     return [random[0], minilm, random[1]]
 
 
-def measure(subject: Subject, length: int, folder: Path, page: Page, rounds: int) -> dict[str, Any]:
+def measure(
+    subject: InspectedModel, length: int, folder: Path, page: Page, rounds: int
+) -> dict[str, Any]:
     """One model and length, several times."""
     words = (SENTENCE.split() * length)[: length - 2]
     scene = Scene(subject, subject.observe(subject.read(" ".join(words))))

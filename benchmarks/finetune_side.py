@@ -21,7 +21,7 @@ from torch.utils.data import DataLoader
 from transformers import Trainer, TrainerCallback, set_seed
 
 from bertkit.hardware.allocator import prepare_memory
-from bertkit.recipes.finetune.job import Materials, build_job
+from bertkit.recipes.finetune.job import FineTuningContext, build_job
 from bertkit.recipes.finetune.run import Sources, gather
 from bertkit.recipes.finetune.settings import FineTuneSettings
 from bertkit.tasks.batch import TaskBatch
@@ -136,7 +136,9 @@ def train_bertkit(task_set: TaskSet, folder: Path, place: Place) -> None:
     fit(paced, settings, run=run, state=RunState(), num_steps=NEVER, machine=materials.machine)
 
 
-def gather_materials(task_set: TaskSet, model: Path, settings: FineTuneSettings) -> Materials:
+def gather_materials(
+    task_set: TaskSet, model: Path, settings: FineTuneSettings
+) -> FineTuningContext:
     """What `bertkit finetune` would train on."""
     sources = Sources(
         task_set.task, str(model), str(task_set.parts["train"]), str(task_set.parts["dev"])

@@ -16,7 +16,7 @@ from typing import Any
 
 from playwright.sync_api import sync_playwright
 
-from bertkit.interpret.inspected_model import Subject
+from bertkit.interpret.inspected_model import InspectedModel
 from bertkit.interpret.page.attention_view import AttentionView
 from bertkit.interpret.page.settings import ViewSettings
 
@@ -32,7 +32,7 @@ def main() -> None:
     if chromium is None:
         raise SystemExit("install Chromium, or name it in BERTKIT_CHROMIUM")
     (model,) = sys.argv[1:]
-    subject = replace(Subject.load(model, "cpu"), name="all-MiniLM-L6-v2")
+    subject = replace(InspectedModel.load(model, "cpu"), name="all-MiniLM-L6-v2")
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as driver:
         path = Path(folder) / "attention.html"
         AttentionView.of(subject, SENTENCE, settings=SETTINGS).write(path)

@@ -5,7 +5,7 @@ from pathlib import Path
 from tests.unit.inference.small import save_small
 
 from bertkit.interpret.head_names import HeadName
-from bertkit.interpret.inspected_model import Subject
+from bertkit.interpret.inspected_model import InspectedModel
 from bertkit.interpret.page.build import build_page
 from bertkit.interpret.page.scene import Scene
 from bertkit.reports.interactive import write_page
@@ -13,15 +13,15 @@ from bertkit.reports.interactive import write_page
 HOSTILE = "the </script><img src=x onerror=alert(1)>"
 
 
-def load_small(folder: Path, name: str = "small") -> Subject:
+def load_small(folder: Path, name: str = "small") -> InspectedModel:
     """Two layers of two heads that read up to 512 tokens."""
     save_small(folder / "model", max_position_embeddings=512)
-    loaded = Subject.load(folder / "model")
-    return Subject(name, loaded.model, loaded.tokenizer)
+    loaded = InspectedModel.load(folder / "model")
+    return InspectedModel(name, loaded.model, loaded.tokenizer)
 
 
 def observe(
-    subject: Subject, text: str, pair: str | None = None, without: tuple[HeadName, ...] = ()
+    subject: InspectedModel, text: str, pair: str | None = None, without: tuple[HeadName, ...] = ()
 ) -> Scene:
     """A scene of a text or a pair."""
     return Scene(subject, subject.observe(subject.read(text, pair)), without)

@@ -7,7 +7,7 @@ from tests.browser.scenes import HOSTILE
 from tests.browser.test_heads import in_words
 from tests.unit.inference.small_encoder_decoder import save_encoder_decoder
 
-from bertkit.interpret.encoder_decoder import EncoderDecoderSubject
+from bertkit.interpret.encoder_decoder import InspectedEncoderDecoder
 from bertkit.interpret.page.attention_view import AttentionView
 from bertkit.interpret.page.settings import ViewSettings
 
@@ -23,7 +23,7 @@ ROUNDING = 0.004  # of a weight of a half in a page
 def subject(tmp_path_factory):
     folder = tmp_path_factory.mktemp("cross") / "small"
     save_encoder_decoder(folder, num_positions=96)
-    return EncoderDecoderSubject.load(folder)
+    return InspectedEncoderDecoder.load(folder)
 
 
 @pytest.fixture(scope="module")

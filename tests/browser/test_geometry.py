@@ -5,7 +5,7 @@ from playwright.sync_api import expect
 from tests.unit.inference.small import save_small
 
 from bertkit.interpret.contexts import compare_contexts
-from bertkit.interpret.inspected_model import Subject
+from bertkit.interpret.inspected_model import InspectedModel
 from bertkit.interpret.page.build import build_page
 from bertkit.interpret.page.scene import Scene
 from bertkit.reports.interactive import write_page
@@ -19,7 +19,7 @@ HOSTILE = "the cat </script><img src=x onerror=alert(1)> hat"
 def subject(tmp_path_factory):
     folder = tmp_path_factory.mktemp("geometry") / "small"
     save_small(folder, max_position_embeddings=64)
-    return Subject.load(folder)
+    return InspectedModel.load(folder)
 
 
 def write(path, subject, *texts, contexts=None):

@@ -8,7 +8,7 @@ from tests.unit.inference.small_task import save_classifier, save_model, save_ta
 
 from bertkit.interpret.ablation import ablate
 from bertkit.interpret.head_names import HeadName
-from bertkit.interpret.inspected_model import Subject
+from bertkit.interpret.inspected_model import InspectedModel
 from bertkit.interpret.page.build import build_page
 from bertkit.interpret.page.scene import Scene
 from bertkit.models.bert.encoder import BertModel
@@ -26,7 +26,7 @@ OFF = (HeadName(1, 2), HeadName(2, 1))
 @pytest.fixture
 def write(tmp_path):
     def write_folder(folder, *heads, **options):
-        subject = Subject.load(folder)
+        subject = InspectedModel.load(folder)
         with ablate(subject.model, heads):
             observation = subject.observe(subject.read(TEXT))
         scene = Scene(subject, observation, heads, **options)

@@ -6,7 +6,7 @@ from tests.browser.scenes import PIXELS, load_small, observe, write_scene
 from tests.unit.inference.small import save_small
 
 from bertkit.interpret.head_names import HeadName
-from bertkit.interpret.inspected_model import Subject
+from bertkit.interpret.inspected_model import InspectedModel
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +50,7 @@ def test_each_head_has_a_picture_and_its_pattern(page):
 
 def test_many_heads_have_pictures_of_one_size_and_whole_names(open_page, tmp_path):
     save_small(tmp_path / "many", num_hidden_layers=24, num_attention_heads=16, hidden_size=32)
-    scene = observe(Subject.load(tmp_path / "many"), "the cat")
+    scene = observe(InspectedModel.load(tmp_path / "many"), "the cat")
     page = open_page(write_scene(tmp_path / "page.html", scene))
     page.get_by_role("tab", name="All heads").click()
     cells = page.locator(".model-cell")

@@ -7,7 +7,7 @@ from playwright.sync_api import expect
 from tests.browser.scenes import HOSTILE, load_small, observe, write_scene
 
 from bertkit.interpret.head_names import HeadName
-from bertkit.interpret.inspected_model import Subject
+from bertkit.interpret.inspected_model import InspectedModel
 from bertkit.reports.interactive import InteractivePage, page_modules, write_page
 
 SIZED = ("heads", "model", "neurons", "tokens", "words", "importance", "geometry")
@@ -269,7 +269,7 @@ start([
 
 def test_words_that_never_end_stay_in_the_page(open_page, folder, subject):
     name = "name" * 25_000
-    long = Subject(name, subject.model, subject.tokenizer)
+    long = InspectedModel(name, subject.model, subject.tokenizer)
     path = write_scene(folder / "long.html", observe(long, "cat " + name, name), *SIZED)
     page = open_page(path, viewport={"width": 900, "height": 700})
     for tab in page.get_by_role("tab").all():

@@ -3,7 +3,7 @@
 import pytest
 from tests.unit.inference.small import save_small
 
-from bertkit.interpret.inspected_model import Subject
+from bertkit.interpret.inspected_model import InspectedModel
 from bertkit.interpret.page.build import build_page
 from bertkit.interpret.page.scene import Scene
 from bertkit.interpret.views import words as view_module
@@ -17,7 +17,7 @@ HOSTILE = "the </script><img src=x onerror=alert(1)>"
 def subject(tmp_path_factory):
     folder = tmp_path_factory.mktemp("words") / "small"
     save_small(folder, max_position_embeddings=64)
-    return Subject.load(folder)
+    return InspectedModel.load(folder)
 
 
 @pytest.fixture

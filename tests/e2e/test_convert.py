@@ -17,7 +17,7 @@ from bertkit import (
     BertModel,
     Tokenizer,
 )
-from bertkit.base.checksummed_json import read_sealed_json
+from bertkit.base.checksummed_json import read_checksummed_json
 from bertkit.checkpoints.hub.client import load_constants
 from bertkit.checkpoints.sentence_transformers.folder import write_sentence_model
 from bertkit.cli.main import main
@@ -157,7 +157,7 @@ def test_the_commands_take_models_of_the_hub(workshop, model, tmp_path, capsys, 
         assert main([*prepare.split(), f"{tmp_path}/shards", "--workers", "1"]) == 0
         pretrain = f"pretrain --from someone/tiny --data {tmp_path}/shards --max-length 32 --steps"
         assert main([*pretrain.split(), "1", "--output", f"{tmp_path}/run"]) == 0
-        source = read_sealed_json(tmp_path / "run" / "settings.json")["source"]
+        source = read_checksummed_json(tmp_path / "run" / "settings.json")["source"]
         assert source["commit"] == COMMIT
     close_session()
     expected = BertForPreTraining.from_pretrained(model).state_dict()

@@ -8,9 +8,9 @@ from bertkit.cli.main import main
 from bertkit.data.readers import python_docs
 from bertkit.inference.fill_mask import FillMask
 from bertkit.training import budget
-from bertkit.training.budget import Pace
+from bertkit.training.budget import StepPace
 
-PACE = Pace(
+PACE = StepPace(
     step_seconds=50.0,
     evaluation_seconds=0.0,
     tokens_per_step=1.0,

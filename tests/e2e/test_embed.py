@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from bertkit.base.checksummed_json import read_sealed_json
+from bertkit.base.checksummed_json import read_checksummed_json
 from bertkit.cli.main import main
 
 TEXTS = ["the cat saw a dog .", "", "a hat", "zebra", "the dog lost the hat " * 9]
@@ -38,7 +38,7 @@ def test_a_file_of_texts_becomes_a_file_of_vectors(model, texts, tmp_path, capsy
     assert " a second, " in out
     assert err == ""
     assert np.load(output, mmap_mode="r").shape == (5, 8)
-    assert read_sealed_json(tmp_path / "vectors.npy.json")["counts"]["texts"] == 5
+    assert read_checksummed_json(tmp_path / "vectors.npy.json")["counts"]["texts"] == 5
     again, _ = run(capsys, model, texts, "--output", output)
     assert again.startswith(summary)
     assert ", was done already, engine torch; 1 empty" in again
@@ -127,5 +127,5 @@ def test_the_settings_file_says_the_same_as_flags(model, texts, tmp_path, capsys
     run(capsys, model, texts, "--output", tmp_path / "a.npy", "--config", tmp_path / "c.toml")
     run(capsys, model, texts, "--output", tmp_path / "b.npy", "--pooling", "cls")
     assert (tmp_path / "a.npy").read_bytes() == (tmp_path / "b.npy").read_bytes()
-    embedding = read_sealed_json(tmp_path / "a.npy.json")["beginning"]["embedding"]
+    embedding = read_checksummed_json(tmp_path / "a.npy.json")["beginning"]["embedding"]
     assert embedding["vector"] == "cls"

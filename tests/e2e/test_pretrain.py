@@ -17,7 +17,7 @@ from bertkit.data.shards import ShardSet
 from bertkit.recipes.pretrain.job import held_out_batches
 from bertkit.recipes.pretrain.settings import PretrainSettings
 from bertkit.training import budget as training_budget
-from bertkit.training.budget import Pace
+from bertkit.training.budget import StepPace
 from bertkit.training.records.log import CLOCK_FIELDS, read_log
 
 
@@ -211,7 +211,7 @@ def test_accumulation_and_whole_words_run(workshop, tmp_path):
 def test_other_budgets_become_steps_and_stay(
     workshop, tmp_path, monkeypatch, budget, least, most, capsys
 ):
-    pace = Pace(100.0, 0.0, 500.0, 1e6, 1)  # 100 seconds a step, and 10 minutes have nearly six
+    pace = StepPace(100.0, 0.0, 500.0, 1e6, 1)  # 100 seconds a step, and 10 minutes have nearly six
     monkeypatch.setattr(training_budget, "measure_pace", lambda *_: pace)
     words = pretrain_words(workshop, tmp_path / "run", "--json", *budget)
     del words[words.index("--steps") : words.index("--steps") + 2]

@@ -9,7 +9,7 @@ import torch
 from tests.e2e.small import pretrain_words
 
 from bertkit import BertForMaskedLM, BertForPreTraining, Tokenizer
-from bertkit.base.checksummed_json import read_sealed_json
+from bertkit.base.checksummed_json import read_checksummed_json
 from bertkit.checkpoints.run_folder import list_checkpoints
 from bertkit.cli.main import main
 from bertkit.training.records.log import read_log
@@ -63,7 +63,7 @@ def test_it_begins_where_the_checkpoint_ended(workshop, begun, model, tmp_path):
     assert first["step"] == 0
     assert first["loss"] == pytest.approx(ended["loss"], rel=1e-6)
     assert last["loss"] != first["loss"]
-    record = read_sealed_json(run / "settings.json")
+    record = read_checksummed_json(run / "settings.json")
     assert record["settings"]["start_from"] == str(model)
     assert record["settings"]["model"] is None
     assert len(record["source"]["sha256"]["model.safetensors"]) == 64
@@ -78,7 +78,7 @@ def test_resuming_needs_no_source_and_grows(workshop, model, words_only, tmp_pat
     words[words.index("--steps") + 1] = "6"
     assert main(words) == 0
     assert list_checkpoints(run)[-1].name.endswith("06")
-    assert read_sealed_json(run / "settings.json")["source"]["sha256"]
+    assert read_checksummed_json(run / "settings.json")["source"]["sha256"]
     moved = from_words(workshop, model, run)  # the same files elsewhere
     moved[moved.index("--steps") + 1] = "7"
     assert main(moved) == 0
@@ -180,4 +180,4 @@ def test_the_settings_file_has_the_flags_too(workshop, model, tmp_path):
     for flag in ("--from", "--steps"):
         del words[words.index(flag) : words.index(flag) + 2]
     assert main(words) == 0
-    assert read_sealed_json(tmp_path / "run" / "settings.json")["num_steps"] == 2
+    assert read_checksummed_json(tmp_path / "run" / "settings.json")["num_steps"] == 2

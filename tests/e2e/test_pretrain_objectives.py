@@ -8,7 +8,7 @@ import pytest
 from tests.e2e.small import pretrain_words
 
 from bertkit import BertForMaskedLM, BertLMHeadModel, Generator, Predictor
-from bertkit.base.checksummed_json import read_sealed_json
+from bertkit.base.checksummed_json import read_checksummed_json
 from bertkit.checkpoints.run_folder import list_checkpoints
 from bertkit.cli.main import main
 from bertkit.tokenization.folder import read_max_length
@@ -61,7 +61,7 @@ def test_it_learns_which_word_comes_next(causal):
     checkpoint = list_checkpoints(causal)[-1]
     config = json.loads((checkpoint / "config.json").read_text())
     assert (config["architectures"], config["is_decoder"]) == (["BertLMHeadModel"], True)
-    settings = read_sealed_json(causal / "settings.json")["settings"]
+    settings = read_checksummed_json(causal / "settings.json")["settings"]
     assert settings["objective"] == "causal"
     assert read_max_length(checkpoint) == settings["max_length"] < config["max_position_embeddings"]
     assert Generator.load(causal, "cpu").loaded.max_length == settings["max_length"]
@@ -69,7 +69,7 @@ def test_it_learns_which_word_comes_next(causal):
 
 def test_each_says_how_long_the_texts_were_that_it_learnt(causal, masked):
     for run in (causal, masked):
-        settings = read_sealed_json(run / "settings.json")["settings"]
+        settings = read_checksummed_json(run / "settings.json")["settings"]
         assert read_max_length(list_checkpoints(run)[-1]) == settings["max_length"]
 
 

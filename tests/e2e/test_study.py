@@ -13,13 +13,13 @@ from bertkit.studies.experiments.next_sentence import NextSentence
 from bertkit.studies.experiments.steps import Steps
 from bertkit.studies.probes import pretrained_arms
 from bertkit.studies.probes.downstream import FineTuning
-from bertkit.studies.probes.pretrained_arms import PretrainedArm, Scale
+from bertkit.studies.probes.pretrained_arms import PretrainedArm, PretrainingScale
 from bertkit.studies.probes.probes import GAPS_PROBE, PAIRS_PROBE
 from bertkit.studies.study import Decision
 
 PEOPLE = ("the cat", "a dog", "my sister", "the captain", "her friend", "the doctor")
 DEEDS = ("saw a boat", "found the key", "left the house", "lost his hat", "sang a song")
-SMALLEST = Scale(
+SMALLEST = PretrainingScale(
     {"model": "tiny", "max_length": 32, "batch_size": 4, "eval_sequences": 8},
     tokens=1_000,
     fine_tuning=FineTuning(num_train=24, num_dev=24, learning_rate=1e-3, epochs=1.0, batch_size=8),

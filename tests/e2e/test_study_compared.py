@@ -14,7 +14,7 @@ from bertkit.recipes.seq2seq import run as seq2seq_run
 from bertkit.studies.baselines import run as recurrent_run
 from bertkit.studies.experiments import features, translation
 from bertkit.studies.probes.downstream import FineTuning
-from bertkit.studies.probes.pretrained_arms import Scale
+from bertkit.studies.probes.pretrained_arms import PretrainingScale
 from bertkit.tokenization.tokenizer import Tokenizer
 
 ENGLISH = ("one", "two", "three", "four", "five", ".")
@@ -27,8 +27,10 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, "measure_peak", lambda device, precision: 1e11)
     tuning = FineTuning(num_train=24, num_dev=24, learning_rate=1e-3, epochs=1.0, batch_size=8)
     least = {"model": "mini", "max_length": 32, "batch_size": 4, "eval_sequences": 8}
-    monkeypatch.setattr(features.Features, "scales", {"small": Scale(least, 1_000, tuning)})
-    scale = translation.Scale(
+    monkeypatch.setattr(
+        features.Features, "scales", {"small": PretrainingScale(least, 1_000, tuning)}
+    )
+    scale = translation.PretrainingScale(
         {"layers": 1, "hidden_size": 16, "heads": 2, "vocab_size": 64, "learning_rate": 1e-3},
         {"embedding_size": 16, "hidden_size": 16, "attention_size": 16},
         {"tokens_per_batch": 100, "label_smoothing": 0.1, "dropout": 0.1},

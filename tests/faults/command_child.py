@@ -19,10 +19,10 @@ from bertkit.recipes.seq2seq import run as seq2seq_recipe
 from bertkit.studies.experiments.steps import Steps
 from bertkit.studies.probes import pretrained_arms
 from bertkit.studies.probes.downstream import FineTuning
-from bertkit.studies.probes.pretrained_arms import Scale
+from bertkit.studies.probes.pretrained_arms import PretrainingScale
 
 WINDOW_TEXTS = 8
-SMALLEST = Scale(
+SMALLEST = PretrainingScale(
     {"model": "tiny", "max_length": 32, "batch_size": 4, "eval_sequences": 8},
     tokens=1_000,
     fine_tuning=FineTuning(num_train=24, num_dev=24, learning_rate=1e-3, epochs=1.0, batch_size=8),

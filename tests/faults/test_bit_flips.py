@@ -21,7 +21,7 @@ from tests.unit.inference.small import save_small
 from tests.unit.training.jobs import build_job
 
 from bertkit.base import checksummed_json as sealed
-from bertkit.base.checksummed_json import read_sealed_json
+from bertkit.base.checksummed_json import read_checksummed_json
 from bertkit.base.checksums import verify_file
 from bertkit.base.errors import DamagedFileError, StoppedError
 from bertkit.base.files import read_json
@@ -155,7 +155,7 @@ def find_in_dump(folder: Path) -> list[Target]:
 def find_in_tokenizer(folder: Path) -> list[Target]:
     facts = folder / "training.json"
     return [
-        Target(facts, partial(read_sealed_json, facts)),  # for people; no command reads it
+        Target(facts, partial(read_checksummed_json, facts)),  # for people; no command reads it
         *(
             Target(path, partial(Tokenizer.load, folder))
             for path in sorted(folder.iterdir())
@@ -226,14 +226,14 @@ def read_unsealed(path: Path, **_: Any) -> Any:
 @pytest.mark.parametrize(
     ("place", "name", "stand_in", "unseen_in"),
     [
-        (shards_module, "read_sealed_json", read_unsealed, "shards/manifest.json"),
-        (run_folder, "read_sealed_json", read_unsealed, "/manifest.json"),
+        (shards_module, "read_checksummed_json", read_unsealed, "shards/manifest.json"),
+        (run_folder, "read_checksummed_json", read_unsealed, "/manifest.json"),
         (MappedArray, "verify", lambda *_: None, ".tokens.npy"),
         (MappedArray, "verify_head", lambda *_: None, ".sentences.npy"),
         (run_folder, "verify_file", lambda *_: None, "model.safetensors"),
         (run_folder, "verify_file", lambda *_: None, "batches.safetensors"),
         (tokenizer_folder, "verify_files", lambda *_: None, "tokenizer_config.json"),
-        (sealed, "is_whole_row", lambda _: True, "log.jsonl"),
+        (sealed, "is_intact_row", lambda _: True, "log.jsonl"),
     ],
 )
 def test_a_check_that_is_left_out_is_noticed(

@@ -5,7 +5,7 @@ import torch
 from transformers import BertLMHeadModel as TheirCausal
 from transformers import EncoderDecoderModel as TheirTranslator
 
-from bertkit.decoding.limits import DecodingLimits, Source
+from bertkit.decoding.limits import DecodingLimits, DecodingSource
 from bertkit.decoding.sampling import sharpen
 from bertkit.decoding.search import decode
 from bertkit.decoding.settings import DecodingSettings
@@ -70,7 +70,7 @@ def continuers(tmp_path_factory):
 
 def write_ours(sequences, settings, prompts):
     limits = DecodingLimits(END, 25, FORBIDDEN)
-    sources = [Source(tuple(prompt)) for prompt in prompts]
+    sources = [DecodingSource(tuple(prompt)) for prompt in prompts]
     return decode(sequences, DecodingSettings(**settings), limits, sources)
 
 

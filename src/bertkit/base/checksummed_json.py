@@ -19,7 +19,7 @@ from bertkit.base.files import read_text, write_file
 DOCUMENT_SEAL = re.compile(r',\n  "sha256": "[0-9a-f]{64}"\n}\n')
 
 
-def write_sealed_json(path: Path, content: dict[str, Any]) -> FileRecord:
+def write_checksummed_json(path: Path, content: dict[str, Any]) -> FileRecord:
     """Write a JSON object as people read it, and its SHA-256 as the last field.
 
     Raises:
@@ -33,8 +33,8 @@ def write_sealed_json(path: Path, content: dict[str, Any]) -> FileRecord:
     return write_file(path, body + _document_seal(body).encode())
 
 
-def read_sealed_json(path: Path, *, limit_bytes: int = 64 << 20) -> dict[str, Any]:
-    """Read what `write_sealed_json` wrote, without the seal.
+def read_checksummed_json(path: Path, *, limit_bytes: int = 64 << 20) -> dict[str, Any]:
+    """Read what `write_checksummed_json` wrote, without the seal.
 
     Raises:
         MissingFileError: there is no such file.
@@ -60,7 +60,7 @@ def read_sealed_json(path: Path, *, limit_bytes: int = 64 << 20) -> dict[str, An
     return dict(content)
 
 
-def seal_row(row: dict[str, Any]) -> str:
+def add_row_checksum(row: dict[str, Any]) -> str:
     """One line of a log, with its CRC-32 as the last field and without the line's end."""
     assert row
     assert "crc32" not in row
@@ -68,13 +68,13 @@ def seal_row(row: dict[str, Any]) -> str:
     return body + _row_seal(body.encode())
 
 
-def open_row(line: bytes) -> dict[str, Any]:
-    """What `seal_row` was given.
+def verify_row(line: bytes) -> dict[str, Any]:
+    """What `add_row_checksum` was given.
 
     Raises:
         ValueError: the line isn't as it was written, or isn't JSON.
     """
-    if not is_whole_row(line):
+    if not is_intact_row(line):
         raise ValueError("it was altered, or written by an older bertkit")
     try:
         row = json.loads(line)
@@ -84,8 +84,8 @@ def open_row(line: bytes) -> dict[str, Any]:
     return dict(row)
 
 
-def is_whole_row(line: bytes) -> bool:
-    """Whether a line is as `seal_row` made it."""
+def is_intact_row(line: bytes) -> bool:
+    """Whether a line is as `add_row_checksum` made it."""
     body = line[: -len(_row_seal(b""))]
     return bool(body) and line == body + _row_seal(body).encode()
 

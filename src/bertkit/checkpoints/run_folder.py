@@ -12,7 +12,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from bertkit.base.checksummed_json import read_sealed_json, write_sealed_json
+from bertkit.base.checksummed_json import read_checksummed_json, write_checksummed_json
 from bertkit.base.checksums import FileRecord, verify_file
 from bertkit.base.errors import DamagedFileError, MissingFileError, storage_errors
 from bertkit.base.files import remove_folder
@@ -60,7 +60,7 @@ def seal_checkpoint(folder: Path, step: int, files: Mapping[str, FileRecord]) ->
         StorageError: writing failed.
     """
     manifest = CheckpointManifest(step=step, files=dict(files))
-    write_sealed_json(folder / MANIFEST, manifest.model_dump(mode="json"))
+    write_checksummed_json(folder / MANIFEST, manifest.model_dump(mode="json"))
 
 
 def verify_checkpoint(folder: Path, names: Collection[str] | None = None) -> CheckpointManifest:
@@ -72,7 +72,7 @@ def verify_checkpoint(folder: Path, names: Collection[str] | None = None) -> Che
     """
     path = folder / MANIFEST
     try:
-        content = read_sealed_json(path, limit_bytes=MANIFEST_LIMIT_BYTES)
+        content = read_checksummed_json(path, limit_bytes=MANIFEST_LIMIT_BYTES)
         manifest = CheckpointManifest.model_validate(content)
     except ValidationError as error:
         raise DamagedFileError(

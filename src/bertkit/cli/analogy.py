@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 
 from bertkit.base.errors import InputError
-from bertkit.base.surrogates import mend
+from bertkit.base.surrogates import replace_surrogates
 from bertkit.cli.nearest import show_neighbourhood
 from bertkit.cli.output import check_standard_output
 from bertkit.cli.texts import Words
@@ -57,7 +57,7 @@ def analogy(
         raise InputError("there is no word; name at least one to add")
     from bertkit.embeddings.word_vectors import WordVectors
 
-    words, minus = mend((words, minus))
+    words, minus = replace_surrogates((words, minus))
     vectors = WordVectors.load(
         model, layer=layer, whole_words=whole_words, engine=engine, device=device, revision=revision
     )

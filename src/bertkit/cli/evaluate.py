@@ -59,13 +59,13 @@ def evaluate(
     if output is None:
         check_standard_output()
     from bertkit.batch_jobs.evaluate import files, text
-    from bertkit.batch_jobs.evaluate.run import Subject
+    from bertkit.batch_jobs.evaluate.run import EvaluatedModel
     from bertkit.batch_jobs.evaluate.run import evaluate as run
 
     if output is None and settings.overwrite:
         raise SettingsError("overwrite is for an --output; name one")
     with files.hold(output, data, overwrite=settings.overwrite) as place:
-        result = run(Subject(model, device, revision, engine), data, settings, columns)
+        result = run(EvaluatedModel(model, device, revision, engine), data, settings, columns)
         for line in result.oddities:
             announce(legible(line))
         if place is not None:

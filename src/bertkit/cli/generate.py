@@ -13,7 +13,7 @@ from cyclopts import Parameter
 
 from bertkit.base.errors import SettingsError
 from bertkit.base.progress import show_progress
-from bertkit.base.surrogates import mend
+from bertkit.base.surrogates import replace_surrogates
 from bertkit.cli.fill_mask import find_size
 from bertkit.cli.output import check_standard_output
 from bertkit.cli.texts import Words, gather_texts, legible
@@ -76,7 +76,7 @@ def generate(
     from bertkit.generation.generator import Generator
     from bertkit.inference.named_texts import NamedText
 
-    prompts = mend(prompts)
+    prompts = replace_surrogates(prompts)
     named = gather_prompts(prompts, file)
 
     generator = Generator.load(model, device, revision=revision)

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import Parameter
 
 from bertkit.base.errors import InputError
-from bertkit.base.surrogates import mend
+from bertkit.base.surrogates import replace_surrogates
 from bertkit.cli.output import check_standard_output
 from bertkit.cli.texts import Words, printable
 
 if TYPE_CHECKING:
-    from bertkit.embeddings.word_vectors import Neighbourhood
+    from bertkit.embeddings.word_vectors import Neighbors
 
 
 def nearest(
@@ -61,7 +61,7 @@ def nearest(
         raise InputError("there is no word; name at least one whose neighbours are wanted")
     from bertkit.embeddings.word_vectors import WordVectors
 
-    words = mend(words)
+    words = replace_surrogates(words)
     vectors = WordVectors.load(
         model, layer=layer, whole_words=whole_words, engine=engine, device=device, revision=revision
     )
@@ -70,7 +70,7 @@ def nearest(
         show_neighbourhood(neighbourhood, json=json)
 
 
-def show_neighbourhood(found: "Neighbourhood", *, json: bool) -> None:
+def show_neighbourhood(found: "Neighbors", *, json: bool) -> None:
     """Print what is near a word or a sum of words."""
     if json:
         print(json_module.dumps(asdict(found), ensure_ascii=False))

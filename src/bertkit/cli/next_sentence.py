@@ -2,7 +2,7 @@
 
 import json as json_module
 
-from bertkit.base.surrogates import mend
+from bertkit.base.surrogates import replace_surrogates
 from bertkit.cli.output import check_standard_output
 from bertkit.cli.texts import Words
 
@@ -34,7 +34,7 @@ def next_sentence(
     check_standard_output()
     from bertkit.inference.next_sentence import NextSentence
 
-    first, second = mend((first, second))
+    first, second = replace_surrogates((first, second))
     probability = NextSentence.load(model, device, revision=revision)(first, second)
     if json:
         found = {"first": first, "second": second, "is_next": probability}

@@ -170,7 +170,7 @@ def give(answers: "Answers", output: Path | None, *, json: bool) -> None:
             write_answers(answers, output, progress)
         else:
             print_answers(answers, progress, json=json)
-    odd = list_oddities(answers)
+    odd = list_warnings(answers)
     if answers.report is not None or odd or output is not None:
         counts = answers.counts
         rate = counts.inputs / max(answers.elapsed_seconds, 1e-9)
@@ -196,7 +196,7 @@ def print_answers(answers: "Answers", progress: ProgressBar | None, *, json: boo
         sys.stdout.write(f"{line}\n")
 
 
-def list_oddities(answers: "Answers") -> list[str]:
+def list_warnings(answers: "Answers") -> list[str]:
     """What was odd about the inputs, in words."""
     max_length = answers.task.settings.max_length
     odd = [

@@ -15,12 +15,12 @@ from bertkit.base.progress import announce, show_progress
 from bertkit.cli.output import check_standard_output
 from bertkit.cli.texts import Words, legible
 from bertkit.data.tables.settings import TableSettings
-from bertkit.decoding.overrides import DecodingChanges
+from bertkit.decoding.overrides import DecodingOverrides
 from bertkit.embeddings.settings import EmbedderSettings
 from bertkit.generation.summary_settings import SummarySettings
 
 if TYPE_CHECKING:
-    from bertkit.generation.seq2seq_generator import RewriteCounts, Rewriting
+    from bertkit.generation.seq2seq_generator import GeneratedText, GenerationCounts
     from bertkit.generation.summarizer import Summarizer
     from bertkit.generation.summary import ExtractiveSummary, SummaryCounts
 
@@ -43,7 +43,7 @@ def summarize(
     settings: Annotated[SummarySettings, Parameter(name="*")] = SummarySettings(),  # noqa: B008
     table: Annotated[TableSettings, Parameter(name="*")] = TableSettings(),  # noqa: B008
     embedding: Annotated[EmbedderSettings, Parameter(name="*")] = EmbedderSettings(),  # noqa: B008
-    decoding: Annotated[DecodingChanges, Parameter(name="*")] = DecodingChanges(),  # noqa: B008
+    decoding: Annotated[DecodingOverrides, Parameter(name="*")] = DecodingOverrides(),  # noqa: B008
     device: str = "auto",
     revision: str | None = None,
     why: bool = False,
@@ -159,14 +159,14 @@ class Texts:
 
 
 def begin(
-    summarizer: "Summarizer", texts: Texts, decoding: DecodingChanges, *, why: bool
-) -> "tuple[Iterator[ExtractiveSummary | Rewriting], SummaryCounts | RewriteCounts]":
+    summarizer: "Summarizer", texts: Texts, decoding: DecodingOverrides, *, why: bool
+) -> "tuple[Iterator[ExtractiveSummary | GeneratedText], SummaryCounts | GenerationCounts]":
     """Summaries as they come, and what is counted meanwhile.
 
     Raises:
         SettingsError: what is chosen is for another way to summarise, or can't be meant.
     """
-    from bertkit.generation.seq2seq_generator import RewriteCounts
+    from bertkit.generation.seq2seq_generator import GenerationCounts
     from bertkit.generation.summarizer import AbstractiveSummarizer
     from bertkit.generation.summary import SummaryCounts
 
@@ -175,7 +175,7 @@ def begin(
             raise SettingsError(
                 "why is for sentences that are taken from a text; this model writes its own"
             )
-        written = RewriteCounts()
+        written = GenerationCounts()
         chosen = summarizer.settings_with(decoding)
         return summarizer.stream(texts, chosen, written), written
     if decoding.model_fields_set:
@@ -188,14 +188,14 @@ def begin(
     return summarizer.stream(texts, counts), counts
 
 
-def format_json(summary: "ExtractiveSummary | Rewriting", place: Place) -> str:
+def format_json(summary: "ExtractiveSummary | GeneratedText", place: Place) -> str:
     """A summary as a line for programs."""
     found: dict[str, Any] = {**place._asdict(), "summary": summary.text, **asdict(summary)}
     found.pop("text", None)
     return json_module.dumps(found, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def describe(summary: "ExtractiveSummary | Rewriting", *, why: bool) -> str:
+def describe(summary: "ExtractiveSummary | GeneratedText", *, why: bool) -> str:
     """A summary for people: a sentence a line, or what was written, the best answer first."""
     from bertkit.generation.summary import ExtractiveSummary
 
@@ -212,7 +212,7 @@ def describe(summary: "ExtractiveSummary | Rewriting", *, why: bool) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def tell(counts: "SummaryCounts | RewriteCounts", num_undecodable: int) -> None:
+def tell(counts: "SummaryCounts | GenerationCounts", num_undecodable: int) -> None:
     """Say how many texts there were, and what was odd about them; nothing of one that wasn't."""
     odd = [
         f"{number:,} {words}"

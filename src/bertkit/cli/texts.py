@@ -12,7 +12,7 @@ from cyclopts import Parameter
 
 from bertkit.base.errors import InputError, SettingsError, storage_errors
 from bertkit.base.files import BYTE_ORDER_MARK
-from bertkit.base.surrogates import mend
+from bertkit.base.surrogates import replace_surrogates
 from bertkit.data.tables.opening import check_standard_input
 
 LIMIT_BYTES = 4 << 20  # of a line
@@ -59,7 +59,7 @@ def _gather(texts: Sequence[str], file: Path | None) -> Iterator[tuple[str, str]
             check_standard_input("texts")
             yield from _read_lines(sys.stdin.buffer, "standard input")
         else:
-            yield f"text {number}", mend(text)
+            yield f"text {number}", replace_surrogates(text)
     if file is not None:
         with storage_errors(file, "read"), file.open("rb") as stream:
             yield from _read_lines(stream, str(file))

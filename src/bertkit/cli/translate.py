@@ -15,15 +15,15 @@ from bertkit.base.errors import InputError, SettingsError
 from bertkit.base.files import check_new_file, durable_file
 from bertkit.base.output import open_output
 from bertkit.base.progress import ProgressBar, announce, show_progress
-from bertkit.base.surrogates import mend
+from bertkit.base.surrogates import replace_surrogates
 from bertkit.base.wording import pluralize
 from bertkit.cli.output import check_standard_output
 from bertkit.cli.texts import Words, is_fed, legible
 from bertkit.data.tables.settings import TableSettings
-from bertkit.decoding.overrides import DecodingChanges
+from bertkit.decoding.overrides import DecodingOverrides
 
 if TYPE_CHECKING:
-    from bertkit.recipes.seq2seq.generated_texts import Rewritings, Scoring
+    from bertkit.recipes.seq2seq.generated_texts import GeneratedTexts, Scoring
 
 STANDARD_INPUT = "-"
 ODDITIES = {
@@ -43,7 +43,7 @@ def translate(
     output: Path | None = None,
     overwrite: bool = False,
     table: Annotated[TableSettings, Parameter(name="*")] = TableSettings(),  # noqa: B008
-    decoding: Annotated[DecodingChanges, Parameter(name="*")] = DecodingChanges(),  # noqa: B008
+    decoding: Annotated[DecodingOverrides, Parameter(name="*")] = DecodingOverrides(),  # noqa: B008
     device: str = "auto",
     revision: str | None = None,
     json: bool = False,
@@ -89,9 +89,9 @@ def translate(
     check_scoring(references, reference_field, decoding)
     from bertkit.data.tables.texts import open_texts
     from bertkit.generation.translator import Translator
-    from bertkit.recipes.seq2seq.generated_texts import Rewritings, count_texts, read_references
+    from bertkit.recipes.seq2seq.generated_texts import GeneratedTexts, count_texts, read_references
 
-    given = list(mend(texts)) if source is None else open_texts(source, table)
+    given = list(replace_surrogates(texts)) if source is None else open_texts(source, table)
     right = None
     if references is not None:
         own = {} if reference_field is None else {"field": reference_field}
@@ -100,12 +100,12 @@ def translate(
         if place is not None:
             count_texts(given)  # a row that can't be read is found before hours of writing
         translator = Translator.load(model, device=device, revision=revision)
-        work = Rewritings(translator, given, translator.settings_with(decoding))
+        work = GeneratedTexts(translator, given, translator.settings_with(decoding))
         if right is not None:
             print(describe_scoring(score(work, right), json=json))
         else:
             write(work, place, json=json)
-    if odd := list_oddities(work, is_file=source is not None):
+    if odd := list_warnings(work, is_file=source is not None):
         announce(odd)
 
 
@@ -154,7 +154,7 @@ def hold(
 
 
 def check_scoring(
-    references: Path | None, reference_field: str | None, decoding: DecodingChanges
+    references: Path | None, reference_field: str | None, decoding: DecodingOverrides
 ) -> None:
     """Refuse flags that mean nothing with, or without, references.
 
@@ -167,7 +167,7 @@ def check_scoring(
         raise SettingsError("references are held against one answer; leave out --num-answers")
 
 
-def score(work: "Rewritings", right: list[str]) -> "Scoring":
+def score(work: "GeneratedTexts", right: list[str]) -> "Scoring":
     """Translate all, and hold them against what is right; errors as in `score_texts`."""
     from bertkit.recipes.seq2seq.generated_texts import score_texts
 
@@ -175,7 +175,7 @@ def score(work: "Rewritings", right: list[str]) -> "Scoring":
         return score_texts("translate", work.read(progress), right)
 
 
-def write(work: "Rewritings", output: Path | None, *, json: bool) -> None:
+def write(work: "GeneratedTexts", output: Path | None, *, json: bool) -> None:
     """Print all translations, or write them into a file that appears whole or not at all.
 
     Raises:
@@ -192,7 +192,7 @@ def write(work: "Rewritings", output: Path | None, *, json: bool) -> None:
 
 
 def show_bar(
-    work: "Rewritings", *, is_printing: bool = False
+    work: "GeneratedTexts", *, is_printing: bool = False
 ) -> AbstractContextManager[ProgressBar | None]:
     """How far a file is read; nothing where what is printed shows that."""
     from bertkit.data.tables.texts import TextTable
@@ -202,7 +202,9 @@ def show_bar(
     return show_progress("Translating", work.texts.size_bytes, is_bytes=True)
 
 
-def format_lines(work: "Rewritings", progress: ProgressBar | None, *, json: bool) -> Iterator[str]:
+def format_lines(
+    work: "GeneratedTexts", progress: ProgressBar | None, *, json: bool
+) -> Iterator[str]:
     """Each answer as a line; of several answers to a text each one, the best first.
 
     Every text has as many lines as there should be answers, blank ones where it has fewer.
@@ -228,7 +230,7 @@ def describe_scoring(scoring: "Scoring", *, json: bool) -> str:
     return "\n".join(lines)
 
 
-def list_oddities(work: "Rewritings", *, is_file: bool) -> str:
+def list_warnings(work: "GeneratedTexts", *, is_file: bool) -> str:
     """What a file had, and what was odd of any texts; empty where there is nothing to tell."""
     counts = work.counts
     odd = [

@@ -12,7 +12,7 @@ from bertkit.base.errors import SettingsError
 from bertkit.base.files import check_new_file
 from bertkit.base.output import open_output
 from bertkit.base.progress import announce
-from bertkit.base.surrogates import mend
+from bertkit.base.surrogates import replace_surrogates
 from bertkit.base.wording import pluralize
 from bertkit.cli.output import check_standard_output
 from bertkit.cli.texts import Words, printable
@@ -95,7 +95,7 @@ def view(
         output, *figures = places
         from bertkit.interpret.page.attention_view import AttentionView
 
-        text, pair = mend((text, pair))
+        text, pair = replace_surrogates((text, pair))
         seen = AttentionView.of(model, text, pair, settings, device=device, revision=revision)
         if svg or png:
             write_figures(seen, list(filter(None, figures)))

@@ -24,7 +24,7 @@ from pydantic import (
     model_validator,
 )
 
-from bertkit.base.checksummed_json import read_sealed_json
+from bertkit.base.checksummed_json import read_checksummed_json
 from bertkit.base.checksums import FileRecord, verify_file
 from bertkit.base.errors import DamagedFileError, MissingFileError, storage_errors
 from bertkit.base.settings import describe_validation
@@ -301,7 +301,7 @@ def read_manifest(folder: Path) -> ShardsManifest:
             what = "has no shards; name a folder that `bertkit prepare` wrote"
         raise MissingFileError(f"{folder} {what}")
     try:
-        return ShardsManifest.model_validate(read_sealed_json(path, limit_bytes=1 << 30))
+        return ShardsManifest.model_validate(read_checksummed_json(path, limit_bytes=1 << 30))
     except ValidationError as error:
         raise DamagedFileError(
             f"{path} isn't a manifest of shards: {describe_validation(error)}"

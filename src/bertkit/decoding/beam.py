@@ -18,8 +18,8 @@ from torch import Tensor
 
 from bertkit.decoding.highest import find_highest
 from bertkit.decoding.hypothesis import Hypothesis
-from bertkit.decoding.limits import DecodingLimits, Source
-from bertkit.decoding.partial_hypothesis import Rules, Trail
+from bertkit.decoding.limits import DecodingLimits, DecodingSource
+from bertkit.decoding.partial_hypothesis import LogitsProcessor, PartialHypothesis
 from bertkit.decoding.sequences import Sequences
 from bertkit.decoding.settings import DecodingSettings
 
@@ -29,7 +29,7 @@ def search_beams(
     scores: Float[Tensor, "sources vocabulary"],
     settings: DecodingSettings,
     limits: DecodingLimits,
-    sources: Sequence[Source],
+    sources: Sequence[DecodingSource],
 ) -> list[list[Hypothesis]]:
     """Search all sources at once; those that are done leave the batch.
 
@@ -47,7 +47,7 @@ def search_beams(
         InputError: a source has no room for a token.
         NonFiniteError: a score is NaN or infinite upwards.
     """
-    rules = Rules(settings, limits, scores.device)
+    rules = LogitsProcessor(settings, limits, scores.device)
     max_tokens = limits.max_tokens_of(len(sources), settings.max_tokens)
     beams = [
         SourceBeams(source, most, settings, limits.end_id)
@@ -56,7 +56,7 @@ def search_beams(
     running = beams
     while True:
         candidates = find_candidates(scores, running, rules, 2 * settings.beams)
-        size = len(running[0].trails)
+        size = len(running[0].hypotheses)
         followed = [
             one
             for number, (source, found) in enumerate(zip(running, candidates, strict=True))
@@ -73,21 +73,21 @@ def search_beams(
 def find_candidates(
     scores: Float[Tensor, "rows vocabulary"],
     running: Sequence["SourceBeams"],
-    rules: Rules,
+    rules: LogitsProcessor,
     num_candidates: int,
 ) -> list[list["Candidate"]]:
     """The best tokens over all rows of each source, the best first.
 
     A source's best are among the best of its rows; so rows are looked through by themselves.
     """
-    trails = [trail for source in running for trail in source.trails]
-    sums = rules.bar(scores, trails)
+    hypotheses = [trail for source in running for trail in source.hypotheses]
+    sums = rules.bar(scores, hypotheses)
     values, words = find_highest(scores, num_candidates)
-    before = sums.new_tensor([trail.log_probability for trail in trails])
+    before = sums.new_tensor([trail.log_probability for trail in hypotheses])
     totals = (values + (before - sums)[:, None]).view(len(running), -1)
     found = totals.topk(min(num_candidates, totals.shape[1]))
     tokens = words.view(len(running), -1).gather(1, found.indices)
-    starts = torch.arange(len(running), device=scores.device)[:, None] * len(running[0].trails)
+    starts = torch.arange(len(running), device=scores.device)[:, None] * len(running[0].hypotheses)
     rows = found.indices // values.shape[1] + starts
     parts = zip(rows.tolist(), tokens.tolist(), found.values.tolist(), strict=True)
     return [list(map(Candidate, *part)) for part in parts]
@@ -117,10 +117,10 @@ class SourceBeams:
     """
 
     def __init__(
-        self, source: Source, max_tokens: int, settings: DecodingSettings, end_id: int
+        self, source: DecodingSource, max_tokens: int, settings: DecodingSettings, end_id: int
     ) -> None:
         self._settings, self._end_id = settings, end_id
-        self.trails = [Trail(source, max_tokens)]
+        self.hypotheses = [PartialHypothesis(source, max_tokens)]
         self.finished: list[Hypothesis] = []
         self.is_done = False
 
@@ -138,11 +138,11 @@ class SourceBeams:
         num_beams = self._settings.beams
         possible = [one for one in candidates if one.log_probability > -math.inf]
         if not possible:  # what there is ends here
-            self._finish([one for one in self.trails if one.log_probability > -math.inf])
+            self._finish([one for one in self.hypotheses if one.log_probability > -math.inf])
             self.is_done = True
             return []
         grown = [
-            self.trails[one.row - first_row].extended(one.token, one.log_probability)
+            self.hypotheses[one.row - first_row].extended(one.token, one.log_probability)
             for one in possible
         ]
         is_last = grown[0].is_full
@@ -153,17 +153,17 @@ class SourceBeams:
         self.is_done = is_last or not running or self._cannot_improve(grown[running[0]])
         if self.is_done:
             return []
-        self.trails = [grown[number] for number in running]
+        self.hypotheses = [grown[number] for number in running]
         return self._fill([possible[number] for number in running])
 
-    def _finish(self, trails: Sequence[Trail]) -> None:
+    def _finish(self, hypotheses: Sequence[PartialHypothesis]) -> None:
         """Keep the best of those that have ended before and now."""
         penalty = self._settings.length_penalty
-        self.finished += [trail.close(self._end_id, penalty) for trail in trails]
+        self.finished += [trail.close(self._end_id, penalty) for trail in hypotheses]
         self.finished.sort(key=lambda one: one.score, reverse=True)
         del self.finished[self._settings.beams :]
 
-    def _cannot_improve(self, best: Trail) -> bool:
+    def _cannot_improve(self, best: PartialHypothesis) -> bool:
         """Whether the best running trail, as it is now, is no better than the worst finished.
 
         With a length penalty it could become better yet; transformers, too, takes that for
@@ -178,5 +178,5 @@ class SourceBeams:
         """Fill up with rows that nothing can come of, where fewer than the beams can go on."""
         missing = self._settings.beams - len(followed)
         idle = followed[0]._replace(log_probability=-math.inf)
-        self.trails += [replace(self.trails[0], log_probability=-math.inf)] * missing
+        self.hypotheses += [replace(self.hypotheses[0], log_probability=-math.inf)] * missing
         return [*followed, *[idle] * missing]

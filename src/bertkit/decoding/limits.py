@@ -18,7 +18,7 @@ class DecodingLimits:
 
     end_id: int
     max_tokens: int | Sequence[int]
-    forbidden_ids: tuple[int, ...] = ()
+    suppressed_ids: tuple[int, ...] = ()
 
     def max_tokens_of(self, num_sources: int, wanted: int | None) -> list[int]:
         """Most tokens of each source.
@@ -41,7 +41,7 @@ class DecodingLimits:
 
 
 @dataclass(frozen=True)
-class Source:
+class DecodingSource:
     """What a search may know of one source.
 
     Attributes:

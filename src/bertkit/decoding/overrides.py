@@ -23,13 +23,13 @@ def _without_defaults() -> type[Settings]:
         for flag in flags:
             kind = Annotated[kind, flag]
         fields[name] = (kind, Field(None, description=info.description))
-    return create_model("DecodingChanges", __base__=Settings, **fields)
+    return create_model("DecodingOverrides", __base__=Settings, **fields)
 
 
-DecodingChanges: Any = _without_defaults()
+DecodingOverrides: Any = _without_defaults()
 
 
-def change_decoding(settings: DecodingSettings, changes: Settings) -> DecodingSettings:
+def override_decoding(settings: DecodingSettings, changes: Settings) -> DecodingSettings:
     """Settings with what was chosen in the place of what they say.
 
     Args:

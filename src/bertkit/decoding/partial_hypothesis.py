@@ -10,12 +10,12 @@ from torch import Tensor
 
 from bertkit.base.errors import NonFiniteError
 from bertkit.decoding.hypothesis import Hypothesis
-from bertkit.decoding.limits import DecodingLimits, Source
+from bertkit.decoding.limits import DecodingLimits, DecodingSource
 from bertkit.decoding.settings import DecodingSettings
 
 
 @dataclass(frozen=True)
-class Trail:
+class PartialHypothesis:
     """What one row has written.
 
     Attributes:
@@ -25,7 +25,7 @@ class Trail:
         log_probability: of all of them; minus infinity for a row that only fills a place.
     """
 
-    source: Source
+    source: DecodingSource
     max_tokens: int
     tokens: tuple[int, ...] = ()
     log_probability: float = 0.0
@@ -35,7 +35,7 @@ class Trail:
         """Whether it has all tokens that it may have."""
         return len(self.tokens) == self.max_tokens
 
-    def extended(self, token: int, log_probability: float) -> "Trail":
+    def extended(self, token: int, log_probability: float) -> "PartialHypothesis":
         """The same with a token more, and what all are worth then."""
         return replace(self, tokens=(*self.tokens, token), log_probability=log_probability)
 
@@ -55,7 +55,7 @@ class Trail:
         )
 
 
-class Rules:
+class LogitsProcessor:
     """Which tokens may come next.
 
     Args:
@@ -69,10 +69,10 @@ class Rules:
     ) -> None:
         self._settings = settings
         self._end_id = limits.end_id
-        self._forbidden = torch.tensor(limits.forbidden_ids, dtype=torch.int64, device=device)
+        self._forbidden = torch.tensor(limits.suppressed_ids, dtype=torch.int64, device=device)
 
     def bar(
-        self, scores: Float[Tensor, "rows vocabulary"], trails: Sequence[Trail]
+        self, scores: Float[Tensor, "rows vocabulary"], hypotheses: Sequence[PartialHypothesis]
     ) -> Float[Tensor, " rows"]:
         """Give minus infinity to each token that may not come next, in place.
 
@@ -89,11 +89,11 @@ class Rules:
         scores.index_fill_(1, self._forbidden, -math.inf)
         least = self._settings.min_tokens
         # The last token that there is room for may be an end.
-        leasts = [min(least, trail.max_tokens - 1) for trail in trails]
-        short = [row for row, trail in enumerate(trails) if len(trail.tokens) < leasts[row]]
+        leasts = [min(least, trail.max_tokens - 1) for trail in hypotheses]
+        short = [row for row, trail in enumerate(hypotheses) if len(trail.tokens) < leasts[row]]
         scores[short, self._end_id] = -math.inf
         if size := self._settings.no_repeat_ngram:
-            for row, trail in enumerate(trails):
+            for row, trail in enumerate(hypotheses):
                 repeats = find_repeats((*trail.source.tokens, *trail.tokens), size)
                 scores[row, list(repeats)] = -math.inf
         return sums

@@ -10,14 +10,14 @@ from torch import Tensor
 
 from bertkit.decoding.highest import find_highest
 from bertkit.decoding.hypothesis import Hypothesis
-from bertkit.decoding.limits import DecodingLimits, Source
-from bertkit.decoding.partial_hypothesis import Rules, Trail
+from bertkit.decoding.limits import DecodingLimits, DecodingSource
+from bertkit.decoding.partial_hypothesis import LogitsProcessor, PartialHypothesis
 from bertkit.decoding.sampling import draw_tokens
 from bertkit.decoding.sequences import Sequences
 from bertkit.decoding.settings import DecodingSettings
 
 
-class Walk:
+class SamplingSearch:
     """One search, without beams; it is walked once.
 
     Args:
@@ -32,12 +32,15 @@ class Walk:
         sequences: Sequences,
         settings: DecodingSettings,
         limits: DecodingLimits,
-        sources: Sequence[Source],
+        sources: Sequence[DecodingSource],
     ) -> None:
         self._sequences, self._settings, self._limits = sequences, settings, limits
         max_tokens = limits.max_tokens_of(len(sources), settings.max_tokens)
         self._rows = [
-            _Row(Trail(source, most), np.random.default_rng((settings.seed, source.number, answer)))
+            _Row(
+                PartialHypothesis(source, most),
+                np.random.default_rng((settings.seed, source.number, answer)),
+            )
             for source, most in zip(sources, max_tokens, strict=True)
             for answer in range(settings.num_answers)
         ]
@@ -55,7 +58,7 @@ class Walk:
         Raises:
             NonFiniteError: a score is NaN or infinite upwards.
         """
-        rules = Rules(self._settings, self._limits, scores.device)
+        rules = LogitsProcessor(self._settings, self._limits, scores.device)
         if (repeats := self._settings.num_answers) > 1:
             rows = torch.arange(len(scores), device=scores.device).repeat_interleave(repeats)
             self._sequences.select(rows)
@@ -82,7 +85,9 @@ class Walk:
         groups = (found[start : start + size] for start in range(0, len(found), size))
         return [sorted(group, key=lambda one: one.score, reverse=True) for group in groups]
 
-    def _choose(self, scores: Float[Tensor, "rows vocabulary"], rules: Rules) -> Int[Tensor, "_"]:
+    def _choose(
+        self, scores: Float[Tensor, "rows vocabulary"], rules: LogitsProcessor
+    ) -> Int[Tensor, "_"]:
         """The next token of each row, noted in its trail."""
         sums = rules.bar(scores, [row.trail for row in self._left])
         if self._settings.sample:
@@ -108,7 +113,7 @@ class Walk:
 class _Row:
     """A row with its own source of chance."""
 
-    def __init__(self, trail: Trail, generator: np.random.Generator) -> None:
+    def __init__(self, trail: PartialHypothesis, generator: np.random.Generator) -> None:
         self.trail, self.generator = trail, generator
         self.is_over = False
 

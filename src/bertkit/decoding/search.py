@@ -7,8 +7,8 @@ import torch
 from bertkit.base.errors import SettingsError
 from bertkit.decoding.beam import search_beams
 from bertkit.decoding.hypothesis import Hypothesis
-from bertkit.decoding.limits import DecodingLimits, Source
-from bertkit.decoding.sampling_search import Walk
+from bertkit.decoding.limits import DecodingLimits, DecodingSource
+from bertkit.decoding.sampling_search import SamplingSearch
 from bertkit.decoding.sequences import Sequences
 from bertkit.decoding.settings import DecodingSettings
 
@@ -18,7 +18,7 @@ def decode(
     sequences: Sequences,
     settings: DecodingSettings,
     limits: DecodingLimits,
-    sources: Sequence[Source] | None = None,
+    sources: Sequence[DecodingSource] | None = None,
 ) -> list[list[Hypothesis]]:
     """Go on with each sequence until the model ends it or it has its most tokens.
 
@@ -38,10 +38,10 @@ def decode(
     """
     scores = sequences.scores()
     if sources is None:
-        sources = [Source(number=number) for number in range(len(scores))]
+        sources = [DecodingSource(number=number) for number in range(len(scores))]
     if settings.beams > 1:
         return search_beams(sequences, scores, settings, limits, sources)
-    walk = Walk(sequences, settings, limits, sources)
+    walk = SamplingSearch(sequences, settings, limits, sources)
     for _ in walk.steps(scores):
         pass
     return walk.answers()
@@ -52,7 +52,7 @@ def stream(
     sequences: Sequences,
     settings: DecodingSettings,
     limits: DecodingLimits,
-    source: Source | None = None,
+    source: DecodingSource | None = None,
 ) -> Iterator[int]:
     """Go on with one sequence, a token at a time; arguments and errors as in `decode`.
 
@@ -65,7 +65,7 @@ def stream(
     """
     if settings.beams > 1 or settings.num_answers > 1:
         raise SettingsError("only one answer without beams can be shown while it is written")
-    walk = Walk(sequences, settings, limits, [source or Source()])
+    walk = SamplingSearch(sequences, settings, limits, [source or DecodingSource()])
     for (token,) in walk.steps(sequences.scores()):
         if token != limits.end_id:
             yield token

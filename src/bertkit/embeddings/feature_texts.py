@@ -15,7 +15,7 @@ CHARS_PER_TOKEN = 64  # far more than any token has, white space aside
 
 
 @dataclass(frozen=True)
-class EncodedText:
+class FeatureText:
     """A text or pair, ready for the model.
 
     Attributes:
@@ -41,7 +41,7 @@ class PairEncoder:
     max_length: int
     has_pairs: bool
 
-    def __call__(self, text: TextOrPair, counts: TextCounts) -> EncodedText:
+    def __call__(self, text: TextOrPair, counts: TextCounts) -> FeatureText:
         """Encode one text or pair; none is refused for what stands in it.
 
         Raises:
@@ -61,7 +61,7 @@ class PairEncoder:
             encoding = self.tokenizer.encode(*map(self._head, parts), max_length=self.max_length)
         self._count(parts, encoding, counts)
         counts.truncated += is_truncated
-        return EncodedText(encoding, is_truncated)
+        return FeatureText(encoding, is_truncated)
 
     def _head(self, text: str) -> str:
         """So much of a far too long text that it still is too long, up to white space."""

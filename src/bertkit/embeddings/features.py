@@ -21,7 +21,7 @@ from bertkit.base.settings import parse_settings
 from bertkit.checkpoints.formats import open_checkpoint
 from bertkit.checkpoints.hub.resolve import resolve_model
 from bertkit.embeddings.feature_settings import FeatureSettings
-from bertkit.embeddings.feature_texts import EncodedText, PairEncoder, TextOrPair
+from bertkit.embeddings.feature_texts import FeatureText, PairEncoder, TextOrPair
 from bertkit.inference.engines.choice import choose_engine
 from bertkit.inference.engines.engine import Engine, resolve_layers
 from bertkit.inference.file_hashes import hash_model
@@ -238,7 +238,7 @@ class FeatureExtractor:
 
     @torch.inference_mode()
     def _extract(
-        self, window: Sequence[EncodedText], plan: FeaturePlan, engine: Engine
+        self, window: Sequence[FeatureText], plan: FeaturePlan, engine: Engine
     ) -> list[TextFeatures]:
         """Features of some texts, computed in batches of similar length."""
         found: dict[int, TextFeatures] = {}
@@ -270,7 +270,7 @@ class FeatureExtractor:
         return sequences
 
 
-def count_tokens(text: EncodedText) -> int:
+def count_tokens(text: FeatureText) -> int:
     """What a text counts in a window."""
     return len(text.encoding)
 

@@ -42,7 +42,7 @@ class NamedWord:
 
 
 @dataclass(frozen=True)
-class Neighbour:
+class Neighbor:
     """An entry of the vocabulary near the place that was asked for.
 
     Attributes:
@@ -57,7 +57,7 @@ class Neighbour:
 
 
 @dataclass(frozen=True)
-class Neighbourhood:
+class Neighbors:
     """What is near a word, or near a sum of words.
 
     Attributes:
@@ -70,7 +70,7 @@ class Neighbourhood:
     plus: tuple[NamedWord, ...]
     minus: tuple[NamedWord, ...]
     layer: int
-    neighbours: tuple[Neighbour, ...]
+    neighbours: tuple[Neighbor, ...]
 
 
 class WordVectors:
@@ -135,7 +135,7 @@ class WordVectors:
 
     def nearest(
         self, plus: str | Sequence[str], minus: str | Sequence[str] = (), *, top_k: int = 10
-    ) -> Neighbourhood:
+    ) -> Neighbors:
         """The entries nearest to a word, or to a sum of words.
 
         Each word's vector is brought to length 1 before it is added or taken away. The words
@@ -169,7 +169,7 @@ class WordVectors:
             )
         left_out = {token_id for word in (*added, *taken) for token_id in word.token_ids}
         ranked = self._rank(target / target.norm(), top_k, left_out)
-        return Neighbourhood(added, taken, self.layer, ranked)
+        return Neighbors(added, taken, self.layer, ranked)
 
     def vector(self, word: str) -> Float[Tensor, " hidden"]:
         """A word's vector, brought to length 1; of zeros where it has no direction.
@@ -208,13 +208,13 @@ class WordVectors:
 
     def _rank(
         self, target: Float[Tensor, " hidden"], top_k: int, left_out: set[int]
-    ) -> tuple[Neighbour, ...]:
+    ) -> tuple[Neighbor, ...]:
         """The entries nearest to a vector of length 1."""
         similarities = (self._vectors @ target / self._lengths).cpu()
         order = similarities.sort(descending=True, stable=True).indices[: top_k + len(left_out)]
         ids = [self._entries[number] for number in order.tolist()]
         neighbours = [
-            Neighbour(self._tokenizer.vocabulary[token_id], token_id, similarity)
+            Neighbor(self._tokenizer.vocabulary[token_id], token_id, similarity)
             for token_id, similarity in zip(ids, similarities[order].tolist(), strict=True)
             if token_id not in left_out
         ]

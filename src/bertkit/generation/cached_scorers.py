@@ -10,7 +10,7 @@ from torch import Tensor
 
 from bertkit.models.bert.causal import BertLMHeadModel
 from bertkit.models.seq2seq.model import EncoderDecoderModel
-from bertkit.nn.key_value_cache import GrowingBatch, find_sources
+from bertkit.nn.key_value_cache import KVCache, find_sources
 from bertkit.nn.packing import PackedBatch
 
 
@@ -24,7 +24,7 @@ class PromptSequences:
 
     def __init__(self, model: BertLMHeadModel, prompts: PackedBatch) -> None:
         self._model = model
-        self._batch = GrowingBatch(prompts)
+        self._batch = KVCache(prompts)
 
     @torch.inference_mode()
     def scores(self) -> Float[Tensor, "rows vocabulary"]:
@@ -58,7 +58,7 @@ class SourceSequences:
         self._memory = model.read(sources)
         self._num_sources = self._num_rows = len(sources.lengths)
         starts = [[model.config.decoder_start_token_id]] * self._num_rows
-        self._batch = GrowingBatch(PackedBatch.from_single(starts).to(sources.input_ids.device))
+        self._batch = KVCache(PackedBatch.from_single(starts).to(sources.input_ids.device))
 
     @torch.inference_mode()
     def scores(self) -> Float[Tensor, "rows vocabulary"]:

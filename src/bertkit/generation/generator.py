@@ -11,16 +11,16 @@ from typing import NamedTuple, Self, overload
 from bertkit.base.errors import BertkitError, InputError
 from bertkit.base.wording import pluralize
 from bertkit.decoding.hypothesis import Hypothesis
-from bertkit.decoding.limits import DecodingLimits, Source
+from bertkit.decoding.limits import DecodingLimits, DecodingSource
 from bertkit.decoding.search import decode, stream
 from bertkit.generation.cached_scorers import PromptSequences
 from bertkit.generation.causal_model import CausalModel, load_causal
 from bertkit.generation.generator_settings import GeneratorSettings
-from bertkit.generation.suppressed_tokens import find_forbidden
+from bertkit.generation.suppressed_tokens import find_suppressed_tokens
 from bertkit.inference.named_texts import NamedText, name_texts
 from bertkit.nn.batching import plan_batches
 from bertkit.nn.packing import PackedBatch
-from bertkit.tokenization.detokenization import Spacing, join_pieces
+from bertkit.tokenization.detokenization import Spacing, join_word_pieces
 from bertkit.tokenization.spacing_rules import find_sign
 
 PROMPTS_AT_A_TIME = 64  # sorted, batched, answered
@@ -170,7 +170,7 @@ class Generator:
         limits = self._limits([ids])
         written: list[int] = []
         num_shown = 0
-        for token in stream(sequences, settings, limits, Source(tuple(ids))):
+        for token in stream(sequences, settings, limits, DecodingSource(tuple(ids))):
             written.append(token)
             text = self._text_behind(prompt, ids, written, is_open=True)
             if len(text) > num_shown:
@@ -201,7 +201,7 @@ class Generator:
         found: dict[int, list[Hypothesis]] = {}
         for chosen in plan_batches(sizes, TOKENS_AT_A_TIME):
             rows = [encoded[index] for index in chosen]
-            sources = [Source(tuple(encoded[index]), first + index) for index in chosen]
+            sources = [DecodingSource(tuple(encoded[index]), first + index) for index in chosen]
             sequences = PromptSequences(self.loaded.model, self._pack(rows))
             answers = decode(sequences, settings, self._limits(rows), sources)
             found.update(zip(chosen, answers, strict=True))
@@ -234,7 +234,9 @@ class Generator:
     @cached_property
     def _forbidden_ids(self) -> tuple[int, ...]:
         tokenizer = self.loaded.tokenizer
-        return find_forbidden(tokenizer, tokenizer.sep_id, self.loaded.model.config.vocab_size)
+        return find_suppressed_tokens(
+            tokenizer, tokenizer.sep_id, self.loaded.model.config.vocab_size
+        )
 
     def _word(self, prompt: str, ids: Sequence[int], found: Hypothesis) -> Continuation:
         return Continuation(
@@ -267,7 +269,7 @@ class Generator:
 
 def count_letters(pieces: Sequence[str]) -> int:
     """Characters of some pieces' words, without blanks."""
-    return sum(map(len, join_pieces(pieces)))
+    return sum(map(len, join_word_pieces(pieces)))
 
 
 def count_settled_letters(pieces: Sequence[str]) -> int:
@@ -275,7 +277,7 @@ def count_settled_letters(pieces: Sequence[str]) -> int:
 
     The last one may be gone on with, and blanks around a mark before it depend on what it becomes.
     """
-    words = join_pieces(pieces)
+    words = join_word_pieces(pieces)
     is_behind_mark = len(words) > 1 and find_sign(words[-2]) is not None
     return sum(map(len, words[: -2 if is_behind_mark else -1]))
 

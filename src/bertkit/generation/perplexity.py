@@ -58,7 +58,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class EncodedText:
+class ScoredText:
     """A text in parts, each of which the model takes."""
 
     text: str
@@ -148,12 +148,12 @@ class Perplexity:
         return [float(each.sum()) for each in by_part]
 
 
-def encode_texts(loaded: CausalModel, window: Sequence[NamedText]) -> list[EncodedText]:
+def encode_texts(loaded: CausalModel, window: Sequence[NamedText]) -> list[ScoredText]:
     """[CLS], a text and [SEP], in parts that the model takes."""
     tokenizer = loaded.tokenizer
     pieces = tokenizer.piece_ids([named.text for named in window])
     return [
-        EncodedText(
+        ScoredText(
             named.text,
             len(ids) + 1,
             ids.count(tokenizer.unk_id),

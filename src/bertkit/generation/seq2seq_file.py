@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from bertkit.base.checksummed_json import read_sealed_json, write_sealed_json
+from bertkit.base.checksummed_json import read_checksummed_json, write_checksummed_json
 from bertkit.base.checksums import FileRecord
 from bertkit.base.errors import CheckpointError
 from bertkit.base.members import find_member, has_member
@@ -17,7 +17,7 @@ LIMIT_BYTES = 4 << 20
 KindName = Literal["translate", "summarize"]
 
 
-class SavedRewriter(BaseModel):
+class Seq2SeqSettingsFile(BaseModel):
     """The content of `bertkit_seq2seq.json`.
 
     Attributes:
@@ -38,7 +38,7 @@ class SavedRewriter(BaseModel):
     max_target_length: int = Field(ge=1)
 
 
-def is_rewriter(folder: Path) -> bool:
+def is_seq2seq_model(folder: Path) -> bool:
     """Whether a folder is one of `bertkit finetune translate` or `summarize`.
 
     Raises:
@@ -47,30 +47,32 @@ def is_rewriter(folder: Path) -> bool:
     return has_member(folder, REWRITER_FILE)
 
 
-def write_rewriter(folder: Path, saved: SavedRewriter) -> dict[str, FileRecord]:
+def write_seq2seq_file(folder: Path, saved: Seq2SeqSettingsFile) -> dict[str, FileRecord]:
     """Write `bertkit_seq2seq.json`; returns what was written, by file name.
 
     Raises:
         StorageError: writing failed.
     """
     content = saved.model_dump(mode="json")
-    return {REWRITER_FILE: write_sealed_json(folder / REWRITER_FILE, content)}
+    return {REWRITER_FILE: write_checksummed_json(folder / REWRITER_FILE, content)}
 
 
-def read_rewriter(folder: Path) -> SavedRewriter:
-    """Read what `write_rewriter` wrote.
+def read_seq2seq_file(folder: Path) -> Seq2SeqSettingsFile:
+    """Read what `write_seq2seq_file` wrote.
 
     Raises:
         CheckpointError: there is none, or it says something that bertkit doesn't know.
         DamagedFileError: it isn't what was written.
     """
-    if not is_rewriter(folder):
+    if not is_seq2seq_model(folder):
         raise CheckpointError(
             f"{folder} has no {REWRITER_FILE}; `bertkit finetune translate` and `bertkit finetune"
             " summarize` write such folders"
         )
     path = find_member(folder, REWRITER_FILE)
     try:
-        return SavedRewriter.model_validate(read_sealed_json(path, limit_bytes=LIMIT_BYTES))
+        return Seq2SeqSettingsFile.model_validate(
+            read_checksummed_json(path, limit_bytes=LIMIT_BYTES)
+        )
     except ValidationError as error:
         raise CheckpointError(f"{path}: {describe_validation(error)}") from None

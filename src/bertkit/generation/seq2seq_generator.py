@@ -13,13 +13,13 @@ from bertkit.base.settings import Settings
 from bertkit.checkpoints.formats import open_checkpoint
 from bertkit.checkpoints.hub.resolve import resolve_model
 from bertkit.decoding.hypothesis import Hypothesis
-from bertkit.decoding.limits import DecodingLimits, Source
-from bertkit.decoding.overrides import change_decoding
+from bertkit.decoding.limits import DecodingLimits, DecodingSource
+from bertkit.decoding.overrides import override_decoding
 from bertkit.decoding.search import decode
 from bertkit.decoding.settings import DecodingSettings
 from bertkit.generation.cached_scorers import SourceSequences
-from bertkit.generation.seq2seq_file import KindName, SavedRewriter, read_rewriter
-from bertkit.generation.suppressed_tokens import find_forbidden
+from bertkit.generation.seq2seq_file import KindName, Seq2SeqSettingsFile, read_seq2seq_file
+from bertkit.generation.suppressed_tokens import find_suppressed_tokens
 from bertkit.hardware.device import choose_device
 from bertkit.inference.loading import load_tokenizer
 from bertkit.inference.stream import check_each, cut_windows, encode_ahead
@@ -47,7 +47,7 @@ Texts = list[str] | tuple[str, ...]  # and not one text, which is a sequence of 
 
 
 @dataclass(frozen=True)
-class Rewriting:
+class GeneratedText:
     """What a model wrote of one text.
 
     Attributes:
@@ -62,11 +62,11 @@ class Rewriting:
     score: float
     is_finished: bool
     is_cut: bool
-    others: tuple["Rewriting", ...] = ()
+    others: tuple["GeneratedText", ...] = ()
 
 
 @dataclass
-class RewriteCounts:
+class GenerationCounts:
     """What was met among texts.
 
     Attributes:
@@ -85,7 +85,7 @@ class RewriteCounts:
     cut: int = 0
     unfinished: int = 0
 
-    def add(self, other: "RewriteCounts") -> None:
+    def add(self, other: "GenerationCounts") -> None:
         """Count what another one counted."""
         for each in fields(self):
             setattr(self, each.name, getattr(self, each.name) + getattr(other, each.name))
@@ -100,7 +100,7 @@ class Window(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Rewriter:
+class Seq2SeqGenerator:
     """Writes a text for each that it reads.
 
     Attributes:
@@ -111,7 +111,7 @@ class Rewriter:
 
     model: EncoderDecoderModel
     tokenizer: Tokenizer
-    saved: SavedRewriter
+    saved: Seq2SeqSettingsFile
     spacing: Spacing = field(init=False)
 
     kind: ClassVar[KindName | None] = None  # any
@@ -135,7 +135,7 @@ class Rewriter:
         """
         checkpoint = open_checkpoint(resolve_model(path, revision=revision))
         folder = checkpoint.folder
-        saved = read_rewriter(folder)
+        saved = read_seq2seq_file(folder)
         if cls.kind is not None and saved.kind != cls.kind:
             raise CheckpointError(
                 f"{folder} was trained to {saved.kind}, not to {cls.kind}; use `bertkit"
@@ -153,16 +153,16 @@ class Rewriter:
         return cls(model, load_tokenizer(checkpoint, config.encoder), saved)
 
     @overload
-    def __call__(self, texts: str, settings: DecodingSettings | None = None) -> Rewriting: ...
+    def __call__(self, texts: str, settings: DecodingSettings | None = None) -> GeneratedText: ...
 
     @overload
     def __call__(
         self, texts: Texts, settings: DecodingSettings | None = None
-    ) -> list[Rewriting]: ...
+    ) -> list[GeneratedText]: ...
 
     def __call__(
         self, texts: str | Texts, settings: DecodingSettings | None = None
-    ) -> Rewriting | list[Rewriting]:
+    ) -> GeneratedText | list[GeneratedText]:
         """What the model writes of one text, or of several.
 
         Args:
@@ -181,8 +181,8 @@ class Rewriter:
         self,
         texts: Iterable[str],
         settings: DecodingSettings | None = None,
-        counts: RewriteCounts | None = None,
-    ) -> Iterator[Rewriting]:
+        counts: GenerationCounts | None = None,
+    ) -> Iterator[GeneratedText]:
         """What the model writes of any number of texts, in their order and in bounded memory.
 
         Args:
@@ -211,7 +211,7 @@ class Rewriter:
         Raises:
             SettingsError: the two don't fit together.
         """
-        return change_decoding(self.saved.decoding, changes)
+        return override_decoding(self.saved.decoding, changes)
 
     def _encode(self, texts: list[str]) -> Window:
         """Texts as token ids, cut to what the model was trained to read."""
@@ -225,8 +225,8 @@ class Rewriter:
         )
 
     def _rewrite(
-        self, window: Window, settings: DecodingSettings, counts: RewriteCounts | None
-    ) -> Iterator[Rewriting]:
+        self, window: Window, settings: DecodingSettings, counts: GenerationCounts | None
+    ) -> Iterator[GeneratedText]:
         """The answers of a window, in its order."""
         found: dict[int, list[Hypothesis]] = {}
         read = [number for number, ids in enumerate(window.ids) if ids]
@@ -257,22 +257,22 @@ class Rewriter:
         limits = DecodingLimits(
             end_id=self.tokenizer.sep_id,
             max_tokens=[limit_written(len(each), settings, most) for each in ids],
-            forbidden_ids=self._forbidden_ids,
+            suppressed_ids=self._forbidden_ids,
         )
-        sources = [Source(number=window.first + number) for number in chosen]
+        sources = [DecodingSource(number=window.first + number) for number in chosen]
         batch = PackedBatch.from_single(ids).to(self._device)
         return decode(SourceSequences(self.model, batch), settings, limits, sources)
 
-    def _make_answer(self, hypotheses: Sequence[Hypothesis], *, is_cut: bool) -> Rewriting:
+    def _make_answer(self, hypotheses: Sequence[Hypothesis], *, is_cut: bool) -> GeneratedText:
         """What is told of the hypotheses of a text, the best first."""
         answers = [
-            Rewriting(self.join(one.tokens), one.score, one.is_finished, is_cut)
+            GeneratedText(self.join(one.tokens), one.score, one.is_finished, is_cut)
             for one in hypotheses
         ]
         if not answers:
-            return Rewriting("", 0.0, is_finished=True, is_cut=is_cut)
+            return GeneratedText("", 0.0, is_finished=True, is_cut=is_cut)
         best = answers[0]
-        return Rewriting(best.text, best.score, best.is_finished, is_cut, tuple(answers[1:]))
+        return GeneratedText(best.text, best.score, best.is_finished, is_cut, tuple(answers[1:]))
 
     def join(self, ids: Iterable[int]) -> str:
         """Token ids as running text."""
@@ -285,7 +285,7 @@ class Rewriter:
     @cached_property
     def _forbidden_ids(self) -> tuple[int, ...]:
         num_scores = self.model.config.decoder.vocab_size
-        return find_forbidden(self.tokenizer, self.tokenizer.sep_id, num_scores)
+        return find_suppressed_tokens(self.tokenizer, self.tokenizer.sep_id, num_scores)
 
 
 def measure(text: str) -> int:
@@ -315,10 +315,10 @@ def limit_written(num_read: int, settings: DecodingSettings, most: int) -> int:
     return min(most, settings.max_tokens or usual)
 
 
-def count_window(window: Window, found: dict[int, list[Hypothesis]]) -> RewriteCounts:
+def count_window(window: Window, found: dict[int, list[Hypothesis]]) -> GenerationCounts:
     """What was met in a window, and written of it."""
     best = [hypotheses[0] for hypotheses in found.values()]
-    return RewriteCounts(
+    return GenerationCounts(
         texts=len(window.ids),
         tokens_read=sum(map(len, window.ids)),
         tokens_written=sum(len(one.tokens) for one in best),

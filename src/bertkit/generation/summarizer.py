@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import ClassVar, TypeAlias
 
-from bertkit.base.checksummed_json import read_sealed_json
+from bertkit.base.checksummed_json import read_checksummed_json
 from bertkit.base.errors import SettingsError
 from bertkit.base.members import find_member, has_member
 from bertkit.base.settings import Settings
@@ -14,14 +14,14 @@ from bertkit.checkpoints.huggingface import is_encoder_decoder
 from bertkit.embeddings.settings import EmbedderSettings
 from bertkit.generation.extractive import CentralSummarizer
 from bertkit.generation.seq2seq_file import KindName
-from bertkit.generation.seq2seq_generator import Rewriter
+from bertkit.generation.seq2seq_generator import Seq2SeqGenerator
 from bertkit.generation.summary_settings import SummarySettings
 from bertkit.generation.trained_summarizer import TrainedSummarizer
 from bertkit.tasks.extract.task import Extract
 from bertkit.tasks.saved import LIMIT_BYTES
 
 
-class AbstractiveSummarizer(Rewriter):
+class AbstractiveSummarizer(Seq2SeqGenerator):
     """A model of `bertkit finetune summarize`; texts → summaries in words of its own."""
 
     kind: ClassVar[KindName | None] = "summarize"
@@ -72,7 +72,7 @@ def is_extractor(folder: Path) -> bool:
     """
     if not has_member(folder, TASK_FILE):
         return False
-    saved = read_sealed_json(find_member(folder, TASK_FILE), limit_bytes=LIMIT_BYTES)
+    saved = read_checksummed_json(find_member(folder, TASK_FILE), limit_bytes=LIMIT_BYTES)
     return bool(saved.get("task") == Extract.name)
 
 

@@ -7,7 +7,7 @@ from bertkit.tokenization.tokenizer import Tokenizer
 UNUSED = re.compile(r"\[unused\d+\]")  # entries that published vocabularies keep free
 
 
-def find_forbidden(tokenizer: Tokenizer, end_id: int, num_scores: int) -> tuple[int, ...]:
+def find_suppressed_tokens(tokenizer: Tokenizer, end_id: int, num_scores: int) -> tuple[int, ...]:
     """Ids that no text has: special tokens but the end, unused entries, and those without a word.
 
     Args:

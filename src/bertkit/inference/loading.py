@@ -36,17 +36,17 @@ class LoadedModel(Generic[Model]):
 
     model: Model
     tokenizer: Tokenizer
-    told_length: int | None = None
+    model_max_length: int | None = None
 
     @property
     def max_length(self) -> int:
         """Most tokens that it reads at a time unless it is asked for more."""
-        return find_max_length(self.model.config, self.told_length)
+        return find_max_length(self.model.config, self.model_max_length)
 
     @property
     def limit(self) -> str:
         """How many those are, and who says so."""
-        return describe_limit(self.model.config, self.told_length)
+        return describe_limit(self.model.config, self.model_max_length)
 
     @classmethod
     def load(
@@ -100,14 +100,14 @@ class LoadedModel(Generic[Model]):
             )
 
 
-def find_max_length(config: BertConfig, told_length: int | None) -> int:
+def find_max_length(config: BertConfig, model_max_length: int | None) -> int:
     """Most tokens that a model reads at a time: its positions, or fewer, if its folder says so."""
-    return min(config.max_position_embeddings, told_length or sys.maxsize)
+    return min(config.max_position_embeddings, model_max_length or sys.maxsize)
 
 
-def describe_limit(config: BertConfig, told_length: int | None) -> str:
+def describe_limit(config: BertConfig, model_max_length: int | None) -> str:
     """How many tokens a model takes, and who says so where it has more positions."""
-    most = find_max_length(config, told_length)
+    most = find_max_length(config, model_max_length)
     if most < config.max_position_embeddings:
         return f"takes {most:,} at a time (model_max_length of its tokenizer's folder)"
     return f"takes {most:,}"

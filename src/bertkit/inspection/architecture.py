@@ -30,7 +30,7 @@ Shapes = Mapping[str, tuple[int, ...]]
 
 
 @dataclass(frozen=True)
-class Anatomy(ABC):
+class Architecture(ABC):
     """A checkpoint, held against the kind of model that it is.
 
     Attributes:
@@ -111,7 +111,7 @@ class Anatomy(ABC):
 
 @final
 @dataclass(frozen=True)
-class SingleBert(Anatomy):
+class SingleEncoder(Architecture):
     """One BERT, with heads."""
 
     @property
@@ -147,7 +147,7 @@ class SingleBert(Anatomy):
 
 @final
 @dataclass(frozen=True)
-class TwoBerts(Anatomy):
+class EncoderDecoder(Architecture):
     """An encoder-decoder."""
 
     @property
@@ -186,7 +186,7 @@ class TwoBerts(Anatomy):
 
 @final
 @dataclass(frozen=True)
-class RecurrentNet(Anatomy):
+class RecurrentNet(Architecture):
     """A net of a study.
 
     Attributes:
@@ -217,9 +217,9 @@ class RecurrentNet(Anatomy):
         return {name: tuple(tensor.shape) for name, tensor in states.items()}
 
 
-def choose_anatomy(checkpoint: Checkpoint) -> Anatomy:
+def choose_anatomy(checkpoint: Checkpoint) -> Architecture:
     """The kind of model that a config says."""
     if is_encoder_decoder(checkpoint.config):
-        return TwoBerts(checkpoint)
+        return EncoderDecoder(checkpoint)
     kind = NETS.get(str(checkpoint.config.get("model_type")))
-    return SingleBert(checkpoint) if kind is None else RecurrentNet(checkpoint, kind)
+    return SingleEncoder(checkpoint) if kind is None else RecurrentNet(checkpoint, kind)

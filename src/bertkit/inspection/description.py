@@ -26,7 +26,7 @@ from bertkit.inference.file_hashes import (
     describe_files,
     list_model_files,
 )
-from bertkit.inspection.architecture import Anatomy, choose_anatomy
+from bertkit.inspection.architecture import Architecture, choose_anatomy
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.recurrent.config import NetConfig
 from bertkit.models.seq2seq.config import EncoderDecoderConfig
@@ -167,7 +167,7 @@ def _open(path: Path, problems: _Problems) -> Checkpoint:
         return Checkpoint(name, folder, config, {}, (folder / config_name,))
 
 
-def _find_architecture(anatomy: Anatomy, problems: _Problems) -> str:
+def _find_architecture(anatomy: Architecture, problems: _Problems) -> str:
     """The model's class: of a folder without weights, the one that its config names."""
     checkpoint = anatomy.checkpoint
     nameless = replace(anatomy, checkpoint=replace(checkpoint, config={}))
@@ -194,7 +194,9 @@ def _count_attention_heads(config: Config | None) -> int | None:
     return sum(heads) + sum(heads[1:]) if heads else None  # a decoder has two attentions
 
 
-def _count_parameters(anatomy: Anatomy, config: Config | None, architecture: str) -> dict[str, int]:
+def _count_parameters(
+    anatomy: Architecture, config: Config | None, architecture: str
+) -> dict[str, int]:
     """By part: of the tensors that there are, or else of those that the config asks for."""
     if anatomy.checkpoint.tensors:
         return anatomy.count_tensors()

@@ -11,14 +11,14 @@ if TYPE_CHECKING:
     from bertkit.interpret.capture import capture_attention as capture_attention
     from bertkit.interpret.capture import capture_cross_attention as capture_cross_attention
     from bertkit.interpret.contexts import compare_contexts as compare_contexts
-    from bertkit.interpret.encoder_decoder import EncoderDecoderSubject as EncoderDecoderSubject
+    from bertkit.interpret.encoder_decoder import InspectedEncoderDecoder as InspectedEncoderDecoder
     from bertkit.interpret.geometry import nearest_by_layer as nearest_by_layer
     from bertkit.interpret.geometry import project as project
     from bertkit.interpret.geometry import project_layers as project_layers
     from bertkit.interpret.head_names import HeadName as HeadName
     from bertkit.interpret.importance import importance_by_ablation as importance_by_ablation
     from bertkit.interpret.importance import importance_by_gradient as importance_by_gradient
-    from bertkit.interpret.inspected_model import Subject as Subject
+    from bertkit.interpret.inspected_model import InspectedModel as InspectedModel
     from bertkit.interpret.outcome import compare as compare
     from bertkit.interpret.outcome import find_outcome as find_outcome
     from bertkit.interpret.page.build import build_joint_page as build_joint_page
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     from bertkit.interpret.words import read_words as read_words
 
 _HOMES = {
-    "EncoderDecoderSubject": "bertkit.interpret.encoder_decoder",
+    "InspectedEncoderDecoder": "bertkit.interpret.encoder_decoder",
     "HeadName": "bertkit.interpret.head_names",
     "Scene": "bertkit.interpret.page.scene",
-    "Subject": "bertkit.interpret.inspected_model",
+    "InspectedModel": "bertkit.interpret.inspected_model",
     "ablate": "bertkit.interpret.ablation",
     "build_joint_page": "bertkit.interpret.page.build",
     "build_page": "bertkit.interpret.page.build",

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from bertkit.base.errors import InputError
 from bertkit.interpret.geometry import Plane, project_layers
-from bertkit.interpret.inspected_model import Observation, Passage, Subject
+from bertkit.interpret.inspected_model import EncodedText, InspectedModel, Observation
 from bertkit.tokenization.tokenizer import Tokenizer, check_texts
 
 
@@ -32,7 +32,7 @@ class Occurrence:
         tokens: the numbers of its tokens, from 0.
     """
 
-    passage: Passage
+    passage: EncodedText
     tokens: range
 
     @property
@@ -80,7 +80,7 @@ class WordInContexts:
         return project_layers(self.vectors)
 
 
-def compare_contexts(subject: Subject, word: str, texts: Sequence[str]) -> WordInContexts:
+def compare_contexts(subject: InspectedModel, word: str, texts: Sequence[str]) -> WordInContexts:
     """Read a word in several texts.
 
     Examples:
@@ -96,8 +96,8 @@ def compare_contexts(subject: Subject, word: str, texts: Sequence[str]) -> WordI
 
     Raises:
         InputError: the word isn't known to the model, a text doesn't have it, there is but one
-            place in all, or a text is none or too long, as in `Subject.read`.
-        CheckpointError: as in `Subject.observe`.
+            place in all, or a text is none or too long, as in `InspectedModel.read`.
+        CheckpointError: as in `InspectedModel.observe`.
     """
     check_texts(texts)
     ids = _read_word(word, subject.tokenizer)
@@ -119,7 +119,7 @@ def compare_contexts(subject: Subject, word: str, texts: Sequence[str]) -> WordI
     )
 
 
-def find_word(passage: Passage, ids: Sequence[int]) -> list[range]:
+def find_word(passage: EncodedText, ids: Sequence[int]) -> list[range]:
     """Where a word stands in a passage, as numbers of tokens.
 
     Args:

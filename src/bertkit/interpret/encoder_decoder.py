@@ -16,16 +16,16 @@ from bertkit.decoding.limits import DecodingLimits
 from bertkit.decoding.search import decode
 from bertkit.decoding.settings import DecodingSettings
 from bertkit.generation.cached_scorers import SourceSequences
-from bertkit.generation.seq2seq_file import SavedRewriter, is_rewriter, read_rewriter
+from bertkit.generation.seq2seq_file import Seq2SeqSettingsFile, is_seq2seq_model, read_seq2seq_file
 from bertkit.generation.seq2seq_generator import limit_written
-from bertkit.generation.suppressed_tokens import find_forbidden
+from bertkit.generation.suppressed_tokens import find_suppressed_tokens
 from bertkit.hardware.device import choose_device
 from bertkit.inference.loading import find_max_length, load_tokenizer
 from bertkit.interpret.capture import capture_attention, capture_cross_attention, capture_states
 from bertkit.interpret.inspected_model import (
+    EncodedText,
     NextWords,
     Observation,
-    Passage,
     check_states,
     find_log_probabilities,
     name_model,
@@ -40,7 +40,7 @@ from bertkit.tokenization.tokenizer import Tokenizer
 
 
 @dataclass(frozen=True)
-class EncoderDecoderSubject:
+class InspectedEncoderDecoder:
     """An encoder-decoder, in evaluation, with its tokenizer.
 
     Attributes:
@@ -53,7 +53,7 @@ class EncoderDecoderSubject:
     name: str
     model: EncoderDecoderModel
     tokenizer: Tokenizer
-    saved: SavedRewriter | None = None
+    saved: Seq2SeqSettingsFile | None = None
 
     @classmethod
     def load(cls, path: str | Path, device: str = "auto", *, revision: str | None = None) -> Self:
@@ -91,14 +91,16 @@ class EncoderDecoderSubject:
                 " what begins or ends a sequence isn't among them"
             )
         folder = checkpoint.folder
-        return cls(name, model, tokenizer, read_rewriter(folder) if is_rewriter(folder) else None)
+        return cls(
+            name, model, tokenizer, read_seq2seq_file(folder) if is_seq2seq_model(folder) else None
+        )
 
     @property
     def device(self) -> torch.device:
         """Of the model."""
         return self.model.encoder.embeddings.word.weight.device
 
-    def read(self, text: str) -> Passage:
+    def read(self, text: str) -> EncodedText:
         """Cut the text that is read into tokens.
 
         Raises:
@@ -108,7 +110,7 @@ class EncoderDecoderSubject:
         check_length("the text", len(encoding.ids), self._most_read, self.model.config.encoder)
         return self._make_passage("the text", text, encoding)
 
-    def read_written(self, text: str) -> Passage:
+    def read_written(self, text: str) -> EncodedText:
         """Cut a text into tokens as if the model had written it.
 
         Raises:
@@ -123,7 +125,7 @@ class EncoderDecoderSubject:
         return self._make_passage("the second text", text, whole)
 
     @torch.inference_mode()
-    def write(self, source: Passage) -> Passage:
+    def write(self, source: EncodedText) -> EncodedText:
         """What the model itself writes of a text, as its folder says, or greedily.
 
         Raises:
@@ -134,17 +136,17 @@ class EncoderDecoderSubject:
         limits = DecodingLimits(
             config.eos_token_id,
             limit_written(len(source.tokens), decoding, self._most_written),
-            find_forbidden(self.tokenizer, config.eos_token_id, config.decoder.vocab_size),
+            find_suppressed_tokens(self.tokenizer, config.eos_token_id, config.decoder.vocab_size),
         )
         sequences = SourceSequences(self.model, source.pack().to(self.device))
         [[found, *_]] = decode(sequences, decoding, limits)
         encoding = self._as_written(found.tokens, is_finished=found.is_finished)
         spacing = Spacing.from_dict(saved.spacing) if saved else Spacing()
         text = spacing.join([self.tokenizer.vocabulary[id_] for id_ in found.tokens])
-        return Passage(text, None, encoding, number_words(encoding, self.tokenizer))
+        return EncodedText(text, None, encoding, number_words(encoding, self.tokenizer))
 
     @torch.inference_mode()
-    def observe(self, source: Passage, written: Passage) -> dict[str, Observation]:
+    def observe(self, source: EncodedText, written: EncodedText) -> dict[str, Observation]:
         """Run both halves once and keep what they compute.
 
         Args:
@@ -208,10 +210,10 @@ class EncoderDecoderSubject:
         told = None if self.saved is None else self.saved.max_target_length
         return find_max_length(self.model.config.decoder, told)
 
-    def _make_passage(self, name: str, text: str, encoding: Encoding) -> Passage:
+    def _make_passage(self, name: str, text: str, encoding: Encoding) -> EncodedText:
         if len(encoding.ids) <= 2:
             raise InputError(f"{name} is empty; give at least one word")
-        return Passage(text, None, encoding, number_words(encoding, self.tokenizer))
+        return EncodedText(text, None, encoding, number_words(encoding, self.tokenizer))
 
 
 def check_length(name: str, num_tokens: int, most: int, config: BertConfig) -> None:
@@ -228,7 +230,7 @@ def check_length(name: str, num_tokens: int, most: int, config: BertConfig) -> N
         )
 
 
-def without_last(passage: Passage) -> Passage:
+def without_last(passage: EncodedText) -> EncodedText:
     """What a decoder sees of what was written: all but the last token."""
     encoding = passage.encoding
     cut = Encoding(
@@ -237,4 +239,4 @@ def without_last(passage: Passage) -> Passage:
         encoding.offsets[:-1],
         encoding.tokens[:-1],
     )
-    return Passage(passage.text, None, cut, passage.words[:-1])
+    return EncodedText(passage.text, None, cut, passage.words[:-1])

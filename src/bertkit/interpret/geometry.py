@@ -16,9 +16,9 @@ from jaxtyping import Float
 from torch import Tensor
 
 from bertkit.base.errors import InputError, NonFiniteError
-from bertkit.embeddings.word_vectors import Neighbourhood, WordVectors
+from bertkit.embeddings.word_vectors import Neighbors, WordVectors
 from bertkit.inference.loading import LoadedModel
-from bertkit.interpret.inspected_model import Subject
+from bertkit.interpret.inspected_model import InspectedModel
 
 MIN_SPREAD = 1e-12  # of points around their middle, relative to their lengths; less is rounding
 
@@ -94,8 +94,8 @@ def project_layers(layers: Iterable[Float[Tensor, "points features"]]) -> list[P
 
 
 def nearest_by_layer(
-    subject: Subject, word: str, layers: Sequence[int] | None = None, *, top_k: int = 5
-) -> list[Neighbourhood]:
+    subject: InspectedModel, word: str, layers: Sequence[int] | None = None, *, top_k: int = 5
+) -> list[Neighbors]:
     """The neighbours of a word, read alone, at several layers, as `WordVectors` finds them.
 
     Each layer above 0 sends the whole vocabulary through the model, which takes a while.

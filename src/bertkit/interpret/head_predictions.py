@@ -17,7 +17,12 @@ from torch import Tensor
 
 from bertkit.base.errors import NonFiniteError
 from bertkit.inference.masked_texts import MASK
-from bertkit.interpret.inspected_model import AnyBert, Passage, Subject, find_log_probabilities
+from bertkit.interpret.inspected_model import (
+    AnyBert,
+    EncodedText,
+    InspectedModel,
+    find_log_probabilities,
+)
 from bertkit.models.bert.causal import BertLMHeadModel
 from bertkit.models.bert.fine_tuning import FineTunedBert
 from bertkit.models.bert.heads import (
@@ -39,7 +44,7 @@ Scores = Float[Tensor, "rows ..."]
 
 
 @dataclass(frozen=True, eq=False)
-class Judgement:
+class HeadPrediction:
     """Decisions of one kind about a passage.
 
     Attributes:
@@ -77,7 +82,7 @@ def fills_words(model: AnyBert) -> bool:
 
 
 def find_words(
-    subject: Subject, tokens: Float[Tensor, "tokens hidden"]
+    subject: InspectedModel, tokens: Float[Tensor, "tokens hidden"]
 ) -> Float[Tensor, "tokens words"]:
     """Log probabilities of the vocabulary's words for hidden states, by the head for words.
 
@@ -91,8 +96,8 @@ def find_words(
 
 
 def judge(
-    subject: Subject, passage: Passage, states: Sequence[Float[Tensor, "length hidden"]]
-) -> tuple[Judgement, ...]:
+    subject: InspectedModel, passage: EncodedText, states: Sequence[Float[Tensor, "length hidden"]]
+) -> tuple[HeadPrediction, ...]:
     """What a model decides about a passage; the first judgement is the most telling one.
 
     Args:
@@ -120,7 +125,7 @@ def judge(
 
 
 def head_scores(
-    subject: Subject, passage: Passage, states: Sequence[Float[Tensor, "length hidden"]]
+    subject: InspectedModel, passage: EncodedText, states: Sequence[Float[Tensor, "length hidden"]]
 ) -> Scores:
     """What the head of a fine-tuned model makes of hidden states, in float32 at least.
 
@@ -135,7 +140,7 @@ def head_scores(
     return scores.to(torch.promote_types(scores.dtype, torch.float32))
 
 
-def _check_finite(subject: Subject, scores: Scores) -> None:
+def _check_finite(subject: InspectedModel, scores: Scores) -> None:
     """Refuse scores of which no probabilities can be made.
 
     Raises:
@@ -148,14 +153,14 @@ def _check_finite(subject: Subject, scores: Scores) -> None:
 
 
 def _judge_words(
-    subject: Subject, passage: Passage, states: Float[Tensor, "length hidden"]
-) -> Judgement:
+    subject: InspectedModel, passage: EncodedText, states: Float[Tensor, "length hidden"]
+) -> HeadPrediction:
     """The word at each [MASK]; without one, at every token, which the model sees."""
     ids, mask_id = passage.encoding.ids, subject.tokenizer.mask_id
     masked = [place for place, id_ in enumerate(ids) if id_ == mask_id]
     places = masked or [place for place, word in enumerate(passage.words) if word >= 0]
     logarithms = find_words(subject, states[places])
-    return Judgement(
+    return HeadPrediction(
         question=f"which word stands at each {MASK if masked else 'place'}",
         about=tuple(passage.tokens[place] for place in places),
         places=tuple(places),
@@ -166,12 +171,12 @@ def _judge_words(
 
 
 def _judge_next(
-    subject: Subject, passage: Passage, states: Float[Tensor, "length hidden"]
-) -> Judgement:
+    subject: InspectedModel, passage: EncodedText, states: Float[Tensor, "length hidden"]
+) -> HeadPrediction:
     """The word behind each token but the last, [SEP]."""
     places = range(len(passage.tokens) - 1)
     logarithms = find_words(subject, states[:-1])
-    return Judgement(
+    return HeadPrediction(
         question="which word comes behind each token",
         about=tuple(passage.tokens[:-1]),
         places=tuple(places),
@@ -182,8 +187,8 @@ def _judge_next(
 
 
 def _judge_pair(
-    subject: Subject, passage: Passage, states: Float[Tensor, "length hidden"]
-) -> Judgement:
+    subject: InspectedModel, passage: EncodedText, states: Float[Tensor, "length hidden"]
+) -> HeadPrediction:
     model = subject.model
     assert isinstance(model, BertForPreTraining | BertForNextSentencePrediction)
     pooled = model.pooler(states, passage.pack().to(states.device))
@@ -193,7 +198,7 @@ def _judge_pair(
     return _judge_whole(question, passage, FOLLOWS, scores.log_softmax(dim=-1))
 
 
-def _judge_labels(task: Task[Any, Any], passage: Passage, scores: Scores) -> Judgement:
+def _judge_labels(task: Task[Any, Any], passage: EncodedText, scores: Scores) -> HeadPrediction:
     """The label of the passage, or of each label whether it has it."""
     scores = scores / task.temperature
     if not task.settings.multi_label:
@@ -201,7 +206,7 @@ def _judge_labels(task: Task[Any, Any], passage: Passage, scores: Scores) -> Jud
         return _judge_whole("which label it has", passage, task.labels, logarithms)
     logarithms = torch.stack([F.logsigmoid(-scores[0]), F.logsigmoid(scores[0])], dim=1)
     threshold = task.numbers.get(THRESHOLD, task.settings.threshold)
-    return Judgement(
+    return HeadPrediction(
         question="which labels it has",
         about=task.labels,
         places=(None,) * len(task.labels),
@@ -212,20 +217,25 @@ def _judge_labels(task: Task[Any, Any], passage: Passage, scores: Scores) -> Jud
 
 
 def _judge_whole(
-    question: str, passage: Passage, choices: Sequence[str], logarithms: Float[Tensor, "1 choices"]
-) -> Judgement:
+    question: str,
+    passage: EncodedText,
+    choices: Sequence[str],
+    logarithms: Float[Tensor, "1 choices"],
+) -> HeadPrediction:
     """A single decision about the whole passage."""
     about = "the text" if passage.pair is None else "both texts"
     said = logarithms.detach().argmax(dim=-1)
-    return Judgement(question, (about,), (None,), choices, logarithms, said)
+    return HeadPrediction(question, (about,), (None,), choices, logarithms, said)
 
 
-def _judge_tags(task: Task[Any, Any], passage: Passage, scores: Scores) -> Judgement | None:
+def _judge_tags(
+    task: Task[Any, Any], passage: EncodedText, scores: Scores
+) -> HeadPrediction | None:
     """The tag of each word, read from its first piece."""
     words = (-1, *passage.words)
     firsts = [place for place, (last, word) in enumerate(pairwise(words)) if word not in (-1, last)]
     logarithms = scores[firsts].log_softmax(dim=-1)
-    return Judgement(
+    return HeadPrediction(
         question="which tag each word has",
         about=tuple(_find_word(passage, place) for place in firsts),
         places=tuple(firsts),
@@ -235,7 +245,7 @@ def _judge_tags(task: Task[Any, Any], passage: Passage, scores: Scores) -> Judge
     )
 
 
-def _find_word(passage: Passage, first: int) -> str:
+def _find_word(passage: EncodedText, first: int) -> str:
     """The word whose first piece is given, as it stands in its text."""
     pieces = [place for place, word in enumerate(passage.words) if word == passage.words[first]]
     encoding = passage.encoding
@@ -243,7 +253,9 @@ def _find_word(passage: Passage, first: int) -> str:
     return (text or "")[encoding.offsets[first][0] : encoding.offsets[pieces[-1]][1]]
 
 
-def _judge_answer(task: Task[Any, Any], passage: Passage, scores: Scores) -> Judgement | None:
+def _judge_answer(
+    task: Task[Any, Any], passage: EncodedText, scores: Scores
+) -> HeadPrediction | None:
     """Where in the second text the answer to the first begins and ends; none without a pair."""
     if passage.pair is None:
         return None
@@ -256,7 +268,7 @@ def _judge_answer(task: Task[Any, Any], passage: Passage, scores: Scores) -> Jud
     found = task.decode(example, Encoded((), alignment=windows), scores.detach().cpu().numpy())
     tokens = None if found.start is None else find_tokens(offsets, (found.start, found.stop))
     places = (0, 0) if tokens is None else tuple(token + num_before for token in tokens)
-    return Judgement(
+    return HeadPrediction(
         question="where the answer begins and ends",
         about=("begins", "ends"),
         places=places,
@@ -269,7 +281,7 @@ def _judge_answer(task: Task[Any, Any], passage: Passage, scores: Scores) -> Jud
 
 # Tasks that choose; those whose heads give a number alone are in `outcome.NUMBERS`. A model that
 # takes sentences (extract) says nothing: it judges each by a [CLS] of its own, and has one here.
-BY_TASK: dict[str, Callable[[Task[Any, Any], Passage, Scores], Judgement | None]] = {
+BY_TASK: dict[str, Callable[[Task[Any, Any], EncodedText, Scores], HeadPrediction | None]] = {
     "classify": _judge_labels,
     "tag": _judge_tags,
     "answer": _judge_answer,

@@ -77,7 +77,7 @@ MODELS: dict[str, type[AnyBert]] = {
 
 
 @dataclass(frozen=True, eq=False)
-class Passage:
+class EncodedText:
     """A text, or a pair of texts, as the model reads it.
 
     Attributes:
@@ -128,11 +128,11 @@ class Observation:
         next_words: which words come next; None of models that say none.
     """
 
-    passage: Passage
+    passage: EncodedText
     states: list[Float[Tensor, "length hidden"]]
     layers: list[AttentionHeads]
     config: BertConfig
-    others: Passage | None = None
+    others: EncodedText | None = None
     next_words: NextWords | None = None
 
     @property
@@ -142,7 +142,7 @@ class Observation:
 
 
 @dataclass(frozen=True)
-class Subject:
+class InspectedModel:
     """A model of any kind that is looked into, in evaluation, with its tokenizer.
 
     Attributes:
@@ -158,7 +158,7 @@ class Subject:
     model: AnyBert
     tokenizer: Tokenizer
     task: Task[Any, Any] | None = None
-    told_length: int | None = None
+    model_max_length: int | None = None
 
     @classmethod
     def load(cls, path: str | Path, device: str = "auto", *, revision: str | None = None) -> Self:
@@ -192,12 +192,12 @@ class Subject:
         heads = list_heads(checkpoint.tensors)
         architecture = find_architecture(checkpoint.config, heads, checkpoint.folder)
         model = MODELS[architecture].from_checkpoint(checkpoint).to(choose_device(device))
-        tokenizer, told_length = load_tokenizer_and_length(checkpoint, model.config)
+        tokenizer, model_max_length = load_tokenizer_and_length(checkpoint, model.config)
         is_fine_tuned = isinstance(model, FineTunedBert)
         task = load_task(checkpoint.folder, model.config, architecture) if is_fine_tuned else None
-        return cls(name, model, tokenizer, task, told_length)
+        return cls(name, model, tokenizer, task, model_max_length)
 
-    def read(self, text: str, pair: str | None = None, *, read_mask: bool = False) -> Passage:
+    def read(self, text: str, pair: str | None = None, *, read_mask: bool = False) -> EncodedText:
         """Cut a text, or a pair, into tokens.
 
         Args:
@@ -214,17 +214,17 @@ class Subject:
         for name, part in (("the text", text), ("the second text", pair)):
             if part is not None and not self.tokenizer.encode(part).ids[1:-1]:
                 raise InputError(f"{name} is empty; give at least one word")
-        if len(encoding.ids) > find_max_length(config, self.told_length):
+        if len(encoding.ids) > find_max_length(config, self.model_max_length):
             raise InputError(
                 f"the text has {pluralize(len(encoding.ids), 'token')}, and the model"
-                f" {describe_limit(config, self.told_length)}; shorten it"
+                f" {describe_limit(config, self.model_max_length)}; shorten it"
             )
         if pair is not None and config.type_vocab_size < 2:
             raise InputError("this model takes single texts (type_vocab_size is 1), not pairs")
-        return Passage(text, pair, encoding, number_words(encoding, self.tokenizer))
+        return EncodedText(text, pair, encoding, number_words(encoding, self.tokenizer))
 
     @torch.inference_mode()
-    def observe(self, passage: Passage) -> Observation:
+    def observe(self, passage: EncodedText) -> Observation:
         """Run the encoder once and keep what it computes.
 
         Raises:
@@ -239,7 +239,7 @@ class Subject:
         return Observation(passage, states, layers, self.model.config, next_words=next_words)
 
     def _find_next_words(
-        self, passage: Passage, tokens: Float[Tensor, "length hidden"]
+        self, passage: EncodedText, tokens: Float[Tensor, "length hidden"]
     ) -> NextWords | None:
         """What a left-to-right language model holds likely behind all tokens but the last."""
         if not isinstance(self.model, BertLMHeadModel):

@@ -16,8 +16,8 @@ from torch import Tensor
 
 from bertkit.base.errors import NonFiniteError
 from bertkit.inference.engines.choice import find_device
-from bertkit.interpret.head_predictions import Judgement, head_scores, judge
-from bertkit.interpret.inspected_model import Passage, Subject
+from bertkit.interpret.head_predictions import HeadPrediction, head_scores, judge
+from bertkit.interpret.inspected_model import EncodedText, InspectedModel
 
 NUMBERS = {"regress", "choose"}  # tasks whose heads give a number
 TOP_CHOICES = 5
@@ -36,7 +36,7 @@ class Outcome:
     """
 
     tokens: Float[Tensor, "length hidden"]
-    judgements: tuple[Judgement, ...] = ()
+    judgements: tuple[HeadPrediction, ...] = ()
     number: Float[Tensor, ""] | None = None
 
     @property
@@ -77,7 +77,7 @@ class Change:
         return next(known, self.vector)
 
 
-def find_outcome(subject: Subject, passage: Passage) -> Outcome:
+def find_outcome(subject: InspectedModel, passage: EncodedText) -> Outcome:
     """Run the model once.
 
     Gradients are recorded where the caller has them recorded.
@@ -125,7 +125,7 @@ def to_json(outcome: Outcome, before: Outcome | None = None) -> dict[str, Any]:
         outcome: what is told.
         before: an earlier one of the same passage: the probability of what it said is told too.
     """
-    earlier: Sequence[Judgement | None] = (
+    earlier: Sequence[HeadPrediction | None] = (
         before.judgements if before else (None,) * len(outcome.judgements)
     )
     pairs = zip(outcome.judgements, earlier, strict=True)
@@ -135,7 +135,7 @@ def to_json(outcome: Outcome, before: Outcome | None = None) -> dict[str, Any]:
     }
 
 
-def _judgement_to_json(judgement: Judgement, before: Judgement | None) -> dict[str, Any]:
+def _judgement_to_json(judgement: HeadPrediction, before: HeadPrediction | None) -> dict[str, Any]:
     shares = judgement.log_probabilities.detach().exp()
     best = shares.topk(min(TOP_CHOICES, shares.shape[1]))
     rows = zip(

@@ -15,7 +15,7 @@ from bertkit.base.progress import show_progress
 from bertkit.inference.engines.choice import find_device
 from bertkit.inference.fill_mask import Candidate
 from bertkit.interpret.head_predictions import find_words
-from bertkit.interpret.inspected_model import Passage, Subject
+from bertkit.interpret.inspected_model import EncodedText, InspectedModel
 from bertkit.nn.packing import PackedBatch
 
 TOKENS_AT_A_TIME = 2048  # of copies of the passage, which are computed together
@@ -39,7 +39,7 @@ class PlaceWords:
 
 
 @torch.inference_mode()
-def read_words(subject: Subject, passage: Passage, top_k: int = 10) -> list[PlaceWords]:
+def read_words(subject: InspectedModel, passage: EncodedText, top_k: int = 10) -> list[PlaceWords]:
     """The words for each place but [CLS] and [SEP], each of which the model sees as it stands.
 
     Args:
@@ -54,7 +54,7 @@ def read_words(subject: Subject, passage: Passage, top_k: int = 10) -> list[Plac
 
 @torch.inference_mode()
 def guess_words(
-    subject: Subject, passage: Passage, places: Sequence[int], top_k: int = 10
+    subject: InspectedModel, passage: EncodedText, places: Sequence[int], top_k: int = 10
 ) -> list[PlaceWords]:
     """The words for each place while it alone is hidden behind [MASK]: a pass a place.
 
@@ -78,7 +78,7 @@ def _cut(places: Sequence[int], size: int) -> Iterator[Sequence[int]]:
 
 
 def _hide(
-    subject: Subject, passage: Passage, places: Sequence[int]
+    subject: InspectedModel, passage: EncodedText, places: Sequence[int]
 ) -> Float[Tensor, "places hidden"]:
     """The vector of each place in a copy of the passage that has [MASK] there."""
     ids, length = passage.encoding.ids, len(passage.words)
@@ -90,8 +90,8 @@ def _hide(
 
 
 def _choose(
-    subject: Subject,
-    passage: Passage,
+    subject: InspectedModel,
+    passage: EncodedText,
     places: Sequence[int],
     tokens: Float[Tensor, "places hidden"],
     top_k: int,
@@ -107,7 +107,7 @@ def _choose(
 
 
 def _name(
-    subject: Subject, ids: Int[Tensor, "places top_k"], shares: Float[Tensor, "places top_k"]
+    subject: InspectedModel, ids: Int[Tensor, "places top_k"], shares: Float[Tensor, "places top_k"]
 ) -> list[tuple[Candidate, ...]]:
     vocabulary = subject.tokenizer.vocabulary
     rows = zip(ids.tolist(), shares.tolist(), strict=True)

@@ -25,7 +25,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from bertkit.nn.dropout import drop
-from bertkit.nn.key_value_cache import GrowingBatch
+from bertkit.nn.key_value_cache import KVCache
 from bertkit.nn.packing import PackedBatch
 
 SHORT = 64  # tokens of rows that PyTorch's fused kernel and its way back are slower with on a CPU
@@ -54,7 +54,7 @@ class SelfAttention(nn.Module):
     def forward(
         self,
         tokens: Float[Tensor, "tokens hidden"],
-        batch: PackedBatch | GrowingBatch,
+        batch: PackedBatch | KVCache,
         kept: Int[Tensor, " rows"] | None = None,
     ) -> Float[Tensor, "rows hidden"]:
         """Attend, and mix the heads: of all tokens, or of those that are kept.
@@ -63,7 +63,7 @@ class SelfAttention(nn.Module):
         """
         heads: Tensor = self.query_key_value(tokens).view(len(tokens), 3, self.num_heads, -1)
         rate = self.dropout_rate if self.training else 0.0
-        if isinstance(batch, GrowingBatch):
+        if isinstance(batch, KVCache):
             assert self.is_causal, "only what is read left to right can grow"
             context = attend_growing(heads, batch, self)
         else:
@@ -120,13 +120,13 @@ def attend(
     if torch.is_inference_mode_enabled() and query_key_value.is_cpu and dropout_rate == 0.0:
         return attend_runs(query_key_value, batch, is_causal=is_causal)
     num_heads = query_key_value.shape[2]
-    heads = batch.place_heads(3, num_heads)
+    heads = batch.lay_out_heads(3, num_heads)
     contexts = []
     for (query, key, value), mask in zip(heads.spread(query_key_value), heads.masks, strict=True):
         # Left to right nothing that counts sees the padding, which stands at the end.
         seen = None if is_causal else mask
         contexts.append(attend_rows(query, key, value, seen, dropout_rate, is_causal=is_causal))
-    return batch.place_heads(1, num_heads).gather(contexts)
+    return batch.lay_out_heads(1, num_heads).gather(contexts)
 
 
 def attend_rows(
@@ -233,7 +233,7 @@ def attend_flash(
 
 def attend_growing(
     query_key_value: Float[Tensor, "tokens 3 heads features"],
-    batch: GrowingBatch,
+    batch: KVCache,
     layer: nn.Module,
 ) -> Float[Tensor, "tokens heads features"]:
     """The newest tokens look back at all that each sequence has, which the batch remembers.

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from bertkit.nn.attention import SelfAttention
 from bertkit.nn.dropout import Dropout
-from bertkit.nn.key_value_cache import GrowingBatch
+from bertkit.nn.key_value_cache import KVCache
 from bertkit.nn.packing import PackedBatch
 
 
@@ -89,7 +89,7 @@ class EncoderBlock(nn.Module):
     def forward(
         self,
         tokens: Float[Tensor, "tokens hidden"],
-        batch: PackedBatch | GrowingBatch,
+        batch: PackedBatch | KVCache,
         kept: Int[Tensor, " rows"] | None = None,
     ) -> Float[Tensor, "rows hidden"]:
         """One layer up: for all tokens, or for those that are kept, which read all of them."""

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from bertkit.nn.attention import attend_flash, attend_fused, attend_rows, uses_flash
 from bertkit.nn.dropout import drop
-from bertkit.nn.head_layout import HeadBlocks, length_mask, place_heads
+from bertkit.nn.head_layout import HeadBlocks, lay_out_heads, length_mask
 from bertkit.nn.packing import PackedBatch
 
 
@@ -32,16 +32,16 @@ class Memory:
     def __post_init__(self) -> None:
         assert len(self.batch.lengths) == len(self.readers.lengths), "each has one reader"
 
-    def place_heads(self, num_heads: int) -> HeadBlocks:
+    def lay_out_heads(self, num_heads: int) -> HeadBlocks:
         """Keys and values in rows, grouped as the readers' are; found once, for all layers."""
         if num_heads not in self._placements:
-            self._placements[num_heads] = place_heads(
+            self._placements[num_heads] = lay_out_heads(
                 self.batch.lengths, self.readers.groups, 2, num_heads, self.tokens.device
             )
         return self._placements[num_heads]
 
 
-class CachedMemory:
+class CrossAttentionCache:
     """A memory that is read again and again: the KV cache of what is read.
 
     Keys and values of each layer are computed once; `GrowingBatch` has those of what is written.
@@ -106,12 +106,12 @@ class CrossAttention(nn.Module):
     def forward(
         self,
         tokens: Float[Tensor, "tokens hidden"],
-        memory: Memory | CachedMemory,
+        memory: Memory | CrossAttentionCache,
     ) -> Float[Tensor, "tokens hidden"]:
         """Attend, and mix the heads."""
         query: Tensor = self.query(tokens).view(len(tokens), self.num_heads, -1)
         rate = self.dropout_rate if self.training else 0.0
-        if isinstance(memory, CachedMemory):
+        if isinstance(memory, CrossAttentionCache):
             context = attend_cached(query, *memory.keys_and_values(self), memory.mask)
         else:
             context = attend_across(query, self.keys_and_values(memory.tokens), memory, rate)
@@ -145,7 +145,7 @@ def attend_across(
         context = attend_flash(query, key, value, memory.readers, memory.batch)
         return drop(context, dropout_rate)
     num_heads = query.shape[1]
-    readers, others = memory.readers.place_heads(1, num_heads), memory.place_heads(num_heads)
+    readers, others = memory.readers.lay_out_heads(1, num_heads), memory.lay_out_heads(num_heads)
     contexts = [
         attend_rows(rows, key, value, mask, dropout_rate)
         for (rows,), (key, value), mask in zip(

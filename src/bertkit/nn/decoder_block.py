@@ -8,9 +8,9 @@ from torch import Tensor, nn
 
 from bertkit.nn.attention import SelfAttention
 from bertkit.nn.block import FeedForward
-from bertkit.nn.cross_attention import CachedMemory, CrossAttention, Memory
+from bertkit.nn.cross_attention import CrossAttention, CrossAttentionCache, Memory
 from bertkit.nn.dropout import Dropout
-from bertkit.nn.key_value_cache import GrowingBatch
+from bertkit.nn.key_value_cache import KVCache
 from bertkit.nn.packing import PackedBatch
 
 
@@ -50,8 +50,8 @@ class DecoderBlock(nn.Module):
     def forward(
         self,
         tokens: Float[Tensor, "tokens hidden"],
-        batch: PackedBatch | GrowingBatch,
-        memory: Memory | CachedMemory,
+        batch: PackedBatch | KVCache,
+        memory: Memory | CrossAttentionCache,
     ) -> Float[Tensor, "tokens hidden"]:
         """One layer up."""
         tokens = self.attention_norm(tokens + self.dropout(self.attention(tokens, batch)))

@@ -10,7 +10,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from bertkit.nn.dropout import Dropout
-from bertkit.nn.key_value_cache import GrowingBatch
+from bertkit.nn.key_value_cache import KVCache
 from bertkit.nn.packing import PackedBatch
 
 
@@ -43,7 +43,7 @@ class Embeddings(nn.Module):
         self.norm = nn.LayerNorm(hidden_size, eps=layer_norm_epsilon)
         self.dropout = Dropout(dropout_rate)
 
-    def forward(self, batch: PackedBatch | GrowingBatch) -> Float[Tensor, "tokens hidden"]:
+    def forward(self, batch: PackedBatch | KVCache) -> Float[Tensor, "tokens hidden"]:
         """Look up, add, normalise."""
         summed = (
             self.word(batch.input_ids)

@@ -16,7 +16,7 @@ from torch.autograd.function import once_differentiable
 
 
 @dataclass(frozen=True, eq=False)
-class Placement:
+class HeadLayout:
     """A place for each row; some places may stay empty.
 
     Attributes:
@@ -30,7 +30,7 @@ class Placement:
     empty_places: Int[Tensor, " empty"]
 
     @classmethod
-    def of(cls, place_of_row: Int[Tensor, " rows"], num_places: int) -> "Placement":
+    def of(cls, place_of_row: Int[Tensor, " rows"], num_places: int) -> "HeadLayout":
         """The placement that takes each row to its place."""
         row_of_place = place_of_row.new_full((num_places,), -1)
         row_of_place[place_of_row] = torch.arange(len(place_of_row), device=place_of_row.device)
@@ -50,7 +50,7 @@ class Placement:
 
 class _Move(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, values: Tensor, placement: Placement, is_spreading: bool) -> Tensor:
+    def forward(ctx: Any, values: Tensor, placement: HeadLayout, is_spreading: bool) -> Tensor:
         ctx.placement, ctx.is_spreading = placement, is_spreading
         return _copy_rows(values, placement, is_spreading)
 
@@ -60,7 +60,7 @@ class _Move(torch.autograd.Function):
         return _copy_rows(gradient, ctx.placement, not ctx.is_spreading), None, None
 
 
-def _copy_rows(values: Tensor, placement: Placement, is_spreading: bool) -> Tensor:
+def _copy_rows(values: Tensor, placement: HeadLayout, is_spreading: bool) -> Tensor:
     if not is_spreading:
         return values.index_select(0, placement.place_of_row)
     return values.index_select(0, placement.row_of_place).index_fill_(0, placement.empty_places, 0)
@@ -84,7 +84,7 @@ class HeadBlocks:
         num_parts: of each head.
     """
 
-    placement: Placement
+    placement: HeadLayout
     shapes: tuple[tuple[int, int, int], ...]
     masks: tuple[Bool[Tensor, "_ _"] | None, ...]
     num_parts: int
@@ -130,7 +130,7 @@ def group_lengths(lengths: Sequence[int], min_share: float) -> list[list[int]]:
     return groups
 
 
-def place_heads(
+def lay_out_heads(
     lengths: Sequence[int],
     groups: Sequence[Sequence[int]],
     num_parts: int,
@@ -167,5 +167,5 @@ def place_heads(
     head = torch.arange(num_heads, device=device)
     column = length_mask(lengths, device).nonzero()[:, 1, None, None]
     place = start + ((part * size + row) * num_heads + head) * width + column
-    placement = Placement.of(place.flatten(), num_places)
+    placement = HeadLayout.of(place.flatten(), num_places)
     return HeadBlocks(placement, tuple(shapes), tuple(masks), num_parts)

@@ -25,7 +25,7 @@ def count_room(length: int) -> int:
     return room
 
 
-class GrowingBatch:
+class KVCache:
     """Prompts at first, then a token of each sequence in each step.
 
     A model reads it as it reads a packed batch. The first pass reads the prompts; before each later

@@ -16,7 +16,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from bertkit.base.errors import InputError
-from bertkit.nn.head_layout import HeadBlocks, group_lengths, place_heads
+from bertkit.nn.head_layout import HeadBlocks, group_lengths, lay_out_heads
 
 MIN_SHARE_OF_LONGEST = 0.75  # of a group of sequences that attention lays out together
 
@@ -117,12 +117,12 @@ class PackedBatch:
         is_cpu = self.input_ids.device.type == "cpu"
         return group_lengths(self.lengths, MIN_SHARE_OF_LONGEST if is_cpu else 0.0)
 
-    def place_heads(self, num_parts: int, num_heads: int) -> HeadBlocks:
-        """As `placement.place_heads`; found once, for all layers."""
+    def lay_out_heads(self, num_parts: int, num_heads: int) -> HeadBlocks:
+        """As `placement.lay_out_heads`; found once, for all layers."""
         key = (num_parts, num_heads)
         if key not in self._placements:
             device = self.input_ids.device
-            self._placements[key] = place_heads(
+            self._placements[key] = lay_out_heads(
                 self.lengths, self.groups, num_parts, num_heads, device
             )
         return self._placements[key]

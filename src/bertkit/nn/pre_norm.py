@@ -7,9 +7,9 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from bertkit.nn.block import EncoderBlock
-from bertkit.nn.cross_attention import CachedMemory, Memory
+from bertkit.nn.cross_attention import CrossAttentionCache, Memory
 from bertkit.nn.decoder_block import DecoderBlock
-from bertkit.nn.key_value_cache import GrowingBatch
+from bertkit.nn.key_value_cache import KVCache
 from bertkit.nn.packing import PackedBatch
 
 
@@ -19,7 +19,7 @@ class PreNormEncoderBlock(EncoderBlock):
     def forward(
         self,
         tokens: Float[Tensor, "tokens hidden"],
-        batch: PackedBatch | GrowingBatch,
+        batch: PackedBatch | KVCache,
         kept: Int[Tensor, " rows"] | None = None,
     ) -> Float[Tensor, "rows hidden"]:
         """One layer up: for all tokens, or for those that are kept, which read all of them."""
@@ -36,8 +36,8 @@ class PreNormDecoderBlock(DecoderBlock):
     def forward(
         self,
         tokens: Float[Tensor, "tokens hidden"],
-        batch: PackedBatch | GrowingBatch,
-        memory: Memory | CachedMemory,
+        batch: PackedBatch | KVCache,
+        memory: Memory | CrossAttentionCache,
     ) -> Float[Tensor, "tokens hidden"]:
         """One layer up."""
         tokens = tokens + self.dropout(self.attention(self.attention_norm(tokens), batch))

@@ -49,7 +49,7 @@ class Piece:
 
 
 @dataclass(frozen=True)
-class Passage:
+class MarkedText:
     """One of the texts of an example.
 
     Attributes:
@@ -129,7 +129,7 @@ class Mistake:
         place: where the example stands, such as "dev.csv, line 12".
     """
 
-    passages: Sequence[Passage]
+    passages: Sequence[MarkedText]
     truth: str
     predicted: str
     confidence: float | None = None

@@ -21,13 +21,13 @@ from bertkit.base.files import remove_folder
 from bertkit.base.output import LOCK_FILE
 from bertkit.base.progress import announce, show_progress
 from bertkit.base.wording import pluralize
-from bertkit.batch_jobs.embed.manifest import Beginning
+from bertkit.batch_jobs.embed.manifest import VectorsFingerprint
 from bertkit.batch_jobs.embed.progress_record import read_record
 from bertkit.batch_jobs.embed.run import EmbedResult, embed
 from bertkit.batch_jobs.embed.settings import EmbedSettings
 from bertkit.data.tables.texts import open_texts
 from bertkit.retrieval.index_files import write_texts
-from bertkit.retrieval.index_plan import Plan
+from bertkit.retrieval.index_plan import IndexPlan
 from bertkit.retrieval.index_record import (
     RECORD_FILE,
     TEXT_ENDS_FILE,
@@ -45,7 +45,7 @@ OWN_NAMES = {
 }
 
 
-def find_index(plan: Plan) -> IndexRecord | None:
+def find_index(plan: IndexPlan) -> IndexRecord | None:
     """The record of an index that is as planned; None where one is to be made.
 
     Raises:
@@ -81,7 +81,7 @@ def check_folder(folder: Path) -> None:
         )
 
 
-def build_index(plan: Plan) -> IndexRecord:
+def build_index(plan: IndexPlan) -> IndexRecord:
     """Embed the corpus, or go on with that, and keep its texts.
 
     The caller holds the folder.
@@ -121,7 +121,7 @@ def build_index(plan: Plan) -> IndexRecord:
     return record
 
 
-def _describe(plan: Plan, result: EmbedResult) -> str:
+def _describe(plan: IndexPlan, result: EmbedResult) -> str:
     """What was embedded, and what was odd about it, in a line."""
     odd = [
         f"{number:,} {name.replace('_', ' ')}"
@@ -132,7 +132,7 @@ def _describe(plan: Plan, result: EmbedResult) -> str:
     return line + (f" ({', '.join(odd)})" if odd else "")
 
 
-def _can_go_on(plan: Plan) -> bool:
+def _can_go_on(plan: IndexPlan) -> bool:
     """Whether work on these very vectors was begun, or is done but for the record.
 
     Raises:
@@ -140,7 +140,7 @@ def _can_go_on(plan: Plan) -> bool:
     """
     output = plan.place.folder / VECTORS_FILE
     table = open_texts(plan.place.corpus, plan.reading)
-    wanted = Beginning(embedding=plan.embedding, input=table.identity())
+    wanted = VectorsFingerprint(embedding=plan.embedding, input=table.identity())
     with _damage_told(plan):
         begun = read_record(output)
     if begun is None:
@@ -150,7 +150,7 @@ def _can_go_on(plan: Plan) -> bool:
     return not begun.beginning.list_changes(wanted)
 
 
-def _embed(plan: Plan, *, restart: bool) -> EmbedResult:
+def _embed(plan: IndexPlan, *, restart: bool) -> EmbedResult:
     values = plan.settings.model_dump(include=set(EmbedSettings.model_fields))
     settings = EmbedSettings(
         **values
@@ -173,7 +173,7 @@ def _embed(plan: Plan, *, restart: bool) -> EmbedResult:
 
 
 @contextmanager
-def _damage_told(plan: Plan) -> Iterator[None]:
+def _damage_told(plan: IndexPlan) -> Iterator[None]:
     """Say what helps against damage here, where the recipe of `bertkit embed` names its own way.
 
     Raises:
@@ -186,7 +186,7 @@ def _damage_told(plan: Plan) -> Iterator[None]:
         raise DamagedFileError(f"{problem}; remove {plan.place.folder} to begin anew") from None
 
 
-def _read_texts(plan: Plan) -> Iterator[str]:
+def _read_texts(plan: IndexPlan) -> Iterator[str]:
     """The texts of the corpus, showing progress."""
     table = open_texts(plan.place.corpus, plan.reading)
     with show_progress("Keeping the texts", table.size_bytes, is_bytes=True) as progress:

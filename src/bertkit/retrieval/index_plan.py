@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from bertkit.base.errors import SettingsError
-from bertkit.batch_jobs.embed.manifest import Beginning
+from bertkit.batch_jobs.embed.manifest import VectorsFingerprint
 from bertkit.data.tables.settings import TableSettings
 from bertkit.embeddings.embedder import Embedder
 from bertkit.retrieval.settings import SearchSettings
@@ -35,7 +35,7 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Plan:
+class IndexPlan:
     """What an index is to be of.
 
     Attributes:
@@ -61,8 +61,8 @@ class Plan:
         Raises:
             SettingsError: they were.
         """
-        there = Beginning(embedding=found, input=None)
-        changes = there.list_changes(Beginning(embedding=self.embedding, input=None))
+        there = VectorsFingerprint(embedding=found, input=None)
+        changes = there.list_changes(VectorsFingerprint(embedding=self.embedding, input=None))
         if changes:
             raise SettingsError(
                 f"{self.place.folder} has the vectors that {found.get('model')} made, and"
@@ -72,7 +72,7 @@ class Plan:
             )
 
 
-def make_plan(place: Place, settings: SearchSettings) -> tuple[Plan, Embedder]:
+def make_plan(place: Place, settings: SearchSettings) -> tuple[IndexPlan, Embedder]:
     """Load the model; what is to be made, and the embedder of queries.
 
     Raises:
@@ -85,7 +85,7 @@ def make_plan(place: Place, settings: SearchSettings) -> tuple[Plan, Embedder]:
     passage_prompt = settings.passage_prompt
     if passage_prompt is None:
         passage_prompt = _choose_prompt(embedder, PASSAGE_PROMPTS)
-    plan = Plan(
+    plan = IndexPlan(
         place=place,
         settings=settings,
         passage_prompt=passage_prompt,

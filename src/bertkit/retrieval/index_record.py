@@ -12,7 +12,7 @@ from pydantic import (
     ValidationError,
 )
 
-from bertkit.base.checksummed_json import read_sealed_json, write_sealed_json
+from bertkit.base.checksummed_json import read_checksummed_json, write_checksummed_json
 from bertkit.base.checksums import FileRecord, record_file
 from bertkit.base.errors import DamagedFileError, InputError, storage_errors
 from bertkit.base.settings import describe_validation
@@ -139,7 +139,7 @@ class IndexRecord(Part):
         Raises:
             StorageError: writing failed.
         """
-        write_sealed_json(folder / RECORD_FILE, self.model_dump(mode="json"))
+        write_checksummed_json(folder / RECORD_FILE, self.model_dump(mode="json"))
 
     @classmethod
     def read(cls, folder: Path) -> "IndexRecord | None":
@@ -154,7 +154,7 @@ class IndexRecord(Part):
             if not path.exists():
                 return None
         try:
-            return cls.model_validate(read_sealed_json(path))
+            return cls.model_validate(read_checksummed_json(path))
         except ValidationError as error:
             problem = describe_validation(error)
         except DamagedFileError as error:

@@ -11,7 +11,7 @@ from bertkit.base.output import open_output
 from bertkit.embeddings.similarity_names import Similarity
 from bertkit.retrieval.approximate_search import Cells
 from bertkit.retrieval.index_files import ADVICE, map_matrix, rebuilding_advised, write_matrix
-from bertkit.retrieval.index_plan import Plan
+from bertkit.retrieval.index_plan import IndexPlan
 from bertkit.retrieval.index_record import CELLS_ARRAYS, VECTORS_FILE, CellsRecord, IndexRecord
 from bertkit.retrieval.vector_index import VectorIndex
 
@@ -21,7 +21,7 @@ ROWS_SEARCHED_EXACTLY = 1_000_000  # 0.2 seconds a query on two cores; cells tak
 
 
 def open_vectors(
-    plan: Plan, record: IndexRecord, similarity: Similarity
+    plan: IndexPlan, record: IndexRecord, similarity: Similarity
 ) -> tuple[IndexRecord, VectorIndex]:
     """Open the vectors, with cells where they are wanted; they are made if need be.
 
@@ -54,7 +54,7 @@ def open_vectors(
         return record, VectorIndex(vectors, similarity, cells=cells)
 
 
-def _wants_cells(plan: Plan, record: IndexRecord, similarity: Similarity) -> bool:
+def _wants_cells(plan: IndexPlan, record: IndexRecord, similarity: Similarity) -> bool:
     chosen = plan.settings.index
     if chosen != "auto":
         return chosen == "approximate"

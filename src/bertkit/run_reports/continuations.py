@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from bertkit.base.errors import BertkitError, InputError
 from bertkit.generation.generator import Generator
 from bertkit.generation.generator_settings import GeneratorSettings
-from bertkit.recipes.pretrain.corpus import Beginning, choose_beginnings
+from bertkit.recipes.pretrain.corpus import TextPrefix, choose_beginnings
 from bertkit.reports.report import Paragraph, Section, Table
 from bertkit.run_reports.blanks import is_too_large
 from bertkit.run_reports.facts import RunFacts
@@ -61,13 +61,13 @@ def continue_texts(facts: RunFacts, texts: Sequence[str]) -> list[Section]:
 
 def choose(
     facts: RunFacts, tokenizer: Tokenizer, texts: Sequence[str]
-) -> tuple[list[Beginning], str]:
+) -> tuple[list[TextPrefix], str]:
     """The beginnings, and where they come from."""
     if texts:
-        return [Beginning(text, "") for text in texts], "The texts that were given."
+        return [TextPrefix(text, "") for text in texts], "The texts that were given."
     if facts.shards is not None:
         found = choose_beginnings(facts.shards, tokenizer, NUM_BEGINNINGS)
         return found, "Halves of sentences that were held out: the run has never trained on them."
     known = [text for text in GENERAL if tokenizer.unk_id not in tokenizer.piece_ids([text])[0]]
     note = "Beginnings of general English, since the run’s own shards weren’t named."
-    return [Beginning(text, "") for text in known], note
+    return [TextPrefix(text, "") for text in known], note

@@ -19,7 +19,7 @@ from bertkit.recipes.pretrain.settings import PretrainSettings
 from bertkit.recipes.seq2seq.kinds import KINDS
 from bertkit.tasks.table import TASKS
 from bertkit.training.finished import METRICS_FILE
-from bertkit.training.records.history import Course
+from bertkit.training.records.history import TrainingHistory
 from bertkit.training.records.log import read_log
 from bertkit.training.run import LOG_FILE, RECORD_FILE, Run, RunRecord
 
@@ -42,7 +42,7 @@ class RunFacts:
     path: Path
     run: Run
     record: RunRecord
-    course: Course
+    course: TrainingHistory
     result: SavedResult | None = None
     shards: ShardSet | None = None
 
@@ -138,7 +138,7 @@ def read_facts(path: Path, data: Path | None = None) -> RunFacts:
     run = find_run(path)
     record = run.read_record()
     assert record is not None, "find_run has seen it"
-    course = Course.from_rows(read_log(run.log_path))
+    course = TrainingHistory.from_rows(read_log(run.log_path))
     if course.is_empty:
         raise InputError(
             f"{run.log_path} has no row yet, so there is nothing to show; ask again after the run's"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bertkit.base.checksummed_json import seal_row
+from bertkit.base.checksummed_json import add_row_checksum
 from bertkit.base.errors import NonFiniteError
 from bertkit.base.files import write_file
 from bertkit.studies.saved import (
@@ -233,7 +233,7 @@ def write_results(folder: Path, outcome: Outcome) -> None:
         rows.append({**row, "value": value})
     for cell, failure in outcome.failures.items():
         rows.append({"arm": cell.arm, "seed": cell.seed, "failure": failure.message})
-    lines = "".join(f"{seal_row(row)}\n" for row in rows)
+    lines = "".join(f"{add_row_checksum(row)}\n" for row in rows)
     write_file(folder / RESULTS_FILE, lines.encode())
 
 

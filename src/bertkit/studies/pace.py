@@ -9,7 +9,7 @@ from bertkit.studies.study import Cell
 
 
 @dataclass(frozen=True)
-class Pace:
+class StudyPace:
     """What is known of the time that cells take.
 
     Attributes:

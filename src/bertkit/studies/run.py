@@ -14,7 +14,7 @@ from bertkit.base.output import open_output
 from bertkit.base.progress import announce
 from bertkit.hardware.device import choose_device, choose_precision
 from bertkit.studies.outcome import Outcome, gather_outcome, write_results
-from bertkit.studies.pace import Pace
+from bertkit.studies.pace import StudyPace
 from bertkit.studies.page import write_pages
 from bertkit.studies.saved import (
     StudyRecord,
@@ -136,7 +136,7 @@ def run_cells(
     if missing:
         check_machine(record, find_versions(study))
     for number, cell in enumerate(missing):
-        left = Pace(record.seconds, taken).describe(missing[number:])
+        left = StudyPace(record.seconds, taken).describe(missing[number:])
         words = f"run {len(cells) - len(missing) + number + 1} of {len(cells)}: {cell.arm}"
         announce(f"{words}, seed {cell.seed}{f'; {left} left in all' if left else ''}")
         seconds = run_cell(study, record, cell, output)

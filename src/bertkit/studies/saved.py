@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from bertkit.base.checksummed_json import read_sealed_json, write_sealed_json
+from bertkit.base.checksummed_json import read_checksummed_json, write_checksummed_json
 from bertkit.base.errors import DamagedFileError, ResumeError, storage_errors
 from bertkit.base.files import make_folder, remove_folder
 from bertkit.base.output import list_names
@@ -219,7 +219,7 @@ def write_study(folder: Path, record: StudyRecord) -> None:
     Raises:
         StorageError: writing failed.
     """
-    write_sealed_json(folder / STUDY_FILE, record.model_dump(mode="json"))
+    write_checksummed_json(folder / STUDY_FILE, record.model_dump(mode="json"))
 
 
 def write_result(
@@ -257,7 +257,7 @@ def write_result(
         versions=dict(versions),
     )
     make_folder(place)
-    write_sealed_json(place / RESULT_FILE, result.model_dump(mode="json"))
+    write_checksummed_json(place / RESULT_FILE, result.model_dump(mode="json"))
     for name in (FAILURE_FILE, SPENT_FILE):
         remove_folder(place / name)
     for path in sorted(place.rglob(WEIGHTS)):
@@ -290,7 +290,7 @@ def write_failure(folder: Path, cell: Cell, error: Exception) -> str:
     message = str(error) or "there is too little memory"  # of which Python says nothing
     failure = CellFailure(error=type(error).__name__, message=message)
     make_folder(place)
-    write_sealed_json(place / FAILURE_FILE, failure.model_dump(mode="json"))
+    write_checksummed_json(place / FAILURE_FILE, failure.model_dump(mode="json"))
     return message
 
 
@@ -302,7 +302,7 @@ def write_spent(folder: Path, cell: Cell, seconds: float) -> None:
     """
     place = folder / cell.place
     make_folder(place)
-    write_sealed_json(place / SPENT_FILE, CellTime(seconds=seconds).model_dump(mode="json"))
+    write_checksummed_json(place / SPENT_FILE, CellTime(seconds=seconds).model_dump(mode="json"))
 
 
 def read_spent(folder: Path, cell: Cell) -> float:
@@ -352,7 +352,7 @@ def list_tried(folder: Path) -> set[Cell]:
 def _read(path: Path, kind: type[Kind], loss: str) -> Kind:
     """A record; `loss` says what comes of it where it isn't there."""
     try:
-        return kind.model_validate(read_sealed_json(path))
+        return kind.model_validate(read_checksummed_json(path))
     except DamagedFileError as error:
         raise DamagedFileError(f"{error}; {loss}") from None
     except ValidationError as error:

@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from bertkit.base.checksummed_json import read_sealed_json, write_sealed_json
+from bertkit.base.checksummed_json import read_checksummed_json, write_checksummed_json
 from bertkit.base.checksums import FileRecord
 from bertkit.base.errors import CheckpointError
 from bertkit.base.settings import describe_validation, parse_settings
@@ -53,7 +53,7 @@ def save_task(folder: Path, task: Task[Any, Any]) -> dict[str, FileRecord]:
         settings=task.settings.model_dump(mode="json"),
         numbers=dict(task.numbers),
     )
-    return {TASK_FILE: write_sealed_json(folder / TASK_FILE, saved.model_dump(mode="json"))}
+    return {TASK_FILE: write_checksummed_json(folder / TASK_FILE, saved.model_dump(mode="json"))}
 
 
 def load_task(folder: Path, config: BertConfig, architecture: str | None) -> Task[Any, Any]:
@@ -71,7 +71,7 @@ def load_task(folder: Path, config: BertConfig, architecture: str | None) -> Tas
     path = source = folder / TASK_FILE
     if path.exists():
         try:
-            saved = SavedTask.model_validate(read_sealed_json(path, limit_bytes=LIMIT_BYTES))
+            saved = SavedTask.model_validate(read_checksummed_json(path, limit_bytes=LIMIT_BYTES))
         except ValidationError as error:
             raise CheckpointError(f"{path}: {describe_validation(error)}") from None
     elif architecture in BY_ARCHITECTURE:

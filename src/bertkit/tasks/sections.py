@@ -7,7 +7,7 @@ from bertkit.metrics.calibration import NUM_BINS, find_reliability
 from bertkit.reports.cells import Cell, Interval
 from bertkit.reports.figures.confusion_matrix import ConfusionMatrix
 from bertkit.reports.figures.reliability import Bin, ReliabilityCurve, ReliabilityDiagram
-from bertkit.reports.mistakes import Mistake, Mistakes, Passage
+from bertkit.reports.mistakes import MarkedText, Mistake, Mistakes
 from bertkit.reports.report import Charts, Paragraph, Section, Table
 from bertkit.tasks.evaluation import Evaluation
 
@@ -89,7 +89,7 @@ def list_mistakes(evaluation: Evaluation) -> Mistakes:
     return Mistakes(
         [
             Mistake(
-                [Passage(each.text)],
+                [MarkedText(each.text)],
                 each.expected,
                 each.predicted,
                 None,

@@ -180,7 +180,7 @@ class Task(ABC, Generic[Example, Prediction]):
         del example
         return ()
 
-    def list_oddities(self, examples: Sequence[Example]) -> list[str]:
+    def list_warnings(self, examples: Sequence[Example]) -> list[str]:
         """What else was met in a set of examples, in lines for people; it is told before training.
 
         Broken rows, empty and cut texts and unseen labels are told for every task already.

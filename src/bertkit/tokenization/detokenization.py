@@ -9,12 +9,12 @@ from bertkit.base.errors import DamagedFileError
 from bertkit.tokenization.engine import CONTINUATION, SPECIAL_TOKENS, UNK
 from bertkit.tokenization.spacing_rules import (
     NUM_WIDER,
-    Habit,
+    SpacingRule,
     alternates,
-    count_habits,
+    default_spacing_rule,
     find_sign,
-    guess_habit,
     is_inside,
+    learn_spacing_rules,
     list_contexts,
 )
 
@@ -31,12 +31,12 @@ class Spacing:
             what marks of its kind usually do.
     """
 
-    habits: Mapping[str, Habit] = field(default_factory=dict)
+    habits: Mapping[str, SpacingRule] = field(default_factory=dict)
 
     @classmethod
     def learn(cls, texts: Iterable[str]) -> "Spacing":
         """Count in real text what its marks do; of much text the first three million characters."""
-        return cls(count_habits(texts))
+        return cls(learn_spacing_rules(texts))
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "Spacing":
@@ -63,7 +63,7 @@ class Spacing:
 
     def lay_out(self, pieces: Sequence[str]) -> str:
         """As `join`, but every letter stands as it does in the pieces, so that it can be found."""
-        words = join_pieces(pieces)
+        words = join_word_pieces(pieces)
         habits = self._find_habits(words)
         text = words[0] if words else ""
         for place in range(1, len(words)):
@@ -71,9 +71,9 @@ class Spacing:
             text += " " + words[place] if _is_apart(left, right) else words[place]
         return text
 
-    def _find_habits(self, words: Sequence[str]) -> list[Habit | None]:
+    def _find_habits(self, words: Sequence[str]) -> list[SpacingRule | None]:
         """What each mark does where it stands; None for other words."""
-        found: list[Habit | None] = []
+        found: list[SpacingRule | None] = []
         unmatched: set[str] = set()
         padded = ["", *words, ""]
         for place, word in enumerate(words):
@@ -89,17 +89,17 @@ class Spacing:
                 unmatched ^= {mark}
         return found
 
-    def _find_habit(self, mark: str, is_second: bool, before: str, behind: str) -> Habit:
+    def _find_habit(self, mark: str, is_second: bool, before: str, behind: str) -> SpacingRule:
         """The habit of the narrowest context that is known."""
         contexts = list_contexts(mark, is_second, before, behind)
         beside_words = [self.habits[each] for each in contexts[NUM_WIDER:] if each in self.habits]
         if beside_words:
             return max(beside_words, key=lambda habit: habit.share)
         wider = (self.habits[each] for each in contexts[NUM_WIDER - 1 :: -1] if each in self.habits)
-        return next(wider, None) or guess_habit(mark, is_second)
+        return next(wider, None) or default_spacing_rule(mark, is_second)
 
 
-def join_pieces(pieces: Iterable[str]) -> list[str]:
+def join_word_pieces(pieces: Iterable[str]) -> list[str]:
     """The words of which pieces are parts."""
     words: list[str] = []
     for piece in pieces:
@@ -115,12 +115,12 @@ def join_pieces(pieces: Iterable[str]) -> list[str]:
     return words
 
 
-def _is_apart(left: Habit | None, right: Habit | None) -> bool:
+def _is_apart(left: SpacingRule | None, right: SpacingRule | None) -> bool:
     """Whether a blank stands between two words; between two marks, whether both ask for it."""
     return (left is None or left.has_blank_behind) and (right is None or right.has_blank_before)
 
 
-def _read_habit(context: str, value: object) -> Habit:
+def _read_habit(context: str, value: object) -> SpacingRule:
     """A habit as `to_dict` writes it.
 
     Raises:
@@ -128,7 +128,7 @@ def _read_habit(context: str, value: object) -> Habit:
     """
     match value:
         case ["left" | "right" | "both" | "none" as leaning, float(share) | int(share)]:
-            return Habit(leaning, float(share))
+            return SpacingRule(leaning, float(share))
     raise DamagedFileError(
         f"spacing has {value!r:.40} for {context!r:.40}; expected left, right, both or none, and a"
         " share"

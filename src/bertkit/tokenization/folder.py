@@ -13,7 +13,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, ValidationError
 from tokenizers import AddedToken, processors
 
-from bertkit.base.checksummed_json import read_sealed_json, write_sealed_json
+from bertkit.base.checksummed_json import read_checksummed_json, write_checksummed_json
 from bertkit.base.checksums import FileRecord, verify_file
 from bertkit.base.errors import DamagedFileError, InputError, MissingFileError, storage_errors
 from bertkit.base.files import make_folder, read_json, read_text, write_file, write_json
@@ -178,7 +178,7 @@ def verify_files(folder: Path, names: Sequence[str]) -> None:
     if not path.is_file():
         return
     try:
-        content = read_sealed_json(path, limit_bytes=MAX_MANIFEST_BYTES)
+        content = read_checksummed_json(path, limit_bytes=MAX_MANIFEST_BYTES)
         records = TokenizerManifest.model_validate(content).files
         for name in names:
             if name in records:
@@ -340,7 +340,7 @@ def write_folder(
         CONFIG_FILE: write_json(folder / CONFIG_FILE, config),
     }
     manifest = TokenizerManifest(files=files).model_dump(mode="json")
-    return {**files, MANIFEST_FILE: write_sealed_json(folder / MANIFEST_FILE, manifest)}
+    return {**files, MANIFEST_FILE: write_checksummed_json(folder / MANIFEST_FILE, manifest)}
 
 
 def engine_json(vocabulary: Sequence[str], settings: TokenizerSettings) -> str:

@@ -15,8 +15,8 @@ from functools import lru_cache
 from itertools import chain
 from typing import Literal, NamedTuple
 
-Leaning = Literal["left", "right", "both", "none"]
-LEANINGS: dict[tuple[bool, bool], Leaning] = {  # by whether a blank is before and behind
+Attachment = Literal["left", "right", "both", "none"]
+ATTACHMENTS: dict[tuple[bool, bool], Attachment] = {  # by whether a blank is before and behind
     (False, True): "left",
     (True, False): "right",
     (False, False): "both",
@@ -31,13 +31,13 @@ MAX_DIGITS = 4  # behind a mark, numbers of so many digits, and of more, are ali
 NUM_WIDER = 3  # contexts without words, each wider than the next
 
 # How a mark leans that was never met, where its category in Unicode doesn't tell.
-USUAL: dict[str, Leaning] = {
+USUAL: dict[str, Attachment] = {
     **dict.fromkeys("#$@¡¿`", "right"),
     **dict.fromkeys("&*+<=>|~", "none"),
     **dict.fromkeys("'’/\\^", "both"),
     IDEOGRAPH: "both",
 }
-USUAL_OF_CATEGORY: dict[str, Leaning] = {
+USUAL_OF_CATEGORY: dict[str, Attachment] = {
     "Ps": "right",
     "Pi": "right",
     "Pd": "both",
@@ -45,7 +45,7 @@ USUAL_OF_CATEGORY: dict[str, Leaning] = {
 }
 
 
-class Habit(NamedTuple):
+class SpacingRule(NamedTuple):
     """What a mark does in some context.
 
     Attributes:
@@ -53,7 +53,7 @@ class Habit(NamedTuple):
         share: how often it does so, from 0 to 1.
     """
 
-    leaning: Leaning
+    leaning: Attachment
     share: float
 
     @property
@@ -141,25 +141,25 @@ def list_contexts(mark: str, is_second: bool, before: str, behind: str) -> list[
     return found
 
 
-def is_inside(before: str, behind: str, habit: Leaning) -> bool:
+def is_inside(before: str, behind: str, habit: Attachment) -> bool:
     """Whether a mark is part of a word or number, as in man's: it neither opens nor closes."""
     return habit == "both" and all(word and find_sign(word) is None for word in (before, behind))
 
 
-def guess_habit(mark: str, is_second: bool) -> Habit:
+def default_spacing_rule(mark: str, is_second: bool) -> SpacingRule:
     """What a mark does that was never met."""
     if mark == '"':
-        return Habit("left" if is_second else "right", 0.5)
+        return SpacingRule("left" if is_second else "right", 0.5)
     category = unicodedata.category(mark) if len(mark) == 1 else ""
-    return Habit(USUAL.get(mark) or USUAL_OF_CATEGORY.get(category, "left"), 0.5)
+    return SpacingRule(USUAL.get(mark) or USUAL_OF_CATEGORY.get(category, "left"), 0.5)
 
 
-def alternates(mark: str, habits: Mapping[str, Habit]) -> bool:
+def alternates(mark: str, habits: Mapping[str, SpacingRule]) -> bool:
     """Whether the second of a mark does something else than the first, as far as is known."""
     return mark not in habits or any(f"{mark} {turn}" in habits for turn in (0, 1))
 
 
-def count_habits(texts: Iterable[str]) -> dict[str, Habit]:
+def learn_spacing_rules(texts: Iterable[str]) -> dict[str, SpacingRule]:
     """What each mark does in each context in which that isn't what the next wider one says."""
     marks = list(_list_marks(texts))
     with_turns = _count([(list_contexts(*mark), leaning) for mark, leaning in marks])
@@ -170,7 +170,7 @@ def count_habits(texts: Iterable[str]) -> dict[str, Habit]:
     return _count(known)
 
 
-def _count(marks: Sequence[tuple[list[str], Leaning]]) -> dict[str, Habit]:
+def _count(marks: Sequence[tuple[list[str], Attachment]]) -> dict[str, SpacingRule]:
     """The habits of marks of which the contexts and the leaning are given.
 
     What another word beside the mark explains hardly counts: of a thousand words before 's, each
@@ -180,7 +180,7 @@ def _count(marks: Sequence[tuple[list[str], Leaning]]) -> dict[str, Habit]:
     Source: Kneser and Ney 1995, for counting kinds and not occurrences in what is fallen back to.
     """
     frequencies = Counter(chain.from_iterable(contexts for contexts, _ in marks))
-    weights: dict[str, defaultdict[Leaning, float]] = {}
+    weights: dict[str, defaultdict[Attachment, float]] = {}
     wider = {}
     for contexts, leaning in marks:
         narrow = contexts[NUM_WIDER:] or contexts[NUM_WIDER - 1 :]
@@ -194,10 +194,10 @@ def _count(marks: Sequence[tuple[list[str], Leaning]]) -> dict[str, Habit]:
 
 
 def _keep_telling(
-    weights: Mapping[str, Mapping[Leaning, float]], wider: Mapping[str, str], rare: Set[str]
-) -> dict[str, Habit]:
+    weights: Mapping[str, Mapping[Attachment, float]], wider: Mapping[str, str], rare: Set[str]
+) -> dict[str, SpacingRule]:
     """The contexts that say something else than the one that is next wider; sorted."""
-    best: dict[str, Leaning | None] = {"": None}
+    best: dict[str, Attachment | None] = {"": None}
     kept = {}
     for context, found in weights.items():  # the wider one always comes before
         usual = best[wider[context]]
@@ -208,11 +208,11 @@ def _keep_telling(
         leaning = max(sorted(found), key=lambda each: (found[each], each == usual))
         best[context] = leaning
         if leaning != usual:
-            kept[context] = Habit(leaning, round(found[leaning] / total, 4))
+            kept[context] = SpacingRule(leaning, round(found[leaning] / total, 4))
     return dict(sorted(kept.items()))
 
 
-def _list_marks(texts: Iterable[str]) -> Iterator[tuple[tuple[str, bool, str, str], Leaning]]:
+def _list_marks(texts: Iterable[str]) -> Iterator[tuple[tuple[str, bool, str, str], Attachment]]:
     """The marks of texts, as `list_contexts` takes them, and how each leans."""
     num_chars = 0
     for text in texts:
@@ -230,7 +230,7 @@ def _list_marks(texts: Iterable[str]) -> Iterator[tuple[tuple[str, bool, str, st
 
 def _list_marks_of_one(
     words: Sequence[str], blanks: Sequence[bool]
-) -> Iterator[tuple[tuple[str, bool, str, str], Leaning]]:
+) -> Iterator[tuple[tuple[str, bool, str, str], Attachment]]:
     """The marks of a text; `blanks` are before each word and at the end."""
     unmatched: set[str] = set()
     padded = ["", *words, ""]
@@ -239,7 +239,7 @@ def _list_marks_of_one(
         if mark is None:
             continue
         neighbours = padded[place], padded[place + 2]
-        leaning = LEANINGS[blanks[place], blanks[place + 1]]
+        leaning = ATTACHMENTS[blanks[place], blanks[place + 1]]
         yield (mark, mark in unmatched, *neighbours), leaning
         if not is_inside(*neighbours, leaning):
             unmatched ^= {mark}

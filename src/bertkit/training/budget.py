@@ -13,7 +13,7 @@ from bertkit.hardware.device import mixed_precision, synchronise
 from bertkit.training.job import AnyBatch, Job, Machine
 from bertkit.training.loop import NUM_EVALUATIONS, evaluation_interval
 from bertkit.training.optimizer import build_optimizer
-from bertkit.training.settings import DEFAULT_MINUTES, BudgetedSettings, RhythmSettings
+from bertkit.training.settings import DEFAULT_MINUTES, BudgetedSettings, OptimizationSettings
 from bertkit.training.step import take_step
 
 WARM_UP_STEPS = 2
@@ -24,7 +24,7 @@ CHECKPOINT_SHARE = 0.02  # of the time, for checkpoints and other things not mea
 
 
 @dataclass(frozen=True)
-class Pace:
+class StepPace:
     """What one step costs on this machine.
 
     Attributes:
@@ -42,7 +42,7 @@ class Pace:
     peak_memory_bytes: int
 
 
-def measure_pace(job: Job[AnyBatch], settings: RhythmSettings, machine: Machine) -> Pace:
+def measure_pace(job: Job[AnyBatch], settings: OptimizationSettings, machine: Machine) -> StepPace:
     """Take a few steps on a copy of the model, which is then thrown away."""
     trial = replace(job, model=copy.deepcopy(job.model))
     optimizer = build_optimizer(trial.model, settings, trial.learning_rate_scale)
@@ -60,7 +60,7 @@ def measure_pace(job: Job[AnyBatch], settings: RhythmSettings, machine: Machine)
     with mixed_precision(machine.device, machine.precision):
         job.evaluate()
     measured = sorted(seconds[WARM_UP_STEPS:])
-    return Pace(
+    return StepPace(
         step_seconds=measured[len(measured) // 2],
         evaluation_seconds=time.monotonic() - begun,
         tokens_per_step=count_tokens_per_step(job),
@@ -73,7 +73,7 @@ def count_steps(
     job: Job[AnyBatch],
     settings: BudgetedSettings,
     machine: Machine,
-    pace: Pace | None = None,
+    pace: StepPace | None = None,
 ) -> int:
     """The number of steps that the budget is, at least 1.
 
@@ -101,7 +101,9 @@ def count_tokens_per_step(job: Job[AnyBatch]) -> float:
     return sum(batch.num_tokens for batch in batches) / SAMPLED_STEPS
 
 
-def seconds_per_step(pace: Pace, settings: RhythmSettings, budget_seconds: float) -> float:
+def seconds_per_step(
+    pace: StepPace, settings: OptimizationSettings, budget_seconds: float
+) -> float:
     """Time of a step with its share of the evaluations, for a run that takes the whole budget."""
     if settings.eval_every is not None:
         return pace.step_seconds + pace.evaluation_seconds / settings.eval_every
@@ -109,7 +111,7 @@ def seconds_per_step(pace: Pace, settings: RhythmSettings, budget_seconds: float
     return pace.step_seconds * budget_seconds / max(1e-9, budget_seconds - evaluating)
 
 
-def seconds_of_run(pace: Pace, settings: RhythmSettings, num_steps: int) -> float:
+def seconds_of_run(pace: StepPace, settings: OptimizationSettings, num_steps: int) -> float:
     """Time of all steps and evaluations."""
     num_evaluations = 1 + math.ceil(num_steps / evaluation_interval(settings, num_steps))
     return num_steps * pace.step_seconds + num_evaluations * pace.evaluation_seconds

@@ -7,7 +7,7 @@ from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from bertkit.base.checksummed_json import read_sealed_json, write_sealed_json
+from bertkit.base.checksummed_json import read_checksummed_json, write_checksummed_json
 from bertkit.base.checksums import record_file
 from bertkit.base.errors import DamagedFileError, MissingFileError
 from bertkit.base.files import remove_folder
@@ -51,7 +51,7 @@ class FinishedRecord(BaseModel):
         """
         path = output / METRICS_FILE
         try:
-            return cls.model_validate(read_sealed_json(path))
+            return cls.model_validate(read_checksummed_json(path))
         except ValidationError as error:
             raise DamagedFileError(f"{path}: {describe_validation(error)}") from None
 
@@ -61,7 +61,7 @@ class FinishedRecord(BaseModel):
         Raises:
             StorageError: writing failed.
         """
-        write_sealed_json(output / METRICS_FILE, self.model_dump(mode="json"))
+        write_checksummed_json(output / METRICS_FILE, self.model_dump(mode="json"))
 
     def check_files(self, output: Path) -> None:
         """Hold the model's files against their checksums.

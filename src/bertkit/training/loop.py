@@ -21,7 +21,7 @@ from bertkit.training.records.log import RunLog, read_log
 from bertkit.training.records.spikes import SpikeFinder
 from bertkit.training.run import Run, RunState
 from bertkit.training.schedule import learning_rate_at
-from bertkit.training.settings import RhythmSettings
+from bertkit.training.settings import OptimizationSettings
 from bertkit.training.signals import StopRequest, catch_stop_signals
 from bertkit.training.step import StepResult, align_weights, take_step
 from bertkit.training.versions import describe_versions
@@ -34,7 +34,7 @@ AFTER_DIVERGENCE = "lower --learning-rate and begin again with another --output"
 
 def fit(
     job: Job[AnyBatch],
-    settings: RhythmSettings,
+    settings: OptimizationSettings,
     *,
     run: Run,
     state: RunState,
@@ -83,7 +83,7 @@ def fit(
 @dataclass(frozen=True)
 class _Loop(Generic[AnyBatch]):
     job: Job[AnyBatch]
-    settings: RhythmSettings
+    settings: OptimizationSettings
     run: Run
     num_steps: int
     machine: Machine
@@ -255,6 +255,6 @@ class _Loop(Generic[AnyBatch]):
         self.run.rotate(self.settings.keep, state.best_step, *self.job.needed_steps(state.step))
 
 
-def evaluation_interval(settings: RhythmSettings, num_steps: int) -> int:
+def evaluation_interval(settings: OptimizationSettings, num_steps: int) -> int:
     """Steps between evaluations."""
     return settings.eval_every or -(-num_steps // NUM_EVALUATIONS)

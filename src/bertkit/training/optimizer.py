@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from bertkit.base.errors import CheckpointError
 from bertkit.training.job import keep_learning_rate
-from bertkit.training.settings import RhythmSettings
+from bertkit.training.settings import OptimizationSettings
 
 STATE_TENSORS = ("exp_avg", "exp_avg_sq", "step")
 SCALE = "learning_rate_scale"  # of a group, beside AdamW's own keys
@@ -19,7 +19,7 @@ SCALE = "learning_rate_scale"  # of a group, beside AdamW's own keys
 
 def build_optimizer(
     model: nn.Module,
-    settings: RhythmSettings,
+    settings: OptimizationSettings,
     learning_rate_scale: Callable[[str], float] = keep_learning_rate,
 ) -> torch.optim.AdamW:
     """AdamW over the parameters that need a gradient.

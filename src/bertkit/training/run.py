@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError
 from torch import nn, optim
 
-from bertkit.base.checksummed_json import read_sealed_json, write_sealed_json
+from bertkit.base.checksummed_json import read_checksummed_json, write_checksummed_json
 from bertkit.base.errors import DamagedFileError, ResumeError, storage_errors
 from bertkit.base.files import (
     durable_folder,
@@ -175,7 +175,7 @@ class Run:
         if not path.exists():
             return None
         try:
-            return RunRecord.model_validate(read_sealed_json(path))
+            return RunRecord.model_validate(read_checksummed_json(path))
         except ValidationError as error:
             raise DamagedFileError(
                 f"{path} isn't the record of a run: {describe_validation(error)}"
@@ -184,7 +184,7 @@ class Run:
     def write_record(self, record: RunRecord) -> None:
         """Note what the run is begun with."""
         make_folder(self.folder)
-        write_sealed_json(self.folder / RECORD_FILE, record.model_dump(mode="json"))
+        write_checksummed_json(self.folder / RECORD_FILE, record.model_dump(mode="json"))
 
     def newest_checkpoint(self) -> Path | None:
         """The newest checkpoint, verified; None where there is none.

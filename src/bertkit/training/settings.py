@@ -38,7 +38,7 @@ class BudgetSettings(Settings):
         return self
 
 
-class RhythmSettings(Settings):
+class OptimizationSettings(Settings):
     """Settings of the loop, however long it runs and whatever a step is made of."""
 
     learning_rate: Positive = Field(1e-4, description="Peak learning rate.")
@@ -81,7 +81,7 @@ class RhythmSettings(Settings):
     )
 
 
-class LoopSettings(RhythmSettings):
+class LoopSettings(OptimizationSettings):
     """The same where a step is a number of sequences."""
 
     batch_size: Count = Field(32, description="Sequences of one optimiser step.")
@@ -98,7 +98,7 @@ class LoopSettings(RhythmSettings):
         return self
 
 
-class BudgetedSettings(RhythmSettings, BudgetSettings):
+class BudgetedSettings(OptimizationSettings, BudgetSettings):
     """Settings of a loop with a budget."""
 
 

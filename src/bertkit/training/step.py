@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from bertkit.hardware.device import mixed_precision
 from bertkit.training.job import AnyBatch, Job, Machine, Score
 from bertkit.training.optimizer import set_learning_rate
-from bertkit.training.settings import RhythmSettings
+from bertkit.training.settings import OptimizationSettings
 
 ALIGNMENT_BYTES = 64  # that of the memory which torch allocates
 
@@ -54,7 +54,7 @@ def align_weights(model: nn.Module) -> None:
 
 def take_step(
     job: Job[AnyBatch],
-    settings: RhythmSettings,
+    settings: OptimizationSettings,
     optimizer: torch.optim.Optimizer,
     step: int,
     learning_rate: float,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bertkit.base.surrogates import mend
+from bertkit.base.surrogates import replace_surrogates
 
 
 @pytest.mark.parametrize(
@@ -14,4 +14,4 @@ from bertkit.base.surrogates import mend
     ],
 )
 def test_inputs_of_all_kinds_are_mended(value, mended):
-    assert mend(value) == mended
+    assert replace_surrogates(value) == mended

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from bertkit.base.checksummed_json import read_sealed_json, write_sealed_json
+from bertkit.base.checksummed_json import read_checksummed_json, write_checksummed_json
 from bertkit.base.errors import DamagedFileError, MissingFileError
 from bertkit.base.files import write_file, write_json
 from bertkit.checkpoints.run_folder import (
@@ -71,7 +71,7 @@ def test_a_manifest_of_another_kind_is_refused(
     checkpoint: Path, key: str, value: object, message: str
 ) -> None:
     path = checkpoint / "manifest.json"
-    write_sealed_json(path, {**read_sealed_json(path), key: value})
+    write_checksummed_json(path, {**read_checksummed_json(path), key: value})
     with pytest.raises(
         DamagedFileError, match=rf"isn't a checkpoint's manifest: {message}"
     ) as caught:
@@ -81,9 +81,9 @@ def test_a_manifest_of_another_kind_is_refused(
 
 def test_a_manifest_never_leads_out_of_its_folder(checkpoint: Path) -> None:
     path = checkpoint / "manifest.json"
-    content = read_sealed_json(path)
+    content = read_checksummed_json(path)
     content["files"]["../weights"] = content["files"]["weights"]
-    write_sealed_json(path, content)
+    write_checksummed_json(path, content)
     with pytest.raises(DamagedFileError, match="names a file outside its folder"):
         verify_checkpoint(checkpoint)
 

@@ -17,9 +17,9 @@ from bertkit.data.readers.python_docs import (
     read_documents,
 )
 from bertkit.data.readers.settings import ReaderSettings
-from bertkit.data.readers.sources import Source
+from bertkit.data.readers.sources import TextSource
 
-SOURCE = Source("python-docs:", "python-docs")
+SOURCE = TextSource("python-docs:", "python-docs")
 FIRST = "This sentence stands in both modules."
 SECOND = "This sentence stands in the second module only."
 
@@ -85,7 +85,7 @@ def test_strict_reading_stops_at_a_source_that_cannot_be_read(modules):
 
 def test_progress_counts_the_bytes_of_sources(modules):
     seen: list[int] = []
-    source = Source("python-docs:", "python-docs", advance=seen.append)
+    source = TextSource("python-docs:", "python-docs", advance=seen.append)
     list(read_documents(source, ReaderSettings(), ReadReport()))
     assert len(seen) == 2
     assert min(seen) > len(FIRST)

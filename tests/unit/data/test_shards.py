@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bertkit.base.checksummed_json import read_sealed_json, write_sealed_json
+from bertkit.base.checksummed_json import read_checksummed_json, write_checksummed_json
 from bertkit.base.checksums import CHUNK_BYTES, HEAD_BYTES
 from bertkit.base.errors import DamagedFileError, MissingFileError, StorageError
 from bertkit.data.mapped_array import write_array
@@ -67,7 +67,7 @@ def folder(tmp_path: Path) -> Path:
         token_counts=write_array(tmp_path / TOKEN_COUNTS, token_counts),
         shards=shards,
     )
-    write_sealed_json(tmp_path / MANIFEST, manifest.model_dump(mode="json"))
+    write_checksummed_json(tmp_path / MANIFEST, manifest.model_dump(mode="json"))
     return tmp_path
 
 
@@ -179,9 +179,9 @@ def test_a_copy_that_lost_its_manifest_is_not_used(folder):
 def test_a_file_of_another_kind_is_refused(folder):
     path = folder / "parts" / "train-00000-000.tokens.npy"
     record = write_array(path, np.zeros((4, 4), dtype=np.uint16))
-    manifest = read_sealed_json(folder / MANIFEST)
+    manifest = read_checksummed_json(folder / MANIFEST)
     manifest["shards"][0]["files"]["tokens"] = record.model_dump()
-    write_sealed_json(folder / MANIFEST, manifest)
+    write_checksummed_json(folder / MANIFEST, manifest)
     with pytest.raises(DamagedFileError, match="one row of unsigned numbers"):
         ShardSet.open(folder).train[0].tokens(0, 1)
 
@@ -202,7 +202,7 @@ def test_a_file_of_another_kind_is_refused(folder):
     ],
 )
 def test_the_manifest_isnt_trusted(folder, place, value, message):
-    manifest = read_sealed_json(folder / MANIFEST)
+    manifest = read_checksummed_json(folder / MANIFEST)
     *above, last = place
     record = manifest["shards"][0]
     for key in above:
@@ -210,7 +210,7 @@ def test_the_manifest_isnt_trusted(folder, place, value, message):
     if "counts" in above:
         manifest["train"][last] += value - record[last]
     record[last] = value
-    write_sealed_json(folder / MANIFEST, manifest)
+    write_checksummed_json(folder / MANIFEST, manifest)
     with pytest.raises(DamagedFileError, match=message) as caught:
         touch(ShardSet.open(folder))
     assert len(str(caught.value).splitlines()) == 1
@@ -219,9 +219,9 @@ def test_the_manifest_isnt_trusted(folder, place, value, message):
 @pytest.mark.parametrize("split", ["train", "held_out"])
 @pytest.mark.parametrize("part", ["tokens", "sentences", "documents"])
 def test_totals_that_arent_those_of_the_shards_are_refused(folder, split, part):
-    manifest = read_sealed_json(folder / MANIFEST)
+    manifest = read_checksummed_json(folder / MANIFEST)
     manifest[split][part] += 1
-    write_sealed_json(folder / MANIFEST, manifest)
+    write_checksummed_json(folder / MANIFEST, manifest)
     with pytest.raises(DamagedFileError, match=f"{split.replace('_', '-')} is said to hold"):
         ShardSet.open(folder)
 
@@ -251,7 +251,7 @@ def test_a_folder_without_shards_and_an_unfinished_one_are_told_apart(folder):
     (folder / MANIFEST).write_text('{"format_version": 1}')
     with pytest.raises(DamagedFileError, match="written by an older bertkit"):
         ShardSet.open(folder)
-    write_sealed_json(folder / MANIFEST, {"format_version": 3})
+    write_checksummed_json(folder / MANIFEST, {"format_version": 3})
     with pytest.raises(DamagedFileError, match="manifest of shards: format_version: Input should"):
         ShardSet.open(folder)
 

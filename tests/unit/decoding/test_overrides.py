@@ -4,7 +4,7 @@ import pytest
 from pydantic import ValidationError
 
 from bertkit.base.errors import SettingsError
-from bertkit.decoding.overrides import DecodingChanges, change_decoding
+from bertkit.decoding.overrides import DecodingOverrides, override_decoding
 from bertkit.decoding.settings import DecodingSettings
 
 
@@ -13,16 +13,18 @@ from bertkit.decoding.settings import DecodingSettings
 )
 def test_bounds_hold_before_a_model_is_there(wrong):
     with pytest.raises(ValidationError, match=next(iter(wrong))):
-        DecodingChanges(**wrong)
+        DecodingOverrides(**wrong)
 
 
 def test_a_seed_is_for_what_is_drawn():
-    seeded = DecodingChanges(seed=7)
+    seeded = DecodingOverrides(seed=7)
     with pytest.raises(SettingsError, match="seed is for what is drawn; it needs sample"):
-        change_decoding(DecodingSettings(beams=2), seeded)
+        override_decoding(DecodingSettings(beams=2), seeded)
     drawn = DecodingSettings(sample=True, seed=3)
-    assert change_decoding(drawn, seeded).seed == 7
-    assert change_decoding(drawn, DecodingChanges(seed=0)).seed == 0
+    assert override_decoding(drawn, seeded).seed == 7
+    assert override_decoding(drawn, DecodingOverrides(seed=0)).seed == 0
     folder = DecodingSettings(seed=3)  # that was saved, and draws nothing
-    assert change_decoding(folder, DecodingChanges()).seed == 3
-    assert change_decoding(folder, DecodingChanges(seed=0)).seed == 0  # as settings files have it
+    assert override_decoding(folder, DecodingOverrides()).seed == 3
+    assert (
+        override_decoding(folder, DecodingOverrides(seed=0)).seed == 0
+    )  # as settings files have it

@@ -8,7 +8,7 @@ import torch
 from tests.unit.decoding.tables import END, TableSequences
 
 from bertkit.base.errors import InputError, NonFiniteError, SettingsError
-from bertkit.decoding.limits import DecodingLimits, Source
+from bertkit.decoding.limits import DecodingLimits, DecodingSource
 from bertkit.decoding.search import decode, stream
 from bertkit.decoding.settings import DecodingSettings
 
@@ -66,7 +66,7 @@ def test_more_beams_find_nothing_worse_for_most():
 )
 @pytest.mark.parametrize("bonus", [0.0, 2.0])
 def test_a_batch_finds_what_each_finds_alone(settings, bonus):
-    known = [Source(number=number) for number in SOURCES]
+    known = [DecodingSource(number=number) for number in SOURCES]
     together = search(bonus=bonus, known=known, **settings)
     for source, number, found in zip(SOURCES, known, together, strict=True):
         (alone,) = search([source], bonus=bonus, known=[number], **settings)
@@ -114,7 +114,7 @@ def test_a_row_that_is_stuck_keeps_no_other_from_its_end(seed):
 
 @pytest.mark.parametrize("settings", [{}, {"beams": 4}, {"sample": True, "num_answers": 3}])
 def test_forbidden_tokens_are_never_written(settings):
-    limits = DecodingLimits(END, 9, forbidden_ids=(0, 2))
+    limits = DecodingLimits(END, 9, suppressed_ids=(0, 2))
     for answers in search(range(30), 6, limits=limits, bonus=-2.0, **settings):
         for one in answers:
             assert not {0, 2} & set(one.tokens)
@@ -123,7 +123,7 @@ def test_forbidden_tokens_are_never_written(settings):
 @pytest.mark.parametrize("settings", [{}, {"beams": 4}, {"sample": True}], ids=str)
 def test_no_tokens_twice(settings):
     limits = DecodingLimits(END, 30)
-    known = [Source(tokens=(0, 2, 3), number=number) for number in range(12)]
+    known = [DecodingSource(tokens=(0, 2, 3), number=number) for number in range(12)]
     plain = search(range(12), 4, limits=limits, bonus=-9.0, known=known, **settings)
     once = search(
         range(12), 4, limits=limits, bonus=-9.0, known=known, no_repeat_ngram=2, **settings
@@ -146,7 +146,7 @@ def test_where_nothing_is_possible_an_answer_is_cut(settings):
         assert sorted(one.tokens) == [0, 2, 3]
         assert not one.is_finished
         assert math.isfinite(one.score)
-    nothing = DecodingLimits(END, 5, forbidden_ids=(0, 1, 2, 3))
+    nothing = DecodingLimits(END, 5, suppressed_ids=(0, 1, 2, 3))
     for (one,) in search(num_words=4, limits=nothing, **settings):
         assert one.tokens == ()
         assert one.score == 0.0

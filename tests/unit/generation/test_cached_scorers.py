@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from bertkit.decoding.limits import DecodingLimits, Source
+from bertkit.decoding.limits import DecodingLimits, DecodingSource
 from bertkit.decoding.search import decode
 from bertkit.decoding.settings import DecodingSettings
 from bertkit.generation.cached_scorers import (
@@ -28,7 +28,7 @@ SIZES = {
     "initializer_range": 0.5,
 }
 ROWS = [[2, 7, 8, 9, 3], [2, 11], [2, 5, 6, 7, 8, 9, 10, 11, 12, 3], [2], [2, 20, 21, 22]]
-LIMITS = DecodingLimits(end_id=3, max_tokens=40, forbidden_ids=(0, 1, 2, 4))
+LIMITS = DecodingLimits(end_id=3, max_tokens=40, suppressed_ids=(0, 1, 2, 4))
 SEARCHES = [
     {},
     {"beams": 4, "num_answers": 3},
@@ -68,7 +68,9 @@ WAYS = {
 
 def search(kind, model, rows, numbers, **settings):
     sources = [
-        Source(tuple(row), number) if "Prompt" in kind.__name__ else Source((2,), number)
+        DecodingSource(tuple(row), number)
+        if "Prompt" in kind.__name__
+        else DecodingSource((2,), number)
         for row, number in zip(rows, numbers, strict=True)
     ]
     sequences = kind(model, PackedBatch.from_single(rows))

@@ -20,7 +20,7 @@ from bertkit.nn.packing import PackedBatch
 from bertkit.tokenization.detokenization import Spacing
 from bertkit.tokenization.engine import SPECIAL_TOKENS
 from bertkit.tokenization.settings import CASED, VocabularySettings
-from bertkit.tokenization.spacing_rules import Habit
+from bertkit.tokenization.spacing_rules import SpacingRule
 from bertkit.tokenization.tokenizer import Tokenizer
 
 PROMPTS = ["the cat", "", "a dog saw the hat .", "the", "a cat saw the dog lost the hat .", "zebra"]
@@ -81,7 +81,7 @@ def test_what_is_shown_while_it_is_written_is_what_is_written(generate, prompt, 
 
 
 def test_blanks_that_depend_on_what_follows_are_shown_when_that_is_known(generate, monkeypatch):
-    apart = {f"{mark} 0 <word> =cat": Habit("none", 1.0) for mark in ".-"}
+    apart = {f"{mark} 0 <word> =cat": SpacingRule("none", 1.0) for mark in ".-"}
     token_to_id = generate.loaded.tokenizer.token_to_id
     tokens = [token_to_id(piece) for piece in (".", "cat", "##s", "-", "cat")]
     monkeypatch.setattr("bertkit.generation.generator.stream", lambda *_: iter(tokens))

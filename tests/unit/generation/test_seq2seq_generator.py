@@ -6,15 +6,15 @@ import torch
 from tests.unit.inference.small import save_small
 from tests.unit.inference.small_rewriter import build_rewriter, save_rewriter
 
-from bertkit.base.checksummed_json import write_sealed_json
+from bertkit.base.checksummed_json import write_checksummed_json
 from bertkit.base.errors import CheckpointError, DamagedFileError, InputError, SettingsError
 from bertkit.checkpoints.file_names import REWRITER_FILE
 from bertkit.decoding.hypothesis import Hypothesis
-from bertkit.decoding.overrides import DecodingChanges
+from bertkit.decoding.overrides import DecodingOverrides
 from bertkit.decoding.settings import DecodingSettings
 from bertkit.generation import seq2seq_generator as module
-from bertkit.generation.seq2seq_file import is_rewriter
-from bertkit.generation.seq2seq_generator import RewriteCounts, Rewriter
+from bertkit.generation.seq2seq_file import is_seq2seq_model
+from bertkit.generation.seq2seq_generator import GenerationCounts, Seq2SeqGenerator
 from bertkit.generation.translator import Translation, Translator
 from bertkit.inference import stream
 
@@ -23,7 +23,7 @@ TEXTS = ["the cat saw the dog.", "a", "", "lost hats lost hats - the", "the " * 
 
 
 @pytest.fixture(scope="module")
-def rewriter() -> Rewriter:
+def rewriter() -> Seq2SeqGenerator:
     return build_rewriter()
 
 
@@ -53,7 +53,7 @@ def test_order_and_answers_stay_in_windows_and_batches_of_any_size(rewriter, mon
 
 
 def test_what_is_odd_has_an_outcome_and_is_counted(rewriter):
-    counts = RewriteCounts()
+    counts = GenerationCounts()
     answers = list(rewriter.stream(TEXTS, counts=counts))
     assert answers[2] == Translation("", 0.0, is_finished=True, is_cut=False)
     assert [answer.is_cut for answer in answers] == [False] * 4 + [True, False]
@@ -74,7 +74,7 @@ def test_nothing_is_written_that_isnt_a_word(rewriter, monkeypatch):
         rewriter(["a cat"])
     tokenizer = rewriter.tokenizer
     words = set(range(tokenizer.vocab_size)) - tokenizer.special_ids | {tokenizer.sep_id}
-    forbidden = set(seen[0].forbidden_ids)
+    forbidden = set(seen[0].suppressed_ids)
     assert forbidden == set(range(tokenizer.vocab_size + 1)) - words
     assert seen[0].end_id == tokenizer.sep_id
     assert seen[0].max_tokens == [6]
@@ -98,7 +98,7 @@ def test_an_answer_may_be_longer_where_that_is_asked_for(monkeypatch):
     monkeypatch.setattr(module, "MOST_MORE", 5)
 
     def count(**settings: int) -> int:
-        counts = RewriteCounts()
+        counts = GenerationCounts()
         list(endless.stream(["a"], DecodingSettings(**settings), counts))
         return counts.tokens_written
 
@@ -122,7 +122,7 @@ def test_an_answer_may_be_longer_where_that_is_asked_for(monkeypatch):
 def test_a_batch_has_fewer_texts_where_each_has_many_rows(rewriter, monkeypatch, settings, size):
     sizes = []
     monkeypatch.setattr(
-        Rewriter,
+        Seq2SeqGenerator,
         "_decode",
         lambda _, __, chosen, ___: sizes.append(len(chosen)) or [[NOTHING]] * len(chosen),
     )
@@ -133,39 +133,39 @@ def test_a_batch_has_fewer_texts_where_each_has_many_rows(rewriter, monkeypatch,
 def test_on_a_gpu_a_batch_has_no_more_texts_than_can_be_written(monkeypatch):
     rewriter, sizes = build_rewriter(max_target_length=24), []
     monkeypatch.setattr(
-        Rewriter,
+        Seq2SeqGenerator,
         "_decode",
         lambda _, __, chosen, ___: sizes.append(len(chosen)) or [[NOTHING]] * len(chosen),
     )
     monkeypatch.setitem(module.TOKENS_PER_BATCH, "cuda", 4096)
     many = DecodingSettings(beams=20, min_tokens=30)
     for device, size in (("cpu", 31), ("cuda", 12)):  # 4096 // 131, and 4096 // (20 * 32 // 2)
-        monkeypatch.setattr(Rewriter, "_device", torch.device(device))
+        monkeypatch.setattr(Seq2SeqGenerator, "_device", torch.device(device))
         sizes.clear()
         rewriter(["a"] * 50, many)
         assert max(sizes) == size
 
 
 def test_what_is_chosen_takes_the_place_of_what_the_folder_says(rewriter):
-    assert rewriter.settings_with(DecodingChanges()) == rewriter.saved.decoding
+    assert rewriter.settings_with(DecodingOverrides()) == rewriter.saved.decoding
     assert rewriter.settings_with(DecodingSettings()) == rewriter.saved.decoding
-    assert rewriter.settings_with(DecodingChanges(num_answers=2)).beams == 2
-    assert rewriter.settings_with(DecodingChanges(beams=3)).beams == 3
-    drawn = rewriter.settings_with(DecodingChanges(sample=True, seed=4))
+    assert rewriter.settings_with(DecodingOverrides(num_answers=2)).beams == 2
+    assert rewriter.settings_with(DecodingOverrides(beams=3)).beams == 3
+    drawn = rewriter.settings_with(DecodingOverrides(sample=True, seed=4))
     assert (drawn.beams, drawn.seed) == (1, 4)
     for wrong, message in (
         ({"num_answers": 3}, r"num_answers \(3\) must be at most beams \(2\)"),
         ({"temperature": 2.0}, "they need sample"),
     ):
         with pytest.raises(SettingsError, match=message):
-            rewriter.settings_with(DecodingChanges(**wrong))
+            rewriter.settings_with(DecodingOverrides(**wrong))
 
 
 def test_each_setting_can_be_changed_and_none_has_to_be():
-    assert DecodingChanges.model_fields.keys() == DecodingSettings.model_fields.keys()
+    assert DecodingOverrides.model_fields.keys() == DecodingSettings.model_fields.keys()
     for name, info in DecodingSettings.model_fields.items():
-        assert getattr(DecodingChanges(), name) is None
-        assert DecodingChanges.model_fields[name].description == info.description
+        assert getattr(DecodingOverrides(), name) is None
+        assert DecodingOverrides.model_fields[name].description == info.description
 
 
 def test_several_answers_come_the_best_first(rewriter):
@@ -204,7 +204,7 @@ def test_anything_else_than_texts_is_refused(rewriter):
 
 
 def test_a_folder_is_loaded_and_writes_the_same(rewriter, folder):
-    assert is_rewriter(folder)
+    assert is_seq2seq_model(folder)
     translate = Translator.load(folder, device="cpu")
     assert translate(TEXTS) == rewriter(TEXTS)
 
@@ -216,7 +216,7 @@ def test_folders_for_something_else_are_refused(folder, tmp_path):
     other = save_rewriter(tmp_path / "other", kind="summarize")
     with pytest.raises(CheckpointError, match="was trained to summarize, not to translate"):
         Translator.load(other)
-    assert Rewriter.load(other, device="cpu").saved.kind == "summarize"
+    assert Seq2SeqGenerator.load(other, device="cpu").saved.kind == "summarize"
     long = save_rewriter(tmp_path / "long", max_source_length=25)
     with pytest.raises(CheckpointError, match="don't belong together"):
         Translator.load(long)
@@ -230,6 +230,6 @@ def test_a_record_that_was_altered_or_isnt_known_is_refused(tmp_path):
     with pytest.raises(DamagedFileError, match="altered"):
         Translator.load(folder)
     del content["sha256"]
-    write_sealed_json(path, {**content, "kind": "transpose"})
+    write_checksummed_json(path, {**content, "kind": "transpose"})
     with pytest.raises(CheckpointError, match="kind"):
         Translator.load(folder)

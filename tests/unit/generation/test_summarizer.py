@@ -11,7 +11,7 @@ from tests.unit.inference.small_rewriter import save_rewriter
 from bertkit.base.errors import CheckpointError, DamagedFileError, InputError, SettingsError
 from bertkit.checkpoints.file_names import TASK_FILE
 from bertkit.cli.main import main
-from bertkit.decoding.overrides import DecodingChanges
+from bertkit.decoding.overrides import DecodingOverrides
 from bertkit.embeddings.settings import EmbedderSettings
 from bertkit.generation.extractive import CentralSummarizer
 from bertkit.generation.summarizer import AbstractiveSummarizer, load_summarizer
@@ -137,7 +137,7 @@ def test_a_model_that_writes(writing, tmp_path, capsys):
     captured = capsys.readouterr()
     found = json.loads(captured.out)
     model = AbstractiveSummarizer.load(writing, device="cpu")
-    expected = model(TEXT, model.settings_with(DecodingChanges(max_tokens=3, num_answers=2)))
+    expected = model(TEXT, model.settings_with(DecodingOverrides(max_tokens=3, num_answers=2)))
     assert found["summary"] == expected.text
     assert found["is_cut"] is True
     assert "1 summarised; 1 of which the end was left out" in captured.err

@@ -6,8 +6,8 @@ import torch
 from tests.unit.inference.small import WORDS
 
 from bertkit.decoding.settings import DecodingSettings
-from bertkit.generation.seq2seq_file import SavedRewriter, write_rewriter
-from bertkit.generation.seq2seq_generator import Rewriter
+from bertkit.generation.seq2seq_file import Seq2SeqSettingsFile, write_seq2seq_file
+from bertkit.generation.seq2seq_generator import Seq2SeqGenerator
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.seq2seq.config import EncoderDecoderConfig
 from bertkit.models.seq2seq.model import EncoderDecoderModel
@@ -15,7 +15,7 @@ from bertkit.tokenization.detokenization import Spacing
 from bertkit.tokenization.engine import SPECIAL_TOKENS
 from bertkit.tokenization.tokenizer import Tokenizer
 
-SAVED = SavedRewriter(
+SAVED = Seq2SeqSettingsFile(
     kind="translate",
     decoding=DecodingSettings(beams=2),
     spacing=Spacing.learn(["the cat, the dog."]).to_dict(),
@@ -24,7 +24,7 @@ SAVED = SavedRewriter(
 )
 
 
-def build_rewriter(**changes: object) -> Rewriter:
+def build_rewriter(**changes: object) -> Seq2SeqGenerator:
     """Weights large enough that every token matters."""
     torch.manual_seed(0)
     tokenizer = Tokenizer([*SPECIAL_TOKENS, *WORDS])
@@ -41,7 +41,7 @@ def build_rewriter(**changes: object) -> Rewriter:
         config, start_id=tokenizer.cls_id, end_id=tokenizer.sep_id, shares_embeddings=True
     )
     model = EncoderDecoderModel(joined).eval()
-    return Rewriter(model, tokenizer, SAVED.model_copy(update=changes))
+    return Seq2SeqGenerator(model, tokenizer, SAVED.model_copy(update=changes))
 
 
 def save_rewriter(folder: Path, **changes: object) -> Path:
@@ -49,5 +49,5 @@ def save_rewriter(folder: Path, **changes: object) -> Path:
     rewriter = build_rewriter(**changes)
     rewriter.model.save_pretrained(folder)
     rewriter.tokenizer.save(folder)
-    write_rewriter(folder, rewriter.saved)
+    write_seq2seq_file(folder, rewriter.saved)
     return folder

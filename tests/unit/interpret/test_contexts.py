@@ -8,7 +8,7 @@ from tests.unit.inference.small import save_small
 
 from bertkit.base.errors import InputError
 from bertkit.interpret.contexts import compare_contexts, compare_different, find_word
-from bertkit.interpret.inspected_model import Subject
+from bertkit.interpret.inspected_model import InspectedModel
 
 TEXTS = ["the cat saw a hat .", "a dog lost the cat - the cats lost a cat"]
 
@@ -17,7 +17,7 @@ TEXTS = ["the cat saw a hat .", "a dog lost the cat - the cats lost a cat"]
 def subject(tmp_path_factory):
     folder = tmp_path_factory.mktemp("contexts") / "small"
     save_small(folder)
-    return Subject.load(folder)
+    return InspectedModel.load(folder)
 
 
 def test_each_place_of_the_word_is_found_and_none_of_another_word(subject):

@@ -8,12 +8,12 @@ from tests.unit.inference.small_encoder_decoder import save_encoder_decoder
 
 from bertkit.base.errors import CheckpointError, DamagedFileError, InputError, SettingsError
 from bertkit.decoding.settings import DecodingSettings
-from bertkit.generation.seq2seq_file import SavedRewriter, write_rewriter
-from bertkit.interpret.encoder_decoder import EncoderDecoderSubject
-from bertkit.interpret.inspected_model import Subject
+from bertkit.generation.seq2seq_file import Seq2SeqSettingsFile, write_seq2seq_file
+from bertkit.interpret.encoder_decoder import InspectedEncoderDecoder
+from bertkit.interpret.inspected_model import InspectedModel
 from bertkit.interpret.page import attention_view as module
 from bertkit.interpret.page.arrays import pack_weights
-from bertkit.interpret.page.attention_view import AttentionView, load_subject
+from bertkit.interpret.page.attention_view import AttentionView, load_inspected_model
 from bertkit.interpret.page.numbers import gather_numbers
 from bertkit.interpret.page.settings import ViewSettings
 from bertkit.tokenization.detokenization import Spacing
@@ -32,8 +32,8 @@ def folder(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def subject(folder) -> EncoderDecoderSubject:
-    return EncoderDecoderSubject.load(folder)
+def subject(folder) -> InspectedEncoderDecoder:
+    return InspectedEncoderDecoder.load(folder)
 
 
 def see(subject, written=WRITTEN, text=READ, **choices) -> AttentionView:
@@ -41,15 +41,15 @@ def see(subject, written=WRITTEN, text=READ, **choices) -> AttentionView:
 
 
 def test_a_folder_is_known_for_what_it_is(folder):
-    assert isinstance(load_subject(folder), EncoderDecoderSubject)
+    assert isinstance(load_inspected_model(folder), InspectedEncoderDecoder)
     with pytest.raises(CheckpointError, match="small is an encoder-decoder, and this is for BERTs"):
-        Subject.load(folder)
+        InspectedModel.load(folder)
 
 
 @pytest.mark.parametrize("joined", [{}, {"normalises_first": True}], ids=str)
 def test_each_attention_is_between_its_texts(tmp_path, joined):
     save_encoder_decoder(tmp_path / "model", **joined)
-    subject = EncoderDecoderSubject.load(tmp_path / "model")
+    subject = InspectedEncoderDecoder.load(tmp_path / "model")
     source, written = subject.read(READ), subject.read_written(WRITTEN)
     observed = subject.observe(source, written)
     shapes = {name: one.layers[0].weights.shape for name, one in observed.items()}
@@ -87,7 +87,7 @@ def test_it_writes_the_likeliest_words_until_it_ends_or_has_no_room(subject, tmp
     longest = subject.read_written("cat " * 23)  # what it could write, the end included
     assert subject.observe(source, longest)["decoder"].layers[0].weights.shape == (2, 24, 24)
     save_encoder_decoder(tmp_path / "silent", end_bias=99.0)
-    silent = EncoderDecoderSubject.load(tmp_path / "silent")
+    silent = InspectedEncoderDecoder.load(tmp_path / "silent")
     assert silent.write(silent.read(READ)).tokens == ["[CLS]", "[SEP]"]
     parts = AttentionView.of(silent, READ).page.data["parts"]
     assert "geometry" not in [view["name"] for view in parts[2]["views"]]  # of no word
@@ -95,15 +95,15 @@ def test_it_writes_the_likeliest_words_until_it_ends_or_has_no_room(subject, tmp
 
 def test_it_writes_as_its_folder_says(tmp_path):
     save_encoder_decoder(tmp_path)
-    saved = SavedRewriter(
+    saved = Seq2SeqSettingsFile(
         kind="translate",
         decoding=DecodingSettings(beams=3),
         spacing=Spacing.learn(["a .\n"]).to_dict(),
         max_source_length=8,
         max_target_length=4,
     )
-    write_rewriter(tmp_path, saved)
-    subject = EncoderDecoderSubject.load(tmp_path)
+    write_seq2seq_file(tmp_path, saved)
+    subject = InspectedEncoderDecoder.load(tmp_path)
     assert subject.saved == saved
     assert len(subject.write(subject.read(READ)).tokens) <= 5
     assert subject.read_written("a dog lost").tokens == ["[CLS]", "a", "dog", "lost", "[SEP]"]
@@ -113,7 +113,7 @@ def test_it_writes_as_its_folder_says(tmp_path):
         subject.read("the cats saw a hat .")
     (tmp_path / "bertkit_seq2seq.json").write_text("{}")
     with pytest.raises(DamagedFileError):
-        EncoderDecoderSubject.load(tmp_path)
+        InspectedEncoderDecoder.load(tmp_path)
 
 
 def test_an_end_that_is_no_word_is_refused(tmp_path):
@@ -122,7 +122,7 @@ def test_an_end_that_is_no_word_is_refused(tmp_path):
     config["eos_token_id"] = 17  # an entry of the model that no word has
     (tmp_path / "config.json").write_text(json.dumps(config))
     with pytest.raises(CheckpointError, match="what begins or ends a sequence isn't among them"):
-        EncoderDecoderSubject.load(tmp_path)
+        InspectedEncoderDecoder.load(tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from tests.unit.inference.small import save_small
 from bertkit.base.errors import InputError, NonFiniteError, SettingsError
 from bertkit.embeddings.word_vectors import WordVectors
 from bertkit.interpret.geometry import nearest_by_layer, project, project_layers
-from bertkit.interpret.inspected_model import Subject
+from bertkit.interpret.inspected_model import InspectedModel
 
 
 def random_vectors(num_points=9, features=6):
@@ -97,7 +97,7 @@ def folder(tmp_path_factory):
 
 
 def test_neighbours_are_those_of_each_layer(folder):
-    found = nearest_by_layer(Subject.load(folder), "cat", top_k=3)
+    found = nearest_by_layer(InspectedModel.load(folder), "cat", top_k=3)
     assert [neighbourhood.layer for neighbourhood in found] == [0, 1, 2]
     for neighbourhood in found:
         alone = WordVectors.load(folder, layer=neighbourhood.layer, engine="torch")
@@ -106,7 +106,7 @@ def test_neighbours_are_those_of_each_layer(folder):
 
 
 def test_layers_can_be_named(folder):
-    subject = Subject.load(folder)
+    subject = InspectedModel.load(folder)
     assert [found.layer for found in nearest_by_layer(subject, "cat", [-1, 0])] == [2, 0]
     with pytest.raises(SettingsError, match="no layer 3"):
         nearest_by_layer(subject, "cat", [3])

@@ -6,7 +6,7 @@ from tests.unit.inference.small import save_run, save_small
 from tests.unit.inference.small_task import save_answerer, save_classifier, save_tagger
 
 from bertkit.base.errors import InputError, MissingFileError
-from bertkit.interpret.inspected_model import MODELS, Subject
+from bertkit.interpret.inspected_model import MODELS, InspectedModel
 from bertkit.models.bert.architectures import ARCHITECTURES
 
 
@@ -14,7 +14,7 @@ from bertkit.models.bert.architectures import ARCHITECTURES
 def subject(tmp_path_factory):
     folder = tmp_path_factory.mktemp("subject") / "small"
     save_small(folder)
-    return Subject.load(folder)
+    return InspectedModel.load(folder)
 
 
 def test_there_is_a_class_for_each_architecture():
@@ -24,7 +24,7 @@ def test_there_is_a_class_for_each_architecture():
 @pytest.mark.parametrize("save", [save_small, save_classifier, save_tagger, save_answerer])
 def test_models_of_each_kind_are_observed(tmp_path, save):
     save(tmp_path / "model")
-    subject = Subject.load(str(tmp_path / "model"))
+    subject = InspectedModel.load(str(tmp_path / "model"))
     assert subject.name == "model"
     observed = subject.observe(subject.read("the cat saw a hat"))
     assert [len(heads.weights) for heads in observed.layers] == [2, 2]
@@ -33,7 +33,7 @@ def test_models_of_each_kind_are_observed(tmp_path, save):
 
 def test_a_run_is_observed(tmp_path):
     save_run(tmp_path / "run")
-    assert Subject.load(tmp_path / "run").name == "run"
+    assert InspectedModel.load(tmp_path / "run").name == "run"
 
 
 def test_hidden_states_and_attention_are_those_of_the_same_pass(subject):
@@ -73,9 +73,9 @@ def test_texts_without_words_or_too_long_are_refused(subject, texts, message):
 def test_a_pair_is_refused_by_a_model_of_single_texts(tmp_path):
     save_small(tmp_path / "model", type_vocab_size=1)
     with pytest.raises(InputError, match="takes single texts"):
-        Subject.load(tmp_path / "model").read("cat", "hat")
+        InspectedModel.load(tmp_path / "model").read("cat", "hat")
 
 
 def test_no_model_is_an_error_of_ours(tmp_path):
     with pytest.raises(MissingFileError):
-        Subject.load(tmp_path / "nothing")
+        InspectedModel.load(tmp_path / "nothing")

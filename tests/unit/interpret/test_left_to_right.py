@@ -10,7 +10,7 @@ from tests.unit.inference.small_causal import save_causal
 from tests.unit.inference.small_task import LABELS, save_classifier
 
 from bertkit.base.errors import InputError, SettingsError
-from bertkit.interpret.inspected_model import Subject
+from bertkit.interpret.inspected_model import InspectedModel
 from bertkit.interpret.outcome import find_outcome, to_json
 from bertkit.interpret.page.attention_view import AttentionView
 from bertkit.interpret.page.numbers import gather_numbers
@@ -25,10 +25,10 @@ TOKENS = ["[CLS]", "the", "cat", "##s", "saw", "the", "hat", "[SEP]"]
 
 
 @pytest.fixture(scope="module")
-def subject(tmp_path_factory) -> Subject:
+def subject(tmp_path_factory) -> InspectedModel:
     folder = tmp_path_factory.mktemp("causal") / "small"
     save_causal(folder)
-    return Subject.load(folder)
+    return InspectedModel.load(folder)
 
 
 @pytest.fixture(scope="module")
@@ -56,14 +56,14 @@ def test_the_page_has_the_views_that_suit(view):
 def test_no_more_is_read_than_it_was_trained_on(tmp_path):
     save_causal(tmp_path, max_length=7)
     with pytest.raises(InputError, match="has 8 tokens, and the model takes 7 at a time"):
-        Subject.load(tmp_path).read(TEXT)
+        InspectedModel.load(tmp_path).read(TEXT)
 
 
 def test_a_model_of_one_stack_has_one_attention_to_choose():
     model = build_model().eval()
     with pytest.raises(SettingsError, match="attention chooses among those of an encoder-decoder"):
         AttentionView.of(
-            Subject("both", model, None), TEXT, settings=ViewSettings(attention="cross")
+            InspectedModel("both", model, None), TEXT, settings=ViewSettings(attention="cross")
         )
 
 
@@ -144,7 +144,7 @@ def test_a_model_for_a_task_that_reads_left_to_right_is_seen(tmp_path):
         tmp_path / "gpt", new_heads=True, num_labels=len(LABELS)
     )
     model.save_pretrained(tmp_path / "labels")
-    subject = Subject.load(tmp_path / "labels")
+    subject = InspectedModel.load(tmp_path / "labels")
     view = AttentionView.of(subject, TEXT)
     assert torch.equal(view.weights(2), view.weights(2).tril())
     names = [one["name"] for one in view.page.data["views"]]

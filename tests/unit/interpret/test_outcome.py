@@ -20,7 +20,7 @@ from bertkit.inference.next_sentence import NextSentence
 from bertkit.inference.predictors import Answerer, Classifier, Regressor, Tagger
 from bertkit.interpret.ablation import ablate
 from bertkit.interpret.head_predictions import BY_TASK
-from bertkit.interpret.inspected_model import Subject
+from bertkit.interpret.inspected_model import InspectedModel
 from bertkit.interpret.outcome import NUMBERS, Outcome, compare, find_outcome, round_digits, to_json
 from bertkit.models.bert.encoder import BertModel
 from bertkit.models.bert.heads import BertForNextSentencePrediction
@@ -40,7 +40,7 @@ PAIR = ("the cat saw a hat", "a dog lost the hat .")
 
 @torch.inference_mode()
 def outcome_of(folder, *texts, read_mask=False):
-    subject = Subject.load(folder)
+    subject = InspectedModel.load(folder)
     return find_outcome(subject, subject.read(*texts, read_mask=read_mask))
 
 
@@ -104,7 +104,7 @@ def test_an_answer_is_that_of_the_answerer_and_its_ends_are_its_tokens(tmp_path)
     found = to_json(outcome_of(folder, question, context))["judgements"][0]
     assert found["answer"] == expected.text
     begins, ends = found["decisions"]
-    tokens = Subject.load(folder).read(question, context).encoding
+    tokens = InspectedModel.load(folder).read(question, context).encoding
     assert tokens.offsets[begins["token"]][0] == expected.start
     assert tokens.offsets[ends["token"]][1] == expected.stop
     assert begins["said"] == tokens.tokens[begins["token"]]
@@ -192,7 +192,7 @@ def test_a_long_text_is_read_whole(tmp_path):
 
 @torch.inference_mode()
 def test_a_change_is_that_of_what_was_said_before(small):
-    subject = Subject.load(small)
+    subject = InspectedModel.load(small)
     passage = subject.read("the [MASK] saw a hat", read_mask=True)
     before = find_outcome(subject, passage)
     with ablate(subject.model, [(1, 1), (2, 2)]):
@@ -252,7 +252,7 @@ def test_the_surprise_is_the_loss_of_what_was_said(small):
 
 
 def test_states_that_are_not_finite_are_refused(small):
-    subject = Subject.load(small)
+    subject = InspectedModel.load(small)
     with torch.no_grad():
         subject.model.encoder.layers[0].attention.output.bias[0] = torch.inf
     with pytest.raises(NonFiniteError, match="bertkit inspect"):
@@ -262,7 +262,7 @@ def test_states_that_are_not_finite_are_refused(small):
 @pytest.mark.parametrize("save", [save_small, save_classifier, save_tagger, save_answerer])
 def test_scores_that_are_not_finite_are_refused(save, tmp_path):
     save(tmp_path / "model")
-    subject = Subject.load(tmp_path / "model")
+    subject = InspectedModel.load(tmp_path / "model")
     with torch.no_grad():
         for name, parameter in subject.model.named_parameters():
             if not name.startswith("encoder."):

@@ -6,7 +6,7 @@ from tests.unit.inference.small import save_small
 
 from bertkit.inference.fill_mask import FillMask
 from bertkit.interpret import words as words_module
-from bertkit.interpret.inspected_model import Subject
+from bertkit.interpret.inspected_model import InspectedModel
 from bertkit.interpret.words import guess_words, read_words
 
 TEXT = "the cats saw a hat ."
@@ -22,7 +22,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def subject(folder):
-    return Subject.load(folder)
+    return InspectedModel.load(folder)
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +82,7 @@ def test_both_texts_of_a_pair_keep_their_segments(subject):
 
 def test_entries_without_a_word_are_no_candidates(tmp_path):
     save_small(tmp_path / "model", vocab_size=40)
-    subject = Subject.load(tmp_path / "model")
+    subject = InspectedModel.load(tmp_path / "model")
     (words, *_) = read_words(subject, subject.read(TEXT), top_k=40)
     assert len(words.candidates) == subject.tokenizer.vocab_size
     assert sum(one.probability for one in words.candidates) < 1

@@ -12,7 +12,7 @@ from bertkit.models.bert.encoder import BertModel
 from bertkit.models.bert.heads import BertForPreTraining
 from bertkit.models.seq2seq.config import EncoderDecoderConfig
 from bertkit.models.seq2seq.model import EncoderDecoderModel
-from bertkit.nn.key_value_cache import GrowingBatch
+from bertkit.nn.key_value_cache import KVCache
 from bertkit.nn.packing import PackedBatch
 
 SIZES = {
@@ -57,7 +57,7 @@ def test_a_token_at_a_time_gives_what_the_whole_gives(joined):
         for one, two in zip(SOURCES, TARGETS, strict=True)
     ]
     memory = model.read(PackedBatch.from_single(SOURCES))
-    growing = GrowingBatch(PackedBatch.from_single([row[:1] for row in TARGETS]))
+    growing = KVCache(PackedBatch.from_single([row[:1] for row in TARGETS]))
     steps = [model.next_scores(growing, memory)]
     for place in range(1, 4):
         growing.extend(torch.tensor([row[place] for row in TARGETS]))
@@ -68,7 +68,7 @@ def test_a_token_at_a_time_gives_what_the_whole_gives(joined):
 def test_rows_are_chosen_and_memory_with_them():
     model = build()
     memory = model.read(PackedBatch.from_single(SOURCES))
-    growing = GrowingBatch(PackedBatch.from_single([[2]] * 3))
+    growing = KVCache(PackedBatch.from_single([[2]] * 3))
     model.next_scores(growing, memory)
     growing.select(torch.tensor([2, 2, 1, 1]))
     memory.select(torch.tensor([2, 1]))
@@ -83,7 +83,7 @@ def test_prompts_of_several_lengths_grow_beyond_their_first_room():
     model = build_causal()
     prompts = [[2, 7], [2, 8, 9, 10, 11], [2]]
     rows = [list(row) for row in prompts]
-    growing = GrowingBatch(PackedBatch.from_single(prompts))
+    growing = KVCache(PackedBatch.from_single(prompts))
     with torch.no_grad():
         model.next_scores(growing)
         generator = torch.Generator().manual_seed(3)

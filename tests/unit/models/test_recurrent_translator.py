@@ -103,7 +103,7 @@ def test_it_learns_to_turn_words_round_and_is_searched():
         optimizer.step()
     ours, theirs = draw(40)
     sources = PackedBatch.from_single([[START, *row, END] for row in ours])
-    limits = DecodingLimits(end_id=END, max_tokens=8, forbidden_ids=(0, 1, 2))
+    limits = DecodingLimits(end_id=END, max_tokens=8, suppressed_ids=(0, 1, 2))
     for beams in (1, 3):
         growing = GrowingTranslations(model.eval(), sources)
         answers = decode(growing, DecodingSettings(beams=beams), limits)

@@ -11,7 +11,7 @@ from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.heads import BertForPreTraining
 from bertkit.models.seq2seq.config import EncoderDecoderConfig
 from bertkit.models.seq2seq.model import EncoderDecoderModel
-from bertkit.nn.key_value_cache import GrowingBatch
+from bertkit.nn.key_value_cache import KVCache
 from bertkit.nn.packing import PackedBatch
 
 pytestmark = [
@@ -114,7 +114,7 @@ def test_a_token_at_a_time_agrees_with_float32():
 
     def write() -> Tensor:
         memory = model.read(source)
-        growing = GrowingBatch(draw((1,) * len(LENGTHS)))
+        growing = KVCache(draw((1,) * len(LENGTHS)))
         growing.input_ids.fill_(2)
         scores = []
         for step in tokens:

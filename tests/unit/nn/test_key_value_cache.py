@@ -6,12 +6,12 @@ import weakref
 import torch
 from torch import nn
 
-from bertkit.nn.key_value_cache import GrowingBatch, count_room
+from bertkit.nn.key_value_cache import KVCache, count_room
 from bertkit.nn.packing import PackedBatch
 
 
 def test_rows_are_chosen_a_layer_at_a_time(monkeypatch):
-    batch = GrowingBatch(PackedBatch.from_single([[1, 2], [3, 4, 5]]))
+    batch = KVCache(PackedBatch.from_single([[1, 2], [3, 4, 5]]))
     layers = [nn.Identity() for _ in range(3)]
     tokens = torch.arange(5.0).view(5, 1, 1)
     for layer in layers:
@@ -19,13 +19,13 @@ def test_rows_are_chosen_a_layer_at_a_time(monkeypatch):
     before = [weakref.ref(one) for pair in batch._remembered.values() for one in pair]
     num_alive = []
 
-    def choose(self: GrowingBatch, rows: torch.Tensor, chosen: torch.Tensor) -> torch.Tensor:
+    def choose(self: KVCache, rows: torch.Tensor, chosen: torch.Tensor) -> torch.Tensor:
         gc.collect()
         num_alive.append(sum(one() is not None for one in before))
         return original(self, rows, chosen)
 
-    original = GrowingBatch._choose
-    monkeypatch.setattr(GrowingBatch, "_choose", choose)
+    original = KVCache._choose
+    monkeypatch.setattr(KVCache, "_choose", choose)
     batch.select(torch.tensor([1, 1, 0]))
     assert num_alive == [6, 6, 4, 4, 2, 2]
     batch.extend(torch.tensor([6, 7, 8]))
@@ -35,7 +35,7 @@ def test_rows_are_chosen_a_layer_at_a_time(monkeypatch):
 
 
 def test_room_is_what_is_said():
-    batch, layer = GrowingBatch(PackedBatch.from_single([[1], [2]])), nn.Identity()
+    batch, layer = KVCache(PackedBatch.from_single([[1], [2]])), nn.Identity()
     batch.remember(layer, torch.zeros(2, 1, 1), torch.zeros(2, 1, 1))
     for length in range(2, 100):
         batch.extend(torch.tensor([3, 4]))

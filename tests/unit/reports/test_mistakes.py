@@ -8,18 +8,18 @@ from bertkit.reports.mistakes import (
     FOLDED_CHARACTERS,
     MAX_CHARACTERS,
     Highlight,
-    Passage,
+    MarkedText,
     Piece,
 )
 
 
 def test_a_text_without_highlights_is_one_piece():
-    assert Passage("plain").pieces() == [Piece("plain", "", "")]
-    assert Passage("").pieces() == []
+    assert MarkedText("plain").pieces() == [Piece("plain", "", "")]
+    assert MarkedText("").pieces() == []
 
 
 def test_overlapping_highlights_are_cut_where_they_begin_and_end():
-    passage = Passage(
+    passage = MarkedText(
         "Barack Obama left Berlin",
         highlights=[
             Highlight(0, 12, "true", "PER"),
@@ -36,7 +36,7 @@ def test_overlapping_highlights_are_cut_where_they_begin_and_end():
 
 
 def test_neighbours_and_equals_keep_their_own_words():
-    passage = Passage(
+    passage = MarkedText(
         "abcd",
         highlights=[
             Highlight(0, 2, "true", "A"),
@@ -54,12 +54,14 @@ def test_neighbours_and_equals_keep_their_own_words():
 @pytest.mark.parametrize(("start", "stop"), [(-1, 2), (0, 6), (3, 2), (6, 6)])
 def test_a_highlight_outside_its_text_is_refused(start, stop):
     with pytest.raises(InputError, match=f"of 5 characters, and goes from {start} to {stop}"):
-        Passage("plain", highlights=[Highlight(start, stop, "true")])
+        MarkedText("plain", highlights=[Highlight(start, stop, "true")])
 
 
 def test_a_long_text_is_folded_around_its_first_highlight():
     text = "".join(chr(0x4E00 + index) for index in range(FOLDED_CHARACTERS + 600))
-    passage = Passage(text, highlights=[Highlight(500, 520, "true"), Highlight(900, 901, "true")])
+    passage = MarkedText(
+        text, highlights=[Highlight(500, 520, "true"), Highlight(900, 901, "true")]
+    )
     assert passage.is_long
     before, start, marked, rest, after = passage.excerpt()
     assert (before.text, after.text) == ("… ", " …")
@@ -70,23 +72,23 @@ def test_a_long_text_is_folded_around_its_first_highlight():
 
 def test_an_excerpt_begins_and_ends_with_its_text():
     text = "x" * (FOLDED_CHARACTERS + 1)
-    beginning = Passage(text).excerpt()
+    beginning = MarkedText(text).excerpt()
     assert [piece.text for piece in beginning] == ["x" * EXCERPT_CHARACTERS, " …"]
-    end = Passage(text, highlights=[Highlight(len(text) - 1, len(text), "true")]).excerpt()
+    end = MarkedText(text, highlights=[Highlight(len(text) - 1, len(text), "true")]).excerpt()
     assert [len(piece.text) for piece in end] == [2, EXCERPT_CHARACTERS - 1, 1]
-    assert not Passage(text[1:]).is_long
-    assert Passage("short").excerpt() == [Piece("short", "", "")]
+    assert not MarkedText(text[1:]).is_long
+    assert MarkedText("short").excerpt() == [Piece("short", "", "")]
 
 
 def test_a_highlight_across_the_border_of_the_excerpt_is_marked_up_to_it():
     text = "x" * 1000
-    [piece, after] = Passage(text, highlights=[Highlight(0, 900, "true", "A")]).excerpt()
+    [piece, after] = MarkedText(text, highlights=[Highlight(0, 900, "true", "A")]).excerpt()
     assert piece == Piece("x" * EXCERPT_CHARACTERS, "true", "")
     assert after.text == " …"
 
 
 def test_what_a_page_does_not_show_is_counted():
-    passage = Passage("x" * (MAX_CHARACTERS + 5))
+    passage = MarkedText("x" * (MAX_CHARACTERS + 5))
     assert passage.num_left_out == 5
     assert [len(piece.text) for piece in passage.pieces()] == [MAX_CHARACTERS]
-    assert Passage("x" * MAX_CHARACTERS).num_left_out == 0
+    assert MarkedText("x" * MAX_CHARACTERS).num_left_out == 0

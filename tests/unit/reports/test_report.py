@@ -10,7 +10,7 @@ from bertkit.reports.cells import Interval
 from bertkit.reports.figures.confusion_matrix import ConfusionMatrix
 from bertkit.reports.figures.line_chart import LineChart, Series
 from bertkit.reports.figures.reliability import Bin, ReliabilityCurve, ReliabilityDiagram
-from bertkit.reports.mistakes import Highlight, Mistake, Mistakes, Passage
+from bertkit.reports.mistakes import Highlight, MarkedText, Mistake, Mistakes
 from bertkit.reports.report import (
     Bar,
     Bars,
@@ -52,8 +52,8 @@ def every_section(text: str) -> list:
     matrix = ConfusionMatrix(text, [text, "b"], {(0, 0): 1, (0, 1): 2, (1, 0): 3, (1, 1): 4})
     many = ConfusionMatrix(text, [text] * 31, EACH_ONCE)
     reliability = ReliabilityDiagram(text, [ReliabilityCurve(text, [Bin(0.5, 0.5, 1)])])
-    marked = Passage(text, name=text, highlights=[Highlight(1, 5, "true", text)])
-    folded = Passage(text + "x" * 30_000, highlights=[Highlight(1, 5, "predicted", text)])
+    marked = MarkedText(text, name=text, highlights=[Highlight(1, 5, "true", text)])
+    folded = MarkedText(text + "x" * 30_000, highlights=[Highlight(1, 5, "predicted", text)])
     return [
         Paragraph(text, title=text),
         Command(text, title=text),
@@ -138,8 +138,8 @@ def test_a_matrix_of_many_labels_is_a_table_that_needs_no_unfolding():
 
 
 def test_mistakes_are_marked_by_offsets_and_long_texts_are_folded():
-    marked = Passage("a <b> c", highlights=[Highlight(2, 5, "predicted", "X")])
-    long = Passage("begin " + "x" * 500 + " end", name="context")
+    marked = MarkedText("a <b> c", highlights=[Highlight(2, 5, "predicted", "X")])
+    long = MarkedText("begin " + "x" * 500 + " end", name="context")
     mistakes = [Mistake([marked, long], "yes", "no", 0.987, "dev.csv, line 3"), Mistake([], "", "")]
     html = render_report(Report("t", "s", [Mistakes(mistakes)]))
     assert '<mark class="predicted">&lt;b&gt;<small>predicted X</small></mark> c' in html
@@ -155,7 +155,7 @@ def test_mistakes_are_marked_by_offsets_and_long_texts_are_folded():
 
 
 def test_what_a_page_leaves_out_and_what_is_empty_is_said():
-    mistake = Mistake([Passage("x" * 20_007), Passage("")], "a", "b")
+    mistake = Mistake([MarkedText("x" * 20_007), MarkedText("")], "a", "b")
     html = render_report(Report("t", "s", [Mistakes([mistake])]))
     assert "The last 7 characters aren’t shown." in html
     assert '<span class="note">(empty)</span>' in html

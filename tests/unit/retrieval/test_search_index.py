@@ -22,8 +22,8 @@ from bertkit.base.errors import (
 )
 from bertkit.base.files import write_file
 from bertkit.base.output import open_output
-from bertkit.batch_jobs.embed.manifest import Beginning
-from bertkit.batch_jobs.embed.progress_record import Reached, write_record
+from bertkit.batch_jobs.embed.manifest import VectorsFingerprint
+from bertkit.batch_jobs.embed.progress_record import ResumeState, write_record
 from bertkit.checkpoints.sentence_transformers.folder import write_sentence_model
 from bertkit.data.tables.texts import open_texts
 from bertkit.embeddings.embedder import Embedder
@@ -337,11 +337,11 @@ def test_an_altered_record_is_noticed(model, corpus, old, new):
 
 
 def test_a_record_of_something_else_is_refused(model, corpus):
-    from bertkit.base.checksummed_json import write_sealed_json
+    from bertkit.base.checksummed_json import write_checksummed_json
 
     folder = corpus.with_name("passages.jsonl.bertkit")
     folder.mkdir()
-    write_sealed_json(folder / RECORD_FILE, {"form": 9})
+    write_checksummed_json(folder / RECORD_FILE, {"form": 9})
     with pytest.raises(DamagedFileError, match=r"isn't the record of an index \(corpus: "):
         open_index(model, corpus)
 
@@ -441,8 +441,8 @@ def test_what_another_model_began_is_refused_too(model, other_model, corpus, mad
         """As a process that was killed leaves it."""
         output.with_name(RECORD_FILE).unlink()
         output.unlink()
-        beginning = Beginning(embedding=embedding, input=open_texts(corpus).identity())
-        write_record(output, Reached(beginning=beginning))
+        beginning = VectorsFingerprint(embedding=embedding, input=open_texts(corpus).identity())
+        write_record(output, ResumeState(beginning=beginning))
 
     leave_unfinished()
     with pytest.raises(SettingsError, match=r"other would make others .*--rebuild"):

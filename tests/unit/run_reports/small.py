@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from bertkit.base.checksummed_json import seal_row, write_sealed_json
+from bertkit.base.checksummed_json import add_row_checksum, write_checksummed_json
 from bertkit.recipes.finetune.examples import SetCounts
 from bertkit.recipes.finetune.result import SavedResult
 from bertkit.recipes.finetune.settings import FineTuneSettings
@@ -43,7 +43,7 @@ def eval_row(step: int, **values: Any) -> dict[str, Any]:
 
 def write_log(folder: Path, rows: Sequence[dict[str, Any]]) -> None:
     """The rows, each with its checksum."""
-    (folder / LOG_FILE).write_text("".join(f"{seal_row(row)}\n" for row in rows))
+    (folder / LOG_FILE).write_text("".join(f"{add_row_checksum(row)}\n" for row in rows))
 
 
 def choose(**settings: Any) -> dict[str, Any]:
@@ -92,7 +92,7 @@ def write_finetuned(output: Path, *, is_finished: bool = True) -> Path:
     rows = [first, *steps[:20], second, *steps[20:], third]
     write_run(output / "run", rows if is_finished else rows[:30], settings=settings)
     if is_finished:
-        write_sealed_json(output / METRICS_FILE, make_result().model_dump(mode="json"))
+        write_checksummed_json(output / METRICS_FILE, make_result().model_dump(mode="json"))
     return output
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from tests.unit.studies.small import COURSE, LOSS, SCORE, build_outcome
 
-from bertkit.base.checksummed_json import open_row
+from bertkit.base.checksummed_json import verify_row
 from bertkit.studies.outcome import write_results
 from bertkit.studies.saved import CellFailure, CellResult, SavedFigure
 from bertkit.studies.study import FIRST, LAST, Cell, Side
@@ -98,7 +98,7 @@ def test_rows_are_sealed_and_hold_every_figure(tmp_path):
     failures = {Cell("middle", 0): CellFailure(error="InputError", message="no\ntext")}
     outcome = type(outcome)(outcome.study, outcome.record, results, failures, [])
     write_results(tmp_path, outcome)
-    rows = [open_row(line) for line in (tmp_path / "results.jsonl").read_bytes().splitlines()]
+    rows = [verify_row(line) for line in (tmp_path / "results.jsonl").read_bytes().splitlines()]
     assert rows[0] == {"arm": "good", "seed": 0, "measure": "score", "value": 0.8}
     assert {"arm": "good", "seed": 0, "measure": "course", "at": 5.0, "value": 0.2} in rows
     assert rows[-2:] == [

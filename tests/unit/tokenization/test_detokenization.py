@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from bertkit.base.errors import DamagedFileError
 from bertkit.data.tables.parallel import read_pairs
 from bertkit.tokenization import spacing_rules as leanings
-from bertkit.tokenization.detokenization import Spacing, join_pieces
+from bertkit.tokenization.detokenization import Spacing, join_word_pieces
 from bertkit.tokenization.settings import CASED, VocabularySettings
 from bertkit.tokenization.spacing_rules import is_ideograph, is_mark, split_chunk
 from bertkit.tokenization.tokenizer import Tokenizer
@@ -107,8 +107,8 @@ def test_chinese_stands_without_blanks_unless_it_is_counted_otherwise():
 
 def test_pieces_are_joined_to_words_and_special_tokens_are_none():
     pieces = ["[CLS]", "un", "##believ", "##able", ".", "[SEP]", "[PAD]"]
-    assert join_pieces(pieces) == ["unbelievable", "."]
-    assert join_pieces(["##ing", "[UNK]", "##s"]) == ["ing", "\ufffds"]
+    assert join_word_pieces(pieces) == ["unbelievable", "."]
+    assert join_word_pieces(["##ing", "[UNK]", "##s"]) == ["ing", "\ufffds"]
     assert Spacing().join(["A", "[UNK]", ",", "[MASK]", "yes"]) == "A \ufffd, yes"
     assert Spacing().join([]) == ""
     assert Spacing().join(["[PAD]", "##"]) == "##"

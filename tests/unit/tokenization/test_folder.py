@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from bertkit.base.checksummed_json import write_sealed_json
+from bertkit.base.checksummed_json import write_checksummed_json
 from bertkit.base.errors import (
     BertkitError,
     DamagedFileError,
@@ -83,7 +83,7 @@ def test_a_vocabulary_that_was_changed_on_purpose_is_read_without_the_manifest(
 
 def test_a_manifest_of_another_version_is_refused(tmp_path: Path) -> None:
     Tokenizer(VOCABULARY).save(tmp_path)
-    write_sealed_json(tmp_path / "tokenizer_manifest.json", {"format_version": 7, "files": {}})
+    write_checksummed_json(tmp_path / "tokenizer_manifest.json", {"format_version": 7, "files": {}})
     with pytest.raises(DamagedFileError, match=r"format_version: Input should be 1 \(got 7\)"):
         Tokenizer.load(tmp_path)
 

@@ -8,12 +8,12 @@ import torch
 from tests.unit.training.jobs import build_job
 
 from bertkit.training import budget
-from bertkit.training.budget import Pace, count_steps, measure_pace, seconds_of_run
+from bertkit.training.budget import StepPace, count_steps, measure_pace, seconds_of_run
 from bertkit.training.settings import DEFAULT_MINUTES, TrainingSettings
 
 STEP_SECONDS, EVALUATION_SECONDS = 0.5, 2.0
 MEASURING_SECONDS = 14 * STEP_SECONDS + EVALUATION_SECONDS
-PACE = Pace(STEP_SECONDS, EVALUATION_SECONDS, 12.0, 24.0, 1)
+PACE = StepPace(STEP_SECONDS, EVALUATION_SECONDS, 12.0, 24.0, 1)
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import pytest
 import torch
 from tests.unit.training.jobs import build_job, load_weights, seal_again
 
-from bertkit.base.checksummed_json import seal_row
+from bertkit.base.checksummed_json import add_row_checksum
 from bertkit.base.errors import (
     CheckpointError,
     DamagedFileError,
@@ -336,7 +336,7 @@ def test_an_optimizer_state_of_another_model_is_refused(run, machine):
 def test_the_log_is_cut_where_a_run_is_taken_up(run, machine):
     train(run, machine, 5)
     with run.log_path.open("a") as stream:
-        stream.write(seal_row({"event": "train", "step": 6, "loss": 9.0}) + "\n")
+        stream.write(add_row_checksum({"event": "train", "step": 6, "loss": 9.0}) + "\n")
         stream.write('{"event": "train", "st')
     train(run, machine, 7)
     steps = [row["step"] for row in read_log(run.log_path) if row["event"] == "train"]

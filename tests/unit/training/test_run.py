@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from bertkit.base.checksummed_json import write_sealed_json
+from bertkit.base.checksummed_json import write_checksummed_json
 from bertkit.base.errors import DamagedFileError, ResumeError, SettingsError, StorageError
 from bertkit.hardware.device import choose_device, choose_precision
 from bertkit.training.run import Run, RunRecord, check_resume, has_same_budget
@@ -71,7 +71,7 @@ def test_a_damaged_record_is_named(tmp_path):
     (tmp_path / "settings.json").write_text('{"settings": {}}')
     with pytest.raises(DamagedFileError, match=r"settings\.json.*written by an older bertkit"):
         Run(tmp_path).read_record()
-    write_sealed_json(tmp_path / "settings.json", {"settings": {}})
+    write_checksummed_json(tmp_path / "settings.json", {"settings": {}})
     with pytest.raises(DamagedFileError, match=r"settings\.json isn't the record of a run"):
         Run(tmp_path).read_record()
 

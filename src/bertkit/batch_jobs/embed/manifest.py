@@ -17,7 +17,7 @@ from pydantic import (
     ValidationError,
 )
 
-from bertkit.base.checksummed_json import read_sealed_json, write_sealed_json
+from bertkit.base.checksummed_json import read_checksummed_json, write_checksummed_json
 from bertkit.base.checksums import HEAD_BYTES
 from bertkit.base.errors import DamagedFileError, SettingsError, storage_errors
 from bertkit.base.settings import describe_validation
@@ -38,7 +38,7 @@ def _check_names(counts: dict[str, int]) -> dict[str, int]:
 Counts = Annotated[dict[str, NonNegativeInt], AfterValidator(_check_names)]
 
 
-class Beginning(BaseModel):
+class VectorsFingerprint(BaseModel):
     """Everything that decides the vectors of a file.
 
     Attributes:
@@ -51,7 +51,7 @@ class Beginning(BaseModel):
     embedding: dict[str, Any]
     input: dict[str, Any] | None
 
-    def list_changes(self, now: "Beginning") -> list[str]:
+    def list_changes(self, now: "VectorsFingerprint") -> list[str]:
         """What differs from another one, for people; a model's name only where its files do."""
         changes = []
         for name in ("embedding", "input"):
@@ -83,7 +83,7 @@ class VectorsManifest(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    beginning: Beginning
+    beginning: VectorsFingerprint
     num_rows: NonNegativeInt
     dimension: PositiveInt
     counts: Counts
@@ -111,7 +111,7 @@ def write_manifest(output: Path, manifest: VectorsManifest) -> None:
     Raises:
         StorageError: writing failed.
     """
-    write_sealed_json(manifest_path(output), manifest.model_dump(mode="json"))
+    write_checksummed_json(manifest_path(output), manifest.model_dump(mode="json"))
 
 
 def read_manifest(output: Path) -> VectorsManifest | None:
@@ -125,7 +125,7 @@ def read_manifest(output: Path) -> VectorsManifest | None:
     if not path.exists():
         return None
     try:
-        return VectorsManifest.model_validate(read_sealed_json(path, limit_bytes=LIMIT_BYTES))
+        return VectorsManifest.model_validate(read_checksummed_json(path, limit_bytes=LIMIT_BYTES))
     except ValidationError as error:
         raise DamagedFileError(
             f"{path} isn't the manifest of a file of vectors: {describe_validation(error)}"
@@ -133,7 +133,7 @@ def read_manifest(output: Path) -> VectorsManifest | None:
 
 
 def find_finished(
-    output: Path, beginning: Beginning, *, restart: bool, overwrite: bool
+    output: Path, beginning: VectorsFingerprint, *, restart: bool, overwrite: bool
 ) -> VectorsManifest | None:
     """The manifest of an output that is what would be made; None where it is to be made.
 

@@ -4,16 +4,16 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, ValidationError
 
-from bertkit.base.checksummed_json import read_sealed_json, write_sealed_json
+from bertkit.base.checksummed_json import read_checksummed_json, write_checksummed_json
 from bertkit.base.errors import DamagedFileError, ResumeError
 from bertkit.base.files import remove_folder
 from bertkit.base.settings import describe_validation
-from bertkit.batch_jobs.embed.manifest import LIMIT_BYTES, Beginning, Counts
+from bertkit.batch_jobs.embed.manifest import LIMIT_BYTES, Counts, VectorsFingerprint
 
 ROWS_SUFFIX, RECORD_SUFFIX = ".unfinished", ".unfinished.json"
 
 
-class Reached(BaseModel):
+class ResumeState(BaseModel):
     """How far work has come.
 
     Attributes:
@@ -26,7 +26,7 @@ class Reached(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    beginning: Beginning
+    beginning: VectorsFingerprint
     num_rows: NonNegativeInt = 0
     num_bytes: NonNegativeInt = 0
     rows_crc32: NonNegativeInt = 0
@@ -53,16 +53,16 @@ def remove_unfinished(output: Path) -> None:
     remove_folder(rows_path(output))
 
 
-def write_record(output: Path, reached: Reached) -> None:
+def write_record(output: Path, reached: ResumeState) -> None:
     """Write how far the work for an output has come; its rows must be safe.
 
     Raises:
         StorageError: writing failed.
     """
-    write_sealed_json(record_path(output), reached.model_dump(mode="json"))
+    write_checksummed_json(record_path(output), reached.model_dump(mode="json"))
 
 
-def read_record(output: Path) -> Reached | None:
+def read_record(output: Path) -> ResumeState | None:
     """How far unfinished work has come; None where there is none.
 
     Raises:
@@ -73,7 +73,7 @@ def read_record(output: Path) -> Reached | None:
     if not path.exists():
         return None
     try:
-        return Reached.model_validate(read_sealed_json(path, limit_bytes=LIMIT_BYTES))
+        return ResumeState.model_validate(read_checksummed_json(path, limit_bytes=LIMIT_BYTES))
     except (ValidationError, DamagedFileError) as error:
         problem = describe_validation(error) if isinstance(error, ValidationError) else str(error)
         raise DamagedFileError(
@@ -81,7 +81,7 @@ def read_record(output: Path) -> Reached | None:
         ) from None
 
 
-def read_reached(output: Path, beginning: Beginning) -> Reached | None:
+def read_reached(output: Path, beginning: VectorsFingerprint) -> ResumeState | None:
     """How far work of this very beginning has come.
 
     Raises:

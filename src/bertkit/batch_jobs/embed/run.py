@@ -17,7 +17,7 @@ from bertkit.base.output import find_place, open_output, refuse_input
 from bertkit.base.progress import show_progress
 from bertkit.base.wording import pluralize
 from bertkit.batch_jobs.embed.manifest import (
-    Beginning,
+    VectorsFingerprint,
     VectorsManifest,
     find_finished,
     manifest_path,
@@ -113,7 +113,7 @@ def embed(
         open_output(output, "writing", inputs=[source], check=check) as place,
     ):
         embedder = Embedder.load(model, settings.of_embedder, device=device, revision=revision)
-        beginning = Beginning(embedding=embedder.identity, input=table.identity())
+        beginning = VectorsFingerprint(embedding=embedder.identity, input=table.identity())
         finished = find_finished(
             place, beginning, restart=settings.restart, overwrite=settings.overwrite
         )

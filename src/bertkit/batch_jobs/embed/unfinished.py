@@ -27,9 +27,9 @@ from bertkit.base.errors import (
 from bertkit.base.files import write_all
 from bertkit.base.progress import ProgressBar, announce
 from bertkit.base.wording import pluralize
-from bertkit.batch_jobs.embed.manifest import Beginning
+from bertkit.batch_jobs.embed.manifest import VectorsFingerprint
 from bertkit.batch_jobs.embed.progress_record import (
-    Reached,
+    ResumeState,
     read_reached,
     remove_unfinished,
     rows_path,
@@ -52,7 +52,7 @@ class UnfinishedVectors:
         reached: what was appended.
     """
 
-    def __init__(self, output: Path, reached: Reached, dimension: int) -> None:
+    def __init__(self, output: Path, reached: ResumeState, dimension: int) -> None:
         self.path, self.dimension, self.reached = rows_path(output), dimension, reached
         self._output = output
         self._descriptor: int | None = None
@@ -62,7 +62,7 @@ class UnfinishedVectors:
     @classmethod
     @contextmanager
     def open(
-        cls, output: Path, beginning: Beginning, dimension: int, *, restart: bool
+        cls, output: Path, beginning: VectorsFingerprint, dimension: int, *, restart: bool
     ) -> Iterator[Self]:
         """Go on with what was begun for this output, or begin; however it ends, rows are saved.
 
@@ -76,7 +76,7 @@ class UnfinishedVectors:
         reached = None if restart else read_reached(output, beginning)
         if reached is None:
             remove_unfinished(output)
-            reached = Reached(beginning=beginning)
+            reached = ResumeState(beginning=beginning)
         vectors = cls(output, reached, dimension)
         if reached.num_rows:
             vectors._verify()

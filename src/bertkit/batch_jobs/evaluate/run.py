@@ -27,7 +27,7 @@ from bertkit.tasks.task import Task
 
 
 @dataclass(frozen=True)
-class Subject:
+class EvaluatedModel:
     """Who is evaluated.
 
     Attributes:
@@ -77,7 +77,7 @@ class EvaluateResult:
 
 
 def evaluate(
-    subject: Subject, source: str, settings: EvaluateSettings, columns: Settings
+    subject: EvaluatedModel, source: str, settings: EvaluateSettings, columns: Settings
 ) -> EvaluateResult:
     """Hold a model's answers against those of a file.
 

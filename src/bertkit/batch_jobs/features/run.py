@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from bertkit.base.checksummed_json import read_sealed_json, write_sealed_json
+from bertkit.base.checksummed_json import read_checksummed_json, write_checksummed_json
 from bertkit.base.checksums import FileRecord
 from bertkit.base.errors import DamagedFileError, MissingFileError, SettingsError
 from bertkit.base.files import check_new_file, durable_file
@@ -151,7 +151,7 @@ def write_features(stream: FeatureStream, output: Path) -> FeaturesResult:
 def _write_manifest(
     output: Path, result: FeaturesResult, stream: FeatureStream, record: FileRecord
 ) -> None:
-    write_sealed_json(
+    write_checksummed_json(
         manifest_path(output),
         {
             "features": result.identity,
@@ -189,7 +189,7 @@ def _is_left_alone(output: Path) -> bool:
     if output.exists():
         return False
     try:
-        return "features" in read_sealed_json(manifest_path(output))
+        return "features" in read_checksummed_json(manifest_path(output))
     except (MissingFileError, DamagedFileError):
         return False
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from bertkit.base.errors import InputError
 from bertkit.base.settings import Settings
-from bertkit.base.surrogates import mend
+from bertkit.base.surrogates import replace_surrogates
 from bertkit.batch_jobs.predict.settings import PredictSettings
 from bertkit.data.tables.record import RowReport
 from bertkit.data.tables.records import open_records
@@ -67,6 +67,6 @@ def make_examples(task: Task[Any, Any], values: Sequence[Any]) -> list[Any]:
         InputError: a value isn't what the task takes.
     """
     return [
-        task.make_example(mend(value), f"text {number}")
+        task.make_example(replace_surrogates(value), f"text {number}")
         for number, value in enumerate(values, start=1)
     ]

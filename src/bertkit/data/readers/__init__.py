@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from bertkit.data.readers import jsonl, mediawiki, parquet, python_docs, text
 from bertkit.data.readers.document import Document, ReadReport
 from bertkit.data.readers.settings import ReaderSettings
-from bertkit.data.readers.sources import Source, find_sources
+from bertkit.data.readers.sources import TextSource, find_sources
 
-Reader = Callable[[Source, ReaderSettings, ReadReport], Iterator[Document]]
+Reader = Callable[[TextSource, ReaderSettings, ReadReport], Iterator[Document]]
 
 READERS: dict[str, Reader] = {
     "text": text.read_documents,
@@ -35,7 +35,7 @@ class Corpus:
         advance: is told how many bytes of the sources were read, for progress.
     """
 
-    sources: Sequence[Source]
+    sources: Sequence[TextSource]
     settings: ReaderSettings
     report: ReadReport = field(default_factory=ReadReport)
     advance: Callable[[int], None] | None = None
@@ -72,7 +72,7 @@ def open_corpus(inputs: Sequence[str], settings: ReaderSettings) -> Corpus:
 
 
 def read_source(
-    source: Source,
+    source: TextSource,
     settings: ReaderSettings,
     report: ReadReport,
     advance: Callable[[int], None] | None = None,

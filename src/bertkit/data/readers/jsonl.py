@@ -8,18 +8,18 @@ from bertkit.data.readers.document import Document, ReadReport
 from bertkit.data.readers.lines import (
     LONG_BLANK_RUN,
     decode_text,
-    mend_surrogates,
+    replace_lone_surrogates,
     take_blank_lines,
 )
 from bertkit.data.readers.settings import ReaderSettings
-from bertkit.data.readers.sources import Source
+from bertkit.data.readers.sources import TextSource
 
 RECORD_LIMIT_BYTES = 16 << 20
 LINE_END = re.compile(r"\r\n?|\n")  # as in plain text; `splitlines` knows eight more
 
 
 def read_documents(
-    source: Source, settings: ReaderSettings, report: ReadReport
+    source: TextSource, settings: ReaderSettings, report: ReadReport
 ) -> Iterator[Document]:
     """A document for each record; each is its own group."""
     is_empty = True
@@ -37,7 +37,7 @@ def read_documents(
         report.add("empty-file", source.name)
 
 
-def read_records(source: Source, report: ReadReport) -> Iterator[tuple[str, bytes]]:
+def read_records(source: TextSource, report: ReadReport) -> Iterator[tuple[str, bytes]]:
     """Lines with their places but blank ones; one over the limit is passed over and counted."""
     with source.open(report) as stream:
         number, num_blank = 1, 0
@@ -64,7 +64,7 @@ def document_of(value: object, place: str, report: ReadReport) -> Iterator[Docum
         if "\0" in value:
             report.add("nul", place)
             value = value.replace("\0", "")
-        value = mend_surrogates(value, place, report)
+        value = replace_lone_surrogates(value, place, report)
         lines = tuple(line.strip() for line in LINE_END.split(value) if line.strip())
         if lines:
             yield Document(lines, place)

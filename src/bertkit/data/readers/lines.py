@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from bertkit.data.readers.document import ReadReport
-from bertkit.data.readers.sources import Source
+from bertkit.data.readers.sources import TextSource
 
 LINE_LIMIT_BYTES = 1 << 20
 LONG_BLANK_RUN = 64  # lines: about what it costs to look at the whole buffer
@@ -27,7 +27,7 @@ class Line(NamedTuple):
     place: str
 
 
-def read_lines(source: Source, report: ReadReport) -> Iterator[Line]:
+def read_lines(source: TextSource, report: ReadReport) -> Iterator[Line]:
     """The lines of a source, decoded; those over 1 MiB are cut at white space.
 
     Of several blank lines in a row, only the first is given.
@@ -46,7 +46,7 @@ def read_lines(source: Source, report: ReadReport) -> Iterator[Line]:
         report.add("empty-file", source.name)
 
 
-def read_raw_lines(source: Source, report: ReadReport) -> Iterator[tuple[int, bytes]]:
+def read_raw_lines(source: TextSource, report: ReadReport) -> Iterator[tuple[int, bytes]]:
     """Lines with their numbers; one over the limit comes in pieces under the same number.
 
     A line ends with LF, CR LF or CR. A blank piece is left out: it isn't a blank line. Of many
@@ -97,7 +97,7 @@ def decode_text(content: bytes, place: str, report: ReadReport) -> str:
         return content.decode("utf-8", errors="replace")
 
 
-def mend_surrogates(text: str, place: str, report: ReadReport) -> str:
+def replace_lone_surrogates(text: str, place: str, report: ReadReport) -> str:
     """Replace and count halves of characters, as broken escapes leave behind."""
     if SURROGATE.search(text):
         report.add("invalid-utf8", place)

@@ -15,7 +15,7 @@ from xml.parsers import expat
 
 from bertkit.data.readers.document import Document, ReadReport
 from bertkit.data.readers.settings import ReaderSettings
-from bertkit.data.readers.sources import Source
+from bertkit.data.readers.sources import TextSource
 from bertkit.data.sentences import ends_like_a_sentence
 
 PAGE_LIMIT_CHARACTERS = 4 << 20  # MediaWiki itself takes 2 MiB
@@ -53,7 +53,7 @@ SPACE_BEFORE_STOP = re.compile(r"\s+([,.;:!?])(?=\s|$)")
 
 
 def read_documents(
-    source: Source, settings: ReaderSettings, report: ReadReport
+    source: TextSource, settings: ReaderSettings, report: ReadReport
 ) -> Iterator[Document]:
     """A document for each article; each is its own group."""
     num_pages = 0
@@ -72,7 +72,7 @@ def read_documents(
         report.add("empty-file", source.name)
 
 
-def read_pages(source: Source, report: ReadReport) -> Iterator[dict[str, str]]:
+def read_pages(source: TextSource, report: ReadReport) -> Iterator[dict[str, str]]:
     """The pages of a dump, one in memory at a time."""
     collector = _PageCollector()
     is_empty = True

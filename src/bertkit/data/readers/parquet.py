@@ -13,7 +13,7 @@ from bertkit.data.readers.document import Document, ReadReport
 from bertkit.data.readers.jsonl import RECORD_LIMIT_BYTES, document_of
 from bertkit.data.readers.lines import decode_text
 from bertkit.data.readers.settings import ReaderSettings
-from bertkit.data.readers.sources import Source
+from bertkit.data.readers.sources import TextSource
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -26,7 +26,7 @@ FOOTER_END = b"PAR1"
 
 
 def read_documents(
-    source: Source, settings: ReaderSettings, report: ReadReport
+    source: TextSource, settings: ReaderSettings, report: ReadReport
 ) -> Iterator[Document]:
     """A document for each row; each is its own group.
 
@@ -55,7 +55,7 @@ def read_documents(
 
 
 @contextmanager
-def open_seekable(source: Source, report: ReadReport) -> Iterator[BinaryIO]:
+def open_seekable(source: TextSource, report: ReadReport) -> Iterator[BinaryIO]:
     """The content as a file that can be read from any place; what can't be is copied first."""
     if source.path is not None and not needs_copy(source):
         with source.path.open("rb") as file:
@@ -76,13 +76,13 @@ def open_seekable(source: Source, report: ReadReport) -> Iterator[BinaryIO]:
         yield copy
 
 
-def needs_copy(source: Source) -> bool:
+def needs_copy(source: TextSource) -> bool:
     """Whether the content can only be read from its beginning on."""
     return source.path is None or source.path.suffix.lower() in COMPRESSIONS
 
 
 def read_column(
-    stream: BinaryIO, source: Source, name: str, report: ReadReport
+    stream: BinaryIO, source: TextSource, name: str, report: ReadReport
 ) -> Iterator[bytes | None]:
     """The values of a column; strings as bytes, for they may be invalid UTF-8."""
     import pyarrow as pa

@@ -16,9 +16,9 @@ from typing import NamedTuple
 
 from bertkit.data.docstrings import find_docstrings, find_paragraphs
 from bertkit.data.readers.document import Document, ReadReport
-from bertkit.data.readers.lines import mend_surrogates
+from bertkit.data.readers.lines import replace_lone_surrogates
 from bertkit.data.readers.settings import ReaderSettings
-from bertkit.data.readers.sources import Source
+from bertkit.data.readers.sources import TextSource
 
 TOPICS = "pydoc_data"
 TESTS = {"test", "tests"}
@@ -37,7 +37,7 @@ class Module(NamedTuple):
 
 
 def read_documents(
-    source: Source, settings: ReaderSettings, report: ReadReport
+    source: TextSource, settings: ReaderSettings, report: ReadReport
 ) -> Iterator[Document]:
     """The topics, then the modules by package and name; each paragraph comes once only.
 
@@ -47,7 +47,7 @@ def read_documents(
     seen: set[str] = set()
     for name, group, texts in _read_texts(source, report):
         paragraphs = [text for docstring in texts for text in find_paragraphs(docstring)]
-        mended = (mend_surrogates(text, name, report) for text in dict.fromkeys(paragraphs))
+        mended = (replace_lone_surrogates(text, name, report) for text in dict.fromkeys(paragraphs))
         new = [text for text in mended if text not in seen]
         seen.update(new)
         if len(new) < len(paragraphs):
@@ -56,7 +56,7 @@ def read_documents(
             yield Document(tuple(new), group)
 
 
-def _read_texts(source: Source, report: ReadReport) -> Iterator[tuple[str, str, list[str]]]:
+def _read_texts(source: TextSource, report: ReadReport) -> Iterator[tuple[str, str, list[str]]]:
     """Name, group and texts of each document, not yet cleaned."""
     for name, text in sorted(read_topics(report).items()):
         yield f"{TOPICS}/{name}", TOPICS, [text]

@@ -35,7 +35,7 @@ UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
 @dataclass
-class Source:
+class TextSource:
     """One file, or something that isn't a file.
 
     Attributes:
@@ -113,7 +113,7 @@ def is_foreign(sample: bytes) -> bool:
 class _CountedStream(io.RawIOBase):
     """A stream that tells its source how many bytes are read from it."""
 
-    def __init__(self, stream: BinaryIO | io.FileIO, source: Source) -> None:
+    def __init__(self, stream: BinaryIO | io.FileIO, source: TextSource) -> None:
         self._stream, self._source = stream, source
 
     def readable(self) -> bool:
@@ -127,7 +127,7 @@ class _CountedStream(io.RawIOBase):
         return len(content)
 
 
-def find_sources(inputs: Sequence[str], settings: ReaderSettings) -> list[Source]:
+def find_sources(inputs: Sequence[str], settings: ReaderSettings) -> list[TextSource]:
     """All sources that the inputs name, in the order of the inputs, folders sorted.
 
     Raises:
@@ -137,7 +137,7 @@ def find_sources(inputs: Sequence[str], settings: ReaderSettings) -> list[Source
     """
     if not inputs:
         raise InputError("no input: name files, folders, globs, - or python-docs:")
-    sources: list[Source] = []
+    sources: list[TextSource] = []
     found: dict[object, str] = {}
     num_of_name: dict[str, int] = {}
     for argument in inputs:
@@ -159,13 +159,13 @@ def find_sources(inputs: Sequence[str], settings: ReaderSettings) -> list[Source
     return sources
 
 
-def _find(argument: str, settings: ReaderSettings) -> Iterator[tuple[Source, object]]:
+def _find(argument: str, settings: ReaderSettings) -> Iterator[tuple[TextSource, object]]:
     """The sources that one input names, each with what tells it from all others."""
     if argument in SCHEMES:
-        yield Source(argument, SCHEMES[argument]), argument
+        yield TextSource(argument, SCHEMES[argument]), argument
     elif argument == STANDARD_INPUT:
         chosen = "text" if settings.format == "auto" else settings.format
-        yield Source(STANDARD_INPUT_NAME, chosen), argument
+        yield TextSource(STANDARD_INPUT_NAME, chosen), argument
     else:
         with storage_errors(Path(argument), "read"):
             for path, root in _find_files(argument):
@@ -213,7 +213,7 @@ def _refuse_folder(error: OSError) -> None:
 
 def _file_source(
     path: Path, root: Path, settings: ReaderSettings, *, is_named: bool
-) -> tuple[Source, object]:
+) -> tuple[TextSource, object]:
     """A file as a source, called by its folder and name wherever that folder lies.
 
     A pipe is read where it was named; one that lies in a folder might never end.
@@ -222,7 +222,7 @@ def _file_source(
     folder = folder if folder.name not in {"", ".."} else folder.resolve()
     name = _escape((Path(folder.name) / path.relative_to(root)).as_posix())
     is_auto = settings.format == "auto"
-    source = Source(name, find_format(path) if is_auto else settings.format, path, 0)
+    source = TextSource(name, find_format(path) if is_auto else settings.format, path, 0)
     try:
         status = path.stat()
     except OSError:  # reading it will say why, and count it

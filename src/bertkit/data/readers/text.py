@@ -8,14 +8,14 @@ from collections.abc import Iterator
 from bertkit.data.readers.document import Document, ReadReport
 from bertkit.data.readers.lines import read_lines
 from bertkit.data.readers.settings import ReaderSettings
-from bertkit.data.readers.sources import Source
+from bertkit.data.readers.sources import TextSource
 
 # A document that goes on beyond this is cut, so that memory stays bounded.
 DOCUMENT_LIMIT_CHARACTERS = 4 << 20
 
 
 def read_documents(
-    source: Source, settings: ReaderSettings, report: ReadReport
+    source: TextSource, settings: ReaderSettings, report: ReadReport
 ) -> Iterator[Document]:
     """Documents of a text file; each is its own group."""
     lines: list[str] = []

@@ -16,10 +16,10 @@ from bertkit.checkpoints.formats import open_checkpoint
 from bertkit.checkpoints.hub.resolve import resolve_model
 from bertkit.checkpoints.huggingface import is_encoder_decoder
 from bertkit.interpret.ablation import ablate
-from bertkit.interpret.encoder_decoder import EncoderDecoderSubject
+from bertkit.interpret.encoder_decoder import InspectedEncoderDecoder
 from bertkit.interpret.head_names import HeadName, check_heads, parse_heads
 from bertkit.interpret.head_predictions import fills_words
-from bertkit.interpret.inspected_model import Observation, Subject, name_model
+from bertkit.interpret.inspected_model import InspectedModel, Observation, name_model
 from bertkit.interpret.page.build import Start, build_joint_page, build_page
 from bertkit.interpret.page.figures import draw_alignment, draw_heads, find_token
 from bertkit.interpret.page.scene import Scene
@@ -61,7 +61,7 @@ class AttentionView:
     @classmethod
     def of(
         cls,
-        model: str | Path | Subject | EncoderDecoderSubject,
+        model: str | Path | InspectedModel | InspectedEncoderDecoder,
         text: str,
         pair: str | None = None,
         settings: ViewSettings | None = None,
@@ -73,8 +73,8 @@ class AttentionView:
 
         Args:
             model: a run of `bertkit pretrain`, a model folder, the id of a model of the Hub, or a
-                model that is loaded already (`bertkit.interpret.Subject`, or
-                `EncoderDecoderSubject`).
+                model that is loaded already (`bertkit.interpret.InspectedModel`, or
+                `InspectedEncoderDecoder`).
             text: the first text.
             pair: the second text; of an encoder-decoder what is looked at as if the model had
                 written it, in place of what it writes itself.
@@ -90,8 +90,8 @@ class AttentionView:
         settings = settings or ViewSettings()
         _list_views(settings)
         if isinstance(model, str | Path):
-            model = load_subject(model, device, revision=revision)
-        if isinstance(model, EncoderDecoderSubject):
+            model = load_inspected_model(model, device, revision=revision)
+        if isinstance(model, InspectedEncoderDecoder):
             return cls._of_two_halves(model, text, pair, settings)
         if settings.read_mask and not fills_words(model.model):
             raise SettingsError(
@@ -115,7 +115,7 @@ class AttentionView:
 
     @classmethod
     def _of_two_halves(
-        cls, model: EncoderDecoderSubject, text: str, written: str | None, settings: ViewSettings
+        cls, model: InspectedEncoderDecoder, text: str, written: str | None, settings: ViewSettings
     ) -> Self:
         """What an encoder-decoder does with what it reads, and writes."""
         for name, is_set in (("without", settings.without), ("read_mask", settings.read_mask)):
@@ -241,12 +241,12 @@ class AttentionView:
         )
 
 
-def load_subject(
+def load_inspected_model(
     path: str | Path, device: str = "auto", *, revision: str | None = None
-) -> Subject | EncoderDecoderSubject:
-    """Load a model of any kind; arguments and errors as in `Subject.load`."""
+) -> InspectedModel | InspectedEncoderDecoder:
+    """Load a model of any kind; arguments and errors as in `InspectedModel.load`."""
     checkpoint = open_checkpoint(resolve_model(path, revision=revision))
-    kind = EncoderDecoderSubject if is_encoder_decoder(checkpoint.config) else Subject
+    kind = InspectedEncoderDecoder if is_encoder_decoder(checkpoint.config) else InspectedModel
     return kind.from_checkpoint(checkpoint, name_model(path), device)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from bertkit.base.errors import SettingsError
 from bertkit.interpret.head_names import HeadName, check_heads
-from bertkit.interpret.inspected_model import Observation, Passage
+from bertkit.interpret.inspected_model import EncodedText, Observation
 from bertkit.interpret.page.arrays import pack_vectors, pack_weights
 from bertkit.interpret.page.scene import Scene
 from bertkit.interpret.patterns import find_patterns
@@ -154,7 +154,7 @@ def _build_part(
     return data, {f"{prefix}{name}": content for name, content in arrays.items()}
 
 
-def _passages(observation: Observation) -> list[Passage]:
+def _passages(observation: Observation) -> list[EncodedText]:
     """Who looks, and at whom."""
     return list(filter(None, [observation.passage, observation.others]))
 
@@ -219,7 +219,7 @@ def _shared_data(scene: Scene) -> dict[str, Any]:
     }
 
 
-def _tokens(passage: Passage) -> list[dict[str, Any]]:
+def _tokens(passage: EncodedText) -> list[dict[str, Any]]:
     """What is known of each token; places count UTF-16 units, as JavaScript's strings do."""
     encoding = passage.encoding
     units = [_count_units(text) for text in (passage.text, passage.pair or "")]

@@ -4,7 +4,7 @@ import torch
 
 from bertkit.base.errors import InputError, SettingsError
 from bertkit.interpret.head_names import HeadName, check_heads
-from bertkit.interpret.inspected_model import Passage
+from bertkit.interpret.inspected_model import EncodedText
 from bertkit.interpret.page.scene import Scene
 from bertkit.reports.figures.alignment_figure import AlignmentFigure
 from bertkit.reports.figures.attention_figure import MAX_TOKENS, AttentionFigure
@@ -54,7 +54,7 @@ def draw_alignment(
     return AlignmentFigure(title, written, observation.others.tokens, shares.tolist())
 
 
-def find_token(passage: Passage, token: str) -> int:
+def find_token(passage: EncodedText, token: str) -> int:
     """The place, from 0, of a token that is named by its text or its number from 1.
 
     Raises:

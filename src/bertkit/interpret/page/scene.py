@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 from bertkit.interpret.contexts import WordInContexts
-from bertkit.interpret.encoder_decoder import EncoderDecoderSubject
+from bertkit.interpret.encoder_decoder import InspectedEncoderDecoder
 from bertkit.interpret.head_names import HeadName
-from bertkit.interpret.inspected_model import Observation, Subject
+from bertkit.interpret.inspected_model import InspectedModel, Observation
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,7 +22,7 @@ class Scene:
             pass a head.
     """
 
-    subject: Subject | EncoderDecoderSubject
+    subject: InspectedModel | InspectedEncoderDecoder
     observation: Observation
     without: tuple[HeadName, ...] = ()
     contexts: WordInContexts | None = None

@@ -13,7 +13,7 @@ from torch import Tensor
 from bertkit.base.progress import show_progress
 from bertkit.interpret.ablation import ablate
 from bertkit.interpret.importance import importance_by_ablation, importance_by_gradient
-from bertkit.interpret.inspected_model import Subject
+from bertkit.interpret.inspected_model import InspectedModel
 from bertkit.interpret.outcome import Outcome, compare, find_outcome, round_digits, to_json
 from bertkit.interpret.page.scene import Scene
 from bertkit.interpret.views.view import View, is_of_one_stack, paragraphs
@@ -107,8 +107,8 @@ def _find_whole(scene: Scene) -> Outcome:
     return find_outcome(_subject(scene), scene.observation.passage)
 
 
-def _subject(scene: Scene) -> Subject:
-    assert isinstance(scene.subject, Subject)  # others don't suit
+def _subject(scene: Scene) -> InspectedModel:
+    assert isinstance(scene.subject, InspectedModel)  # others don't suit
     return scene.subject
 
 

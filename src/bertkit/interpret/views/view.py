@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from bertkit.interpret.inspected_model import Subject
+from bertkit.interpret.inspected_model import InspectedModel
 from bertkit.interpret.page.scene import Scene
 
 
@@ -19,7 +19,7 @@ def looks_at_itself(scene: Scene) -> bool:
 
 def is_of_one_stack(scene: Scene) -> bool:
     """Whether it is of a model that has one stack of layers: no encoder-decoder."""
-    return isinstance(scene.subject, Subject)
+    return isinstance(scene.subject, InspectedModel)
 
 
 @dataclass(frozen=True)

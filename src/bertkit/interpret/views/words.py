@@ -5,7 +5,7 @@ from typing import Any
 
 from bertkit.interpret.ablation import ablate
 from bertkit.interpret.head_predictions import fills_words
-from bertkit.interpret.inspected_model import Subject
+from bertkit.interpret.inspected_model import InspectedModel
 from bertkit.interpret.outcome import round_digits
 from bertkit.interpret.page.scene import Scene
 from bertkit.interpret.views.view import View, paragraphs
@@ -49,7 +49,7 @@ def collect_words(scene: Scene) -> dict[str, Any]:
         "hidden" is null for texts of more than `MAX_GUESSED_TOKENS`.
     """
     subject, passage = scene.subject, scene.observation.passage
-    assert isinstance(subject, Subject)  # others don't suit
+    assert isinstance(subject, InspectedModel)  # others don't suit
     mask_id = subject.tokenizer.mask_id
     masks = {place for place, id_ in enumerate(passage.encoding.ids) if id_ == mask_id}
     with ablate(subject.model, scene.without):
@@ -84,5 +84,7 @@ WORDS = View(
     title="Words",
     legend=LEGEND,
     collect=collect_words,
-    suits=lambda scene: isinstance(scene.subject, Subject) and fills_words(scene.subject.model),
+    suits=lambda scene: (
+        isinstance(scene.subject, InspectedModel) and fills_words(scene.subject.model)
+    ),
 )

@@ -12,7 +12,7 @@ from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.encoder import BertEncoder, pack_padded
 from bertkit.models.bert.heads import MaskedLMHead, WordScoringBert
 from bertkit.models.bert.weights import initialise
-from bertkit.nn.key_value_cache import GrowingBatch
+from bertkit.nn.key_value_cache import KVCache
 from bertkit.nn.packing import PackedBatch, pad
 
 
@@ -39,7 +39,7 @@ class BertLMHeadModel(WordScoringBert):
         initialise(self, config.initializer_range)
 
     def next_scores(
-        self, batch: PackedBatch | GrowingBatch, positions: Int[Tensor, " chosen"] | None = None
+        self, batch: PackedBatch | KVCache, positions: Int[Tensor, " chosen"] | None = None
     ) -> Float[Tensor, "chosen vocabulary"]:
         """Scores of all words as the next one, at the chosen places or at all."""
         tokens = self.encoder(batch)

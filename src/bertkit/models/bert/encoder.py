@@ -19,7 +19,7 @@ from bertkit.models.bert.weights import initialise
 from bertkit.nn.attention import SelfAttention
 from bertkit.nn.block import EncoderBlock, FeedForward
 from bertkit.nn.embeddings import Embeddings
-from bertkit.nn.key_value_cache import GrowingBatch
+from bertkit.nn.key_value_cache import KVCache
 from bertkit.nn.packing import PackedBatch, pad
 
 
@@ -43,7 +43,7 @@ class BertEncoder(nn.Module):
             for _ in range(config.num_hidden_layers)
         )
 
-    def forward(self, batch: PackedBatch | GrowingBatch) -> Float[Tensor, "tokens hidden"]:
+    def forward(self, batch: PackedBatch | KVCache) -> Float[Tensor, "tokens hidden"]:
         """T_i for each token of the batch."""
         tokens: Tensor = self.embeddings(batch)
         for layer in self.layers:

@@ -24,9 +24,9 @@ from bertkit.models.bert.weights import initialise, save_weights, without_memory
 from bertkit.models.seq2seq.config import EncoderDecoderConfig
 from bertkit.models.seq2seq.halves import Decoder, PreNormDecoder, PreNormEncoder
 from bertkit.models.seq2seq.weights import fill_halves
-from bertkit.nn.cross_attention import CachedMemory, Memory
+from bertkit.nn.cross_attention import CrossAttentionCache, Memory
 from bertkit.nn.embeddings import Embeddings, sinusoids
-from bertkit.nn.key_value_cache import GrowingBatch
+from bertkit.nn.key_value_cache import KVCache
 from bertkit.nn.packing import PackedBatch, pad
 
 
@@ -55,12 +55,12 @@ class EncoderDecoderModel(nn.Module):
             for half in (self.encoder, self.decoder):
                 fix_positions(half.embeddings)
 
-    def read(self, source: PackedBatch) -> CachedMemory:
+    def read(self, source: PackedBatch) -> CrossAttentionCache:
         """What the decoder reads in each step of generating."""
-        return CachedMemory(self.encoder(source), source)
+        return CrossAttentionCache(self.encoder(source), source)
 
     def next_scores(
-        self, batch: PackedBatch | GrowingBatch, memory: Memory | CachedMemory
+        self, batch: PackedBatch | KVCache, memory: Memory | CrossAttentionCache
     ) -> Float[Tensor, "tokens vocabulary"]:
         """Scores of all words as the next one, behind each token of the batch."""
         tokens = self.decoder(batch, memory)

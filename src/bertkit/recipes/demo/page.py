@@ -8,7 +8,7 @@ from typing import Any
 
 from bertkit.recipes.pretrain.curves import MASKED_WORDS, NEXT_SENTENCE
 from bertkit.reports.report import Bar, Bars, Charts, Command, Report, Section, Table
-from bertkit.training.records.history import Course
+from bertkit.training.records.history import TrainingHistory
 from bertkit.training.records.sections import SPEED, draw_curves, tabulate_settings
 
 
@@ -41,7 +41,7 @@ class Example:
 
 
 @dataclass(frozen=True)
-class Facts:
+class DemoFacts:
     """What the report tells.
 
     Attributes:
@@ -55,13 +55,13 @@ class Facts:
 
     accuracies: Accuracies
     examples: Sequence[Example]
-    course: Course
+    course: TrainingHistory
     settings: Mapping[str, Mapping[str, Any]]
     corpus: Mapping[str, str | int]
     run: Path
 
 
-def build_report(facts: Facts) -> Report:
+def build_report(facts: DemoFacts) -> Report:
     """The page."""
     run = quote(str(facts.run))
     sections: list[Section] = [

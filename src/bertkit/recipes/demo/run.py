@@ -19,7 +19,7 @@ from bertkit.inference.loading import LoadedModel
 from bertkit.models.bert.heads import BertForPreTraining
 from bertkit.objectives.bert import PreTrainingBatch
 from bertkit.recipes.demo.baselines import NeighbourGuesser, neighbours
-from bertkit.recipes.demo.page import Accuracies, Example, Facts, build_report
+from bertkit.recipes.demo.page import Accuracies, DemoFacts, Example, build_report
 from bertkit.recipes.demo.settings import PREPARE_SETTINGS, TOKENIZER_SETTINGS, DemoSettings
 from bertkit.recipes.prepare.run import prepare
 from bertkit.recipes.pretrain.corpus import describe_corpus
@@ -29,7 +29,7 @@ from bertkit.recipes.pretrain.settings import PretrainSettings
 from bertkit.recipes.train_tokenizer.run import train_tokenizer
 from bertkit.reports.report import write_report
 from bertkit.tokenization.tokenizer import Tokenizer
-from bertkit.training.records.history import Course
+from bertkit.training.records.history import TrainingHistory
 from bertkit.training.records.log import read_log
 from bertkit.training.run import LOG_FILE
 
@@ -97,10 +97,10 @@ def _run_demo(output: Path, settings: DemoSettings, say: Callable[[str], None]) 
     say("4/4  Report")
     shards, tokenizer = ShardSet.open(shard_folder), Tokenizer.load(tokenizer_folder)
     batches = held_out_batches(shards, tokenizer, pretrain_settings)
-    facts = Facts(
+    facts = DemoFacts(
         accuracies=measure_accuracies(shards, tokenizer, batches, trained.metrics["mlm_accuracy"]),
         examples=fill_examples(untrained_model(tokenizer, pretrain_settings), FillMask.load(run)),
-        course=Course.from_rows(read_log(run / LOG_FILE)),
+        course=TrainingHistory.from_rows(read_log(run / LOG_FILE)),
         settings={"Pre-training": pretrain_settings.model_dump(mode="json")},
         corpus=describe_corpus(shards),
         run=run,

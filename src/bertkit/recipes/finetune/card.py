@@ -11,7 +11,7 @@ from itertools import islice
 
 from bertkit._version import __version__
 from bertkit.base.wording import pluralize
-from bertkit.recipes.finetune.facts import Facts, count_rows
+from bertkit.recipes.finetune.facts import FineTuningFacts, count_rows
 from bertkit.recipes.finetune.search.comparison import SELECTION_BIAS, Comparison, show_spread
 from bertkit.reports.text import make_legible, show
 from bertkit.tasks.table import TASKS
@@ -39,7 +39,7 @@ MAX_METRICS = 100  # there is one for each label
 SPECIAL = "\\`*_[]|~#"
 
 
-def build_card(facts: Facts) -> str:
+def build_card(facts: FineTuningFacts) -> str:
     """The card's text."""
     made = (
         f"{TASKS[facts.task].summary} Fine-tuned from {plain(facts.parent)} with bertkit"
@@ -58,7 +58,7 @@ def build_card(facts: Facts) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def build_header(facts: Facts) -> str:
+def build_header(facts: FineTuningFacts) -> str:
     """What the Hub reads, without a licence, which is for people to say."""
     tag = PIPELINE_TAGS.get(facts.task) if facts.is_for_transformers else None
     lines = ["---", f"library_name: {'transformers' if facts.is_for_transformers else 'bertkit'}"]
@@ -89,7 +89,7 @@ def build_header(facts: Facts) -> str:
     return "\n".join([*lines, "---"])
 
 
-def describe_result(facts: Facts) -> str:
+def describe_result(facts: FineTuningFacts) -> str:
     """Metrics with their intervals, the picture, and what is odd."""
     evaluation = facts.judgement.evaluation
     rows = []
@@ -124,7 +124,7 @@ def describe_search(comparison: Comparison) -> str:
     return "\n\n".join([made, tabulate(columns, rows)])
 
 
-def describe_data(facts: Facts) -> str:
+def describe_data(facts: FineTuningFacts) -> str:
     """Files and what was met in them."""
     train, dev = facts.counts["train"], facts.counts["dev"]
     rows = [
@@ -151,7 +151,7 @@ def describe_data(facts: Facts) -> str:
     return "\n\n".join(parts)
 
 
-def describe_making(facts: Facts) -> str:
+def describe_making(facts: FineTuningFacts) -> str:
     """Parent, settings, and how to use the model."""
     source, ending = facts.record.source, " and ended early" if facts.has_ended_early else ""
     rows = [[name, sha256] for name, sha256 in source.get("sha256", {}).items()]

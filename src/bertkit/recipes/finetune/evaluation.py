@@ -9,7 +9,7 @@ import numpy as np
 from bertkit.hardware.device import mixed_precision
 from bertkit.recipes.finetune.examples import SetCounts
 from bertkit.recipes.finetune.job import (
-    Materials,
+    FineTuningContext,
     cut_held_out,
     decode_all,
     held_out_logits,
@@ -24,7 +24,7 @@ Metrics = dict[str, float]
 
 
 @dataclass(frozen=True)
-class Judgement:
+class FinalEvaluation:
     """What a model is worth.
 
     Attributes:
@@ -42,7 +42,7 @@ class Judgement:
     baseline: Metrics
 
 
-def judge(materials: Materials) -> Judgement:
+def judge(materials: FineTuningContext) -> FinalEvaluation:
     """Hold a model against its held-out examples."""
     plain, examples = materials.task, materials.dev_examples
     with mixed_precision(materials.machine.device, materials.machine.precision):
@@ -56,7 +56,7 @@ def judge(materials: Materials) -> Judgement:
     )
     warnings = [warning for warning in found if warning is not None]
     evaluation = replace(evaluation, warnings=(*evaluation.warnings, *warnings))
-    return Judgement(
+    return FinalEvaluation(
         task=task,
         predictions=predictions,
         evaluation=evaluation,
@@ -65,7 +65,7 @@ def judge(materials: Materials) -> Judgement:
     )
 
 
-def answer_held_out(materials: Materials) -> tuple[Task[Any, Any], list[Any], list[Any]]:
+def answer_held_out(materials: FineTuningContext) -> tuple[Task[Any, Any], list[Any], list[Any]]:
     """The answers to the held-out examples.
 
     Where labels are so many that the logits of all examples aren't in memory together, numbers such
@@ -90,13 +90,13 @@ def answer_held_out(materials: Materials) -> tuple[Task[Any, Any], list[Any], li
     return task, answers, unscaled
 
 
-def _take(materials: Materials, part: range) -> tuple[list[Any], list[Encoded]]:
+def _take(materials: FineTuningContext, part: range) -> tuple[list[Any], list[Encoded]]:
     """Some held-out examples, and their token ids."""
     examples, encoded = materials.dev_examples, materials.dev
     return [examples[number] for number in part], [encoded[number] for number in part]
 
 
-def measure_baseline(materials: Materials) -> Metrics:
+def measure_baseline(materials: FineTuningContext) -> Metrics:
     """Metrics of a model that doesn't read: each label as likely as it is in training."""
     task = materials.task
     if not materials.counts["train"].labels:

@@ -237,7 +237,7 @@ def describe_set(task: Task[Any, Any], found: ExampleSet, counts: SetCounts) -> 
         shown = list(islice(_list_unseen(task, found), NUM_SHOWN_BROKEN))
         lines += [*shown, *(["  …"] if counts.num_unseen > len(shown) else [])]
     known = dict.fromkeys(task.labels, 0)
-    odd = [*describe_look_alikes(counts.labels, known), *task.list_oddities(found.examples)]
+    odd = [*describe_look_alikes(counts.labels, known), *task.list_warnings(found.examples)]
     return lines + [f"{name}: {line}" for line in odd]
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bertkit.checkpoints.hub.resolve import is_hub_id
-from bertkit.recipes.finetune.evaluation import Judgement
+from bertkit.recipes.finetune.evaluation import FinalEvaluation
 from bertkit.recipes.finetune.examples import SetCounts
 from bertkit.recipes.finetune.search.comparison import Comparison
 from bertkit.tasks.sections import draw_confusion
@@ -23,7 +23,7 @@ COUNT_NAMES = {
 
 
 @dataclass(frozen=True)
-class Facts:
+class FineTuningFacts:
     """All of it.
 
     Attributes:
@@ -40,7 +40,7 @@ class Facts:
 
     name: str
     record: RunRecord
-    judgement: Judgement
+    judgement: FinalEvaluation
     counts: Mapping[str, SetCounts]
     num_steps: int
     best_epoch: float

@@ -18,7 +18,7 @@ from torch import Tensor
 from bertkit.base.files import make_folder, remove_folder
 from bertkit.models.bert.fine_tuning import FineTunedBert
 from bertkit.nn.packing import PackedBatch
-from bertkit.recipes.finetune.job import Materials, measure_held_out
+from bertkit.recipes.finetune.job import FineTuningContext, measure_held_out
 from bertkit.recipes.finetune.settings import FineTuneSettings
 from bertkit.recipes.finetune.state_file import StateFile, write_states
 from bertkit.tasks.batch import TaskBatch, batch_tensors
@@ -77,7 +77,7 @@ class StateBatch:
 
 @contextmanager
 def remember_states(
-    run: Path, materials: Materials, settings: FineTuneSettings
+    run: Path, materials: FineTuningContext, settings: FineTuneSettings
 ) -> Iterator[States]:
     """Hidden states of all examples, in files that are removed at the end.
 
@@ -98,7 +98,9 @@ def remember_states(
         remove_folder(folder)
 
 
-def build_feature_job(job: Job[TaskBatch], materials: Materials, states: States) -> Job[StateBatch]:
+def build_feature_job(
+    job: Job[TaskBatch], materials: FineTuningContext, states: States
+) -> Job[StateBatch]:
     """The same job, but for what is computed in a step: the head alone."""
     model = materials.model
     num_trained = sum(each.numel() for each in model.parameters() if each.requires_grad)
@@ -127,7 +129,7 @@ def build_feature_job(job: Job[TaskBatch], materials: Materials, states: States)
 
 
 @torch.inference_mode()
-def head_logits(materials: Materials, states: StateFile, part: range) -> list[Logits]:
+def head_logits(materials: FineTuningContext, states: StateFile, part: range) -> list[Logits]:
     """Logits of some held-out examples by their hidden states, without dropout."""
     model, device = materials.model.eval(), materials.machine.device
     found: list[Logits] = []

@@ -32,7 +32,7 @@ EXAMPLES_PER_LOSS = 64
 
 
 @dataclass(frozen=True)
-class Materials:
+class FineTuningContext:
     """Everything a run is made of.
 
     Attributes:
@@ -68,7 +68,7 @@ class Materials:
         return self.tokenizer.save(folder, max_length=self.task.settings.max_length)
 
 
-def build_job(materials: Materials, settings: FineTuneSettings) -> Job[TaskBatch]:
+def build_job(materials: FineTuningContext, settings: FineTuneSettings) -> Job[TaskBatch]:
     """What the loop is handed."""
     task, model = materials.task, materials.model
     order = EpochOrder(len(materials.train), settings.batch_size, settings.seed)
@@ -113,7 +113,7 @@ def build_job(materials: Materials, settings: FineTuneSettings) -> Job[TaskBatch
     )
 
 
-def load_checkpoint(run: Run, step: int, materials: Materials) -> Materials:
+def load_checkpoint(run: Run, step: int, materials: FineTuningContext) -> FineTuningContext:
     """The same with the weights of a run's checkpoint; what was frozen is.
 
     Raises:
@@ -129,13 +129,13 @@ def load_checkpoint(run: Run, step: int, materials: Materials) -> Materials:
     return replace(materials, model=model.to(materials.machine.device))
 
 
-def cut_held_out(materials: Materials) -> list[range]:
+def cut_held_out(materials: FineTuningContext) -> list[range]:
     """Numbers of held-out examples whose logits are in memory together, as in `cut_by_scores`."""
     task = materials.task
     return cut_by_scores(materials.dev, len(task.labels), row=task.row)
 
 
-def held_out_logits(materials: Materials, part: range | None = None) -> list[Logits]:
+def held_out_logits(materials: FineTuningContext, part: range | None = None) -> list[Logits]:
     """Logits of the held-out examples, or of a part of them, without dropout."""
     model, device = materials.model.eval(), materials.machine.device
     return compute_logits(
@@ -147,7 +147,7 @@ def held_out_logits(materials: Materials, part: range | None = None) -> list[Log
 
 
 def measure_held_out(
-    materials: Materials, compute: Callable[[range], Sequence[Logits]]
+    materials: FineTuningContext, compute: Callable[[range], Sequence[Logits]]
 ) -> dict[str, float]:
     """Loss and metrics of the held-out examples; the loss alone where it isn't finite.
 

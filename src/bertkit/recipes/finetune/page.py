@@ -5,17 +5,17 @@ from dataclasses import replace
 
 from bertkit.base.wording import pluralize
 from bertkit.recipes.finetune.examples import SetCounts
-from bertkit.recipes.finetune.facts import Facts, count_rows
+from bertkit.recipes.finetune.facts import FineTuningFacts, count_rows
 from bertkit.reports.cells import Cell
 from bertkit.reports.report import Charts, Report, Section, Table
 from bertkit.tasks.sections import build_sections
-from bertkit.training.records.history import Course
+from bertkit.training.records.history import TrainingHistory
 from bertkit.training.records.sections import LOSS, Across, Curve, draw_curves, tabulate_settings
 
 MAX_LABELS = 200  # of a table
 
 
-def build_page(facts: Facts, course: Course) -> Report:
+def build_page(facts: FineTuningFacts, course: TrainingHistory) -> Report:
     """The page.
 
     Args:
@@ -38,7 +38,7 @@ def build_page(facts: Facts, course: Course) -> Report:
     return Report(title=facts.name, summary=summarise(facts), sections=sections)
 
 
-def summarise(facts: Facts) -> str:
+def summarise(facts: FineTuningFacts) -> str:
     """The run in two sentences."""
     task = facts.judgement.task
     value = facts.judgement.evaluation.metrics[task.metric]

@@ -26,7 +26,7 @@ TASK_HEADS = frozenset({"classifier", "qa_outputs", "lstm"})
 
 
 @dataclass(frozen=True)
-class Parent:
+class PretrainedCheckpoint:
     """An opened checkpoint.
 
     Attributes:
@@ -44,9 +44,9 @@ class Parent:
     facts: dict[str, Any]
 
 
-def open_parent(
+def open_pretrained(
     name: str | Path, revision: str | None, task: Task[Any, Any], settings: FineTuneSettings
-) -> Parent:
+) -> PretrainedCheckpoint:
     """Open a checkpoint and see that it can be trained for a task.
 
     Args:
@@ -79,7 +79,7 @@ def open_parent(
         )
     tokenizer = load_tokenizer(checkpoint, config)
     facts = identify_checkpoint(checkpoint, path, revision)
-    return Parent(checkpoint, config, changes, tokenizer, facts)
+    return PretrainedCheckpoint(checkpoint, config, changes, tokenizer, facts)
 
 
 def dropout_rates(settings: FineTuneSettings) -> dict[str, float]:
@@ -111,7 +111,7 @@ def choose_kind(task: Task[Any, Any], settings: FineTuneSettings) -> type[FineTu
     return BertFeatureBased if settings.has_own_model else task.model_kind
 
 
-def load_parent(parent: Parent, kind: type[FineTunedBert]) -> FineTunedBert:
+def load_pretrained(parent: PretrainedCheckpoint, kind: type[FineTunedBert]) -> FineTunedBert:
     """The model with the checkpoint's encoder; a head that isn't the task's is drawn anew.
 
     Raises:
@@ -136,7 +136,7 @@ def load_parent(parent: Parent, kind: type[FineTunedBert]) -> FineTunedBert:
     return model
 
 
-def has_same_head(parent: Parent, kind: type[FineTunedBert]) -> bool:
+def has_same_head(parent: PretrainedCheckpoint, kind: type[FineTunedBert]) -> bool:
     """Whether the checkpoint is a model of this kind with the same labels, to be trained on."""
     checkpoint = parent.checkpoint
     heads = list_heads(checkpoint.tensors)
@@ -151,7 +151,7 @@ def _name_labels(config: BertConfig) -> dict[int, str]:
     return config.id2label or {id_: f"LABEL_{id_}" for id_ in range(config.num_labels)}
 
 
-def check_pairs(parent: Parent, has_pairs: bool) -> None:
+def check_pairs(parent: PretrainedCheckpoint, has_pairs: bool) -> None:
     """Refuse pairs of texts for a model that knows one segment.
 
     Raises:

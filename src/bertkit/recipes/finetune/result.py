@@ -7,10 +7,10 @@ from bertkit.base.files import write_file, write_json
 from bertkit.base.progress import announce
 from bertkit.metrics.calibration import CalibrationError
 from bertkit.recipes.finetune.card import CARD_FILE, PICTURE_FILE, build_card
-from bertkit.recipes.finetune.evaluation import Judgement, judge
+from bertkit.recipes.finetune.evaluation import FinalEvaluation, judge
 from bertkit.recipes.finetune.examples import SetCounts
-from bertkit.recipes.finetune.facts import Facts
-from bertkit.recipes.finetune.job import Materials, load_checkpoint
+from bertkit.recipes.finetune.facts import FineTuningFacts
+from bertkit.recipes.finetune.job import FineTuningContext, load_checkpoint
 from bertkit.recipes.finetune.page import build_page
 from bertkit.recipes.finetune.search.comparison import Comparison
 from bertkit.recipes.finetune.settings import FineTuneSettings
@@ -31,7 +31,7 @@ from bertkit.training.finished import (
     undefine,
     undefine_number,
 )
-from bertkit.training.records.history import Course
+from bertkit.training.records.history import TrainingHistory
 from bertkit.training.records.log import read_log
 from bertkit.training.run import Run, RunRecord, RunState
 
@@ -86,7 +86,7 @@ class SavedResult(FinishedRecord):
 
 
 def finish(
-    run: Run, materials: Materials, state: RunState, settings: FineTuneSettings
+    run: Run, materials: FineTuningContext, state: RunState, settings: FineTuneSettings
 ) -> FineTuneResult:
     """Evaluate the best checkpoint and write the model's folder; `metrics.json` comes last.
 
@@ -107,8 +107,8 @@ def finish(
 def write_model(
     output: Path,
     run: Run,
-    materials: Materials,
-    judgement: Judgement,
+    materials: FineTuningContext,
+    judgement: FinalEvaluation,
     saved: SavedResult,
     comparison: Comparison | None = None,
 ) -> None:
@@ -127,7 +127,7 @@ def write_model(
     """
     record = run.read_record()
     assert record is not None
-    facts = Facts(
+    facts = FineTuningFacts(
         name=output.resolve().name,
         record=record,
         judgement=judgement,
@@ -152,7 +152,10 @@ def write_model(
 
 
 def describe_result(
-    materials: Materials, judgement: Judgement, state: RunState, settings: FineTuneSettings
+    materials: FineTuningContext,
+    judgement: FinalEvaluation,
+    state: RunState,
+    settings: FineTuneSettings,
 ) -> SavedResult:
     """What is told of the run for good."""
     evaluation, best_step = judgement.evaluation, state.best_step or state.step
@@ -176,12 +179,12 @@ def describe_result(
     )
 
 
-def write_descriptions(output: Path, facts: Facts, run: Run) -> None:
+def write_descriptions(output: Path, facts: FineTuningFacts, run: Run) -> None:
     """Write what people read: report, card and picture."""
     matrix = draw_confusion(facts.judgement.evaluation)
     if facts.has_picture and matrix is not None:
         write_svg(output / PICTURE_FILE, matrix)
-    course = Course.from_rows(read_log(run.log_path))
+    course = TrainingHistory.from_rows(read_log(run.log_path))
     write_report(output / REPORT_FILE, build_page(facts, course))
     write_file(output / CARD_FILE, build_card(facts).encode())
 

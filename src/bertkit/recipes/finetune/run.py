@@ -19,15 +19,15 @@ from bertkit.hardware.allocator import prepare_memory
 from bertkit.hardware.device import choose_device, choose_precision, measure_peak
 from bertkit.recipes.finetune.examples import open_tables
 from bertkit.recipes.finetune.features import build_feature_job, remember_states
-from bertkit.recipes.finetune.job import Materials, build_job, load_checkpoint
+from bertkit.recipes.finetune.job import FineTuningContext, build_job, load_checkpoint
 from bertkit.recipes.finetune.layers import freeze_parameters
 from bertkit.recipes.finetune.prepared import Prepared, prepare, read_task
 from bertkit.recipes.finetune.pretrained_checkpoint import (
-    Parent,
+    PretrainedCheckpoint,
     check_pairs,
     choose_kind,
-    load_parent,
-    open_parent,
+    load_pretrained,
+    open_pretrained,
 )
 from bertkit.recipes.finetune.result import FineTuneResult, finish, read_finished
 from bertkit.recipes.finetune.settings import FineTuneSettings
@@ -169,7 +169,7 @@ def gather(
     settings: FineTuneSettings,
     run: Run | None = None,
     prepared: Prepared | None = None,
-) -> tuple[Materials, dict[str, Any]]:
+) -> tuple[FineTuningContext, dict[str, Any]]:
     """Read data and model, and say what was met.
 
     Args:
@@ -189,9 +189,9 @@ def gather(
         task, data = prepared.task, prepared.data
     checkpoint = None if run is None else run.newest_checkpoint()
     if checkpoint is not None:
-        parent = open_parent(checkpoint, None, task, settings)
+        parent = open_pretrained(checkpoint, None, task, settings)
     else:
-        parent = open_parent(sources.model, sources.revision, task, settings)
+        parent = open_pretrained(sources.model, sources.revision, task, settings)
     if prepared is None:
         prepared = prepare(task, data, parent.tokenizer)
     materials = assemble(prepared, parent, settings)
@@ -207,7 +207,9 @@ def gather(
     }
 
 
-def assemble(prepared: Prepared, parent: Parent, settings: FineTuneSettings) -> Materials:
+def assemble(
+    prepared: Prepared, parent: PretrainedCheckpoint, settings: FineTuneSettings
+) -> FineTuningContext:
     """Load the model.
 
     Raises:
@@ -222,10 +224,10 @@ def assemble(prepared: Prepared, parent: Parent, settings: FineTuneSettings) -> 
     precision = choose_precision(settings.precision, device)
     prepare_memory(device)
     torch.manual_seed(settings.seed)
-    model = load_parent(parent, choose_kind(prepared.task, settings))
+    model = load_pretrained(parent, choose_kind(prepared.task, settings))
     frozen = settings.freeze if settings.features is None else "encoder"
     freeze_parameters(model, frozen, model.config.num_hidden_layers)
-    return Materials(
+    return FineTuningContext(
         task=prepared.task,
         model=model.to(device),
         tokenizer=prepared.tokenizer,
@@ -238,7 +240,7 @@ def assemble(prepared: Prepared, parent: Parent, settings: FineTuneSettings) -> 
 
 
 def _finetune(
-    run: Run, materials: Materials, wanted: RunRecord, settings: FineTuneSettings
+    run: Run, materials: FineTuningContext, wanted: RunRecord, settings: FineTuneSettings
 ) -> FineTuneResult:
     """Train in a folder that is this process's alone, and write the model beside it."""
     record, state = run.read_record(), run.newest_state()
@@ -257,7 +259,11 @@ def _finetune(
 
 
 def train(
-    run: Run, materials: Materials, state: RunState, num_steps: int, settings: FineTuneSettings
+    run: Run,
+    materials: FineTuningContext,
+    state: RunState,
+    num_steps: int,
+    settings: FineTuneSettings,
 ) -> RunState:
     """All steps that are still to be done, with an evaluation after each epoch."""
     interval = settings.eval_every or count_epoch_steps(len(materials.train), settings)
@@ -274,7 +280,9 @@ def train(
 
 
 @contextmanager
-def prepare_job(run: Run, materials: Materials, settings: FineTuneSettings) -> Iterator[Job[Any]]:
+def prepare_job(
+    run: Run, materials: FineTuningContext, settings: FineTuneSettings
+) -> Iterator[Job[Any]]:
     """What the loop is handed, as long as it needs it."""
     job = build_job(materials, settings)
     if settings.features is None:

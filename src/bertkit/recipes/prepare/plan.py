@@ -5,7 +5,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from bertkit.base.checksummed_json import read_sealed_json
+from bertkit.base.checksummed_json import read_checksummed_json
 from bertkit.base.errors import (
     DamagedFileError,
     InputError,
@@ -16,7 +16,7 @@ from bertkit.base.errors import (
 from bertkit.base.output import list_names
 from bertkit.base.progress import announce
 from bertkit.base.settings import describe_validation, list_differences
-from bertkit.data.readers.sources import STANDARD_INPUT_NAME, Source
+from bertkit.data.readers.sources import STANDARD_INPUT_NAME, TextSource
 from bertkit.data.shards import MANIFEST, PLAN, SHARDS_FOLDER, ShardSet
 from bertkit.recipes.prepare.settings import PrepareSettings
 from bertkit.recipes.prepare.unit import UNITS_FOLDER
@@ -35,7 +35,7 @@ class PlannedSource(BaseModel):
     changed_ns: int | None
 
 
-class Plan(BaseModel):
+class PreparationPlan(BaseModel):
     """Everything that decides the output."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -46,8 +46,8 @@ class Plan(BaseModel):
 
 
 def make_plan(
-    sources: Sequence[Source], settings: PrepareSettings, tokenizer_fingerprint: str
-) -> Plan:
+    sources: Sequence[TextSource], settings: PrepareSettings, tokenizer_fingerprint: str
+) -> PreparationPlan:
     """Write down what there is to do."""
     planned = [
         PlannedSource(
@@ -55,19 +55,21 @@ def make_plan(
         )
         for source in sources
     ]
-    return Plan(settings=settings, tokenizer_fingerprint=tokenizer_fingerprint, sources=planned)
+    return PreparationPlan(
+        settings=settings, tokenizer_fingerprint=tokenizer_fingerprint, sources=planned
+    )
 
 
-def _time_of_change(source: Source) -> int | None:
+def _time_of_change(source: TextSource) -> int | None:
     try:
         return None if source.path is None else source.path.stat().st_mtime_ns
     except OSError:  # reading it will say why, and count it
         return None
 
 
-def group_sources(sources: Sequence[Source]) -> list[list[Source]]:
+def group_sources(sources: Sequence[TextSource]) -> list[list[TextSource]]:
     """Bundle small files, in order, into units of about 16 MiB; larger ones stand alone."""
-    units: list[list[Source]] = []
+    units: list[list[TextSource]] = []
     size = 0
     for source in sources:
         source_size = UNIT_BYTES if source.size_bytes is None else source.size_bytes
@@ -93,7 +95,7 @@ def refuse_strangers(output: Path) -> None:
             raise ResumeError(f"{output} holds something else; choose another --output")
 
 
-def check_output(output: Path, plan: Plan) -> bool:
+def check_output(output: Path, plan: PreparationPlan) -> bool:
     """Whether `output` holds finished shards of this very plan.
 
     Raises:
@@ -105,7 +107,7 @@ def check_output(output: Path, plan: Plan) -> bool:
     if not path.exists():
         return False
     try:
-        before = Plan.model_validate(read_sealed_json(path, limit_bytes=1 << 30))
+        before = PreparationPlan.model_validate(read_checksummed_json(path, limit_bytes=1 << 30))
     except ValidationError as error:
         raise DamagedFileError(f"{path} isn't a plan: {describe_validation(error)}") from None
     differences = list_changes(before, plan)
@@ -129,7 +131,7 @@ def _is_whole(output: Path) -> bool:
     return True
 
 
-def reads_standard_input(sources: Sequence[PlannedSource | Source]) -> bool:
+def reads_standard_input(sources: Sequence[PlannedSource | TextSource]) -> bool:
     """Whether one of the sources can't be read a second time."""
     return any(source.name == STANDARD_INPUT_NAME for source in sources)
 
@@ -141,7 +143,7 @@ def _is_beginning(output: Path) -> bool:
     return found <= folders and not any(list_names(output / name) for name in found)
 
 
-def list_changes(before: Plan, now: Plan) -> list[str]:
+def list_changes(before: PreparationPlan, now: PreparationPlan) -> list[str]:
     """What differs between two plans, for people."""
     changes = list_differences(before.settings, now.settings)
     if before.tokenizer_fingerprint != now.tokenizer_fingerprint:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from bertkit.base.errors import BertkitError, SettingsError, StoppedError
 from bertkit.base.wording import pluralize
-from bertkit.data.readers.sources import Source
+from bertkit.data.readers.sources import TextSource
 from bertkit.data.shards import TOKENIZER_FOLDER
 from bertkit.recipes.prepare.settings import PrepareSettings
 from bertkit.recipes.prepare.unit import prepare_unit
@@ -30,7 +30,7 @@ QUEUED_PER_WORKER = 2
 
 def run_in_processes(
     output: Path,
-    units: Mapping[int, Sequence[Source]],
+    units: Mapping[int, Sequence[TextSource]],
     settings: PrepareSettings,
     num_workers: int,
 ) -> Iterator[int]:
@@ -139,6 +139,6 @@ def _end_with_parent() -> None:
     os._exit(1)
 
 
-def _work(number: int, sources: Sequence[Source]) -> None:
+def _work(number: int, sources: Sequence[TextSource]) -> None:
     worker = _workers[0]
     prepare_unit(worker.output, number, sources, worker.settings, worker.tokenizer, worker.advance)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bertkit.base.checksummed_json import write_sealed_json
+from bertkit.base.checksummed_json import write_checksummed_json
 from bertkit.base.checksums import FileRecord, verify_file, verify_size
 from bertkit.base.errors import (
     DamagedFileError,
@@ -27,7 +27,7 @@ from bertkit.base.progress import show_progress
 from bertkit.data.mapped_array import MappedArray, write_array
 from bertkit.data.readers import open_corpus
 from bertkit.data.readers.document import ReadReport
-from bertkit.data.readers.sources import Source
+from bertkit.data.readers.sources import TextSource
 from bertkit.data.shards import (
     MANIFEST,
     PLAN,
@@ -39,7 +39,7 @@ from bertkit.data.shards import (
     sum_counts,
 )
 from bertkit.recipes.prepare.plan import (
-    Plan,
+    PreparationPlan,
     check_output,
     group_sources,
     make_plan,
@@ -140,7 +140,7 @@ def prepare(
     )
 
 
-def write_beginning(output: Path, plan: Plan, tokenizer: Tokenizer) -> FileRecord:
+def write_beginning(output: Path, plan: PreparationPlan, tokenizer: Tokenizer) -> FileRecord:
     """Make the folders, and write the plan and then the tokenizer.
 
     What is there under the tokenizer's name before there is a plan is not ours.
@@ -150,13 +150,13 @@ def write_beginning(output: Path, plan: Plan, tokenizer: Tokenizer) -> FileRecor
     """
     for folder in (SHARDS_FOLDER, UNITS_FOLDER):
         make_folder(output / folder)
-    write_sealed_json(output / PLAN, plan.model_dump(mode="json"))
+    write_checksummed_json(output / PLAN, plan.model_dump(mode="json"))
     return tokenizer.save(output / TOKENIZER_FOLDER)[TOKENIZER_MANIFEST]
 
 
 def write_shards(
     output: Path,
-    units: Sequence[list[Source]],
+    units: Sequence[list[TextSource]],
     settings: PrepareSettings,
     tokenizer: Tokenizer,
     tokenizer_manifest: FileRecord,
@@ -170,7 +170,7 @@ def write_shards(
     return sum(results[number].raw_bytes for number in to_do)
 
 
-def find_unfinished(output: Path, units: Sequence[list[Source]]) -> dict[int, list[Source]]:
+def find_unfinished(output: Path, units: Sequence[list[TextSource]]) -> dict[int, list[TextSource]]:
     """The units that have to be done, by number: those of which a file is missing or altered."""
     unfinished = {}
     with show_progress("Checking what is done", len(units)) as progress:
@@ -185,7 +185,7 @@ def find_unfinished(output: Path, units: Sequence[list[Source]]) -> dict[int, li
 
 def run_units(
     output: Path,
-    units: dict[int, list[Source]],
+    units: dict[int, list[TextSource]],
     settings: PrepareSettings,
     tokenizer: Tokenizer,
     num_workers: int,
@@ -203,7 +203,7 @@ def run_units(
                 progress.advance(count)
 
 
-def describe_stop(output: Path, units: Sequence[list[Source]]) -> str:
+def describe_stop(output: Path, units: Sequence[list[TextSource]]) -> str:
     """How far a stopped run came, and how it goes on."""
     num_done = sum(unit_path(output, number, "json").exists() for number in range(len(units)))
     advice = "the same command goes on"
@@ -246,4 +246,4 @@ def write_manifest(
         token_counts=write_array(output / TOKEN_COUNTS, token_counts),
         shards=shards,
     )
-    write_sealed_json(output / MANIFEST, manifest.model_dump(mode="json"))
+    write_checksummed_json(output / MANIFEST, manifest.model_dump(mode="json"))

@@ -11,14 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from bertkit.base.checksummed_json import read_sealed_json, write_sealed_json
+from bertkit.base.checksummed_json import read_checksummed_json, write_checksummed_json
 from bertkit.base.checksums import FileRecord
 from bertkit.base.errors import DamagedFileError
 from bertkit.base.settings import describe_validation
 from bertkit.data.mapped_array import write_array
 from bertkit.data.readers import read_source
 from bertkit.data.readers.document import Document, ReadReport
-from bertkit.data.readers.sources import Source
+from bertkit.data.readers.sources import TextSource
 from bertkit.data.sentences import split_sentences
 from bertkit.data.shards import (
     ShardRecord,
@@ -113,7 +113,7 @@ class ShardWriter:
 def prepare_unit(
     folder: Path,
     number: int,
-    sources: Sequence[Source],
+    sources: Sequence[TextSource],
     settings: PrepareSettings,
     tokenizer: Tokenizer,
     advance: Callable[[int], None],
@@ -158,7 +158,7 @@ def prepare_unit(
         raw_bytes=raw_bytes,
         report=report.to_dict(),
     )
-    write_sealed_json(unit_path(folder, number, "json"), result.model_dump(mode="json"))
+    write_checksummed_json(unit_path(folder, number, "json"), result.model_dump(mode="json"))
 
 
 def read_unit(folder: Path, number: int, verify: Callable[[Path, FileRecord], None]) -> UnitResult:
@@ -175,7 +175,7 @@ def read_unit(folder: Path, number: int, verify: Callable[[Path, FileRecord], No
     """
     path = unit_path(folder, number, "json")
     try:
-        result = UnitResult.model_validate(read_sealed_json(path))
+        result = UnitResult.model_validate(read_checksummed_json(path))
     except ValidationError as error:
         raise DamagedFileError(f"{path}: {describe_validation(error)}") from None
     verify(unit_path(folder, number, "npy"), result.token_counts)

@@ -28,7 +28,7 @@ class Blank:
 
 
 @dataclass(frozen=True)
-class Beginning:
+class TextPrefix:
     """The first half of a sentence.
 
     Attributes:
@@ -75,7 +75,7 @@ def choose_blanks(shards: ShardSet, tokenizer: Tokenizer, num_blanks: int) -> li
 
 def choose_beginnings(
     shards: ShardSet, tokenizer: Tokenizer, num_beginnings: int
-) -> list[Beginning]:
+) -> list[TextPrefix]:
     """Halves of held-out sentences, from all over the largest held-out shard.
 
     Returns:
@@ -91,13 +91,13 @@ def choose_beginnings(
     return [halve(shard, int(index), tokenizer) for index in firsts]
 
 
-def halve(shard: Shard, index: int, tokenizer: Tokenizer) -> Beginning:
+def halve(shard: Shard, index: int, tokenizer: Tokenizer) -> TextPrefix:
     """Part a sentence before the word that is the nearest to its middle."""
     start, stop = (int(place) for place in shard.sentence_offsets[index : index + 2])
     ids = shard.tokens(start, stop).tolist()
     places = [place for place in range(1, len(ids)) if not tokenizer.is_continuation[ids[place]]]
     place = min(places, key=lambda place: abs(2 * place - len(ids)), default=len(ids))
-    return Beginning(tokenizer.decode(ids[:place]), tokenizer.decode(ids[place:]))
+    return TextPrefix(tokenizer.decode(ids[:place]), tokenizer.decode(ids[place:]))
 
 
 def list_usable(shard: Shard) -> NDArray[np.int64]:

@@ -24,7 +24,7 @@ from bertkit.objectives.batch_tensors import batch_tensors
 from bertkit.objectives.objective import Objective, WordBatch
 from bertkit.objectives.table import OBJECTIVES
 from bertkit.recipes.pretrain.settings import PretrainSettings
-from bertkit.recipes.pretrain.source import Source, load_source, open_source
+from bertkit.recipes.pretrain.source import InitialCheckpoint, load_source, open_source
 from bertkit.tokenization.folder import read_max_length
 from bertkit.tokenization.tokenizer import Tokenizer
 from bertkit.training.job import Job, Machine
@@ -36,7 +36,7 @@ EVALUATION_SEED = 2**31
 
 
 @dataclass(frozen=True)
-class Materials:
+class PretrainingContext:
     """Everything a run is made of, before it begins.
 
     Attributes:
@@ -54,10 +54,10 @@ class Materials:
     config: BertConfig
     machine: Machine
     trained_length: int | None
-    source: Source | None = None
+    source: InitialCheckpoint | None = None
 
 
-def gather(data: Path, settings: PretrainSettings, run: Run | None = None) -> Materials:
+def gather(data: Path, settings: PretrainSettings, run: Run | None = None) -> PretrainingContext:
     """Open the data, and decide sizes and machine.
 
     Args:
@@ -77,35 +77,35 @@ def gather(data: Path, settings: PretrainSettings, run: Run | None = None) -> Ma
     precision = choose_precision(settings.precision, device)
     prepare_memory(device)
     machine = Machine(device, precision, measure_peak(device, precision))
-    source, told_length = None, None
+    source, model_max_length = None, None
     if settings.start_from is None:
         config = build_config(settings, tokenizer)
     elif run is not None and (record := run.read_record()) and (last := run.newest_checkpoint()):
         config = BertConfig.from_dict(record.model, run.folder)
-        told_length = read_max_length(last)
+        model_max_length = read_max_length(last)
     else:
         source = open_source(settings.start_from, settings, tokenizer)
         config = check_config(source.config, settings, source.checkpoint.folder)
-        told_length = read_max_length(source.checkpoint.folder)
-    trained_length = find_trained_length(settings, told_length, config)
-    return Materials(shards, tokenizer, config, machine, trained_length, source)
+        model_max_length = read_max_length(source.checkpoint.folder)
+    trained_length = find_trained_length(settings, model_max_length, config)
+    return PretrainingContext(shards, tokenizer, config, machine, trained_length, source)
 
 
 def find_trained_length(
-    settings: PretrainSettings, told_length: int | None, config: BertConfig
+    settings: PretrainSettings, model_max_length: int | None, config: BertConfig
 ) -> int | None:
     """Most tokens at a time that a model's positions are trained on in the end, as far as is known.
 
     Args:
         settings: of the run.
-        told_length: what the model says that the weights come from, if there is one that says it.
+        model_max_length: what the model says that the weights come from, if there is one that says it.
         config: the sizes.
     """
     if settings.start_from is None or OBJECTIVES[settings.objective].is_causal:
         return settings.max_length
-    if told_length is None:
+    if model_max_length is None:
         return None
-    return min(max(told_length, settings.max_length), config.max_position_embeddings)
+    return min(max(model_max_length, settings.max_length), config.max_position_embeddings)
 
 
 def build_config(settings: PretrainSettings, tokenizer: Tokenizer) -> BertConfig:
@@ -159,7 +159,7 @@ def check_config(config: BertConfig, settings: PretrainSettings, source: Path) -
 
 
 def build_model(
-    materials: Materials, settings: PretrainSettings, run: Run, state: RunState
+    materials: PretrainingContext, settings: PretrainSettings, run: Run, state: RunState
 ) -> PretrainedBert:
     """The weights of the run's checkpoint, or those to begin with."""
     if not state.step:
@@ -169,7 +169,7 @@ def build_model(
     return model.to(materials.machine.device)
 
 
-def begin_model(materials: Materials, settings: PretrainSettings) -> PretrainedBert:
+def begin_model(materials: PretrainingContext, settings: PretrainSettings) -> PretrainedBert:
     """The weights of the source, or new ones from the seed.
 
     Raises:
@@ -184,7 +184,7 @@ def begin_model(materials: Materials, settings: PretrainSettings) -> PretrainedB
 
 
 def build_job(
-    materials: Materials, settings: PretrainSettings, model: PretrainedBert
+    materials: PretrainingContext, settings: PretrainSettings, model: PretrainedBert
 ) -> Job[WordBatch]:
     """What the loop is handed."""
     shards, tokenizer, machine = materials.shards, materials.tokenizer, materials.machine

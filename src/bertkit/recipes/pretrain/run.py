@@ -8,9 +8,15 @@ from bertkit.base.progress import announce
 from bertkit.base.wording import pluralize
 from bertkit.checkpoints.run_folder import checkpoint_path
 from bertkit.objectives.objective import WordBatch
-from bertkit.recipes.pretrain.job import Materials, begin_model, build_job, build_model, gather
+from bertkit.recipes.pretrain.job import (
+    PretrainingContext,
+    begin_model,
+    build_job,
+    build_model,
+    gather,
+)
 from bertkit.recipes.pretrain.settings import PretrainSettings
-from bertkit.training.budget import Pace, count_steps, measure_pace, seconds_of_run
+from bertkit.training.budget import StepPace, count_steps, measure_pace, seconds_of_run
 from bertkit.training.job import Job, Machine
 from bertkit.training.loop import fit
 from bertkit.training.records.log import read_log
@@ -62,7 +68,7 @@ class DryRun:
     num_parameters: int
     num_steps: int
     seconds: float
-    pace: Pace
+    pace: StepPace
     share_of_peak: float | None
     device: str
     precision: str
@@ -96,7 +102,9 @@ def pretrain(data: Path, output: Path, settings: PretrainSettings) -> PretrainRe
         return _pretrain(run, gather(data, settings, run), settings)
 
 
-def _pretrain(run: Run, materials: Materials, settings: PretrainSettings) -> PretrainResult:
+def _pretrain(
+    run: Run, materials: PretrainingContext, settings: PretrainSettings
+) -> PretrainResult:
     """Begin or go on with a run that is this process's alone."""
     record, state = run.read_record(), run.newest_state()
     wanted = recognise_source(record, describe_run(materials, settings), "start_from")
@@ -122,7 +130,7 @@ def _pretrain(run: Run, materials: Materials, settings: PretrainSettings) -> Pre
     )
 
 
-def describe_run(materials: Materials, settings: PretrainSettings) -> RunRecord:
+def describe_run(materials: PretrainingContext, settings: PretrainSettings) -> RunRecord:
     """All that decides a run, but for its number of steps."""
     values = settings.model_dump(mode="json", exclude={"new_heads"})  # it decides no weight
     if settings.start_from is not None:  # a shell adds a / to a folder's name or doesn't

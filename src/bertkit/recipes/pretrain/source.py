@@ -18,7 +18,7 @@ from bertkit.tokenization.tokenizer import Tokenizer
 
 
 @dataclass(frozen=True)
-class Source:
+class InitialCheckpoint:
     """An opened checkpoint to go on from.
 
     Attributes:
@@ -32,7 +32,7 @@ class Source:
     facts: dict[str, Any]
 
 
-def open_source(name: str, settings: PretrainSettings, tokenizer: Tokenizer) -> Source:
+def open_source(name: str, settings: PretrainSettings, tokenizer: Tokenizer) -> InitialCheckpoint:
     """Open a checkpoint, and see that shards and config fit it.
 
     Args:
@@ -58,7 +58,7 @@ def open_source(name: str, settings: PretrainSettings, tokenizer: Tokenizer) -> 
             f" model {config.vocab_size:,}; they don't belong together"
         )
     facts = identify_checkpoint(checkpoint, path, settings.from_revision)
-    return Source(checkpoint, config, facts)
+    return InitialCheckpoint(checkpoint, config, facts)
 
 
 def choose_changes(settings: PretrainSettings) -> dict[str, Any]:
@@ -85,7 +85,7 @@ def check_tokenizer(
     )
 
 
-def load_source(source: Source, settings: PretrainSettings) -> PretrainedBert:
+def load_source(source: InitialCheckpoint, settings: PretrainSettings) -> PretrainedBert:
     """The model with the weights of a checkpoint; those of new heads are drawn.
 
     What isn't taken over as it was is told.

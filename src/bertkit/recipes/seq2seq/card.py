@@ -3,13 +3,13 @@
 from bertkit._version import __version__
 from bertkit.base.wording import pluralize
 from bertkit.recipes.finetune.card import INTENDED_USE, plain, quote, tabulate
-from bertkit.recipes.seq2seq.facts import Facts
+from bertkit.recipes.seq2seq.facts import Seq2SeqFacts
 from bertkit.recipes.seq2seq.page import show_number
 
 CARD_FILE = "README.md"
 
 
-def build_card(facts: Facts) -> str:
+def build_card(facts: Seq2SeqFacts) -> str:
     """The card's text."""
     made = (
         f"{facts.kind.summary} {plain(facts.origin.capitalize())} with bertkit {__version__};"
@@ -28,7 +28,7 @@ def build_card(facts: Facts) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def build_header(facts: Facts) -> str:
+def build_header(facts: Seq2SeqFacts) -> str:
     """What the Hub reads, without a licence and languages, which are for people to say."""
     is_theirs = facts.config.is_transformers_own
     lines = ["---", f"library_name: {'transformers' if is_theirs else 'bertkit'}"]
@@ -39,13 +39,13 @@ def build_header(facts: Facts) -> str:
     return "\n".join([*lines, "---"])
 
 
-def describe_use(facts: Facts) -> str:
+def describe_use(facts: Seq2SeqFacts) -> str:
     """The command that uses it."""
     command = f"bertkit {facts.saved.kind} {quote(facts.name)} {facts.kind.file_words}"
     return f"## How to use it\n\n```\n{command}\n```"
 
 
-def describe_result(facts: Facts) -> str:
+def describe_result(facts: Seq2SeqFacts) -> str:
     """Metrics, how they were computed, and what is odd."""
     saved = facts.saved
     rows = [
@@ -70,7 +70,7 @@ def describe_result(facts: Facts) -> str:
     return "\n\n".join([*parts, *(f"**{plain(warning)}**" for warning in saved.warnings)])
 
 
-def describe_data(facts: Facts) -> str:
+def describe_data(facts: Seq2SeqFacts) -> str:
     """Files and what was met in them."""
     train, dev = facts.saved.train, facts.saved.dev
     rows = [
@@ -84,7 +84,7 @@ def describe_data(facts: Facts) -> str:
     return "\n\n".join(["## Data", tabulate(["", "training", "held-out"], rows)])
 
 
-def describe_making(facts: Facts) -> str:
+def describe_making(facts: Seq2SeqFacts) -> str:
     """Steps, parent and settings."""
     saved = facts.saved
     ending = " and ended early" if saved.has_ended_early else ""

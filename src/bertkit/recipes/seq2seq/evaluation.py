@@ -10,12 +10,12 @@ from bertkit.base.errors import DamagedFileError, MissingFileError
 from bertkit.base.progress import announce, show_progress
 from bertkit.checkpoints.run_folder import checkpoint_path
 from bertkit.decoding.settings import DecodingSettings
-from bertkit.generation.seq2seq_generator import RewriteCounts, Rewriter, Rewriting
+from bertkit.generation.seq2seq_generator import GeneratedText, GenerationCounts, Seq2SeqGenerator
 from bertkit.hardware.device import mixed_precision
 from bertkit.metrics.words import count_words, cut_words
 from bertkit.models.seq2seq.model import EncoderDecoderModel
 from bertkit.recipes.seq2seq.job import (
-    Materials,
+    Seq2SeqContext,
     evaluate,
     load_checkpoint,
     measure,
@@ -26,7 +26,7 @@ from bertkit.recipes.seq2seq.job import (
 from bertkit.recipes.seq2seq.kinds import load_address
 from bertkit.recipes.seq2seq.schedule import list_averaged
 from bertkit.recipes.seq2seq.settings import Seq2SeqSettings
-from bertkit.recipes.seq2seq.warnings import doubt_ends, doubt_letters, doubt_metric
+from bertkit.recipes.seq2seq.warnings import doubt_ends, doubt_metric, warn_of_letters
 from bertkit.training.averaging import average_weights
 from bertkit.training.run import Run, RunState
 from bertkit.training.watching import is_better
@@ -46,14 +46,14 @@ class Choice:
         warnings: what is odd.
     """
 
-    materials: Materials
+    materials: Seq2SeqContext
     best_step: int
     averaged_steps: tuple[int, ...] = ()
     warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
-class Judgement:
+class Seq2SeqEvaluation:
     """What a model is worth.
 
     Attributes:
@@ -64,7 +64,7 @@ class Judgement:
         warnings: what is odd.
     """
 
-    answers: list[Rewriting]
+    answers: list[GeneratedText]
     metrics: dict[str, float]
     baseline: dict[str, float]
     signatures: dict[str, str]
@@ -72,7 +72,7 @@ class Judgement:
 
 
 def choose_weights(
-    run: Run, materials: Materials, state: RunState, settings: Seq2SeqSettings, num_steps: int
+    run: Run, materials: Seq2SeqContext, state: RunState, settings: Seq2SeqSettings, num_steps: int
 ) -> Choice:
     """The best step's weights, or the mean of the last ones where that can be had and is better.
 
@@ -105,7 +105,7 @@ def choose_weights(
     return Choice(averaged, best_step, steps) if is_mean else Choice(best, best_step)
 
 
-def average(run: Run, steps: Sequence[int], materials: Materials) -> Materials:
+def average(run: Run, steps: Sequence[int], materials: Seq2SeqContext) -> Seq2SeqContext:
     """The same with the mean of the weights after some steps.
 
     Raises:
@@ -119,9 +119,9 @@ def average(run: Run, steps: Sequence[int], materials: Materials) -> Materials:
     return replace(materials, model=model)
 
 
-def judge(materials: Materials) -> Judgement:
+def judge(materials: Seq2SeqContext) -> Seq2SeqEvaluation:
     """Hold a model against its held-out pairs; it writes as it will by itself, in float32."""
-    counts = RewriteCounts()
+    counts = GenerationCounts()
     answers = write_all(materials, materials.saved.decoding, counts)
     metrics = {**measure(materials, [each.text for each in answers]), **measure_loss(materials)}
     baseline = measure(materials, copy_beginnings(materials))
@@ -129,13 +129,13 @@ def judge(materials: Materials) -> Judgement:
     warnings = (
         *doubt_metric(materials.kind.metric, metrics, baseline, partial(measure_right, materials)),
         *doubt_ends(counts),
-        *doubt_letters(materials.tokenizer.settings, materials.data.dev.targets),
+        *warn_of_letters(materials.tokenizer.settings, materials.data.dev.targets),
     )
     del metrics["loss"]  # it is that of words, which is there under its own name
-    return Judgement(answers, metrics, baseline, signatures, warnings)
+    return Seq2SeqEvaluation(answers, metrics, baseline, signatures, warnings)
 
 
-def measure_judging(materials: Materials) -> float:
+def measure_judging(materials: Seq2SeqContext) -> float:
     """Seconds that `judge` will take, from some of the texts.
 
     It is rather too much: a model that has learnt nothing doesn't end its answers.
@@ -148,10 +148,10 @@ def measure_judging(materials: Materials) -> float:
 
 
 def write_all(
-    materials: Materials, decoding: DecodingSettings, counts: RewriteCounts
-) -> list[Rewriting]:
+    materials: Seq2SeqContext, decoding: DecodingSettings, counts: GenerationCounts
+) -> list[GeneratedText]:
     """What the model writes of all held-out texts."""
-    rewriter = Rewriter(materials.model.eval(), materials.tokenizer, materials.saved)
+    rewriter = Seq2SeqGenerator(materials.model.eval(), materials.tokenizer, materials.saved)
     sources, answers = materials.data.dev.sources, []
     with show_progress("writing of held-out texts", len(sources)) as bar:
         for answer in rewriter.stream(sources, decoding, counts):
@@ -160,7 +160,7 @@ def write_all(
     return answers
 
 
-def copy_beginnings(materials: Materials) -> list[str]:
+def copy_beginnings(materials: Seq2SeqContext) -> list[str]:
     """What a program writes that only copies: as many words as a right answer has on average.
 
     But no more than the model may write tokens: ROUGE takes as long as both lengths' product.
@@ -171,7 +171,7 @@ def copy_beginnings(materials: Materials) -> list[str]:
     return [cut_words(text, num_words) for text in materials.data.dev.sources]
 
 
-def measure_right(materials: Materials) -> dict[str, float]:
+def measure_right(materials: Seq2SeqContext) -> dict[str, float]:
     """Metrics of the right texts' beginnings against themselves."""
     texts = [text[:RIGHT_CHARS] for text in materials.data.dev.targets]
     return materials.kind.load_measure()(texts, texts)

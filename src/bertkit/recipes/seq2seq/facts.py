@@ -54,7 +54,7 @@ class SavedResult(FinishedRecord):
 
 
 @dataclass(frozen=True)
-class Facts:
+class Seq2SeqFacts:
     """All of it.
 
     Attributes:

@@ -15,12 +15,12 @@ from bertkit.base.wording import pluralize
 from bertkit.data.tables.settings import TableSettings
 from bertkit.data.tables.texts import TextTable, open_texts
 from bertkit.decoding.settings import DecodingSettings
-from bertkit.generation.seq2seq_generator import RewriteCounts, Rewriter, Rewriting
+from bertkit.generation.seq2seq_generator import GeneratedText, GenerationCounts, Seq2SeqGenerator
 from bertkit.recipes.seq2seq.kinds import KINDS, load_address
 
 
 @dataclass
-class Rewritings:
+class GeneratedTexts:
     """Answers to texts, given once.
 
     Attributes:
@@ -31,13 +31,13 @@ class Rewritings:
         elapsed_seconds: without loading the model; 0 until all were given.
     """
 
-    rewriter: Rewriter
+    rewriter: Seq2SeqGenerator
     texts: Iterable[str] | TextTable
     settings: DecodingSettings
-    counts: RewriteCounts = field(default_factory=RewriteCounts)
+    counts: GenerationCounts = field(default_factory=GenerationCounts)
     elapsed_seconds: float = 0.0
 
-    def read(self, progress: ProgressBar | None = None) -> Iterator[Rewriting]:
+    def read(self, progress: ProgressBar | None = None) -> Iterator[GeneratedText]:
         """Answers in the order of the texts.
 
         Args:
@@ -141,7 +141,7 @@ def check_numbers(num_texts: int, num_references: int) -> None:
         )
 
 
-def score_texts(kind: str, answers: Iterable[Rewriting], references: list[str]) -> Scoring:
+def score_texts(kind: str, answers: Iterable[GeneratedText], references: list[str]) -> Scoring:
     """Hold what was written against what is right.
 
     Args:

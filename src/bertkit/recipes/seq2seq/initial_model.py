@@ -33,7 +33,7 @@ LETTERS, ENTRIES_A_LETTER = 1000, 4
 
 
 @dataclass(frozen=True)
-class Beginning:
+class InitialModel:
     """A model before its first step.
 
     Attributes:
@@ -47,7 +47,7 @@ class Beginning:
     facts: dict[str, Any]
 
 
-def begin(data: Data, settings: Seq2SeqSettings) -> Beginning:
+def begin(data: Data, settings: Seq2SeqSettings) -> InitialModel:
     """Make the model that is trained.
 
     Raises:
@@ -61,7 +61,7 @@ def begin(data: Data, settings: Seq2SeqSettings) -> Beginning:
     texts = (data.train.sources, data.train.targets)
     tokenizer = train_tokenizer(texts, settings)
     config = join_halves(choose_sizes(settings, tokenizer), tokenizer, settings)
-    return Beginning(tokenizer, EncoderDecoderModel(config), {})
+    return InitialModel(tokenizer, EncoderDecoderModel(config), {})
 
 
 def train_tokenizer(texts: Sequence[Sequence[str]], settings: Seq2SeqSettings) -> Tokenizer:
@@ -119,7 +119,7 @@ def join_halves(
     )
 
 
-def begin_from(name: str, settings: Seq2SeqSettings) -> Beginning:
+def begin_from(name: str, settings: Seq2SeqSettings) -> InitialModel:
     """Both halves with the weights of an encoder; cross-attention is new.
 
     Raises:
@@ -152,4 +152,4 @@ def begin_from(name: str, settings: Seq2SeqSettings) -> Beginning:
         announce(f"new weights for {', '.join(parent.new_heads)}, which {path} doesn't have")
     model = EncoderDecoderModel(join_halves(parent.config, tokenizer, settings))
     model.warm_start(parent)
-    return Beginning(tokenizer, model, facts)
+    return InitialModel(tokenizer, model, facts)

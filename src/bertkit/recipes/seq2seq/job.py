@@ -14,8 +14,8 @@ from bertkit.base.files import write_json
 from bertkit.checkpoints.file_names import CONFIG_FILE
 from bertkit.checkpoints.run_folder import checkpoint_path
 from bertkit.decoding.settings import DecodingSettings
-from bertkit.generation.seq2seq_file import SavedRewriter, write_rewriter
-from bertkit.generation.seq2seq_generator import Rewriter
+from bertkit.generation.seq2seq_file import Seq2SeqSettingsFile, write_seq2seq_file
+from bertkit.generation.seq2seq_generator import Seq2SeqGenerator
 from bertkit.metrics.perplexity import find_perplexity
 from bertkit.models.seq2seq.config import EncoderDecoderConfig
 from bertkit.models.seq2seq.model import EncoderDecoderModel
@@ -35,7 +35,7 @@ GREEDY = DecodingSettings()
 
 
 @dataclass(frozen=True)
-class Materials:
+class Seq2SeqContext:
     """Everything a run is made of.
 
     Attributes:
@@ -51,7 +51,7 @@ class Materials:
 
     model: EncoderDecoderModel
     tokenizer: Tokenizer
-    saved: SavedRewriter
+    saved: Seq2SeqSettingsFile
     data: Data
     train: TokenPairs
     dev: TokenPairs
@@ -76,7 +76,7 @@ class PairScores:
     hits: dict[str, Tensor]
 
 
-def build_job(materials: Materials, settings: Seq2SeqSettings) -> Job[PairBatch]:
+def build_job(materials: Seq2SeqContext, settings: Seq2SeqSettings) -> Job[PairBatch]:
     """What measures a run; what trains it has `with_averages` beside."""
     model = materials.model
     order = order_pairs(materials.train, settings)
@@ -87,7 +87,7 @@ def build_job(materials: Materials, settings: Seq2SeqSettings) -> Job[PairBatch]
         return [PairBatch.of(materials.train, part) for part in parts]
 
     def save_rest(folder: Path) -> dict[str, FileRecord]:
-        return {**materials.save_tokenizer(folder), **write_rewriter(folder, materials.saved)}
+        return {**materials.save_tokenizer(folder), **write_seq2seq_file(folder, materials.saved)}
 
     def save_model(folder: Path) -> dict[str, FileRecord]:
         return {**model.save_pretrained(folder), **save_rest(folder)}
@@ -142,13 +142,13 @@ def score(model: EncoderDecoderModel, batch: PairBatch, smoothing: float = 0.0) 
     return PairScores({"word": loss}, {"word": num_hits})
 
 
-def evaluate(materials: Materials, settings: Seq2SeqSettings) -> dict[str, float]:
+def evaluate(materials: Seq2SeqContext, settings: Seq2SeqSettings) -> dict[str, float]:
     """Held-out loss without smoothing, and metrics of what is written greedily of some texts."""
     written = write_held_out(materials, GREEDY, settings.eval_pairs)
     return {**measure_loss(materials), **measure(materials, written)}
 
 
-def measure_loss(materials: Materials) -> dict[str, float]:
+def measure_loss(materials: Seq2SeqContext) -> dict[str, float]:
     """Loss, accuracy and perplexity of the right words of all held-out pairs."""
     device = materials.machine.device
     budget = TOKENS_PER_BATCH[device.type]
@@ -161,20 +161,20 @@ def measure_loss(materials: Materials) -> dict[str, float]:
 
 
 def write_held_out(
-    materials: Materials, decoding: DecodingSettings, num_pairs: int | None = None
+    materials: Seq2SeqContext, decoding: DecodingSettings, num_pairs: int | None = None
 ) -> list[str]:
     """What the model writes of held-out texts: of the first ones, or of all."""
-    rewriter = Rewriter(materials.model.eval(), materials.tokenizer, materials.saved)
+    rewriter = Seq2SeqGenerator(materials.model.eval(), materials.tokenizer, materials.saved)
     texts = materials.data.dev.sources[:num_pairs]
     return [answer.text for answer in rewriter.stream(texts, decoding)]
 
 
-def measure(materials: Materials, written: Sequence[str]) -> dict[str, float]:
+def measure(materials: Seq2SeqContext, written: Sequence[str]) -> dict[str, float]:
     """Metrics of texts that were written of the first held-out ones."""
     return materials.kind.load_measure()(written, materials.data.dev.targets[: len(written)])
 
 
-def load_checkpoint(run: Run, step: int, materials: Materials) -> Materials:
+def load_checkpoint(run: Run, step: int, materials: Seq2SeqContext) -> Seq2SeqContext:
     """The same with the weights of a run's checkpoint.
 
     Raises:

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 from bertkit.base.wording import pluralize
 from bertkit.data.tables.parallel import Pair
-from bertkit.generation.seq2seq_generator import Rewriting
-from bertkit.recipes.seq2seq.facts import Facts
+from bertkit.generation.seq2seq_generator import GeneratedText
+from bertkit.recipes.seq2seq.facts import Seq2SeqFacts
 from bertkit.reports.cells import Cell
 from bertkit.reports.report import Charts, Paragraph, Report, Section, Table
 from bertkit.reports.text import shorten
-from bertkit.training.records.history import Course
+from bertkit.training.records.history import TrainingHistory
 from bertkit.training.records.sections import (
     LOSS,
     PACE,
@@ -25,7 +25,10 @@ NUM_SHOWN, SHOWN_COLUMNS = 20, 400  # texts, and of each
 
 
 def build_page(
-    facts: Facts, course: Course, pairs: Sequence[Pair], answers: Sequence[Rewriting]
+    facts: Seq2SeqFacts,
+    course: TrainingHistory,
+    pairs: Sequence[Pair],
+    answers: Sequence[GeneratedText],
 ) -> Report:
     """The page.
 
@@ -55,7 +58,7 @@ def build_page(
     return Report(title=facts.name, summary=summarise(facts), sections=sections)
 
 
-def summarise(facts: Facts) -> str:
+def summarise(facts: Seq2SeqFacts) -> str:
     """The run in two sentences."""
     saved = facts.saved
     value = saved.metrics[saved.metric]
@@ -74,7 +77,7 @@ def show_number(value: float | None) -> str:
     return "not defined" if value is None else f"{value:.4g}"
 
 
-def tabulate_metrics(facts: Facts) -> Table:
+def tabulate_metrics(facts: Seq2SeqFacts) -> Table:
     """Metrics of the held-out texts beside those of copying."""
     saved = facts.saved
     rows: list[list[Cell]] = [
@@ -94,7 +97,7 @@ def _cell(value: float | None) -> Cell:
     return math.nan if value is None else value
 
 
-def show_answers(pairs: Sequence[Pair], answers: Sequence[Rewriting]) -> Table:
+def show_answers(pairs: Sequence[Pair], answers: Sequence[GeneratedText]) -> Table:
     """The first held-out texts with what is right and what was written."""
     shown = zip(pairs[:NUM_SHOWN], answers, strict=False)
     rows: list[list[Cell]] = [
@@ -109,7 +112,7 @@ def show_answers(pairs: Sequence[Pair], answers: Sequence[Rewriting]) -> Table:
     )
 
 
-def tabulate_data(facts: Facts) -> Table:
+def tabulate_data(facts: Seq2SeqFacts) -> Table:
     """What was read."""
     train, dev = facts.saved.train, facts.saved.dev
     rows: list[list[Cell]] = [[words, *numbers] for words, *numbers in facts.count_rows()]

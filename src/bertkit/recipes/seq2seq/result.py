@@ -5,15 +5,15 @@ from pathlib import Path
 
 from bertkit.base.files import write_file
 from bertkit.base.progress import announce
-from bertkit.generation.seq2seq_file import write_rewriter
+from bertkit.generation.seq2seq_file import write_seq2seq_file
 from bertkit.recipes.seq2seq.card import CARD_FILE, build_card
-from bertkit.recipes.seq2seq.evaluation import Choice, Judgement, choose_weights, judge
-from bertkit.recipes.seq2seq.facts import Facts, SavedResult
-from bertkit.recipes.seq2seq.job import Materials
+from bertkit.recipes.seq2seq.evaluation import Choice, Seq2SeqEvaluation, choose_weights, judge
+from bertkit.recipes.seq2seq.facts import SavedResult, Seq2SeqFacts
+from bertkit.recipes.seq2seq.job import Seq2SeqContext
 from bertkit.recipes.seq2seq.page import build_page
 from bertkit.recipes.seq2seq.schedule import count_epochs, order_pairs
 from bertkit.recipes.seq2seq.settings import Seq2SeqSettings
-from bertkit.recipes.seq2seq.warnings import doubt_best
+from bertkit.recipes.seq2seq.warnings import warn_of_best_step
 from bertkit.reports.report import write_report
 from bertkit.training.finished import (
     define,
@@ -21,7 +21,7 @@ from bertkit.training.finished import (
     drop_left_checkpoints,
     is_finished,
 )
-from bertkit.training.records.history import Course
+from bertkit.training.records.history import TrainingHistory
 from bertkit.training.records.log import read_log
 from bertkit.training.run import Run, RunRecord, RunState
 
@@ -42,7 +42,7 @@ class Seq2SeqResult:
 
 
 def finish(
-    run: Run, materials: Materials, state: RunState, settings: Seq2SeqSettings, num_steps: int
+    run: Run, materials: Seq2SeqContext, state: RunState, settings: Seq2SeqSettings, num_steps: int
 ) -> Seq2SeqResult:
     """Choose the weights, hold them against the held-out pairs and write the model's folder.
 
@@ -55,7 +55,7 @@ def finish(
     """
     choice = choose_weights(run, materials, state, settings, num_steps)
     judgement = judge(choice.materials)
-    course = Course.from_rows(read_log(run.log_path))
+    course = TrainingHistory.from_rows(read_log(run.log_path))
     saved = describe_result(choice, judgement, state, settings, course)
     output = run.folder.parent
     saved = write_model(output, run, choice.materials, judgement, saved, course)
@@ -66,10 +66,10 @@ def finish(
 
 def describe_result(
     choice: Choice,
-    judgement: Judgement,
+    judgement: Seq2SeqEvaluation,
     state: RunState,
     settings: Seq2SeqSettings,
-    course: Course,
+    course: TrainingHistory,
 ) -> SavedResult:
     """What is told of the run for good."""
     materials = choice.materials
@@ -83,7 +83,7 @@ def describe_result(
         warnings=(
             *choice.warnings,
             *judgement.warnings,
-            *doubt_best(metric, course.held_out[metric]),
+            *warn_of_best_step(metric, course.held_out[metric]),
         ),
         num_steps=state.step,
         num_epochs=count_epochs(order_pairs(materials.train, settings), state.step),
@@ -98,10 +98,10 @@ def describe_result(
 def write_model(
     output: Path,
     run: Run,
-    materials: Materials,
-    judgement: Judgement,
+    materials: Seq2SeqContext,
+    judgement: Seq2SeqEvaluation,
     saved: SavedResult,
-    course: Course,
+    course: TrainingHistory,
 ) -> SavedResult:
     """Write a model's folder; returns what is saved with the checksums of its files.
 
@@ -113,10 +113,12 @@ def write_model(
     files = {
         **materials.model.save_pretrained(output),
         **materials.save_tokenizer(output),
-        **write_rewriter(output, materials.saved),
+        **write_seq2seq_file(output, materials.saved),
     }
     saved = saved.model_copy(update={"files": {name: file.sha256 for name, file in files.items()}})
-    facts = Facts(output.resolve().name, record, materials.kind, saved, materials.model.config)
+    facts = Seq2SeqFacts(
+        output.resolve().name, record, materials.kind, saved, materials.model.config
+    )
     page = build_page(facts, course, materials.data.dev.pairs, judgement.answers)
     write_report(output / REPORT_FILE, page)
     write_file(output / CARD_FILE, build_card(facts).encode())

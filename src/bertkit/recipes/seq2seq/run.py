@@ -9,7 +9,7 @@ from typing import Any
 from bertkit.base.errors import ResumeError, storage_errors
 from bertkit.base.output import list_names
 from bertkit.base.progress import announce
-from bertkit.generation.seq2seq_file import SavedRewriter, read_rewriter
+from bertkit.generation.seq2seq_file import Seq2SeqSettingsFile, read_seq2seq_file
 from bertkit.hardware.allocator import prepare_memory
 from bertkit.hardware.device import choose_device, choose_precision, measure_peak
 from bertkit.models.seq2seq.model import EncoderDecoderModel
@@ -24,17 +24,17 @@ from bertkit.recipes.seq2seq.examples import (
     identify,
     read_data,
 )
-from bertkit.recipes.seq2seq.initial_model import Beginning, begin
+from bertkit.recipes.seq2seq.initial_model import InitialModel, begin
 from bertkit.recipes.seq2seq.job import (
-    Materials,
+    Seq2SeqContext,
     build_job,
     with_averages,
 )
 from bertkit.recipes.seq2seq.kinds import KINDS
 from bertkit.recipes.seq2seq.result import Seq2SeqResult, finish, read_finished
-from bertkit.recipes.seq2seq.schedule import choose_rhythm, decide_steps, order_pairs
+from bertkit.recipes.seq2seq.schedule import choose_schedule, decide_steps, order_pairs
 from bertkit.recipes.seq2seq.settings import Seq2SeqSettings
-from bertkit.recipes.seq2seq.warnings import doubt_letters
+from bertkit.recipes.seq2seq.warnings import warn_of_letters
 from bertkit.reports.text import make_legible
 from bertkit.tokenization.detokenization import Spacing
 from bertkit.tokenization.tokenizer import Tokenizer
@@ -141,7 +141,7 @@ def describe_run(files: PairFiles, settings: Seq2SeqSettings) -> RunRecord:
 
 def gather(
     files: PairFiles, settings: Seq2SeqSettings, run: Run | None = None
-) -> tuple[Materials, dict[str, Any]]:
+) -> tuple[Seq2SeqContext, dict[str, Any]]:
     """Read data and model, and say what was met.
 
     Args:
@@ -159,8 +159,8 @@ def gather(
     checkpoint = None if run is None else run.newest_checkpoint()
     if checkpoint is not None:
         model = EncoderDecoderModel.from_pretrained(checkpoint)
-        beginning = Beginning(Tokenizer.load(checkpoint), model, {})
-        saved = read_rewriter(checkpoint)
+        beginning = InitialModel(Tokenizer.load(checkpoint), model, {})
+        saved = read_seq2seq_file(checkpoint)
     else:
         beginning = begin(data, settings)
         saved = describe_writing(data, settings)
@@ -174,9 +174,9 @@ def gather(
     }
 
 
-def describe_writing(data: Data, settings: Seq2SeqSettings) -> SavedRewriter:
+def describe_writing(data: Data, settings: Seq2SeqSettings) -> Seq2SeqSettingsFile:
     """How texts will be made of what the model writes."""
-    return SavedRewriter(
+    return Seq2SeqSettingsFile(
         kind=settings.kind,
         decoding=KINDS[settings.kind].decoding,
         spacing=Spacing.learn(data.train.targets).to_dict(),
@@ -187,11 +187,11 @@ def describe_writing(data: Data, settings: Seq2SeqSettings) -> SavedRewriter:
 
 def assemble(
     data: Data,
-    beginning: Beginning,
-    saved: SavedRewriter,
+    beginning: InitialModel,
+    saved: Seq2SeqSettingsFile,
     machine: Machine,
     settings: Seq2SeqSettings,
-) -> Materials:
+) -> Seq2SeqContext:
     """Encode the pairs, and say what was met.
 
     Raises:
@@ -202,12 +202,12 @@ def assemble(
     for counts in (train_counts, dev_counts):
         for line in describe_set(counts):
             announce(make_legible(line))
-    for line in doubt_letters(beginning.tokenizer.settings, data.dev.targets):
+    for line in warn_of_letters(beginning.tokenizer.settings, data.dev.targets):
         announce(line)
     model = beginning.model
     number = sum(parameter.numel() for parameter in model.parameters())
     announce(f"{number:,} weights, {beginning.tokenizer.vocab_size:,} entries of the vocabulary")
-    return Materials(
+    return Seq2SeqContext(
         model=model.to(machine.device),
         tokenizer=beginning.tokenizer,
         saved=saved,
@@ -220,7 +220,7 @@ def assemble(
 
 
 def _train(
-    run: Run, materials: Materials, wanted: RunRecord, settings: Seq2SeqSettings
+    run: Run, materials: Seq2SeqContext, wanted: RunRecord, settings: Seq2SeqSettings
 ) -> Seq2SeqResult:
     """Train in a folder that is this process's alone, and write the model beside it.
 
@@ -244,7 +244,7 @@ def _train(
     else:
         num_steps = record.num_steps
     run.write_record(wanted.model_copy(update={"num_steps": num_steps}))
-    paced = choose_rhythm(settings, num_steps)
+    paced = choose_schedule(settings, num_steps)
     if not state.is_done(num_steps):
         state = fit(
             with_averages(job, paced, num_steps),

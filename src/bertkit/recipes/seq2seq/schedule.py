@@ -9,7 +9,7 @@ from bertkit.data.token_batches import TokenBatchOrder
 from bertkit.recipes.seq2seq.settings import DEFAULT_MINUTES, MOST_EPOCHS, Seq2SeqSettings
 from bertkit.recipes.seq2seq.token_pairs import PairBatch, TokenPairs
 from bertkit.training import budget
-from bertkit.training.budget import Pace
+from bertkit.training.budget import StepPace
 from bertkit.training.job import Job, Machine
 from bertkit.training.loop import NUM_EVALUATIONS as USUAL_EVALUATIONS
 
@@ -58,7 +58,7 @@ def decide_steps(
 
 
 def tell_share(
-    pace: Pace, settings: Seq2SeqSettings, num_steps: int, judging_seconds: float
+    pace: StepPace, settings: Seq2SeqSettings, num_steps: int, judging_seconds: float
 ) -> None:
     """Say where held-out texts take more of a run's time than learning, and what to do."""
     minutes = settings.minutes or DEFAULT_MINUTES
@@ -70,7 +70,7 @@ def tell_share(
         )
         return
     learning = num_steps * pace.step_seconds
-    paced = choose_rhythm(settings, num_steps)
+    paced = choose_schedule(settings, num_steps)
     whole = budget.seconds_of_run(pace, paced, num_steps) + judging_seconds
     if learning < whole / 2:
         announce(
@@ -100,7 +100,7 @@ def count_epochs(order: TokenBatchOrder, num_steps: int) -> float:
     return epoch + (num_steps - order.first_step(epoch)) / order.steps_per_epoch(epoch)
 
 
-def choose_rhythm(settings: Seq2SeqSettings, num_steps: int) -> Seq2SeqSettings:
+def choose_schedule(settings: Seq2SeqSettings, num_steps: int) -> Seq2SeqSettings:
     """The same with the steps between evaluations decided."""
     interval = settings.eval_every or -(-num_steps // NUM_EVALUATIONS)
     return settings.model_copy(update={"eval_every": interval})

@@ -3,7 +3,7 @@
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from bertkit.generation.seq2seq_generator import RewriteCounts
+from bertkit.generation.seq2seq_generator import GenerationCounts
 from bertkit.tokenization.settings import TokenizerSettings
 
 MOST_UNFINISHED = 0.02  # share of the answers that may be stopped without a word about it
@@ -38,7 +38,7 @@ def doubt_metric(
     )
 
 
-def doubt_best(metric: str, values: Sequence[float]) -> Iterable[str]:
+def warn_of_best_step(metric: str, values: Sequence[float]) -> Iterable[str]:
     """Say where a metric couldn't tell the best step.
 
     Args:
@@ -53,7 +53,7 @@ def doubt_best(metric: str, values: Sequence[float]) -> Iterable[str]:
         )
 
 
-def doubt_ends(counts: RewriteCounts) -> Iterable[str]:
+def doubt_ends(counts: GenerationCounts) -> Iterable[str]:
     """Say where many answers had no end."""
     if counts.unfinished > MOST_UNFINISHED * counts.texts:
         yield (
@@ -63,7 +63,7 @@ def doubt_ends(counts: RewriteCounts) -> Iterable[str]:
         )
 
 
-def doubt_letters(settings: TokenizerSettings, texts: Sequence[str]) -> Iterable[str]:
+def warn_of_letters(settings: TokenizerSettings, texts: Sequence[str]) -> Iterable[str]:
     """Say which letters right texts have and a vocabulary doesn't, so that none is ever written.
 
     Args:

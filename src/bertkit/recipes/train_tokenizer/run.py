@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from bertkit.base.checksummed_json import write_sealed_json
+from bertkit.base.checksummed_json import write_checksummed_json
 from bertkit.base.errors import InputError, SettingsError
 from bertkit.base.files import durable_folder
 from bertkit.base.output import list_names, open_output
@@ -130,7 +130,7 @@ def write_result(
         StorageError: writing failed.
     """
     result.tokenizer.save(folder)
-    write_sealed_json(folder / FACTS_FILE, describe(result, inputs, settings))
+    write_checksummed_json(folder / FACTS_FILE, describe(result, inputs, settings))
 
 
 def describe(

@@ -23,7 +23,7 @@ from bertkit.nn.batching import plan_batches
 from bertkit.nn.packing import PackedBatch
 from bertkit.objectives.objective import PreTrainingLosses
 from bertkit.recipes.seq2seq.token_pairs import Numbers, TokenTexts
-from bertkit.studies.baselines.plan import Plan, hash_arrays
+from bertkit.studies.baselines.plan import BaselinePlan, hash_arrays
 from bertkit.studies.baselines.run import RecurrentResult, train
 from bertkit.studies.baselines.settings import ClassifierSettings
 from bertkit.tokenization.tokenizer import Tokenizer
@@ -152,7 +152,7 @@ def train_classifier(
 
 def plan_classifier(
     data: LabelledData, settings: ClassifierSettings, parent: Path | None = None
-) -> Plan:
+) -> BaselinePlan:
     """What a run is made of."""
     check_parent(data, settings, parent)
     config = ClassifierConfig(
@@ -182,7 +182,7 @@ def plan_classifier(
         parts = np.array_split(numbers, min(settings.accumulate, len(numbers)))
         return [data.train.pick(part) for part in parts]
 
-    return Plan(
+    return BaselinePlan(
         config=config,
         begin=begin,
         load=load,

@@ -11,7 +11,7 @@ from bertkit.models.recurrent.language_model import RecurrentLanguageModel
 from bertkit.objectives.batch_tensors import batch_tensors
 from bertkit.objectives.causal import CausalObjective
 from bertkit.objectives.objective import Examples, PreTrainingLosses, WordBatch
-from bertkit.studies.baselines.plan import Plan
+from bertkit.studies.baselines.plan import BaselinePlan
 from bertkit.studies.baselines.run import RecurrentResult, train
 from bertkit.studies.baselines.settings import LanguageModelSettings
 from bertkit.studies.baselines.shard_batches import ShardBatches
@@ -69,7 +69,7 @@ def train_language_model(
     return train(lambda: plan_language_model(data, settings), output, settings)
 
 
-def plan_language_model(data: Path, settings: LanguageModelSettings) -> Plan:
+def plan_language_model(data: Path, settings: LanguageModelSettings) -> BaselinePlan:
     """What a run is made of."""
     shards = ShardSet.open(data)
     tokenizer = shards.load_tokenizer()
@@ -90,7 +90,7 @@ def plan_language_model(data: Path, settings: LanguageModelSettings) -> Plan:
         return NeighbourWords(causal, settings.is_bidirectional)
 
     batches = ShardBatches(shards, build, settings.seed)
-    return Plan(
+    return BaselinePlan(
         config=config,
         begin=lambda: RecurrentLanguageModel(config),
         load=RecurrentLanguageModel.from_pretrained,

@@ -17,7 +17,7 @@ from bertkit.tokenization.tokenizer import Tokenizer
 
 
 @dataclass(frozen=True)
-class Plan:
+class BaselinePlan:
     """Data, and a net that learns from them.
 
     Attributes:

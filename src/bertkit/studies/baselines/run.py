@@ -15,7 +15,7 @@ from bertkit.checkpoints.run_folder import checkpoint_path
 from bertkit.hardware.allocator import prepare_memory
 from bertkit.hardware.device import choose_device, choose_precision, measure_peak
 from bertkit.models.recurrent.net import SavedNet
-from bertkit.studies.baselines.plan import Plan
+from bertkit.studies.baselines.plan import BaselinePlan
 from bertkit.studies.baselines.settings import NetSettings
 from bertkit.training.budget import count_steps
 from bertkit.training.job import Job, Machine, Watched
@@ -49,7 +49,9 @@ class RecurrentResult:
     metrics: dict[str, float]
 
 
-def train(make_plan: Callable[[], Plan], output: Path, settings: NetSettings) -> RecurrentResult:
+def train(
+    make_plan: Callable[[], BaselinePlan], output: Path, settings: NetSettings
+) -> RecurrentResult:
     """Train, or go on with the run in `output`; a finished run is only reported.
 
     Args:
@@ -69,7 +71,7 @@ def train(make_plan: Callable[[], Plan], output: Path, settings: NetSettings) ->
         return _train(run, make_plan(), settings)
 
 
-def _train(run: Run, plan: Plan, settings: NetSettings) -> RecurrentResult:
+def _train(run: Run, plan: BaselinePlan, settings: NetSettings) -> RecurrentResult:
     """Begin or go on with a run that is this process's alone."""
     machine = choose_machine(settings)
     record, state = run.read_record(), run.newest_state()
@@ -119,7 +121,7 @@ def choose_machine(settings: NetSettings) -> Machine:
     return Machine(device, precision, measure_peak(device, precision))
 
 
-def describe_run(plan: Plan, settings: NetSettings, machine: Machine) -> RunRecord:
+def describe_run(plan: BaselinePlan, settings: NetSettings, machine: Machine) -> RunRecord:
     """All that decides a run, but for its number of steps."""
     values = settings.model_dump(mode="json", exclude=set(BUDGET_FIELDS))
     budget = {name: getattr(settings, name) for name in sorted(BUDGET_FIELDS)}
@@ -133,7 +135,7 @@ def describe_run(plan: Plan, settings: NetSettings, machine: Machine) -> RunReco
     )
 
 
-def build_job(plan: Plan, net: SavedNet, machine: Machine) -> Job[Any]:
+def build_job(plan: BaselinePlan, net: SavedNet, machine: Machine) -> Job[Any]:
     """What the loop is handed."""
 
     def save_architecture(folder: Path) -> dict[str, FileRecord]:

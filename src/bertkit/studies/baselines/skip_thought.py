@@ -18,7 +18,7 @@ from bertkit.models.recurrent.skip_thought import Side, SkipThought
 from bertkit.nn.packing import PackedBatch
 from bertkit.objectives.objective import Examples, PreTrainingLosses
 from bertkit.recipes.seq2seq.token_pairs import pack
-from bertkit.studies.baselines.plan import Plan
+from bertkit.studies.baselines.plan import BaselinePlan
 from bertkit.studies.baselines.run import RecurrentResult, train
 from bertkit.studies.baselines.settings import SkipThoughtSettings
 from bertkit.studies.baselines.shard_batches import ShardBatches
@@ -138,7 +138,7 @@ def train_skip_thought(data: Path, output: Path, settings: SkipThoughtSettings) 
     return train(lambda: plan_skip_thought(data, settings), output, settings)
 
 
-def plan_skip_thought(data: Path, settings: SkipThoughtSettings) -> Plan:
+def plan_skip_thought(data: Path, settings: SkipThoughtSettings) -> BaselinePlan:
     """What a run is made of."""
     shards = ShardSet.open(data)
     tokenizer = shards.load_tokenizer()
@@ -152,7 +152,7 @@ def plan_skip_thought(data: Path, settings: SkipThoughtSettings) -> Plan:
         return SentencePlanner(parts, settings.max_length, tokenizer.cls_id, tokenizer.sep_id)
 
     batches = ShardBatches(shards, build, settings.seed)
-    return Plan(
+    return BaselinePlan(
         config=config,
         begin=lambda: SkipThought(config),
         load=SkipThought.from_pretrained,

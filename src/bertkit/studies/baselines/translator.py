@@ -12,7 +12,7 @@ from bertkit.models.recurrent.translator import AttentionalTranslator
 from bertkit.nn.batching import plan_batches
 from bertkit.objectives.objective import PreTrainingLosses
 from bertkit.recipes.seq2seq.token_pairs import PairBatch, TokenPairs, batch_tensors
-from bertkit.studies.baselines.plan import Plan, hash_arrays
+from bertkit.studies.baselines.plan import BaselinePlan, hash_arrays
 from bertkit.studies.baselines.run import RecurrentResult, train
 from bertkit.studies.baselines.settings import TranslatorSettings
 from bertkit.tokenization.tokenizer import Tokenizer
@@ -41,7 +41,7 @@ def train_translator(
 
 def plan_translator(
     pairs: TokenPairs, held_out: TokenPairs, tokenizer: Tokenizer, settings: TranslatorSettings
-) -> Plan:
+) -> BaselinePlan:
     """What a run is made of.
 
     Raises:
@@ -63,7 +63,7 @@ def plan_translator(
         return [PairBatch.of(pairs, part) for part in parts]
 
     sides = (pairs.sources, pairs.targets, held_out.sources, held_out.targets)
-    return Plan(
+    return BaselinePlan(
         config=config,
         begin=lambda: AttentionalTranslator(config),
         load=AttentionalTranslator.from_pretrained,

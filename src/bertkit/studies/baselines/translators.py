@@ -14,10 +14,10 @@ from bertkit.checkpoints.checkpoint import Checkpoint
 from bertkit.checkpoints.formats import open_checkpoint
 from bertkit.checkpoints.hub.resolve import resolve_model
 from bertkit.checkpoints.identity import identify_checkpoint
-from bertkit.decoding.limits import DecodingLimits, Source
+from bertkit.decoding.limits import DecodingLimits, DecodingSource
 from bertkit.decoding.search import decode
 from bertkit.generation.seq2seq_generator import count_written, limit_written
-from bertkit.generation.suppressed_tokens import find_forbidden
+from bertkit.generation.suppressed_tokens import find_suppressed_tokens
 from bertkit.hardware.device import mixed_precision
 from bertkit.inference.loading import load_tokenizer
 from bertkit.models.bert.config import BertConfig
@@ -27,14 +27,14 @@ from bertkit.models.recurrent.translator import AttentionalTranslator
 from bertkit.models.seq2seq.model import EncoderDecoderModel
 from bertkit.nn.batching import plan_batches
 from bertkit.recipes.seq2seq.examples import identify
-from bertkit.recipes.seq2seq.job import TOKENS_PER_BATCH, Materials, build_job
+from bertkit.recipes.seq2seq.job import TOKENS_PER_BATCH, Seq2SeqContext, build_job
 from bertkit.recipes.seq2seq.run import RUN_FOLDER, PairFiles, gather, train_seq2seq
 from bertkit.recipes.seq2seq.settings import TranslateSettings
 from bertkit.studies.baselines import run as recurrent_run
 from bertkit.studies.baselines.settings import TranslatorSettings
 from bertkit.studies.baselines.translator import plan_translator, train_translator
 from bertkit.tokenization.detokenization import Spacing
-from bertkit.training.budget import Pace, measure_pace
+from bertkit.training.budget import StepPace, measure_pace
 from bertkit.training.records.log import read_log
 from bertkit.training.run import Run
 
@@ -67,7 +67,7 @@ class Trial:
         num_held_out: pairs that are translated.
     """
 
-    paces: tuple[Pace, Pace]
+    paces: tuple[StepPace, StepPace]
     num_held_out: int
 
 
@@ -114,23 +114,23 @@ def train_recurrent(
 
 
 @torch.inference_mode()
-def write_translations(net: AttentionalTranslator, materials: Materials) -> list[str]:
+def write_translations(net: AttentionalTranslator, materials: Seq2SeqContext) -> list[str]:
     """What a recurrent translator makes of the held-out texts, searched for as `Rewriter` does."""
     tokenizer, saved, device = materials.tokenizer, materials.saved, materials.machine.device
     spacing = Spacing.from_dict(saved.spacing)
     sources = materials.dev.sources
     lengths, most = sources.lengths.tolist(), saved.max_target_length
-    forbidden = find_forbidden(tokenizer, tokenizer.sep_id, net.config.vocab_size)
+    forbidden = find_suppressed_tokens(tokenizer, tokenizer.sep_id, net.config.vocab_size)
     costs = [length + count_written(saved.decoding) for length in lengths]
     texts: dict[int, str] = {}
     for numbers in plan_batches(costs, TOKENS_PER_BATCH[device.type]):
         limits = DecodingLimits(
             end_id=tokenizer.sep_id,
             max_tokens=[limit_written(lengths[number], saved.decoding, most) for number in numbers],
-            forbidden_ids=forbidden,
+            suppressed_ids=forbidden,
         )
         batch = sources.choose(np.array(numbers)).pack().to(device)
-        origins = [Source(number=number) for number in numbers]
+        origins = [DecodingSource(number=number) for number in numbers]
         found = decode(GrowingTranslations(net, batch), saved.decoding, limits, origins)
         for number, answers in zip(numbers, found, strict=True):
             texts[number] = spacing.join([tokenizer.vocabulary[id_] for id_ in answers[0].tokens])

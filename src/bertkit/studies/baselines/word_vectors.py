@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from bertkit.base.checksummed_json import read_sealed_json, write_sealed_json
+from bertkit.base.checksummed_json import read_checksummed_json, write_checksummed_json
 from bertkit.base.errors import DamagedFileError, InputError, ResumeError, storage_errors
 from bertkit.base.files import TEMPORARY_SUFFIX, make_folder
 from bertkit.base.progress import show_progress
@@ -137,7 +137,7 @@ def write_record(output: Path, record: VectorsRecord) -> None:
         StorageError: writing failed.
     """
     make_folder(output)
-    write_sealed_json(output / RECORD_FILE, record.model_dump(mode="json"))
+    write_checksummed_json(output / RECORD_FILE, record.model_dump(mode="json"))
 
 
 def read_record(output: Path) -> VectorsRecord | None:
@@ -160,7 +160,7 @@ def read_record(output: Path) -> VectorsRecord | None:
                 f"{output} holds something that isn't word vectors; choose another folder"
             )
     try:
-        return VectorsRecord.model_validate(read_sealed_json(path))
+        return VectorsRecord.model_validate(read_checksummed_json(path))
     except ValidationError as error:
         raise DamagedFileError(
             f"{path} isn't the record of word vectors: {describe_validation(error)}"

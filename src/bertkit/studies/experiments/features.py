@@ -17,7 +17,7 @@ from bertkit.studies.baselines.vector_sources import (
     freeze,
 )
 from bertkit.studies.probes.downstream import MAX_LENGTH, FineTuning, LabelledTask
-from bertkit.studies.probes.pretrained_arms import SCALES, PretrainedArm, Scale
+from bertkit.studies.probes.pretrained_arms import SCALES, PretrainedArm, PretrainingScale
 from bertkit.studies.probes.pretraining import TOKENS, PretrainingStudy, name_steps
 from bertkit.studies.probes.probes import LABELLED, LABELLED_PROBE, PAIRS_PROBE, Probe
 from bertkit.studies.probes.text_tasks import PAIRS
@@ -98,7 +98,7 @@ class Features(PretrainingStudy):
         " ones read ten thousand times as much."
     )
     # The least model with four layers.
-    scales: ClassVar[Mapping[str, Scale]] = {
+    scales: ClassVar[Mapping[str, PretrainingScale]] = {
         "small": replace(
             SCALES["small"],
             pretraining={**SCALES["small"].pretraining, "model": "mini"},

@@ -42,7 +42,7 @@ PROBE_STEPS = 10  # taken to see how fast a net is
 
 
 @dataclass(frozen=True)
-class Scale:
+class RecurrentScale:
     """How large the study is.
 
     Attributes:
@@ -56,9 +56,9 @@ class Scale:
     learning_rate: float = 2e-3
 
 
-SCALES: Mapping[str, Scale] = {
-    "small": Scale(Sizes(width=64, longest=128), tokens=3_000_000),
-    "large": Scale(Sizes(width=128, longest=512), tokens=60_000_000, learning_rate=1e-3),
+SCALES: Mapping[str, RecurrentScale] = {
+    "small": RecurrentScale(Sizes(width=64, longest=128), tokens=3_000_000),
+    "large": RecurrentScale(Sizes(width=128, longest=512), tokens=60_000_000, learning_rate=1e-3),
 }
 
 # Of the right answer's log-odds; nets that compute in other units are compared by their shares.
@@ -122,7 +122,7 @@ class Recurrent(Study[RecurrentSettings]):
     precision = "fp32"
 
     @property
-    def scale(self) -> Scale:
+    def scale(self) -> RecurrentScale:
         """How large it is."""
         return SCALES[self.settings.size]
 

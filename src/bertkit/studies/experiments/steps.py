@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import ClassVar, final
 
-from bertkit.studies.probes.pretrained_arms import SCALES, PretrainedArm, Scale
+from bertkit.studies.probes.pretrained_arms import SCALES, PretrainedArm, PretrainingScale
 from bertkit.studies.probes.pretraining import DOUBLING, PretrainingStudy
 from bertkit.studies.probes.probes import BEST_EPOCH, GAPS_PROBE
 from bertkit.studies.study import FIRST, LAST, Claim, Side
@@ -29,7 +29,7 @@ class Steps(PretrainingStudy):
         "The learning rate falls to nothing by the end, so that what is measured earlier is a model"
         " in the middle of its training, not one that was trained for as long. " + BEST_EPOCH
     )
-    scales: ClassVar[Mapping[str, Scale]] = {
+    scales: ClassVar[Mapping[str, PretrainingScale]] = {
         name: replace(scale, tokens=MORE * scale.tokens) for name, scale in SCALES.items()
     }
     probes = (GAPS_PROBE,)

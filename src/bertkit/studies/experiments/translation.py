@@ -34,7 +34,7 @@ NUM_EVALUATIONS = 20
 
 
 @dataclass(frozen=True)
-class Scale:
+class TranslationScale:
     """How large the study is.
 
     Attributes:
@@ -54,8 +54,8 @@ class Scale:
     wide_rate: float = 1e-3
 
 
-SCALES: dict[str, Scale] = {
-    "small": Scale(
+SCALES: dict[str, TranslationScale] = {
+    "small": TranslationScale(
         {"layers": 2, "hidden_size": 128, "vocab_size": 4000, "learning_rate": 3e-3},
         {
             "embedding_size": 128,
@@ -66,7 +66,7 @@ SCALES: dict[str, Scale] = {
         {"tokens_per_batch": 2048, "label_smoothing": 0.1, "dropout": 0.1},
         tokens=3_000_000,
     ),
-    "large": Scale(
+    "large": TranslationScale(
         {"layers": 3, "hidden_size": 256, "vocab_size": 6000, "learning_rate": 1e-3},
         {
             "embedding_size": 256,
@@ -116,7 +116,7 @@ class Translation(Study[TranslationSettings]):
     )
 
     @property
-    def scale(self) -> Scale:
+    def scale(self) -> TranslationScale:
         """How large it is."""
         return SCALES[self.settings.size]
 

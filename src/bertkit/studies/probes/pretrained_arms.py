@@ -29,7 +29,7 @@ class PretrainedArm(Arm):
 
 
 @dataclass(frozen=True)
-class Scale:
+class PretrainingScale:
     """How large a study is.
 
     Attributes:
@@ -45,12 +45,12 @@ class Scale:
 
 # As long as what is measured afterwards: an encoder that is frozen learns no more places of a text.
 SCALES = {
-    "small": Scale(
+    "small": PretrainingScale(
         {"model": "tiny", "max_length": MAX_LENGTH, "batch_size": 8, "learning_rate": 1e-3},
         tokens=400_000,
         fine_tuning=FineTuning(num_train=1_000, num_dev=500, learning_rate=1e-3),
     ),
-    "large": Scale(
+    "large": PretrainingScale(
         {"model": "mini", "max_length": MAX_LENGTH, "batch_size": 32, "learning_rate": 1e-3},
         tokens=20_000_000,
         fine_tuning=FineTuning(num_train=8_000, num_dev=2_000, learning_rate=1e-4),

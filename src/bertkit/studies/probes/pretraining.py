@@ -21,7 +21,7 @@ from bertkit.recipes.pretrain.run import DryRun, dry_run, pretrain
 from bertkit.recipes.pretrain.settings import PretrainSettings
 from bertkit.studies.probes.downstream import LabelledTask
 from bertkit.studies.probes.masked_words import MaskedWords
-from bertkit.studies.probes.pretrained_arms import SCALES, PretrainedArm, Scale
+from bertkit.studies.probes.pretrained_arms import SCALES, PretrainedArm, PretrainingScale
 from bertkit.studies.probes.probes import (
     GAPS_PROBE,
     LABELLED,
@@ -56,7 +56,7 @@ class PretrainingStudy(Study[PretrainingSettings]):
         measures_words: whether all arms fill blanks, so that they can be compared by that.
     """
 
-    scales: ClassVar[Mapping[str, Scale]] = SCALES
+    scales: ClassVar[Mapping[str, PretrainingScale]] = SCALES
     probes: ClassVar[Sequence[Probe]] = (GAPS_PROBE, PAIRS_PROBE)
     parts: ClassVar[Sequence[int]] = WHOLE
     measures_words: ClassVar[bool] = True
@@ -67,7 +67,7 @@ class PretrainingStudy(Study[PretrainingSettings]):
         """What is compared."""
 
     @property
-    def scale(self) -> Scale:
+    def scale(self) -> PretrainingScale:
         """How large it is."""
         return self.scales[self.settings.size]
 

@@ -126,7 +126,7 @@ def locate_answer(context: str, text: str, start: int | None) -> GoldAnswer:
     return GoldAnswer(bare, nearest, is_moved=nearest is not None and is_elsewhere)
 
 
-def list_oddities(examples: Sequence[AnswerExample]) -> list[str]:
+def list_warnings(examples: Sequence[AnswerExample]) -> list[str]:
     """How many questions have no answer, and how many answers stand elsewhere than it is said."""
     num_impossible = sum(example.answers == () for example in examples)
     golds = [(gold, example.place) for example in examples for gold in example.answers or ()]

@@ -114,9 +114,9 @@ class AnswerQuestions(Task[AnswerExample, Answer]):
         """Characters of question and context."""
         return len(example.question) + len(example.context)
 
-    def list_oddities(self, examples: Sequence[AnswerExample]) -> list[str]:
+    def list_warnings(self, examples: Sequence[AnswerExample]) -> list[str]:
         """Questions without an answer, and answers that stand elsewhere than it is said."""
-        return records.list_oddities(examples)
+        return records.list_warnings(examples)
 
     def encode(self, examples: Sequence[AnswerExample], tokenizer: Tokenizer) -> list[Encoded]:
         """`[CLS] question [SEP] part of the context [SEP]`, a window for each part."""

@@ -154,7 +154,7 @@ def weigh_labels(
     )
 
 
-def list_oddities(examples: Sequence[ClassifyExample]) -> list[str]:
+def list_warnings(examples: Sequence[ClassifyExample]) -> list[str]:
     """Whether they are pairs, and how many have no label."""
     lines = []
     if any(example.texts.pair is not None for example in examples):

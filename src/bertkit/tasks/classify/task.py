@@ -137,9 +137,9 @@ class Classify(Task[ClassifyExample, Classification]):
         """Its labels."""
         return example.labels or ()
 
-    def list_oddities(self, examples: Sequence[ClassifyExample]) -> list[str]:
+    def list_warnings(self, examples: Sequence[ClassifyExample]) -> list[str]:
         """Whether they are pairs, how many have no label, and whose f1 is told, where in doubt."""
-        lines = records.list_oddities(examples)
+        lines = records.list_warnings(examples)
         has_f1 = self.positive is not None and not self.settings.multi_label
         if has_f1 and not records.has_clear_positive(self.settings, self.labels):
             lines.append(

@@ -64,7 +64,7 @@ def make_example(value: Any, place: str, language: str) -> ExtractExample:
     return ExtractExample(Candidates.find(value, language), len(value), place=place)
 
 
-def list_oddities(examples: Sequence[ExtractExample], num_sentences: int) -> list[str]:
+def list_warnings(examples: Sequence[ExtractExample], num_sentences: int) -> list[str]:
     """Texts that are summaries already, in a line for people."""
     short = [example for example in examples if len(example.candidates) <= num_sentences]
     if not short:

@@ -109,9 +109,9 @@ class Extract(Task[ExtractExample, Extraction]):
         """Characters of the text."""
         return example.num_chars
 
-    def list_oddities(self, examples: Sequence[ExtractExample]) -> list[str]:
+    def list_warnings(self, examples: Sequence[ExtractExample]) -> list[str]:
         """Texts where there is nothing to choose."""
-        return records.list_oddities(examples, self.settings.sentences)
+        return records.list_warnings(examples, self.settings.sentences)
 
     def encode(self, examples: Sequence[ExtractExample], tokenizer: Tokenizer) -> list[Encoded]:
         """`[CLS] sentence [SEP] [CLS] sentence [SEP] …`; of a long text several such sequences."""

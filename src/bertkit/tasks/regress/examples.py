@@ -80,7 +80,7 @@ def read_number(value: object) -> float:
         return math.nan
 
 
-def list_oddities(examples: Sequence[RegressExample]) -> list[str]:
+def list_warnings(examples: Sequence[RegressExample]) -> list[str]:
     """From where to where the numbers go, and whether that is a scale which is learnt well."""
     numbers = np.array([example.number for example in examples], dtype=np.float64)
     mean, spread = float(numbers.mean()), float(numbers.std())

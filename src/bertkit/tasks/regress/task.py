@@ -92,9 +92,9 @@ class Regress(Task[RegressExample, Regression]):
         """Characters of text and pair."""
         return example.texts.num_chars
 
-    def list_oddities(self, examples: Sequence[RegressExample]) -> list[str]:
+    def list_warnings(self, examples: Sequence[RegressExample]) -> list[str]:
         """From where to where the numbers go, and whether that is a good scale."""
-        return records.list_oddities(examples)
+        return records.list_warnings(examples)
 
     def encode(self, examples: Sequence[RegressExample], tokenizer: Tokenizer) -> list[Encoded]:
         """`[CLS] A [SEP]` or `[CLS] A [SEP] B [SEP]`; of a long text, perhaps windows."""

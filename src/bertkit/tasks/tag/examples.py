@@ -86,7 +86,7 @@ def make_example(value: Any, place: str) -> TagExample:
     raise InputError(f"{place}: expected a text or a list of words, got {value!r:.80}")
 
 
-def list_oddities(examples: Sequence[TagExample], scheme: Scheme | None) -> list[str]:
+def list_warnings(examples: Sequence[TagExample], scheme: Scheme | None) -> list[str]:
     """What is odd about words and tags, in lines for people, with the place of the first."""
     blank = [example for example in examples if any(map(is_blank, example.words or ()))]
     lines = []

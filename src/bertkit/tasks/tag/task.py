@@ -105,9 +105,9 @@ class Tag(Task[TagExample, Tagging]):
         """The tags of its words."""
         return example.tags or ()
 
-    def list_oddities(self, examples: Sequence[TagExample]) -> list[str]:
+    def list_warnings(self, examples: Sequence[TagExample]) -> list[str]:
         """Words that nothing is read of, and tags that have to be mended."""
-        return records.list_oddities(examples, self.scheme)
+        return records.list_warnings(examples, self.scheme)
 
     def encode(self, examples: Sequence[TagExample], tokenizer: Tokenizer) -> list[Encoded]:
         """`[CLS] words [SEP]`, a window for each part of a long sentence."""

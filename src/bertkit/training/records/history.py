@@ -60,7 +60,7 @@ class Columns:
 
 
 @dataclass
-class Course:
+class TrainingHistory:
     """What a log tells, in as little memory as a long run needs.
 
     Attributes:

@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from bertkit.base import storage
-from bertkit.base.checksummed_json import is_whole_row, open_row, seal_row
+from bertkit.base.checksummed_json import add_row_checksum, is_intact_row, verify_row
 from bertkit.base.errors import DamagedFileError, storage_errors
 from bertkit.base.files import durable_file, write_all
 from bertkit.base.progress import announce
@@ -64,7 +64,7 @@ class RunLog:
             StorageError: writing failed.
         """
         values = {name: None if _is_not_finite(value) else value for name, value in values.items()}
-        row = seal_row({"event": event, "step": step, **values})
+        row = add_row_checksum({"event": event, "step": step, **values})
         with storage_errors(self.path, "written"):
             write_all(self._descriptor, memoryview(f"{row}\n".encode()))
         self.num_rows += 1
@@ -153,7 +153,7 @@ def _parse_line(line: bytes) -> dict[str, Any]:
     """
     if not line.endswith(b"\n"):
         raise ValueError("it was altered or cut short")
-    row = open_row(line[:-1])
+    row = verify_row(line[:-1])
     if not isinstance(row.get("event"), str) or type(row.get("step")) is not int:
         raise ValueError("it needs an event and a step")
     return row
@@ -161,7 +161,7 @@ def _parse_line(line: bytes) -> dict[str, Any]:
 
 def _is_cut_short(line: bytes) -> bool:
     """Whether a line misses its end, which wasn't altered to be something else."""
-    return not line.endswith(b"\n") and not is_whole_row(line[:-1])
+    return not line.endswith(b"\n") and not is_intact_row(line[:-1])
 
 
 def _is_not_finite(value: Any) -> bool:

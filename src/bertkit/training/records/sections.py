@@ -10,7 +10,7 @@ from bertkit.reports.cells import Cell, Interval
 from bertkit.reports.figures.line_chart import LineChart, Series
 from bertkit.reports.report import Paragraph, Section, Table
 from bertkit.reports.text import shorten
-from bertkit.training.records.history import Columns, Course, average
+from bertkit.training.records.history import Columns, TrainingHistory, average
 
 VALUE_COLUMNS = 1000  # of what a record says of itself
 MAX_SHOWN_INCIDENTS, MAX_SHOWN_EVENTS = 20, 8
@@ -76,7 +76,9 @@ SPEED = (
 )
 
 
-def draw_curves(course: Course, curves: Sequence[Curve], across: Across = STEPS) -> list[LineChart]:
+def draw_curves(
+    course: TrainingHistory, curves: Sequence[Curve], across: Across = STEPS
+) -> list[LineChart]:
     """A chart for each curve that has points: the training steps, and the held-out data."""
     charts = []
     for curve in curves:
@@ -89,7 +91,7 @@ def draw_curves(course: Course, curves: Sequence[Curve], across: Across = STEPS)
 
 
 def compare_curves(
-    courses: Sequence[tuple[str, Course]], curves: Sequence[Curve], across: Across = STEPS
+    courses: Sequence[tuple[str, TrainingHistory]], curves: Sequence[Curve], across: Across = STEPS
 ) -> list[LineChart]:
     """For each curve the runs side by side, on training steps and on held-out data."""
     charts = []
@@ -122,7 +124,7 @@ def _chart(curve: Curve, title: str, across: Across, series: Sequence[Series]) -
     )
 
 
-def tabulate_speed(course: Course) -> Table:
+def tabulate_speed(course: TrainingHistory) -> Table:
     """How fast it was, in the middle and at worst and best."""
     rows: list[list[Cell]] = [["steps", course.num_steps]]
     for name, words, unit in (
@@ -146,7 +148,7 @@ def tabulate_speed(course: Course) -> Table:
     )
 
 
-def tabulate_incidents(course: Course) -> Section:
+def tabulate_incidents(course: TrainingHistory) -> Section:
     """Losses that stood out, and steps that weren't applied."""
     title = "Spikes and skipped steps"
     if not course.incidents:

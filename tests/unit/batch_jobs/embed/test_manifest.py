@@ -1,10 +1,10 @@
 """What counts as another beginning."""
 
-from bertkit.batch_jobs.embed.manifest import Beginning
+from bertkit.batch_jobs.embed.manifest import VectorsFingerprint
 
 
-def beginning(model: str, sha256: str, *, pooling: str = "mean") -> Beginning:
-    return Beginning(
+def beginning(model: str, sha256: str, *, pooling: str = "mean") -> VectorsFingerprint:
+    return VectorsFingerprint(
         embedding={"model": model, "model_sha256": sha256, "vector": pooling}, input=None
     )
 

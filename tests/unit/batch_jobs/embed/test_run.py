@@ -26,7 +26,7 @@ from tests.unit.batch_jobs.embed.small_embedding import (
 )
 
 from bertkit.base import storage
-from bertkit.base.checksummed_json import read_sealed_json, write_sealed_json
+from bertkit.base.checksummed_json import read_checksummed_json, write_checksummed_json
 from bertkit.base.errors import (
     DamagedFileError,
     InputError,
@@ -359,7 +359,7 @@ def test_what_stands_where_the_manifest_should_is_not_lost(embedder, source, tmp
     with pytest.raises(DamagedFileError, match=r"vectors\.npy\.json doesn't end with its SHA-256"):
         embed("model", source, output, settings())
     embed("model", source, output, settings(overwrite=True))
-    write_sealed_json(other, {"a": 1})
+    write_checksummed_json(other, {"a": 1})
     with pytest.raises(DamagedFileError, match=r"isn't the manifest of a file of vectors: beginn"):
         embed("model", source, output, settings())
 
@@ -379,8 +379,8 @@ def test_rows_that_were_altered_are_not_gone_on_with(embedder, source, tmp_path,
     elif harm == "gone":
         rows.unlink()
     elif harm == "counts":  # as a later bertkit may write them
-        content = read_sealed_json(record)
-        write_sealed_json(record, content | {"counts": content["counts"] | {"later": 1}})
+        content = read_checksummed_json(record)
+        write_checksummed_json(record, content | {"counts": content["counts"] | {"later": 1}})
     else:
         record.write_text(record.read_text().replace("16,", "24,") if harm == "record" else "{}")
     match = {

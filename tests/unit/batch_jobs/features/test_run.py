@@ -9,7 +9,7 @@ import pytest
 from tests.unit.inference.small import save_small
 
 from bertkit.base import storage
-from bertkit.base.checksummed_json import read_sealed_json
+from bertkit.base.checksummed_json import read_checksummed_json
 from bertkit.base.errors import InputError, SettingsError, StorageError
 from bertkit.batch_jobs.features import outputs
 from bertkit.batch_jobs.features import run as module
@@ -137,7 +137,7 @@ def test_a_manifest_tells_what_features_depend_on(model, source, tmp_path):
     output = tmp_path / "features.jsonl"
     source.write_bytes(b"a\xff hat\n\n")
     result = write_features(open_stream(model, source, pairs=True, **SINGLE), output)
-    manifest = read_sealed_json(tmp_path / "features.jsonl.json")
+    manifest = read_checksummed_json(tmp_path / "features.jsonl.json")
     assert manifest["features"] == {**result.identity, "layers": [2, 1]}
     assert manifest["input"]["name"] == "texts.txt"
     assert (manifest["pairs"], manifest["shape"]) == (True, [16])
@@ -193,7 +193,7 @@ def test_a_manifest_that_cannot_be_written_leaves_the_older_files(
     def refuse(*_: object) -> None:
         raise StorageError("no space left")
 
-    monkeypatch.setattr(module, "write_sealed_json", refuse)
+    monkeypatch.setattr(module, "write_checksummed_json", refuse)
     with pytest.raises(StorageError, match="no space left"):
         write_features(open_stream(model, source, **APART), output)
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before

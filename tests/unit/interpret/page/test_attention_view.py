@@ -8,7 +8,7 @@ from tests.unit.inference.small import save_small
 from tests.unit.inference.small_task import save_classifier
 
 from bertkit.base.errors import InputError, SettingsError, StorageError
-from bertkit.interpret.inspected_model import Subject
+from bertkit.interpret.inspected_model import InspectedModel
 from bertkit.interpret.page import attention_view as module
 from bertkit.interpret.page.attention_view import AttentionView, find_token
 from bertkit.interpret.page.numbers import gather_numbers
@@ -20,13 +20,13 @@ TOKENS = ["[CLS]", "the", "cat", "##s", "saw", "the", "hat", "[SEP]"]
 
 
 @pytest.fixture(scope="module")
-def subject(tmp_path_factory) -> Subject:
+def subject(tmp_path_factory) -> InspectedModel:
     folder = tmp_path_factory.mktemp("view") / "small"
     save_small(folder)
-    return Subject.load(folder)
+    return InspectedModel.load(folder)
 
 
-def see(subject: Subject, text: str = TEXT, **choices: object) -> AttentionView:
+def see(subject: InspectedModel, text: str = TEXT, **choices: object) -> AttentionView:
     return AttentionView.of(subject, text, settings=ViewSettings(**choices))
 
 
@@ -100,7 +100,7 @@ def test_a_notebook_shows_the_page_in_a_frame_that_reaches_nothing(subject):
 
 
 def test_a_notebook_can_keep_a_page_of_a_model_with_a_broken_name(subject):
-    broken = Subject("broken\udcff\0", subject.model, subject.tokenizer)
+    broken = InspectedModel("broken\udcff\0", subject.model, subject.tokenizer)
     shown = see(broken, views="heads")._repr_html_()
     assert 'title="What broken\ufffd␀ looks at"' in shown
     shown.encode()  # lone surrogates can't be

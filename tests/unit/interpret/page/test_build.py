@@ -13,7 +13,7 @@ from tests.unit.inference.small import save_small
 from bertkit.base.errors import SettingsError
 from bertkit.interpret.capture import AttentionHeads
 from bertkit.interpret.head_names import HeadName
-from bertkit.interpret.inspected_model import Subject
+from bertkit.interpret.inspected_model import InspectedModel
 from bertkit.interpret.page.arrays import pack_vectors, pack_weights
 from bertkit.interpret.page.build import Start, build_page
 from bertkit.interpret.page.scene import Scene
@@ -25,7 +25,7 @@ SHARED = ("heads", "model")
 def subject(tmp_path_factory):
     folder = tmp_path_factory.mktemp("models") / "small"
     save_small(folder, max_position_embeddings=256)
-    return Subject.load(folder)
+    return InspectedModel.load(folder)
 
 
 def observe(subject, text="the cat saw the hat .", pair=None):

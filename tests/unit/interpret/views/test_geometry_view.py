@@ -11,7 +11,7 @@ from tests.unit.inference.small import save_small
 
 from bertkit.interpret.contexts import compare_contexts
 from bertkit.interpret.geometry import project
-from bertkit.interpret.inspected_model import Subject
+from bertkit.interpret.inspected_model import InspectedModel
 from bertkit.interpret.page.scene import Scene
 from bertkit.interpret.views.geometry import GEOMETRY
 
@@ -20,7 +20,7 @@ from bertkit.interpret.views.geometry import GEOMETRY
 def subject(tmp_path_factory):
     folder = tmp_path_factory.mktemp("geometry-view") / "small"
     save_small(folder)
-    return Subject.load(folder)
+    return InspectedModel.load(folder)
 
 
 def build_scene(subject, *texts):

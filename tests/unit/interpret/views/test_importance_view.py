@@ -9,7 +9,7 @@ from tests.unit.inference.small_task import save_classifier, save_model
 
 from bertkit.interpret.ablation import ablate, gate_heads
 from bertkit.interpret.head_names import HeadName
-from bertkit.interpret.inspected_model import Subject
+from bertkit.interpret.inspected_model import InspectedModel
 from bertkit.interpret.outcome import compare, find_outcome
 from bertkit.interpret.page.scene import Scene
 from bertkit.interpret.views.importance import collect_importance
@@ -22,7 +22,7 @@ TEXT = "the cat saw a hat ."
 
 @pytest.fixture(scope="module")
 def subject(tmp_path_factory):
-    return Subject.load(save_classifier(tmp_path_factory.mktemp("importance") / "labels"))
+    return InspectedModel.load(save_classifier(tmp_path_factory.mktemp("importance") / "labels"))
 
 
 def look(subject, *heads, **options):
@@ -83,7 +83,7 @@ def test_a_pass_for_each_head_can_be_left_out(subject, monkeypatch):
 
 def test_a_plain_encoder_is_measured_by_how_far_its_vector_turns(tmp_path):
     save_kind(tmp_path / "plain", BertModel)
-    data = collect_importance(look(Subject.load(tmp_path / "plain")))
+    data = collect_importance(look(InspectedModel.load(tmp_path / "plain")))
     assert data["kind"] == "vector"
     assert data["gradient"] is None
     assert all(0 < value < 2 for row in data["ablation"] for value in row)
@@ -91,7 +91,7 @@ def test_a_plain_encoder_is_measured_by_how_far_its_vector_turns(tmp_path):
 
 def test_a_number_is_measured_by_its_change(tmp_path):
     folder = save_model(tmp_path / "numbers", Regress(RegressSettings(max_length=16)))
-    subject = Subject.load(folder)
+    subject = InspectedModel.load(folder)
     data = collect_importance(look(subject))
     assert data["kind"] == "number"
     whole, without = outcome_without(subject).number, outcome_without(subject, (2, 1)).number
@@ -101,6 +101,6 @@ def test_a_number_is_measured_by_its_change(tmp_path):
 
 def test_words_are_measured_by_their_mean_probability(tmp_path):
     save_small(tmp_path / "words")
-    data = collect_importance(look(Subject.load(tmp_path / "words")))
+    data = collect_importance(look(InspectedModel.load(tmp_path / "words")))
     assert data["kind"] == "probability"
     assert len(data["says"]["judgements"][0]["decisions"]) == 6

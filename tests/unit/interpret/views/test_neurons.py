@@ -8,7 +8,7 @@ import torch
 from tests.scripts import run_script_tests
 from tests.unit.inference.small import save_small
 
-from bertkit.interpret.inspected_model import Subject
+from bertkit.interpret.inspected_model import InspectedModel
 from bertkit.interpret.page.build import build_page
 from bertkit.interpret.page.scene import Scene
 
@@ -17,7 +17,7 @@ from bertkit.interpret.page.scene import Scene
 def scene(tmp_path_factory):
     folder = tmp_path_factory.mktemp("neurons") / "small"
     save_small(folder)
-    subject = Subject.load(folder)
+    subject = InspectedModel.load(folder)
     return Scene(subject, subject.observe(subject.read("the cats saw", "a hat")))
 
 

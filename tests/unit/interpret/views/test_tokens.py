@@ -11,7 +11,7 @@ from tests.scripts import run_script_tests
 from tests.unit.inference.small import save_small
 
 from bertkit.interpret.capture import AttentionHeads
-from bertkit.interpret.inspected_model import Subject
+from bertkit.interpret.inspected_model import InspectedModel
 from bertkit.interpret.page.scene import Scene
 from bertkit.interpret.patterns import find_patterns
 from bertkit.interpret.views.tokens import TOKENS
@@ -23,7 +23,7 @@ ROUNDING = 6e-4
 def scene(tmp_path_factory):
     folder = tmp_path_factory.mktemp("tokens") / "small"
     save_small(folder)
-    subject = Subject.load(folder)
+    subject = InspectedModel.load(folder)
     return Scene(subject, subject.observe(subject.read("the cats saw", "a hat")))
 
 

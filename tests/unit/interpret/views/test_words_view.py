@@ -9,7 +9,7 @@ from tests.unit.inference.small import save_kind, save_small
 from bertkit.base.errors import NonFiniteError
 from bertkit.interpret.ablation import ablate
 from bertkit.interpret.head_names import HeadName
-from bertkit.interpret.inspected_model import Subject
+from bertkit.interpret.inspected_model import InspectedModel
 from bertkit.interpret.page.scene import Scene
 from bertkit.interpret.views import words as view_module
 from bertkit.interpret.views.words import WORDS, collect_words
@@ -20,7 +20,7 @@ from bertkit.models.bert.encoder import BertModel
 def subject(tmp_path_factory):
     folder = tmp_path_factory.mktemp("words") / "small"
     save_small(folder)
-    return Subject.load(folder)
+    return InspectedModel.load(folder)
 
 
 def look(subject, text, *heads):
@@ -55,12 +55,12 @@ def test_heads_that_are_off_are_off_here_too(subject):
 def test_it_suits_models_with_a_head_for_words(subject, tmp_path):
     save_kind(tmp_path / "plain", BertModel)
     assert WORDS.suits(look(subject, "cat"))
-    assert not WORDS.suits(look(Subject.load(tmp_path / "plain"), "cat"))
+    assert not WORDS.suits(look(InspectedModel.load(tmp_path / "plain"), "cat"))
 
 
 def test_scores_that_are_not_finite_are_refused(tmp_path):
     save_small(tmp_path / "small")
-    subject = Subject.load(tmp_path / "small")
+    subject = InspectedModel.load(tmp_path / "small")
     torch.nn.init.constant_(subject.model.masked_lm.bias, torch.nan)
     with pytest.raises(NonFiniteError, match="the head of small gives scores that aren't finite"):
         collect_words(look(subject, "the cat saw a hat"))

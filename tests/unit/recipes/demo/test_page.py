@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from bertkit.recipes.demo.page import Accuracies, Example, Facts, build_report, describe_result
+from bertkit.recipes.demo.page import Accuracies, DemoFacts, Example, build_report, describe_result
 from bertkit.reports.report import Bars, Charts, render_report
-from bertkit.training.records.history import Course
+from bertkit.training.records.history import TrainingHistory
 
 ACCURACIES = Accuracies(
     num_masked=9876,
@@ -32,10 +32,10 @@ LOG = [
     ),
     {"event": "eval", "step": 250, "mlm_loss": 8.0, "mlm_accuracy": 0.1, "nsp_accuracy": 0.6},
 ]
-FACTS = Facts(
+FACTS = DemoFacts(
     accuracies=ACCURACIES,
     examples=[Example("Return the [MASK].", "##qu 0.1 %", "value 20.0 %")],
-    course=Course.from_rows(LOG),
+    course=TrainingHistory.from_rows(LOG),
     settings={"Pre-training": {"model": "mini", "steps": None}},
     corpus={"documents": 4321},
     run=Path("demo/run"),

@@ -9,20 +9,20 @@ from huggingface_hub import ModelCard
 from tests.unit.recipes.finetune.small import TASK
 
 from bertkit.recipes.finetune.card import build_card, plain, quote
-from bertkit.recipes.finetune.evaluation import Judgement
+from bertkit.recipes.finetune.evaluation import FinalEvaluation
 from bertkit.recipes.finetune.examples import SetCounts
-from bertkit.recipes.finetune.facts import Facts
+from bertkit.recipes.finetune.facts import FineTuningFacts
 from bertkit.recipes.finetune.page import build_page
 from bertkit.reports.report import render_report
 from bertkit.tasks.classify.task import Classify
 from bertkit.tasks.evaluation import Evaluation, Mistake
-from bertkit.training.records.history import Course
+from bertkit.training.records.history import TrainingHistory
 from bertkit.training.run import RunRecord
 
 HOSTILE = 'a"b: |\n</script>\x00`[x](y)`\ud800 \\'
 
 
-def make_facts(labels=("bad", "good"), name="model", **changes) -> Facts:
+def make_facts(labels=("bad", "good"), name="model", **changes) -> FineTuningFacts:
     counts = SetCounts(
         name=f"{name}.csv",
         sha256="0" * 64,
@@ -54,8 +54,10 @@ def make_facts(labels=("bad", "good"), name="model", **changes) -> Facts:
         versions={},
         source={"commit": None, "sha256": {"model.safetensors": "1" * 64}},
     )
-    judgement = Judgement(task, [], evaluation, evaluation, {"accuracy": 0.5})
-    facts = Facts(name, record, judgement, {"train": counts, "dev": counts}, 9, 2.5, 3, True)
+    judgement = FinalEvaluation(task, [], evaluation, evaluation, {"accuracy": 0.5})
+    facts = FineTuningFacts(
+        name, record, judgement, {"train": counts, "dev": counts}, 9, 2.5, 3, True
+    )
     return replace(facts, **changes)
 
 
@@ -104,7 +106,7 @@ def test_names_of_anyone_are_only_text():
     assert "</script>" not in body
     assert "\\`\\[x\\]" in body
     assert all(line.count("|") >= 2 for line in body.splitlines() if line.startswith("|"))
-    page = render_report(build_page(facts, Course()))
+    page = render_report(build_page(facts, TrainingHistory()))
     assert "</script>" not in page
 
 
@@ -159,7 +161,7 @@ def test_the_page_shows_curves_labels_and_mistakes():
         {"event": "eval", "step": 3, "loss": 0.6, "accuracy": 0.75},
         {"event": "eval", "step": 6, "loss": None, "accuracy": None},
     ]
-    page = render_report(build_page(make_facts(), Course.from_rows(log)))
+    page = render_report(build_page(make_facts(), TrainingHistory.from_rows(log)))
     for words in ("How it learnt", "Labels", "dev.csv, line 3", "before scaling", "ended early"):
         assert words in page, words
     assert "/home/me" not in page
@@ -170,6 +172,6 @@ def test_a_task_without_labels_has_neither_baseline_nor_label_table():
     counts = facts.counts["train"].model_copy(update={"labels": {}})
     judgement = replace(facts.judgement, baseline={}, evaluation=Evaluation({"accuracy": 0.75}))
     facts = replace(facts, judgement=judgement, counts={"train": counts, "dev": counts})
-    page = render_report(build_page(facts, Course()))
+    page = render_report(build_page(facts, TrainingHistory()))
     assert "most frequent" not in page
     assert "| label |" not in build_card(facts)

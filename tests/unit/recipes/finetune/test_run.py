@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.unit.recipes.finetune.small import QUICK, TASK, make_rows, save_model, write_rows
 
-from bertkit.base.checksummed_json import write_sealed_json
+from bertkit.base.checksummed_json import write_checksummed_json
 from bertkit.base.errors import (
     CheckpointError,
     DamagedFileError,
@@ -282,7 +282,7 @@ def test_a_finished_folder_that_lost_or_got_something_says_so(whole, sources, tm
     saved.write_text(saved.read_text().replace("classify", "classifz"))
     with pytest.raises(DamagedFileError, match="was altered"):
         finetune(sources, output, TASK, QUICK)
-    write_sealed_json(saved, {"format_version": 9})
+    write_checksummed_json(saved, {"format_version": 9})
     with pytest.raises(DamagedFileError, match=r"metrics\.json: format_version"):
         finetune(sources, output, TASK, QUICK)
 

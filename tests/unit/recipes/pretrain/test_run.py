@@ -7,7 +7,7 @@ import torch
 
 from bertkit.base.errors import ResumeError
 from bertkit.models.bert.config import BertConfig
-from bertkit.recipes.pretrain.job import Materials, find_trained_length
+from bertkit.recipes.pretrain.job import PretrainingContext, find_trained_length
 from bertkit.recipes.pretrain.run import decide_record, describe_run
 from bertkit.recipes.pretrain.settings import PretrainSettings
 from bertkit.training.job import Machine
@@ -48,7 +48,7 @@ def test_another_device_and_precision_are_told_where_the_setting_is_auto(capsys)
     def describe(device: str, precision: str) -> RunRecord:
         shards, config = SimpleNamespace(fingerprint="a"), BertConfig.preset("tiny")
         machine = Machine(torch.device(device), precision, peak_operations=1.0)
-        materials = Materials(shards, None, config, machine, trained_length=128)
+        materials = PretrainingContext(shards, None, config, machine, trained_length=128)
         return describe_run(materials, PretrainSettings(steps=40))
 
     before = describe("meta", "bf16").model_copy(update={"num_steps": 40})

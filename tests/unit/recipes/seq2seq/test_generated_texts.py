@@ -10,12 +10,12 @@ from tests.unit.recipes.seq2seq.small import SHORT
 from bertkit.base.errors import InputError
 from bertkit.data.tables.settings import TableSettings
 from bertkit.data.tables.texts import TextTable, open_texts
-from bertkit.generation.seq2seq_generator import Rewriting
+from bertkit.generation.seq2seq_generator import GeneratedText
 from bertkit.recipes.seq2seq.evaluation import judge
 from bertkit.recipes.seq2seq.generated_texts import read_references, score_texts
 from bertkit.recipes.seq2seq.run import gather
 
-ANSWER = Rewriting("zwei Hunde", 0.0, is_finished=True, is_cut=False)
+ANSWER = GeneratedText("zwei Hunde", 0.0, is_finished=True, is_cut=False)
 
 
 def test_missing_references_are_found_before_anything_is_written(tmp_path):

@@ -5,7 +5,7 @@ from tests.unit.recipes.seq2seq.small import QUICK
 from bertkit.data.token_batches import TokenBatchOrder
 from bertkit.recipes.seq2seq import schedule as rhythm
 from bertkit.recipes.seq2seq.schedule import (
-    choose_rhythm,
+    choose_schedule,
     count_epoch_steps,
     count_epochs,
     decide_steps,
@@ -13,7 +13,7 @@ from bertkit.recipes.seq2seq.schedule import (
     list_averaged,
 )
 from bertkit.recipes.seq2seq.settings import TranslateSettings
-from bertkit.training.budget import Pace
+from bertkit.training.budget import StepPace
 
 
 def decide(settings: TranslateSettings, judging_seconds: float = 0.0) -> int:
@@ -43,8 +43,8 @@ def test_the_last_evaluations_are_averaged_whenever_checkpoints_are_made(num_ste
 
 def test_there_are_twenty_evaluations_unless_it_is_told_otherwise():
     plain = QUICK.model_copy(update={"eval_every": None})
-    assert choose_rhythm(plain, 401).eval_every == 21
-    assert choose_rhythm(QUICK, 400).eval_every == 20
+    assert choose_schedule(plain, 401).eval_every == 21
+    assert choose_schedule(QUICK, 400).eval_every == 20
 
 
 def test_epochs_become_steps_and_steps_epochs():
@@ -66,7 +66,7 @@ def test_no_epoch_is_planned_that_a_run_does_not_reach(monkeypatch):
 
 
 def test_a_budget_in_minutes_is_measured_and_the_default_has_a_bound(monkeypatch):
-    pace = Pace(1.0, 2.0, 100, 1.0, 1)
+    pace = StepPace(1.0, 2.0, 100, 1.0, 1)
     monkeypatch.setattr(rhythm.budget, "measure_pace", lambda *_: pace)
     monkeypatch.setattr(rhythm.time, "monotonic", lambda: 100.0)
     given = TranslateSettings(minutes=10)
@@ -80,9 +80,9 @@ def test_the_budget_pays_for_measuring_and_judging(monkeypatch, capsys):
     now = [100.0]
     monkeypatch.setattr(rhythm.time, "monotonic", lambda: now[0])
 
-    def measure(*_: object) -> Pace:
+    def measure(*_: object) -> StepPace:
         now[0] += 30.0
-        return Pace(1.0, 2.0, 100, 1.0, 1)
+        return StepPace(1.0, 2.0, 100, 1.0, 1)
 
     monkeypatch.setattr(rhythm.budget, "measure_pace", measure)
     given = TranslateSettings(minutes=10)

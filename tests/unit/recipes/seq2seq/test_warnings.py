@@ -8,14 +8,14 @@ from tests.unit.inference.small_causal import save_causal
 from tests.unit.recipes.seq2seq.small import QUICK, SHORT, make_pairs, write_sides
 
 from bertkit.base.errors import CheckpointError
-from bertkit.generation.seq2seq_generator import RewriteCounts
+from bertkit.generation.seq2seq_generator import GenerationCounts
 from bertkit.metrics.translation import measure_translation
 from bertkit.recipes.seq2seq.run import PairFiles, gather, train_seq2seq
 from bertkit.recipes.seq2seq.warnings import (
-    doubt_best,
     doubt_ends,
-    doubt_letters,
     doubt_metric,
+    warn_of_best_step,
+    warn_of_letters,
 )
 from bertkit.tokenization.settings import CASED, UNCASED
 
@@ -49,22 +49,22 @@ def test_right_texts_are_measured_only_where_a_model_is_no_better_than_copying()
     ],
 )
 def test_evaluations_that_were_all_alike_are_told(values, is_told):
-    assert bool(list(doubt_best("bleu", values))) is is_told
+    assert bool(list(warn_of_best_step("bleu", values))) is is_told
 
 
 def test_answers_without_an_end_are_told_where_they_are_many():
-    assert not list(doubt_ends(RewriteCounts(texts=100, unfinished=2)))
-    (line,) = doubt_ends(RewriteCounts(texts=100, unfinished=3))
+    assert not list(doubt_ends(GenerationCounts(texts=100, unfinished=2)))
+    (line,) = doubt_ends(GenerationCounts(texts=100, unfinished=3))
     assert line.startswith("3 of 100 answers had no end")
 
 
 def test_letters_that_can_not_be_written_are_told():
-    (line,) = doubt_letters(UNCASED, ["ein Hund", "für"])
+    (line,) = warn_of_letters(UNCASED, ["ein Hund", "für"])
     assert "no capital letters and no accents" in line
-    (line,) = doubt_letters(UNCASED, ["für"])
+    (line,) = warn_of_letters(UNCASED, ["für"])
     assert "no accents, which" in line
-    assert not list(doubt_letters(UNCASED, ["ein hund"]))
-    assert not list(doubt_letters(CASED, ["Für"]))
+    assert not list(warn_of_letters(UNCASED, ["ein hund"]))
+    assert not list(warn_of_letters(CASED, ["Für"]))
 
 
 def test_an_encoder_without_capitals_is_told_when_the_run_begins(tmp_path, capsys):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from tests.letters import letters_tokenizer
 
-from bertkit.base.checksummed_json import write_sealed_json
+from bertkit.base.checksummed_json import write_checksummed_json
 from bertkit.data.mapped_array import write_array
 from bertkit.data.shards import (
     MANIFEST,
@@ -73,5 +73,5 @@ def shards(tmp_path_factory) -> Path:
         token_counts=write_array(folder / TOKEN_COUNTS, token_counts),
         shards=[record for record, _ in made],
     )
-    write_sealed_json(folder / MANIFEST, manifest.model_dump(mode="json"))
+    write_checksummed_json(folder / MANIFEST, manifest.model_dump(mode="json"))
     return folder

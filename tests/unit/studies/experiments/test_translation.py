@@ -13,13 +13,13 @@ from bertkit.base.settings import parse_settings
 from bertkit.models.recurrent.config import TranslatorConfig
 from bertkit.models.recurrent.translator import AttentionalTranslator
 from bertkit.recipes.seq2seq import run as recipe
-from bertkit.recipes.seq2seq.job import Materials
+from bertkit.recipes.seq2seq.job import Seq2SeqContext
 from bertkit.recipes.seq2seq.run import PairFiles, gather
 from bertkit.studies.baselines import translators
 from bertkit.studies.experiments import translation
 from bertkit.studies.experiments.translation import Translation
 from bertkit.studies.settings import TranslationSettings
-from bertkit.training.budget import Pace
+from bertkit.training.budget import StepPace
 
 
 def build(**changes) -> Translation:
@@ -28,7 +28,7 @@ def build(**changes) -> Translation:
 
 
 @pytest.fixture(scope="module")
-def materials(tmp_path_factory: pytest.TempPathFactory) -> Materials:
+def materials(tmp_path_factory: pytest.TempPathFactory) -> Seq2SeqContext:
     folder = tmp_path_factory.mktemp("pairs")
     files = PairFiles(
         write_sides(folder, "train", make_pairs(40, 1)),
@@ -79,7 +79,7 @@ def test_two_budgets_are_refused():
 @pytest.mark.parametrize(("minutes", "tokens"), [(None, 3_000_000), (2, 120 * 50)])
 def test_minutes_become_the_tokens_of_the_slower_net(monkeypatch, minutes, tokens):
     paces = tuple(
-        Pace(
+        StepPace(
             step_seconds=seconds,
             evaluation_seconds=1.0,
             tokens_per_step=100.0,

@@ -14,7 +14,7 @@ from bertkit.studies.probes.downstream import MAX_LENGTH
 from bertkit.studies.probes.pretraining import PretrainingStudy
 from bertkit.studies.settings import PretrainingSettings
 from bertkit.studies.table import STUDIES
-from bertkit.training.budget import Pace
+from bertkit.training.budget import StepPace
 
 TOKENS_PER_STEP = 700 / 32
 SLOW, QUICK = 3.0, 1.0
@@ -32,7 +32,7 @@ def measure(data, settings) -> SimpleNamespace:
         num_steps = math.ceil(settings.tokens / TOKENS_PER_STEP)
     else:
         num_steps = int(60 * settings.minutes / seconds)
-    pace = Pace(seconds, 1.0, TOKENS_PER_STEP, 1.0, 1)
+    pace = StepPace(seconds, 1.0, TOKENS_PER_STEP, 1.0, 1)
     return SimpleNamespace(num_steps=num_steps, seconds=num_steps * seconds, pace=pace)
 
 

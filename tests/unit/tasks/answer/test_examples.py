@@ -13,7 +13,7 @@ from bertkit.tasks.answer.examples import (
     AnswerExample,
     GoldAnswer,
     build_parser,
-    list_oddities,
+    list_warnings,
     locate_answer,
     make_example,
 )
@@ -204,12 +204,12 @@ def test_oddities_are_counted():
         parse({"answers": "Ada"}),
         parse({"answers": ""}),
     ]
-    lines = list_oddities(examples)
+    lines = list_warnings(examples)
     assert lines[0] == "1 of 3 questions without an answer"
     assert lines[1].startswith("1 answer not where answer_start says;")
     assert lines[2].startswith("1 answer beside others not in the context,")
     assert all(line.endswith("first at q.jsonl, line 3") for line in lines[1:])
-    assert list_oddities(examples[1:2]) == []
+    assert list_warnings(examples[1:2]) == []
 
 
 def test_a_file_of_squad_is_read(tmp_path):

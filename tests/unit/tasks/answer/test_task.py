@@ -182,4 +182,4 @@ def test_the_table_leads_to_it():
     example = AnswerExample("who ?", "the cat", identity="q")
     task = AnswerQuestions(SETTINGS)
     assert (task.show(example), task.num_chars(example)) == ("who ?", 12)
-    assert task.list_oddities(list_examples())[0] == "8 of 32 questions without an answer"
+    assert task.list_warnings(list_examples())[0] == "8 of 32 questions without an answer"

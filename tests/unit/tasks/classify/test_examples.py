@@ -9,7 +9,7 @@ from bertkit.tasks.classify.examples import (
     ClassifyExample,
     build_parser,
     find_labels,
-    list_oddities,
+    list_warnings,
     weigh_labels,
 )
 from bertkit.tasks.classify.settings import ClassifySettings
@@ -101,5 +101,5 @@ def test_rare_labels_weigh_more():
 
 def test_pairs_and_texts_without_a_label_are_told():
     pair = ClassifyExample(Texts("a", "b"), ())
-    assert list_oddities([pair]) == ["they are pairs of texts", "1 of 1 texts without any label"]
-    assert list_oddities(examples_of("a")) == []
+    assert list_warnings([pair]) == ["they are pairs of texts", "1 of 1 texts without any label"]
+    assert list_warnings(examples_of("a")) == []

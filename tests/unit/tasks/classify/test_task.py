@@ -215,12 +215,12 @@ def test_the_positive_label():
 
 
 def test_it_is_told_whose_f1_it_is_where_that_is_not_clear():
-    assert Classify(ONE, ("equivalent", "not_equivalent")).list_oddities([]) == [
+    assert Classify(ONE, ("equivalent", "not_equivalent")).list_warnings([]) == [
         "f1 is that of 'not_equivalent'; --positive-label names another"
     ]
-    assert Classify(ONE, ("0", "1")).list_oddities([]) == []
-    assert Classify(ONE, ("a", "b", "c")).list_oddities([]) == []
-    assert Classify(MANY, ("a", "b")).list_oddities([]) == []
+    assert Classify(ONE, ("0", "1")).list_warnings([]) == []
+    assert Classify(ONE, ("a", "b", "c")).list_warnings([]) == []
+    assert Classify(MANY, ("a", "b")).list_warnings([]) == []
 
 
 def test_a_model_of_another_tool_says_how_many_labels_a_text_has(tmp_path):
@@ -260,4 +260,4 @@ def test_what_is_no_text_is_refused():
     example = ClassifyExample(Texts("ab", "c"))
     assert (task.num_chars(example), task.show(example)) == (3, "ab ||| c")
     assert task.list_labels(example) == ()
-    assert task.list_oddities([example])[0] == "they are pairs of texts"
+    assert task.list_warnings([example])[0] == "they are pairs of texts"

@@ -170,9 +170,9 @@ def test_where_there_is_nothing_to_choose_nothing_is_learnt():
         Extract.from_examples(ExtractSettings(), [parse(TEXT, "A cat.")])
     assert (
         "1 text has no more sentences"
-        in Extract(ExtractSettings()).list_oddities([parse(TEXT, "A cat.")])[0]
+        in Extract(ExtractSettings()).list_warnings([parse(TEXT, "A cat.")])[0]
     )
-    assert TASK.list_oddities([parse(TEXT, "A cat.")]) == []
+    assert TASK.list_warnings([parse(TEXT, "A cat.")]) == []
 
 
 def test_where_no_sentence_is_like_a_summary_nothing_is_learnt():

@@ -10,7 +10,7 @@ from bertkit.data.tables.record import BrokenRowError
 from bertkit.tasks.regress.examples import (
     RegressExample,
     build_parser,
-    list_oddities,
+    list_warnings,
     take_number,
 )
 from bertkit.tasks.regress.settings import RegressSettings
@@ -52,11 +52,11 @@ def test_a_record_becomes_an_example():
     [((0, 2.5, 5), False), ((0, 50, 100), True), ((0, 0.01), True), ((2000, 2001), True)],
 )
 def test_scales(numbers, is_odd):
-    lines = list_oddities([RegressExample(Texts("a"), number) for number in numbers])
+    lines = list_warnings([RegressExample(Texts("a"), number) for number in numbers])
     assert lines[0].startswith(f"numbers from {min(numbers)} to {max(numbers)}, mean")
     assert any("learnt slowly" in line for line in lines) == is_odd
 
 
 def test_pairs_are_told():
     pairs = [RegressExample(Texts("a", "b"), number) for number in (0.0, 1.0)]
-    assert list_oddities(pairs)[-1] == "they are pairs of texts"
+    assert list_warnings(pairs)[-1] == "they are pairs of texts"

@@ -126,4 +126,4 @@ def test_what_is_read():
     assert (task.num_chars(example), task.show(example)) == (3, "ab ||| c")
     assert task.encode([example], TOKENIZER)[0].labels is None
     numbers = [RegressExample(Texts("a"), 1.0), RegressExample(Texts("a"), 2.0)]
-    assert len(task.list_oddities(numbers)) == 1
+    assert len(task.list_warnings(numbers)) == 1

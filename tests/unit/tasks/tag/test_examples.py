@@ -12,7 +12,7 @@ from bertkit.tasks.tag.examples import (
     TagExample,
     build_parser,
     is_blank,
-    list_oddities,
+    list_warnings,
     make_example,
     read_tags,
 )
@@ -124,16 +124,16 @@ def test_odd_sentences_are_counted_and_the_first_is_named():
         TagExample(words=("", "ran"), tags=("B-PER", "O"), place="line 7"),
     ]
     blank = "2 sentences have words without a letter or sign; they are read as [UNK]; first line 4"
-    assert list_oddities(examples, None) == [blank]
-    assert list_oddities(examples, "BIO") == [
+    assert list_warnings(examples, None) == [blank]
+    assert list_warnings(examples, "BIO") == [
         blank,
         (
             "1 sentence has tags that don't follow BIO, such as an I- that begins an entity; their"
             " entities are read as seqeval reads them; first line 4"
         ),
     ]
-    assert list_oddities(examples[:1], "BIO") == []
-    assert list_oddities([TagExample(text="Ada")], "BIO") == []
+    assert list_warnings(examples[:1], "BIO") == []
+    assert list_warnings([TagExample(text="Ada")], "BIO") == []
 
 
 def test_tags_of_people_become_those_of_a_scheme():

@@ -142,7 +142,7 @@ def test_words_that_bert_reads_nothing_of_keep_their_tag():
     pieces = [TOKENIZER.vocabulary[id_] for id_ in encoded.sequences[0].ids]
     assert pieces == ["[CLS]", "[UNK]", "ada", "[UNK]", "[UNK]", "[SEP]"]
     assert encoded.labels.tolist()[1:-1] == [0, 2, 0, 0]
-    assert task.list_oddities([example])[0].startswith("1 sentence has words without a letter")
+    assert task.list_warnings([example])[0].startswith("1 sentence has words without a letter")
 
 
 def test_a_word_that_fills_more_than_a_window_is_cut_and_said():

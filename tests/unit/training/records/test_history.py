@@ -5,7 +5,13 @@ from array import array
 
 import pytest
 
-from bertkit.training.records.history import MAX_COLUMNS, MAX_INCIDENTS, Columns, Course, average
+from bertkit.training.records.history import (
+    MAX_COLUMNS,
+    MAX_INCIDENTS,
+    Columns,
+    TrainingHistory,
+    average,
+)
 
 
 def train(step: int, **values: object) -> dict[str, object]:
@@ -52,7 +58,7 @@ def test_a_log_with_endless_names_has_an_end():
     columns.add({f"n{number}": number for number in range(3 * MAX_COLUMNS)})
     assert columns.names == [f"n{number}" for number in range(MAX_COLUMNS)]
     events = ({"event": "spike", "step": step} for step in range(2 * MAX_INCIDENTS))
-    course = Course.from_rows(events)
+    course = TrainingHistory.from_rows(events)
     assert len(course.incidents) == MAX_INCIDENTS
     assert course.num_incidents == {"spike": 2 * MAX_INCIDENTS}
 
@@ -64,27 +70,27 @@ def test_an_evaluation_is_at_the_time_of_the_step_before():
         train(2, elapsed_seconds=8.0),
         {"event": "eval", "step": 2, "loss": 7.0},
     ]
-    held_out = Course.from_rows(rows).held_out
+    held_out = TrainingHistory.from_rows(rows).held_out
     assert held_out.points("elapsed_seconds", "loss") == [(0.0, 9.0), (8.0, 7.0)]
 
 
 def test_steps_are_counted_where_the_last_was_not_applied():
     rows = [train(1), train(2), {"event": "not-finite", "step": 3}]
-    assert Course.from_rows(rows).num_steps == 3
-    assert Course.from_rows([*rows, train(4)]).num_steps == 4
-    assert Course.from_rows([{"event": "eval", "step": 0}]).num_steps == 0
-    assert Course.from_rows([{"event": "spike", "step": 10**400}, train(4)]).num_steps == 4
+    assert TrainingHistory.from_rows(rows).num_steps == 3
+    assert TrainingHistory.from_rows([*rows, train(4)]).num_steps == 4
+    assert TrainingHistory.from_rows([{"event": "eval", "step": 0}]).num_steps == 0
+    assert TrainingHistory.from_rows([{"event": "spike", "step": 10**400}, train(4)]).num_steps == 4
 
 
 def test_an_early_end_is_no_incident():
-    course = Course.from_rows([{"event": "ended-early", "step": 4, "best_step": 2}])
+    course = TrainingHistory.from_rows([{"event": "ended-early", "step": 4, "best_step": 2}])
     assert course.has_ended_early
     assert not course.incidents
 
 
 def test_a_log_without_a_row_is_empty():
-    assert Course.from_rows([]).is_empty
-    assert not Course.from_rows([{"event": "not-finite", "step": 1}]).is_empty
+    assert TrainingHistory.from_rows([]).is_empty
+    assert not TrainingHistory.from_rows([{"event": "not-finite", "step": 1}]).is_empty
 
 
 def test_means_stand_at_the_last_of_their_points():

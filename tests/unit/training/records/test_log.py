@@ -10,7 +10,7 @@ import tracemalloc
 import pytest
 
 from bertkit.base import storage
-from bertkit.base.checksummed_json import seal_row
+from bertkit.base.checksummed_json import add_row_checksum
 from bertkit.base.errors import DamagedFileError, StorageError
 from bertkit.training.records import log as log_module
 from bertkit.training.records.log import RunLog, read_log
@@ -32,7 +32,7 @@ def test_each_row_is_one_line_that_is_there_at_once(path):
     with RunLog(path, 0, 0) as log:
         log.write("train", 1, loss=0.5)
         row = {"event": "train", "step": 1, "loss": 0.5}
-        assert path.read_text() == seal_row(row) + "\n"
+        assert path.read_text() == add_row_checksum(row) + "\n"
         log.write("eval", 1, loss=0.25)
     assert [row["event"] for row in read_log(path)] == ["train", "eval"]
 
@@ -85,7 +85,7 @@ def test_rows_that_were_synced_must_be_there_whole(path, change, problem):
 
 
 def test_reading_takes_less_memory_than_the_log(path):
-    row = seal_row({"event": "train", "step": 1, "loss": 0.5, "examples": "e" * 200}) + "\n"
+    row = add_row_checksum({"event": "train", "step": 1, "loss": 0.5, "examples": "e" * 200}) + "\n"
     path.write_text(row * 4000)
     tracemalloc.start()
     try:
@@ -102,14 +102,14 @@ def test_reading_takes_less_memory_than_the_log(path):
         b"{}\n",
         b"\xff\n",
         b'{"event": "eval", "step": 1}\n',
-        seal_row({"event": "eval", "step": "1"}).encode() + b"\n",
-        seal_row({"step": 1}).encode() + b"\n",
-        seal_row({"event": "eval", "step": 1}).encode() + b"\x0b",
+        add_row_checksum({"event": "eval", "step": "1"}).encode() + b"\n",
+        add_row_checksum({"step": 1}).encode() + b"\n",
+        add_row_checksum({"event": "eval", "step": 1}).encode() + b"\x0b",
         b"[" * 9000 + b"\n",
     ],
 )
 def test_a_damaged_log_is_named_with_its_line(path, content):
-    path.write_bytes(seal_row({"event": "train", "step": 1}).encode() + b"\n" + content)
+    path.write_bytes(add_row_checksum({"event": "train", "step": 1}).encode() + b"\n" + content)
     with pytest.raises(DamagedFileError, match=r"log\.jsonl:2 isn't a row of a run's log"):
         list(read_log(path))
 

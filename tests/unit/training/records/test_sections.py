@@ -1,7 +1,7 @@
 """What curves and tables say of a course."""
 
 from bertkit.reports.report import Charts, Paragraph, Report, Table, render_report
-from bertkit.training.records.history import Course
+from bertkit.training.records.history import TrainingHistory
 from bertkit.training.records.sections import (
     LOSS,
     MINUTES,
@@ -14,7 +14,7 @@ from bertkit.training.records.sections import (
     tabulate_speed,
 )
 
-COURSE = Course.from_rows(
+COURSE = TrainingHistory.from_rows(
     [
         {"event": "eval", "step": 0, "loss": 4.0},
         *(
@@ -62,7 +62,7 @@ def test_speeds_are_told_by_their_median_and_tenths():
         {"event": "train", "step": step, "tokens": step, "tokens_per_second": float(step)}
         for step in range(1, 101)
     ]
-    table = tabulate_speed(Course.from_rows(rows))
+    table = tabulate_speed(TrainingHistory.from_rows(rows))
     assert ["steps", 100] in table.rows
     html = render_report(Report("", "", [table]))
     assert "50.500 (11.000–90.000)" in html
@@ -81,5 +81,5 @@ def test_only_what_differs_from_its_default_is_told():
 
 
 def test_charts_without_points_are_no_charts():
-    assert draw_curves(Course(), [LOSS]) == []
+    assert draw_curves(TrainingHistory(), [LOSS]) == []
     assert "<figure>" not in render_report(Report("", "", [Charts([])]))

@@ -10,7 +10,7 @@ from bertkit.base.files import MAX_JSON_VALUES
 from bertkit.data.decompression import classify
 from bertkit.data.readers.document import ReadReport
 from bertkit.data.readers.parquet import find_fault, open_parquet, open_seekable
-from bertkit.data.readers.sources import STANDARD_INPUT_NAME, Source
+from bertkit.data.readers.sources import STANDARD_INPUT_NAME, TextSource
 from bertkit.data.tables.record import Record, RecordDecoder, Rows
 from bertkit.data.tables.row import MAX_ROW_BYTES, RowDecoder, TextRow
 from bertkit.data.tables.settings import RecordSettings
@@ -43,7 +43,7 @@ def open_table(path: Path | None, decoder: RowDecoder) -> Iterator[BinaryIO]:
     """
     import pyarrow as pa
 
-    source = Source(path.name if path else STANDARD_INPUT_NAME, "parquet", path)
+    source = TextSource(path.name if path else STANDARD_INPUT_NAME, "parquet", path)
     report = ReadReport()
     try:
         with open_seekable(source, report) as stream:

@@ -14,7 +14,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from bertkit.base.checksummed_json import read_sealed_json, write_sealed_json
+from bertkit.base.checksummed_json import read_checksummed_json, write_checksummed_json
 from bertkit.base.errors import DamagedFileError, NonFiniteError
 from bertkit.base.files import remove_folder
 from bertkit.base.progress import announce
@@ -24,7 +24,7 @@ from bertkit.checkpoints.huggingface import WEIGHTS_FILE
 from bertkit.recipes.finetune.evaluation import judge
 from bertkit.recipes.finetune.examples import open_tables
 from bertkit.recipes.finetune.prepared import Prepared, prepare, read_task
-from bertkit.recipes.finetune.pretrained_checkpoint import open_parent
+from bertkit.recipes.finetune.pretrained_checkpoint import open_pretrained
 from bertkit.recipes.finetune.result import (
     FineTuneResult,
     SavedResult,
@@ -168,7 +168,7 @@ def prepare_search(plan: Search) -> tuple[Prepared, dict[str, object]]:
     kind, sources, settings = TASKS[plan.sources.task].load(), plan.sources, plan.settings
     tables = open_tables(sources.train, sources.dev, settings)
     task, data = read_task(kind, tables, plan.task_settings, settings)
-    parent = open_parent(sources.model, sources.revision, task, settings)
+    parent = open_pretrained(sources.model, sources.revision, task, settings)
     return prepare(task, data, parent.tokenizer), parent.facts
 
 
@@ -192,14 +192,14 @@ def _search(plan: Search, prepared: Prepared) -> FineTuneResult:
         values=define({trial.place: value for trial, value in values.items()}),
         best=comparison.best_trial.place,
     )
-    write_sealed_json(plan.output / SEARCH_FILE, saved.model_dump(mode="json"))
+    write_checksummed_json(plan.output / SEARCH_FILE, saved.model_dump(mode="json"))
     return replace(read_result(plan.output), comparison=comparison)
 
 
 def run_trials(plan: Search, prepared: Prepared) -> dict[Trial, float]:
     """The metric of each run; NaN of one that failed."""
     values: dict[Trial, float] = {}
-    pace = Pace(plan.trials)
+    pace = SearchPace(plan.trials)
     for number, trial in enumerate(plan.trials, start=1):
         if (plan.folder / trial.place / METRICS_FILE).exists():
             drop_left_checkpoints(Run(plan.folder / trial.place / RUN_FOLDER))
@@ -254,7 +254,7 @@ def write_best(plan: Search, prepared: Prepared, comparison: Comparison) -> None
         announce(f"{trial.place} is the best now, and is trained again: its weights were dropped")
         remove_folder(place)
         plan.run(trial, prepared)
-    parent = open_parent(place, None, prepared.task, settings)
+    parent = open_pretrained(place, None, prepared.task, settings)
     materials = assemble(prepared, parent, settings)
     run, saved = Run(place / RUN_FOLDER), SavedResult.read(place)
     write_model(plan.output, run, materials, judge(materials), saved, comparison)
@@ -271,7 +271,7 @@ def read_finished_search(plan: Search) -> FineTuneResult | None:
     if not path.exists():
         return None
     try:
-        saved = SavedSearch.model_validate(read_sealed_json(path))
+        saved = SavedSearch.model_validate(read_checksummed_json(path))
     except ValidationError as error:
         raise DamagedFileError(f"{path}: {describe_validation(error)}") from None
     if list(saved.values) != [trial.place for trial in plan.trials]:
@@ -283,7 +283,7 @@ def read_finished_search(plan: Search) -> FineTuneResult | None:
 
 
 @dataclass
-class Pace:
+class SearchPace:
     """How long the rest takes, by what was done before it.
 
     Attributes:

@@ -21,7 +21,7 @@ from bertkit.recipes.finetune.run import finetune
 from bertkit.recipes.finetune.search import cells as search_cells
 from bertkit.recipes.finetune.search import run as search_module
 from bertkit.recipes.finetune.search.cells import Cell, Trial
-from bertkit.recipes.finetune.search.run import Pace, search
+from bertkit.recipes.finetune.search.run import SearchPace, search
 from bertkit.recipes.finetune.settings import FineTuneSettings, SearchSettings
 from bertkit.training import loop
 from bertkit.training.run import Run
@@ -131,7 +131,7 @@ def test_a_stopped_search_goes_on_to_the_same_bits(whole, sources, tmp_path, mon
     assert "run 1 of 2" not in errors
     assert "run 2 of 2: learning rate 0.01, batch 8, epochs 4, seed 0\n" in errors
     assert errors.count("40 examples; labels") == 1  # the data is told once
-    for name in ("write_best", "write_sealed_json"):
+    for name in ("write_best", "write_checksummed_json"):
         with monkeypatch.context() as patch:
             patch.setattr(search_module, name, interrupt)
             with pytest.raises(StoppedError, match="goes on with what isn't finished"):
@@ -158,7 +158,7 @@ def test_what_a_killed_search_left_is_removed(whole, sources, tmp_path, monkeypa
         done.append([each.exists() for each in left])
         return write(path, content)
 
-    monkeypatch.setattr(search_module, "write_sealed_json", note)
+    monkeypatch.setattr(search_module, "write_checksummed_json", note)
     search(sources, output, TASK, SETTINGS, GRID)
     assert done == [[False, False]]
 
@@ -271,7 +271,7 @@ def test_a_damaged_record_is_told(whole, sources, tmp_path):
 
 def test_the_time_that_is_left_follows_from_epochs():
     trials = [Trial(Cell(1e-5, 8, epochs), 0) for epochs in (2.0, 3.0, 4.0, None)]
-    pace = Pace(trials)
+    pace = SearchPace(trials)
     assert pace.describe(0) == ""
     pace.add(trials[0], 120.0)
     assert pace.describe(1) == "; about 8 min left in all"

@@ -48,7 +48,7 @@ from bertkit.nn.packing import PackedBatch
 from bertkit.tokenization.tokenizer import Tokenizer
 from devices import Place
 from minilm import find_minilm
-from turns import begin_table, show_ratio, summarise, take_turns
+from turns import begin_table, show_ratio, summarize, take_turns
 
 NUM_THREADS = 2
 NUM_TOKENS = 64
@@ -218,7 +218,7 @@ def compare(model: Model, rows: Written, beams: int, rounds: int) -> dict[str, A
             for name, values in seconds.items()
         },
         "ratios": {
-            name: summarise(seconds["kept"], values)
+            name: summarize(seconds["kept"], values)
             for name, values in seconds.items()
             if name != "kept"
         },

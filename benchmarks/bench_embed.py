@@ -6,7 +6,7 @@
 all-MiniLM-L6-v2 on a CPU, two threads for each side, all in one process, in turns: a round is the
 whole set once by each side, begun by another side each time. The sets (`text_sets.py`) are 2,000
 short sentences, 400 paragraphs, and a shuffled mix of both. Every side gets texts and gives
-normalised vectors: tokenising, sorting, padding and pooling are counted. The peers and what is put
+normalized vectors: tokenizing, sorting, padding and pooling are counted. The peers and what is put
 around them stand in `embedding_peers.py`. sentence-transformers runs at its default batch size and
 at the best of five, the others at the best of four token budgets, found for each set on every fifth
 text before; the vectors of these are compared with those of sentence-transformers.
@@ -60,7 +60,7 @@ from embedding_peers import (
 )
 from minilm import find_minilm
 from text_sets import read_set
-from turns import fastest, show_ratio, summarise, take_turns
+from turns import fastest, show_ratio, summarize, take_turns
 
 NUM_THREADS = 2
 DEFAULT_BATCH_SIZE = 32  # of sentence-transformers
@@ -199,7 +199,7 @@ def measure(
             name: sum(lengths) / statistics.median(values) for name, values in seconds.items()
         },
         "ratios": {
-            name: {peer: summarise(seconds[name], seconds[peer]) for peer in runs if peer != name}
+            name: {peer: summarize(seconds[name], seconds[peer]) for peer in runs if peer != name}
             for name in runs
             if name.startswith("bertkit")
         },

@@ -38,7 +38,7 @@ from bertkit.tokenization.tokenizer import Tokenizer
 from devices import Place
 from minilm import find_minilm
 from text_sets import read_masked
-from turns import begin_table, fastest, show_ratio, summarise, take_turns
+from turns import begin_table, fastest, show_ratio, summarize, take_turns
 
 NUM_THREADS = 2
 TOP_K = 5
@@ -123,7 +123,7 @@ def compare(folder: str, texts: list[str], rounds: int, place: Place) -> dict[st
             name: len(texts) / statistics.median(values) for name, values in seconds.items()
         },
         "ratios": {
-            name: {peer: summarise(seconds[name], seconds[peer]) for peer in PEERS} for name in ours
+            name: {peer: summarize(seconds[name], seconds[peer]) for peer in PEERS} for name in ours
         },
     }
 

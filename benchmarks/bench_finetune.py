@@ -99,7 +99,7 @@ def compare(name: str, arguments: argparse.Namespace, place: Place, folder: Path
         process.communicate()
     average = statistics.mean(lengths)
     counted = {side: each[1:] for side, each in rounds.items()}
-    return {"set": name, "steps": steps, "losses": losses, **summarise(counted, average)}
+    return {"set": name, "steps": steps, "losses": losses, **summarize(counted, average)}
 
 
 def write_sides(task_set: TaskSet, folder: Path) -> tuple[list[int], list[list[int]]]:
@@ -144,7 +144,7 @@ def start_side(side: str, words: Sequence[str | Path]) -> subprocess.Popen[str]:
     )
 
 
-def summarise(rounds: dict[str, list[dict[str, Any]]], average: float) -> dict[str, Any]:
+def summarize(rounds: dict[str, list[dict[str, Any]]], average: float) -> dict[str, Any]:
     """Medians of speeds, and of ratios round by round with the least and the greatest."""
     sides = {}
     for side, answers in rounds.items():

@@ -44,7 +44,7 @@ from devices import Place
 from finetune_peers import be_quiet
 from minilm import find_minilm
 from task_sets import TaskSet, prepare_set, read_part
-from turns import begin_table, fastest, show_ratio, summarise, take_turns
+from turns import begin_table, fastest, show_ratio, summarize, take_turns
 
 NUM_THREADS = 2
 ENGINES: dict[str, EngineName] = {"bertkit": "torch", "bertkit[onnx]": "onnx"}
@@ -142,7 +142,7 @@ def measure(task: str, model: Path, texts: list[str], rounds: int, place: Place)
             name: len(texts) / statistics.median(values) for name, values in seconds.items()
         },
         "ratios": {
-            name: {peer: summarise(seconds[name], seconds[peer]) for peer in (DEFAULTS, BEST)}
+            name: {peer: summarize(seconds[name], seconds[peer]) for peer in (DEFAULTS, BEST)}
             for name in ours
         },
         "seconds": seconds,

@@ -2,7 +2,7 @@
 
     python benchmarks/bench_prepare.py --data books/ --megabytes 20
 
-Both read the same text files in one process, cut the same sentences with sentencex, tokenise them,
+Both read the same text files in one process, cut the same sentences with sentencex, tokenize them,
 and write token ids with the borders of sentences and documents, with SHA-256 and CRC-32 of each
 mebibyte. The peer maps over its files with the fast tokenizer of tokenizers or of transformers,
 whichever is faster, at its best batch size, and writes Arrow once. Ids and borders are compared.
@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-os.environ["TOKENIZERS_PARALLELISM"] = "false"  # read when the libraries are loaded
+os.environ["TOKENIZERS_PARALLELIZM"] = "false"  # read when the libraries are loaded
 
 import datasets
 import numpy as np
@@ -135,7 +135,7 @@ def compare(
         assert all(read_ours(place) == theirs for place in places.values())
         parts.append(measure_parts(files, tokenizer, folder / f"parts-{number}"))
     megabytes = count_bytes(files) / 1e6
-    rows = [summarise(side, megabytes, seconds) for side in sides]
+    rows = [summarize(side, megabytes, seconds) for side in sides]
     rows[0]["encoder"] = described
     medians = {name: statistics.median(part[name] for part in parts) for name in parts[0]}
     return [*rows, {"side": "parts of bertkit", "megabytes": megabytes, "seconds": medians}]
@@ -254,9 +254,9 @@ def read_ours(place: Path) -> list[list[list[int]]]:
 def measure_parts(files: Sequence[Path], tokenizer: Path, place: Path) -> dict[str, float]:
     """Processor time of each part of ours by itself."""
     (place / "parts").mkdir(parents=True)
-    loaded = {name: Tokenizer.load(tokenizer) for name in ("tokenising", "tokenising, [fast]")}
+    loaded = {name: Tokenizer.load(tokenizer) for name in ("tokenizing", "tokenizing, [fast]")}
     with mock.patch.object(fast, "TESTED_VERSION", "none"):
-        loaded["tokenising"].piece_arrays(["a"])  # it chooses now
+        loaded["tokenizing"].piece_arrays(["a"])  # it chooses now
     sources = open_corpus([str(path) for path in files], SETTINGS).sources
     seconds: dict[str, float] = {}
 
@@ -288,7 +288,7 @@ def measure_parts(files: Sequence[Path], tokenizer: Path, place: Path) -> dict[s
     return seconds
 
 
-def summarise(
+def summarize(
     side: str, megabytes: float, seconds: dict[str, list[tuple[float, float]]]
 ) -> dict[str, Any]:
     """Medians, and the ratio to the peer round by round."""

@@ -3,7 +3,7 @@
     python benchmarks/bench_quality.py --data shards/ --foreign foreign-shards/ --minutes 30
 
 Both sides begin with the same weights and see the same examples in the same order with the same
-masks, optimiser, batch size and peak learning rate; the rate rises and falls with the share of the
+masks, optimizer, batch size and peak learning rate; the rate rises and falls with the share of the
 time that is spent. Each side is a process with a clock of its own, and they take turns of a minute
 or two, so that what else the machine does meets both. Evaluations aren't counted.
 

@@ -3,10 +3,10 @@
     python benchmarks/bench_query.py --data data/ --repeats 3
 
 all-MiniLM-L6-v2 on a CPU, two threads for each side, all in one process. For each length 200 real
-queries of exactly as many tokens, [CLS] and [SEP] included, one at a time, from text to normalised
+queries of exactly as many tokens, [CLS] and [SEP] included, one at a time, from text to normalized
 vector, in blocks of 20 that the sides take in turns; p50 and p99 are over all queries of all
 repeats. sentence-transformers gets a text as people give it one; ONNX Runtime is the peer of
-`embedding_peers.py`, with transformers' graph fused by its own optimiser, bertkit's tokenizer and a
+`embedding_peers.py`, with transformers' graph fused by its own optimizer, bertkit's tokenizer and a
 mean in NumPy. Vectors are compared first. OMP_WAIT_POLICY=PASSIVE, unless it is set already.
 
 Starting is measured in processes of their own, in turns, with the files in the system's cache:
@@ -50,7 +50,7 @@ from embedding_peers import (
 )
 from minilm import find_minilm
 from text_sets import read_news, read_reviews, read_squad
-from turns import summarise, take_turns
+from turns import summarize, take_turns
 
 NUM_THREADS = 2
 NUM_SPECIAL = 2
@@ -185,7 +185,7 @@ def compare_blocks(ours: Sequence[float], theirs: Sequence[float]) -> dict[str, 
         [statistics.median(side[start : start + BLOCK]) for start in range(0, len(side), BLOCK)]
         for side in (ours, theirs)
     ]
-    return summarise(*medians)
+    return summarize(*medians)
 
 
 def measure_starts(folder: Path, rounds: int) -> dict[str, Any]:

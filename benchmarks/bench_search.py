@@ -3,7 +3,7 @@
     python benchmarks/bench_search.py --rows 100000 1000000 --rounds 5
 
 384 numbers a vector, single queries and batches of 64, the ten best rows. The vectors are drawn
-around centres that lie around centres, with numbers that shrink from the first to the last, so
+around centers that lie around centers, with numbers that shrink from the first to the last, so
 that the ten best are about as alike (cosines of 0.67 to 0.57) as among 14,500 short texts embedded
 by all-MiniLM-L6-v2 (0.68 to 0.55), in which cells found a little less; `--vectors FILE.npy` takes
 others, a thousand of which become the queries. The
@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 
 from bench_step import describe_machine
 from bertkit.retrieval.vector_index import VectorIndex
-from turns import fastest, summarise, take_turns
+from turns import fastest, summarize, take_turns
 
 NUM_THREADS = 2
 NUM_FEATURES = 384
@@ -76,7 +76,7 @@ def read_sets(sizes: list[int], path: Path | None) -> list[tuple[Vectors, Vector
 
 
 def draw_clustered(num_rows: int, seed: int = 0) -> tuple[Vectors, Vectors]:
-    """Unit vectors around centres around centres, and queries of the same kind."""
+    """Unit vectors around centers around centers, and queries of the same kind."""
     random = np.random.default_rng(seed)
     scale = np.arange(1, NUM_FEATURES + 1, dtype=np.float32) ** -0.5
     outer = random.standard_normal((max(8, num_rows // 2000), NUM_FEATURES), np.float32)
@@ -117,7 +117,7 @@ def measure(
             {name: repeat(side, queries, size) for name, side in sides.items()}, rounds
         )
         recalls = {name: find_recall(side, queries, truth, size) for name, side in sides.items()}
-        result = summarise_sides(seconds, recalls, size) | built
+        result = summarize_sides(seconds, recalls, size) | built
         results.append({"rows": len(vectors), "batch": size} | result)
         for name in names:
             print(describe_row(results[-1], name), flush=True)
@@ -198,7 +198,7 @@ def find_recall(side: Side, queries: Vectors, truth: Found, size: int) -> float:
     )
 
 
-def summarise_sides(
+def summarize_sides(
     seconds: dict[str, list[float]], recalls: dict[str, float], size: int
 ) -> dict[str, Any]:
     """Queries a second and recall of each side, and how many times as fast ours are."""
@@ -209,7 +209,7 @@ def summarise_sides(
     }
     for ours in {"exact", "approximate"} & seconds.keys():
         for peer in {"numpy", "faiss"} & seconds.keys():
-            result[f"{ours}_to_{peer}"] = summarise(seconds[ours], seconds[peer])
+            result[f"{ours}_to_{peer}"] = summarize(seconds[ours], seconds[peer])
     return result
 
 

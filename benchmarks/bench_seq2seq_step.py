@@ -105,7 +105,7 @@ def compare(arguments: argparse.Namespace, place: Place, folder: Path) -> dict[s
         process.communicate()
     counted = {name: each[NUM_UNCOUNTED:] for name, each in rounds.items()}
     batches = {name: each["batch"] for name, each in told.items()}
-    return {"losses": losses, "batches": batches, **summarise(counted)}
+    return {"losses": losses, "batches": batches, **summarize(counted)}
 
 
 def start_side(side: str, folder: Path, place: Place) -> subprocess.Popen[str]:
@@ -120,7 +120,7 @@ def start_side(side: str, folder: Path, place: Place) -> subprocess.Popen[str]:
     )
 
 
-def summarise(rounds: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:
+def summarize(rounds: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:
     """Medians of speeds, and of ratios round by round with the least and the greatest."""
     sides = {
         name: {

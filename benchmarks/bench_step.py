@@ -12,7 +12,7 @@ keeps it (`hardware/allocator.py`), and `compiled`: under `torch.compile`. Befor
 without dropout are compared on a batch. The cases:
 
 - `128`, `512`: the batches that `pretrain` builds at that length, 32 or 8 sequences of it;
-- `natural`: pairs of neighbouring sentences as long as they are, sorted by length, 32 a batch.
+- `natural`: pairs of neighboring sentences as long as they are, sorted by length, 32 a batch.
 
 On a GPU batches are eight times as large, the peers are `transformers` and `compiled`, and the peak
 memory of each side's tensors is told.
@@ -135,7 +135,7 @@ def build_batches(data: Path, case: str, size: int, count: int) -> list[PreTrain
 
 
 def natural_pairs(shards: ShardSet, count: int) -> list[PlannedExample]:
-    """Pairs of neighbouring sentences drawn from the first shard, sorted by length."""
+    """Pairs of neighboring sentences drawn from the first shard, sorted by length."""
     shard = shards.train[0]
     offsets = shard.sentence_offsets.astype(np.int64)
     first = np.arange(len(offsets) - 2)
@@ -181,7 +181,7 @@ def compare(
         "case": case,
         "sequences": len(batches[0].packed.lengths),
         "losses": losses,
-        **summarise(config, batches[1:], counted, peaks[1:]),
+        **summarize(config, batches[1:], counted, peaks[1:]),
     }
 
 
@@ -246,7 +246,7 @@ def pad_batch(batch: PreTrainingBatch) -> dict[str, Tensor]:
     }
 
 
-def summarise(
+def summarize(
     config: BertConfig,
     batches: list[PreTrainingBatch],
     answers: dict[str, list[dict[str, Any]]],

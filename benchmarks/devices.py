@@ -9,7 +9,7 @@ from typing import Any, Literal
 import torch
 
 from bertkit.base.errors import SettingsError
-from bertkit.hardware.device import choose_device, choose_precision, mixed_precision, synchronise
+from bertkit.hardware.device import choose_device, choose_precision, mixed_precision, synchronize
 
 # How far apart the losses of two sides may be, as a share of the greater one.
 MAX_DIFFERENCES = {"fp32": 1e-4, "bf16": 2e-2}
@@ -72,9 +72,9 @@ class Place:
         """A context in which matrix products run in the precision."""
         return mixed_precision(self.device, self.precision)
 
-    def synchronise(self) -> None:
+    def synchronize(self) -> None:
         """Wait until the device has done what was asked of it; before a clock is read."""
-        synchronise(self.device)
+        synchronize(self.device)
 
     def count_memory_anew(self) -> None:
         """Forget the most memory that was held so far; on a GPU only."""

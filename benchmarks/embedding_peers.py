@@ -6,7 +6,7 @@ the ids of bertkit's own tokenizer, texts sorted by length, padded batches up to
 mean in NumPy.
 
 - ONNX Runtime gets the graph that torch exports of transformers' model, fused by ONNX Runtime's own
-  optimiser for transformers, which knows BERT's attention, GELU and norms.
+  optimizer for transformers, which knows BERT's attention, GELU and norms.
 - OpenVINO gets the graph as it was exported, which it fuses itself.
 - CTranslate2 gets what its own converter makes, in float32, or with weights in int8.
 """
@@ -53,7 +53,7 @@ class PaddedPeer:
     run: RunPadded
 
     def __call__(self, texts: Sequence[str], token_budget: int) -> Floats:
-        """Normalised means, `[texts, features]`."""
+        """Normalized means, `[texts, features]`."""
         sequences = encode(self.tokenizer, texts)
         lengths = [len(ids) for ids in sequences]
         vectors: dict[int, Floats] = {}

@@ -61,7 +61,7 @@ class Pace:
         """Answer, when the steps are done, and wait for more."""
         if self.steps_left:
             return
-        self.place.synchronise()
+        self.place.synchronize()
         if self.started:
             seconds, peak = time.perf_counter() - self.started, self.place.peak_memory_bytes()
             spent = {"seconds": seconds, "cpu_seconds": self.cpu_spent()}

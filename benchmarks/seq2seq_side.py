@@ -52,7 +52,7 @@ def main() -> None:
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
 
     def step(numbers: np.ndarray) -> dict[str, Any]:
-        place.synchronise()
+        place.synchronize()
         started, cpu_started = time.perf_counter(), time.process_time()
         optimizer.zero_grad()
         with place.mixed_precision():
@@ -60,7 +60,7 @@ def main() -> None:
         found.backward()  # type: ignore[no-untyped-call]
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
-        place.synchronise()
+        place.synchronize()
         return {
             "seconds": time.perf_counter() - started,
             "cpu_seconds": time.process_time() - cpu_started,

@@ -41,7 +41,7 @@ def main() -> None:
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
     place.count_memory_anew()
     for line in sys.stdin:
-        place.synchronise()
+        place.synchronize()
         started = time.perf_counter()
         optimizer.zero_grad()
         with place.mixed_precision():
@@ -49,7 +49,7 @@ def main() -> None:
         loss.backward()  # type: ignore[no-untyped-call]
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
-        place.synchronise()
+        place.synchronize()
         seconds, peak = time.perf_counter() - started, place.peak_memory_bytes()
         print(json.dumps({"seconds": seconds, "peak_memory_bytes": peak}), flush=True)
 

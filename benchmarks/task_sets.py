@@ -1,4 +1,4 @@
-"""The labelled sets that the benchmarks of fine-tuning read, from a folder of public data sets.
+"""The labeled sets that the benchmarks of fine-tuning read, from a folder of public data sets.
 
 It has `tasks/` with SST-2 (CSV), CoLA (TSV without a header), RTE-1 to 3 (XML, as distributed),
 WNUT-17 (CoNLL) and a sample of SQuAD 1.1 (JSON). What bertkit doesn't read as it is, `prepare_set`
@@ -34,7 +34,7 @@ COLA_LABELS = {"0": "unacceptable", "1": "acceptable"}
 
 @dataclass(frozen=True)
 class TaskSet:
-    """A labelled set, as files that `bertkit finetune` takes.
+    """A labeled set, as files that `bertkit finetune` takes.
 
     Attributes:
         name: a key of `SETS`.

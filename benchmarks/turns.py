@@ -11,7 +11,7 @@ def take_turns(
 ) -> dict[str, list[float]]:
     """The seconds of each side in each round; a round begins with another side each time.
 
-    What machine and neighbours do to a round they do to all sides, so ratios are taken round by
+    What machine and neighbors do to a round they do to all sides, so ratios are taken round by
     round. The first `num_uncounted` rounds are left out.
     """
     names = list(sides)
@@ -49,7 +49,7 @@ def fastest(candidates: Mapping[int, Callable[[], object]], trials: int = 1) -> 
     return min(best, key=best.__getitem__)
 
 
-def summarise(ours: Sequence[float], theirs: Sequence[float]) -> dict[str, float]:
+def summarize(ours: Sequence[float], theirs: Sequence[float]) -> dict[str, float]:
     """How many times as fast as theirs ours is: the median of the rounds, least and greatest."""
     ratios = [other / one for one, other in zip(ours, theirs, strict=True)]
     return {"ratio": statistics.median(ratios), "low": min(ratios), "high": max(ratios)}

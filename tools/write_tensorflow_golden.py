@@ -2,7 +2,7 @@
 
 python tools/write_tensorflow_golden.py            needs tensorflow, which bertkit doesn't
 
-All variables of pre-training are there with the optimiser's and the counter of steps, random and
+All variables of pre-training are there with the optimizer's and the counter of steps, random and
 not zero. `expected.npz` holds the variables as TensorFlow sees them, an input, and the outputs that
 TensorFlow computes from them. Made with TensorFlow 2.21; another version may write other bytes.
 """
@@ -108,7 +108,7 @@ def norm(scope: str, size: int) -> Shapes:
 
 
 def draw_values() -> Arrays:
-    """Random values of all variables, the optimiser's included."""
+    """Random values of all variables, the optimizer's included."""
     generator = np.random.default_rng(seed=0)
     values = {}
     for name, shape in list_shapes().items():
@@ -161,7 +161,7 @@ def apply_dense(variables: Variables, scope: str, values: Any) -> Any:
 
 
 def apply_norm(variables: Variables, scope: str, values: Any) -> Any:
-    """Layer normalisation over the features."""
+    """Layer normalization over the features."""
     mean, variance = tf.nn.moments(values, axes=[-1], keepdims=True)
     gamma, beta = (variables[f"{scope}/LayerNorm/{part}"] for part in ("gamma", "beta"))
     return (values - mean) * tf.math.rsqrt(variance + EPSILON) * gamma + beta

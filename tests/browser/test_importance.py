@@ -134,7 +134,7 @@ def test_hostile_labels_stay_text(open_page, write, tmp_path):
     assert page.get_by_text(HOSTILE).first.is_visible()
 
 
-def test_colours_follow_the_theme(open_page, write, labels):
+def test_colors_follow_the_theme(open_page, write, labels):
     page = open_page(write(labels), color_scheme="dark")
     shade = "e => getComputedStyle(e).backgroundColor"
     dark = cells(page).first.evaluate(shade)

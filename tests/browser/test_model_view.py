@@ -75,7 +75,7 @@ def test_pictures_show_the_weights(page):
     page.get_by_role("button", name="light / dark").click()
     before = first_pixels(page)
     page.get_by_role("button", name="light / dark").click()
-    assert first_pixels(page) != before, "they are drawn again in the other colours"
+    assert first_pixels(page) != before, "they are drawn again in the other colors"
     assert len(set(first_pixels(page))) > 1
 
 

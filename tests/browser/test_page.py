@@ -1,4 +1,4 @@
-"""The page around the views: tabs, controls, colours, and what it must not do."""
+"""The page around the views: tabs, controls, colors, and what it must not do."""
 
 import re
 
@@ -196,7 +196,7 @@ def test_the_policy_forbids_all_that_markup_could_do(open_page, pair_page):
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_colours_follow_the_reader_and_the_button(open_page, pair_page, scheme):
+def test_colors_follow_the_reader_and_the_button(open_page, pair_page, scheme):
     page = open_page(pair_page, color_scheme=scheme)
     grounds = {"light": "rgb(255, 255, 255)", "dark": "rgb(20, 24, 28)"}
     other = "dark" if scheme == "light" else "light"

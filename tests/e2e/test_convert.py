@@ -112,7 +112,7 @@ def test_inspect_tells_people_labels_and_what_makes_a_vector(model, tmp_path, ca
     assert rows["labels"].startswith("13: kind 0, kind 1, ")
     assert rows["labels"].endswith("kind 11 and 1 more")
     assert rows["sentences"] == (
-        "pooling: mean, dense: 8 → 8, tanh, normalise; texts are cut at 20 tokens"
+        "pooling: mean, dense: 8 → 8, tanh, normalize; texts are cut at 20 tokens"
     )
     assert (rows["prompts"], rows["similarity"]) == ("query: seek: ", "cosine")
     assert "tokenizer" not in rows

@@ -40,12 +40,12 @@ def test_the_demo_writes_a_vocabulary_shards_a_run_and_a_report(demo, capsys):
     assert "3/4  Pre-training" in captured.err
     accuracies = result["accuracies"]
     assert accuracies["num_masked"] > 500
-    assert 0.0 < accuracies["most_frequent"] < accuracies["neighbours"] < 1.0
+    assert 0.0 < accuracies["most_frequent"] < accuracies["neighbors"] < 1.0
     assert accuracies["most_frequent_token"] in {".", ",", "the"}
     assert len(result["examples"]) == 5
     assert any(example["before"] != example["after"] for example in result["examples"])
     html = (folder / "report.html").read_text(encoding="utf-8")
-    assert f"{accuracies['neighbours']:.1%}" in html
+    assert f"{accuracies['neighbors']:.1%}" in html
     assert "<polyline" in html
     assert FillMask.load(folder / "run")("The [MASK] is empty.").blanks
 

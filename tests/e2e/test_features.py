@@ -101,7 +101,7 @@ def test_what_cannot_be_meant_is_told_in_a_line(model, texts, capsys, words, mes
     assert err.count("\n") == 1
 
 
-def test_neighbours_are_listed(model, capsys):
+def test_neighbors_are_listed(model, capsys):
     out, err = run(capsys, "nearest", model, "cat", "cats", "--top-k", 3)
     lines = out.splitlines()
     assert [len(lines), lines[0], lines[4]] == [9, "cat", "cats"]
@@ -112,10 +112,10 @@ def test_neighbours_are_listed(model, capsys):
     words = ["nearest", model, "cat", "--layer", -1, "--engine", "torch", "--json"]
     found = json.loads(run(capsys, *words)[0])
     assert found["layer"] == 2
-    assert len(found["neighbours"]) == 8
+    assert len(found["neighbors"]) == 8
     assert found["plus"] == [{"word": "cat", "pieces": ["cat"], "token_ids": [7]}]
     everything = json.loads(run(capsys, *words, "--all-entries", "--top-k", 99)[0])
-    assert len(everything["neighbours"]) == 14
+    assert len(everything["neighbors"]) == 14
     mended = run(capsys, "nearest", model, "cat\udcff", "--json")[0]
     assert json.loads(mended)["plus"][0]["word"] == "cat\ufffd"
 
@@ -127,7 +127,7 @@ def test_flags_may_stand_in_a_file(model, texts, tmp_path, capsys):
         'combine = "sum"\nengine = "torch"\n'
     )
     out, _ = run(capsys, "nearest", model, "cat", "--json", "--config", config)
-    assert len(json.loads(out)["neighbours"]) == 14
+    assert len(json.loads(out)["neighbors"]) == 14
     _, err = run(capsys, "features", model, texts, "--config", config)
     assert "[8] of layer 2, 0 (sum)" in err
 
@@ -141,7 +141,7 @@ def test_an_analogy_is_answered(model, capsys):
         run(capsys, "analogy", model, "cat", "--minus", "hat", "--minus=-", "--json")[0]
     )
     assert [word["word"] for word in found["minus"]] == ["hat", "-"]
-    assert not {"cat", "hat", "-"} & {each["token"] for each in found["neighbours"]}
+    assert not {"cat", "hat", "-"} & {each["token"] for each in found["neighbors"]}
 
 
 @pytest.mark.parametrize(

@@ -50,7 +50,7 @@ def test_finetune_lists_its_tasks(capsys):
     assert [name for name in TASKS if f"│ {name} " in shown] == list(TASKS)
 
 
-def test_a_misspelt_command_gets_a_suggestion(capsys):
+def test_a_misspelled_command_gets_a_suggestion(capsys):
     assert main(["pretrian"]) == 2
     assert 'Did you mean "pretrain"?' in capsys.readouterr().err
 

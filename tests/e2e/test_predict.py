@@ -43,7 +43,7 @@ def write_rows(path, rows):
 
 
 def write_data(folder, task):
-    """A file from which the task can be learnt."""
+    """A file from which the task can be learned."""
     texts = list(make_texts())
     if task == "tag":
         path = folder / "tag.conll"
@@ -104,7 +104,7 @@ def test_a_task_from_its_file_to_its_answers(workshop, tmp_path, capsys, task):
     ).split()
     more = {"answer": ["--max-question-length", "6"], "extract": ["--sentences", "1"]}
     assert main([*words, *more.get(task, [])]) == 0
-    learnt = json.loads(capsys.readouterr().out)["metrics"]
+    learned = json.loads(capsys.readouterr().out)["metrics"]
     assert main([task, str(model), *WORDS[task], "--json"]) == 0
     spoken = capsys.readouterr().out.splitlines()
     assert len([json.loads(line) for line in spoken]) == 2
@@ -119,7 +119,7 @@ def test_a_task_from_its_file_to_its_answers(workshop, tmp_path, capsys, task):
     assert main(["evaluate", str(model), str(data), "--output", str(found), "--json"]) == 0
     judged = json.loads(capsys.readouterr().out)
     assert judged["task"] == task
-    assert judged["metrics"] == pytest.approx(learnt, abs=1e-4, nan_ok=True)
+    assert judged["metrics"] == pytest.approx(learned, abs=1e-4, nan_ok=True)
     lines = (found / "answers.jsonl").read_text("utf-8").splitlines()
     assert [[*json.loads(line)] for line in lines] == [["place", *answer] for answer in answers]
 

@@ -67,7 +67,7 @@ def test_it_learns_which_word_comes_next(causal):
     assert Generator.load(causal, "cpu").loaded.max_length == settings["max_length"]
 
 
-def test_each_says_how_long_the_texts_were_that_it_learnt(causal, masked):
+def test_each_says_how_long_the_texts_were_that_it_learned(causal, masked):
     for run in (causal, masked):
         settings = read_checksummed_json(run / "settings.json")["settings"]
         assert read_max_length(list_checkpoints(run)[-1]) == settings["max_length"]
@@ -83,7 +83,7 @@ def test_a_resumed_run_equals_one_that_was_never_stopped(workshop, tmp_path):
     assert first.read_bytes() == second.read_bytes()
 
 
-def test_people_are_told_what_it_learnt_and_how_to_try_it(workshop, causal, capsys):
+def test_people_are_told_what_it_learned_and_how_to_try_it(workshop, causal, capsys):
     assert begin(workshop, causal, "causal") == 0  # it is done
     text = capsys.readouterr().out
     assert "next-word accuracy" in text

@@ -73,10 +73,10 @@ def read_metric(folder: Path) -> float:
 
 def test_a_study_is_run_told_and_kept(shards, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(NextSentence, "probes", (PAIRS_PROBE,))
-    labelled = tmp_path / "labelled.csv"
+    labeled = tmp_path / "labeled.csv"
     rows = [f"{hero} {DEEDS[number % 5]},{number % 2}" for number, hero in enumerate(PEOPLE * 8)]
-    labelled.write_text("text,label\n" + "\n".join(rows) + "\n")
-    output, more = tmp_path / "study", ("--labelled", str(labelled))
+    labeled.write_text("text,label\n" + "\n".join(rows) + "\n")
+    output, more = tmp_path / "study", ("--labeled", str(labeled))
     assert run(shards, output, "next-sentence", *more, "--json") == 0
     captured = capsys.readouterr()
     assert re.search(r"run 1 of 2: with, seed 0; about \d+ min left in all", captured.err)
@@ -85,7 +85,7 @@ def test_a_study_is_run_told_and_kept(shards, tmp_path, capsys, monkeypatch):
     for arm in found["arms"]:
         assert list(arm["measures"]) == [
             "pairs",
-            "labelled",
+            "labeled",
             "masked_loss",
             "masked_accuracy",
         ]
@@ -98,19 +98,19 @@ def test_a_study_is_run_told_and_kept(shards, tmp_path, capsys, monkeypatch):
     captured = capsys.readouterr()
     assert "step" not in captured.err  # nothing is trained
     assert "Does it help to learn which sentence comes next?" in captured.out
-    assert f"--labelled {labelled}" in (output / "report.html").read_text("utf-8")
+    assert f"--labeled {labeled}" in (output / "report.html").read_text("utf-8")
 
     results = (output / "results.jsonl").read_text("utf-8")
     (tmp_path / "elsewhere").mkdir()
     output = output.rename(tmp_path / "elsewhere" / output.name)
-    labelled = labelled.rename(tmp_path / "elsewhere" / labelled.name)
-    more = ("--labelled", str(labelled))
+    labeled = labeled.rename(tmp_path / "elsewhere" / labeled.name)
+    more = ("--labeled", str(labeled))
     (output / "cells" / "with" / "seed0" / "result.json").unlink()
     assert run(shards, output, "next-sentence", *more) == 0
     assert (output / "results.jsonl").read_text("utf-8") == results
     capsys.readouterr()
 
-    labelled.write_text("text,label\na,0\nb,1\n")
+    labeled.write_text("text,label\na,0\nb,1\n")
     assert run(shards, output, "next-sentence", *more) == 2
     assert "data: they are not those that it was begun with" in capsys.readouterr().err
     assert run(shards, output, "steps") == 2

@@ -64,12 +64,12 @@ def test_rows_and_several_files_say_which_they_are(model, article, tmp_path, cap
     assert lines[0] == f"{rows}, row 1"
     assert lines[2:] == [f"{rows}, row 2", f"{rows}, row 3", "a cat."]
     assert err == (
-        "3 summarised; 1 without a sentence, with an empty summary; 1 with no more sentences than"
+        "3 summarized; 1 without a sentence, with an empty summary; 1 with no more sentences than"
         " were asked for, given whole\n"
     )
     out, err = run(capsys, model, article, article, "--sentences", 1)
     assert out.splitlines()[0] == out.splitlines()[2] == str(article)
-    assert err == "2 summarised\n"
+    assert err == "2 summarized\n"
     told, _ = run(capsys, model, rows, "--field", "body", "--json")
     assert [json.loads(line)["row"] for line in told.splitlines()] == [0, 1, 2]
 
@@ -78,7 +78,7 @@ def test_standard_input(model, capsys, monkeypatch):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(TEXT.encode() * 9 + b"\xff")))
     out, err = run(capsys, model, "-", "--sentences", 1)
     assert len(out.splitlines()) == 1
-    assert err == "1 summarised; 1 with bytes that aren't UTF-8, read as \ufffd\n"
+    assert err == "1 summarized; 1 with bytes that aren't UTF-8, read as \ufffd\n"
 
 
 def test_what_would_steer_the_terminal_is_not_printed(model, tmp_path, capsys):
@@ -91,7 +91,7 @@ def test_what_would_steer_the_terminal_is_not_printed(model, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ([], "nothing to summarise"),
+        ([], "nothing to summarize"),
         (["none.txt"], "doesn't exist"),
         (["--sentence", "3"], "there is no option --sentence"),
         (["--beams", "4"], "beams is for models of `bertkit finetune summarize`"),

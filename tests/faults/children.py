@@ -25,7 +25,7 @@ SEED = int(os.environ.get("BERTKIT_FAULT_SEED", "0"))
 NUM_KILLS = int(os.environ.get("BERTKIT_NUM_KILLS", "40"))
 NUM_AT_ONCE = 2
 PROCESSES = multiprocessing.get_context("forkserver")
-# torch._dynamo: the first optimiser that is built imports it, and that takes seconds; pandas, which
+# torch._dynamo: the first optimizer that is built imports it, and that takes seconds; pandas, which
 # needn't be there: pyarrow's first array does.
 PROCESSES.set_forkserver_preload(
     [

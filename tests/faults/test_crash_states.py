@@ -36,7 +36,7 @@ SETTINGS = TrainingSettings(
     batch_size=6, learning_rate=0.02, eval_every=4, checkpoint_every=3, keep=2
 )
 NUM_STEPS = 14  # five checkpoints, the last one between two of the rhythm
-NUM_FEATURES = 40  # weights and optimiser fill several pages
+NUM_FEATURES = 40  # weights and optimizer fill several pages
 RECORD = RunRecord(settings={}, data_fingerprint="", model={}, num_steps=NUM_STEPS, versions={})
 MACHINE = Machine(torch.device("cpu"), "fp32", peak_operations=1e9)
 Bug = Callable[[pytest.MonkeyPatch], None]

@@ -174,7 +174,7 @@ def watch_storage(watch: Watch) -> None:
 
 
 def watch_training(watch: Watch) -> None:
-    """Let what the loop asks of its job and its optimiser be places; leave measuring out."""
+    """Let what the loop asks of its job and its optimizer be places; leave measuring out."""
     build_job, build_optimizer = recipe.build_job, loop.build_optimizer
     last_epoch = 0
 
@@ -224,7 +224,7 @@ def watch_training(watch: Watch) -> None:
 
 
 def forget_optimizer_state() -> None:
-    """Bug: a resumed run begins with a new optimiser."""
+    """Bug: a resumed run begins with a new optimizer."""
     Run.load = lambda *_: None  # type: ignore[method-assign]
 
 

@@ -1,4 +1,4 @@
-"""Random bytes as a labelled file; the first says of which format, and whether with a header."""
+"""Random bytes as a labeled file; the first says of which format, and whether with a header."""
 
 import io
 import json

@@ -271,7 +271,7 @@ def _misused_names() -> Iterator[Case]:
 def _bombs() -> Iterator[Case]:
     opened = b"}(" + text("a")
     yield from _make(
-        "a bomb of memorised values",
+        "a bomb of memorized values",
         _in_turn([PROTO + b"N" + b"\x94" * 50_001 + STOP, PROTO + b"]" + b"\x94" * 200_000]),
         UnsafeFileError,
         "keeps over 50,000 values",

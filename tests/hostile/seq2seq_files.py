@@ -121,11 +121,11 @@ def _contradictions() -> Iterator[Case]:
                 {**JOINED, "eos_token_id": [3]},
                 {**JOINED, "pad_token_id": 1},
                 {**JOINED, "positions": "rotary"},
-                {**JOINED, "normalises_first": "perhaps"},
+                {**JOINED, "normalizes_first": "perhaps"},
             ),
         ),
         CheckpointError,
-        "(is_decoder|hidden_size|vocab_size|token_id|positions|normalises_first)",
+        "(is_decoder|hidden_size|vocab_size|token_id|positions|normalizes_first)",
     )
     yield from _make(
         "half that isn't one",
@@ -161,7 +161,7 @@ def _sizes() -> Iterator[Case]:
             _folder,
             (
                 both,
-                {**both, "normalises_first": True, "model_type": "bertkit-encoder-decoder"},
+                {**both, "normalizes_first": True, "model_type": "bertkit-encoder-decoder"},
                 {**both, "positions": "sinusoidal"},
                 *(
                     _half(side, **{name: value})

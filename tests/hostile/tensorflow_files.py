@@ -435,7 +435,7 @@ def broken_config() -> Iterator[Case]:
 
 
 def what_is_never_read() -> Iterator[Case]:
-    """The optimiser's state, bytes after the last tensor, the graph: no model is made of them."""
+    """The optimizer's state, bytes after the last tensor, the graph: no model is made of them."""
     start, _ = find(STATE)
     files = [{**FILES, DATA: flip(FILES[DATA], start + byte)} for byte in (0, 31)]
     files += [{**FILES, DATA: FILES[DATA] + b"\xff" * 100}]

@@ -14,7 +14,7 @@ SIZES = {
 }
 
 
-def randomise(model: nn.Module, standard_deviation: float = 0.2) -> None:
+def randomize(model: nn.Module, standard_deviation: float = 0.2) -> None:
     """Draw every weight, biases and norms included, so that none is zero."""
     torch.manual_seed(0)
     for parameter in model.parameters():

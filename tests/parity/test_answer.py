@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 import transformers
-from tests.parity.agreement import SIZES, assert_close, randomise
+from tests.parity.agreement import SIZES, assert_close, randomize
 
 from bertkit.models.bert.fine_tuning import BertForQuestionAnswering
 from bertkit.tasks.answer.examples import AnswerExample, locate_answer
@@ -189,7 +189,7 @@ def draw_logits(random: np.random.Generator, num_tokens: int) -> np.ndarray:
 def save_theirs(folder: Path) -> Any:
     config = transformers.BertConfig(**{**SIZES, "vocab_size": 17}, num_labels=2)
     model = transformers.BertForQuestionAnswering(config).eval()
-    randomise(model, 0.5)
+    randomize(model, 0.5)
     model.save_pretrained(folder)
     return model.double()
 
@@ -238,7 +238,7 @@ QUESTION = "When did Ada publish the first program?"
 CONTEXT = (
     "Luigi Menabrea described the engine in 1842. Ada Lovelace's notes on it, published in"
     " September 1843, are longer than the paper itself; note G has what many call the first"
-    " programme. The café where she is said to have met Babbage isn't known, nor is much else."
+    " program. The café where she is said to have met Babbage isn't known, nor is much else."
 )
 
 

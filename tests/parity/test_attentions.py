@@ -3,7 +3,7 @@
 import pytest
 import torch
 from tests.parity import test_encoder_decoder as pairs
-from tests.parity.agreement import SIZES, random_batch, randomise
+from tests.parity.agreement import SIZES, random_batch, randomize
 from transformers import BertConfig as TheirConfig
 from transformers import BertModel as TheirModel
 
@@ -18,7 +18,7 @@ LENGTHS = [1, 2, 17, 64]
 @pytest.mark.parametrize("is_inference", [True, False])
 def test_weights_agree(tmp_path, is_inference):
     theirs = TheirModel(TheirConfig(**SIZES, attn_implementation="eager")).eval()
-    randomise(theirs)
+    randomize(theirs)
     theirs.save_pretrained(tmp_path)
     ours = BertModel.from_pretrained(tmp_path)
     ids, segments, mask = random_batch(LENGTHS)

@@ -8,7 +8,7 @@ import pytest
 import torch
 import transformers
 from tests.bundles import to_variables, write_bundle
-from tests.parity.agreement import assert_close, random_batch, randomise
+from tests.parity.agreement import assert_close, random_batch, randomize
 
 from bertkit.models.bert.encoder import BertModel
 
@@ -18,7 +18,7 @@ LENGTHS = [5, 48, 31]
 @pytest.fixture(scope="module")
 def theirs() -> transformers.BertModel:
     model = transformers.BertModel(transformers.BertConfig()).eval()
-    randomise(model, standard_deviation=0.02)
+    randomize(model, standard_deviation=0.02)
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             if name.endswith("LayerNorm.weight"):

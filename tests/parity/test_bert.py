@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from tests.parity.agreement import SIZES, assert_close, random_batch, randomise
+from tests.parity.agreement import SIZES, assert_close, random_batch, randomize
 from transformers import BertConfig as TheirConfig
 from transformers import BertForPreTraining as TheirModel
 from transformers import BertModel as TheirBackbone
@@ -20,7 +20,7 @@ LENGTHS = [1, 2, 3, 5, 17, 64, 128, 511, 512]
 def theirs() -> TheirModel:
     """A model whose every weight, biases and norms included, is random and not zero."""
     model = TheirModel(TheirConfig(**SIZES, attn_implementation="eager")).eval()
-    randomise(model)
+    randomize(model)
     return model
 
 

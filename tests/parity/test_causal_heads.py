@@ -3,7 +3,7 @@
 import pytest
 import torch
 import transformers
-from tests.parity.agreement import SIZES, assert_close, random_batch, randomise
+from tests.parity.agreement import SIZES, assert_close, random_batch, randomize
 from torch import Tensor
 
 import bertkit
@@ -21,7 +21,7 @@ HEADS = {
 def build(name, folder):
     config = BertConfig(**SIZES, is_decoder=True, num_labels=2)
     ours = getattr(bertkit, name)(config)
-    randomise(ours)
+    randomize(ours)
     ours.save_pretrained(folder)
     theirs = getattr(transformers, name).from_pretrained(
         folder, dtype=torch.float64, attn_implementation="eager"

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from tests.parity.agreement import SIZES, assert_close, random_batch, randomise
+from tests.parity.agreement import SIZES, assert_close, random_batch, randomize
 from transformers import BertConfig as TheirConfig
 from transformers import BertModel as TheirModel
 
@@ -20,7 +20,7 @@ WORDS = [f"w{number}" for number in range(SIZES["vocab_size"] - len(SPECIAL_TOKE
 @pytest.fixture(scope="module")
 def theirs() -> TheirModel:
     model = TheirModel(TheirConfig(**SIZES, attn_implementation="eager")).eval()
-    randomise(model)
+    randomize(model)
     return model
 
 

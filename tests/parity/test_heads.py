@@ -12,7 +12,7 @@ import pytest
 import torch
 import transformers
 from safetensors.torch import load_file, save_file
-from tests.parity.agreement import SIZES, assert_close, random_batch, randomise
+from tests.parity.agreement import SIZES, assert_close, random_batch, randomize
 from torch import Tensor, nn
 
 import bertkit
@@ -59,7 +59,7 @@ def build_theirs(name: str, **changes: Any) -> nn.Module:
     labels = {"num_labels": 2} if name == "BertForQuestionAnswering" else MEANING
     config = transformers.BertConfig(**{**SIZES, **labels, **changes})
     model = getattr(transformers, name)(config).eval()
-    randomise(model)
+    randomize(model)
     return model
 
 
@@ -211,7 +211,7 @@ def test_copies_of_tied_tensors_and_old_buffers_are_known(name, tmp_path):
 def test_a_backbone_without_pooler_goes_both_ways(tmp_path):
     config = transformers.BertConfig(**SIZES)
     theirs = transformers.BertModel(config, add_pooling_layer=False).eval()
-    randomise(theirs)
+    randomize(theirs)
     theirs.save_pretrained(tmp_path / "theirs")
     ours = load_ours("BertModel", tmp_path / "theirs")
     assert ours.pooler is None

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-from tests.parity.agreement import assert_close, randomise
+from tests.parity.agreement import assert_close, randomize
 
 from bertkit.models.recurrent.config import (
     LanguageModelConfig,
@@ -73,7 +73,7 @@ def read_gru(net, words):
 
 def build(kind, config):
     model = kind(config).double().eval()
-    randomise(model, 0.5)
+    randomize(model, 0.5)
     return model
 
 
@@ -141,7 +141,7 @@ def test_skip_thought_agrees_with_its_cells():
         words = [torch.cat([word, vector]) for word in model.embeddings(torch.tensor(written))]
         features += [model.word(state) for state in read_gru(model.writers["after"], words)]
     labels = [word for row in LABELS for word in row]
-    ours, _ = model.neighbour_loss(
+    ours, _ = model.neighbor_loss(
         "after",
         model.encode(PackedBatch.from_single(SENTENCES)),
         PackedBatch.from_single(WRITTEN),

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 import transformers
-from tests.parity.agreement import SIZES, assert_close, randomise
+from tests.parity.agreement import SIZES, assert_close, randomize
 
 from bertkit.inference.predictors import Tagger
 from bertkit.models.bert.fine_tuning import BertForTokenClassification
@@ -62,7 +62,7 @@ def test_words_have_the_pieces_and_first_pieces_of_transformers(package):
 def test_loss_and_gradients_are_transformers(tmp_path):
     config = transformers.BertConfig(**{**SIZES, "vocab_size": 12}, num_labels=len(LABELS))
     theirs: Any = transformers.BertForTokenClassification(config).eval()
-    randomise(theirs, 0.5)
+    randomize(theirs, 0.5)
     theirs.save_pretrained(tmp_path)
     theirs.double()
     ours = BertForTokenClassification.from_pretrained(tmp_path).double()

@@ -1,4 +1,4 @@
-"""Whatever the sentence, each word is tagged once, whole, and with its neighbours around it."""
+"""Whatever the sentence, each word is tagged once, whole, and with its neighbors around it."""
 
 from itertools import pairwise
 

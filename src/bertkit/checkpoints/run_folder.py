@@ -1,7 +1,7 @@
 """A run's folder: its checkpoints, whole or absent, newest first, the oldest removed.
 
 `run/settings.json` says what the run was begun with, `run/log.jsonl` has one event a line, and
-`run/checkpoints/step-00001000/` is a Hugging Face folder with the optimiser and the run's state
+`run/checkpoints/step-00001000/` is a Hugging Face folder with the optimizer and the run's state
 beside the model, and a `manifest.json` with size and checksums of each file and of itself.
 """
 

@@ -15,7 +15,7 @@ from bertkit.checkpoints.names import (
 )
 
 MODEL_TYPE = "encoder-decoder"
-# Only ours: what a BERT has no place for, such as a last norm behind blocks that normalise first.
+# Only ours: what a BERT has no place for, such as a last norm behind blocks that normalize first.
 OWN_MODEL_TYPE = "bertkit-encoder-decoder"
 
 CROSS = f"{THEIR_LAYER}.crossattention"

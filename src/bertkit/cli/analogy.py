@@ -6,7 +6,7 @@ from cyclopts import Parameter
 
 from bertkit.base.errors import InputError
 from bertkit.base.surrogates import replace_surrogates
-from bertkit.cli.nearest import show_neighbourhood
+from bertkit.cli.nearest import show_neighborhood
 from bertkit.cli.output import check_standard_output
 from bertkit.cli.texts import Words
 
@@ -61,4 +61,4 @@ def analogy(
     vectors = WordVectors.load(
         model, layer=layer, whole_words=whole_words, engine=engine, device=device, revision=revision
     )
-    show_neighbourhood(vectors.nearest(words, minus or (), top_k=top_k), json=json)
+    show_neighborhood(vectors.nearest(words, minus or (), top_k=top_k), json=json)

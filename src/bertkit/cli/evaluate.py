@@ -46,7 +46,7 @@ def evaluate(
     Args:
         model: A folder of `bertkit finetune`, another tool's model, or the id of a model of the
             Hub.
-        data: A labelled file as for training, a GLUE folder, or hub:owner/name.
+        data: A labeled file as for training, a GLUE folder, or hub:owner/name.
         output: Folder for a report, metrics.json, and the answers as JSONL and as official scorers
             read them.
         settings: What can be chosen.
@@ -72,6 +72,6 @@ def evaluate(
             files.write_evaluation(place, result)
             announce(f"{place}: report and answers are written")
     if json:
-        print(json_module.dumps(files.summarise(result), ensure_ascii=False))
+        print(json_module.dumps(files.summarize(result), ensure_ascii=False))
     else:
         print(*map(legible, text.render(result)), sep="\n")

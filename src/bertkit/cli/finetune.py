@@ -38,7 +38,7 @@ DOCSTRING = """{summary}
     Args:
         model: A model folder of any format, a run of `bertkit pretrain`, or the id of a model of
             the Hub.
-        train: Labelled examples: a file, a GLUE folder, or hub:owner/name.
+        train: Labeled examples: a file, a GLUE folder, or hub:owner/name.
         dev: Held-out examples; without it, a share of the training examples is held out.
         output: Folder for the model.
         task: What can be chosen about the task.
@@ -62,7 +62,7 @@ def build_finetune() -> App:
 
 
 def build_pair_command(name: str, kind: Kind) -> Callable[..., None]:
-    """`bertkit finetune <name>` of what is learnt from pairs of texts."""
+    """`bertkit finetune <name>` of what is learned from pairs of texts."""
     settings_kind: Any = kind.settings
 
     def finetune_pairs(

@@ -106,7 +106,7 @@ def _list_sizes(description: "ModelDescription") -> Iterator[tuple[str, str]]:
         yield "encoder", _describe_sizes(config["encoder"])
         yield "decoder", _describe_sizes(config["decoder"])
         words = "one table of words" if config["shares_embeddings"] else "a table of words each"
-        norms = "before" if config["normalises_first"] else "after"
+        norms = "before" if config["normalizes_first"] else "after"
         yield "joined", f"{words}, {config['positions']} positions, norms {norms} each part"
         yield (
             "attention",

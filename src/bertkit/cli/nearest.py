@@ -1,4 +1,4 @@
-"""`bertkit nearest`: the neighbours of a word among the entries of a vocabulary."""
+"""`bertkit nearest`: the neighbors of a word among the entries of a vocabulary."""
 
 import json as json_module
 from dataclasses import asdict
@@ -48,7 +48,7 @@ def nearest(
         model: A run of `bertkit pretrain`, a model folder, or the id of a model of the Hub.
         words: Words or entries of the vocabulary, each answered by itself.
         layer: 0 for the word embeddings, 1 for the first block, -1 for the last.
-        top_k: Neighbours of each word.
+        top_k: Neighbors of each word.
         whole_words: Answer with whole words; otherwise with pieces (##), special and unused entries
             too.
         engine: The program that computes a layer above 0; auto takes the fastest that is installed.
@@ -58,7 +58,7 @@ def nearest(
     """
     check_standard_output()
     if not words:
-        raise InputError("there is no word; name at least one whose neighbours are wanted")
+        raise InputError("there is no word; name at least one whose neighbors are wanted")
     from bertkit.embeddings.word_vectors import WordVectors
 
     words = replace_surrogates(words)
@@ -66,11 +66,11 @@ def nearest(
         model, layer=layer, whole_words=whole_words, engine=engine, device=device, revision=revision
     )
     found = [vectors.nearest(word, top_k=top_k) for word in words]
-    for neighbourhood in found:
-        show_neighbourhood(neighbourhood, json=json)
+    for neighborhood in found:
+        show_neighborhood(neighborhood, json=json)
 
 
-def show_neighbourhood(found: "Neighbors", *, json: bool) -> None:
+def show_neighborhood(found: "Neighbors", *, json: bool) -> None:
     """Print what is near a word or a sum of words."""
     if json:
         print(json_module.dumps(asdict(found), ensure_ascii=False))
@@ -80,5 +80,5 @@ def show_neighbourhood(found: "Neighbors", *, json: bool) -> None:
     for _, word in named:
         if len(word.pieces) > 1:
             print(f"  {printable(word.word)} is the mean of {printable(' '.join(word.pieces))}")
-    for neighbour in found.neighbours:
-        print(f"  {neighbour.similarity:6.3f} {printable(neighbour.token)}")
+    for neighbor in found.neighbors:
+        print(f"  {neighbor.similarity:6.3f} {printable(neighbor.token)}")

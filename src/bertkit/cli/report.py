@@ -43,17 +43,17 @@ def report(
         open_page: Show the page in the browser.
         json: Print the runs in numbers as one JSON object.
     """
-    from bertkit.run_reports.page import summarise
+    from bertkit.run_reports.page import summarize
     from bertkit.run_reports.run import report as write
-    from bertkit.run_reports.run import summarise_run
+    from bertkit.run_reports.run import summarize_run
 
     result = write((run, *others), output, settings)
     if open_page and not webbrowser.open(result.report.resolve().as_uri()):
         announce(f"there is no browser to be started; open {result.report} with one")
     if json:
-        runs = [summarise_run(facts) for facts in result.runs]
+        runs = [summarize_run(facts) for facts in result.runs]
         print(json_module.dumps({"report": str(result.report), "runs": runs}))
         return
     for facts in result.runs:
-        print(legible(f"{facts.path}: {summarise(facts)}"))
+        print(legible(f"{facts.path}: {summarize(facts)}"))
     print(legible(f"Report: {result.report.resolve()}"))

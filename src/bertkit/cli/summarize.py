@@ -49,10 +49,10 @@ def summarize(
     why: bool = False,
     json: bool = False,
 ) -> None:
-    """Summarise texts by their most telling sentences, or in new ones.
+    """Summarize texts by their most telling sentences, or in new ones.
 
     Any encoder takes the sentences that are nearest to all the others, without being trained for
-    it. A model of `bertkit finetune extract` takes those that it learnt to take; a model of
+    it. A model of `bertkit finetune extract` takes those that it learned to take; a model of
     `bertkit finetune summarize` writes sentences of its own; with --num-answers it writes several
     summaries of each text, a line each, the best first.
 
@@ -84,14 +84,14 @@ def summarize(
     """
     check_standard_output()
     if not files:
-        raise InputError("there is nothing to summarise: name a file, or - for standard input")
+        raise InputError("there is nothing to summarize: name a file, or - for standard input")
     texts = Texts(files, table)
     texts.find()  # before a model is loaded
     from bertkit.generation.summarizer import load_summarizer
 
     summarizer = load_summarizer(model, settings, embedding, device=device, revision=revision)
     summaries, counts = begin(summarizer, texts, decoding, why=why)
-    with nullcontext() if sys.stdout.isatty() else show_progress("Summarising", None) as bar:
+    with nullcontext() if sys.stdout.isatty() else show_progress("Summarizing", None) as bar:
         for summary in summaries:
             place = texts.places.popleft()
             if json:
@@ -164,7 +164,7 @@ def begin(
     """Summaries as they come, and what is counted meanwhile.
 
     Raises:
-        SettingsError: what is chosen is for another way to summarise, or can't be meant.
+        SettingsError: what is chosen is for another way to summarize, or can't be meant.
     """
     from bertkit.generation.seq2seq_generator import GenerationCounts
     from bertkit.generation.summarizer import AbstractiveSummarizer
@@ -222,4 +222,4 @@ def tell(counts: "SummaryCounts | GenerationCounts", num_undecodable: int) -> No
     if num_undecodable:
         odd.append(f"{num_undecodable:,} with bytes that aren't UTF-8, read as \ufffd")
     if odd or counts.texts > 1:
-        announce("; ".join((f"{counts.texts:,} summarised", *odd)))
+        announce("; ".join((f"{counts.texts:,} summarized", *odd)))

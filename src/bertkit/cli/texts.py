@@ -21,7 +21,7 @@ OPTION = re.compile(r"--[a-z][a-z0-9_-]*(=.*)?", re.DOTALL | re.IGNORECASE)
 
 
 def refuse_options(_: Any, word: str | None) -> None:
-    """Keep a misspelt flag from being taken for a text; a text that may be left out is None.
+    """Keep a misspelled flag from being taken for a text; a text that may be left out is None.
 
     Raises:
         SettingsError: the word is two hyphens and a name, and perhaps = and a value.

@@ -40,7 +40,7 @@ def train_tokenizer(
         overwrite: Replace an older tokenizer in that folder.
         json: Print the result as one JSON object.
     """
-    from bertkit.recipes.train_tokenizer.run import summarise
+    from bertkit.recipes.train_tokenizer.run import summarize
     from bertkit.recipes.train_tokenizer.run import train_tokenizer as run
 
     result = run(inputs, output, settings, overwrite=overwrite)
@@ -48,7 +48,7 @@ def train_tokenizer(
         facts = {
             "output": str(output),
             "fingerprint": result.tokenizer.fingerprint,
-            **summarise(result),
+            **summarize(result),
             "read_report": result.report.to_dict(),
             "elapsed_seconds": result.elapsed_seconds,
         }

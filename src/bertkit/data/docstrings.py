@@ -109,7 +109,7 @@ def find_paragraphs(docstring: str) -> Iterator[str]:
 
 
 def _find_runs(lines: list[str]) -> Iterator[list[str]]:
-    """Neighbouring lines of equal indentation; deeper ones only where they begin a thought."""
+    """Neighboring lines of equal indentation; deeper ones only where they begin a thought."""
     if len(lines) > 1 and _UNDERLINE.fullmatch(lines[1]):
         lines = lines[2:]
     before = None

@@ -1,4 +1,4 @@
-"""The order in which a table's examples are learnt from: each once an epoch, every epoch anew."""
+"""The order in which a table's examples are learned from: each once an epoch, every epoch anew."""
 
 from functools import lru_cache
 

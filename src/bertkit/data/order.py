@@ -1,6 +1,6 @@
 """The order in which examples are seen: a pure function of the seed, without end.
 
-Each epoch takes the shards in a new order and groups neighbours into windows of bounded size. A
+Each epoch takes the shards in a new order and groups neighbors into windows of bounded size. A
 window's examples are planned and shuffled together, so that memory depends on the window and not
 on the corpus. Finding the place of a late example replans the windows before it, which is quick
 beside training on them.

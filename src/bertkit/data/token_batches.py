@@ -1,4 +1,4 @@
-"""The order in which examples are learnt from, where a step has as many as fit a token budget."""
+"""The order in which examples are learned from, where a step has as many as fit a token budget."""
 
 from collections.abc import Sequence
 from functools import lru_cache

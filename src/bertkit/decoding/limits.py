@@ -46,7 +46,7 @@ class DecodingSource:
 
     Attributes:
         tokens: what its sequence begins with; counted where no tokens may come twice.
-        number: what is drawn for it follows from this, and not from its neighbours.
+        number: what is drawn for it follows from this, and not from its neighbors.
     """
 
     tokens: tuple[int, ...] = ()

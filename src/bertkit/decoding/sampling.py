@@ -22,7 +22,7 @@ def draw_tokens(
 ) -> Int[Tensor, " rows"]:
     """A token for each row, drawn by its own generator.
 
-    One number is taken of each generator, so a row's tokens don't depend on its neighbours.
+    One number is taken of each generator, so a row's tokens don't depend on its neighbors.
     """
     chances = sharpen(scores, settings).softmax(dim=-1, dtype=torch.float64).cumsum(dim=-1)
     numbers = [[generator.random()] for generator in generators]

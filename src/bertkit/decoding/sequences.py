@@ -13,7 +13,7 @@ class Sequences(Protocol):
     """
 
     def scores(self) -> Float[Tensor, "rows vocabulary"]:
-        """Unnormalised scores of each row's next token, in float32; one forward pass.
+        """Unnormalized scores of each row's next token, in float32; one forward pass.
 
         A new tensor each time: the search writes into it.
         """
@@ -22,7 +22,7 @@ class Sequences(Protocol):
     def select(self, rows: Int[Tensor, " chosen"]) -> None:
         """Keep these rows, in this order; a row may be there more than once.
 
-        Rows of a source stay neighbours, and each source that is left has the same number.
+        Rows of a source stay neighbors, and each source that is left has the same number.
         """
         ...
 

@@ -23,7 +23,7 @@ class DecodingSettings(Settings):
         ge=-10,
         le=10,
         description="Power of the length that a log probability is divided by. The larger, the"
-        " longer the answers: 0 compares the probabilities themselves, which favours short ones, 1"
+        " longer the answers: 0 compares the probabilities themselves, which favors short ones, 1"
         " the means over the tokens.",
     )
     early_stop: Annotated[bool, Parameter(negative="")] = Field(

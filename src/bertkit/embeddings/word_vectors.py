@@ -1,4 +1,4 @@
-"""Vectors of single words, without a text around them: neighbours and analogies."""
+"""Vectors of single words, without a text around them: neighbors and analogies."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -64,13 +64,13 @@ class Neighbors:
         plus: the words that were added.
         minus: the words that were taken away.
         layer: whose vectors were compared, counted from 0.
-        neighbours: the nearest first; of equally near ones, the lower id.
+        neighbors: the nearest first; of equally near ones, the lower id.
     """
 
     plus: tuple[NamedWord, ...]
     minus: tuple[NamedWord, ...]
     layer: int
-    neighbours: tuple[Neighbor, ...]
+    neighbors: tuple[Neighbor, ...]
 
 
 class WordVectors:
@@ -92,7 +92,7 @@ class WordVectors:
 
     Examples:
         >>> vectors = WordVectors.load("run/")  # doctest: +SKIP
-        >>> vectors.nearest(["kitten", "dog"], ["puppy"]).neighbours[0].token  # doctest: +SKIP
+        >>> vectors.nearest(["kitten", "dog"], ["puppy"]).neighbors[0].token  # doctest: +SKIP
         'cat'
     """
 
@@ -180,7 +180,7 @@ class WordVectors:
         return self._unit_vector(self._find(word))
 
     def _find(self, word: str) -> NamedWord:
-        """The entries of a word: the one that is spelt so, or else its pieces."""
+        """The entries of a word: the one that is spelled so, or else its pieces."""
         tokenizer = self._tokenizer
         exact = tokenizer.token_to_id(word)
         ids = tokenizer.piece_ids([word])[0] if exact is None else [exact]
@@ -213,12 +213,12 @@ class WordVectors:
         similarities = (self._vectors @ target / self._lengths).cpu()
         order = similarities.sort(descending=True, stable=True).indices[: top_k + len(left_out)]
         ids = [self._entries[number] for number in order.tolist()]
-        neighbours = [
+        neighbors = [
             Neighbor(self._tokenizer.vocabulary[token_id], token_id, similarity)
             for token_id, similarity in zip(ids, similarities[order].tolist(), strict=True)
             if token_id not in left_out
         ]
-        return tuple(neighbours[:top_k])
+        return tuple(neighbors[:top_k])
 
     @cached_property
     def _vectors(self) -> Float[Tensor, "entries hidden"]:

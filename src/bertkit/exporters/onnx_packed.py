@@ -7,7 +7,7 @@ which token comes to each place, `places` where each token went, `lengths` how m
 
 Norms and GELU are standard operators, which ONNX Runtime (1.31) computes faster than those that it
 joins them into; `docs/performance.md` has the figures. A session must not join
-them: it optimises at its basic level.
+them: it optimizes at its basic level.
 """
 
 from collections.abc import Sequence
@@ -159,7 +159,7 @@ def _multiply(
 
 
 def _add_norm(graph: OnnxGraph, name: str, norm: nn.LayerNorm, values: str, residual: str) -> str:
-    """Add what is there, and normalise."""
+    """Add what is there, and normalize."""
     weights = (graph.weight(f"{name}.weight", norm.weight), graph.weight(f"{name}.bias", norm.bias))
     summed = graph.node("Add", values, residual)
     return graph.node("LayerNormalization", summed, *weights, axis=-1, epsilon=norm.eps)

@@ -4,7 +4,7 @@ A sentence says much of a text if its vector is near to those of all the others.
 cosines to them is its cosine to their mean, but for scale, so it needs no matrix: memory and time
 grow with the number of sentences, not with its square.
 
-Source: Radev et al. 2004, "Centroid-based summarization of multiple documents", for the centre;
+Source: Radev et al. 2004, "Centroid-based summarization of multiple documents", for the center;
 Carbonell and Goldstein 1998 for what repeats (`tasks/extract/choosing.py`).
 """
 
@@ -30,7 +30,7 @@ from bertkit.tasks.extract.choosing import Numbers, SameDirection
 
 @dataclass(frozen=True)
 class CentralSummarizer:
-    """Summarises texts by their most central sentences.
+    """Summarizes texts by their most central sentences.
 
     Examples:
         >>> summarize = CentralSummarizer.load("all-MiniLM-L6-v2/")  # doctest: +SKIP
@@ -68,14 +68,14 @@ class CentralSummarizer:
         return cls(embedder, settings or SummarySettings())
 
     def __call__(self, text: str) -> ExtractiveSummary:
-        """Summarise a text; errors as in `stream`."""
+        """Summarize a text; errors as in `stream`."""
         (summary,) = self.stream([text])
         return summary
 
     def stream(
         self, texts: Iterable[str], counts: SummaryCounts | None = None
     ) -> Iterator[ExtractiveSummary]:
-        """Summarise any number of texts, in their order; memory grows with the longest alone.
+        """Summarize any number of texts, in their order; memory grows with the longest alone.
 
         Args:
             texts: read some at a time.
@@ -151,9 +151,9 @@ def find_centrality(directions: Vectors) -> Numbers:
     Args:
         directions: `[sentences, features]`, of length 1.
     """
-    centre = directions.sum(axis=0, dtype=np.float64)
-    length = np.sqrt((centre * centre).sum())
+    center = directions.sum(axis=0, dtype=np.float64)
+    length = np.sqrt((center * center).sum())
     if length <= LEAST_NORM:
         return np.zeros(len(directions))
-    centrality: Numbers = directions @ (centre / length)
+    centrality: Numbers = directions @ (center / length)
     return centrality

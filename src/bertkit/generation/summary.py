@@ -70,7 +70,7 @@ class ExtractiveSummary:
 
 @dataclass
 class SummaryCounts:
-    """What was met among texts that were summarised.
+    """What was met among texts that were summarized.
 
     Attributes:
         texts: all of them.
@@ -90,7 +90,7 @@ class SummaryCounts:
     truncated: int = 0
 
     def add_summary(self, summary: ExtractiveSummary) -> None:
-        """Count a text that was summarised."""
+        """Count a text that was summarized."""
         self.texts += 1
         self.empty += not summary.num_candidates
         self.whole += summary.is_whole and summary.num_candidates > 0

@@ -1,4 +1,4 @@
-"""Extractive summaries by a model that has learnt from people's which sentences to take."""
+"""Extractive summaries by a model that has learned from people's which sentences to take."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -37,7 +37,7 @@ class Extractor(Predictor[str, ExtractExample, Extraction]):
 
 @dataclass(frozen=True)
 class TrainedSummarizer:
-    """Summarises texts by the sentences that a model of `bertkit finetune extract` takes.
+    """Summarizes texts by the sentences that a model of `bertkit finetune extract` takes.
 
     Attributes:
         extractor: the model.
@@ -84,14 +84,14 @@ class TrainedSummarizer:
         return cls(extractor, settings.model_copy(update=changes))
 
     def __call__(self, text: str) -> ExtractiveSummary:
-        """Summarise a text; errors as in `stream`."""
+        """Summarize a text; errors as in `stream`."""
         (summary,) = self.stream([text])
         return summary
 
     def stream(
         self, texts: Iterable[str], counts: SummaryCounts | None = None
     ) -> Iterator[ExtractiveSummary]:
-        """Summarise any number of texts, in their order and in bounded memory.
+        """Summarize any number of texts, in their order and in bounded memory.
 
         Args:
             texts: read some at a time.

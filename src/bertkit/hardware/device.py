@@ -60,15 +60,15 @@ def measure_peak(device: torch.device, precision: Literal["fp32", "bf16"]) -> fl
     for size in PEAK_SIZES[device.type]:
         matrix = torch.ones(size, size, device=device, dtype=dtype)
         for _ in range(PEAK_TRIALS):
-            synchronise(device)
+            synchronize(device)
             started = time.perf_counter()
             torch.mm(matrix, matrix)
-            synchronise(device)
+            synchronize(device)
             rates.append(2.0 * size**3 / (time.perf_counter() - started))
     return max(rates)
 
 
-def synchronise(device: torch.device) -> None:
+def synchronize(device: torch.device) -> None:
     """Wait until a device has done what was asked of it, so that clocks tell the truth."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)

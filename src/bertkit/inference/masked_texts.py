@@ -25,7 +25,7 @@ class MaskedTexts:
 
 
 def encode_masked(loaded: LoadedModel[Model], window: Sequence[NamedText]) -> MaskedTexts:
-    """Encode texts, all of each; what stands between two blanks is tokenised by itself.
+    """Encode texts, all of each; what stands between two blanks is tokenized by itself.
 
     Raises:
         InputError: a text is empty, has no blank, or is longer than the model takes.

@@ -2,7 +2,7 @@
 
 Texts are taken a window at a time, so memory doesn't grow with their number. Inside a window they
 are sorted by length and packed to a token budget (`nn/batching.py`); while the model computes one
-window, a thread tokenises the next.
+window, a thread tokenizes the next.
 """
 
 from collections.abc import Callable, Iterable, Iterator

@@ -244,7 +244,7 @@ def _describe_module(module: Module) -> str:
         case Dense():
             return f"dense: {module.in_features} → {module.out_features}, {module.activation}"
         case Normalize():
-            return "normalise"
+            return "normalize"
 
 
 def _describe_training(path: Path, format_name: str) -> dict[str, Any] | None:

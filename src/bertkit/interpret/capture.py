@@ -146,7 +146,7 @@ def capture_states(
 ) -> Iterator[list[Float[Tensor, "tokens hidden"]]]:
     """Capture what the embeddings give, then what each layer gives, in a pass made meanwhile.
 
-    Where the last sum is normalised, that is what the last layer gives, as in `hidden_states`.
+    Where the last sum is normalized, that is what the last layer gives, as in `hidden_states`.
 
     Args:
         half: of any model.

@@ -217,7 +217,7 @@ class InspectedEncoderDecoder:
 
 
 def check_length(name: str, num_tokens: int, most: int, config: BertConfig) -> None:
-    """Refuse a text that is longer than those of training, whose places the model has learnt.
+    """Refuse a text that is longer than those of training, whose places the model has learned.
 
     Raises:
         InputError: it is.

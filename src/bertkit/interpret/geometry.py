@@ -1,4 +1,4 @@
-"""Where vectors lie: a plane to look at many of them, and a word's neighbours layer by layer.
+"""Where vectors lie: a plane to look at many of them, and a word's neighbors layer by layer.
 
 The plane is that of the two principal components: the flat picture that keeps most of the distances
 between the points, of the many dimensions that they have.
@@ -59,10 +59,10 @@ def project(
         raise InputError(f"expected vectors as rows of numbers, got the shape {list(rows.shape)}")
     if not rows.isfinite().all():
         raise NonFiniteError("a vector has an infinity or NaN, and no place on a plane")
-    centred = rows - rows.mean(dim=0)
-    if centred.norm() <= MIN_SPREAD * rows.norm():
+    centered = rows - rows.mean(dim=0)
+    if centered.norm() <= MIN_SPREAD * rows.norm():
         return Plane(torch.zeros(len(rows), 2), (0.0, 0.0))
-    bases, lengths, _ = torch.linalg.svd(centred, full_matrices=False)
+    bases, lengths, _ = torch.linalg.svd(centered, full_matrices=False)
     points = torch.zeros(len(rows), 2, dtype=rows.dtype)
     points[:, : len(lengths)] = (bases * lengths)[:, :2]
     farthest = points.gather(0, points.abs().argmax(dim=0, keepdim=True))
@@ -96,7 +96,7 @@ def project_layers(layers: Iterable[Float[Tensor, "points features"]]) -> list[P
 def nearest_by_layer(
     subject: InspectedModel, word: str, layers: Sequence[int] | None = None, *, top_k: int = 5
 ) -> list[Neighbors]:
-    """The neighbours of a word, read alone, at several layers, as `WordVectors` finds them.
+    """The neighbors of a word, read alone, at several layers, as `WordVectors` finds them.
 
     Each layer above 0 sends the whole vocabulary through the model, which takes a while.
 

@@ -72,7 +72,7 @@ class HeadPrediction:
         return -self.log_probabilities.gather(1, self.said[:, None]).mean()
 
     def probabilities_of(self, said: Int[Tensor, " decisions"]) -> Float[Tensor, " decisions"]:
-        """How likely certain choices are here, such as those that another judgement took."""
+        """How likely certain choices are here, such as those that another judgment took."""
         return self.log_probabilities.gather(1, said[:, None])[:, 0].exp()
 
 
@@ -98,7 +98,7 @@ def find_words(
 def judge(
     subject: InspectedModel, passage: EncodedText, states: Sequence[Float[Tensor, "length hidden"]]
 ) -> tuple[HeadPrediction, ...]:
-    """What a model decides about a passage; the first judgement is the most telling one.
+    """What a model decides about a passage; the first judgment is the most telling one.
 
     Args:
         subject: the model.
@@ -108,20 +108,20 @@ def judge(
     Raises:
         NonFiniteError: the scores of its head aren't finite.
     """
-    model, judgements = subject.model, []
+    model, judgments = subject.model, []
     if fills_words(model):
-        judgements.append(_judge_words(subject, passage, states[-1]))
+        judgments.append(_judge_words(subject, passage, states[-1]))
     if isinstance(model, BertLMHeadModel):
-        judgements.append(_judge_next(subject, passage, states[-1]))
+        judgments.append(_judge_next(subject, passage, states[-1]))
     has_pairs = isinstance(model, BertForPreTraining | BertForNextSentencePrediction)
     if has_pairs and passage.pair is not None:
         is_telling = subject.tokenizer.mask_id not in passage.encoding.ids
-        judgements.insert(0 if is_telling else 1, _judge_pair(subject, passage, states[-1]))
+        judgments.insert(0 if is_telling else 1, _judge_pair(subject, passage, states[-1]))
     if subject.task is not None and subject.task.name in BY_TASK:
         scores = head_scores(subject, passage, states)
         found = BY_TASK[subject.task.name](subject.task, passage, scores)
-        judgements += filter(None, [found])
-    return tuple(judgements)
+        judgments += filter(None, [found])
+    return tuple(judgments)
 
 
 def head_scores(

@@ -30,13 +30,13 @@ class Outcome:
 
     Attributes:
         tokens: the vector of each token, T_i.
-        judgements: what the model's head decides, the most telling first; none of a plain encoder,
+        judgments: what the model's head decides, the most telling first; none of a plain encoder,
             and none of a model that takes sentences for summaries.
         number: that a regression gives, or the score of one of several choices.
     """
 
     tokens: Float[Tensor, "length hidden"]
-    judgements: tuple[HeadPrediction, ...] = ()
+    judgments: tuple[HeadPrediction, ...] = ()
     number: Float[Tensor, ""] | None = None
 
     @property
@@ -50,7 +50,7 @@ class Outcome:
 
         It is −log p of what the model itself said, or the number itself.
         """
-        return self.judgements[0].surprise if self.judgements else self.number
+        return self.judgments[0].surprise if self.judgments else self.number
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Change:
 
     Attributes:
         probability: of what was said at first: the later one minus the earlier, from −1 to 1, in
-            the mean over the decisions of the first judgement; None where nothing is decided.
+            the mean over the decisions of the first judgment; None where nothing is decided.
         number: the later one minus the earlier; None where there is none.
         vector: cosine distance of the mean vectors, from 0 to 2.
         tokens: how far the tokens' vectors moved, each as a share of its length, in the mean.
@@ -100,8 +100,8 @@ def find_outcome(subject: InspectedModel, passage: EncodedText) -> Outcome:
 def compare(before: Outcome, after: Outcome) -> Change:
     """How far an outcome is from an earlier one of the same passage."""
     probability = number = None
-    if before.judgements:
-        first, second = before.judgements[0], after.judgements[0]
+    if before.judgments:
+        first, second = before.judgments[0], after.judgments[0]
         change = second.probabilities_of(first.said) - first.probabilities_of(first.said)
         probability = float(change.mean())
     if before.number is not None and after.number is not None:
@@ -126,24 +126,24 @@ def to_json(outcome: Outcome, before: Outcome | None = None) -> dict[str, Any]:
         before: an earlier one of the same passage: the probability of what it said is told too.
     """
     earlier: Sequence[HeadPrediction | None] = (
-        before.judgements if before else (None,) * len(outcome.judgements)
+        before.judgments if before else (None,) * len(outcome.judgments)
     )
-    pairs = zip(outcome.judgements, earlier, strict=True)
+    pairs = zip(outcome.judgments, earlier, strict=True)
     return {
-        "judgements": [_judgement_to_json(judgement, first) for judgement, first in pairs],
+        "judgments": [_judgment_to_json(judgment, first) for judgment, first in pairs],
         "number": None if outcome.number is None else round_digits(float(outcome.number)),
     }
 
 
-def _judgement_to_json(judgement: HeadPrediction, before: HeadPrediction | None) -> dict[str, Any]:
-    shares = judgement.log_probabilities.detach().exp()
+def _judgment_to_json(judgment: HeadPrediction, before: HeadPrediction | None) -> dict[str, Any]:
+    shares = judgment.log_probabilities.detach().exp()
     best = shares.topk(min(TOP_CHOICES, shares.shape[1]))
     rows = zip(
-        judgement.about,
-        judgement.places,
-        judgement.said.tolist(),
-        judgement.probabilities_of(judgement.said).tolist(),
-        judgement.probabilities_of((before or judgement).said).tolist(),
+        judgment.about,
+        judgment.places,
+        judgment.said.tolist(),
+        judgment.probabilities_of(judgment.said).tolist(),
+        judgment.probabilities_of((before or judgment).said).tolist(),
         zip(best.indices.tolist(), best.values.tolist(), strict=True),
         strict=True,
     )
@@ -151,17 +151,17 @@ def _judgement_to_json(judgement: HeadPrediction, before: HeadPrediction | None)
         {
             "about": about,
             "token": place,
-            "said": judgement.choices[said],
+            "said": judgment.choices[said],
             "probability": round_digits(probability),
             "kept": round_digits(kept),  # the probability of what was said before
             "likeliest": [
-                [judgement.choices[choice], round_digits(share)]
+                [judgment.choices[choice], round_digits(share)]
                 for choice, share in zip(*likeliest, strict=True)
             ],
         }
         for about, place, said, probability, kept, likeliest in rows
     ]
-    return {"question": judgement.question, "answer": judgement.answer, "decisions": decisions}
+    return {"question": judgment.question, "answer": judgment.answer, "decisions": decisions}
 
 
 def round_digits(value: float) -> float:

@@ -87,7 +87,7 @@ def _rank(values: Numbers, weights: Numbers) -> Numbers:
 def _correlate(first: Numbers, second: Numbers, weights: Numbers) -> Numbers:
     """The correlation of `[..., examples]`, each row with its weights."""
     is_defined = _has_spread(first, weights) & _has_spread(second, weights)
-    first, second = _centre(first, weights), _centre(second, weights)
+    first, second = _center(first, weights), _center(second, weights)
     shared = (weights * first * second).sum(axis=-1)
     squares = (weights * first**2).sum(axis=-1), (weights * second**2).sum(axis=-1)
     scale = np.sqrt(squares[0]) * np.sqrt(squares[1])
@@ -104,7 +104,7 @@ def _has_spread(values: Numbers, weights: Numbers) -> NDArray[np.bool_]:
     return has_spread
 
 
-def _centre(values: Numbers, weights: Numbers) -> Numbers:
+def _center(values: Numbers, weights: Numbers) -> Numbers:
     mean = (weights * values).sum(axis=-1, keepdims=True) / weights.sum(axis=-1, keepdims=True)
-    centred: Numbers = values - mean
-    return centred
+    centered: Numbers = values - mean
+    return centered

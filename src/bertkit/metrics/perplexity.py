@@ -6,7 +6,7 @@ Models: Perplexity").
 
 import math
 
-MOST_NATS = 100.0  # more than any model that has learnt anything, and still a number
+MOST_NATS = 100.0  # more than any model that has learned anything, and still a number
 
 
 def find_perplexity(loss: float) -> float:

@@ -51,7 +51,7 @@ class NullThreshold:
     threshold: float
 
 
-def normalise_answer(text: str) -> str:
+def normalize_answer(text: str) -> str:
     """Lower case, no ASCII punctuation, no English article, single blanks: what is compared."""
     without_articles = _ARTICLES.sub(" ", text.lower().translate(_NO_PUNCTUATION))
     return " ".join(without_articles.split())
@@ -77,7 +77,7 @@ def score_answers(
     check_lengths(predictions=predictions, gold_answers=gold_answers)
     scores = np.empty((2, len(predictions)))
     for number, (prediction, golds) in enumerate(zip(predictions, gold_answers, strict=True)):
-        choices = [normalise_answer(gold).split() for gold in golds]
+        choices = [normalize_answer(gold).split() for gold in golds]
         if version == "2.0":
             choices = [words for words in choices if words] or [[]]
         elif not choices:
@@ -85,7 +85,7 @@ def score_answers(
                 f"question {number:,} has no gold answer; SQuAD 1.1 has one for each: score it by"
                 " the rules of 2.0"
             )
-        words = normalise_answer(prediction).split()
+        words = normalize_answer(prediction).split()
         scores[:, number] = words in choices, max(_overlap(words, gold) for gold in choices)
         if version == "2.0" and not words:
             scores[1, number] = scores[0, number]

@@ -64,5 +64,5 @@ def _load_metrics(num_texts: int) -> dict[str, Any]:
             f"sacreBLEU, which measures translations, can't be loaded ({error});"
             " pip install 'bertkit[translate]'"
         ) from None
-    # `force` keeps it from warning of texts that seem to be tokenised; the text is what it is.
+    # `force` keeps it from warning of texts that seem to be tokenized; the text is what it is.
     return {"bleu": BLEU(effective_order=num_texts == 1, force=True), "chrf": CHRF()}

@@ -178,7 +178,7 @@ def attend_runs(
     *,
     is_causal: bool = False,
 ) -> Float[Tensor, "tokens heads features"]:
-    """Attention over each run of neighbours of equal length: without padding, mask or copies.
+    """Attention over each run of neighbors of equal length: without padding, mask or copies.
 
     A batch in order of length has few runs. In any order the result is the same, and only slower.
     """

@@ -1,4 +1,4 @@
-"""One layer of the encoder: attention, then a feed-forward net, each added and normalised.
+"""One layer of the encoder: attention, then a feed-forward net, each added and normalized.
 
 Source: Vaswani et al. 2017, section 3.1; Devlin et al. 2018, section 3.
 """
@@ -60,7 +60,7 @@ class FeedForward(nn.Module):
 
 
 class EncoderBlock(nn.Module):
-    """Attention and feed-forward, each followed by dropout, residual and layer normalisation.
+    """Attention and feed-forward, each followed by dropout, residual and layer normalization.
 
     Args:
         attention: gathers from the other tokens.

@@ -48,7 +48,7 @@ class CrossAttentionCache:
 
     Args:
         tokens: the encoder's output, sequences end to end.
-        batch: their borders. Each is read by the same number of neighbouring rows.
+        batch: their borders. Each is read by the same number of neighboring rows.
 
     Attributes:
         mask: where a sequence has a token; None where all are equally long.

@@ -17,7 +17,7 @@ from bertkit.nn.packing import PackedBatch
 class DecoderBlock(nn.Module):
     """Attention to what was written, then to what is read, then feed-forward.
 
-    Each is followed by dropout, residual and layer normalisation.
+    Each is followed by dropout, residual and layer normalization.
 
     Args:
         attention: gathers from the tokens before; causal.

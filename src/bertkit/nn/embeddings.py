@@ -15,7 +15,7 @@ from bertkit.nn.packing import PackedBatch
 
 
 class Embeddings(nn.Module):
-    """What the token is + where it stands + which segment it is in; normalised.
+    """What the token is + where it stands + which segment it is in; normalized.
 
     Args:
         vocab_size: entries of the vocabulary.
@@ -44,7 +44,7 @@ class Embeddings(nn.Module):
         self.dropout = Dropout(dropout_rate)
 
     def forward(self, batch: PackedBatch | KVCache) -> Float[Tensor, "tokens hidden"]:
-        """Look up, add, normalise."""
+        """Look up, add, normalize."""
         summed = (
             self.word(batch.input_ids)
             + self.position(batch.position_ids)
@@ -55,7 +55,7 @@ class Embeddings(nn.Module):
 
 
 def sinusoids(num_positions: int, hidden_size: int) -> Float[Tensor, "positions hidden"]:
-    """Positions that aren't learnt: sines and cosines of falling frequency, in turns.
+    """Positions that aren't learned: sines and cosines of falling frequency, in turns.
 
     Source: Vaswani et al. 2017, section 3.5.
     """

@@ -139,7 +139,7 @@ def find_sources(
     """The sources of some rows, each once; None where all are left.
 
     Args:
-        rows: that are kept, those of a source as neighbours.
+        rows: that are kept, those of a source as neighbors.
         num_rows: that there were, as many for each source.
         num_sources: that there were.
     """

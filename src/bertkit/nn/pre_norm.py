@@ -1,4 +1,4 @@
-"""The blocks that normalise first: the input of each part, and not the sum behind it.
+"""The blocks that normalize first: the input of each part, and not the sum behind it.
 
 Source: Xiong et al. 2020, "On Layer Normalization in the Transformer Architecture".
 """
@@ -14,7 +14,7 @@ from bertkit.nn.packing import PackedBatch
 
 
 class PreNormEncoderBlock(EncoderBlock):
-    """As `EncoderBlock`, but it normalises first."""
+    """As `EncoderBlock`, but it normalizes first."""
 
     def forward(
         self,
@@ -31,7 +31,7 @@ class PreNormEncoderBlock(EncoderBlock):
 
 
 class PreNormDecoderBlock(DecoderBlock):
-    """As `DecoderBlock`, but it normalises first."""
+    """As `DecoderBlock`, but it normalizes first."""
 
     def forward(
         self,

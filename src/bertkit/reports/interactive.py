@@ -59,7 +59,7 @@ class InteractivePage:
                 hold NaN or an infinity.
         """
         script = join_modules(self.modules)
-        style = with_plain_lines("\n".join([_colours(), _read("page.css"), *self.styles]))
+        style = with_plain_lines("\n".join([_colors(), _read("page.css"), *self.styles]))
         if "</style" in style.lower():
             raise ValueError("a style sheet of a page can't hold </style")
         return Template(_read("page.html")).substitute(
@@ -110,11 +110,11 @@ def _to_json(data: Any) -> str:
     return json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
-def _colours() -> str:
-    """The colours as variables: as the reader's programs are, or as the page's button says."""
+def _colors() -> str:
+    """The colors as variables: as the reader's programs are, or as the page's button says."""
     light, dark = (
-        " ".join(f"--{name}: {colour};" for name, colour in colours.items())
-        for colours in (LIGHT, DARK)
+        " ".join(f"--{name}: {color};" for name, color in colors.items())
+        for colors in (LIGHT, DARK)
     )
     return (
         f":root {{ color-scheme: light; {light} }}\n"

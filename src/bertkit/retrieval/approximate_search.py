@@ -1,6 +1,6 @@
 """The rows most alike to each query, by looking only where they are likely to be.
 
-faiss groups the vectors into cells around centres, and keeps each number of a vector as one byte.
+faiss groups the vectors into cells around centers, and keeps each number of a vector as one byte.
 A query looks through the few cells that are nearest to it; what it finds there is scored exactly,
 so that a row may be missed, and a score is never wrong. The parts are kept as plain arrays: a file
 of faiss's own, whose reader trusts what it reads, is never opened.
@@ -41,7 +41,7 @@ class Cells:
     """What is kept of an approximate index; together with the vectors, all of it.
 
     Attributes:
-        centres: float32 `[cells, features]`.
+        centers: float32 `[cells, features]`.
         ranges: float32 `[2, features]`, least value and width of each feature's bytes.
         sizes: int64 `[cells]`, rows of each cell.
         rows: int64 `[rows]`, which vectors they are, cell by cell.
@@ -51,7 +51,7 @@ class Cells:
             of the corpus itself as queries.
     """
 
-    centres: NDArray[np.float32]
+    centers: NDArray[np.float32]
     ranges: NDArray[np.float32]
     sizes: NDArray[np.int64]
     rows: NDArray[np.int64]
@@ -65,9 +65,9 @@ class Cells:
         Raises:
             DamagedFileError: it doesn't.
         """
-        num_cells = len(self.centres)
+        num_cells = len(self.centers)
         shapes = (
-            (self.centres, (num_cells, num_features), np.float32),
+            (self.centers, (num_cells, num_features), np.float32),
             (self.ranges, (2, num_features), np.float32),
             (self.sizes, (num_cells,), np.int64),
             (self.rows, (num_rows,), np.int64),
@@ -107,8 +107,8 @@ class ApproximateSearch:
         self._vectors = vectors
         self._similarity = similarity
         faiss = load_faiss()
-        self._index = _make_index(faiss, vectors.shape[1], len(cells.centres), similarity)
-        self._index.quantizer.add(cells.centres)
+        self._index = _make_index(faiss, vectors.shape[1], len(cells.centers), similarity)
+        self._index.quantizer.add(cells.centers)
         faiss.copy_array_to_vector(cells.ranges.ravel(), self._index.sq.trained)
         self._index.is_trained = True
         stops = np.cumsum(cells.sizes)
@@ -232,7 +232,7 @@ def _take_apart(faiss: ModuleType, index: Any) -> Cells:
             codes[part] = content.reshape(size, num_features)
             start += size
     return Cells(
-        centres=index.quantizer.reconstruct_n(0, index.nlist),
+        centers=index.quantizer.reconstruct_n(0, index.nlist),
         ranges=faiss.vector_to_array(index.sq.trained).reshape(2, num_features),
         sizes=np.array(sizes, np.int64),
         rows=rows,
@@ -246,7 +246,7 @@ def _tune(search: ApproximateSearch, exact: ExactSearch, vectors: NDArray[np.flo
     """The same cells with the fewest probes, a power of two, that find nearly all."""
     samples = _sample(vectors, NUM_SAMPLES)
     truth = _list_pairs(exact.find(samples, SAMPLE_TOP_K))
-    num_cells, num_probes = len(search.cells.centres), 1
+    num_cells, num_probes = len(search.cells.centers), 1
     while True:
         found = _list_pairs(search.find(samples, SAMPLE_TOP_K, num_probes=num_probes))
         recall = len(truth & found) / len(truth)

@@ -23,7 +23,7 @@ RECORD_FILE = "index.json"
 VECTORS_FILE = "vectors.npy"
 TEXTS_FILE = "texts.bin"
 TEXT_ENDS_FILE = "text_ends.npy"
-CELLS_ARRAYS = ("centres", "ranges", "sizes", "rows", "codes")
+CELLS_ARRAYS = ("centers", "ranges", "sizes", "rows", "codes")
 
 Files = dict[str, FileRecord]
 

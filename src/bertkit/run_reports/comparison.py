@@ -37,7 +37,7 @@ def build_comparison(runs: Sequence[RunFacts]) -> Report:
         Charts(
             compare_curves(courses, list(curves.values())),
             title="How they learned",
-            note="Training values are means over neighbouring steps.",
+            note="Training values are means over neighboring steps.",
         ),
         Charts(compare_curves(courses, [LOSS], MINUTES), title="The same over time"),
         Charts(compare_curves(courses, [*PACE, *SPEED]), title="Learning rate, gradient, speed"),

@@ -58,7 +58,7 @@ def build_page(facts: RunFacts, examples: Sequence[Section]) -> Report:
         Charts(
             draw_curves(course, curves, choose_axis(facts)),
             title="How it learned",
-            note="Training values are means over neighbouring steps.",
+            note="Training values are means over neighboring steps.",
         ),
         *examples,
         Command("\n".join(list_commands(facts)), title="How to go on", note=describe_way(facts)),
@@ -75,12 +75,12 @@ def build_page(facts: RunFacts, examples: Sequence[Section]) -> Report:
     ]
     return Report(
         title=facts.name,
-        summary=summarise(facts),
+        summary=summarize(facts),
         sections=[each for each in sections if not isinstance(each, Charts) or each.charts],
     )
 
 
-def summarise(facts: RunFacts) -> str:
+def summarize(facts: RunFacts) -> str:
     """The run in a few sentences."""
     course = facts.course
     if facts.writes:
@@ -135,7 +135,7 @@ def choose_all_curves(facts: RunFacts) -> tuple[Curve, ...]:
     """What is drawn; the first two matter most."""
     if facts.task is None:
         loss, accuracy, *others = CURVES[facts.objective]
-        # Where nothing else is learnt, the loss of the words is the loss.
+        # Where nothing else is learned, the loss of the words is the loss.
         return (LOSS, accuracy, *([loss] if others else []), *others)
     return choose_curves(*name_metrics(facts)[1:])
 

@@ -113,7 +113,7 @@ def check_output(output: Path, *, overwrite: bool) -> None:
     check_new_file(output, overwrite=overwrite)
 
 
-def summarise_run(facts: RunFacts) -> dict[str, Any]:
+def summarize_run(facts: RunFacts) -> dict[str, Any]:
     """A run in numbers, for programs; null where there is none."""
     course, record = facts.course, facts.record
     speeds = list(filter(isfinite, course.train["tokens_per_second"]))

@@ -18,7 +18,7 @@ from bertkit.studies.saved import (
     read_result,
 )
 from bertkit.studies.study import Arm, Cell, Claim, Figure, Measure, Side, Study
-from bertkit.studies.verdict import Spread, Verdict, show_spread, summarise
+from bertkit.studies.verdict import Spread, Verdict, show_spread, summarize
 
 RESULTS_FILE = "results.jsonl"
 
@@ -138,9 +138,9 @@ class Outcome:
             rows.append([arm.name, runs, *shown])
         return columns, rows
 
-    def summarise(self) -> str:
+    def summarize(self) -> str:
         """How the claims stand, and what is lacking."""
-        words = f"{summarise(self.verdicts)}."
+        words = f"{summarize(self.verdicts)}."
         if self.failures:
             words += f" {len(self.failures)} of {self.num_cells} runs failed."
         if self.missing:

@@ -74,7 +74,7 @@ def build_report(outcome: Outcome, command: str) -> Report:
         tabulate_environment(outcome.record.versions),
         *tabulate_other_versions(outcome),
     ]
-    return Report(study.question, f"{outcome.summarise()} {study.budget}", sections)
+    return Report(study.question, f"{outcome.summarize()} {study.budget}", sections)
 
 
 def tabulate_verdicts(outcome: Outcome) -> Section:
@@ -199,7 +199,7 @@ def build_markdown(outcome: Outcome, command: str) -> str:
     parts = [
         f"# {study.question}",
         study.finding,
-        f"{outcome.summarise()} {study.budget}",
+        f"{outcome.summarize()} {study.budget}",
         "\n".join(f"- {arm.name}: {arm.summary}" for arm in study.arms),
         f"Measured: {'; '.join(f'{each.title} ({each.unit})' for each in outcome.measures)}.",
         tabulate_markdown(columns, rows),
@@ -245,7 +245,7 @@ def describe_outcome(outcome: Outcome) -> list[str]:
     lines += ["", *(verdict.describe() for verdict in outcome.verdicts)]
     for cell, failure in outcome.failures.items():
         lines.append(f"{cell.arm}, seed {cell.seed}, failed: {failure.message}")
-    return [*lines, outcome.summarise(), outcome.study.caution]
+    return [*lines, outcome.summarize(), outcome.study.caution]
 
 
 def align(rows: Sequence[Sequence[Any]]) -> list[str]:

@@ -60,25 +60,25 @@ class BudgetedStudySettings(StudySettings):
 class PretrainingSettings(BudgetedStudySettings):
     """What can be chosen about a study of pre-training."""
 
-    places: ClassVar[frozenset[str]] = frozenset({"data", "labelled", "labelled_dev"})
+    places: ClassVar[frozenset[str]] = frozenset({"data", "labeled", "labeled_dev"})
 
     data: Path = Field(description="Folder that `bertkit prepare` wrote.")
-    labelled: Path | None = Field(
+    labeled: Path | None = Field(
         None,
-        description="Labelled examples, as `bertkit finetune` reads them: each arm is fine-tuned on"
+        description="Labeled examples, as `bertkit finetune` reads them: each arm is fine-tuned on"
         " them, beside the tasks that are made from the shards.",
     )
-    labelled_dev: Path | None = Field(
-        None, description="Held-out ones; without it a share of --labelled is held out."
+    labeled_dev: Path | None = Field(
+        None, description="Held-out ones; without it a share of --labeled is held out."
     )
     task: Literal["classify", "tag"] = Field(
         "classify", description="What the labels are: of texts, or of words."
     )
 
     @model_validator(mode="after")
-    def _held_out_belongs_to_labelled(self) -> Self:
-        if self.labelled_dev is not None and self.labelled is None:
-            raise ValueError("labelled_dev belongs to labelled; give that too")
+    def _held_out_belongs_to_labeled(self) -> Self:
+        if self.labeled_dev is not None and self.labeled is None:
+            raise ValueError("labeled_dev belongs to labeled; give that too")
         return self
 
 

@@ -203,7 +203,7 @@ def show_spread(measure: Measure, spread: Spread) -> str:
     return f"{show_value(measure, spread.median)} ({low.removesuffix(' %')}–{high})"
 
 
-def summarise(verdicts: Sequence[Verdict]) -> str:
+def summarize(verdicts: Sequence[Verdict]) -> str:
     """How many claims stand how, in a sentence."""
     if not verdicts:
         return "It has no claims"

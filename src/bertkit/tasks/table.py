@@ -27,7 +27,7 @@ class TaskEntry:
         summary: what it does, in a sentence, for `--help`.
         home: module and class, as `module:Class`.
         inputs: what its command takes from the command line.
-        example_data: labelled files in examples, by their ending.
+        example_data: labeled files in examples, by their ending.
     """
 
     settings: type[TaskSettings]

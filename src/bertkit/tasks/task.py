@@ -98,7 +98,7 @@ class Task(ABC, Generic[Example, Prediction]):
         """The task of training examples: their labels.
 
         Raises:
-            InputError: nothing can be learnt from them, such as where there is one label only.
+            InputError: nothing can be learned from them, such as where there is one label only.
         """
 
     @classmethod

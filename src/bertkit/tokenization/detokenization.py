@@ -81,11 +81,11 @@ class Spacing:
             if mark is None:
                 found.append(None)
                 continue
-            neighbours = padded[place], padded[place + 2]
+            neighbors = padded[place], padded[place + 2]
             is_second = mark in unmatched and alternates(mark, self.habits)
-            habit = self._find_habit(mark, is_second, *neighbours)
+            habit = self._find_habit(mark, is_second, *neighbors)
             found.append(habit)
-            if not is_inside(*neighbours, habit.leaning):
+            if not is_inside(*neighbors, habit.leaning):
                 unmatched ^= {mark}
         return found
 

@@ -46,7 +46,7 @@ def build_engine(vocabulary: Sequence[str], settings: TokenizerSettings) -> Engi
 
 
 def build_normalizer(settings: TokenizerSettings) -> normalizers.BertNormalizer:
-    """The normaliser with all three switches set."""
+    """The normalizer with all three switches set."""
     return normalizers.BertNormalizer(
         clean_text=True,
         handle_chinese_chars=settings.split_cjk,

@@ -254,10 +254,10 @@ def guess_switches(vocabulary: Sequence[str]) -> TokenizerSettings:
     capitals. Marks such as `[CLS]`, `[unused1]` and `<S>` aren't words.
     """
     words = [token.removeprefix(CONTINUATION) for token in vocabulary]
-    num_capitalised = sum(
+    num_capitalized = sum(
         len(word) > 1 and word.isalpha() and word != word.lower() for word in words
     )
-    return CASED if num_capitalised >= CASED_SHARE * len(words) else UNCASED
+    return CASED if num_capitalized >= CASED_SHARE * len(words) else UNCASED
 
 
 def read_switches(

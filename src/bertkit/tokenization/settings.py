@@ -6,7 +6,7 @@ from bertkit.base.settings import Settings
 
 
 class TokenizerSettings(Settings):
-    """How text is normalised before it is cut into pieces; stored with the vocabulary.
+    """How text is normalized before it is cut into pieces; stored with the vocabulary.
 
     The three are independent. BERT's own pairs are all true ("uncased"), and lower-casing and
     accent stripping both false ("cased").

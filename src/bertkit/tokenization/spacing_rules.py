@@ -3,7 +3,7 @@
 WordPiece keeps no blanks: `man's`, `man 's` and `man ' s` are the same pieces. What is lost is, for
 each mark, whether a blank stood before it and behind it. That is counted for each mark by itself,
 for each mark that comes for the second time (a quotation that ends), between which kinds of
-neighbours, and beside which word; a narrower context is kept where it says something else than the
+neighbors, and beside which word; a narrower context is kept where it says something else than the
 wider one. So nothing here knows a language: `l'homme`, « oui », „ja“, 3.5 and "Hand- und" are
 counts.
 """
@@ -164,9 +164,9 @@ def learn_spacing_rules(texts: Iterable[str]) -> dict[str, SpacingRule]:
     marks = list(_list_marks(texts))
     with_turns = _count([(list_contexts(*mark), leaning) for mark, leaning in marks])
     known = []
-    for (mark, is_second, *neighbours), leaning in marks:
+    for (mark, is_second, *neighbors), leaning in marks:
         is_second = is_second and alternates(mark, with_turns)
-        known.append((list_contexts(mark, is_second, *neighbours), leaning))
+        known.append((list_contexts(mark, is_second, *neighbors), leaning))
     return _count(known)
 
 
@@ -238,8 +238,8 @@ def _list_marks_of_one(
         mark = find_sign(word)
         if mark is None:
             continue
-        neighbours = padded[place], padded[place + 2]
+        neighbors = padded[place], padded[place + 2]
         leaning = ATTACHMENTS[blanks[place], blanks[place + 1]]
-        yield (mark, mark in unmatched, *neighbours), leaning
-        if not is_inside(*neighbours, leaning):
+        yield (mark, mark in unmatched, *neighbors), leaning
+        if not is_inside(*neighbors, leaning):
             unmatched ^= {mark}

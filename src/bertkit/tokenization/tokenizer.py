@@ -40,13 +40,13 @@ from bertkit.tokenization.settings import UNCASED, TokenizerSettings
 
 
 class Tokenizer:
-    """WordPiece with BERT's normalisation.
+    """WordPiece with BERT's normalization.
 
     Strings such as `[SEP]` in a text are text. Only `read_mask=True` reads `[MASK]` as the mask.
 
     Args:
         vocabulary: the entries in the order of their ids; `##` marks a continuation of a word.
-        settings: how text is normalised.
+        settings: how text is normalized.
 
     Raises:
         InputError: the vocabulary is empty, too large, repeats an entry, lacks a special token, or

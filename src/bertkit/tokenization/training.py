@@ -1,7 +1,7 @@
 """Trains a WordPiece vocabulary: the same text and settings give the same entries everywhere.
 
 Google never published the trainer of BERT's vocabularies. As the `tokenizers` library does, this
-one merges, again and again, the two neighbouring pieces that occur together most often (byte-pair
+one merges, again and again, the two neighboring pieces that occur together most often (byte-pair
 encoding) and writes continuations with `##`. Unlike there, equal counts are decided by the text of
 the pair, so nothing depends on the process, the hash seed or the number of threads.
 

@@ -24,7 +24,7 @@ class WordCounts:
     """What counting found.
 
     Attributes:
-        counts: word after normalisation → occurrences.
+        counts: word after normalization → occurrences.
         num_texts: texts that were read.
         num_characters: characters in them.
         num_words: words in them, repeated ones too.
@@ -56,7 +56,7 @@ class WordCounts:
 
 
 class WordSplitter:
-    """Normalises a chunk of text and splits it into words, just as the tokenizer does."""
+    """Normalizes a chunk of text and splits it into words, just as the tokenizer does."""
 
     def __init__(self, settings: TokenizerSettings) -> None:
         self._lowercase = settings.lowercase
@@ -75,7 +75,7 @@ class WordSplitter:
 def count_words(texts: Iterable[str], settings: VocabularySettings) -> WordCounts:
     """Count the words of all texts.
 
-    Chunks between blanks are counted first, and each distinct one is normalised once: at most
+    Chunks between blanks are counted first, and each distinct one is normalized once: at most
     262,144 of them and 16 Mi characters, besides the distinct words. Words of more than 100
     characters, which the tokenizer doesn't cut, aren't counted.
     """

@@ -1,1 +1,1 @@
-"""The one training loop: optimiser, schedule, precision, checkpoints, resume. Knows no BERT."""
+"""The one training loop: optimizer, schedule, precision, checkpoints, resume. Knows no BERT."""

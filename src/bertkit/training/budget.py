@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from bertkit.hardware.device import mixed_precision, synchronise
+from bertkit.hardware.device import mixed_precision, synchronize
 from bertkit.training.job import AnyBatch, Job, Machine
 from bertkit.training.loop import NUM_EVALUATIONS, evaluation_interval
 from bertkit.training.optimizer import build_optimizer
@@ -51,7 +51,7 @@ def measure_pace(job: Job[AnyBatch], settings: OptimizationSettings, machine: Ma
     for step in range(WARM_UP_STEPS + MEASURED_STEPS):
         begun = time.monotonic()
         result = take_step(trial, settings, optimizer, step, 0.0, machine)
-        synchronise(machine.device)
+        synchronize(machine.device)
         seconds.append(time.monotonic() - begun)
         operations.append(result.num_operations)
         if step >= WARM_UP_STEPS and time.monotonic() - started > MEASURED_SECONDS:

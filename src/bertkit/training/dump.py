@@ -2,7 +2,7 @@
 
 `run/dumps/step-00001234/` holds the weights as they were before the step, under the model's own
 names and whatever their values are, the model's config and tokenizer, the tensors of the step's
-micro-batches, and `dump.json`. It is as large as a checkpoint without the optimiser's state.
+micro-batches, and `dump.json`. It is as large as a checkpoint without the optimizer's state.
 """
 
 from collections.abc import Sequence

@@ -61,7 +61,7 @@ def set_learning_rate(optimizer: torch.optim.Optimizer, learning_rate: float) ->
 
 
 def optimizer_tensors(optimizer: torch.optim.Optimizer, model: nn.Module) -> dict[str, Tensor]:
-    """The optimiser's state as `parameter.exp_avg` and so on.
+    """The optimizer's state as `parameter.exp_avg` and so on.
 
     A parameter that never had a gradient has none, as all before the first step.
     """
@@ -86,7 +86,7 @@ def load_optimizer_tensors(
     expected = {f"{name}.{part}" for name in known for part in STATE_TENSORS}
     if tensors.keys() != expected:
         odd = ", ".join(sorted(tensors.keys() ^ expected)[:4])
-        raise CheckpointError(f"the optimiser's state isn't that of this model: {odd}")
+        raise CheckpointError(f"the optimizer's state isn't that of this model: {odd}")
     for name, parameter in known.items():
         optimizer.state[parameter] = {
             part: tensors[f"{name}.{part}"].to(parameter.device) for part in STATE_TENSORS

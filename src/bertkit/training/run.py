@@ -44,7 +44,7 @@ LOG_FILE = "log.jsonl"
 
 
 class RunState(BaseModel):
-    """Where a run stands. With weights and optimiser, this is all that resuming needs.
+    """Where a run stands. With weights and optimizer, this is all that resuming needs.
 
     Attributes:
         step: steps done.
@@ -218,7 +218,7 @@ class Run:
         return f"stopped at once; the same command goes on from {checkpoints[-1]}"
 
     def load(self, state: RunState, model: nn.Module, optimizer: optim.Optimizer) -> None:
-        """Put the optimiser's state of a checkpoint back; the recipe loads the weights."""
+        """Put the optimizer's state of a checkpoint back; the recipe loads the weights."""
         folder = checkpoint_path(self.folder, state.step)
         load_optimizer_tensors(optimizer, model, read_safetensors(folder / OPTIMIZER_FILE))
 
@@ -229,7 +229,7 @@ class Run:
 
         Args:
             state: where the run stands.
-            model: its parameters name the optimiser's tensors.
+            model: its parameters name the optimizer's tensors.
             optimizer: its state goes beside the weights.
             save_model: writes the model's own files into a folder, as in `Job`.
 
@@ -277,7 +277,7 @@ def check_resume(old: RunRecord, new: RunRecord) -> None:
         )
 
 
-def recognise_source(old: RunRecord | None, new: RunRecord, setting: str) -> RunRecord:
+def recognize_source(old: RunRecord | None, new: RunRecord, setting: str) -> RunRecord:
     """Know a run's source by its files: its folder may be moved, or its path be spelled otherwise.
 
     Args:

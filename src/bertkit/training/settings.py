@@ -1,4 +1,4 @@
-"""What every training run has: an optimiser, a rhythm, a device; and a budget, for most."""
+"""What every training run has: an optimizer, a rhythm, a device; and a budget, for most."""
 
 from typing import Annotated, Literal, Self
 
@@ -20,7 +20,7 @@ MAY_CHANGE = BUDGET_FIELDS | {"checkpoint_every", "keep", "keep_checkpoints", "m
 class BudgetSettings(Settings):
     """How long a run is, where that isn't given by its data."""
 
-    steps: Count | None = Field(None, description="Budget in optimiser steps.")
+    steps: Count | None = Field(None, description="Budget in optimizer steps.")
     tokens: Count | None = Field(
         None, description="Budget in real tokens, made into steps when the run begins."
     )
@@ -84,7 +84,7 @@ class OptimizationSettings(Settings):
 class LoopSettings(OptimizationSettings):
     """The same where a step is a number of sequences."""
 
-    batch_size: Count = Field(32, description="Sequences of one optimiser step.")
+    batch_size: Count = Field(32, description="Sequences of one optimizer step.")
     accumulate: Count = Field(
         1, description="Parts in which a step's sequences go through the model, to save memory."
     )

@@ -1,4 +1,4 @@
-"""One step: a pure function of (seed, step), the weights and the optimiser's state.
+"""One step: a pure function of (seed, step), the weights and the optimizer's state.
 
 Before each micro-batch torch's default generator is seeded from (seed, step, micro-batch), and
 nothing below it seeds, so that dropout follows from them; a resumed run therefore needs no
@@ -60,7 +60,7 @@ def take_step(
     learning_rate: float,
     machine: Machine,
 ) -> StepResult:
-    """One optimiser step, which is applied where loss and gradient are finite."""
+    """One optimizer step, which is applied where loss and gradient are finite."""
     batches = job.batches_at(step)
     optimizer.zero_grad(set_to_none=True)
     metrics = add_gradients(job.model, batches, job.score, settings.seed, step, machine)

@@ -82,7 +82,7 @@ def test_a_task_of_another_kind_has_its_commands_with_its_line(monkeypatch, caps
     assert "label-again" in capsys.readouterr().out
 
 
-def test_a_misspelt_task_gets_a_suggestion(capsys):
+def test_a_misspelled_task_gets_a_suggestion(capsys):
     assert main(["finetune", "clasify"]) == 2
     error = capsys.readouterr().err
     assert 'Did you mean "classify"?' in error

@@ -73,7 +73,7 @@ def test_a_sentence_may_begin_with_a_hyphen(model, capsys, words):
         (["next-sentence", "MODEL", "a cat", "the hat", "--jsn"], "--jsn"),
     ],
 )
-def test_a_misspelt_flag_is_no_text(model, fails, words, option):
+def test_a_misspelled_flag_is_no_text(model, fails, words, option):
     assert option in fails(*(model if word == "MODEL" else word for word in words))
 
 

@@ -39,7 +39,7 @@ After the table a paragraph goes on.
 File:Nest.jpg|A nest is shown.
 </gallery>
 <nowiki>A line with [[no link]] stays as it is.</nowiki>
-<b>Bold mark-up</b> is no reason to leave<br />a line out.
+<b>Bold markup</b> is no reason to leave<br />a line out.
 <div>{{Template|in a div}}Text in a division stays.<ref>Not this.</ref></div>
 <ul><li>Not a list in HTML either.</li></ul>
 Only words without an end
@@ -54,7 +54,7 @@ RUNNING = (
     "It lives in Europe, and up in the hills.",
     "After the table a paragraph goes on.",
     "A line with [[no link]] stays as it is.",
-    "Bold mark-up is no reason to leave a line out.",
+    "Bold markup is no reason to leave a line out.",
     "Text in a division stays.",
 )
 

@@ -1,4 +1,4 @@
-"""Neighbours are those that the cosine by hand finds, and odd words are refused."""
+"""Neighbors are those that the cosine by hand finds, and odd words are refused."""
 
 from pathlib import Path
 
@@ -47,9 +47,9 @@ def rank(target: np.ndarray, vectors: dict[str, np.ndarray]) -> list[tuple[str, 
     return sorted(cosines.items(), key=lambda pair: -pair[1])
 
 
-def list_answers(neighbourhood) -> list[tuple[str, float]]:
-    assert all(VOCABULARY[each.token_id] == each.token for each in neighbourhood.neighbours)
-    return [(each.token, each.similarity) for each in neighbourhood.neighbours]
+def list_answers(neighborhood) -> list[tuple[str, float]]:
+    assert all(VOCABULARY[each.token_id] == each.token for each in neighborhood.neighbors)
+    return [(each.token, each.similarity) for each in neighborhood.neighbors]
 
 
 def assert_same(answers: list[tuple[str, float]], expected: list[tuple[str, float]]) -> None:
@@ -115,7 +115,7 @@ def test_a_word_of_pieces_is_their_mean_and_they_are_no_answer(loaded, layer):
     assert_same(list_answers(found), rank(target, entries))
 
 
-def test_an_entry_that_is_spelt_out_is_itself(loaded):
+def test_an_entry_that_is_spelled_out_is_itself(loaded):
     found = WordVectors(loaded).nearest("##s")
     assert found.plus[0].pieces == ("##s",)
     assert WordVectors(loaded).nearest("[MASK]").plus[0].token_ids == (4,)
@@ -145,7 +145,7 @@ def test_of_equally_near_entries_the_lower_id_comes_first(loaded):
         model.encoder.embeddings.word.weight[:] = torch.eye(8)[2]
     found = WordVectors(LoadedModel(model, tokenizer)).nearest("w7", top_k=490)
     answers = [word for word in words if word != "w7"][:490]
-    assert [(each.token, each.similarity) for each in found.neighbours] == [
+    assert [(each.token, each.similarity) for each in found.neighbors] == [
         (word, 1.0) for word in answers
     ]
 
@@ -171,7 +171,7 @@ def test_whole_words_are_no_pieces_no_special_and_no_unused_entries():
 def test_rows_beyond_the_vocabulary_are_no_entries(tmp_path):
     save_small(tmp_path, vocab_size=20)
     vectors = WordVectors.load(tmp_path, whole_words=False, device="cpu")
-    assert len(vectors.nearest("cat", top_k=100).neighbours) == len(VOCABULARY) - 1
+    assert len(vectors.nearest("cat", top_k=100).neighbors) == len(VOCABULARY) - 1
 
 
 @pytest.mark.parametrize(

@@ -59,7 +59,7 @@ WAYS = {
     "prompts": (build_causal, PromptSequences, PromptSequencesAgain),
     "sources": (build_translator, SourceSequences, SourceSequencesAgain),
     "pre-norm": (
-        lambda: build_translator(normalises_first=True),
+        lambda: build_translator(normalizes_first=True),
         SourceSequences,
         SourceSequencesAgain,
     ),

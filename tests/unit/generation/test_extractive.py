@@ -81,8 +81,8 @@ def test_relevance_ranks_as_the_mean_cosine_to_all():
     centrality = find_centrality(directions)
     means = (directions @ directions.T).mean(axis=1)
     assert np.argsort(centrality).tolist() == np.argsort(means).tolist()
-    centre = directions.mean(axis=0)
-    np.testing.assert_allclose(centrality, directions @ centre / np.linalg.norm(centre), atol=1e-6)
+    center = directions.mean(axis=0)
+    np.testing.assert_allclose(centrality, directions @ center / np.linalg.norm(center), atol=1e-6)
 
 
 def test_vectors_without_a_length_are_alike_to_none():

@@ -1,4 +1,4 @@
-"""A folder says itself in which way it summarises; a trained model's own sentences come first."""
+"""A folder says itself in which way it summarizes; a trained model's own sentences come first."""
 
 import json
 from pathlib import Path
@@ -140,7 +140,7 @@ def test_a_model_that_writes(writing, tmp_path, capsys):
     expected = model(TEXT, model.settings_with(DecodingOverrides(max_tokens=3, num_answers=2)))
     assert found["summary"] == expected.text
     assert found["is_cut"] is True
-    assert "1 summarised; 1 of which the end was left out" in captured.err
+    assert "1 summarized; 1 of which the end was left out" in captured.err
     assert main(["summarize", str(writing), str(path), "--max-tokens", "3"]) == 0
     assert capsys.readouterr().out == f"{expected.text}\n"
     command = ["summarize", str(writing), str(path), "--max-tokens", "3", "--num-answers", "2"]

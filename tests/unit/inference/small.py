@@ -64,7 +64,7 @@ def save_kind(folder: Path, kind: type[PretrainedBert]) -> None:
 
 
 def build_sentence_model(linear: nn.Linear, *, has_bias: bool = True) -> SentenceModel:
-    """What stands behind an encoder of sentences: mean, a linear layer, and normalising."""
+    """What stands behind an encoder of sentences: mean, a linear layer, and normalizing."""
     dense = Dense(
         weight=as_lazy(linear.weight),
         bias=as_lazy(linear.bias) if has_bias else None,

@@ -128,7 +128,7 @@ def test_what_makes_a_vector_of_sentences_is_told(folder):
     write_sentence_model(folder, build_sentence_model(linear))
     description = describe(folder)
     assert description.format == "sentence_transformers"
-    assert description.sentences["modules"] == ["pooling: mean", "dense: 8 → 8, tanh", "normalise"]
+    assert description.sentences["modules"] == ["pooling: mean", "dense: 8 → 8, tanh", "normalize"]
     assert description.sentences["prompts"] == {"query": "seek: "}
     names = {file.name for file in description.files}
     assert {"modules.json", "1_Pooling/config.json", "2_Dense/model.safetensors"} <= names

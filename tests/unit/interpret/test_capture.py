@@ -152,7 +152,7 @@ def test_left_to_right_no_token_sees_a_later_one(batch):
     check_heads(layers, (lengths, lengths), is_causal=True)
 
 
-@pytest.mark.parametrize("joined", [{}, {"normalises_first": True}], ids=str)
+@pytest.mark.parametrize("joined", [{}, {"normalizes_first": True}], ids=str)
 @torch.inference_mode()
 def test_of_an_encoder_decoder_all_three_attentions_are_captured(batch, joined):
     model = build_encoder_decoder(**joined)

@@ -46,7 +46,7 @@ def test_a_folder_is_known_for_what_it_is(folder):
         InspectedModel.load(folder)
 
 
-@pytest.mark.parametrize("joined", [{}, {"normalises_first": True}], ids=str)
+@pytest.mark.parametrize("joined", [{}, {"normalizes_first": True}], ids=str)
 def test_each_attention_is_between_its_texts(tmp_path, joined):
     save_encoder_decoder(tmp_path / "model", **joined)
     subject = InspectedEncoderDecoder.load(tmp_path / "model")

@@ -96,13 +96,13 @@ def folder(tmp_path_factory):
     return folder
 
 
-def test_neighbours_are_those_of_each_layer(folder):
+def test_neighbors_are_those_of_each_layer(folder):
     found = nearest_by_layer(InspectedModel.load(folder), "cat", top_k=3)
-    assert [neighbourhood.layer for neighbourhood in found] == [0, 1, 2]
-    for neighbourhood in found:
-        alone = WordVectors.load(folder, layer=neighbourhood.layer, engine="torch")
-        assert neighbourhood == alone.nearest("cat", top_k=3)
-    assert len({neighbourhood.neighbours for neighbourhood in found}) == 3
+    assert [neighborhood.layer for neighborhood in found] == [0, 1, 2]
+    for neighborhood in found:
+        alone = WordVectors.load(folder, layer=neighborhood.layer, engine="torch")
+        assert neighborhood == alone.nearest("cat", top_k=3)
+    assert len({neighborhood.neighbors for neighborhood in found}) == 3
 
 
 def test_layers_can_be_named(folder):

@@ -99,11 +99,11 @@ def test_it_decides_which_word_comes_next(subject):
     passage = subject.read(TEXT)
     with torch.inference_mode():
         outcome = find_outcome(subject, passage)
-    [judgement] = outcome.judgements
-    assert judgement.about == tuple(TOKENS[:-1])
+    [judgment] = outcome.judgments
+    assert judgment.about == tuple(TOKENS[:-1])
     next_words = subject.observe(passage).next_words
-    torch.testing.assert_close(judgement.log_probabilities, next_words.log_probabilities)
-    assert to_json(outcome)["judgements"][0]["question"] == "which word comes behind each token"
+    torch.testing.assert_close(judgment.log_probabilities, next_words.log_probabilities)
+    assert to_json(outcome)["judgments"][0]["question"] == "which word comes behind each token"
 
 
 def test_heads_can_be_switched_off_and_matter(subject):
@@ -150,5 +150,5 @@ def test_a_model_for_a_task_that_reads_left_to_right_is_seen(tmp_path):
     names = [one["name"] for one in view.page.data["views"]]
     assert "importance" in names
     assert "next" not in names
-    [judgement] = find_outcome(subject, subject.read(TEXT)).judgements
-    assert judgement.question == "which label it has"
+    [judgment] = find_outcome(subject, subject.read(TEXT)).judgments
+    assert judgment.question == "which label it has"

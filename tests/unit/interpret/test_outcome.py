@@ -45,7 +45,7 @@ def outcome_of(folder, *texts, read_mask=False):
 
 
 def decisions_of(outcome, number=0):
-    return to_json(outcome)["judgements"][number]["decisions"]
+    return to_json(outcome)["judgments"][number]["decisions"]
 
 
 @pytest.fixture(scope="module")
@@ -101,7 +101,7 @@ def test_an_answer_is_that_of_the_answerer_and_its_ends_are_its_tokens(tmp_path)
     folder = save_answerer(tmp_path / "answers")
     question, context = "a dog", "the cats saw a hat ."
     expected = Answerer.load(folder, engine="torch")((question, context))
-    found = to_json(outcome_of(folder, question, context))["judgements"][0]
+    found = to_json(outcome_of(folder, question, context))["judgments"][0]
     assert found["answer"] == expected.text
     begins, ends = found["decisions"]
     tokens = InspectedModel.load(folder).read(question, context).encoding
@@ -111,13 +111,13 @@ def test_an_answer_is_that_of_the_answerer_and_its_ends_are_its_tokens(tmp_path)
 
 
 def test_a_model_that_answers_decides_nothing_without_a_text_to_look_in(tmp_path):
-    assert outcome_of(save_answerer(tmp_path / "answers"), TEXT).judgements == ()
+    assert outcome_of(save_answerer(tmp_path / "answers"), TEXT).judgments == ()
 
 
 def test_numbers_are_those_of_the_regressor(tmp_path):
     folder = save_model(tmp_path / "numbers", Regress(RegressSettings(max_length=16)))
     outcome = outcome_of(folder, TEXT)
-    assert outcome.judgements == ()
+    assert outcome.judgments == ()
     expected = Regressor.load(folder, engine="torch")(TEXT).value
     assert float(outcome.number) == pytest.approx(expected, rel=1e-4)
     assert outcome.loss is outcome.number
@@ -131,7 +131,7 @@ def test_a_choice_alone_has_a_score(tmp_path):
 
 def test_a_model_that_takes_sentences_says_nothing_of_a_passage(tmp_path):
     outcome = outcome_of(save_model(tmp_path / "taker", Extract(ExtractSettings())), TEXT)
-    assert (outcome.judgements, outcome.number, outcome.loss) == ((), None, None)
+    assert (outcome.judgments, outcome.number, outcome.loss) == ((), None, None)
 
 
 def test_it_is_known_of_every_task_what_it_says():
@@ -165,7 +165,7 @@ def test_a_pair_is_judged_as_next_sentence_does(small, tmp_path):
 
 def test_what_tells_most_comes_first(small):
     questions = [
-        [judgement.question.split()[0] for judgement in outcome.judgements]
+        [judgment.question.split()[0] for judgment in outcome.judgments]
         for outcome in (
             outcome_of(small, *PAIR),
             outcome_of(small, "the [MASK]", "a hat", read_mask=True),
@@ -177,7 +177,7 @@ def test_what_tells_most_comes_first(small):
 def test_a_plain_encoder_says_nothing_but_has_vectors(tmp_path):
     save_kind(tmp_path / "plain", BertModel)
     outcome = outcome_of(tmp_path / "plain", TEXT)
-    assert outcome.judgements == ()
+    assert outcome.judgments == ()
     assert outcome.loss is None
     assert outcome.tokens.shape == (9, 8)
     torch.testing.assert_close(outcome.vector, outcome.tokens.mean(dim=0))
@@ -198,8 +198,8 @@ def test_a_change_is_that_of_what_was_said_before(small):
     with ablate(subject.model, [(1, 1), (2, 2)]):
         after = find_outcome(subject, passage)
         scores = subject.model.score_words(subject.model.encoder(passage.pack())[[2]])
-    said = before.judgements[0].said
-    first = before.judgements[0].log_probabilities.exp()[0, said]
+    said = before.judgments[0].said
+    first = before.judgments[0].log_probabilities.exp()[0, said]
     change = compare(before, after)
     assert change.probability == pytest.approx(float(scores.softmax(-1)[0, said] - first), abs=1e-6)
     assert change.main == change.probability
@@ -207,7 +207,7 @@ def test_a_change_is_that_of_what_was_said_before(small):
     cosine = torch.cosine_similarity(before.vector.double(), after.vector.double(), dim=0)
     assert change.vector == pytest.approx(1 - float(cosine), rel=1e-6)
     assert change.tokens > 0
-    assert to_json(after, before)["judgements"][0]["decisions"][0]["kept"] == pytest.approx(
+    assert to_json(after, before)["judgments"][0]["decisions"][0]["kept"] == pytest.approx(
         float(first) + change.probability, rel=1e-4
     )
 

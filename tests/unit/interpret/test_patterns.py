@@ -46,7 +46,7 @@ def test_a_text_without_a_repeated_word_has_no_share_of_it():
     assert first.shares["same word"] == second.shares["same word"] == 0.0
 
 
-def test_a_text_of_two_tokens_has_neighbours():
+def test_a_text_of_two_tokens_has_neighbors():
     (pattern,) = find_patterns(torch.tensor([[[0.0, 1.0], [1.0, 0.0]]]), ["[CLS]", "[SEP]"])
     assert pattern.shares["next"] == 1.0
 

@@ -9,7 +9,7 @@ from bertkit.metrics.squad import (
     apply_threshold,
     find_null_threshold,
     find_official_threshold,
-    normalise_answer,
+    normalize_answer,
     score_answers,
     total_squad_1,
     total_squad_2,
@@ -30,7 +30,7 @@ from bertkit.metrics.squad import (
     ],
 )
 def test_articles_punctuation_and_case_do_not_count(text, expected):
-    assert normalise_answer(text) == expected
+    assert normalize_answer(text) == expected
 
 
 def test_the_best_gold_answer_counts():

@@ -28,7 +28,7 @@ SOURCES = [[2, 7, 8, 9, 3], [2, 11, 3], [2, 5, 6, 7, 8, 9, 10, 11, 12, 3]]
 TARGETS = [[2, 14, 15, 9], [2, 16, 17, 18], [2, 22, 5, 6]]
 JOINS = [
     {},
-    {"normalises_first": True},
+    {"normalizes_first": True},
     {"shares_embeddings": True, "positions": "sinusoidal"},
 ]
 
@@ -218,7 +218,7 @@ def test_a_warm_start_takes_everything_that_a_bert_has():
     torch.testing.assert_close(model.masked_lm.dense.weight, parent.masked_lm.dense.weight)
 
 
-def test_a_warm_start_leaves_positions_that_are_not_learnt(tmp_path):
+def test_a_warm_start_leaves_positions_that_are_not_learned(tmp_path):
     model = build(positions="sinusoidal").float()
     model.warm_start(BertForPreTraining(BertConfig(**SIZES)))
     model.save_pretrained(tmp_path)
@@ -255,7 +255,7 @@ def test_a_left_to_right_model_needs_its_direction():
         ({"decoder": BertConfig(**SIZES)}, "is_decoder"),
         ({"encoder": None}, "encoder"),
         ({"shares_embeddings": "no"}, "shares_embeddings"),
-        ({"normalises_first": 1}, "normalises_first"),
+        ({"normalizes_first": 1}, "normalizes_first"),
         ({"eos_token_id": True}, "eos_token_id"),
         ({"decoder_start_token_id": "2"}, "decoder_start_token_id"),
         ({"decoder": [1]}, "decoder"),

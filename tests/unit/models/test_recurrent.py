@@ -1,4 +1,4 @@
-"""Recurrent nets: a batch is as each sequence alone, what is learnt, what is saved and refused."""
+"""Recurrent nets: a batch is as each sequence alone, what is learned, what is saved and refused."""
 
 import json
 
@@ -152,9 +152,7 @@ def test_skip_thought_learns_what_stands_beside_a_sentence():
     def loss_of(batch):
         middle, written, labels = batch
         vectors = model.encode(middle)
-        parts = [
-            model.neighbour_loss(side, vectors, written[side], labels[side]) for side in labels
-        ]
+        parts = [model.neighbor_loss(side, vectors, written[side], labels[side]) for side in labels]
         return sum(loss for loss, _ in parts), sum(hits for _, hits in parts)
 
     learn(model, lambda _: loss_of(draw(32)), 80)

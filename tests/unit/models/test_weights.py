@@ -4,7 +4,7 @@ import torch
 
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.heads import BertForPreTraining
-from bertkit.models.bert.weights import initialise, without_memory
+from bertkit.models.bert.weights import initialize, without_memory
 
 
 def test_a_model_without_memory_has_shapes_and_draws_nothing():
@@ -20,7 +20,7 @@ def test_what_is_drawn_is_cut_at_two_deviations_and_the_rest_is_plain():
     model = BertForPreTraining(BertConfig.preset("tiny", vocab_size=500))
     for parameter in model.parameters():
         torch.nn.init.constant_(parameter, 9.0)
-    initialise(model, 0.5)
+    initialize(model, 0.5)
     for name, parameter in model.named_parameters():
         if name.endswith("bias"):
             assert not parameter.any(), name

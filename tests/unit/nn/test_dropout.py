@@ -12,7 +12,7 @@ def test_it_drops_at_its_rate_and_keeps_the_mean():
     assert dropped.unique().numel() == 2
 
 
-def test_neighbours_are_independent():
+def test_neighbors_are_independent():
     torch.manual_seed(1)
     zeros = (drop(torch.ones(800_000), 0.5) == 0).view(-1, 8).double()
     correlations = torch.corrcoef(zeros.T) - torch.eye(8)

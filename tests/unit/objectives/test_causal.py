@@ -97,7 +97,7 @@ def test_every_token_but_the_last_predicts_the_one_after_it():
     assert batch.target_counts == {"clm": 15}
 
 
-def test_an_end_is_learnt_where_a_sentence_ends_and_not_where_it_is_cut():
+def test_an_end_is_learned_where_a_sentence_ends_and_not_where_it_is_cut():
     objective = build_objective()
     batch = objective.batch(plan_all(objective)[2:5])  # one sentence of thirty tokens
     text = [CLS, *range(18, 28), SEP], [CLS, *range(28, 38), SEP], [CLS, *range(38, 48), SEP]

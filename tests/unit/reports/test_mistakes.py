@@ -35,7 +35,7 @@ def test_overlapping_highlights_are_cut_where_they_begin_and_end():
     ]
 
 
-def test_neighbours_and_equals_keep_their_own_words():
+def test_neighbors_and_equals_keep_their_own_words():
     passage = MarkedText(
         "abcd",
         highlights=[

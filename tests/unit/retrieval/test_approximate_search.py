@@ -16,10 +16,10 @@ pytest.importorskip("faiss")
 
 @pytest.fixture(scope="module")
 def vectors():
-    """Rows around centres."""
+    """Rows around centers."""
     random = np.random.default_rng(0)
-    centres = random.standard_normal((40, 16))
-    rows = centres[random.integers(40, size=2000)] + 0.4 * random.standard_normal((2000, 16))
+    centers = random.standard_normal((40, 16))
+    rows = centers[random.integers(40, size=2000)] + 0.4 * random.standard_normal((2000, 16))
     return rows.astype(np.float32)
 
 
@@ -32,7 +32,7 @@ def index(vectors):
 def test_most_is_found_and_its_scores_are_exact(vectors, similarity):
     exact = VectorIndex(vectors, similarity)
     approximate = exact.approximate()
-    assert len(approximate.cells.centres) == 50
+    assert len(approximate.cells.centers) == 50
     assert approximate.cells.num_probes < 50
     assert approximate.cells.recall >= 0.99
     queries = vectors[::100] + 0.01
@@ -49,7 +49,7 @@ def test_most_is_found_and_its_scores_are_exact(vectors, similarity):
 def test_all_probes_find_all(vectors, index, monkeypatch):
     monkeypatch.setattr(approximate_search, "LEAST_RECALL", 1.1)
     index = VectorIndex(vectors).approximate()
-    assert index.cells.num_probes == len(index.cells.centres)
+    assert index.cells.num_probes == len(index.cells.centers)
     assert index.cells.recall == 1.0
 
 
@@ -70,7 +70,7 @@ def test_where_too_little_is_found_all_are_compared(vectors, index):
 
 def test_few_vectors_are_one_cell():
     index = VectorIndex(np.eye(3)).approximate()
-    assert (len(index.cells.centres), index.cells.recall) == (1, 1.0)
+    assert (len(index.cells.centers), index.cells.recall) == (1, 1.0)
     assert index.search([0, 1, 0], 1)[1].tolist() == [1]
 
 
@@ -84,7 +84,7 @@ def test_cells_are_taken_up_as_arrays(vectors, index):
     "change",
     [
         lambda cells: {"num_probes": 0},
-        lambda cells: {"num_probes": len(cells.centres) + 1},
+        lambda cells: {"num_probes": len(cells.centers) + 1},
         lambda cells: {"sizes": cells.sizes + 1},
         lambda cells: {"sizes": np.array([-1, 2001, *cells.sizes[2:] * 0])},
         lambda cells: {"sizes": np.array([2**63 - 1, 2**63 - 1, 2002, *cells.sizes[3:] * 0])},
@@ -94,7 +94,7 @@ def test_cells_are_taken_up_as_arrays(vectors, index):
         lambda cells: {"rows": cells.rows.astype(np.int32)},
         lambda cells: {"codes": cells.codes[:, 1:]},
         lambda cells: {"ranges": cells.ranges[:1]},
-        lambda cells: {"centres": cells.centres.astype(np.float64)},
+        lambda cells: {"centers": cells.centers.astype(np.float64)},
     ],
 )
 def test_cells_that_do_not_fit_reach_no_foreign_program(vectors, index, change):

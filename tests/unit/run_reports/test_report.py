@@ -28,7 +28,7 @@ from bertkit.base.errors import (
 )
 from bertkit.recipes.pretrain.settings import PretrainSettings
 from bertkit.recipes.seq2seq.settings import TranslateSettings
-from bertkit.run_reports.run import report, summarise_run
+from bertkit.run_reports.run import report, summarize_run
 from bertkit.run_reports.settings import ReportSettings
 from bertkit.training.dump import dump_path
 from bertkit.training.finished import METRICS_FILE
@@ -423,7 +423,7 @@ def test_a_full_disk_leaves_the_old_page(tmp_path, monkeypatch):
 def test_programs_get_the_run_in_numbers(tmp_path):
     run = write_run(tmp_path / "run", [eval_row(0), *map(train_row, range(1, 5))])
     [facts] = report([run]).runs
-    assert summarise_run(facts) == {
+    assert summarize_run(facts) == {
         "run": str(run),
         "kind": "pretrain",
         "step": 4,
@@ -435,7 +435,7 @@ def test_programs_get_the_run_in_numbers(tmp_path):
         "held_out": {"loss": 9.1, "mlm_accuracy": 0.0, "nsp_accuracy": 0.6},
         "incidents": {},
     }
-    json.dumps(summarise_run(facts), allow_nan=False)
+    json.dumps(summarize_run(facts), allow_nan=False)
 
 
 def test_a_net_of_a_study_is_called_what_it_is(tmp_path):

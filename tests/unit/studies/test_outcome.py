@@ -106,7 +106,7 @@ def test_rows_are_sealed_and_hold_every_figure(tmp_path):
         {"arm": "middle", "seed": 0, "failure": "no\ntext"},
     ]
     assert math.isnan(outcome.spread(SCORE, Side("bad")).median)
-    assert outcome.summarise().endswith("1 of 3 runs failed.")
+    assert outcome.summarize().endswith("1 of 3 runs failed.")
 
 
 def test_the_outcome_for_programs():

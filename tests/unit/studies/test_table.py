@@ -62,17 +62,17 @@ def test_arms_measures_and_claims_know_each_other(name, size):
 
 
 @pytest.mark.parametrize("name", OF_PRETRAINING)
-def test_labelled_examples_are_one_more_measure(name):
-    without, with_ = build(name), build(name, labelled=Path("train.csv"))
+def test_labeled_examples_are_one_more_measure(name):
+    without, with_ = build(name), build(name, labeled=Path("train.csv"))
     added = [measure.name for measure in with_.measures if measure not in without.measures]
-    assert added == ["labelled"]
+    assert added == ["labeled"]
 
 
-def test_arms_that_are_told_apart_differ_in_what_is_learnt():
+def test_arms_that_are_told_apart_differ_in_what_is_learned():
     for name in OF_PRETRAINING:
         study = build(name)
-        learnt = [study.choose(arm, 0, 80) for arm in study.arms if arm.shares is None]
-        assert len({settings.model_dump_json() for settings in learnt}) == len(learnt)
+        learned = [study.choose(arm, 0, 80) for arm in study.arms if arm.shares is None]
+        assert len({settings.model_dump_json() for settings in learned}) == len(learned)
 
 
 @pytest.mark.parametrize("size", ["small", "large"])
@@ -83,8 +83,8 @@ def test_larger_models_are_fine_tuned_at_lower_rates(size):
 
 
 def test_held_out_labels_alone_are_refused():
-    with pytest.raises(SettingsError, match="labelled_dev belongs to labelled"):
-        parse_settings(PretrainingSettings, {"data": "a", "labelled_dev": "b"}, "flags")
+    with pytest.raises(SettingsError, match="labeled_dev belongs to labeled"):
+        parse_settings(PretrainingSettings, {"data": "a", "labeled_dev": "b"}, "flags")
 
 
 def test_two_budgets_are_refused():

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from bertkit.studies.study import FIRST, LAST, Claim, Measure, Side
-from bertkit.studies.verdict import Spread, Standing, Verdict, show_spread, show_value, summarise
+from bertkit.studies.verdict import Spread, Standing, Verdict, show_spread, show_value, summarize
 
 ACCURACY = Measure("accuracy", "Accuracy", "of all", is_percent=True)
 LOSS = Measure("loss", "Loss", "nats", is_higher_better=False)
@@ -137,8 +137,8 @@ def test_numbers_as_people_read_them():
 
 def test_the_claims_are_counted():
     shown, open_ = judge((0.7, 0.8, 0.9), (0.4, 0.5, 0.6)), judge((0.7,), (0.4,))
-    assert summarise([]) == "It has no claims"
-    assert summarise([shown]) == "Of 1 claim of the literature: 1 shown"
-    assert summarise([shown, open_, shown]) == (
+    assert summarize([]) == "It has no claims"
+    assert summarize([shown]) == "Of 1 claim of the literature: 1 shown"
+    assert summarize([shown, open_, shown]) == (
         "Of 3 claims of the literature: 2 shown, 1 not decided"
     )

@@ -30,7 +30,7 @@ def record_of(**values: object) -> Record:
 
 
 def train(task: Task[Any, Any], examples: Sequence[Any], num_steps: int = 40) -> FineTunedBert:
-    """A model that has learnt the examples."""
+    """A model that has learned the examples."""
     torch.manual_seed(0)
     config = BertConfig.from_dict(
         {

@@ -77,7 +77,7 @@ def write_evaluation(output: Path, result: EvaluateResult) -> None:
         build_sections(result.evaluation),
     )
     write_report(output / REPORT_FILE, report)
-    write_json(output / METRICS_FILE, summarise(result))
+    write_json(output / METRICS_FILE, summarize(result))
 
 
 def list_answers(result: EvaluateResult) -> Iterator[dict[str, Any]]:
@@ -86,7 +86,7 @@ def list_answers(result: EvaluateResult) -> Iterator[dict[str, Any]]:
         yield {"place": example.place, **result.task.to_json(prediction)}
 
 
-def summarise(result: EvaluateResult) -> dict[str, Any]:
+def summarize(result: EvaluateResult) -> dict[str, Any]:
     """An evaluation for programs; what isn't defined is null."""
     evaluation = result.evaluation
     content = {

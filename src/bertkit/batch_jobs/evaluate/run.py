@@ -83,7 +83,7 @@ def evaluate(
 
     Args:
         subject: the model.
-        source: a labelled file, a GLUE folder, or a data set of the Hub.
+        source: a labeled file, a GLUE folder, or a data set of the Hub.
         settings: how it is read.
         columns: which column is what, where the model's own settings don't say so.
 

@@ -98,7 +98,7 @@ class FeatureStream:
         self._counts.undecodable = self.table.num_undecodable
         self._elapsed_seconds = time.monotonic() - started
 
-    def summarise(self, output: Path | None) -> FeaturesResult:
+    def summarize(self, output: Path | None) -> FeaturesResult:
         """What was made, when all was read."""
         return FeaturesResult(
             output, self.form.plan.shape, self._counts, self.form.identity, self._elapsed_seconds
@@ -121,7 +121,7 @@ def print_features(stream: FeatureStream, write: Callable[[str], None]) -> Featu
     """Hand over a line of JSON for each text; errors as in `FeatureStream.read`."""
     for row, text in enumerate(stream.read()):
         write(format_line(row, text, stream.form))
-    return stream.summarise(None)
+    return stream.summarize(None)
 
 
 def write_features(stream: FeatureStream, output: Path) -> FeaturesResult:
@@ -142,7 +142,7 @@ def write_features(stream: FeatureStream, output: Path) -> FeaturesResult:
         durable_file(output) as file,
     ):
         WRITERS[output.suffix.lower()](file, stream.read(progress), stream.form)
-        result = stream.summarise(output)
+        result = stream.summarize(output)
         # First, so that a process killed between the two leaves no file without its manifest.
         _write_manifest(output, result, stream, file.record())
     return result

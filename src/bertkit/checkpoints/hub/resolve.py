@@ -32,7 +32,7 @@ from bertkit.checkpoints.hub.listing import COMMIT_PATTERN, HubFile, Listing, fe
 DEFAULT_REVISION = "main"
 TENSORFLOW_SUFFIX = ".index"
 ID_PART = r"\w(?:[\w.-]{0,94}\w)?"
-MAX_MODEL_BYTES = 100 * 10**9  # a hundred times the largest BERT, optimiser state included
+MAX_MODEL_BYTES = 100 * 10**9  # a hundred times the largest BERT, optimizer state included
 MAX_DESCRIPTION_BYTES = 32 << 20  # as much as a vocabulary may have
 
 
@@ -67,7 +67,7 @@ def resolve_model(
         )
     try:
         return fetch_model(str(text), revision=revision, for_weights=for_weights)
-    except HubError as error:  # whoever misspelt a folder didn't think of the Hub
+    except HubError as error:  # whoever misspelled a folder didn't think of the Hub
         raise HubError(
             f"there is no {text} on this disk, and the Hub gives none: {error}"
         ) from None

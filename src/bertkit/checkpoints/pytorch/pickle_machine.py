@@ -85,7 +85,7 @@ class PickleMachine:
         elif opcode in GETS:
             stack.recall(reader.unpack(GETS[opcode]))
         elif opcode in PUTS:
-            stack.memorise(reader.unpack(PUTS[opcode]))
+            stack.memorize(reader.unpack(PUTS[opcode]))
         elif opcode in TUPLES:
             stack.push(tuple(stack.pop() for _ in range(TUPLES[opcode]))[::-1])
         elif opcode in OPERATIONS:
@@ -235,6 +235,6 @@ OPERATIONS: dict[bytes, Callable[[PickleMachine], None]] = {
     b"R": _build,
     b"Q": lambda machine: machine.stack.push(machine.load(machine.stack.pop())),
     b"\x8a": _push_integer,
-    b"\x94": lambda machine: machine.stack.memorise(),
+    b"\x94": lambda machine: machine.stack.memorize(),
     b"\x95": _check_frame,
 }

@@ -6,7 +6,7 @@ from typing import Any
 from bertkit.base.errors import DamagedFileError, UnsafeFileError
 
 # 400 tensors keep 4,000 values, and have 2,000 and three marks under way.
-MAX_MEMORISED = 50_000
+MAX_MEMORIZED = 50_000
 MAX_STACK = 10_000
 MAX_MARKS = 100
 MAX_NAME_BYTES = 256  # of a module, or of what is in it
@@ -73,12 +73,12 @@ class PickleReader:
 
 
 class PickleStack:
-    """The values under way, the marks among them, and those that are memorised."""
+    """The values under way, the marks among them, and those that are memorized."""
 
     def __init__(self) -> None:
         self._values: list[Any] = []
         self._marks: list[int] = []
-        self._memorised: dict[int, Any] = {}
+        self._memorized: dict[int, Any] = {}
 
     def push(self, value: Any) -> None:
         """Put a value on top.
@@ -142,26 +142,26 @@ class PickleStack:
         self.push(value)
         return value
 
-    def memorise(self, index: int | None = None) -> None:
+    def memorize(self, index: int | None = None) -> None:
         """Keep the value on top under a number, the next one unless told.
 
         Raises:
             UnsafeFileError: there are too many.
         """
-        if len(self._memorised) >= MAX_MEMORISED:
+        if len(self._memorized) >= MAX_MEMORIZED:
             raise UnsafeFileError(
-                f"has a pickle that keeps over {MAX_MEMORISED:,} values; no weights need as many"
+                f"has a pickle that keeps over {MAX_MEMORIZED:,} values; no weights need as many"
             )
         value = self.pop()
         self.push(value)
-        self._memorised[len(self._memorised) if index is None else index] = value
+        self._memorized[len(self._memorized) if index is None else index] = value
 
     def recall(self, index: int) -> None:
-        """Put a memorised value on top.
+        """Put a memorized value on top.
 
         Raises:
             DamagedFileError: there is none under the number.
         """
-        if index not in self._memorised:
+        if index not in self._memorized:
             raise DamagedFileError(f"has a pickle that recalls value {index:,} before it is there")
-        self.push(self._memorised[index])
+        self.push(self._memorized[index])

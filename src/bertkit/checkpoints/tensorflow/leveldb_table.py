@@ -15,7 +15,7 @@ import google_crc32c
 from bertkit.base.errors import CheckpointError, DamagedFileError, UnsafeFileError, storage_errors
 from bertkit.checkpoints.tensorflow.byte_reader import ByteReader
 
-# BERT-Large with its optimiser's state has 1,200 entries in 100 kB.
+# BERT-Large with its optimizer's state has 1,200 entries in 100 kB.
 TABLE_LIMIT_BYTES = 2 << 20
 MAX_ENTRIES = 20_000
 MAX_KEY_BYTES = 512  # shared beginnings would otherwise let a small file hold gigabytes of keys

@@ -23,7 +23,7 @@ FAULTS = {
     "missing-field": "records without the field: skipped",
     "wrong-type": "records whose field isn't a string: skipped",
     "broken-xml": "files with broken XML: what came before is kept",
-    "broken-page": "pages whose wiki mark-up can't be parsed: skipped",
+    "broken-page": "pages whose wiki markup can't be parsed: skipped",
     "unreadable-source": "Python files that can't be read or parsed: skipped",
 }
 NOTES = {

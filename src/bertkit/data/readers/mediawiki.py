@@ -1,7 +1,7 @@
 """MediaWiki XML dumps: the running text of articles.
 
 Headings, lists, tables, templates, references, files and categories are left out, as the paper asks
-for text and not for "lists, tables, and headers". Mark-up is parsed by mwparserfromhell, XML by
+for text and not for "lists, tables, and headers". Markup is parsed by mwparserfromhell, XML by
 expat, piece by piece; a document type, and with it every entity of its own, is refused.
 
 Source: Devlin et al. 2018, section 3.1; mediawiki.org, "Help:Export".
@@ -30,10 +30,10 @@ DROPPED_TAGS = frozenset(
     | {"timeline", "imagemap", "pre", "code", "ul", "ol", "dl", "li", "dt", "dd", "hr"}
     | {"h1", "h2", "h3", "h4", "h5", "h6"}
 )
-# Line-start mark-up is told by what it looks like once its line is put together.
+# Line-start markup is told by what it looks like once its line is put together.
 LINE_TAGS = frozenset({"li", "dt", "dd", "hr"})
 DROPPED_LINKS = re.compile(r"\s*(?:file|image|category|media)\s*:", re.IGNORECASE)
-BEHAVIOUR_SWITCH = re.compile(r"__[A-Z]+__")
+BEHAVIOR_SWITCH = re.compile(r"__[A-Z]+__")
 EMPTY_BRACKETS = re.compile(r"\s*\(\s*[,;]*\s*\)")
 ATTRIBUTES = r"""(?:[^<>"']|"[^<>"]*+"|'[^<>']*+')*+"""
 VERBATIM = (
@@ -90,15 +90,15 @@ def read_pages(source: TextSource, report: ReadReport) -> Iterator[dict[str, str
 
 
 def running_lines(markup: str) -> list[str]:
-    """The lines of an article without mark-up, headings, lists, tables and blank lines.
+    """The lines of an article without markup, headings, lists, tables and blank lines.
 
     Raises:
-        ValueError: the mark-up can't be parsed, or not in reasonable time.
+        ValueError: the markup can't be parsed, or not in reasonable time.
     """
     from mwparserfromhell.parser import ParserError
 
     try:
-        code = _parse(BEHAVIOUR_SWITCH.sub("", markup))
+        code = _parse(BEHAVIOR_SWITCH.sub("", markup))
         lines = "".join(map(_keep, code.nodes)).split("\n")
         running = (line for line in lines if line.strip() and not NOT_RUNNING_TEXT.match(line))
         plain = list(map(_plain, running))
@@ -146,7 +146,7 @@ def count_unclosed(markup: str) -> int:
 
 
 def _keep(node: Any) -> str:
-    """The mark-up of a part of an article; nothing of what isn't running text."""
+    """The markup of a part of an article; nothing of what isn't running text."""
     from mwparserfromhell.nodes import Comment, Heading, Tag, Template, Wikilink
 
     if isinstance(node, Heading):
@@ -174,7 +174,7 @@ def _keep_tag(node: Any) -> str:
 
 
 def _plain(line: str) -> str:
-    """One line without mark-up."""
+    """One line without markup."""
     text = str(_parse(line).strip_code())
     text = EMPTY_BRACKETS.sub("", text.replace("'''", "").replace("''", ""))
     return SPACE_BEFORE_STOP.sub(r"\1", " ".join(text.split()))

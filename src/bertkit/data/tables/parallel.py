@@ -1,7 +1,7 @@
 """Parallel text: a text and what is to be written from it, a translation or a summary.
 
 Either two files, where line n of one belongs to line n of the other, or one file with a column for
-each side. A pair that can't be learnt from is left out and counted; nothing is ever moved against
+each side. A pair that can't be learned from is left out and counted; nothing is ever moved against
 the other side.
 """
 
@@ -43,7 +43,7 @@ class PairReport:
     Attributes:
         name: of the file or files, for messages.
         files: what was met in each file: two, or the one that has both sides.
-        num_pairs: that can be learnt from.
+        num_pairs: that can be learned from.
         num_empty: pairs that were left out, since a side has no text.
         num_too_long: pairs that were left out, since a side has over a million characters.
         num_with_nul: pairs that had NULs, without which they are kept.
@@ -71,7 +71,7 @@ class PairReport:
         ]
 
     def keep(self, pairs: Iterator[Pair] | list[Pair]) -> Iterator[Pair]:
-        """Those pairs that can be learnt from, without blanks around them and NULs; all counted."""
+        """Pairs that can be learned from, without NULs and blanks around them; all counted."""
         for source, target in pairs:
             self.num_with_nul += "\0" in source or "\0" in target
             pair = Pair(_clean(source), _clean(target))

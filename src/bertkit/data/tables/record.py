@@ -1,4 +1,4 @@
-"""One labelled record of a file, and what all formats do with its rows."""
+"""One labeled record of a file, and what all formats do with its rows."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence

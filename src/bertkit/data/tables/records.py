@@ -1,4 +1,4 @@
-"""Labelled records of any file: what they say by column, and where they stand.
+"""Labeled records of any file: what they say by column, and where they stand.
 
 A row that can't be used is left out and counted, the first five with file and line; a file of which
 more than `max_broken` of the rows are such is refused.

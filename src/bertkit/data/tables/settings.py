@@ -1,4 +1,4 @@
-"""How a file of texts, or of labelled records, is read."""
+"""How a file of texts, or of labeled records, is read."""
 
 from typing import Literal
 
@@ -51,7 +51,7 @@ class LayoutSettings(Settings):
 
 
 class RecordSettings(LayoutSettings):
-    """Settings of every command that reads labelled records."""
+    """Settings of every command that reads labeled records."""
 
     max_broken: float = Field(
         0.01,

@@ -17,7 +17,7 @@ class OnnxSession:
     """A packed graph, ready to run; several threads may call it at once.
 
     Args:
-        model: the serialised graph of `exporters/onnx_packed.py`.
+        model: the serialized graph of `exporters/onnx_packed.py`.
         weights: what it only names; their memory is used and must stay.
         outputs: names of the hidden states that it gives.
         num_threads: that share the work of each call; the caller is one of them.
@@ -37,7 +37,7 @@ class OnnxSession:
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = num_threads
         options.log_severity_level = QUIET
-        # At higher levels norms and GELU are joined with their neighbours, which makes them slow.
+        # At higher levels norms and GELU are joined with their neighbors, which makes them slow.
         options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
         self._weights = [
             onnxruntime.OrtValue.ortvalue_from_numpy(weight.contiguous().numpy())

@@ -30,7 +30,7 @@ def pack_vectors(
     """
     arrays, scales = {}, []
     for number, layer in enumerate(layers, 1):
-        parts = [_quantise(part) for part in (layer.query, layer.key, layer.value)]
+        parts = [_quantize(part) for part in (layer.query, layer.key, layer.value)]
         arrays[f"vectors-{number}"] = b"".join(steps.numpy().tobytes() for steps, _ in parts)
         scales.append([part_scales for _, part_scales in parts])
     return arrays, scales
@@ -46,7 +46,7 @@ def _weight_bytes(
     return weights.float().sqrt().mul(255).round().to("cpu", torch.uint8)
 
 
-def _quantise(
+def _quantize(
     part: Float[Tensor, "heads length features"],
 ) -> tuple[Int8[Tensor, "heads length features"], list[float]]:
     """Numbers in 127 steps up to the largest of each head, and how long its steps are."""

@@ -13,7 +13,7 @@ LEGEND = paragraphs(
     """
     The text that is read stands along the top, and the text that is written down the side. Each row
     is a step of writing: it shows where the model looks while it chooses the next word. The
-    stronger the colour of a square, the more it looks there; a row makes up 100 %. You see the mean
+    stronger the color of a square, the more it looks there; a row makes up 100 %. You see the mean
     of the chosen heads, in one layer or in all.
 
     In a translation many steps look at the word that they translate. Where both languages have the

@@ -1,9 +1,9 @@
-import { colour, inkOn, mix } from "./colour.js";
+import { color, inkOn, mix } from "./color.js";
 import { element } from "./dom.js";
 import { rove } from "./keys.js";
 
 const MIN_WRITTEN = 0.095; // a share that stands in its cell
-const STRENGTH = 0.75; // the power of a share that is its colour: small ones stay small
+const STRENGTH = 0.75; // the power of a share that is its color: small ones stay small
 const PIXELS = 640; // the longest side of a grid without names
 
 /** A grid in which each token has its name, and each large share its number. */
@@ -54,7 +54,7 @@ export class NamedGrid {
    * @param {number|null} kept the row that was chosen.
    */
   draw(rows, names, kept) {
-    const [none, full] = [colour("panel"), colour("c0")];
+    const [none, full] = [color("panel"), color("c0")];
     rows.forEach((shares, row) => {
       this.names[row].textContent = names[row];
       this.names[row].setAttribute("aria-pressed", String(row === kept));
@@ -104,7 +104,7 @@ export class PlainGrid {
   draw(rows) {
     const brush = this.canvas.getContext("2d");
     const shades = Array.from({ length: 256 }, (_, step) =>
-      mix(colour("panel"), colour("c0"), step / 255));
+      mix(color("panel"), color("c0"), step / 255));
     rows.forEach((shares, row) => shares.forEach((share, column) => {
       brush.fillStyle = shades[Math.round(255 * share ** STRENGTH)];
       brush.fillRect(column, row, 1, 1);

@@ -37,7 +37,7 @@ export class ContextsPanel {
       element("h2", {}, "How ", element("q", {}, contexts.word), " changes with its context"),
       element("p", { class: "quiet" },
         "Choose a place: the lines show how much the word's vector there has in common with its "
-        + "vectors in the other places, layer by layer. 1 is the same direction. The grey line is "
+        + "vectors in the other places, layer by layer. 1 is the same direction. The gray line is "
         + "the mean of words that are different, in different texts: what isn't above it is no "
         + "likeness."),
       list,

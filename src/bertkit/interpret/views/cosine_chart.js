@@ -37,7 +37,7 @@ export function cosineChart(series, shownLayer, label) {
 }
 
 /**
- * Where the axis of cosines is labelled: from below the lowest value to 1.
+ * Where the axis of cosines is labeled: from below the lowest value to 1.
  *
  * @param {number[]} values
  * @returns {number[]} ascending; the last is 1.

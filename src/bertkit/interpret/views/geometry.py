@@ -12,7 +12,7 @@ from bertkit.interpret.geometry import Plane, project_layers
 from bertkit.interpret.page.scene import Scene
 from bertkit.interpret.views.view import View, looks_at_itself, paragraphs
 
-NUM_NEIGHBOURS = 5
+NUM_NEIGHBORS = 5
 LEGEND = paragraphs(
     """
     After every layer a BERT keeps a vector for each token: a list of some hundred numbers, which is
@@ -63,7 +63,7 @@ def _nearest(
     units = torch.nn.functional.normalize(state, dim=-1)
     cosines = units @ units[words].T
     cosines[words, range(len(words))] = -math.inf  # not the token itself
-    found = cosines.topk(min(NUM_NEIGHBOURS, len(words)), dim=-1)
+    found = cosines.topk(min(NUM_NEIGHBORS, len(words)), dim=-1)
     return [
         [(words[number], round(cosine, 3)) for number, cosine in pairs if cosine > -math.inf]
         for pairs in map(zip, found.indices.tolist(), found.values.tolist())

@@ -1,7 +1,7 @@
 import { element } from "./dom.js";
 import { stepIndex } from "./keys.js";
 import { formatShare } from "./numbers.js";
-import { MARGIN, SQUARE, drawLabelled } from "./square.js";
+import { MARGIN, SQUARE, drawLabeled } from "./square.js";
 
 const HINT = "Each row is a token that looks, each column one that is looked at. Move over a square"
   + " to read it; the arrow keys go to the next heads.";
@@ -65,7 +65,7 @@ export class HeadDialog {
     const weights = await this.page.weights(layer);
     if (layer === this.layer && head === this.head) {
       this.weights = weights;
-      drawLabelled(this.square, weights.head(head), this.page.tokens, this.page.others);
+      drawLabeled(this.square, weights.head(head), this.page.tokens, this.page.others);
     }
   }
 
@@ -90,7 +90,7 @@ export class HeadDialog {
       `${tokens[from].text} (${from + 1}) looks at ${others[to].text} (${to + 1}): ${share}`;
   }
 
-  /** Go to a neighbouring head. */
+  /** Go to a neighboring head. */
   step(event) {
     const { layers, heads } = this.page.model;
     const index = (this.layer - 1) * heads + this.head - 1;

@@ -28,9 +28,9 @@ export function rankHeads(rows, count) {
 }
 
 /**
- * The mean probability of what a judgement says.
+ * The mean probability of what a judgment says.
  *
- * @param {{decisions: Array<{probability: number}>}} judgement
+ * @param {{decisions: Array<{probability: number}>}} judgment
  * @returns {number}
  */
 export function meanProbability({ decisions }) {
@@ -57,9 +57,9 @@ export function describeEffect({ kind, says }, map, value) {
   if (kind === "number") {
     return `without it the number changes by ${showSigned(value)}`;
   }
-  const [judgement] = says.judgements;
-  const whose = judgement.decisions.length > 1 ? "mean probability" : "probability";
-  const before = meanProbability(judgement);
+  const [judgment] = says.judgments;
+  const whose = judgment.decisions.length > 1 ? "mean probability" : "probability";
+  const before = meanProbability(judgment);
   const after = Math.max(0, before + value);
   const shares = `${formatShare(before)} to ${formatShare(after)}`;
   return `without it the ${whose} goes from ${shares} (${showSigned(value)})`;
@@ -79,7 +79,7 @@ export function describeMeasure({ kind, says }) {
   if (kind === "number") {
     return `Measured is the number that the model gives: ${says.number}.`;
   }
-  const [{ question, decisions }] = says.judgements;
+  const [{ question, decisions }] = says.judgments;
   const [{ said, probability }] = decisions;
   return decisions.length === 1
     ? `The model decides ${question}: “${said}”, with a probability of ${formatShare(probability)}.`

@@ -1,4 +1,4 @@
-import { headColour } from "./colour.js";
+import { headColor } from "./color.js";
 import { element } from "./dom.js";
 import { rove } from "./keys.js";
 import { findLines, findShares } from "./lines.js";
@@ -180,7 +180,7 @@ class HeadView {
     for (const { head, from, to, weight } of lines) {
       context.globalAlpha = 0.04 + 0.96 * weight;
       context.lineWidth = 1 + 2 * weight;
-      context.strokeStyle = headColour(head);
+      context.strokeStyle = headColor(head);
       context.beginPath();
       context.moveTo(0, (from + 0.5) * this.rowHeight);
       context.lineTo(width, (to + 0.5) * this.rowHeight);

@@ -13,7 +13,7 @@ HEADS = View(
 
         The text stands here twice. A line goes from a token on the left to a token on the right
         that it looks at; the stronger the line, the more it looks there. What one token gives to
-        all others together is always 100 %. Each head has a colour.
+        all others together is always 100 %. Each head has a color.
 
         Move over a token on the left to see only where it looks, or over one on the right to see
         who looks at it. Click to keep it, and read the numbers in the table. The arrow keys move
@@ -29,7 +29,7 @@ HEADS = View(
         """
         On the left stands what is written, on the right what is read. A line goes from a token on
         the left to a token on the right that it looks at; the stronger the line, the more it looks
-        there. What one token gives to all others together is always 100 %. Each head has a colour.
+        there. What one token gives to all others together is always 100 %. Each head has a color.
 
         The token on the left has just been written; with what it finds on the right, the model
         chooses the next one. So a line from “a” in “a dog” may lead to what “dog” is made from.

@@ -1,7 +1,7 @@
 // The importance view: a map of how much each head matters, and what the model says.
 
 import { choiceChips } from "./chips.js";
-import { diverging } from "./colour.js";
+import { diverging } from "./color.js";
 import { element } from "./dom.js";
 import {
   describeEffect, describeMap, describeMeasure, findLargest, rankHeads, showSigned, showSize,
@@ -116,7 +116,7 @@ class HeadMap {
     return element("li", {}, button, " ", this.describe(layer, head));
   }
 
-  /** Colour all cells, as the theme and the chosen map want it. */
+  /** Color all cells, as the theme and the chosen map want it. */
   paint() {
     const largest = findLargest(this.rows);
     const { layer: chosenLayer, head: chosenHead } = this.page.state;

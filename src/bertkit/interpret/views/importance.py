@@ -27,7 +27,7 @@ LEGEND = paragraphs(
     Where the model says something, such as a word, a label or a tag, the number is the change of
     its probability. Orange means that the model is less sure without the head: the head speaks for
     what is said. Blue means that it is surer without the head: the head speaks against it. The
-    page's own colour means that nothing changes; the strongest colour is the largest change of all
+    page's own color means that nothing changes; the strongest color is the largest change of all
     heads, which may be a small one, so read the scale. A model that gives nothing but vectors says
     nothing; there the number tells how far the vector of the whole text turns: 0 is not at all, 1
     a right angle.
@@ -113,7 +113,7 @@ def _subject(scene: Scene) -> InspectedModel:
 
 
 def _find_kind(outcome: Outcome) -> str:
-    if outcome.judgements:
+    if outcome.judgments:
         return "probability"
     return "vector" if outcome.number is None else "number"
 

@@ -11,8 +11,8 @@ MODEL = View(
         to the last, and a column for each head.
 
         In a picture, each row is a token that looks and each column a token that is looked at, both
-        from the beginning of the text to its end; the stronger the colour of a point, the more it
-        looks there. A slanting line means that tokens look at their neighbours, an upright line
+        from the beginning of the text to its end; the stronger the color of a point, the more it
+        looks there. A slanting line means that tokens look at their neighbors, an upright line
         that all look at the same token.
 
         Under it stands what the head does here, where that has a name: at least half of its
@@ -29,7 +29,7 @@ MODEL = View(
         to the last, and a column for each head.
 
         In a picture, each row is a token that is written and each column a token that is read; the
-        stronger the colour of a point, the more it looks there. In a translation a slanting line
+        stronger the color of a point, the more it looks there. In a translation a slanting line
         means that the words of both texts come in the same order. An upright line means that all
         look at the same token.
 

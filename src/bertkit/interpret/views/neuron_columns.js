@@ -79,12 +79,12 @@ export class AttentionLines {
   /**
    * @param {number} token the one that looks.
    * @param {Float32Array} weights of all tokens.
-   * @param {string} colour
+   * @param {string} color
    */
-  update(token, weights, colour) {
+  update(token, weights, color) {
     const middle = (row) => (row + 0.5) * ROW_PIXELS;
     const lines = Array.from(weights, (weight, other) => svg("line", {
-      x1: 0, y1: middle(token), x2: LINES_PIXELS, y2: middle(other), stroke: colour,
+      x1: 0, y1: middle(token), x2: LINES_PIXELS, y2: middle(other), stroke: color,
       "stroke-width": 1 + 2 * weight, "stroke-opacity": Math.sqrt(weight),
     }));
     this.body.replaceChildren(...lines.filter((_, other) => weights[other] >= FAINTEST));

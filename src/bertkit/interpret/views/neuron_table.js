@@ -1,4 +1,4 @@
-import { headColour } from "./colour.js";
+import { headColor } from "./color.js";
 import { element } from "./dom.js";
 import { AttentionLines, NumberBars, SeenTokens, TokenButtons } from "./neuron_columns.js";
 import { NumberBlock, ROW_PIXELS } from "./number_block.js";
@@ -85,7 +85,7 @@ export class NeuronTable {
    *
    * @param {HeadNumbers} numbers
    * @param {number} token from 0, the one that looks.
-   * @param {number} head from 1; its lines have its colour.
+   * @param {number} head from 1; its lines have its color.
    */
   showToken(numbers, token, head) {
     this.open(this.details, this.overview);
@@ -94,7 +94,7 @@ export class NeuronTable {
     const own = numbers.queries.map((query, index) => (index === token ? query : null));
     this.query.paint(own, findLimit(numbers.queries));
     this.product.paint(products, findLimit(products));
-    this.lines.update(token, weights, headColour(head));
+    this.lines.update(token, weights, headColor(head));
     this.seen.update(scores, weights);
     this.scores.update(scores);
     this.weights.update(weights);

@@ -15,7 +15,7 @@ LEGEND = paragraphs(
     all tokens into shares of 100 %: the attention. By these shares the token gathers the values
     (v) of all tokens.
 
-    Blue is positive, orange is negative, and the stronger the colour, the larger the number. A blue
+    Blue is positive, orange is negative, and the stronger the color, the larger the number. A blue
     product draws the attention to a token, an orange one turns it away. Each block has a scale of
     its own, above it; few numbers are beyond its ends.
 

@@ -11,7 +11,7 @@ NUM_WORDS = 5
 
 LEGEND = paragraphs(
     """
-    This model has learnt to say which word comes next. Here you see, behind every token, the words
+    This model has learned to say which word comes next. Here you see, behind every token, the words
     that it holds likeliest there, and how likely each is: the bar behind a word is its probability,
     and all words of the vocabulary together have 100 %. It has seen the tokens up to this one, and
     none behind it.

@@ -1,4 +1,4 @@
-import { diverging } from "./colour.js";
+import { diverging } from "./color.js";
 import { element, svg } from "./dom.js";
 import { chooseTicks, showNumber } from "./vector_numbers.js";
 
@@ -11,7 +11,7 @@ const NAMES_PIXELS = 72;
 const NAME_LENGTH = 11;
 const NUM_SHADES = 32; // on either side of zero
 
-/** Rows of numbers as colours: a canvas with a pixel for each number, enlarged by the styles. */
+/** Rows of numbers as colors: a canvas with a pixel for each number, enlarged by the styles. */
 export class NumberBlock {
   /**
    * @param {string} name for those who don't see it.
@@ -42,7 +42,7 @@ export class NumberBlock {
    * Draw numbers in place of those before.
    *
    * @param {Array<Float32Array|null>} rows null for one that stays empty, NaN for a number.
-   * @param {number} limit the size that has the strongest colour.
+   * @param {number} limit the size that has the strongest color.
    */
   paint(rows, limit) {
     const shades = Array.from({ length: 2 * NUM_SHADES + 1 }, (_, index) =>

@@ -13,11 +13,11 @@ const ALL = "all patterns";
 const ENTROPY = "entropy";
 
 /**
- * Colour and words of a cell that shows a pattern.
+ * Color and words of a cell that shows a pattern.
  *
  * @param {{name: string, shares: Object<string, number>}} pattern of the head.
  * @param {string} shown the pattern that is chosen, or `ALL`.
- * @returns {{hue: string, shade: number, lines: string[]}} a colour of the page, how much of it
+ * @returns {{hue: string, shade: number, lines: string[]}} a color of the page, how much of it
  *   from 0 to 1, and the words.
  */
 export function describePattern({ name, shares }, shown) {
@@ -33,7 +33,7 @@ export function describePattern({ name, shares }, shown) {
 }
 
 /**
- * Colour and words of a cell that shows an entropy.
+ * Color and words of a cell that shows an entropy.
  *
  * @param {number} entropy in nats.
  * @param {number} most that it can be, at which all that is seen is looked at alike.

@@ -13,7 +13,7 @@ export class PlanePlot {
   /**
    * @param {string} label what is shown, for those who don't see it.
    * @param {Array<{text: string, name: string, hue: string}>} marks the text beside each point, its
-   *   name for those who don't see it, and its colour, such as "c0".
+   *   name for those who don't see it, and its color, such as "c0".
    * @param {Array<{from: number, to: number, kind: string}>} links lines between points.
    * @param {{point: function(number|null), keep: function(number|null)}} handlers are told which
    *   point is pointed at, by mouse or keys, and which is kept.

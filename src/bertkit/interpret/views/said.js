@@ -16,9 +16,9 @@ export function describeOutcome(page) {
   const { says, whole } = page.data;
   const names = page.without.join(", ");
   const title = whole === null ? "What the model says" : `What changes without ${names}`;
-  const parts = says.judgements.map((after, index) => {
-    const before = whole === null ? null : whole.judgements[index];
-    return describeJudgement(before, after, page);
+  const parts = says.judgments.map((after, index) => {
+    const before = whole === null ? null : whole.judgments[index];
+    return describeJudgment(before, after, page);
   });
   const change = whole === null ? null : describeChange(page.data);
   const isSilent = parts.length === 0 && change === null && says.number === null;
@@ -34,7 +34,7 @@ function describeNumber(says, whole) {
   return element("p", {}, `It gives the number ${says.number}${before}.`);
 }
 
-function describeJudgement(before, after, page) {
+function describeJudgment(before, after, page) {
   const heading = element("h3", {}, `It decides ${after.question}`);
   const answer = after.answer === null ? null : describeAnswer(before, after);
   const table = before === null

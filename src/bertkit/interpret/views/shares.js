@@ -1,4 +1,4 @@
-import { headColour, inkOn } from "./colour.js";
+import { headColor, inkOn } from "./color.js";
 import { element } from "./dom.js";
 import { formatShare } from "./numbers.js";
 
@@ -67,7 +67,7 @@ function caption(state, token, { side, token: index }) {
 }
 
 function tableRow(tokens, { index, mean, head, weight }, hasMany) {
-  const style = { "--colour": headColour(head), "--ink": inkOn(headColour(head)) };
+  const style = { "--color": headColor(head), "--ink": inkOn(headColor(head)) };
   const strongest = element(
     "td", { class: "number" },
     element("span", { class: "head-mark", style }, head),

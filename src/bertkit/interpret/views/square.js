@@ -1,4 +1,4 @@
-import { colour } from "./colour.js";
+import { color } from "./color.js";
 import { element } from "./dom.js";
 import { drawSquares } from "./thumbnails.js";
 
@@ -6,7 +6,7 @@ import { drawSquares } from "./thumbnails.js";
 export const SQUARE = 420;
 export const MARGIN = 96;
 
-const MAX_LABELLED = 42; // tokens; the names of more can't be read
+const MAX_LABELED = 42; // tokens; the names of more can't be read
 const MAX_LETTERS = 12;
 const MAX_FONT = 14;
 
@@ -18,7 +18,7 @@ const MAX_FONT = 14;
  * @param {Object[]} tokens those that look, a row each.
  * @param {Object[]} others those that are looked at, a column each.
  */
-export function drawLabelled(canvas, bytes, tokens, others) {
+export function drawLabeled(canvas, bytes, tokens, others) {
   const side = MARGIN + SQUARE;
   canvas.width = side * devicePixelRatio;
   canvas.height = side * devicePixelRatio;
@@ -28,7 +28,7 @@ export function drawLabelled(canvas, bytes, tokens, others) {
   drawSquares(squares, bytes, others.length);
   context.imageSmoothingEnabled = bytes.length > SQUARE * SQUARE;
   context.drawImage(squares, MARGIN, MARGIN, SQUARE, SQUARE);
-  context.fillStyle = colour("text");
+  context.fillStyle = color("text");
   context.textBaseline = "middle";
   eachName(context, tokens, (name, place) => {
     context.textAlign = "end";
@@ -46,7 +46,7 @@ export function drawLabelled(canvas, bytes, tokens, others) {
 
 /** Write the names of tokens where they can be read. */
 function eachName(context, tokens, write) {
-  if (tokens.length > MAX_LABELLED) {
+  if (tokens.length > MAX_LABELED) {
     return;
   }
   const step = SQUARE / tokens.length;

@@ -1,4 +1,4 @@
-import { colour, mix, parseColour } from "./colour.js";
+import { color, mix, parseColor } from "./color.js";
 
 const MAX_SIDE = 96; // points of a small picture; those of longer texts are put together
 const LINE_SIDE = 160;
@@ -34,7 +34,7 @@ export function drawSquares(canvas, bytes, width) {
   const context = canvas.getContext("2d");
   const image = context.createImageData(width, height);
   const shades = Array.from({ length: 256 }, (_, byte) =>
-    parseColour(mix(colour("panel"), colour("c0"), byte / 255)),
+    parseColor(mix(color("panel"), color("c0"), byte / 255)),
   );
   bytes.forEach((byte, index) => image.data.set([...shades[byte], 255], 4 * index));
   context.putImageData(image, 0, 0);
@@ -70,9 +70,9 @@ function drawThreads(canvas, bytes, width) {
   canvas.width = LINE_SIDE;
   canvas.height = LINE_SIDE;
   const context = canvas.getContext("2d");
-  context.fillStyle = colour("panel");
+  context.fillStyle = color("panel");
   context.fillRect(0, 0, LINE_SIDE, LINE_SIDE);
-  context.strokeStyle = colour("c0");
+  context.strokeStyle = color("c0");
   context.lineWidth = 2;
   bytes.forEach((byte, index) => {
     const weight = (byte / 255) ** 2;

@@ -1,4 +1,4 @@
-const BEYOND = 0.01; // the share of the numbers that may be larger than the strongest colour says
+const BEYOND = 0.01; // the share of the numbers that may be larger than the strongest color says
 
 /**
  * The products of the numbers at the same place.
@@ -68,7 +68,7 @@ export class HeadNumbers {
 }
 
 /**
- * The size that gets the strongest colour: nearly all numbers are smaller. A few numbers of a BERT
+ * The size that gets the strongest color: nearly all numbers are smaller. A few numbers of a BERT
  * are many times as large as all others, which would be pale beside them.
  *
  * @param {Array<Float32Array|null>} rows null for one that isn't seen, as NaN is for a number.

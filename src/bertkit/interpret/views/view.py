@@ -29,7 +29,7 @@ class View:
     Attributes:
         name: its key in `VIEWS`, and the name of its script beside this file.
         title: on its tab.
-        legend: paragraphs in plain words: what is seen, what the colours mean, what to try; see
+        legend: paragraphs in plain words: what is seen, what the colors mean, what to try; see
             `paragraphs`.
         collect: its own numbers, as data for JSON without NaN and infinities; {} where those that
             all views share are enough.

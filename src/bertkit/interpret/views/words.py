@@ -16,7 +16,7 @@ MAX_GUESSED_TOKENS = 128  # a pass each; longer texts are told as they are read 
 
 LEGEND = paragraphs(
     """
-    This model has learnt to fill in words that were hidden from it. Here you see, for every token
+    This model has learned to fill in words that were hidden from it. Here you see, for every token
     of the text, the words that it holds likeliest at that place, and how likely each is: the bar
     behind a word is its probability, and all words of the vocabulary together have 100 %.
 

@@ -11,7 +11,7 @@ from bertkit.base.errors import SettingsError
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.encoder import BertEncoder, pack_padded
 from bertkit.models.bert.heads import MaskedLMHead, WordScoringBert
-from bertkit.models.bert.weights import initialise
+from bertkit.models.bert.weights import initialize
 from bertkit.nn.key_value_cache import KVCache
 from bertkit.nn.packing import PackedBatch, pad
 
@@ -36,7 +36,7 @@ class BertLMHeadModel(WordScoringBert):
             )
         self.encoder = BertEncoder(config)
         self.masked_lm = MaskedLMHead(config)
-        initialise(self, config.initializer_range)
+        initialize(self, config.initializer_range)
 
     def next_scores(
         self, batch: PackedBatch | KVCache, positions: Int[Tensor, " chosen"] | None = None

@@ -43,7 +43,7 @@ class BertConfig(BaseModel):
         max_position_embeddings: tokens of the longest sequence.
         type_vocab_size: segments.
         initializer_range: standard deviation of initial weights.
-        layer_norm_eps: added to the variance in layer normalisation.
+        layer_norm_eps: added to the variance in layer normalization.
         pad_token_id: the id of [PAD].
         classifier_dropout: dropout before a classifier; None is `hidden_dropout_prob`.
         id2label: names of a classifier's labels, by id from 0. `num_labels=3` makes LABEL_0 to

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from bertkit.base.errors import InputError
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.pretrained import PretrainedBert
-from bertkit.models.bert.weights import initialise
+from bertkit.models.bert.weights import initialize
 from bertkit.nn.attention import SelfAttention
 from bertkit.nn.block import EncoderBlock, FeedForward
 from bertkit.nn.embeddings import Embeddings
@@ -149,7 +149,7 @@ class BertModel(PretrainedBert):
         super().__init__(config)
         self.encoder = BertEncoder(config)
         self.pooler = Pooler(config) if has_pooler else None
-        initialise(self, config.initializer_range)
+        initialize(self, config.initializer_range)
 
     def forward(
         self,

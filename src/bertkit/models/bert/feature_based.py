@@ -15,7 +15,7 @@ from bertkit.base.settings import describe_validation
 from bertkit.models.bert.config import FEATURE_HEAD, BertConfig
 from bertkit.models.bert.encoder import BertEncoder, summary_tokens
 from bertkit.models.bert.fine_tuning import FineTunedBert, classifier_dropout
-from bertkit.models.bert.weights import initialise
+from bertkit.models.bert.weights import initialize
 from bertkit.nn.packing import PackedBatch
 from bertkit.nn.recurrent import join_ends, run_net
 
@@ -85,7 +85,7 @@ class BertFeatureBased(FineTunedBert):
         self.dropout = classifier_dropout(config)
         num_scores = 1 if self.head.scores == "choice" else config.num_labels
         self.classifier = nn.Linear(width, num_scores)
-        initialise(self, config.initializer_range)
+        initialize(self, config.initializer_range)
 
     @property
     def head_layers(self) -> tuple[int, ...]:

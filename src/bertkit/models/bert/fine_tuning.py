@@ -15,7 +15,7 @@ from bertkit.base.errors import InputError, SettingsError
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.encoder import BertEncoder, Pooler, check_shapes, pack_padded
 from bertkit.models.bert.pretrained import PretrainedBert
-from bertkit.models.bert.weights import initialise
+from bertkit.models.bert.weights import initialize
 from bertkit.nn.dropout import Dropout
 from bertkit.nn.packing import PackedBatch, pad
 
@@ -61,7 +61,7 @@ class PooledBert(FineTunedBert):
         self.pooler = Pooler(config)
         self.dropout = classifier_dropout(config)
         self.classifier = nn.Linear(config.hidden_size, num_scores)
-        initialise(self, config.initializer_range)
+        initialize(self, config.initializer_range)
 
     def scores(self, batch: PackedBatch) -> Float[Tensor, "sequences ..."]:
         """What the head makes of each sequence."""
@@ -112,7 +112,7 @@ class BertForTokenClassification(FineTunedBert):
         self.encoder = BertEncoder(config)
         self.dropout = classifier_dropout(config)
         self.classifier = nn.Linear(config.hidden_size, config.num_labels)
-        initialise(self, config.initializer_range)
+        initialize(self, config.initializer_range)
 
     def head_scores(
         self, tokens: Float[Tensor, "tokens hidden"], batch: PackedBatch
@@ -164,7 +164,7 @@ class BertForQuestionAnswering(FineTunedBert):
             )
         self.encoder = BertEncoder(config)
         self.qa_outputs = nn.Linear(config.hidden_size, 2)
-        initialise(self, config.initializer_range)
+        initialize(self, config.initializer_range)
 
     def head_scores(
         self, tokens: Float[Tensor, "tokens hidden"], batch: PackedBatch

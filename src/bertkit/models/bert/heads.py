@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.encoder import BertEncoder, Pooler, pack_padded
 from bertkit.models.bert.pretrained import PretrainedBert
-from bertkit.models.bert.weights import initialise
+from bertkit.models.bert.weights import initialize
 from bertkit.nn.block import ACTIVATIONS
 from bertkit.nn.packing import PackedBatch, pad
 from bertkit.nn.vocabulary_loss import vocabulary_loss
@@ -41,8 +41,8 @@ class MaskedLMHead(nn.Module):
 
     def features(self, tokens: Float[Tensor, "tokens hidden"]) -> Float[Tensor, "tokens hidden"]:
         """What is held against each word's embedding."""
-        normalised: Tensor = self.norm(self.activation(self.dense(tokens)))
-        return normalised
+        normalized: Tensor = self.norm(self.activation(self.dense(tokens)))
+        return normalized
 
     def loss(
         self,
@@ -93,7 +93,7 @@ class BertForMaskedLM(WordScoringBert):
         super().__init__(config)
         self.encoder = BertEncoder(config)
         self.masked_lm = MaskedLMHead(config)
-        initialise(self, config.initializer_range)
+        initialize(self, config.initializer_range)
 
     def masked_loss(
         self,
@@ -127,7 +127,7 @@ class BertForNextSentencePrediction(PretrainedBert):
         self.encoder = BertEncoder(config)
         self.pooler = Pooler(config)
         self.next_sentence = nn.Linear(config.hidden_size, 2)
-        initialise(self, config.initializer_range)
+        initialize(self, config.initializer_range)
 
     def pair_scores(self, batch: PackedBatch) -> Float[Tensor, "sequences 2"]:
         """Scores of "B follows A" (0) and "it doesn't" (1)."""
@@ -171,7 +171,7 @@ class BertForPreTraining(WordScoringBert):
         self.pooler = Pooler(config)
         self.masked_lm = MaskedLMHead(config)
         self.next_sentence = nn.Linear(config.hidden_size, 2)
-        initialise(self, config.initializer_range)
+        initialize(self, config.initializer_range)
 
     def masked_loss_and_relations(
         self,

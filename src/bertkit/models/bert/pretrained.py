@@ -112,7 +112,7 @@ class PretrainedBert(nn.Module):
 
 
 def _check_changes(changes: dict[str, Any]) -> None:
-    """Refuse what a config would only carry along, such as a misspelt key.
+    """Refuse what a config would only carry along, such as a misspelled key.
 
     Raises:
         SettingsError: the config has no key of that name.

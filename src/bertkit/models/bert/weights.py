@@ -17,7 +17,7 @@ from bertkit.checkpoints.names import BERT, HEADS, NameTable, list_heads, their_
 from bertkit.checkpoints.transfer import check_finite, export_tensors, import_tensors
 
 
-def initialise(model: nn.Module, standard_deviation: float) -> None:
+def initialize(model: nn.Module, standard_deviation: float) -> None:
     """Draw initial weights: truncated normal; biases 0; norms 1; from the default generator.
 
     An LSTM's are torch's own.
@@ -112,7 +112,7 @@ def fill_model(
     model.load_state_dict(tensors, strict=False, assign=True)
     for head in missing:
         module = model.get_submodule(head)
-        initialise(module.to_empty(device="cpu"), standard_deviation)
+        initialize(module.to_empty(device="cpu"), standard_deviation)
     for parameter in model.parameters():
         parameter.requires_grad_(True)
     return missing

@@ -63,7 +63,7 @@ class AdditiveAttention(nn.Module):
         """Gather from what is read.
 
         Args:
-            query: states of what writes; each sequence has the same number of neighbouring rows.
+            query: states of what writes; each sequence has the same number of neighboring rows.
             memory: what is read.
 
         Returns:

@@ -39,7 +39,7 @@ class GrowingTranslations:
 
     @torch.inference_mode()
     def select(self, rows: Int[Tensor, " chosen"]) -> None:
-        """Keep these rows, in this order; those of a source stay neighbours, as many for each."""
+        """Keep these rows, in this order; those of a source stay neighbors, as many for each."""
         kept = find_sources(rows, len(self._state), len(self._memory.mask))
         self._state, self._context, self._embedded = (
             part.index_select(0, rows) for part in (self._state, self._context, self._embedded)

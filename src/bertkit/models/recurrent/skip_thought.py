@@ -1,4 +1,4 @@
-"""A vector for a sentence, learnt by predicting the sentences beside it.
+"""A vector for a sentence, learned by predicting the sentences beside it.
 
 Source: Kiros et al. 2015, "Skip-Thought Vectors", section 2. A decoder there has the sentence's
 vector in each gate, which is what a net computes whose input is the word and the vector side by
@@ -48,19 +48,19 @@ class SkipThought(SavedNet):
         states = run_net(self.encoder, self._embed(batch), batch.lengths)
         return states.index_select(0, batch.last_tokens)
 
-    def neighbour_loss(
+    def neighbor_loss(
         self,
         side: Side,
         vectors: Float[Tensor, "sequences hidden"],
         written: PackedBatch,
         labels: Int[Tensor, " tokens"],
     ) -> tuple[Float[Tensor, ""], Int[Tensor, ""]]:
-        """The sum of the cross-entropies of a neighbour's words, and how often the right one won.
+        """The sum of the cross-entropies of a neighbor's words, and how often the right one won.
 
         Args:
-            side: on which the neighbour stands.
+            side: on which the neighbor stands.
             vectors: of the sentences in the middle.
-            written: the neighbour of each: [CLS], then all but the last of its labels.
+            written: the neighbor of each: [CLS], then all but the last of its labels.
             labels: the word after each token of `written`.
         """
         lengths = torch.tensor(written.lengths, device=vectors.device)
@@ -73,8 +73,8 @@ class SkipThought(SavedNet):
         embedded: Tensor = self.dropout(self.embeddings(batch.input_ids))
         return embedded
 
-    def count_operations(self, middle: PackedBatch, *neighbours: PackedBatch) -> float:
+    def count_operations(self, middle: PackedBatch, *neighbors: PackedBatch) -> float:
         """Floating-point operations of a training step, as in `RecurrentLanguageModel`."""
-        num_written = sum(batch.num_tokens for batch in neighbours)
+        num_written = sum(batch.num_tokens for batch in neighbors)
         writing = count_weights(self.writers["before"], self.word) + self.embeddings.weight.numel()
         return 6.0 * (middle.num_tokens * count_weights(self.encoder) + num_written * writing)

@@ -22,7 +22,7 @@ Count = Annotated[int, Field(ge=1)]
 
 
 class SkipGramSettings(Settings):
-    """How the vectors are learnt; the defaults are gensim's, but for the size."""
+    """How the vectors are learned; the defaults are gensim's, but for the size."""
 
     vector_size: Annotated[int, Field(ge=1, le=4096)] = Field(
         128, description="Features of a word's vector."

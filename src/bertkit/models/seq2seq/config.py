@@ -26,7 +26,7 @@ class EncoderDecoderConfig(BaseModel):
         eos_token_id: what ends a sequence, [SEP].
         pad_token_id: the id of [PAD].
         shares_embeddings: whether both halves have one table of words.
-        normalises_first: whether each part of a block normalises its input instead of the sum.
+        normalizes_first: whether each part of a block normalizes its input instead of the sum.
         positions: learned, or fixed sines and cosines.
 
     Raises:
@@ -44,7 +44,7 @@ class EncoderDecoderConfig(BaseModel):
     eos_token_id: Id
     pad_token_id: Literal[0] = 0
     shares_embeddings: Flag = False
-    normalises_first: Flag = False
+    normalizes_first: Flag = False
     positions: Literal["learned", "sinusoidal"] = "learned"
 
     @model_validator(mode="before")
@@ -120,7 +120,7 @@ class EncoderDecoderConfig(BaseModel):
     @property
     def is_transformers_own(self) -> bool:
         """Whether transformers' EncoderDecoderModel computes the same."""
-        return not self.normalises_first
+        return not self.normalizes_first
 
     def to_dict(self) -> dict[str, Any]:
         """All keys for `config.json`, foreign ones included."""

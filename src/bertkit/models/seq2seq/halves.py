@@ -1,4 +1,4 @@
-"""The two halves: an encoder that may normalise first, and the decoder.
+"""The two halves: an encoder that may normalize first, and the decoder.
 
 Source: Vaswani et al. 2017, section 3 and figure 1.
 """
@@ -24,7 +24,7 @@ from bertkit.nn.pre_norm import PreNormDecoderBlock, PreNormEncoderBlock
 
 
 class PreNormEncoder(BertEncoder):
-    """As `BertEncoder`, of blocks that normalise first; the last sum is normalised behind them."""
+    """As `BertEncoder`, of blocks that normalize first; the last sum is normalized behind them."""
 
     block = PreNormEncoderBlock
 
@@ -34,13 +34,13 @@ class PreNormEncoder(BertEncoder):
 
     def forward(self, batch: PackedBatch | KVCache) -> Float[Tensor, "tokens hidden"]:
         """A vector for each token that is read."""
-        normalised: Tensor = self.final_norm(super().forward(batch))
-        return normalised
+        normalized: Tensor = self.final_norm(super().forward(batch))
+        return normalized
 
     def summary_states(self, batch: PackedBatch) -> Float[Tensor, "sequences hidden"]:
         """As `BertEncoder` has them, of what `forward` gives."""
-        normalised: Tensor = self.final_norm(super().summary_states(batch))
-        return normalised
+        normalized: Tensor = self.final_norm(super().summary_states(batch))
+        return normalized
 
     def hidden_states(self, batch: PackedBatch) -> Iterator[Float[Tensor, "tokens hidden"]]:
         """As `BertEncoder` has them; the last is what `forward` gives."""
@@ -84,7 +84,7 @@ class Decoder(nn.Module):
 
 
 class PreNormDecoder(Decoder):
-    """As `Decoder`, of blocks that normalise first; the last sum is normalised behind them."""
+    """As `Decoder`, of blocks that normalize first; the last sum is normalized behind them."""
 
     block = PreNormDecoderBlock
 
@@ -96,5 +96,5 @@ class PreNormDecoder(Decoder):
         self, batch: PackedBatch | KVCache, memory: Memory | CrossAttentionCache
     ) -> Float[Tensor, "tokens hidden"]:
         """A vector for each token that was written."""
-        normalised: Tensor = self.final_norm(super().forward(batch, memory))
-        return normalised
+        normalized: Tensor = self.final_norm(super().forward(batch, memory))
+        return normalized

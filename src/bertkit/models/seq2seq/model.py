@@ -20,7 +20,7 @@ from bertkit.checkpoints.seq2seq_names import ENCODER_DECODER
 from bertkit.models.bert.encoder import BertEncoder, pack_padded
 from bertkit.models.bert.heads import MaskedLMHead
 from bertkit.models.bert.pretrained import PretrainedBert
-from bertkit.models.bert.weights import initialise, save_weights, without_memory
+from bertkit.models.bert.weights import initialize, save_weights, without_memory
 from bertkit.models.seq2seq.config import EncoderDecoderConfig
 from bertkit.models.seq2seq.halves import Decoder, PreNormDecoder, PreNormEncoder
 from bertkit.models.seq2seq.weights import fill_halves
@@ -40,15 +40,15 @@ class EncoderDecoderModel(nn.Module):
     def __init__(self, config: EncoderDecoderConfig) -> None:
         super().__init__()
         self.config = config
-        is_pre_norm = config.normalises_first
+        is_pre_norm = config.normalizes_first
         self.encoder = (PreNormEncoder if is_pre_norm else BertEncoder)(config.encoder)
         self.decoder = (PreNormDecoder if is_pre_norm else Decoder)(config.decoder)
         self.masked_lm = MaskedLMHead(config.decoder)
-        initialise(self, config.encoder.initializer_range)
+        initialize(self, config.encoder.initializer_range)
         self.join()
 
     def join(self) -> None:
-        """Tie what is shared, and keep positions that aren't learnt from being trained."""
+        """Tie what is shared, and keep positions that aren't learned from being trained."""
         if self.config.shares_embeddings:
             self.decoder.embeddings.word = self.encoder.embeddings.word
         if self.config.positions == "sinusoidal":
@@ -156,7 +156,7 @@ class EncoderDecoderModel(nn.Module):
     def warm_start(self, parent: PretrainedBert) -> None:
         """Give both halves the weights of a BERT of their sizes; cross-attention stays as drawn.
 
-        The head is the parent's where it has one for masked words; positions that aren't learnt
+        The head is the parent's where it has one for masked words; positions that aren't learned
         stay what they are.
 
         Args:

@@ -22,7 +22,7 @@ def fill_halves(model: nn.Module, checkpoint: Checkpoint) -> None:
 
     Raises:
         CheckpointError: a tensor is missing, unknown, of the wrong shape or not finite, embeddings
-            that are shared differ, or positions that aren't learnt are no sines and cosines.
+            that are shared differ, or positions that aren't learned are no sines and cosines.
     """
     expected = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
     tensors = import_tensors(
@@ -50,7 +50,7 @@ def _check_shared(checkpoint: Checkpoint, tensors: dict[str, Tensor]) -> None:
 
 
 def _check_positions(checkpoint: Checkpoint, tensors: dict[str, Tensor]) -> None:
-    """See that positions that aren't learnt are what the model makes them.
+    """See that positions that aren't learned are what the model makes them.
 
     Other tools train them like any weights, and a model that lost those would be another one.
     """

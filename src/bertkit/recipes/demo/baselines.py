@@ -44,7 +44,7 @@ class GuessTable:
 
 
 @dataclass(frozen=True)
-class NeighbourGuesser:
+class NeighborGuesser:
     """Guesses a token from the two beside it, else from the left one, else from the right one."""
 
     vocab_size: int
@@ -64,7 +64,7 @@ class NeighbourGuesser:
     ) -> Self:
         """Count a training text.
 
-        Neighbours inside a document count as they are, also across sentences, as they do within a
+        Neighbors inside a document count as they are, also across sentences, as they do within a
         segment. Each sentence's ends also count beside a border, as at a segment's ends.
 
         Args:
@@ -90,7 +90,7 @@ class NeighbourGuesser:
         )
 
     def guess(self, left: TokenIds, right: TokenIds, otherwise: int) -> NDArray[np.int64]:
-        """The token for each pair of neighbours, or `otherwise` where neither is known."""
+        """The token for each pair of neighbors, or `otherwise` where neither is known."""
         left, right = left.astype(np.int64), right.astype(np.int64)
         guesses = self.both.look_up(left * self.vocab_size + right)
         guesses = np.where(guesses < 0, self.left.look_up(left), guesses)
@@ -99,7 +99,7 @@ class NeighbourGuesser:
 
 
 def _triples(tokens: NDArray[np.int64], offsets: TokenIds, border_id: int) -> NDArray[np.int64]:
-    """Left neighbour, token, right neighbour, `[3, num_tokens]`; pieces stand between borders."""
+    """Left neighbor, token, right neighbor, `[3, num_tokens]`; pieces stand between borders."""
     left = np.concatenate([[border_id], tokens[:-1]])
     right = np.concatenate([tokens[1:], [border_id]])
     borders = offsets[1:-1].astype(np.int64)
@@ -113,14 +113,14 @@ def _has_border(triples: NDArray[np.int64], border_id: int) -> NDArray[np.bool_]
     return has_border
 
 
-def neighbours(
+def neighbors(
     input_ids: TokenIds, positions: TokenIds, cls_id: int, sep_id: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The tokens beside some positions, as the corrupted input shows them.
 
     Args:
         input_ids: sequences end to end, each from [CLS] to [SEP], so that a maskable position
-            always has neighbours of its own sequence; [num_tokens].
+            always has neighbors of its own sequence; [num_tokens].
         positions: indices into `input_ids`.
         cls_id: taken for `sep_id`, since both are borders.
         sep_id: the border.

@@ -19,14 +19,14 @@ class Accuracies:
     Attributes:
         num_masked: how many blanks there are.
         model: by the likeliest word of the trained model.
-        neighbours: by the best guess from the two neighbouring words.
+        neighbors: by the best guess from the two neighboring words.
         most_frequent: by always saying the training text's most frequent token.
         most_frequent_token: which one that is.
     """
 
     num_masked: int
     model: float
-    neighbours: float
+    neighbors: float
     most_frequent: float
     most_frequent_token: str
 
@@ -75,7 +75,7 @@ def build_report(facts: DemoFacts) -> Report:
         Charts(
             draw_curves(facts.course, (*MASKED_WORDS, *NEXT_SENTENCE, SPEED[0])),
             title="How it learned",
-            note="Training values are means over neighbouring steps.",
+            note="Training values are means over neighboring steps.",
         ),
         Table(["What", "Number"], list(facts.corpus.items()), title="What was read"),
         Command(
@@ -99,15 +99,13 @@ def describe_result(accuracies: Accuracies) -> str:
     """The result in two sentences, whoever wins."""
     ratio = accuracies.model / accuracies.most_frequent if accuracies.most_frequent else 0.0
     winner = (
-        "The model is better than"
-        if accuracies.model > accuracies.neighbours
-        else "Still better is"
+        "The model is better than" if accuracies.model > accuracies.neighbors else "Still better is"
     )
     return (
         f"In packages that it has never read it fills {accuracies.model:.1%} of the blanks right,"
         f" {ratio:.1f} times as many as always saying “{accuracies.most_frequent_token}”"
-        f" ({accuracies.most_frequent:.1%}). {winner} the best guess from the two neighbouring"
-        f" words ({accuracies.neighbours:.1%})."
+        f" ({accuracies.most_frequent:.1%}). {winner} the best guess from the two neighboring"
+        f" words ({accuracies.neighbors:.1%})."
     )
 
 
@@ -115,7 +113,7 @@ def _accuracy_bars(accuracies: Accuracies) -> Bars:
     token = accuracies.most_frequent_token
     guessers = {
         "This model": accuracies.model,
-        "Best guess from the two neighbouring words": accuracies.neighbours,
+        "Best guess from the two neighboring words": accuracies.neighbors,
         f"Always the most frequent token, “{token}”": accuracies.most_frequent,
     }
     return Bars(

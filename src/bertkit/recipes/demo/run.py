@@ -18,7 +18,7 @@ from bertkit.inference.fill_mask import Candidate, FillMask
 from bertkit.inference.loading import LoadedModel
 from bertkit.models.bert.heads import BertForPreTraining
 from bertkit.objectives.bert import PreTrainingBatch
-from bertkit.recipes.demo.baselines import NeighbourGuesser, neighbours
+from bertkit.recipes.demo.baselines import NeighborGuesser, neighbors
 from bertkit.recipes.demo.page import Accuracies, DemoFacts, Example, build_report
 from bertkit.recipes.demo.settings import PREPARE_SETTINGS, TOKENIZER_SETTINGS, DemoSettings
 from bertkit.recipes.prepare.run import prepare
@@ -146,7 +146,7 @@ def measure_accuracies(
     """
     labels = np.concatenate([batch.labels.numpy() for batch in batches])
     sides = [
-        neighbours(
+        neighbors(
             batch.packed.input_ids.numpy(),
             batch.positions.numpy(),
             tokenizer.cls_id,
@@ -156,17 +156,17 @@ def measure_accuracies(
     ]
     left, right = (np.concatenate(side) for side in zip(*sides, strict=True))
     most_frequent = int(shards.token_counts.argmax())
-    guesses = count_neighbours(shards.train, tokenizer).guess(left, right, most_frequent)
+    guesses = count_neighbors(shards.train, tokenizer).guess(left, right, most_frequent)
     return Accuracies(
         num_masked=len(labels),
         model=model,
-        neighbours=float((guesses == labels).mean()),
+        neighbors=float((guesses == labels).mean()),
         most_frequent=float((labels == most_frequent).mean()),
         most_frequent_token=tokenizer.vocabulary[most_frequent],
     )
 
 
-def count_neighbours(shards: Sequence[Shard], tokenizer: Tokenizer) -> NeighbourGuesser:
+def count_neighbors(shards: Sequence[Shard], tokenizer: Tokenizer) -> NeighborGuesser:
     """Count the whole training text."""
     starts = np.cumsum([0, *(shard.num_tokens for shard in shards)])
     sentences, documents = [starts[-1:]], [starts[-1:]]
@@ -174,7 +174,7 @@ def count_neighbours(shards: Sequence[Shard], tokenizer: Tokenizer) -> Neighbour
         begins = shard.sentence_offsets.astype(np.int64) + start
         sentences.insert(-1, begins[:-1])
         documents.insert(-1, begins[shard.document_offsets[:-1]])
-    return NeighbourGuesser.count(
+    return NeighborGuesser.count(
         np.concatenate([shard.tokens(0, shard.num_tokens) for shard in shards]),
         np.concatenate(sentences),
         np.concatenate(documents),

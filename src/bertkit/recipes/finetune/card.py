@@ -28,7 +28,7 @@ PIPELINE_TAGS = {
 }
 INTENDED_USE = """## Intended use
 
-*To be filled in: what the model is for, for whom, what it mustn't be used for, and its licence.*"""
+*To be filled in: what the model is for, for whom, what it mustn't be used for, and its license.*"""
 LEFT_TO_RIGHT = (
     " It reads left to right, so the last token stands for a text; transformers takes the first"
     " one, and would say something else."
@@ -59,17 +59,17 @@ def build_card(facts: FineTuningFacts) -> str:
 
 
 def build_header(facts: FineTuningFacts) -> str:
-    """What the Hub reads, without a licence, which is for people to say."""
+    """What the Hub reads, without a license, which is for people to say."""
     tag = PIPELINE_TAGS.get(facts.task) if facts.is_for_transformers else None
     lines = ["---", f"library_name: {'transformers' if facts.is_for_transformers else 'bertkit'}"]
     if tag is not None:
         lines.append(f"pipeline_tag: {tag}")
     if facts.is_from_hub:  # only such a name means something to the Hub
         lines.append(f"base_model: {quote(facts.parent)}")
-    lines += ["tags:", "- bertkit", "metrics:", f"- {quote(facts.judgement.task.metric)}"]
+    lines += ["tags:", "- bertkit", "metrics:", f"- {quote(facts.judgment.task.metric)}"]
     metrics = {
         name: value
-        for name, value in facts.judgement.evaluation.metrics.items()
+        for name, value in facts.judgment.evaluation.metrics.items()
         if math.isfinite(value)
     }
     if metrics and facts.task in PIPELINE_TAGS:
@@ -91,12 +91,12 @@ def build_header(facts: FineTuningFacts) -> str:
 
 def describe_result(facts: FineTuningFacts) -> str:
     """Metrics with their intervals, the picture, and what is odd."""
-    evaluation = facts.judgement.evaluation
+    evaluation = facts.judgment.evaluation
     rows = []
     for name, value in islice(evaluation.metrics.items(), MAX_METRICS):
         low, high = evaluation.intervals.get(name, (math.nan, math.nan))
         extent = f"{low:.4f}–{high:.4f}" if math.isfinite(low) and math.isfinite(high) else ""
-        baseline = facts.judgement.baseline.get(name)
+        baseline = facts.judgment.baseline.get(name)
         shown = "" if baseline is None or math.isnan(baseline) else f"{baseline:.4f}"
         rows.append([name, show_number(value), extent, shown])
     number = facts.counts["dev"].num_examples
@@ -119,7 +119,7 @@ def describe_search(comparison: Comparison) -> str:
         [outcome.cell.describe(), str(len(outcome.values)), show_spread(outcome)]
         for outcome in comparison.outcomes
     ]
-    made = f"## Search\n\n{comparison.summarise()}. {SELECTION_BIAS}."
+    made = f"## Search\n\n{comparison.summarize()}. {SELECTION_BIAS}."
     columns = ["choice", "seeds", f"{comparison.metric}, median (lowest–highest)"]
     return "\n\n".join([made, tabulate(columns, rows)])
 

@@ -126,7 +126,7 @@ def compare_to_baseline(metric: str, evaluation: Evaluation, baseline: Metrics) 
         return None
     return (
         f"{metric} ({value:.4f}) isn't above that of always saying the most frequent label"
-        f" ({least:.4f}): the model has learnt nothing; try more epochs, another learning rate or"
+        f" ({least:.4f}): the model has learned nothing; try more epochs, another learning rate or"
         " another seed"
     )
 

@@ -1,4 +1,4 @@
-"""Labelled files as the examples of a task, and what was met in them."""
+"""Labeled files as the examples of a task, and what was met in them."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
@@ -48,7 +48,7 @@ class ExampleSet:
 
 @dataclass(frozen=True)
 class Data:
-    """What is learnt from, and what is held against it."""
+    """What is learned from, and what is held against it."""
 
     train: ExampleSet
     dev: ExampleSet
@@ -231,7 +231,7 @@ def describe_set(task: Task[Any, Any], found: ExampleSet, counts: SetCounts) -> 
         lines.append(f"{name}: {counts.num_in_windows:,} of them read in several windows")
     if counts.num_unseen:
         lines.append(
-            f"{name}: {pluralize(counts.num_unseen, 'label')} not among those that are learnt,"
+            f"{name}: {pluralize(counts.num_unseen, 'label')} not among those that are learned,"
             " counted as mistakes:"
         )
         shown = list(islice(_list_unseen(task, found), NUM_SHOWN_BROKEN))
@@ -242,7 +242,7 @@ def describe_set(task: Task[Any, Any], found: ExampleSet, counts: SetCounts) -> 
 
 
 def check_labels(task: Task[Any, Any], found: ExampleSet, counts: SetCounts) -> None:
-    """Refuse held-out examples most of whose labels can't be learnt.
+    """Refuse held-out examples most of whose labels can't be learned.
 
     Raises:
         InputError: more than half of the labels aren't among the task's.
@@ -251,7 +251,7 @@ def check_labels(task: Task[Any, Any], found: ExampleSet, counts: SetCounts) -> 
         first = next(_list_unseen(task, found)).strip()
         raise InputError(
             f"{found.name}: {counts.num_unseen:,} of {sum(counts.labels.values()):,} labels aren't"
-            f" among those that are learnt ({name_labels(task.labels)}), first {first}; is it the"
+            f" among those that are learned ({name_labels(task.labels)}), first {first}; is it the"
             " right file, and the right column?"
         )
 

@@ -29,7 +29,7 @@ class FineTuningFacts:
     Attributes:
         name: of the model's folder.
         record: what the run was begun with.
-        judgement: what the model is worth.
+        judgment: what the model is worth.
         counts: what was met in `train` and `dev`.
         num_steps: that were trained.
         best_epoch: how often the model had seen every example.
@@ -40,7 +40,7 @@ class FineTuningFacts:
 
     name: str
     record: RunRecord
-    judgement: FinalEvaluation
+    judgment: FinalEvaluation
     counts: Mapping[str, SetCounts]
     num_steps: int
     best_epoch: float
@@ -51,7 +51,7 @@ class FineTuningFacts:
     @property
     def task(self) -> str:
         """The task's name."""
-        return self.judgement.task.name
+        return self.judgment.task.name
 
     @property
     def parent(self) -> str:
@@ -78,12 +78,12 @@ class FineTuningFacts:
     def pools_last(self) -> bool:
         """Whether the last token stands for a text, as left to right it must."""
         is_causal = bool(self.record.model.get("is_decoder"))
-        return is_causal and self.judgement.task.row == "sequence"
+        return is_causal and self.judgment.task.row == "sequence"
 
     @property
     def has_picture(self) -> bool:
         """Whether the confusion matrix is small enough to be drawn."""
-        matrix = draw_confusion(self.judgement.evaluation)
+        matrix = draw_confusion(self.judgment.evaluation)
         return matrix is not None and matrix.draw() is not None
 
     @property

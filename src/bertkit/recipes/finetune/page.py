@@ -1,4 +1,4 @@
-"""The report of a fine-tuned model: how it learnt, what it is worth, and where it is wrong."""
+"""The report of a fine-tuned model: how it learned, what it is worth, and where it is wrong."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -22,27 +22,27 @@ def build_page(facts: FineTuningFacts, course: TrainingHistory) -> Report:
         facts: what it tells.
         course: the run's.
     """
-    judgement, comparison = facts.judgement, facts.comparison
+    judgment, comparison = facts.judgment, facts.comparison
     sections: list[Section] = [
         *([] if comparison is None else comparison.sections()),
-        *build_sections(judgement.evaluation, judgement.before),
+        *build_sections(judgment.evaluation, judgment.before),
         Charts(
             draw_curves(
-                course, choose_curves(facts.judgement.task.metric), epochs(facts.steps_per_epoch)
+                course, choose_curves(facts.judgment.task.metric), epochs(facts.steps_per_epoch)
             ),
-            title="How it learnt",
+            title="How it learned",
         ),
         *tabulate_data(facts.counts),
         tabulate_settings(facts.settings),
     ]
-    return Report(title=facts.name, summary=summarise(facts), sections=sections)
+    return Report(title=facts.name, summary=summarize(facts), sections=sections)
 
 
-def summarise(facts: FineTuningFacts) -> str:
+def summarize(facts: FineTuningFacts) -> str:
     """The run in two sentences."""
-    task = facts.judgement.task
-    value = facts.judgement.evaluation.metrics[task.metric]
-    baseline = facts.judgement.baseline.get(task.metric)
+    task = facts.judgment.task
+    value = facts.judgment.evaluation.metrics[task.metric]
+    baseline = facts.judgment.baseline.get(task.metric)
     beside = "" if baseline is None else f" (always saying the most frequent label: {baseline:.4f})"
     ending = ", and ended early" if facts.has_ended_early else ""
     return (

@@ -1,4 +1,4 @@
-"""Labelled data as the model reads it: read, told and encoded once, for one run or for many."""
+"""Labeled data as the model reads it: read, told and encoded once, for one run or for many."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -63,7 +63,7 @@ def read_task(
         settings: what can be chosen whatever the task.
 
     Raises:
-        InputError: the data can't be learnt from.
+        InputError: the data can't be learned from.
         BertkitError: it can't be read.
     """
     data = read_data(kind, tables, task_settings, settings)
@@ -84,7 +84,7 @@ def _begin_task(
     """The task as the training examples define it.
 
     Raises:
-        InputError: they can't be learnt from; the message says so where all examples together
+        InputError: they can't be learned from; the message says so where all examples together
             could.
     """
     try:
@@ -105,7 +105,7 @@ def prepare(task: Task[Any, Any], data: Data, tokenizer: Tokenizer) -> Prepared:
     """Encode the data, and say what was met in it.
 
     Raises:
-        InputError: most held-out labels can't be learnt.
+        InputError: most held-out labels can't be learned.
     """
     train, odd_train = encode(task, data.train, tokenizer)
     dev, odd_dev = encode(task, data.dev, tokenizer)

@@ -95,20 +95,20 @@ def finish(
     """
     best_step = state.best_step or state.step
     materials = load_checkpoint(run, best_step, materials)
-    judgement = judge(materials)
-    saved = describe_result(materials, judgement, state, settings)
+    judgment = judge(materials)
+    saved = describe_result(materials, judgment, state, settings)
     output = run.folder.parent
-    write_model(output, run, materials, judgement, saved)
+    write_model(output, run, materials, judgment, saved)
     if not settings.keep_checkpoints:
         drop_checkpoints(run)
-    return FineTuneResult(output, state.step, best_step, judgement.evaluation)
+    return FineTuneResult(output, state.step, best_step, judgment.evaluation)
 
 
 def write_model(
     output: Path,
     run: Run,
     materials: FineTuningContext,
-    judgement: FinalEvaluation,
+    judgment: FinalEvaluation,
     saved: SavedResult,
     comparison: Comparison | None = None,
 ) -> None:
@@ -118,7 +118,7 @@ def write_model(
         output: the folder.
         run: that trained it.
         materials: with the best weights.
-        judgement: of those.
+        judgment: of those.
         saved: what is told of the run for good.
         comparison: with the other runs of a search.
 
@@ -130,7 +130,7 @@ def write_model(
     facts = FineTuningFacts(
         name=output.resolve().name,
         record=record,
-        judgement=judgement,
+        judgment=judgment,
         counts=materials.counts,
         num_steps=saved.num_steps,
         best_epoch=saved.best_epoch,
@@ -141,11 +141,11 @@ def write_model(
     files = {
         **materials.model.save_pretrained(output),
         **materials.save_tokenizer(output),
-        **save_task(output, judgement.task),
+        **save_task(output, judgment.task),
     }
     saved = saved.model_copy(update={"files": {name: file.sha256 for name, file in files.items()}})
     write_descriptions(output, facts, run)
-    found = judgement.task.prediction_files(materials.dev_examples, judgement.predictions)
+    found = judgment.task.prediction_files(materials.dev_examples, judgment.predictions)
     for name, content in found.items():
         write_json(output / name, content)
     saved.write(output)
@@ -153,22 +153,22 @@ def write_model(
 
 def describe_result(
     materials: FineTuningContext,
-    judgement: FinalEvaluation,
+    judgment: FinalEvaluation,
     state: RunState,
     settings: FineTuneSettings,
 ) -> SavedResult:
     """What is told of the run for good."""
-    evaluation, best_step = judgement.evaluation, state.best_step or state.step
+    evaluation, best_step = judgment.evaluation, state.best_step or state.step
     return SavedResult(
-        task=judgement.task.name,
-        metric=judgement.task.metric,
+        task=judgment.task.name,
+        metric=judgment.task.metric,
         metrics=define(evaluation.metrics),
         intervals={
             name: (define_number(low), define_number(high))
             for name, (low, high) in evaluation.intervals.items()
         },
         calibration=evaluation.calibration,
-        baseline=define(judgement.baseline),
+        baseline=define(judgment.baseline),
         warnings=evaluation.warnings,
         num_steps=state.step,
         best_step=best_step,
@@ -181,7 +181,7 @@ def describe_result(
 
 def write_descriptions(output: Path, facts: FineTuningFacts, run: Run) -> None:
     """Write what people read: report, card and picture."""
-    matrix = draw_confusion(facts.judgement.evaluation)
+    matrix = draw_confusion(facts.judgment.evaluation)
     if facts.has_picture and matrix is not None:
         write_svg(output / PICTURE_FILE, matrix)
     course = TrainingHistory.from_rows(read_log(run.log_path))

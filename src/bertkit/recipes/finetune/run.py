@@ -41,7 +41,7 @@ from bertkit.training.run import (
     RunRecord,
     RunState,
     check_resume,
-    recognise_source,
+    recognize_source,
     take_over,
 )
 from bertkit.training.signals import stop_at_once
@@ -63,7 +63,7 @@ class Sources:
     Attributes:
         task: a key of `TASKS`.
         model: a model folder, a run, or the id of a model of the Hub.
-        train: labelled examples.
+        train: labeled examples.
         dev: held-out examples; None holds out a share of the training examples.
         revision: a branch, tag or commit of a model of the Hub.
     """
@@ -95,7 +95,7 @@ def finetune(
         ResumeError: `output` holds a run with other settings or data, or something else, or another
             process trains in it.
         SettingsError: `output` mixes with the data.
-        InputError: the data can't be learnt from, or doesn't fit the model.
+        InputError: the data can't be learned from, or doesn't fit the model.
         CheckpointError: the model's config or tensors don't fit.
         MissingFileError, DamagedFileError: data, model or run lack a file or have a damaged one.
         StorageError: writing failed.
@@ -109,7 +109,7 @@ def finetune(
     with stop_at_once(run.describe_stop), run.locked(output, inputs=inputs, check=check):
         tables = open_tables(sources.train, sources.dev, settings)
         wanted = describe_run(sources, tables, task_settings, settings)
-        wanted = recognise_source(run.read_record(), wanted, "model")
+        wanted = recognize_source(run.read_record(), wanted, "model")
         finished = read_finished(run, wanted, settings)
         if finished is not None:
             return finished

@@ -30,7 +30,7 @@ class FineTuneSettings(LoopSettings, RecordSettings):
         description=f"How often every example is seen; by default {DEFAULT_EPOCHS:g}, and up to"
         f" {MOST_EPOCHS:g} where that would be under {ENOUGH_STEPS} steps.",
     )
-    batch_size: Count = Field(32, description="Examples of one optimiser step.")
+    batch_size: Count = Field(32, description="Examples of one optimizer step.")
     learning_rate: Positive = Field(
         3e-5,
         description=f"Peak learning rate; with --features the default is {FEATURE_RATE:g}.",
@@ -84,7 +84,7 @@ class FineTuneSettings(LoopSettings, RecordSettings):
         1, description="Checkpoints that are kept while it trains: the newest ones, and the best."
     )
     keep_checkpoints: bool = Field(
-        False, description="Keep checkpoints and optimiser's state when the model is finished."
+        False, description="Keep checkpoints and optimizer's state when the model is finished."
     )
 
     @model_validator(mode="before")

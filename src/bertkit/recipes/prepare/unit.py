@@ -118,7 +118,7 @@ def prepare_unit(
     tokenizer: Tokenizer,
     advance: Callable[[int], None],
 ) -> None:
-    """Read, split, tokenise and write the sources of one unit, and note the result.
+    """Read, split, tokenize and write the sources of one unit, and note the result.
 
     Args:
         folder: the output of `prepare`.

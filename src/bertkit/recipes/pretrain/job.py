@@ -98,7 +98,7 @@ def find_trained_length(
 
     Args:
         settings: of the run.
-        model_max_length: what the model says that the weights come from, if there is one that says it.
+        model_max_length: of the model that the weights come from; None where it says none.
         config: the sizes.
     """
     if settings.start_from is None or OBJECTIVES[settings.objective].is_causal:

@@ -25,7 +25,7 @@ from bertkit.training.run import (
     RunRecord,
     check_resume,
     has_same_budget,
-    recognise_source,
+    recognize_source,
     take_over,
 )
 from bertkit.training.signals import stop_at_once
@@ -107,7 +107,7 @@ def _pretrain(
 ) -> PretrainResult:
     """Begin or go on with a run that is this process's alone."""
     record, state = run.read_record(), run.newest_state()
-    wanted = recognise_source(record, describe_run(materials, settings), "start_from")
+    wanted = recognize_source(record, describe_run(materials, settings), "start_from")
     if record is not None:
         check_resume(record, wanted)
     run.rotate(settings.keep)  # a process may have been killed before it did

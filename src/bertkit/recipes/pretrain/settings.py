@@ -46,7 +46,7 @@ class PretrainSettings(ObjectiveSettings, TrainingSettings):
     )
     batch_size: Count = Field(
         32,
-        description=f"Sequences of one optimiser step; {_describe_tuned('batch_size', 32)}",
+        description=f"Sequences of one optimizer step; {_describe_tuned('batch_size', 32)}",
         json_schema_extra=BY_MODEL,
     )
     learning_rate: Positive = Field(

@@ -29,7 +29,7 @@ def build_card(facts: Seq2SeqFacts) -> str:
 
 
 def build_header(facts: Seq2SeqFacts) -> str:
-    """What the Hub reads, without a licence and languages, which are for people to say."""
+    """What the Hub reads, without a license and languages, which are for people to say."""
     is_theirs = facts.config.is_transformers_own
     lines = ["---", f"library_name: {'transformers' if is_theirs else 'bertkit'}"]
     lines.append(f"pipeline_tag: {facts.kind.pipeline_tag}")

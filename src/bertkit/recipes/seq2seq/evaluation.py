@@ -138,7 +138,7 @@ def judge(materials: Seq2SeqContext) -> Seq2SeqEvaluation:
 def measure_judging(materials: Seq2SeqContext) -> float:
     """Seconds that `judge` will take, from some of the texts.
 
-    It is rather too much: a model that has learnt nothing doesn't end its answers.
+    It is rather too much: a model that has learned nothing doesn't end its answers.
     """
     num_texts = len(materials.data.dev.pairs)
     num_sampled = min(SAMPLED_TEXTS[materials.machine.device.type], num_texts)

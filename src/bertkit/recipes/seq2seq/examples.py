@@ -57,7 +57,7 @@ class PairSet:
 
 @dataclass(frozen=True)
 class Data:
-    """What is learnt from, and what is held against it."""
+    """What is learned from, and what is held against it."""
 
     train: PairSet
     dev: PairSet
@@ -141,14 +141,14 @@ def read_data(train: Files, dev: Files | None, settings: Seq2SeqSettings) -> Dat
             too few pairs.
         BertkitError: a file can't be read.
     """
-    learnt = read_set(train, settings)
+    learned = read_set(train, settings)
     if dev is None:
         seed = settings.seed if settings.split_seed is None else settings.split_seed
-        return hold_out(learnt, settings.held_out, seed)
+        return hold_out(learned, settings.held_out, seed)
     held_out = read_set(dev, settings)
-    if held_out.sha256 == learnt.sha256:
+    if held_out.sha256 == learned.sha256:
         announce("--dev is the training data: metrics on it say nothing of other texts")
-    return Data(learnt, held_out)
+    return Data(learned, held_out)
 
 
 def read_set(files: Files, settings: Seq2SeqSettings) -> PairSet:
@@ -163,7 +163,7 @@ def read_set(files: Files, settings: Seq2SeqSettings) -> PairSet:
 def hold_out(whole: PairSet, share: float, seed: int) -> Data:
     """Part training pairs in two, by the seed; equal sources stay together.
 
-    A share of millions of pairs would take longer to be translated than the rest to be learnt; no
+    A share of millions of pairs would take longer to be translated than the rest to be learned; no
     more are held out than what tells models apart.
 
     Raises:
@@ -284,7 +284,7 @@ def describe_set(counts: SetCounts) -> Sequence[str]:
     if counts.num_cut_targets:
         lines.append(
             f"{name}: of {counts.num_cut_targets:,} of them what is to be written was cut, so no"
-            " end is learnt or counted there; a larger --max-target-length keeps it"
+            " end is learned or counted there; a larger --max-target-length keeps it"
         )
     if counts.num_unknown:
         share = counts.num_unknown / (counts.num_source_tokens + counts.num_target_tokens)

@@ -114,7 +114,7 @@ def join_halves(
         start_id=tokenizer.cls_id,
         end_id=tokenizer.sep_id,
         shares_embeddings=settings.share_embeddings,
-        normalises_first=settings.norm_first,
+        normalizes_first=settings.norm_first,
         positions=settings.positions,
     )
 

@@ -1,4 +1,4 @@
-"""What translation and summarisation have of their own, in a table without torch."""
+"""What translation and summarization have of their own, in a table without torch."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

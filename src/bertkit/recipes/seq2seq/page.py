@@ -1,4 +1,4 @@
-"""The report of an encoder-decoder: how it learnt, what it is worth, and what it writes."""
+"""The report of an encoder-decoder: how it learned, what it is worth, and what it writes."""
 
 import math
 from collections.abc import Sequence
@@ -50,15 +50,15 @@ def build_page(
     sections: list[Section] = [
         tabulate_metrics(facts),
         *(Paragraph(warning, title="Mind") for warning in saved.warnings),
-        Charts(draw_curves(course, curves, STEPS), title="How it learnt"),
+        Charts(draw_curves(course, curves, STEPS), title="How it learned"),
         show_answers(pairs, answers),
         tabulate_data(facts),
         tabulate_settings(facts.settings),
     ]
-    return Report(title=facts.name, summary=summarise(facts), sections=sections)
+    return Report(title=facts.name, summary=summarize(facts), sections=sections)
 
 
-def summarise(facts: Seq2SeqFacts) -> str:
+def summarize(facts: Seq2SeqFacts) -> str:
     """The run in two sentences."""
     saved = facts.saved
     value = saved.metrics[saved.metric]

@@ -54,11 +54,11 @@ def finish(
         StorageError: writing failed; the same command finishes.
     """
     choice = choose_weights(run, materials, state, settings, num_steps)
-    judgement = judge(choice.materials)
+    judgment = judge(choice.materials)
     course = TrainingHistory.from_rows(read_log(run.log_path))
-    saved = describe_result(choice, judgement, state, settings, course)
+    saved = describe_result(choice, judgment, state, settings, course)
     output = run.folder.parent
-    saved = write_model(output, run, choice.materials, judgement, saved, course)
+    saved = write_model(output, run, choice.materials, judgment, saved, course)
     if not settings.keep_checkpoints:
         drop_checkpoints(run)
     return Seq2SeqResult(output, saved)
@@ -66,7 +66,7 @@ def finish(
 
 def describe_result(
     choice: Choice,
-    judgement: Seq2SeqEvaluation,
+    judgment: Seq2SeqEvaluation,
     state: RunState,
     settings: Seq2SeqSettings,
     course: TrainingHistory,
@@ -77,12 +77,12 @@ def describe_result(
     return SavedResult(
         kind=materials.saved.kind,
         metric=metric,
-        metrics=define(judgement.metrics),
-        signatures=judgement.signatures,
-        baseline=define(judgement.baseline),
+        metrics=define(judgment.metrics),
+        signatures=judgment.signatures,
+        baseline=define(judgment.baseline),
         warnings=(
             *choice.warnings,
-            *judgement.warnings,
+            *judgment.warnings,
             *warn_of_best_step(metric, course.held_out[metric]),
         ),
         num_steps=state.step,
@@ -99,7 +99,7 @@ def write_model(
     output: Path,
     run: Run,
     materials: Seq2SeqContext,
-    judgement: Seq2SeqEvaluation,
+    judgment: Seq2SeqEvaluation,
     saved: SavedResult,
     course: TrainingHistory,
 ) -> SavedResult:
@@ -119,7 +119,7 @@ def write_model(
     facts = Seq2SeqFacts(
         output.resolve().name, record, materials.kind, saved, materials.model.config
     )
-    page = build_page(facts, course, materials.data.dev.pairs, judgement.answers)
+    page = build_page(facts, course, materials.data.dev.pairs, judgment.answers)
     write_report(output / REPORT_FILE, page)
     write_file(output / CARD_FILE, build_card(facts).encode())
     saved.write(output)

@@ -40,7 +40,7 @@ from bertkit.tokenization.detokenization import Spacing
 from bertkit.tokenization.tokenizer import Tokenizer
 from bertkit.training.job import Machine
 from bertkit.training.loop import fit
-from bertkit.training.run import Run, RunRecord, check_resume, recognise_source, take_over
+from bertkit.training.run import Run, RunRecord, check_resume, recognize_source, take_over
 from bertkit.training.settings import BUDGET_FIELDS
 from bertkit.training.signals import stop_at_once
 from bertkit.training.versions import describe_versions
@@ -51,7 +51,7 @@ WRITTEN_KEYS = {"architectures", "dtype", "torch_dtype"}  # a checkpoint says th
 
 @dataclass(frozen=True)
 class PairFiles:
-    """What is learnt from.
+    """What is learned from.
 
     Attributes:
         train: one file with both sides, or that of what is read and that of what is written.
@@ -74,13 +74,13 @@ def train_seq2seq(files: PairFiles, output: Path, settings: Seq2SeqSettings) -> 
     Args:
         files: pairs of texts.
         output: the folder of the model; its `run/` has log and checkpoints.
-        settings: of translation or summarisation.
+        settings: of translation or summarization.
 
     Raises:
         ResumeError: `output` holds a run with other settings or data, or something else, or another
             process trains in it.
         SettingsError: `output` mixes with the data.
-        InputError: the data can't be learnt from, or doesn't fit the model.
+        InputError: the data can't be learned from, or doesn't fit the model.
         CheckpointError: the encoder's config or tensors don't fit.
         MissingFileError, DamagedFileError: data, encoder or run lack a file or have a damaged one.
         MissingExtraError: what computes the metrics isn't installed.
@@ -97,7 +97,7 @@ def train_seq2seq(files: PairFiles, output: Path, settings: Seq2SeqSettings) -> 
         run.locked(output, inputs=inputs, check=partial(check_output, run=run)),
     ):
         KINDS[settings.kind].load_measure()([""], [""])  # before hours of training
-        wanted = recognise_source(run.read_record(), describe_run(files, settings), "model")
+        wanted = recognize_source(run.read_record(), describe_run(files, settings), "model")
         finished = read_finished(run, wanted, settings)
         if finished is not None:
             return finished

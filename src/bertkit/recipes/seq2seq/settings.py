@@ -65,7 +65,7 @@ class ModelSettings(Settings):
     )
     norm_first: bool = Field(
         False,
-        description="Normalise the input of each part of a block, not the sum: steadier for many"
+        description="Normalize the input of each part of a block, not the sum: steadier for many"
         " layers, but no other tool reads such a folder.",
     )
     share_embeddings: bool = Field(True, description="One table of words for both halves.")
@@ -110,7 +110,7 @@ class Seq2SeqSettings(ModelSettings, PairSettings, BudgetedSettings):
         " steps.",
     )
     tokens_per_batch: Annotated[int, Field(ge=16)] = Field(
-        4096, description="Tokens of one optimiser step, of both sides together."
+        4096, description="Tokens of one optimizer step, of both sides together."
     )
     accumulate: Count = Field(
         1, description="Parts in which a step's pairs go through the model, to save memory."
@@ -169,7 +169,7 @@ class Seq2SeqSettings(ModelSettings, PairSettings, BudgetedSettings):
         None, description="Decides which pairs those are; by default --seed."
     )
     keep_checkpoints: bool = Field(
-        False, description="Keep checkpoints and optimiser's state when the model is finished."
+        False, description="Keep checkpoints and optimizer's state when the model is finished."
     )
 
     kind: ClassVar[KindName]

@@ -33,8 +33,8 @@ def doubt_metric(
         return
     yield (
         f"{metric} ({written[metric]:.4f}) isn't above that of copying the beginning of what is"
-        f" read ({copied[metric]:.4f}): the model has learnt little; give it more pairs or a larger"
-        " budget"
+        f" read ({copied[metric]:.4f}): the model has learned little; give it more pairs or a"
+        " larger budget"
     )
 
 

@@ -141,13 +141,13 @@ def describe(
         "fingerprint": result.tokenizer.fingerprint,
         "settings": settings.model_dump(mode="json"),
         "inputs": list(inputs),
-        "counts": summarise(result),
+        "counts": summarize(result),
         "read_report": result.report.to_dict(),
         "elapsed_seconds": round(result.elapsed_seconds, 3),
     }
 
 
-def summarise(result: TrainTokenizerResult) -> dict[str, int]:
+def summarize(result: TrainTokenizerResult) -> dict[str, int]:
     """What was read and what came out, as counts."""
     words = result.word_counts
     return {

@@ -12,7 +12,7 @@ from bertkit.reports.cells import Cell
 from bertkit.reports.figures.attention_figure import format_percent
 from bertkit.reports.figures.picture import render_svg
 from bertkit.reports.figures.picture_files import write_picture
-from bertkit.reports.figures.svg import add_box, add_group, add_text, new_drawing, serialise, turn
+from bertkit.reports.figures.svg import add_box, add_group, add_text, new_drawing, serialize, turn
 from bertkit.reports.text import count_columns, shorten
 
 MAX_TOKENS = 64
@@ -22,7 +22,7 @@ COLUMN_WIDTH = 7.2
 MARGIN = 26  # for what rows and columns are
 GAP = 8
 MIN_WRITTEN = 0.1  # a share that is written into its cell
-STRENGTH = 0.75  # the power of a share that is its colour: small ones stay small
+STRENGTH = 0.75  # the power of a share that is its color: small ones stay small
 NUM_NAMED = 3
 
 
@@ -83,7 +83,7 @@ class AlignmentFigure:
             for column in range(len(self.read)):
                 x, y = left + column * CELL_WIDTH, top + row * CELL_HEIGHT
                 self._add_cell(cells, x, y, row, column)
-        return serialise(svg)
+        return serialize(svg)
 
     def describe(self) -> str:
         """The drawing in words, for those who don't see it."""

@@ -18,7 +18,7 @@ from bertkit.reports.figures.svg import (
     add_line,
     add_text,
     new_drawing,
-    serialise,
+    serialize,
     series_style,
 )
 from bertkit.reports.text import count_columns, shorten
@@ -98,7 +98,7 @@ class AttentionFigure:
         if self.focus is not None:
             _add_numbers(svg, layout, links)
         self._add_tokens(svg, layout)
-        return serialise(svg)
+        return serialize(svg)
 
     def describe(self) -> str:
         """The drawing in words, for those who don't see it."""

@@ -19,7 +19,7 @@ class Axis:
     """A map from values to places in the drawing.
 
     Attributes:
-        ticks: the values at which it is labelled, the lowest and the highest at its ends.
+        ticks: the values at which it is labeled, the lowest and the highest at its ends.
         start: the place of the first tick.
         stop: the place of the last tick.
         is_percent: values are shares of 1, to be shown as percentages.

@@ -15,7 +15,7 @@ from bertkit.reports.figures.svg import (
     add_group,
     add_text,
     new_drawing,
-    serialise,
+    serialize,
     turn,
 )
 from bertkit.reports.text import count_columns, show
@@ -84,13 +84,13 @@ class ConfusionMatrix:
         svg = new_drawing(*layout.size, self.title, self.describe())
         if not self.names:
             add_text(svg, layout.size[0] / 2, layout.size[1] / 2, "no data yet")
-            return serialise(svg)
+            return serialize(svg)
         _add_labels(svg, self.names, layout)
         cells = add_group(svg, "matrix")
         totals = count_true(self.counts)
         for row, column in product(range(len(self.names)), repeat=2):
             self._add_cell(cells, layout, (row, column), totals[row])
-        return serialise(svg)
+        return serialize(svg)
 
     def describe(self) -> str:
         """The matrix in words, for those who don't see it."""

@@ -1,6 +1,6 @@
-"""Line charts: several series over one axis, told apart by colour and by dashes.
+"""Line charts: several series over one axis, told apart by color and by dashes.
 
-Neither colour-blind readers nor a printer lose a series that way. A band around a series shows how
+Neither color-blind readers nor a printer lose a series that way. A band around a series shows how
 far its runs lie apart.
 """
 
@@ -25,7 +25,7 @@ from bertkit.reports.figures.svg import (
     add_group,
     add_text,
     new_drawing,
-    serialise,
+    serialize,
     series_style,
 )
 from bertkit.reports.text import shorten
@@ -84,13 +84,13 @@ class LineChart:
         across_upwards = self._axes()
         if across_upwards is None:
             add_text(svg, WIDTH / 2, HEIGHT / 2, "no data yet")
-            return serialise(svg)
+            return serialize(svg)
         add_axes(svg, *across_upwards, self.x_label)
         for index, series in enumerate(self.series):
             group = add_group(svg, series_style(index))
             self._add_band(group, series, *across_upwards)
             self._add_line(group, series, *across_upwards)
-        return serialise(svg)
+        return serialize(svg)
 
     def describe(self) -> str:
         """The chart in words, for those who don't see it."""

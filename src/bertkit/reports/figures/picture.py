@@ -16,7 +16,7 @@ from bertkit.reports.figures.svg import (
     add_line,
     add_text,
     drawing_style,
-    serialise,
+    serialize,
 )
 from bertkit.reports.text import count_columns, shorten
 
@@ -90,11 +90,11 @@ def render_svg(picture: Picture) -> str:
     group = add_group(svg, "drawing")
     group.set("transform", f"translate({MARGIN} {header})")
     group.extend(parts)
-    return serialise(svg) + "\n"
+    return serialize(svg) + "\n"
 
 
 def _make_independent(svg: ET.Element, width: float, height: float) -> None:
-    """Give a drawing what it has from the page otherwise: namespace, size, colours, background."""
+    """Give a drawing what it has from the page otherwise: namespace, size, colors, background."""
     svg.set("xmlns", "http://www.w3.org/2000/svg")
     svg.set("viewBox", f"0 0 {width:g} {height:g}")
     svg.set("width", f"{width:g}")

@@ -50,7 +50,7 @@ def write_png(path: Path, picture: Picture) -> FileRecord:
 
 
 def render_png(picture: Picture) -> bytes:
-    """The SVG file of a picture in pixels, 300 an inch, in light colours.
+    """The SVG file of a picture in pixels, 300 an inch, in light colors.
 
     A character that no installed font has is an empty box.
 

@@ -14,7 +14,7 @@ from bertkit.reports.figures.svg import (
     add_line,
     add_text,
     new_drawing,
-    serialise,
+    serialize,
     series_style,
 )
 from bertkit.reports.text import shorten
@@ -77,7 +77,7 @@ class ReliabilityDiagram:
         for index, curve in enumerate(self.curves):
             _add_curve(add_group(svg, series_style(index)), curve, across, upwards)
         self._add_counts(svg)
-        return serialise(svg)
+        return serialize(svg)
 
     def describe(self) -> str:
         """The diagram in words, for those who don't see it."""

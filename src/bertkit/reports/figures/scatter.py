@@ -15,7 +15,7 @@ from bertkit.reports.figures.svg import (
     add_line,
     add_text,
     new_drawing,
-    serialise,
+    serialize,
     series_style,
     turn,
 )
@@ -73,7 +73,7 @@ class Scatter:
         add_text(svg, WIDTH / 2, HEIGHT - 5, across)
         turn(add_text(svg, 14, HEIGHT / 2, upwards), -90)
         self._add_points(svg, _fit(self.points))
-        return serialise(svg)
+        return serialize(svg)
 
     def describe(self) -> str:
         """The drawing in words, for those who don't see it."""

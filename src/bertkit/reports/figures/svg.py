@@ -1,7 +1,7 @@
-"""The elements of SVG drawings, and the colours that they share with the page.
+"""The elements of SVG drawings, and the colors that they share with the page.
 
-Drawings are built as trees, whose serialisation escapes all text, and say by classes what their
-parts are; `drawing.css` says how those look. In a page the colours are variables of the page, in a
+Drawings are built as trees, whose serialization escapes all text, and say by classes what their
+parts are; `drawing.css` says how those look. In a page the colors are variables of the page, in a
 file of its own they are written out, because many programs that show SVG know no variables.
 """
 
@@ -12,7 +12,7 @@ from xml.etree import ElementTree as ET
 
 from bertkit.reports.text import make_legible, shorten
 
-# The series colours are those of Okabe and Ito, darkened or lightened for contrast. Text
+# The series colors are those of Okabe and Ito, darkened or lightened for contrast. Text
 # has a contrast of at least 4.5 : 1 on the shades `right`, `wrong` and `mark`.
 LIGHT: Mapping[str, str] = {
     "page": "#ffffff",
@@ -50,14 +50,14 @@ NUM_STYLES = 6
 SCALE = 1.25  # the most by which a page enlarges a drawing
 
 
-def drawing_style(colours: Mapping[str, str]) -> str:
-    """The style sheet of drawings in the given colours, which have the names of `LIGHT`."""
+def drawing_style(colors: Mapping[str, str]) -> str:
+    """The style sheet of drawings in the given colors, which have the names of `LIGHT`."""
     source = resources.files("bertkit.reports").joinpath("drawing.css").read_text(encoding="utf-8")
-    return Template(source).substitute(colours)
+    return Template(source).substitute(colors)
 
 
 def series_style(index: int) -> str:
-    """The classes of a numbered series: its colour and its dashes."""
+    """The classes of a numbered series: its color and its dashes."""
     return f"series series-{index % NUM_STYLES}"
 
 
@@ -77,7 +77,7 @@ def new_drawing(width: float, height: float, title: str, description: str) -> ET
     return svg
 
 
-def serialise(svg: ET.Element) -> str:
+def serialize(svg: ET.Element) -> str:
     """The drawing as text that stands in an HTML page."""
     return make_legible(ET.tostring(svg, encoding="unicode"))
 

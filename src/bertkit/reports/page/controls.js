@@ -1,5 +1,5 @@
 import { choiceChips, chipRow } from "./chips.js";
-import { headColour, inkOn } from "./colour.js";
+import { headColor, inkOn } from "./color.js";
 import { element } from "./dom.js";
 import { PAIRS, toggleHead } from "./state.js";
 
@@ -64,8 +64,8 @@ function headsControl(model, state, without) {
       chip.setAttribute("aria-label", `head ${index + 1}${isOff ? ", switched off" : ""}`);
       chip.setAttribute("aria-pressed", String(chosen.includes(index + 1)));
       chip.classList.toggle("focused", index + 1 === focused && chosen.length < model.heads);
-      chip.style.setProperty("--colour", headColour(index + 1));
-      chip.style.setProperty("--ink", inkOn(headColour(index + 1)));
+      chip.style.setProperty("--color", headColor(index + 1));
+      chip.style.setProperty("--ink", inkOn(headColor(index + 1)));
     });
   };
   return { root: chipRow("Heads", [...chips, all]), show };

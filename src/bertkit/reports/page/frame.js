@@ -1,5 +1,5 @@
 import { choiceChips } from "./chips.js";
-import { forgetColours } from "./colour.js";
+import { forgetColors } from "./color.js";
 import { buildControls } from "./controls.js";
 import { element } from "./dom.js";
 import { rove } from "./keys.js";
@@ -69,7 +69,7 @@ class Frame {
     this.shared = shared;
     this.setTheme = setTheme;
     this.state = new State({ ...shared.start, theme: preferredTheme() });
-    this.followTheme(); // first, so that everything else draws with its colours
+    this.followTheme(); // first, so that everything else draws with its colors
     this.controls = buildControls(shared, this.state);
     this.controlBar = element("div", { class: "controls" });
     this.tabs = scripts.map((script, index) => this.buildTab(script, shared.views[index]));
@@ -178,7 +178,7 @@ function preferredTheme() {
 
 function showTheme(theme) {
   document.documentElement.dataset.theme = theme;
-  forgetColours();
+  forgetColors();
 }
 
 function complaint(text) {

@@ -48,7 +48,7 @@ export class Page {
 
   /**
    * Be told of changes while this view is shown; what changed while it wasn't is told when it is
-   * shown again. The theme is among it: drawings made of `colour` are drawn again then.
+   * shown again. The theme is among it: drawings made of `color` are drawn again then.
    *
    * @param {function(Object, string[])} listener gets the state and the names of what changed.
    * @returns {function()} ends it.

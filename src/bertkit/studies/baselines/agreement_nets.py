@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from bertkit.base.errors import NonFiniteError
 from bertkit.base.progress import show_progress
-from bertkit.hardware.device import synchronise
+from bertkit.hardware.device import synchronize
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.fine_tuning import BertForSequenceClassification
 from bertkit.models.recurrent.classifier import RecurrentClassifier
@@ -93,7 +93,7 @@ def build_net(kind: Kind, sizes: Sizes) -> Net:
 
 
 def count_parameters(net: Net) -> int:
-    """All that is learnt."""
+    """All that is learned."""
     return sum(parameter.numel() for parameter in net.parameters())
 
 
@@ -143,7 +143,7 @@ def train(
             set_learning_rate(optimizer, rate_at(num_read / num_tokens, settings))
             optimizer.step()
             optimizer.zero_grad(set_to_none=True)
-            synchronise(machine.device)
+            synchronize(machine.device)
             speeds.append(batch.num_tokens / (time.perf_counter() - started))
             num_read += batch.num_tokens
             step += 1

@@ -32,7 +32,7 @@ TOKENS_PER_BATCH = 4096  # of an evaluation
 
 
 @dataclass(frozen=True)
-class LabelledTexts:
+class LabeledTexts:
     """Texts with the number of each one's label, from 0.
 
     Raises:
@@ -63,15 +63,15 @@ class LabelledTexts:
             raise InputError("labels must be whole numbers from 0; number them, and keep the list")
         return cls(TokenTexts.encode(texts, tokenizer).cut(max_length), numbers.astype(np.int64))
 
-    def pick(self, numbers: Numbers) -> "LabelledBatch":
+    def pick(self, numbers: Numbers) -> "LabeledBatch":
         """Some of them as a batch."""
-        return LabelledBatch(
+        return LabeledBatch(
             self.texts.choose(numbers).pack(), torch.from_numpy(self.labels[numbers]), numbers
         )
 
 
 @dataclass(frozen=True)
-class LabelledBatch:
+class LabeledBatch:
     """Some texts as the model takes them.
 
     Attributes:
@@ -105,11 +105,11 @@ class LabelledBatch:
 
 
 @dataclass(frozen=True)
-class LabelledData:
-    """What is learnt from, what is measured, and how many labels there are.
+class LabeledData:
+    """What is learned from, what is measured, and how many labels there are.
 
     Attributes:
-        train: what is learnt from.
+        train: what is learned from.
         held_out: what is measured.
         num_labels: different labels of both.
         tokenizer: that cut both.
@@ -118,8 +118,8 @@ class LabelledData:
         InputError: a label is outside 0 … num_labels − 1.
     """
 
-    train: LabelledTexts
-    held_out: LabelledTexts
+    train: LabeledTexts
+    held_out: LabeledTexts
     num_labels: int
     tokenizer: Tokenizer
 
@@ -133,9 +133,9 @@ class LabelledData:
 
 
 def train_classifier(
-    data: LabelledData, output: Path, settings: ClassifierSettings, parent: Path | None = None
+    data: LabeledData, output: Path, settings: ClassifierSettings, parent: Path | None = None
 ) -> RecurrentResult:
-    """Train on labelled texts; errors as in `run.train`.
+    """Train on labeled texts; errors as in `run.train`.
 
     Args:
         data: texts.
@@ -151,7 +151,7 @@ def train_classifier(
 
 
 def plan_classifier(
-    data: LabelledData, settings: ClassifierSettings, parent: Path | None = None
+    data: LabeledData, settings: ClassifierSettings, parent: Path | None = None
 ) -> BaselinePlan:
     """What a run is made of."""
     check_parent(data, settings, parent)
@@ -177,7 +177,7 @@ def plan_classifier(
         net.reader.requires_grad_(parent is None or not settings.freezes_reader)
         return net
 
-    def batches_at(step: int) -> list[LabelledBatch]:
+    def batches_at(step: int) -> list[LabeledBatch]:
         numbers = order.examples(step)
         parts = np.array_split(numbers, min(settings.accumulate, len(numbers)))
         return [data.train.pick(part) for part in parts]
@@ -202,7 +202,7 @@ def plan_classifier(
     )
 
 
-def check_parent(data: LabelledData, settings: ClassifierSettings, parent: Path | None) -> None:
+def check_parent(data: LabeledData, settings: ClassifierSettings, parent: Path | None) -> None:
     """Refuse a language model that knows other words, and to freeze what was only drawn.
 
     Raises:
@@ -230,13 +230,13 @@ def describe_parent(parent: Path) -> dict[str, str]:
     return {"parent": record_file(folder / SAFETENSORS_FILE).sha256}
 
 
-def score(model: RecurrentClassifier, batch: LabelledBatch) -> PreTrainingLosses:
+def score(model: RecurrentClassifier, batch: LabeledBatch) -> PreTrainingLosses:
     """The loss of all labels of a batch."""
     loss, num_hits = model.loss(batch.packed, batch.labels)
     return PreTrainingLosses({"label": loss}, {"label": num_hits})
 
 
-def batch_tensors(batch: LabelledBatch) -> dict[str, Tensor]:
+def batch_tensors(batch: LabeledBatch) -> dict[str, Tensor]:
     """A batch as named tensors."""
     return {
         "input_ids": batch.packed.input_ids,

@@ -20,7 +20,7 @@ NEXT, PREVIOUS = "clm", "previous"  # the first as the objective `causal` names 
 
 
 @dataclass(frozen=True)
-class NeighbourBatch(WordBatch):
+class NeighborBatch(WordBatch):
     """Sequences whose tokens predict what stands behind each, and perhaps what stands before.
 
     Attributes:
@@ -38,7 +38,7 @@ class NeighbourBatch(WordBatch):
 
 
 @dataclass(frozen=True)
-class NeighbourWords:
+class NeighborWords:
     """Makes batches; the examples are those of the objective."""
 
     causal: CausalObjective
@@ -48,10 +48,10 @@ class NeighbourWords:
         """As the objective."""
         return self.causal.plan(epoch, shard)
 
-    def batch(self, examples: Sequence[PlannedExample]) -> NeighbourBatch:
+    def batch(self, examples: Sequence[PlannedExample]) -> NeighborBatch:
         """Lay examples end to end, with the next tokens as labels."""
         found = self.causal.batch(examples)
-        return NeighbourBatch(
+        return NeighborBatch(
             found.packed, found.positions, found.labels, found.keys, is_both=self.is_both
         )
 
@@ -78,7 +78,7 @@ def plan_language_model(data: Path, settings: LanguageModelSettings) -> Baseline
         **settings.model_dump(include=set(LanguageModelConfig.model_fields)),
     )
 
-    def build(parts: Sequence[Shard], seed: int) -> NeighbourWords:
+    def build(parts: Sequence[Shard], seed: int) -> NeighborWords:
         causal = CausalObjective(
             shards=parts,
             seed=seed,
@@ -87,7 +87,7 @@ def plan_language_model(data: Path, settings: LanguageModelSettings) -> Baseline
             cls_id=tokenizer.cls_id,
             sep_id=tokenizer.sep_id,
         )
-        return NeighbourWords(causal, settings.is_bidirectional)
+        return NeighborWords(causal, settings.is_bidirectional)
 
     batches = ShardBatches(shards, build, settings.seed)
     return BaselinePlan(
@@ -106,7 +106,7 @@ def plan_language_model(data: Path, settings: LanguageModelSettings) -> Baseline
     )
 
 
-def score(model: RecurrentLanguageModel, batch: NeighbourBatch) -> PreTrainingLosses:
+def score(model: RecurrentLanguageModel, batch: NeighborBatch) -> PreTrainingLosses:
     """The loss of each direction."""
     found = {NEXT: model.next_loss(batch.packed, batch.positions, batch.labels)}
     if batch.is_both:
@@ -118,6 +118,6 @@ def score(model: RecurrentLanguageModel, batch: NeighbourBatch) -> PreTrainingLo
     )
 
 
-def count_operations(model: RecurrentLanguageModel, batch: NeighbourBatch) -> float:
+def count_operations(model: RecurrentLanguageModel, batch: NeighborBatch) -> float:
     """Floating-point operations of a training step on a batch."""
     return model.count_operations(batch.packed, len(batch.labels))

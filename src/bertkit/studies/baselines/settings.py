@@ -45,7 +45,7 @@ class LanguageModelSettings(ReaderSettings):
 class SkipThoughtSettings(NetSettings, TrainingSettings):
     """A sentence encoder on shards."""
 
-    batch_size: Count = Field(64, description="Sentences of one optimiser step.")
+    batch_size: Count = Field(64, description="Sentences of one optimizer step.")
     max_length: Annotated[int, Field(ge=3, le=512)] = Field(
         48, description="Tokens of a sentence, with [CLS] and [SEP]; what is longer is cut."
     )

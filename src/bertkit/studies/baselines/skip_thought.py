@@ -35,29 +35,29 @@ class Written:
 
 
 @dataclass(frozen=True)
-class NeighbourSentences:
+class NeighborSentences:
     """Sentences with those before and after them.
 
     Attributes:
         middle: what is read.
-        neighbours: what is written on each side.
+        neighbors: what is written on each side.
         keys: the examples' names.
     """
 
     middle: PackedBatch
-    neighbours: dict[Side, Written]
+    neighbors: dict[Side, Written]
     keys: tuple[ExampleKey, ...]
 
     @property
     def num_tokens(self) -> int:
         """Real tokens of all three sentences."""
-        written = sum(one.packed.num_tokens for one in self.neighbours.values())
+        written = sum(one.packed.num_tokens for one in self.neighbors.values())
         return self.middle.num_tokens + written
 
     @property
     def target_counts(self) -> dict[str, int]:
         """How many targets each loss is summed over."""
-        return {side: len(written.labels) for side, written in self.neighbours.items()}
+        return {side: len(written.labels) for side, written in self.neighbors.items()}
 
     def describe(self) -> str:
         """The examples' names, for messages."""
@@ -67,14 +67,14 @@ class NeighbourSentences:
         """The same batch on another device."""
         moved = {
             side: Written(written.packed.to(device), written.labels.to(device, non_blocking=True))
-            for side, written in self.neighbours.items()
+            for side, written in self.neighbors.items()
         }
-        return replace(self, middle=self.middle.to(device), neighbours=moved)
+        return replace(self, middle=self.middle.to(device), neighbors=moved)
 
 
 @dataclass(frozen=True)
 class SentencePlanner:
-    """Finds sentences with two neighbours, and makes batches of them.
+    """Finds sentences with two neighbors, and makes batches of them.
 
     Args:
         shards: where their tokens are.
@@ -89,7 +89,7 @@ class SentencePlanner:
     sep_id: int
 
     def plan(self, epoch: int, shard: int) -> Examples:
-        """For each sentence inside a document, where it, its neighbours and what follows begin."""
+        """For each sentence inside a document, where it, its neighbors and what follows begin."""
         del epoch
         source = self.shards[shard]
         offsets = source.sentence_offsets.astype(np.int64)
@@ -98,15 +98,15 @@ class SentencePlanner:
         middle = np.flatnonzero(~begins_document[:-1] & ~begins_document[1:])
         return np.stack([offsets[middle + place] for place in (-1, 0, 1, 2)], axis=1)
 
-    def batch(self, examples: Sequence[PlannedExample]) -> NeighbourSentences:
+    def batch(self, examples: Sequence[PlannedExample]) -> NeighborSentences:
         """Three sentences of each example."""
         before, middle, after = (
             [self._cut(example, place) for example in examples] for place in range(3)
         )
         whole = [np.concatenate([one, [self.sep_id]]) for one in middle]
-        return NeighbourSentences(
+        return NeighborSentences(
             middle=_pack(whole),
-            neighbours={"before": self._write(before), "after": self._write(after)},
+            neighbors={"before": self._write(before), "after": self._write(after)},
             keys=tuple(example.key for example in examples),
         )
 
@@ -168,12 +168,12 @@ def plan_skip_thought(data: Path, settings: SkipThoughtSettings) -> BaselinePlan
     )
 
 
-def score(model: SkipThought, batch: NeighbourSentences) -> PreTrainingLosses:
+def score(model: SkipThought, batch: NeighborSentences) -> PreTrainingLosses:
     """The loss of each side."""
     vectors = model.encode(batch.middle)
     found = {
-        side: model.neighbour_loss(side, vectors, written.packed, written.labels)
-        for side, written in batch.neighbours.items()
+        side: model.neighbor_loss(side, vectors, written.packed, written.labels)
+        for side, written in batch.neighbors.items()
     }
     return PreTrainingLosses(
         losses={side: loss for side, (loss, _) in found.items()},
@@ -181,19 +181,19 @@ def score(model: SkipThought, batch: NeighbourSentences) -> PreTrainingLosses:
     )
 
 
-def count_operations(model: SkipThought, batch: NeighbourSentences) -> float:
+def count_operations(model: SkipThought, batch: NeighborSentences) -> float:
     """Floating-point operations of a training step on a batch."""
-    written = (one.packed for one in batch.neighbours.values())
+    written = (one.packed for one in batch.neighbors.values())
     return model.count_operations(batch.middle, *written)
 
 
-def batch_tensors(batch: NeighbourSentences) -> dict[str, Tensor]:
+def batch_tensors(batch: NeighborSentences) -> dict[str, Tensor]:
     """A batch as named tensors."""
     tensors = {
         "middle_ids": batch.middle.input_ids,
         "middle_lengths": torch.tensor(batch.middle.lengths),
     }
-    for side, written in batch.neighbours.items():
+    for side, written in batch.neighbors.items():
         tensors[f"{side}_ids"] = written.packed.input_ids
         tensors[f"{side}_lengths"] = torch.tensor(written.packed.lengths)
         tensors[f"{side}_labels"] = written.labels

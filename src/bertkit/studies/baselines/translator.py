@@ -30,7 +30,7 @@ def train_translator(
     """Train on pairs; errors as in `run.train`.
 
     Args:
-        pairs: what is learnt from, at least one.
+        pairs: what is learned from, at least one.
         held_out: what is measured, at least one.
         tokenizer: of both sides.
         output: the run's folder.

@@ -10,7 +10,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from bertkit.recipes.finetune.settings import FineTuneSettings
-from bertkit.studies.probes.downstream import LabelledTask
+from bertkit.studies.probes.downstream import LabeledTask
 from bertkit.tasks.classify.decoding import choose_label
 from bertkit.tasks.texts import Texts
 
@@ -22,34 +22,34 @@ MAX_ITERATIONS = 500
 SMALLEST_GRADIENT = 1e-5
 
 
-def score_vectors(task: LabelledTask, encode: Encode, settings: FineTuneSettings) -> float:
+def score_vectors(task: LabeledTask, encode: Encode, settings: FineTuneSettings) -> float:
     """The task's metric on held-out examples, with the strength that does best on them.
 
     That is how fine-tuning chooses its epoch, so that neither is at an advantage.
 
     Args:
-        task: of labelling texts or pairs.
+        task: of labeling texts or pairs.
         encode: texts → a row for each.
         settings: of fine-tuning; they decide what is held out where the task doesn't say.
 
     Raises:
-        BertkitError: the examples can't be read or learnt from, as in `LabelledTask.read`.
+        BertkitError: the examples can't be read or learned from, as in `LabeledTask.read`.
     """
-    learnt, data = task.read(settings)
-    train, held_out = standardise(
+    learned, data = task.read(settings)
+    train, held_out = standardize(
         *(
             describe_texts([example.texts for example in one.examples], encode)
             for one in (data.train, data.dev)
         )
     )
-    ids = {label: number for number, label in enumerate(learnt.labels)}
+    ids = {label: number for number, label in enumerate(learned.labels)}
     labels = torch.tensor([ids[example.labels[0]] for example in data.train.examples])
     found = []
     for strength in STRENGTHS:
         weights, bias = fit(train, labels, len(ids), strength)
         rows = (held_out @ weights + bias).softmax(dim=1).tolist()
-        predictions = [choose_label(learnt.labels, row) for row in rows]
-        found.append(learnt.measure(data.dev.examples, predictions)[learnt.metric])
+        predictions = [choose_label(learned.labels, row) for row in rows]
+        found.append(learned.measure(data.dev.examples, predictions)[learned.metric])
     return max(found)
 
 
@@ -65,7 +65,7 @@ def describe_texts(texts: Sequence[Texts], encode: Encode) -> Vectors:
     return np.concatenate([np.abs(first - second), first * second], axis=1)
 
 
-def standardise(
+def standardize(
     train: Vectors, held_out: Vectors
 ) -> tuple[Float[Tensor, "texts features"], Float[Tensor, "others features"]]:
     """Both with each feature's mean and spread in training taken out."""

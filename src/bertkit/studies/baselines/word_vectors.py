@@ -22,7 +22,7 @@ PROGRESS_SENTENCES = 1000
 
 
 class VectorsRecord(BaseModel):
-    """What vectors were learnt from.
+    """What vectors were learned from.
 
     Attributes:
         settings: how.
@@ -131,7 +131,7 @@ def train_word_vectors(
 
 
 def write_record(output: Path, record: VectorsRecord) -> None:
-    """Say what the vectors in a folder are learnt from.
+    """Say what the vectors in a folder are learned from.
 
     Raises:
         StorageError: writing failed.
@@ -141,7 +141,7 @@ def write_record(output: Path, record: VectorsRecord) -> None:
 
 
 def read_record(output: Path) -> VectorsRecord | None:
-    """What the vectors in a folder were learnt from; None where nothing is.
+    """What the vectors in a folder were learned from; None where nothing is.
 
     Raises:
         ResumeError: it holds something else.

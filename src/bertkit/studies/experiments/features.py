@@ -16,10 +16,10 @@ from bertkit.studies.baselines.vector_sources import (
     Learning,
     freeze,
 )
-from bertkit.studies.probes.downstream import MAX_LENGTH, FineTuning, LabelledTask
+from bertkit.studies.probes.downstream import MAX_LENGTH, FineTuning, LabeledTask
 from bertkit.studies.probes.pretrained_arms import SCALES, PretrainedArm, PretrainingScale
 from bertkit.studies.probes.pretraining import TOKENS, PretrainingStudy, name_steps
-from bertkit.studies.probes.probes import LABELLED, LABELLED_PROBE, PAIRS_PROBE, Probe
+from bertkit.studies.probes.probes import LABELED, LABELED_PROBE, PAIRS_PROBE, Probe
 from bertkit.studies.probes.text_tasks import PAIRS
 from bertkit.studies.study import Cell, Claim, Decision, Figure, Measure, Side
 
@@ -91,9 +91,9 @@ class Features(PretrainingStudy):
         " text is a vector of its own, and a pair is their difference and product. Fine-tuning"
         " keeps its best epoch, logistic regression the best of four strengths, both by the"
         " held-out examples, so that all figures are a little too good. The encoder has"
-        " learnt from masked words alone. Skip-thought's tokens are those of each sentence and of"
-        " both its neighbours, which it foretells; that is close to telling whether two sentences"
-        " come from one document, which is asked where there are no labels (--labelled brings your"
+        " learned from masked words alone. Skip-thought's tokens are those of each sentence and of"
+        " both its neighbors, which it foretells; that is close to telling whether two sentences"
+        " come from one document, which is asked where there are no labels (--labeled brings your"
         " own). Skip-gram is far cheaper on the same tokens, and the encoder is tiny: published"
         " ones read ten thousand times as much."
     )
@@ -114,24 +114,24 @@ class Features(PretrainingStudy):
     @property
     def all_probes(self) -> list[Probe]:
         """The same, called what they are where nothing is fine-tuned."""
-        measure = replace(LABELLED_PROBE.measure, title="The labelled examples")
-        more = [replace(LABELLED_PROBE, measure=measure)]
-        return [*self.probes, *(more if self.settings.labelled is not None else [])]
+        measure = replace(LABELED_PROBE.measure, title="The labeled examples")
+        more = [replace(LABELED_PROBE, measure=measure)]
+        return [*self.probes, *(more if self.settings.labeled is not None else [])]
 
     @property
     def measures(self) -> Sequence[Measure]:
-        """The labelled examples first, where there are any."""
+        """The labeled examples first, where there are any."""
         return [probe.measure for probe in reversed(self.all_probes)]
 
     @property
     def arms(self) -> Sequence[PretrainedArm]:
-        """From the most that is learnt with labels to the least."""
+        """From the most that is learned with labels to the least."""
         return ARMS
 
     @property
     def claims(self) -> Sequence[Claim]:
-        """On the labelled examples, or on pairs where there are none."""
-        measure = PAIRS if self.settings.labelled is None else LABELLED
+        """On the labeled examples, or on pairs where there are none."""
+        measure = PAIRS if self.settings.labeled is None else LABELED
         found = (
             (
                 "Fine-tuning is better than a BiLSTM on the frozen last four layers",
@@ -198,7 +198,7 @@ class Features(PretrainingStudy):
         cell: Cell,
         checkpoint: Path,
         place: Path,
-        tasks: Mapping[str, LabelledTask],
+        tasks: Mapping[str, LabeledTask],
         *,
         is_end: bool,
     ) -> dict[str, float]:
@@ -210,7 +210,7 @@ class Features(PretrainingStudy):
         return self._score(cell, encode, tasks)
 
     def _score(
-        self, cell: Cell, encode: Encode, tasks: Mapping[str, LabelledTask]
+        self, cell: Cell, encode: Encode, tasks: Mapping[str, LabeledTask]
     ) -> dict[str, float]:
         """What vectors are worth in each task, by measure."""
         settings = self.scale.fine_tuning.choose(cell.seed, self.settings.device, {})

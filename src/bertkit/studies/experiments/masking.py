@@ -50,10 +50,10 @@ class Masking(PretrainingStudy):
     )
     budget = "Every arm is pre-trained on as many tokens, in the same order, by masked words alone."
     caution = (
-        "The arms are judged by gaps found, since the paper's tasks need labels (--labelled"
-        " brings your own), and by blanks of one kind (80/10/10, 15 %): an arm that has learnt from"
-        " such blanks is at home there. The paper's differences are tenths of a point, which models"
-        " of this size and number can't show. Wettig et al. found the higher rate better for large"
+        "The arms are judged by gaps found, since the paper's tasks need labels (--labeled brings"
+        " your own), and by blanks of one kind (80/10/10, 15 %): an arm that has learned from such"
+        " blanks is at home there. The paper's differences are tenths of a point, which models of"
+        " this size and number can't show. Wettig et al. found the higher rate better for large"
         " models; these are smaller than any of theirs, and may well contradict them. " + BEST_EPOCH
     )
     probes = (GAPS_PROBE, FROZEN_GAPS, PAIRS_PROBE)

@@ -32,7 +32,7 @@ class NextSentence(PretrainingStudy):
     budget = "Both arms are pre-trained on as many tokens of the same text, and fine-tuned alike."
     caution = (
         "Whether two sentences come from the same document is close to what the arm with next"
-        " sentence was taught, closer than the paper's tasks are (--labelled brings your own). The"
+        " sentence was taught, closer than the paper's tasks are (--labeled brings your own). The"
         " blanks are those of text that belongs together, which is all that the arm without it has"
         " read. By Liu et al. leaving it out “matches or slightly improves” tasks; here only what"
         " is better counts as shown. " + BEST_EPOCH

@@ -58,8 +58,8 @@ class FineTuning:
 
 
 @dataclass(frozen=True)
-class LabelledTask:
-    """Labelled examples on which every arm is fine-tuned.
+class LabeledTask:
+    """Labeled examples on which every arm is fine-tuned.
 
     Attributes:
         kind: a key of `bertkit.tasks.table.TASKS`.
@@ -78,7 +78,7 @@ class LabelledTask:
             settings: they decide what is held out, where that isn't said.
 
         Raises:
-            BertkitError: the examples can't be read or learnt from, as in `read_task`.
+            BertkitError: the examples can't be read or learned from, as in `read_task`.
         """
         dev = None if self.dev is None else str(self.dev)
         tables, entry = open_tables(str(self.train), dev, settings), TASKS[self.kind]

@@ -19,13 +19,13 @@ from bertkit.recipes.finetune.examples import open_tables
 from bertkit.recipes.finetune.settings import FineTuneSettings
 from bertkit.recipes.pretrain.run import DryRun, dry_run, pretrain
 from bertkit.recipes.pretrain.settings import PretrainSettings
-from bertkit.studies.probes.downstream import LabelledTask
+from bertkit.studies.probes.downstream import LabeledTask
 from bertkit.studies.probes.masked_words import MaskedWords
 from bertkit.studies.probes.pretrained_arms import SCALES, PretrainedArm, PretrainingScale
 from bertkit.studies.probes.probes import (
     GAPS_PROBE,
-    LABELLED,
-    LABELLED_PROBE,
+    LABELED,
+    LABELED_PROBE,
     MASKED_ACCURACY,
     MASKED_LOSS,
     PAIRS_PROBE,
@@ -73,8 +73,8 @@ class PretrainingStudy(Study[PretrainingSettings]):
 
     @property
     def all_probes(self) -> list[Probe]:
-        """Those of the study, and the labelled examples where there are any."""
-        return [*self.probes, *([] if self.settings.labelled is None else [LABELLED_PROBE])]
+        """Those of the study, and the labeled examples where there are any."""
+        return [*self.probes, *([] if self.settings.labeled is None else [LABELED_PROBE])]
 
     @property
     def measures(self) -> Sequence[Measure]:
@@ -84,13 +84,13 @@ class PretrainingStudy(Study[PretrainingSettings]):
         return [*probes, *(self._spread_out(measure, True) for measure in words)]
 
     def identify_data(self) -> str:
-        """The shards' fingerprint, and checksums of the labelled examples."""
+        """The shards' fingerprint, and checksums of the labeled examples."""
         found: dict[str, Any] = {"shards": ShardSet.open(self.settings.data).fingerprint}
-        if (labelled := self.settings.labelled) is not None:
-            dev = self.settings.labelled_dev
+        if (labeled := self.settings.labeled) is not None:
+            dev = self.settings.labeled_dev
             named = None if dev is None else str(dev)
-            tables = open_tables(str(labelled), named, FineTuneSettings())
-            found["labelled"] = [table.identity() for table in tables]
+            tables = open_tables(str(labeled), named, FineTuneSettings())
+            found["labeled"] = [table.identity() for table in tables]
         return json.dumps(found, sort_keys=True)
 
     def decide(self) -> Decision:
@@ -98,7 +98,7 @@ class PretrainingStudy(Study[PretrainingSettings]):
 
         Raises:
             InputError: nothing of the study could be measured.
-            BertkitError: the data can't be read or learnt from.
+            BertkitError: the data can't be read or learned from.
         """
         held_out = self._count_held_out()
         announce("measuring a few steps of each kind of model")
@@ -112,7 +112,7 @@ class PretrainingStudy(Study[PretrainingSettings]):
         }
         values: dict[str, int | float | str] = {
             TOKENS: tokens,
-            TASKS: " ".join(name for name in held_out if name != LABELLED),
+            TASKS: " ".join(name for name in held_out if name != LABELED),
             **{name_steps(name): number for name, number in steps.items()},
             **{f"held-out examples of {name}": number for name, number in held_out.items()},
         }
@@ -190,7 +190,7 @@ class PretrainingStudy(Study[PretrainingSettings]):
         cell: Cell,
         checkpoint: Path,
         place: Path,
-        tasks: Mapping[str, LabelledTask],
+        tasks: Mapping[str, LabeledTask],
         *,
         is_end: bool,
     ) -> dict[str, float]:
@@ -215,7 +215,7 @@ class PretrainingStudy(Study[PretrainingSettings]):
 
     @cached_property
     def _words(self) -> MaskedWords:
-        """Blanks that are the same for all arms, however they were masked while they learnt."""
+        """Blanks that are the same for all arms, however they were masked while they learned."""
         values = {**self.scale.pretraining, "objective": "mlm", "device": self.settings.device}
         settings = parse_settings(PretrainSettings, values, "blanks")
         return MaskedWords(ShardSet.open(self.settings.data), settings)
@@ -225,36 +225,36 @@ class PretrainingStudy(Study[PretrainingSettings]):
 
         Raises:
             InputError: they give none, and nothing else is measured.
-            BertkitError: the labelled examples can't be read or learnt from.
+            BertkitError: the labeled examples can't be read or learned from.
         """
         shards = ShardSet.open(self.settings.data)
         found = find_tasks([probe.task for probe in self.probes], shards, self._counts)
-        if self._labelled is not None:
+        if self._labeled is not None:
             settings = self.scale.fine_tuning.choose(0, self.settings.device, {})
-            _, data = self._labelled.read(settings)
-            found[LABELLED] = len(data.dev.examples)
+            _, data = self._labeled.read(settings)
+            found[LABELED] = len(data.dev.examples)
         if not found and not self.measures_words:
             raise InputError(
                 f"the text gives no task to measure the arms of {self.name} by; prepare more"
                 " documents and hold out more of them (bertkit prepare --held-out), or bring labels"
-                " (--labelled)"
+                " (--labeled)"
             )
         return found
 
-    def _list_tasks(self, folder: Path, decision: Decision) -> dict[str, LabelledTask]:
+    def _list_tasks(self, folder: Path, decision: Decision) -> dict[str, LabeledTask]:
         shards = ShardSet.open(self.settings.data)
         names = str(decision.values[TASKS]).split()
         files = write_text_tasks(names, shards, folder / TASKS_FOLDER, self._counts)
-        tasks = {name: LabelledTask(KINDS[name], *paths) for name, paths in files.items()}
-        if self._labelled is not None:
-            tasks[LABELLED] = self._labelled
+        tasks = {name: LabeledTask(KINDS[name], *paths) for name, paths in files.items()}
+        if self._labeled is not None:
+            tasks[LABELED] = self._labeled
         return tasks
 
     @property
-    def _labelled(self) -> LabelledTask | None:
-        """The labelled examples of the settings."""
-        labelled, dev = self.settings.labelled, self.settings.labelled_dev
-        return None if labelled is None else LabelledTask(self.settings.task, labelled, dev)
+    def _labeled(self) -> LabeledTask | None:
+        """The labeled examples of the settings."""
+        labeled, dev = self.settings.labeled, self.settings.labeled_dev
+        return None if labeled is None else LabeledTask(self.settings.task, labeled, dev)
 
     @property
     def _num_tokens(self) -> int:

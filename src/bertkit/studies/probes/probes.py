@@ -12,7 +12,7 @@ BEST_EPOCH = (
     "Fine-tuning keeps its best epoch by the same held-out examples that are reported, so that the"
     " figures of tasks are a little too good."
 )
-LABELLED = "labelled"  # the task of the examples that the settings name
+LABELED = "labeled"  # the task of the examples that the settings name
 
 MASKED_LOSS = Measure(
     "masked_loss", "Masked words, held-out loss", "nats, of the same blanks", is_higher_better=False
@@ -28,7 +28,7 @@ class Probe:
 
     Attributes:
         measure: what it gives.
-        task: a key of `WRITERS`, or `LABELLED` for the examples of the settings.
+        task: a key of `WRITERS`, or `LABELED` for the examples of the settings.
         fine_tuning: changes of the settings of fine-tuning.
         is_course: whether it is asked over the course of pre-training, where the study has one, and
             not at its end alone.
@@ -56,9 +56,9 @@ PAIRS_PROBE = Probe(
     ),
     PAIRS,
 )
-LABELLED_PROBE = Probe(
+LABELED_PROBE = Probe(
     Measure(
-        "labelled", "The labelled examples, after fine-tuning", "the task's metric", is_percent=True
+        "labeled", "The labeled examples, after fine-tuning", "the task's metric", is_percent=True
     ),
-    LABELLED,
+    LABELED,
 )

@@ -1,4 +1,4 @@
-"""Labelled tasks that are made from running text, so that a study needs nothing but shards.
+"""Labeled tasks that are made from running text, so that a study needs nothing but shards.
 
 gaps: where did small words stand? The most frequent ones, which make up two fifths of the text,
 are taken out of sentences, and each word that is left is tagged by whether any stood behind it.

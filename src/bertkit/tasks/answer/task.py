@@ -69,7 +69,7 @@ class AnswerQuestions(Task[AnswerExample, Answer]):
         num_answerable = int(scoring.list_answerable(examples).sum())
         num_impossible = len(examples) - num_answerable
         if not num_answerable:
-            raise InputError("no question has an answer; where one is can't be learnt")
+            raise InputError("no question has an answer; where one is can't be learned")
         if num_impossible and settings.version == "1.1":
             raise InputError(
                 f"{num_impossible:,} of {len(examples):,} questions have no answer, which the rules"

@@ -94,6 +94,6 @@ def _warn(
     if is_right.mean() <= chance:
         warnings.append(
             f"accuracy ({is_right.mean():.4f}) isn't above that of guessing ({chance:.4f}): the"
-            " model has learnt nothing; try more epochs, another learning rate or another seed"
+            " model has learned nothing; try more epochs, another learning rate or another seed"
         )
     return tuple(warnings)

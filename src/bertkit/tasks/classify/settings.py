@@ -1,4 +1,4 @@
-"""What can be chosen about labelling texts."""
+"""What can be chosen about labeling texts."""
 
 from typing import Annotated, Literal, Self
 

@@ -1,4 +1,4 @@
-"""Which sentences of a text are together most like a summary: what is learnt from.
+"""Which sentences of a text are together most like a summary: what is learned from.
 
 Source: Nallapati et al. 2017, "SummaRuNNer", section 4.1, for taking them greedily; Liu 2019,
 section 4.2, for the sum of ROUGE-1 and ROUGE-2.

@@ -24,7 +24,7 @@ class ExtractSettings(TaskSettings):
         " abstract.",
     )
     sentences: Annotated[int, Field(ge=1, le=100)] = Field(
-        3, description="Sentences of a summary; also how many of a text are learnt as its best."
+        3, description="Sentences of a summary; also how many of a text are learned as its best."
     )
     language: str = Field("en", description="ISO 639-1 code, for finding sentences.")
 

@@ -68,12 +68,12 @@ class Extract(Task[ExtractExample, Extraction]):
         """
         if all(len(example.candidates) <= settings.sentences for example in examples):
             raise InputError(
-                f"no text has more than {settings.sentences} sentences, so nothing can be learnt;"
+                f"no text has more than {settings.sentences} sentences, so nothing can be learned;"
                 " ask for fewer with --sentences"
             )
         if not any(scoring.choose_best(example, settings.sentences) for example in examples):
             raise InputError(
-                "no text has a sentence with a word of its summary, so nothing can be learnt; do"
+                "no text has a sentence with a word of its summary, so nothing can be learned; do"
                 " --text-column and --summary-column name the right ones?"
             )
         scoring.check_metrics()

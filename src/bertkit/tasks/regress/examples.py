@@ -56,7 +56,7 @@ def take_number(record: Record, column: str) -> float:
     """The number in a column, perhaps as text.
 
     Raises:
-        BrokenRowError: there is none, or it isn't finite, or too large to be learnt from.
+        BrokenRowError: there is none, or it isn't finite, or too large to be learned from.
     """
     value = take_value(record, column)
     number = read_number(value)
@@ -81,14 +81,14 @@ def read_number(value: object) -> float:
 
 
 def list_warnings(examples: Sequence[RegressExample]) -> list[str]:
-    """From where to where the numbers go, and whether that is a scale which is learnt well."""
+    """From where to where the numbers go, and whether that is a scale which is learned well."""
     numbers = np.array([example.number for example in examples], dtype=np.float64)
     mean, spread = float(numbers.mean()), float(numbers.std())
     extent = f"numbers from {numbers.min():g} to {numbers.max():g}"
     lines = [f"{extent}, mean {mean:.4g}, standard deviation {spread:.4g}"]
     if abs(mean) > FAR_MEAN or not SMALL_SPREAD <= spread <= LARGE_SPREAD:
         lines.append(
-            "numbers of this scale are learnt slowly or not at all, since the head begins near 0;"
+            "numbers of this scale are learned slowly or not at all, since the head begins near 0;"
             " shift and divide them so that most lie between -5 and 5"
         )
     if any(example.texts.pair is not None for example in examples):

@@ -61,7 +61,7 @@ class Regress(Task[RegressExample, Regression]):
         numbers = {example.number for example in examples}
         if len(numbers) < 2:
             raise InputError(
-                f"all examples have the number {next(iter(numbers))}; nothing can be learnt"
+                f"all examples have the number {next(iter(numbers))}; nothing can be learned"
                 if numbers
                 else "there are no examples"
             )

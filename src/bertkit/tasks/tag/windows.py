@@ -1,6 +1,6 @@
 """Sentences that are longer than a sequence, in windows.
 
-A window holds whole words. Neighbouring windows overlap, and each word is tagged once, in the
+A window holds whole words. Neighboring windows overlap, and each word is tagged once, in the
 window that has the most tokens on the side where it has fewer; where the sentence itself begins or
 ends, nothing is missing.
 """

@@ -105,7 +105,7 @@ class TrainingHistory:
 
 
 def average(points: Sequence[Point], num_points: int = 100) -> list[Point]:
-    """Means over equally many neighbours, each at the place of the last of them."""
+    """Means over equally many neighbors, each at the place of the last of them."""
     size = max(1, -(-len(points) // num_points))
     groups = [points[start : start + size] for start in range(0, len(points), size)]
     return [(group[-1][0], sum(y for _, y in group) / len(group)) for group in groups]

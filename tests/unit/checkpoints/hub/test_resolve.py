@@ -772,7 +772,7 @@ def test_what_may_not_be_looked_up_is_no_model_of_the_hub(
     assert not hub.requests
 
 
-def test_a_misspelt_folder_is_told_too(hub: HubLookalike) -> None:
+def test_a_misspelled_folder_is_told_too(hub: HubLookalike) -> None:
     expected = "^there is no my-modle on this disk, and the Hub gives none: .*no public model"
     with pytest.raises(HubError, match=expected):
         resolve_model("my-modle")

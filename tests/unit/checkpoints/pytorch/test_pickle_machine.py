@@ -201,7 +201,7 @@ def test_memory_is_taken_by_values_and_not_by_their_numbers():
     [
         (pickle_machine, "MAX_OPERATIONS", b"N\x85" * 6, "over 10 operations"),
         (pickle_state, "MAX_STACK", b"N" * 11, "over 10 values under way"),
-        (pickle_state, "MAX_MEMORISED", b"N" + b"\x94" * 11, "keeps over 10 values"),
+        (pickle_state, "MAX_MEMORIZED", b"N" + b"\x94" * 11, "keeps over 10 values"),
     ],
 )
 def test_each_limit_holds(module, limit, program, message, monkeypatch):

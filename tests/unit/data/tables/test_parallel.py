@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.unit.data.corpora import COMPRESS
-from tests.unit.data.tables.labelled import write
+from tests.unit.data.tables.labeled import write
 
 from bertkit.base.errors import InputError, MissingFileError
 from bertkit.data.tables import parallel, records

@@ -5,7 +5,7 @@ import datetime as dt
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tests.unit.data.tables.labelled import read, read_values, refuse
+from tests.unit.data.tables.labeled import read, read_values, refuse
 
 from bertkit.base.errors import InputError
 from bertkit.data.readers import parquet as reader

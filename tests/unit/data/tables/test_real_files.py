@@ -1,9 +1,9 @@
-"""Labelled files that others made are read to the last row, with nothing left out."""
+"""Labeled files that others made are read to the last row, with nothing left out."""
 
 from pathlib import Path
 
 import pytest
-from tests.unit.data.tables.labelled import read, read_values
+from tests.unit.data.tables.labeled import read, read_values
 
 from bertkit.data.tables.records import open_records
 

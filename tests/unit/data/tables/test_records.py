@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from tests.unit.data.corpora import COMPRESS
-from tests.unit.data.tables.labelled import read, read_values, refuse, write
+from tests.unit.data.tables.labeled import read, read_values, refuse, write
 
 from bertkit.base.errors import InputError, MissingFileError
 from bertkit.data.tables import origins, records, row

@@ -14,7 +14,7 @@ function judge(...probabilities) {
 }
 
 function measure(kind, ...probabilities) {
-  return { kind, says: { number: -1.5, judgements: [judge(...probabilities)] } };
+  return { kind, says: { number: -1.5, judgments: [judge(...probabilities)] } };
 }
 
 test("heads are ranked by size, and those that change nothing are left out", () => {

@@ -57,7 +57,7 @@ def test_the_nearest_are_other_words_by_their_cosine(subject):
             assert [cosine for _, cosine in found] == pytest.approx(best.values.tolist(), abs=1e-3)
 
 
-def test_a_single_word_has_a_place_and_no_neighbour(subject):
+def test_a_single_word_has_a_place_and_no_neighbor(subject):
     data = GEOMETRY.collect(build_scene(subject, "cat"))
     assert data["wordPlanes"] == [{"points": [[0.0, 0.0]], "shares": [0.0, 0.0]}] * 3
     assert [layer[1] for layer in data["nearest"]] == [[]] * 3

@@ -52,7 +52,7 @@ def test_the_map_is_the_change_without_each_head(subject):
 
 def test_the_gradient_is_of_what_the_model_said(subject):
     (row, _) = collect_importance(look(subject))["gradient"]
-    said = outcome_without(subject).judgements[0].said.clone()
+    said = outcome_without(subject).judgments[0].said.clone()
     gates = torch.ones(2, 2, requires_grad=True)
     with gate_heads(subject.model.encoder, gates):
         scores = subject.model.scores(subject.read(TEXT).pack())
@@ -66,7 +66,7 @@ def test_with_heads_off_it_tells_both_outcomes_and_their_distance(subject):
     data = collect_importance(look(subject, *heads))
     whole, now = outcome_without(subject), outcome_without(subject, *heads)
     assert data["change"]["probability"] == pytest.approx(compare(whole, now).probability, rel=1e-4)
-    (before,), (after,) = (data[name]["judgements"][0]["decisions"] for name in ("whole", "says"))
+    (before,), (after,) = (data[name]["judgments"][0]["decisions"] for name in ("whole", "says"))
     assert after["kept"] == pytest.approx(
         before["probability"] + data["change"]["probability"], rel=1e-4
     )
@@ -103,4 +103,4 @@ def test_words_are_measured_by_their_mean_probability(tmp_path):
     save_small(tmp_path / "words")
     data = collect_importance(look(InspectedModel.load(tmp_path / "words")))
     assert data["kind"] == "probability"
-    assert len(data["says"]["judgements"][0]["decisions"]) == 6
+    assert len(data["says"]["judgments"][0]["decisions"]) == 6

@@ -5,17 +5,17 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from bertkit.recipes.demo.baselines import GuessTable, NeighbourGuesser, neighbours
+from bertkit.recipes.demo.baselines import GuessTable, NeighborGuesser, neighbors
 
 CLS, SEP, MASK = 0, 1, 2
 A, B, C, D, E = range(3, 8)
 VOCAB_SIZE = 8
 
 
-def count(*documents: list[list[int]]) -> NeighbourGuesser:
+def count(*documents: list[list[int]]) -> NeighborGuesser:
     sentences = [sentence for document in documents for sentence in document]
     sizes = [sum(map(len, document)) for document in documents]
-    return NeighbourGuesser.count(
+    return NeighborGuesser.count(
         np.array([token for sentence in sentences for token in sentence], dtype=np.uint16),
         np.cumsum([0, *map(len, sentences)]),
         np.cumsum([0, *sizes]),
@@ -24,7 +24,7 @@ def count(*documents: list[list[int]]) -> NeighbourGuesser:
     )
 
 
-def guess(guesser: NeighbourGuesser, left: int, right: int, otherwise: int = E) -> int:
+def guess(guesser: NeighborGuesser, left: int, right: int, otherwise: int = E) -> int:
     return int(guesser.guess(np.array([left]), np.array([right]), otherwise)[0])
 
 
@@ -70,7 +70,7 @@ def test_nothing_counted_guesses_the_most_frequent():
 def test_agrees_with_counting_by_hand_on_random_text():
     generator = np.random.default_rng(0)
     tokens = generator.integers(3, VOCAB_SIZE, size=400)
-    guesser = NeighbourGuesser.count(
+    guesser = NeighborGuesser.count(
         tokens.astype(np.uint16),
         np.array([0, 400]),
         np.array([0, 400]),
@@ -88,9 +88,9 @@ def test_agrees_with_counting_by_hand_on_random_text():
 
 
 @pytest.mark.parametrize("dtype", [np.uint16, np.uint32, np.int64])
-def test_neighbours_are_those_of_the_corrupted_input(dtype):
+def test_neighbors_are_those_of_the_corrupted_input(dtype):
     input_ids = np.array([CLS, A, MASK, SEP, B, SEP, CLS, MASK, C, SEP], dtype=dtype)
-    left, right = neighbours(input_ids, np.array([1, 2, 4, 7]), CLS, SEP)
+    left, right = neighbors(input_ids, np.array([1, 2, 4, 7]), CLS, SEP)
     assert left.tolist() == [SEP, A, SEP, SEP]
     assert right.tolist() == [MASK, SEP, SEP, C]
 
@@ -98,7 +98,7 @@ def test_neighbours_are_those_of_the_corrupted_input(dtype):
 def test_large_vocabularies_do_not_overflow():
     vocab_size = 1 << 20
     top = vocab_size - 1
-    guesser = NeighbourGuesser.count(
+    guesser = NeighborGuesser.count(
         np.array([top, top - 1, top], dtype=np.uint32),
         np.array([0, 3]),
         np.array([0, 3]),

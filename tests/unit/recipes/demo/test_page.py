@@ -12,7 +12,7 @@ from bertkit.training.records.history import TrainingHistory
 ACCURACIES = Accuracies(
     num_masked=9876,
     model=0.124,
-    neighbours=0.101,
+    neighbors=0.101,
     most_frequent=0.05,
     most_frequent_token="the",
 )
@@ -60,10 +60,10 @@ def test_the_page_holds_the_result_the_examples_and_the_way_on():
 
 
 @pytest.mark.parametrize(
-    ("neighbours", "words"), [(0.101, "The model is better than"), (0.2, "Still better is")]
+    ("neighbors", "words"), [(0.101, "The model is better than"), (0.2, "Still better is")]
 )
-def test_whoever_wins_is_named(neighbours, words):
-    text = describe_result(replace(ACCURACIES, neighbours=neighbours))
+def test_whoever_wins_is_named(neighbors, words):
+    text = describe_result(replace(ACCURACIES, neighbors=neighbors))
     assert words in text
     assert "2.5 times as many as always saying “the”" in text
 

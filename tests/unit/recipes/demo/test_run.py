@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import torch
 
-from bertkit.recipes.demo.run import count_neighbours, measure_accuracies
+from bertkit.recipes.demo.run import count_neighbors, measure_accuracies
 
 VOCABULARY = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "b", "c", "d")
 CLS, SEP, MASK, A, B, C, D = 2, 3, 4, 5, 6, 7, 8
@@ -27,7 +27,7 @@ def shard(*documents: list[list[int]]) -> SimpleNamespace:
 
 
 def test_shards_are_counted_as_one_text_without_joining_them():
-    guesser = count_neighbours([shard([[A, B], [C, D]], [[D, A]]), shard([[B, C]])], TOKENIZER)
+    guesser = count_neighbors([shard([[A, B], [C, D]], [[D, A]]), shard([[B, C]])], TOKENIZER)
     pairs = np.array([[A, C], [B, D], [D, B], [C, D], [SEP, C]])
     contexts = pairs[:, 0] * len(VOCABULARY) + pairs[:, 1]
     assert guesser.both.look_up(contexts).tolist() == [B, C, -1, -1, B]
@@ -53,6 +53,6 @@ def test_guessers_are_asked_at_the_masked_positions_of_every_batch():
     accuracies = measure_accuracies(shards, TOKENIZER, batches, 0.25)
     assert accuracies.num_masked == 3
     assert accuracies.model == 0.25
-    assert accuracies.neighbours == 2 / 3
+    assert accuracies.neighbors == 2 / 3
     assert accuracies.most_frequent == 1 / 3
     assert accuracies.most_frequent_token == "a"

@@ -72,14 +72,14 @@ def test_texts_read_in_windows_are_told(tmp_path, tokenizer):
     )
 
 
-def test_labels_that_arent_learnt_are_counted_and_named(tmp_path, tokenizer):
+def test_labels_that_arent_learned_are_counted_and_named(tmp_path, tokenizer):
     rows = [*make_rows(20, 1), *(f"the,odd{number}" for number in range(7))]
     found = read(write_rows(tmp_path / "a.csv", rows))
     counts = count_set(TWO, found, encode(TWO, found, tokenizer)[1])
     assert counts.num_unseen == 7
     check_labels(TWO, found, counts)
     lines = describe_set(TWO, found, counts)
-    assert "7 labels not among those that are learnt" in lines[1]
+    assert "7 labels not among those that are learned" in lines[1]
     assert "a.csv, line 22: 'odd0'" in lines[2]
     assert "f1 is that of 'good'" in lines.pop()
     assert lines[-1] == "  …"

@@ -53,7 +53,7 @@ def deep_sources(sources, deep) -> Sources:
 
 @pytest.fixture(scope="module")
 def whole(made, deep, tmp_path_factory) -> Path:
-    """A BiLSTM on four layers that nothing interrupted; it has learnt little."""
+    """A BiLSTM on four layers that nothing interrupted; it has learned little."""
     output = tmp_path_factory.mktemp("features") / "model"
     sources = Sources("classify", str(deep), str(made / "train.csv"), str(made / "dev.csv"))
     with pytest.MonkeyPatch.context() as patch:

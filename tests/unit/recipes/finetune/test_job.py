@@ -65,7 +65,7 @@ def test_what_is_watched(materials):
 
 
 def test_logits_in_parts_give_the_same_metrics_and_answers(materials, monkeypatch):
-    whole, judgement = build_job(materials, QUICK).evaluate(), judge(materials)
+    whole, judgment = build_job(materials, QUICK).evaluate(), judge(materials)
     computed = []
     compute = job.compute_logits
 
@@ -80,9 +80,9 @@ def test_logits_in_parts_give_the_same_metrics_and_answers(materials, monkeypatc
     parted = judge(materials)
     assert computed[4:] == [4, 5, 5, 5, 1]  # every fourth, for the temperature
     assert [each.label for each in parted.predictions] == [
-        each.label for each in judgement.predictions
+        each.label for each in judgment.predictions
     ]
-    assert parted.baseline == judgement.baseline
+    assert parted.baseline == judgment.baseline
 
 
 def test_the_held_out_loss_is_the_mean_over_labels(materials):
@@ -177,12 +177,12 @@ def test_labels_steer_no_terminal(sources, tmp_path, capsys):
     assert "\x1b" not in told
 
 
-def test_a_judgement_has_the_finished_task(materials):
-    judgement = judge(materials)
-    assert len(judgement.predictions) == 16
-    assert judgement.task.labels == ("bad", "good")
-    has_temperature = "temperature" in judgement.task.numbers
-    assert has_temperature == (judgement.before is not None)
+def test_a_judgment_has_the_finished_task(materials):
+    judgment = judge(materials)
+    assert len(judgment.predictions) == 16
+    assert judgment.task.labels == ("bad", "good")
+    has_temperature = "temperature" in judgment.task.numbers
+    assert has_temperature == (judgment.before is not None)
 
 
 def test_without_a_temperature_there_is_nothing_before_it(materials, monkeypatch):

@@ -94,7 +94,7 @@ def test_the_folder_has_all_that_is_known_and_no_checkpoint(whole):
     assert {path.name for path in (whole / "run").iterdir()} >= {"log.jsonl", "settings.json"}
     assert not list_checkpoints(whole / "run")
     page = (whole / "report.html").read_text()
-    assert "How it learnt" in page
+    assert "How it learned" in page
     assert "good" in page
 
 
@@ -356,8 +356,8 @@ def test_held_out_examples_of_one_label_are_told(sources, tmp_path):
 def test_a_model_that_learns_nothing_is_told(sources, tmp_path):
     settings = QUICK.model_copy(update={"learning_rate": 1e-9, "epochs": 0.2})
     found = finetune(sources, tmp_path / "out", TASK, settings)
-    assert any("the model has learnt nothing" in warning for warning in found.evaluation.warnings)
-    assert "has learnt nothing" in (tmp_path / "out" / "README.md").read_text()
+    assert any("the model has learned nothing" in warning for warning in found.evaluation.warnings)
+    assert "has learned nothing" in (tmp_path / "out" / "README.md").read_text()
 
 
 def test_a_loss_that_goes_to_infinity_ends_the_run(sources, tmp_path, capsys):

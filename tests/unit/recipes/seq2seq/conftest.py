@@ -25,7 +25,7 @@ def _unmeasured() -> object:
 
 @pytest.fixture(scope="session")
 def whole(files: PairFiles, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A model that has learnt."""
+    """A model that has learned."""
     output = tmp_path_factory.mktemp("whole") / "model"
     recipe.train_seq2seq(files, output, QUICK)
     return output

@@ -25,7 +25,7 @@ QUICK = TranslateSettings(
     device="cpu",
 )
 
-# The same where nothing has to be learnt.
+# The same where nothing has to be learned.
 SHORT = QUICK.model_copy(update={"steps": 12, "eval_every": 4, "tokens_per_batch": 160})
 
 

@@ -388,7 +388,7 @@ def test_a_run_that_goes_on_reads_its_checkpoint_once(files, tmp_path, monkeypat
     assert read == [newest]
 
 
-def test_summaries_are_learnt_from_columns_and_scored_by_rouge(tmp_path):
+def test_summaries_are_learned_from_columns_and_scored_by_rouge(tmp_path):
     path = tmp_path / "articles.jsonl"
     rows = [json.dumps({"text": left, "summary": right}) for left, right in make_pairs(40, 1)]
     path.write_text("\n".join([*rows, json.dumps({"text": "one", "summary": ""})]) + "\n")

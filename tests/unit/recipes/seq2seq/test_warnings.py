@@ -22,7 +22,7 @@ from bertkit.tokenization.settings import CASED, UNCASED
 WARM = {"layers": None, "hidden_size": None, "heads": None, "vocab_size": 6000}
 
 
-def test_a_metric_that_can_not_tell_is_not_taken_for_a_model_that_learnt_nothing():
+def test_a_metric_that_can_not_tell_is_not_taken_for_a_model_that_learned_nothing():
     right = measure_translation(["eins zwei"] * 2, ["eins zwei"] * 2)
     (line,) = doubt_metric("bleu", right, {"bleu": 0.0}, lambda: right)
     assert line.startswith("bleu tells nothing here: the right texts have 0; it counts four")
@@ -84,7 +84,7 @@ def test_an_encoder_that_reads_left_to_right_is_refused_with_a_way_on(files, tmp
         gather(files, settings)
 
 
-def test_short_texts_are_learnt_by_their_loss(tmp_path):
+def test_short_texts_are_learned_by_their_loss(tmp_path):
     pairs = [(one.split()[0], two.split()[0]) for one, two in make_pairs(60, 1)]
     files = PairFiles(write_sides(tmp_path, "train", pairs), write_sides(tmp_path, "dev", pairs))
     saved = train_seq2seq(files, tmp_path / "out", SHORT).saved

@@ -1,4 +1,4 @@
-"""Drawings' colours: what is written on them can be read."""
+"""Drawings' colors: what is written on them can be read."""
 
 import re
 from importlib import resources
@@ -8,9 +8,9 @@ import pytest
 from bertkit.reports.figures.svg import DARK, LIGHT, NUM_STYLES, drawing_style, series_style
 
 
-def luminance(colour: str) -> float:
+def luminance(color: str) -> float:
     """Source: WCAG 2.2, relative luminance."""
-    channels = [int(colour[index : index + 2], 16) / 255 for index in (1, 3, 5)]
+    channels = [int(color[index : index + 2], 16) / 255 for index in (1, 3, 5)]
     red, green, blue = [
         value / 12.92 if value <= 0.04045 else ((value + 0.055) / 1.055) ** 2.4
         for value in channels
@@ -36,7 +36,7 @@ def test_lines_and_quiet_words_stand_out_from_the_page(palette):
         assert contrast(palette[f"c{index}"], palette["page"]) >= 4.0
 
 
-def test_both_palettes_have_the_colours_that_the_style_asks_for():
+def test_both_palettes_have_the_colors_that_the_style_asks_for():
     source = resources.files("bertkit.reports").joinpath("drawing.css").read_text(encoding="utf-8")
     assert set(re.findall(r"\$(\w+)", source)) <= LIGHT.keys()
     assert LIGHT.keys() == DARK.keys()

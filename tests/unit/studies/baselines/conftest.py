@@ -59,8 +59,8 @@ def shards(tmp_path_factory) -> Path:
     made = [
         write_shard(folder, name, seed, tokenizer.vocab_size) for seed, name in enumerate(names)
     ]
-    learnt = np.concatenate([tokens for _, tokens in made[:2]])
-    token_counts = np.bincount(learnt, minlength=tokenizer.vocab_size).astype(np.uint64)
+    learned = np.concatenate([tokens for _, tokens in made[:2]])
+    token_counts = np.bincount(learned, minlength=tokenizer.vocab_size).astype(np.uint64)
     manifest = ShardsManifest(
         vocab_size=tokenizer.vocab_size,
         tokenizer_fingerprint=tokenizer.fingerprint,

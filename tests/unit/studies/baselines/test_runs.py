@@ -16,7 +16,7 @@ from bertkit.models.recurrent.language_model import RecurrentLanguageModel
 from bertkit.models.recurrent.skip_thought import SkipThought
 from bertkit.models.recurrent.translator import AttentionalTranslator
 from bertkit.recipes.seq2seq.token_pairs import TokenPairs, TokenTexts
-from bertkit.studies.baselines.classifier import LabelledData, LabelledTexts, train_classifier
+from bertkit.studies.baselines.classifier import LabeledData, LabeledTexts, train_classifier
 from bertkit.studies.baselines.language_model import plan_language_model, train_language_model
 from bertkit.studies.baselines.settings import (
     ClassifierSettings,
@@ -67,16 +67,16 @@ def translator_run(shards, output, held_out=(0, 3), **changes):
     return train_translator(pairs, measured, tokenizer, output, settings)
 
 
-def labelled(tokenizer=None):
+def labeled(tokenizer=None):
     tokenizer = tokenizer or letters_tokenizer()
     labels = [int("dog" in text) for text in TEXTS]
-    texts = LabelledTexts.encode(TEXTS, labels, tokenizer, 8)
-    return LabelledData(texts, texts, 2, tokenizer)
+    texts = LabeledTexts.encode(TEXTS, labels, tokenizer, 8)
+    return LabeledData(texts, texts, 2, tokenizer)
 
 
 def classifier_run(shards, output, parent=None, **changes):
     settings = ClassifierSettings(**SMALL | {"batch_size": 4} | changes)
-    return train_classifier(labelled(), output, settings, parent)
+    return train_classifier(labeled(), output, settings, parent)
 
 
 RUNS = {
@@ -117,8 +117,8 @@ def test_a_run_is_taken_up_bit_for_bit(kind, shards, tmp_path):
 
 
 def test_the_checkpoint_with_the_lowest_loss_is_the_result(tmp_path):
-    data = labelled()
-    wrong = LabelledTexts(data.train.texts, 1 - data.train.labels)  # learning makes these worse
+    data = labeled()
+    wrong = LabeledTexts(data.train.texts, 1 - data.train.labels)  # learning makes these worse
     settings = ClassifierSettings(**SMALL | {"steps": 8, "keep": 1, "learning_rate": 0.05})
     result = train_classifier(replace(data, held_out=wrong), tmp_path / "run", settings)
     rows = [row for row in read_log(tmp_path / "run" / "log.jsonl") if row["event"] == "eval"]
@@ -168,7 +168,7 @@ def test_a_classifier_learns_on_a_language_models_states(shards, tmp_path):
 def test_a_language_model_of_other_words_is_refused(shards, tmp_path):
     parent = language_model_run(shards, tmp_path / "parent").checkpoint
     words = letters_tokenizer().vocabulary
-    other = labelled(Tokenizer((*words[:-2], words[-1], words[-2])))
+    other = labeled(Tokenizer((*words[:-2], words[-1], words[-2])))
     settings = ClassifierSettings(**SMALL | {"batch_size": 4})
     with pytest.raises(InputError, match="has another tokenizer than the texts"):
         train_classifier(other, tmp_path / "run", settings, parent)
@@ -208,7 +208,7 @@ def test_sentences_are_cut_and_shifted(shards):
     (batch,) = plan_skip_thought(shards, settings).batches_at(0)
     assert max(batch.middle.lengths) <= 6
     assert batch.middle.input_ids[batch.middle.last_tokens].tolist() == [3, 3]
-    for written in batch.neighbours.values():
+    for written in batch.neighbors.values():
         inputs = written.packed.input_ids.split(written.packed.lengths)
         labels = written.labels.split(written.packed.lengths)
         for one, other in zip(inputs, labels, strict=True):
@@ -220,20 +220,20 @@ def test_sentences_are_cut_and_shifted(shards):
 
 def test_labels_must_be_as_many_as_texts():
     with pytest.raises(InputError, match="as many labels as texts, at least one; got 1 and 2"):
-        LabelledTexts.encode(["a", "b"], [1], letters_tokenizer(), 8)
+        LabeledTexts.encode(["a", "b"], [1], letters_tokenizer(), 8)
     with pytest.raises(InputError, match="got 0 and 0"):
-        LabelledTexts.encode([], [], letters_tokenizer(), 8)
+        LabeledTexts.encode([], [], letters_tokenizer(), 8)
     for labels in ([0.9, 1.7], ["good", "bad"]):
         with pytest.raises(InputError, match="labels must be whole numbers from 0"):
-            LabelledTexts.encode(["a", "b"], labels, letters_tokenizer(), 8)
+            LabeledTexts.encode(["a", "b"], labels, letters_tokenizer(), 8)
 
 
 @pytest.mark.parametrize("label", [-1, 2])
 def test_labels_are_those_that_there_are(label):
     tokenizer = letters_tokenizer()
-    texts, others = (LabelledTexts.encode(["a"], [one], tokenizer, 8) for one in (1, label))
+    texts, others = (LabeledTexts.encode(["a"], [one], tokenizer, 8) for one in (1, label))
     with pytest.raises(InputError, match=f"expected labels from 0 to 1; got {label} to {label}"):
-        LabelledData(texts, others, 2, tokenizer)
+        LabeledData(texts, others, 2, tokenizer)
 
 
 def test_shards_without_held_out_text_are_refused(shards, monkeypatch):

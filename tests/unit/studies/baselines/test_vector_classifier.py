@@ -14,9 +14,9 @@ from bertkit.studies.baselines.vector_classifier import (
     describe_texts,
     fit,
     score_vectors,
-    standardise,
+    standardize,
 )
-from bertkit.studies.probes.downstream import FineTuning, LabelledTask
+from bertkit.studies.probes.downstream import FineTuning, LabeledTask
 from bertkit.tasks.texts import Texts
 
 WORDS = ("good", "bad", "odd")
@@ -38,7 +38,7 @@ def test_weights_are_those_of_scikit_learn(num_labels, strength):
     generator = np.random.default_rng(0)
     train, new = (generator.normal(size=(count, 6)) * 3 + 1 for count in (50, 20))
     labels = generator.integers(num_labels, size=50)
-    rows, others = standardise(train.astype(np.float32), new.astype(np.float32))
+    rows, others = standardize(train.astype(np.float32), new.astype(np.float32))
     weights, bias = fit(rows, torch.from_numpy(labels), num_labels, strength)
     scaler = StandardScaler().fit(train.astype(np.float32))
     # Of two labels scikit-learn has one row of weights, their difference, and pulls harder at it.
@@ -50,7 +50,7 @@ def test_weights_are_those_of_scikit_learn(num_labels, strength):
 
 
 def test_a_feature_that_never_changes_tells_nothing():
-    rows, others = standardise(np.ones((3, 2), np.float32), np.full((1, 2), 5, np.float32))
+    rows, others = standardize(np.ones((3, 2), np.float32), np.full((1, 2), 5, np.float32))
     assert not rows.any()
     assert torch.isfinite(others).all()
 
@@ -65,8 +65,8 @@ def test_pairs_are_what_they_differ_in_and_what_they_share():
 def test_what_vectors_tell_is_told_of_the_held_out_examples(tmp_path):
     train = write_rows(tmp_path / "train.csv", ["good,yes", "bad,no", "good odd,yes"] * 4)
     dev = write_rows(tmp_path / "dev.csv", ["good,yes", "bad,no", "bad odd,no", "good,maybe"])
-    task = LabelledTask("classify", train, dev)
-    assert score_vectors(task, encode, FineTuneSettings()) == 0.75  # maybe is never learnt
+    task = LabeledTask("classify", train, dev)
+    assert score_vectors(task, encode, FineTuneSettings()) == 0.75  # maybe is never learned
     assert score_vectors(task, lambda texts: encode(texts) * 0, FineTuneSettings()) == 0.25
 
 
@@ -80,9 +80,7 @@ def test_a_share_is_held_out_by_the_seed_where_the_task_says_nothing(tmp_path):
         return encode(texts)
 
     for seed in (0, 0, 1):
-        assert (
-            score_vectors(LabelledTask("classify", path), watch, FineTuneSettings(seed=seed)) == 1
-        )
+        assert score_vectors(LabeledTask("classify", path), watch, FineTuneSettings(seed=seed)) == 1
     assert [len(texts) for texts in seen] == [18, 2] * 3
     assert seen[1] == seen[3] != seen[5]
     assert not set(seen[0]) & set(seen[1])
@@ -90,7 +88,7 @@ def test_a_share_is_held_out_by_the_seed_where_the_task_says_nothing(tmp_path):
 
 def test_seeds_of_a_study_share_the_held_out_examples(tmp_path):
     rows = [f"good {number},yes" if number % 2 else f"bad {number},no" for number in range(20)]
-    task = LabelledTask("classify", write_rows(tmp_path / "train.csv", rows))
+    task = LabeledTask("classify", write_rows(tmp_path / "train.csv", rows))
     seen: list[list[str]] = []
 
     def watch(texts):
@@ -106,4 +104,4 @@ def test_seeds_of_a_study_share_the_held_out_examples(tmp_path):
 def test_examples_of_one_label_are_refused(tmp_path):
     path = write_rows(tmp_path / "train.csv", ["good,yes"] * 20)
     with pytest.raises(BertkitError, match="label"):
-        score_vectors(LabelledTask("classify", path), encode, FineTuneSettings())
+        score_vectors(LabeledTask("classify", path), encode, FineTuneSettings())

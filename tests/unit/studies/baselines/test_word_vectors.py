@@ -19,7 +19,7 @@ from bertkit.studies.baselines.word_vectors import (
 SETTINGS = SkipGramSettings(vector_size=8, epochs=2, min_count=2)
 
 
-def test_vectors_are_learnt_kept_and_the_same_every_time(shards, tmp_path):
+def test_vectors_are_learned_kept_and_the_same_every_time(shards, tmp_path):
     pytest.importorskip("gensim")
     net = train_word_vectors(shards, tmp_path / "one", SETTINGS)
     again = train_word_vectors(shards, tmp_path / "other", SETTINGS)
@@ -78,7 +78,7 @@ def test_what_is_no_folder_of_vectors_stays_as_it_is(shards, tmp_path):
     assert (tmp_path / "config.json").read_text() == "mine"
 
 
-def test_vectors_that_were_interrupted_are_learnt_anew(shards, tmp_path, monkeypatch):
+def test_vectors_that_were_interrupted_are_learned_anew(shards, tmp_path, monkeypatch):
     pytest.importorskip("gensim")
     output = tmp_path / "vectors"
     with monkeypatch.context() as patched:

@@ -20,7 +20,7 @@ from bertkit.studies.baselines.vector_sources import (
 from bertkit.studies.experiments import features
 from bertkit.studies.experiments.features import LAST_FOUR, LAST_LAYER, Features, VectorArm
 from bertkit.studies.probes import downstream
-from bertkit.studies.probes.downstream import LabelledTask
+from bertkit.studies.probes.downstream import LabeledTask
 from bertkit.studies.probes.pretraining import (
     NUM_PARTS,
     TASKS,
@@ -28,7 +28,7 @@ from bertkit.studies.probes.pretraining import (
     PretrainingStudy,
     name_steps,
 )
-from bertkit.studies.probes.probes import LABELLED
+from bertkit.studies.probes.probes import LABELED
 from bertkit.studies.settings import FeaturesSettings
 from bertkit.studies.study import Cell, Decision
 
@@ -53,9 +53,9 @@ def test_arms_share_one_encoder_of_four_layers(size):
         study.scale.fine_tuning.choose(1, "cpu", arm.fine_tuning)
 
 
-@pytest.mark.parametrize(("labelled", "measure"), [(None, "pairs"), ("train.csv", "labelled")])
-def test_claims_are_held_against_labels_where_there_are_any(labelled, measure):
-    study = build(labelled=labelled)
+@pytest.mark.parametrize(("labeled", "measure"), [(None, "pairs"), ("train.csv", "labeled")])
+def test_claims_are_held_against_labels_where_there_are_any(labeled, measure):
+    study = build(labeled=labeled)
     assert study.measures[0].name == measure
     assert {claim.measure for claim in study.claims} == {measure}
     arms = {arm.name for arm in study.arms}
@@ -69,10 +69,10 @@ def test_labels_of_words_are_refused():
 
 @pytest.mark.parametrize("size", ["small", "large"])
 def test_all_arms_read_as_much_of_a_text(monkeypatch, tmp_path, size):
-    study, lengths = build(size=size, labelled="train.csv"), []
-    task = LabelledTask("classify", tmp_path / "train.csv", tmp_path / "dev.csv")
+    study, lengths = build(size=size, labeled="train.csv"), []
+    task = LabeledTask("classify", tmp_path / "train.csv", tmp_path / "dev.csv")
     saved = SimpleNamespace(metrics={"accuracy": 0.5}, metric="accuracy")
-    monkeypatch.setattr(Features, "_list_tasks", lambda *_: {LABELLED: task})
+    monkeypatch.setattr(Features, "_list_tasks", lambda *_: {LABELED: task})
     monkeypatch.setattr(Features, "_pretrain", lambda *_: {NUM_PARTS: tmp_path})
     monkeypatch.setattr(features, "score_vectors", lambda *_: 0.5)
     monkeypatch.setattr(features, "freeze", lambda *words: lengths.append(words[2]))

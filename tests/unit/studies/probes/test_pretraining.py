@@ -67,18 +67,18 @@ def test_arms_that_score_more_words_are_measured_for_themselves(monkeypatch):
     assert measured == [0.15, 0.25, 0.40]
 
 
-def test_labelled_examples_are_counted_before_anything_is_trained(monkeypatch, tmp_path):
+def test_labeled_examples_are_counted_before_anything_is_trained(monkeypatch, tmp_path):
     monkeypatch.setattr(pretraining, "dry_run", measure)
     monkeypatch.setattr(pretraining.ShardSet, "open", lambda folder: None)
     monkeypatch.setattr(pretraining, "find_tasks", lambda names, shards, counts: {})
-    path = tmp_path / "labelled.csv"
+    path = tmp_path / "labeled.csv"
     path.write_text("text,label\n" + "".join(f"t{number},{number % 2}\n" for number in range(50)))
-    values = build(tokens=1_000, labelled=path).decide().values
+    values = build(tokens=1_000, labeled=path).decide().values
     assert values["tasks"] == ""
-    assert values["held-out examples of labelled"] == 5
+    assert values["held-out examples of labeled"] == 5
     path.write_text("text,label\nalone,0\n")
     with pytest.raises(InputError):
-        build(tokens=1_000, labelled=path).decide()
+        build(tokens=1_000, labeled=path).decide()
 
 
 def test_a_study_that_has_nothing_to_measure_is_refused(monkeypatch):

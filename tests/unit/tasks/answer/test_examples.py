@@ -66,7 +66,7 @@ def test_a_record_of_squad_becomes_a_question():
     assert CONTEXT[slice(*example.span)] == "Ada"
 
 
-def test_the_first_answer_that_is_there_is_learnt():
+def test_the_first_answer_that_is_there_is_learned():
     example = parse({"answers": [{"text": "Bob", "answer_start": 0}, {"text": "it"}]})
     assert [gold.text for gold in example.answers] == ["Bob", "it"]
     assert example.span == (10, 12)
@@ -158,7 +158,7 @@ def test_without_need_of_answers_none_is_read():
     assert example.span is None
 
 
-def test_an_id_that_was_there_before_is_broken_where_answers_are_learnt():
+def test_an_id_that_was_there_before_is_broken_where_answers_are_learned():
     table = RecordTable("q.csv", "csv", (*COLUMNS, "answer"), origin=None)
     values = {"id": 0, "question": "Who?", "context": CONTEXT, "answer": "Ada", "answers": "Ada"}
     records = [Record(values | {"id": id_}, f"line {id_}") for id_ in (0, "", "", "0")]

@@ -135,7 +135,7 @@ def test_2_0_may_be_asked_for_where_each_question_has_an_answer():
     assert "HasAns_f1" in task.measure(examples, predictions)
 
 
-def test_what_cannot_be_learnt_is_refused():
+def test_what_cannot_be_learned_is_refused():
     none = [AnswerExample("who ?", "the cat", ())]
     with pytest.raises(InputError, match="no question has an answer"):
         AnswerQuestions.from_examples(SETTINGS, none)

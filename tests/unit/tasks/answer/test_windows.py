@@ -61,7 +61,7 @@ def test_characters_are_found_among_tokens(span, tokens):
     assert find_tokens(OFFSETS, span) == tokens
 
 
-def test_an_answer_is_labelled_where_a_window_has_all_of_it():
+def test_an_answer_is_labeled_where_a_window_has_all_of_it():
     parts = cut_parts(9, 5, 2)
     windows = Windows(parts, find_owners(parts, 9), OFFSETS, num_before=3)
     assert label_windows(windows, (3, 5)).tolist() == [[0, 0], [4, 6], [0, 0]]

@@ -123,7 +123,7 @@ def test_a_temperature_is_found_among_choices_of_any_number():
     assert TASK.fit_numbers(right, [], [np.array([1.0, 0.0])]) is TASK
 
 
-def test_mistakes_and_models_that_have_learnt_nothing_are_told():
+def test_mistakes_and_models_that_have_learned_nothing_are_told():
     examples = [ChooseExample("a", ("x", "y"), "q", label, f"line {label}") for label in (0, 1)]
     always = [take_choice(("x", "y"), np.array([1.0, 0.0]), 1.0)] * 2
     found = TASK.evaluate(examples, always)

@@ -75,7 +75,7 @@ def test_labels_are_in_order():
         (ClassifySettings(positive_label="z"), ["a", "b"], "no example has the positive_label 'z'"),
     ],
 )
-def test_what_cannot_be_learnt_is_refused(settings, labels, message):
+def test_what_cannot_be_learned_is_refused(settings, labels, message):
     with pytest.raises(InputError, match=message):
         find_labels(settings, examples_of(*labels))
 

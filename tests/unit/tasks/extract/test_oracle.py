@@ -1,4 +1,4 @@
-"""What is learnt from: the sentences that are together most like a summary."""
+"""What is learned from: the sentences that are together most like a summary."""
 
 import random
 

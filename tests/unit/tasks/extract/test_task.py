@@ -70,7 +70,7 @@ def test_it_learns_which_sentence_is_the_summary_and_is_saved(tmp_path):
     assert task.describe(one) == told["summary"]
 
 
-def test_a_model_that_learnt_nothing_is_told():
+def test_a_model_that_learned_nothing_is_told():
     examples = list_examples()
     logits = [np.zeros((len(labels), 2), np.float32) for labels in encode_labels(examples)]
     predictions = decode(TASK, examples, TASK.encode(examples, TOKENIZER), logits)
@@ -135,7 +135,7 @@ def test_the_loss_is_that_of_sentences_alone():
         (7, "a cat", "int in text"),
     ],
 )
-def test_a_row_that_nothing_can_be_learnt_from_is_broken(text, summary, words):
+def test_a_row_that_nothing_can_be_learned_from_is_broken(text, summary, words):
     with pytest.raises(BrokenRowError, match=words):
         parse(text, summary)
 
@@ -165,7 +165,7 @@ def test_equal_texts_are_held_out_together():
     assert len(parts.dev.examples) == 8
 
 
-def test_where_there_is_nothing_to_choose_nothing_is_learnt():
+def test_where_there_is_nothing_to_choose_nothing_is_learned():
     with pytest.raises(InputError, match="no text has more than 3 sentences"):
         Extract.from_examples(ExtractSettings(), [parse(TEXT, "A cat.")])
     assert (
@@ -175,7 +175,7 @@ def test_where_there_is_nothing_to_choose_nothing_is_learnt():
     assert TASK.list_warnings([parse(TEXT, "A cat.")]) == []
 
 
-def test_where_no_sentence_is_like_a_summary_nothing_is_learnt():
+def test_where_no_sentence_is_like_a_summary_nothing_is_learned():
     with pytest.raises(InputError, match=r"no text has a sentence with a word of its summary"):
         Extract.from_examples(SETTINGS, [parse(TEXT, "Zebras!")])
     Extract.from_examples(SETTINGS, [parse(TEXT, "Zebras!"), parse(TEXT, "A cat.")])

@@ -1,4 +1,4 @@
-"""Cells as numbers, and scales that are learnt badly."""
+"""Cells as numbers, and scales that are learned badly."""
 
 import math
 
@@ -54,7 +54,7 @@ def test_a_record_becomes_an_example():
 def test_scales(numbers, is_odd):
     lines = list_warnings([RegressExample(Texts("a"), number) for number in numbers])
     assert lines[0].startswith(f"numbers from {min(numbers)} to {max(numbers)}, mean")
-    assert any("learnt slowly" in line for line in lines) == is_odd
+    assert any("learned slowly" in line for line in lines) == is_odd
 
 
 def test_pairs_are_told():

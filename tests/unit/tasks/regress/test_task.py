@@ -108,7 +108,7 @@ def test_windows_are_averaged():
     assert task.decode(example, encoded, logits.numpy()).value == float(logits.mean())
 
 
-def test_what_cannot_be_learnt_or_loaded_is_refused(tmp_path):
+def test_what_cannot_be_learned_or_loaded_is_refused(tmp_path):
     same = [RegressExample(Texts("a"), 1.0)] * 2
     with pytest.raises(InputError, match=r"all examples have the number 1\.0"):
         Regress.from_examples(SETTINGS, same)

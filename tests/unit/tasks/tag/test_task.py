@@ -195,7 +195,7 @@ def test_labels_and_scheme_follow_from_the_examples(tags, scheme, expected):
         ),
     ],
 )
-def test_what_cannot_be_learnt_is_refused(tags, scheme, message):
+def test_what_cannot_be_learned_is_refused(tags, scheme, message):
     examples = [TagExample(words=("a",) * len(tags), tags=tags), TagExample(text="a")]
     with pytest.raises(InputError, match=message):
         Tag.from_examples(TagSettings(scheme=scheme), examples)

@@ -90,9 +90,9 @@ class Comparison:
             mark = "*" if outcome is self.best else " "
             words = f"{mark} {outcome.cell.describe():<{width}}  {self.metric}"
             lines.append(f"{words} {show_spread(outcome)}")
-        return [*lines, f"{self.summarise()}. {SELECTION_BIAS}."]
+        return [*lines, f"{self.summarize()}. {SELECTION_BIAS}."]
 
-    def summarise(self) -> str:
+    def summarize(self) -> str:
         """Which run was taken, in a sentence without its point."""
         best, num_cells = self.best, len(self.outcomes)
         among = f", the best median of {num_cells:,} choices" if num_cells > 1 else ""
@@ -142,7 +142,7 @@ class Comparison:
                 )
             )
         columns = ["Learning rate", "Batch", "Epochs", "Median (lowest–highest)", "By seed"]
-        note = f"{self.summarise()}. {SELECTION_BIAS}."
+        note = f"{self.summarize()}. {SELECTION_BIAS}."
         return [
             Bars(bars, title=f"{self.metric} of the runs", note=note),
             Table(columns, rows, title="Runs"),

@@ -52,7 +52,7 @@ from bertkit.training.finished import (
     drop_left_checkpoints,
     undefine_number,
 )
-from bertkit.training.run import Run, RunRecord, check_resume, recognise_source
+from bertkit.training.run import Run, RunRecord, check_resume, recognize_source
 from bertkit.training.signals import stop_at_once
 
 SEARCH_FILE = "search.json"
@@ -141,7 +141,7 @@ def search(
         record.locked(output, inputs=inputs, check=check),
     ):
         old = record.read_record()
-        wanted = recognise_source(old, describe_search(plan, choice), "model")
+        wanted = recognize_source(old, describe_search(plan, choice), "model")
         if old is not None:
             check_resume(old, wanted)
         finished = read_finished_search(plan)

@@ -6,7 +6,7 @@ import io
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.data.tables.labelled import read, refuse, write
+from tests.unit.data.tables.labeled import read, refuse, write
 from tests.waiting import little_computing
 
 from bertkit.data.tables.formats import cells

@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.data.tables.labelled import read, read_values, refuse, write
+from tests.unit.data.tables.labeled import read, read_values, refuse, write
 
 from bertkit.data.tables.formats import conll
 from bertkit.data.tables.records import open_records

@@ -1,7 +1,7 @@
 """The folders of GLUE are known by their columns."""
 
 import pytest
-from tests.unit.data.tables.labelled import read, refuse, write
+from tests.unit.data.tables.labeled import read, refuse, write
 
 from bertkit.base.errors import MissingFileError
 from bertkit.data.tables.formats import glue

@@ -4,7 +4,7 @@ import builtins
 import sys
 
 import pytest
-from tests.unit.data.tables.labelled import read, read_values, refuse, write
+from tests.unit.data.tables.labeled import read, read_values, refuse, write
 
 from bertkit.base.errors import HubError, InputError, MissingExtraError
 from bertkit.data.tables.formats import hub

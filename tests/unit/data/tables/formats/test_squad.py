@@ -4,7 +4,7 @@ import copy
 import json
 
 import pytest
-from tests.unit.data.tables.labelled import read, read_values, refuse, write
+from tests.unit.data.tables.labeled import read, read_values, refuse, write
 
 from bertkit.data.tables.formats import squad
 from bertkit.data.tables.records import open_records

@@ -1,4 +1,4 @@
-"""Writing small labelled files, and reading them."""
+"""Writing small labeled files, and reading them."""
 
 from pathlib import Path
 

@@ -90,9 +90,9 @@ def _describe(result: "FeaturesResult", *, json: bool) -> str:
     layers = "layer " + ", ".join(map(str, identity["layers"]))
     line = (
         f"{pluralize(counts.texts, 'text')} → {output or 'standard output'},"
-        f" {pluralize(counts.tokens, 'token')}"
-        f" {list(result.shape)} of {layers} ({identity['combine']}), C from"
-        f" {identity['sequence_from']}, {result.tokens_per_second:,.0f} tokens a second, engine"
+        f" {pluralize(counts.tokens, 'token')} {list(result.shape)} of {layers}"
+        f" ({identity['combine']}), C from {identity['sequence_from']},"
+        f" {result.tokens_per_second:,.0f} tokens a second, engine"
         f" {identity['engine']}"
     )
     odd = [

@@ -125,8 +125,7 @@ def _list_sizes(description: "ModelDescription") -> Iterator[tuple[str, str]]:
 def _describe_sizes(config: dict[str, Any]) -> str:
     return (
         f"{pluralize(config['num_hidden_layers'], 'layer')}, hidden {config['hidden_size']},"
-        " feed-forward"
-        f" {config['intermediate_size']}, vocabulary {config['vocab_size']:,},"
+        f" feed-forward {config['intermediate_size']}, vocabulary {config['vocab_size']:,},"
         f" up to {pluralize(config['max_position_embeddings'], 'token')}"
     )
 

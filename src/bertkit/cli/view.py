@@ -161,8 +161,7 @@ def write_page(seen: "AttentionView", path: Path) -> None:
         f"{path}: {pluralize(len(seen.tokens), 'token')},"
         f" {pluralize(config.num_hidden_layers, 'layer')} of"
         f" {pluralize(config.num_attention_heads, 'head')}, {record.size_bytes / 1e6:,.1f} MB;"
-        " open it in a"
-        " browser"
+        " open it in a browser"
     )
 
 

@@ -134,8 +134,7 @@ def _read_files(
     if num_left != num_right:
         raise InputError(
             f"{source} has {pluralize(num_left, 'line')} and {target} has {num_right:,}; line n"
-            " of one must"
-            " belong to line n of the other, so both need as many"
+            " of one must belong to line n of the other, so both need as many"
         )
     return pairs, report
 

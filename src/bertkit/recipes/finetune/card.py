@@ -159,8 +159,8 @@ def describe_making(facts: FineTuningFacts) -> str:
         rows.append(["commit", source["commit"]])
     made = (
         f"## How it was made\n\nIt trained for {pluralize(facts.num_steps, 'step')}{ending};"
-        " this is the model"
-        f" after epoch {facts.best_epoch:.4g}.{LEFT_TO_RIGHT * facts.pools_last} It was made"
+        " this is the model after epoch"
+        f" {facts.best_epoch:.4g}.{LEFT_TO_RIGHT * facts.pools_last} It was made"
         f" from these files of {plain(facts.parent)}:"
     )
     settings = [list(item) for item in facts.settings.items()]

@@ -167,8 +167,7 @@ def decide_record(
     if before is not None and num_steps < before.num_steps:
         raise ResumeError(
             f"the run has {pluralize(before.num_steps, 'step')}, and the new budget is"
-            f" {num_steps:,};"
-            " it may only grow"
+            f" {num_steps:,}; it may only grow"
         )
     return wanted.model_copy(update={"num_steps": num_steps})
 

@@ -140,8 +140,7 @@ def _read_lines(path: Path, num_rows: int | None) -> Iterator[tuple[bytes, dict[
     if num_rows is not None and number < num_rows:
         raise DamagedFileError(
             f"{path} has {pluralize(number, 'row')} and was saved with {num_rows:,}; restore"
-            " it, or move it"
-            " away to go on without it"
+            " it, or move it away to go on without it"
         )
 
 

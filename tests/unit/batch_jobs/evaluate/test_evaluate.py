@@ -71,7 +71,7 @@ def test_metrics_and_mistakes_are_told(run, model, rows):
     assert "  the cat" in "\n".join(lines)
     assert "and is right in 0.8000; calibration error" in found.out
     assert "(15 bins; 95 % interval" in found.out
-    assert "1 of them have no text" in found.err
+    assert "1 of them without text" in found.err
 
 
 def test_json_is_all_of_it(run, model, rows):

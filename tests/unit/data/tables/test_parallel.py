@@ -128,7 +128,7 @@ def test_far_too_long_texts_are_left_out_and_counted(tmp_path, monkeypatch):
     pairs, report = read(*sources)
     assert pairs == [("zwei", "two")]
     assert report.num_too_long == 2
-    assert "2 of 3 pairs have over 6 characters" in report.summary_lines()[0]
+    assert "2 of 3 pairs with over 6 characters" in report.summary_lines()[0]
     monkeypatch.setattr(parallel, "MAX_CHARS", 1)
     refuse("no pair with text on both sides", *sources)
 

@@ -101,7 +101,7 @@ def test_rows_that_are_ragged_are_left_out_and_named(tmp_path):
     assert [record.place for record in found] == [f"{path}, line 2", f"{path}, line 7"]
     assert (report.num_rows, report.num_broken) == (4, 2)
     assert report.first_broken[0].startswith(f"{path}, line 3 has 3 cells where there are 2 colu")
-    assert report.first_broken[1].startswith(f"{path}, line 5 has 1 cells where there are 2 colu")
+    assert report.first_broken[1].startswith(f"{path}, line 5 has 1 cell where there are 2 colum")
     assert read_values(write(tmp_path, "b.csv", "text\na\n\nb\n")) == [
         {"text": "a"},
         {"text": ""},

@@ -160,10 +160,10 @@ def test_a_line_that_is_no_text_is_named(tmp_path, line, match):
 
 
 def test_a_record_with_more_or_fewer_cells_is_named(tmp_path):
-    refuse(write(tmp_path, "a.csv", b"a,text\n1,x\n2\n"), r"a\.csv, row 2 has 1 cells and the head")
+    refuse(write(tmp_path, "a.csv", b"a,text\n1,x\n2\n"), r"a\.csv, row 2 has 1 cell and the head")
     refuse(write(tmp_path, "b.csv", b"text\nx\ny, z\n"), r"row 2 has 2 cells and the header 1")
-    refuse(write(tmp_path, "c.csv", b"a,text\n1,x\n\n2,y\n"), r"row 2 has 1 cells")
-    refuse(write(tmp_path, "a.tsv", b"a\ttext\n1\n"), r"row 1 has 1 cells and the header 2")
+    refuse(write(tmp_path, "c.csv", b"a,text\n1,x\n\n2,y\n"), r"row 2 has 1 cell ")
+    refuse(write(tmp_path, "a.tsv", b"a\ttext\n1\n"), r"row 1 has 1 cell and the header 2")
 
 
 @pytest.mark.parametrize("mark", [";", "|", "\t"])

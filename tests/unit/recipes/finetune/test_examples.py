@@ -67,9 +67,7 @@ def test_texts_read_in_windows_are_told(tmp_path, tokenizer):
     found = read(write_rows(tmp_path / "a.csv", [*make_rows(4, 1), f"{'the ' * 30},bad"]))
     counts = count_set(task, found, encode(task, found, tokenizer)[1])
     assert counts.num_in_windows == 1
-    assert any(
-        "1 of them are read in several windows" in x for x in describe_set(task, found, counts)
-    )
+    assert any("1 of them read in several windows" in x for x in describe_set(task, found, counts))
 
 
 def test_labels_that_arent_learned_are_counted_and_named(tmp_path, tokenizer):

@@ -73,7 +73,7 @@ def test_columns_may_be_named(tmp_path):
         ({"tokens": "a b", "tags": ["O", "O"]}, "has no list in tokens: 'a b'"),
         ({"tokens": ["a", None], "tags": ["O", "O"]}, "has something else than texts in tokens"),
         ({"tokens": ["a"], "tags": [True]}, "has something else than texts in tags"),
-        ({"tokens": ["a", "b"], "tags": ["O"]}, "has 2 words and 1 tags"),
+        ({"tokens": ["a", "b"], "tags": ["O"]}, "has 2 words and 1 tag"),
         ({"tokens": [], "tags": []}, "has no words"),
         ({"tokens": ["a"], "tags": [" "]}, "has an empty tag"),
     ],

@@ -155,8 +155,7 @@ def _find_fault(rows: list[tuple[int, list[str]]], layout: Layout, decoder: Reco
             by = " between tabs, as the first line has them" if layout.is_tabbed else ""
             return (
                 f"{decoder.place} has {pluralize(len(cells), 'cell')} where there are"
-                f" {layout.num_columns}"
-                f" columns{by}{of_sentence}"
+                f" {layout.num_columns} columns{by}{of_sentence}"
             )
         if not cells[layout.token].strip() or (
             layout.tag is not None and not cells[layout.tag].strip()

@@ -59,8 +59,8 @@ def _read_rows(stream: BinaryIO, decoder: RowDecoder, **dialect: Any) -> Iterato
         if len(cells) != len(header):
             raise InputError(
                 f"{decoder.place} has {pluralize(len(cells), 'cell')} and the header"
-                f" {len(header)}; a text with"
-                " the separator in it needs quotes in CSV, and can't be in TSV"
+                f" {len(header)}; a text with the separator in it needs quotes in CSV, and can't"
+                " be in TSV"
             )
         yield TextRow(cells[column], source.num_bytes)
         source.num_bytes = 0
@@ -187,6 +187,6 @@ def _name_cells(
         else:
             decoder.finish_row(
                 f"{decoder.place} has {pluralize(len(cells), 'cell')} where there are"
-                f" {pluralize(len(columns), 'column')}; a"
-                " text with the separator in it needs quotes in CSV, and can't be in TSV"
+                f" {pluralize(len(columns), 'column')}; a text with the separator in it needs"
+                " quotes in CSV, and can't be in TSV"
             )

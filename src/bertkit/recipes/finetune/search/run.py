@@ -180,8 +180,7 @@ def _search(plan: Search, prepared: Prepared) -> FineTuneResult:
     if not math.isfinite(values[comparison.best_trial]):
         raise NonFiniteError(
             f"none of {pluralize(len(values), 'run')} came to a number for {metric}; look at"
-            " their logs in"
-            f" {plan.folder}"
+            f" their logs in {plan.folder}"
         )
     remove_folder(plan.output / SEARCH_FILE)  # that of fewer seeds isn't true while others come in
     write_best(plan, prepared, comparison)

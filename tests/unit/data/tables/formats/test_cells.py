@@ -93,4 +93,4 @@ def test_places_are_lines_whatever_ends_them(tmp_path, ending):
     content = ending.join(["text,label", '"a', 'b",1', "c,2", "d", "e,3"])
     found, report = read(write(tmp_path, "a.csv", content))
     assert [record.place.rpartition(", ")[2] for record in found] == ["line 2", "line 4", "line 6"]
-    assert "line 5 has 1 cells" in report.first_broken[0]
+    assert "line 5 has 1 cell " in report.first_broken[0]

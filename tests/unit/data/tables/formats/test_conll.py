@@ -103,7 +103,7 @@ def test_columns_are_chosen_by_number(tmp_path):
 
 
 FAULTS = (
-    "1 cells where there are 2 columns between tabs, as the first line has them",
+    "1 cell where there are 2 columns between tabs, as the first line has them",
     "3 cells where there are 2 columns between tabs, as the first line has them",
     "an empty cell where word and tag should be",
     "an empty cell where word and tag should be",

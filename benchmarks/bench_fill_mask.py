@@ -72,7 +72,7 @@ def main() -> None:
     print(begin_table("model", "side", "speed", *(f"beside {name}" for name in PEERS)), flush=True)
     for model in arguments.models:
         with tempfile.TemporaryDirectory() as folder:
-            write_model(Path(folder), BertConfig.preset(model))
+            write_model(Path(folder), model)
             results.append({"model": model, **compare(folder, texts, arguments.rounds, place)})
         print(describe(results[-1]), flush=True)
     arguments.output.parent.mkdir(parents=True, exist_ok=True)
@@ -80,14 +80,15 @@ def main() -> None:
     arguments.output.write_text(json.dumps(content, indent=1) + "\n")
 
 
-def write_model(folder: Path, config: BertConfig) -> None:
-    """Random weights and a real vocabulary."""
+def write_model(folder: Path, name: str) -> None:
+    """Random weights of a published size and a real vocabulary."""
     torch.manual_seed(0)
-    model = BertForMaskedLM(config)
+    tokenizer = Tokenizer.load(find_minilm())
+    model = BertForMaskedLM(BertConfig.preset(name, vocab_size=tokenizer.vocab_size))
     for parameter in model.parameters():
         torch.nn.init.normal_(parameter, std=STANDARD_DEVIATION)
     model.save_pretrained(folder)
-    Tokenizer.load(find_minilm()).save(folder)
+    tokenizer.save(folder)
 
 
 def compare(folder: str, texts: list[str], rounds: int, place: Place) -> dict[str, Any]:

@@ -146,7 +146,7 @@ PARTS = (
     Part(
         "decode",
         "Writing texts",
-        ("benchmarks/bench_decode.py", *REAL, "--size", "small", "--rounds", "3"),
+        ("benchmarks/bench_decode.py", *REAL, "--size", "small", "--rounds", "2"),
         8.5,
         ("transformers",),
     ),

@@ -96,16 +96,17 @@ def watch(
     timer.start()
     lines: list[str] = []
     state = None
-    try:
-        for line in process.stdout:
-            lines.append(line)
-            print(line, end="", flush=True)
-        process.wait()
-    except KeyboardInterrupt:
-        state = "stopped"
-    finally:
-        timer.cancel()
-        end(process)
+    with process.stdout:
+        try:
+            for line in process.stdout:
+                lines.append(line)
+                print(line, end="", flush=True)
+            process.wait()
+        except KeyboardInterrupt:
+            state = "stopped"
+        finally:
+            timer.cancel()
+            end(process)
     if state is None and is_late.is_set():
         state = f"not finished in {part.minutes:g} minutes"
     state = state or ("done" if process.returncode == 0 else f"failed ({process.returncode})")

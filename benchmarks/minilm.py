@@ -17,6 +17,7 @@ SIZES = {
     "intermediate_size": 1536,
 }
 TYPE, MODULES = "sentence_transformers.models.", ("Transformer", "Pooling", "Normalize")
+POOLINGS = ("cls_token", "mean_tokens", "max_tokens", "mean_sqrt_len_tokens")
 MAX_LENGTH = 256
 
 
@@ -54,7 +55,8 @@ def write_stand_in(folder: Path, tokenizer: Path) -> None:
         {"idx": number, "name": str(number), "path": path, "type": TYPE + kind}
         for number, (path, kind) in enumerate(zip(paths, MODULES, strict=True))
     ]
-    pooling = {"word_embedding_dimension": SIZES["hidden_size"], "pooling_mode_mean_tokens": True}
+    ways = {f"pooling_mode_{way}": way == "mean_tokens" for way in POOLINGS}
+    pooling = {"word_embedding_dimension": SIZES["hidden_size"], **ways}
     for path in paths[1:]:
         (folder / path).mkdir()
     write_json(folder / "modules.json", modules)

@@ -1,12 +1,17 @@
-"""Attention over runs of equal length, and when it is taken."""
+"""Attention over runs of equal length and by the kernel of CUDA, and when each is taken."""
+
+import inspect
 
 import pytest
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.nn.attention import varlen
 
 from bertkit.nn import attention
 from bertkit.nn.attention import SHORT, attend, attend_runs, attend_spelled_out, uses_flash
 from bertkit.nn.packing import PackedBatch
+
+KERNEL = inspect.signature(varlen.varlen_attn)
 
 
 def build(lengths: tuple[int, ...]) -> tuple[torch.Tensor, PackedBatch]:
@@ -85,3 +90,31 @@ def test_flash_is_for_what_its_kernel_takes(num_features, dtype, capability, exp
         values = torch.empty(5, 3, 2, num_features, device="cuda", dtype=dtype)
     assert uses_flash(values) == expected
     assert not uses_flash(torch.empty(5, 3, 2, num_features, dtype=dtype))
+
+
+def attend_by_offsets(*words, **options):
+    """What the kernel computes on a GPU, for calls that it takes."""
+    given = KERNEL.bind(*words, **options).arguments
+    query, key, value = (given[name] for name in ("query", "key", "value"))
+    ends, other_ends = given["cu_seq_q"], given["cu_seq_k"]
+    assert ends.dtype == other_ends.dtype == torch.int32
+    assert (ends[-1], other_ends[-1]) == (len(query), len(key))
+    assert (ends.diff().max(), other_ends.diff().max()) == (given["max_q"], given["max_k"])
+    is_causal = {(-1, 0): True, (-1, -1): False}[given["window_size"]]
+    lengths, others = ends.diff().tolist(), other_ends.diff().tolist()
+    contexts = []
+    for row in zip(query.split(lengths), key.split(others), value.split(others), strict=True):
+        heads = [part.transpose(0, 1)[None] for part in row]
+        context = attend_spelled_out(*heads, None, 0.0, is_causal=is_causal)
+        contexts.append(context[0].transpose(0, 1))
+    return torch.cat(contexts)
+
+
+@pytest.mark.parametrize("is_causal", [False, True])
+def test_flash_is_called_as_its_kernel_wants_and_agrees(is_causal, monkeypatch):
+    heads, batch = build((3, 70, 1, 5))
+    expected = attend(heads, batch, 0.0, is_causal=is_causal)
+    monkeypatch.setattr(attention, "uses_flash", lambda values: True)
+    monkeypatch.setattr(varlen, "varlen_attn", attend_by_offsets)
+    found = attend(heads, batch, 0.0, is_causal=is_causal)
+    torch.testing.assert_close(found, expected, rtol=1e-9, atol=1e-10)

@@ -3,7 +3,7 @@ import torch
 
 from bertkit.base.checksummed_json import write_checksummed_json
 from bertkit.base.errors import DamagedFileError, ResumeError, SettingsError, StorageError
-from bertkit.hardware.device import choose_device, choose_precision
+from bertkit.hardware.device import PEAK_SIZES, choose_device, choose_precision, measure_peak
 from bertkit.training.run import Run, RunRecord, check_resume, has_same_budget
 from bertkit.training.settings import TrainingSettings
 
@@ -124,3 +124,13 @@ def test_a_gpu_computes_in_bf16_where_it_has_it(capability, expected, monkeypatc
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: capability)
     monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda: True)  # a T4 emulates it
     assert choose_precision("auto", torch.device("cuda")) == expected
+
+
+def test_the_peak_is_measured_with_numbers_like_a_model_s_and_draws_none_of_its_own(monkeypatch):
+    monkeypatch.setitem(PEAK_SIZES, "cpu", (8,))
+    state, factors = torch.get_rng_state(), []
+    monkeypatch.setattr(torch, "mm", lambda one, other: factors.extend([one, other]))
+    assert measure_peak(torch.device("cpu"), "bf16") > 0.0
+    assert factors[0].dtype == torch.bfloat16
+    assert len(factors[0].unique()) > 8
+    assert torch.equal(torch.get_rng_state(), state)

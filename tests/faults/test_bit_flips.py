@@ -20,7 +20,7 @@ from tests.faults.children import SEED, Ending, Workshop
 from tests.unit.inference.small import save_small
 from tests.unit.training.jobs import build_job
 
-from bertkit.base import checksummed_json as sealed
+from bertkit.base import checksummed_json
 from bertkit.base.checksummed_json import read_checksummed_json
 from bertkit.base.checksums import verify_file
 from bertkit.base.errors import DamagedFileError, StoppedError
@@ -233,7 +233,7 @@ def read_unsealed(path: Path, **_: Any) -> Any:
         (run_folder, "verify_file", lambda *_: None, "model.safetensors"),
         (run_folder, "verify_file", lambda *_: None, "batches.safetensors"),
         (tokenizer_folder, "verify_files", lambda *_: None, "tokenizer_config.json"),
-        (sealed, "is_intact_row", lambda _: True, "log.jsonl"),
+        (checksummed_json, "is_intact_row", lambda _: True, "log.jsonl"),
     ],
 )
 def test_a_check_that_is_left_out_is_noticed(

@@ -145,7 +145,7 @@ def find_checkpoint(path: Path, *, reading: Collection[str]) -> Path:
 
 
 def _is_checkpoint(path: Path) -> bool:
-    """Whether a folder is one that `seal_checkpoint` sealed, or should be."""
+    """Whether a folder is a checkpoint with a manifest, or should be one."""
     is_model = (path / CONFIG_FILE).is_file()
     is_a_runs = path.parent.name == CHECKPOINTS and _has_step(path)
     return is_model and ((path / MANIFEST).is_file() or is_a_runs)

@@ -47,7 +47,7 @@ class SamplingSearch:
         self._left = self._rows  # those of sources that aren't done
 
     def steps(self, scores: Float[Tensor, "sources vocabulary"]) -> Iterator[list[int]]:
-        """Walk to the end.
+        """Search to the end.
 
         Args:
             scores: of each source's first token.

@@ -30,7 +30,7 @@ class LoadedModel(Generic[Model]):
     Attributes:
         model: the model, on its device.
         tokenizer: its tokenizer.
-        told_length: most tokens at a time that the model's folder tells of, as in
+        model_max_length: most tokens at a time that the model's folder tells of, as in
             `load_tokenizer_and_length`.
     """
 

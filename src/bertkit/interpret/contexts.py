@@ -84,8 +84,8 @@ def compare_contexts(subject: InspectedModel, word: str, texts: Sequence[str]) -
     """Read a word in several texts.
 
     Examples:
-        subject = Subject.load("all-MiniLM-L6-v2/")
-        bank = compare_contexts(subject, "bank", ["The river bank.", "A bank lends money."])
+        model = InspectedModel.load("all-MiniLM-L6-v2/")
+        bank = compare_contexts(model, "bank", ["The river bank.", "A bank lends money."])
         bank.cosines[-1]
 
     Args:

@@ -150,7 +150,7 @@ class InspectedModel:
         model: the model, on its device.
         tokenizer: its tokenizer.
         task: what a fine-tuned model is for; None of any other.
-        told_length: most tokens at a time that the model's folder tells of, as in
+        model_max_length: most tokens at a time that the model's folder tells of, as in
             `bertkit.inference.loading.load_tokenizer_and_length`.
     """
 

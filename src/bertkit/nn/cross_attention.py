@@ -44,7 +44,7 @@ class Memory:
 class CrossAttentionCache:
     """A memory that is read again and again: the KV cache of what is read.
 
-    Keys and values of each layer are computed once; `GrowingBatch` has those of what is written.
+    Keys and values of each layer are computed once; `KVCache` has those of what is written.
 
     Args:
         tokens: the encoder's output, sequences end to end.

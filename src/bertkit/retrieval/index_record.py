@@ -1,4 +1,4 @@
-"""What the folder of an index holds, in a sealed document in it, written last."""
+"""The record of an index: checksummed JSON in its folder, written last."""
 
 from pathlib import Path
 from typing import Annotated, Any

@@ -220,7 +220,7 @@ def gather_outcome(
 
 
 def write_results(folder: Path, outcome: Outcome) -> None:
-    """Write every figure as a sealed row, and every failure.
+    """Write every figure as a checksummed row, and every failure.
 
     Raises:
         StorageError: writing failed.

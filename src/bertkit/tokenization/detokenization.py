@@ -27,7 +27,7 @@ class Spacing:
     """Where blanks stand around punctuation in some kind of text.
 
     Attributes:
-        habits: what marks do, by context (`leanings.list_contexts`); a mark that has none does
+        habits: what marks do, by context (`spacing_rules.list_contexts`); a mark that has none does
             what marks of its kind usually do.
     """
 

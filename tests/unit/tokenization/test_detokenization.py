@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from bertkit.base.errors import DamagedFileError
 from bertkit.data.tables.parallel import read_pairs
-from bertkit.tokenization import spacing_rules as leanings
+from bertkit.tokenization import spacing_rules
 from bertkit.tokenization.detokenization import Spacing, join_word_pieces
 from bertkit.tokenization.settings import CASED, VocabularySettings
 from bertkit.tokenization.spacing_rules import is_ideograph, is_mark, split_chunk
@@ -142,7 +142,7 @@ def test_a_context_is_kept_only_where_it_says_something_else():
 
 
 def test_it_reads_no_more_than_it_needs(monkeypatch):
-    monkeypatch.setattr(leanings, "MAX_CHARS", 100)
+    monkeypatch.setattr(spacing_rules, "MAX_CHARS", 100)
     texts = iter(["one, two"] * 1000)
     assert Spacing.learn(texts).habits.keys() == {","}
     assert len(list(texts)) > 900

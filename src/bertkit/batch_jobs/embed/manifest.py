@@ -1,4 +1,4 @@
-"""What a file of vectors is, in a sealed document beside it."""
+"""The manifest of a file of vectors: checksummed JSON beside it."""
 
 import json
 import os

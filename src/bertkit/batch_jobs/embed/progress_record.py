@@ -1,4 +1,4 @@
-"""How far unfinished work has come: a sealed record beside the rows that it counts."""
+"""How far unfinished work has come: a checksummed record beside the rows that it counts."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Vectors that are still being made: the rows so far, and a sealed record of how many are safe.
+"""Unfinished vectors: the rows so far, and a checksummed record of how many are safe.
 
 The rows lie in a `.npy` file beside the output whose header is filled in at the end, so that
 finishing an output of that form copies nothing. Every few seconds they are synced, and then the

@@ -115,7 +115,7 @@ def train_recurrent(
 
 @torch.inference_mode()
 def write_translations(net: AttentionalTranslator, materials: Seq2SeqContext) -> list[str]:
-    """What a recurrent translator makes of the held-out texts, searched for as `Rewriter` does."""
+    """Translations of the held-out texts, searched for as `Seq2SeqGenerator` does."""
     tokenizer, saved, device = materials.tokenizer, materials.saved, materials.machine.device
     spacing = Spacing.from_dict(saved.spacing)
     sources = materials.dev.sources

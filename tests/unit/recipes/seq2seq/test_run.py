@@ -360,13 +360,13 @@ def test_a_model_is_judged_as_it_will_write(files, monkeypatch):
     materials, _ = gather(files, SHORT)
     materials = replace(materials, machine=replace(materials.machine, precision="bf16"))
     is_mixed = []
-    stream = judging.Rewriter.stream
+    stream = judging.Seq2SeqGenerator.stream
 
     def watch(*arguments):
         is_mixed.append(torch.is_autocast_enabled("cpu"))
         return stream(*arguments)
 
-    monkeypatch.setattr(judging.Rewriter, "stream", watch)
+    monkeypatch.setattr(judging.Seq2SeqGenerator, "stream", watch)
     judging.judge(materials)
     judging.measure_judging(materials)
     assert is_mixed == [False, False]

@@ -63,14 +63,7 @@ def is_huggingface(folder: Path) -> bool:
 
 
 def open_huggingface(folder: Path) -> Checkpoint:
-    """Read the config, and the headers of the weights.
-
-    Raises:
-        MissingFileError: a file is missing.
-        CheckpointError: two tensors have one name.
-        DamagedFileError: a file was cut short or altered, isn't of its format, or an index lies.
-        UnsafeFileError: a file asks for what none may.
-    """
+    """Read the config, and the headers of the weights."""
     config = read_config(folder)
     tensors, files = _open_weights(folder)
     is_own = str(config.get("model_type")).startswith("bertkit-")
@@ -89,13 +82,7 @@ def is_encoder_decoder(config: Mapping[str, Any]) -> bool:
 
 
 def read_config(folder: Path, name: str = CONFIG_FILE) -> dict[str, Any]:
-    """Read a folder's `config.json`.
-
-    Raises:
-        MissingFileError: there is none.
-        DamagedFileError: it isn't one JSON object.
-        UnsafeFileError: it leads out of the folder.
-    """
+    """Read a folder's `config.json`."""
     path = find_member(folder, name)
     if not path.is_file():  # opening a pipe would wait for ever
         raise MissingFileError(f"{path} isn't a file; a model folder has one of this name")
@@ -168,10 +155,6 @@ def write_huggingface(
 
     Returns:
         What was written, by file name.
-
-    Raises:
-        SettingsError: `shard_bytes` would make more files than are read.
-        StorageError: writing failed.
     """
     make_folder(folder)
     if all(name.startswith("bert.") for name in tensors):

@@ -20,10 +20,6 @@ def identify_checkpoint(
         checkpoint: opened from `path`.
         path: what `resolve_model` gave.
         revision: that was asked for.
-
-    Raises:
-        MissingFileError: a file is gone.
-        StorageError: it can't be read.
     """
     return {
         "revision": revision,
@@ -38,11 +34,7 @@ def hash_files(checkpoint: Checkpoint) -> dict[str, str]:
 
 
 def is_same_model(name: str, sha256: dict[str, str]) -> bool:
-    """Whether a path of this disk is a checkpoint of files with these hashes, by their names.
-
-    Raises:
-        BertkitError: it can't be opened, as in `open_checkpoint`, or read.
-    """
+    """Whether a path of this disk is a checkpoint of files with these hashes, by their names."""
     if not os.path.exists(name):  # noqa: PTH110 - Path.exists raises where a name is too long
         return False
     return hash_files(open_checkpoint(Path(name))) == sha256

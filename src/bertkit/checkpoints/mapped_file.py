@@ -56,13 +56,7 @@ class MappedFile:
 
     @classmethod
     def open(cls, path: Path) -> "MappedFile":
-        """Map a file.
-
-        Raises:
-            MissingFileError: there is no such file.
-            DamagedFileError: it is empty.
-            StorageError: it can't be read.
-        """
+        """Map a file."""
         if not path.is_file():
             raise MissingFileError(f"{path} doesn't exist; a model folder has one")
         with storage_errors(path, "read"), path.open("rb") as stream:

@@ -99,11 +99,7 @@ Named = TypeVar("Named")
 
 
 def rename_tensors(tensors: Mapping[str, Named]) -> dict[str, Named]:
-    """Put foreign names as the table has them: the `bert.` prefix present, norms by today's names.
-
-    Raises:
-        CheckpointError: two tensors come to have one name.
-    """
+    """Give tensors the names of the table: with the `bert.` prefix, norms by today's names."""
     renamed: dict[str, Named] = {}
     for name, tensor in tensors.items():
         for old, new in OLD_NORMS.items():

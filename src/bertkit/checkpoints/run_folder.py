@@ -55,21 +55,13 @@ def seal_checkpoint(folder: Path, step: int, files: Mapping[str, FileRecord]) ->
         folder: the checkpoint's.
         step: after which it is.
         files: what was written, by file name; all that is in the folder.
-
-    Raises:
-        StorageError: writing failed.
     """
     manifest = CheckpointManifest(step=step, files=dict(files))
     write_checksummed_json(folder / MANIFEST, manifest.model_dump(mode="json"))
 
 
 def verify_checkpoint(folder: Path, names: Collection[str] | None = None) -> CheckpointManifest:
-    """Hold each file against the manifest, or only those of the given names.
-
-    Raises:
-        MissingFileError: a file or the manifest is gone.
-        DamagedFileError: a file isn't what was written.
-    """
+    """Hold each file against the manifest, or only those of the given names."""
     path = folder / MANIFEST
     try:
         content = read_checksummed_json(path, limit_bytes=MANIFEST_LIMIT_BYTES)
@@ -95,11 +87,7 @@ def rotate_checkpoints(run: Path, keep: int, *also: int | None) -> None:
 
 
 def is_run(path: Path) -> bool:
-    """Whether a folder is a run, or one of its checkpoints; a run has no config of its own.
-
-    Raises:
-        StorageError: it can't be looked into.
-    """
+    """Whether a folder is a run, or one of its checkpoints; a run has no config of its own."""
     with storage_errors(path, "read"):
         if (path / CONFIG_FILE).is_file():
             return _is_checkpoint(path)
@@ -109,12 +97,7 @@ def is_run(path: Path) -> bool:
 
 
 def open_run(path: Path) -> Checkpoint:
-    """Open a run's newest checkpoint, or the checkpoint that is named.
-
-    Raises:
-        MissingFileError: the run has no checkpoint yet.
-        DamagedFileError: a file isn't what was written.
-    """
+    """Open a run's newest checkpoint, or the checkpoint that is named."""
     folder = find_checkpoint(path, reading=(CONFIG_FILE, WEIGHTS_FILE))
     return replace(open_huggingface(folder), format="run_folder")
 
@@ -125,10 +108,6 @@ def find_checkpoint(path: Path, *, reading: Collection[str]) -> Path:
     Args:
         path: a run, one of its checkpoints, or any model folder.
         reading: the files that will be read; they are verified where there is a manifest.
-
-    Raises:
-        MissingFileError: the run has no checkpoint yet.
-        DamagedFileError: a file to be read isn't what was written.
     """
     if not is_run(path):
         return path

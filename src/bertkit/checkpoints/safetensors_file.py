@@ -48,12 +48,6 @@ def open_safetensors(path: Path) -> dict[str, LazyTensor]:
 
     Returns:
         Its tensors, under the file's own names.
-
-    Raises:
-        MissingFileError: there is no such file.
-        DamagedFileError: it isn't a whole safetensors file.
-        UnsafeFileError: its header is larger than any model needs.
-        StorageError: it can't be read.
     """
     file = MappedFile.open(path)
     header, data_start = _read_header(file)
@@ -76,11 +70,7 @@ def read_safetensors(path: Path) -> dict[str, Tensor]:
 
 
 def write_safetensors(path: Path, tensors: Mapping[str, Tensor | LazyTensor]) -> FileRecord:
-    """Write tensors durably, one after the other; one that is still on a disk is read in its turn.
-
-    Raises:
-        StorageError: writing failed.
-    """
+    """Write tensors durably, one after the other; lazy ones are read in their turn."""
     header: dict[str, Any] = {"__metadata__": {"format": "pt"}}
     end = 0
     # Large elements first: then each tensor begins at a multiple of its element's size.

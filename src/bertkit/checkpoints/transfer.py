@@ -32,10 +32,6 @@ def import_tensors(
         source: where they came from, for messages.
         unused_parts: heads that the model has no use for; their tensors are left behind.
         names: those of the kind of model.
-
-    Raises:
-        CheckpointError: one message lists what is missing, left over, of the wrong shape, or not
-            made of finite floating-point numbers.
     """
     problems = list_problems(foreign, expected, unused_parts, names)
     report(problems, source)
@@ -122,11 +118,7 @@ def is_finite(tensor: Tensor) -> bool:
 
 
 def check_finite(tensors: Mapping[str, Tensor]) -> None:
-    """Refuse to save what no reader would take.
-
-    Raises:
-        CheckpointError: an element is NaN or infinite.
-    """
+    """Refuse to save what no reader would take."""
     broken = [name for name, tensor in tensors.items() if not is_finite(tensor)]
     if broken:
         raise CheckpointError(f"not saved: weights with NaN or infinity in {', '.join(broken)}")

@@ -54,11 +54,7 @@ _MODULE_DOCSTRING, _NEXT_DOCSTRING = _build_scanner()
 
 
 def find_docstrings(source: str) -> Iterator[str]:
-    """The docstrings of a module and of its functions and classes, in their order.
-
-    Raises:
-        SyntaxError: an escape in one of them isn't Python.
-    """
+    """The docstrings of a module and of its functions and classes, in their order."""
     start = 0
     if first := _MODULE_DOCSTRING.match(source):
         yield _evaluate(first[1])

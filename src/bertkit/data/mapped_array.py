@@ -48,11 +48,7 @@ class MappedArray:
         self._is_verified = np.zeros(len(record.chunk_crc32), dtype=np.bool_)
 
     def read(self, start: int = 0, stop: int | None = None) -> NDArray[np.unsignedinteger]:
-        """A stretch of the array, verified; all of it by default.
-
-        Raises:
-            DamagedFileError: a mebibyte that it touches was altered, or the file isn't of its kind.
-        """
+        """A stretch of the array, verified; all of it by default."""
         mapped, data_start = _map_array(self)
         stop = len(mapped) if stop is None else stop
         width = mapped.itemsize
@@ -60,19 +56,11 @@ class MappedArray:
         return mapped[start:stop]
 
     def verify_head(self) -> None:
-        """Check the first 4 KiB, by which another file of the same size is known.
-
-        Raises:
-            DamagedFileError: they aren't what was written.
-        """
+        """Check the first 4 KiB, by which another file of the same size is known."""
         verify_head(self.path, self._record)
 
     def verify(self, start_byte: int, stop_byte: int) -> None:
-        """Check the mebibytes between two places of the file, unless that was done.
-
-        Raises:
-            DamagedFileError: one was altered.
-        """
+        """Check the mebibytes between two places of the file, unless that was done."""
         first, last = start_byte // CHUNK_BYTES, -(-stop_byte // CHUNK_BYTES)
         if self._is_verified[first:last].all():
             return

@@ -75,19 +75,11 @@ class ExampleOrder:
     _next_window: tuple[int, int] = field(default=(0, 0), init=False, repr=False)
 
     def examples(self, start: int, count: int) -> list[PlannedExample]:
-        """Examples number `start` to `start + count`, across the borders of windows and epochs.
-
-        Raises:
-            InputError: the shards have not one example.
-        """
+        """Examples number `start` to `start + count`, across the borders of windows and epochs."""
         return [self._find_window(place).example(place) for place in range(start, start + count)]
 
     def first_epoch(self) -> Iterator[PlannedExample]:
-        """All examples of epoch 0; a window is planned when it is reached.
-
-        Raises:
-            InputError: the shards have not one example.
-        """
+        """All examples of epoch 0; a window is planned when it is reached."""
         place = 0
         while (window := self._find_window(place)).epoch == 0:
             yield from (window.example(number) for number in range(place, window.stop))

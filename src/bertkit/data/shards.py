@@ -132,12 +132,7 @@ class Shard:
 
     @classmethod
     def open(cls, folder: Path, record: ShardRecord) -> Self:
-        """Find a shard's files, each by size and first 4 KiB; reading maps them.
-
-        Raises:
-            MissingFileError: one is gone.
-            DamagedFileError: one was cut short, extended, or exchanged for another.
-        """
+        """Find a shard's files, each by size and first 4 KiB; reading maps them."""
         counts = record.counts
         lengths = (counts.tokens, counts.sentences + 1, counts.documents + 1)
         files = {
@@ -169,29 +164,17 @@ class Shard:
         return self.record.counts.documents
 
     def tokens(self, start: int, stop: int) -> NDArray[np.unsignedinteger]:
-        """Token ids from a place to a place.
-
-        Raises:
-            DamagedFileError: a mebibyte that they touch was altered.
-        """
+        """Token ids from a place to a place."""
         return self._files["tokens"].read(start, stop)
 
     @property
     def sentence_offsets(self) -> NDArray[np.unsignedinteger]:
-        """Where each sentence begins among the tokens, and the end; shape [sentences + 1].
-
-        Raises:
-            DamagedFileError: the file was altered.
-        """
+        """Where each sentence begins among the tokens, and the end; shape [sentences + 1]."""
         return self._files["sentences"].read()
 
     @property
     def document_offsets(self) -> NDArray[np.unsignedinteger]:
-        """Where each document begins among the sentences, and the end; shape [documents + 1].
-
-        Raises:
-            DamagedFileError: the file was altered.
-        """
+        """Where each document begins among the sentences, and the end; shape [documents + 1]."""
         return self._files["documents"].read()
 
 
@@ -221,10 +204,6 @@ class ShardSet:
             folder: what `prepare` wrote.
             verify: "touched" checks the first 4 KiB of each file now and each mebibyte when it is
                 first read, "all" everything now, the copy of the tokenizer too.
-
-        Raises:
-            MissingFileError: the folder, its manifest or a shard isn't there.
-            DamagedFileError: a file was cut short, altered or swapped.
         """
         manifest = read_manifest(folder)
         if verify == "all":
@@ -250,13 +229,7 @@ class ShardSet:
         return hashlib.sha256(self.manifest.model_dump_json().encode()).hexdigest()
 
     def load_tokenizer(self) -> Tokenizer:
-        """The tokenizer that cut the text, from its copy among the shards.
-
-        Raises:
-            MissingFileError: the copy or a file of it is gone.
-            DamagedFileError: the copy was altered, or is of another tokenizer.
-            InputError: the copy is of no tokenizer.
-        """
+        """The tokenizer that cut the text, from its copy among the shards."""
         path = self.folder / TOKENIZER_FOLDER
         tokenizer = Tokenizer.load(path)
         if tokenizer.fingerprint != self.manifest.tokenizer_fingerprint:
@@ -268,12 +241,7 @@ class ShardSet:
 
 
 def read_token_counts(folder: Path, manifest: ShardsManifest) -> NDArray[np.unsignedinteger]:
-    """How often each token is in the training shards; shape [vocabulary].
-
-    Raises:
-        MissingFileError: the file is gone.
-        DamagedFileError: it was altered, or counts other shards.
-    """
+    """How often each token is in the training shards; shape [vocabulary]."""
     path = folder / TOKEN_COUNTS
     counts = np.array(MappedArray(path, manifest.token_counts, manifest.vocab_size).read())
     if counts.sum() != manifest.train.tokens:
@@ -285,13 +253,7 @@ def read_token_counts(folder: Path, manifest: ShardsManifest) -> NDArray[np.unsi
 
 
 def read_manifest(folder: Path) -> ShardsManifest:
-    """What `prepare` wrote in a folder.
-
-    Raises:
-        MissingFileError: there is no manifest, or `prepare` isn't finished.
-        DamagedFileError: it isn't what `prepare` writes.
-        StorageError: reading failed.
-    """
+    """What `prepare` wrote in a folder."""
     path = folder / MANIFEST
     with storage_errors(path, "read"):
         is_finished, is_begun = path.is_file(), (folder / PLAN).is_file()

@@ -42,10 +42,6 @@ def search_beams(
 
     Returns:
         The best of each source, the best first: `num_answers`, or fewer where less is possible.
-
-    Raises:
-        InputError: a source has no room for a token.
-        NonFiniteError: a score is NaN or infinite upwards.
     """
     rules = LogitsProcessor(settings, limits, scores.device)
     max_tokens = limits.max_tokens_of(len(sources), settings.max_tokens)

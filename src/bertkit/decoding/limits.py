@@ -26,10 +26,6 @@ class DecodingLimits:
         Args:
             num_sources: that there are.
             wanted: never more than these.
-
-        Raises:
-            InputError: a source has no room for a token, or there are not as many numbers as
-                sources.
         """
         limits = self.max_tokens
         each = [limits] * num_sources if isinstance(limits, int) else list(limits)

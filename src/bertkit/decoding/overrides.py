@@ -36,9 +36,6 @@ def override_decoding(settings: DecodingSettings, changes: Settings) -> Decoding
         settings: a model's own.
         changes: of which those count that were given. Sampling takes the place of beams, where
             those weren't.
-
-    Raises:
-        SettingsError: the two don't fit together, or a seed was chosen where nothing is drawn.
     """
     given = changes.model_dump(include=changes.model_fields_set, exclude_none=True)
     if given.get("sample"):
@@ -55,9 +52,6 @@ def check_seed(settings: DecodingSettings, seed: int) -> None:
     Args:
         settings: how tokens are chosen.
         seed: that was chosen; 0, the default, may stand in any settings file.
-
-    Raises:
-        SettingsError: nothing is drawn.
     """
     if seed and not settings.sample:
         raise SettingsError("seed is for what is drawn; it needs sample")

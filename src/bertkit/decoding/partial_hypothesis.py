@@ -79,9 +79,6 @@ class LogitsProcessor:
         Returns:
             What to take from a row's scores to have logarithms of the model's own probabilities:
             of all tokens, those that are barred too.
-
-        Raises:
-            NonFiniteError: a score is NaN or infinite upwards.
         """
         sums = scores.logsumexp(dim=-1)
         if not sums.isfinite().all():

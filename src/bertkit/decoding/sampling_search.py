@@ -54,9 +54,6 @@ class SamplingSearch:
 
         Yields:
             The newest token of each row that is left.
-
-        Raises:
-            NonFiniteError: a score is NaN or infinite upwards.
         """
         rules = LogitsProcessor(self._settings, self._limits, scores.device)
         if (repeats := self._settings.num_answers) > 1:

@@ -31,10 +31,6 @@ def decode(
     Returns:
         `num_answers` hypotheses of each source, the best first. A beam search may find fewer where
         less is possible.
-
-    Raises:
-        InputError: a source has no room for a token.
-        NonFiniteError: a score is NaN or infinite upwards.
     """
     scores = sequences.scores()
     if sources is None:
@@ -58,10 +54,6 @@ def stream(
 
     Yields:
         Each token as soon as it is known, but not the end.
-
-    Raises:
-        SettingsError: the settings ask for beams or several answers, which end before they are
-            known.
     """
     if settings.beams > 1 or settings.num_answers > 1:
         raise SettingsError("only one answer without beams can be shown while it is written")

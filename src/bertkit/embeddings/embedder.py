@@ -211,11 +211,7 @@ class Embedder:
 
 
 def check_sized(texts: object) -> None:
-    """Refuse what texts can't be counted in.
-
-    Raises:
-        InputError: it is so.
-    """
+    """Refuse what texts can't be counted in."""
     if not (isinstance(texts, Sized) and isinstance(texts, Iterable)):
         raise InputError(
             f"expected a text or a list of texts, got {type(texts).__name__}; `stream` takes texts"
@@ -246,11 +242,7 @@ def build_text_encoder(
     settings: EmbedderSettings,
     head: SentenceHead,
 ) -> TextEncoder:
-    """How texts become token ids, as the folder says and the settings say otherwise.
-
-    Raises:
-        SettingsError: a length is beyond what the model takes, or the model has no such prompt.
-    """
+    """How texts become token ids, as the folder says and the settings say otherwise."""
     limit = loaded.model.config.max_position_embeddings
     told = sentences.max_seq_length if sentences else loaded.max_length
     max_length = settings.max_length or told
@@ -277,11 +269,7 @@ def build_text_encoder(
 
 
 def find_prompt(sentences: SentenceModel | None, settings: EmbedderSettings) -> str:
-    """What is put before each text.
-
-    Raises:
-        SettingsError: two prompts are asked for, or one that the model hasn't.
-    """
+    """What is put before each text."""
     prompts = sentences.prompts if sentences else {}
     if settings.prompt is not None and settings.prompt_name is not None:
         raise SettingsError("prompt and prompt_name exclude each other; give one")

@@ -42,11 +42,7 @@ class PairEncoder:
     has_pairs: bool
 
     def __call__(self, text: TextOrPair, counts: TextCounts) -> FeatureText:
-        """Encode one text or pair; none is refused for what stands in it.
-
-        Raises:
-            InputError: it is something else, or a pair and the model knows single texts only.
-        """
+        """Encode one text or pair; none is refused for what stands in it."""
         parts = text if isinstance(text, tuple) else (text,)
         check_texts(parts)
         if len(parts) not in {1, 2}:

@@ -60,11 +60,7 @@ class FeaturePlan:
 
     @classmethod
     def build(cls, settings: FeatureSettings, config: BertConfig) -> Self:
-        """Find the layers that are asked for.
-
-        Raises:
-            SettingsError: the model has no such layer, or one is named twice.
-        """
+        """Find the layers that are asked for."""
         num_layers = config.num_hidden_layers
         asked = settings.layers
         if asked is None:
@@ -156,12 +152,6 @@ class FeatureExtractor:
         Args:
             texts: a text, a tuple of two for a pair, or a list of such.
             settings: fields of `FeatureSettings`, such as `layers` and `combine`.
-
-        Raises:
-            SettingsError: a setting is wrong, or the model has no such layer.
-            InputError: something else than texts was given, or a pair to a model of single texts.
-            MissingExtraError: the engine isn't installed.
-            NonFiniteError: features aren't finite.
         """
         chosen = parse_settings(FeatureSettings, settings, "features")
         if isinstance(texts, list):
@@ -276,11 +266,7 @@ def count_tokens(text: FeatureText) -> int:
 
 
 def as_array(features: Float[Tensor, "..."]) -> Array:
-    """Features in NumPy.
-
-    Raises:
-        NonFiniteError: they aren't finite.
-    """
+    """Features in NumPy."""
     if not features.isfinite().all():
         raise NonFiniteError(
             "the model gives features that aren't finite; see what `bertkit inspect` says of it"

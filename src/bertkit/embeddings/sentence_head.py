@@ -81,9 +81,6 @@ class SentenceHead:
             settings: choices.
             hidden_size: features of a token.
             device: where hidden states will be.
-
-        Raises:
-            SettingsError: more features are to be kept than there are.
         """
         poolings, includes_prompt = find_poolings(model, settings)
         dimension = hidden_size * sum(POOLINGS[name].num_parts for name in poolings)

@@ -89,9 +89,6 @@ def find_norms(
         vectors: `[rows, features]`.
         name: what errors call the vectors.
         first_row: what errors count from.
-
-    Raises:
-        InputError: one has a number that isn't finite, or is longer than `GREATEST_NORM`.
     """
     wide = vectors.astype(np.float64)
     norms: NDArray[np.float64] = np.sqrt((wide * wide).sum(axis=-1))

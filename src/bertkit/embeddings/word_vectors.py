@@ -237,11 +237,7 @@ class WordVectors:
 
     @cached_property
     def _lengths(self) -> Float[Tensor, " entries"]:
-        """Their lengths, for the cosine.
-
-        Raises:
-            NonFiniteError: they aren't finite.
-        """
+        """Their lengths, for the cosine."""
         lengths: Tensor = torch.linalg.vector_norm(self._vectors, dim=1)
         if not lengths.isfinite().all():
             raise NonFiniteError(

@@ -40,10 +40,6 @@ def write_onnx(
 
     Returns:
         What was written, by file name.
-
-    Raises:
-        MissingExtraError: `bertkit[onnx]` isn't installed.
-        StorageError: writing failed.
     """
     graph = OnnxGraph(OPSET)
     size = model.config.hidden_size

@@ -131,11 +131,7 @@ class OnnxGraph:
 
 
 def import_extra(package: str) -> Any:
-    """A package of `bertkit[onnx]`.
-
-    Raises:
-        MissingExtraError: it isn't installed, or can't be loaded.
-    """
+    """A package of `bertkit[onnx]`."""
     try:
         return import_module(package)
     except ImportError as error:

@@ -17,9 +17,6 @@ def load_causal(
     """Load a left-to-right model.
 
     Arguments and errors are those of `LoadedModel.load`.
-
-    Raises:
-        CheckpointError: it reads both ways, too.
     """
     checkpoint = open_checkpoint(resolve_model(path, revision=revision))
     is_bert = checkpoint.config.get("model_type", "bert") == "bert"

@@ -130,11 +130,7 @@ def count_rows(candidates: Candidates) -> int:
 
 
 def normalize(vectors: Vectors) -> Vectors:
-    """Vectors of length 1; those without a length stay zero.
-
-    Raises:
-        NonFiniteError: one isn't finite.
-    """
+    """Vectors of length 1; those without a length stay zero."""
     norms = np.sqrt(np.einsum("ij,ij->i", vectors, vectors, dtype=np.float64))
     if not np.isfinite(norms).all():
         raise NonFiniteError(

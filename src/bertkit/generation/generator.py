@@ -114,10 +114,6 @@ class Generator:
         Args:
             prompt: may be empty: then the model begins by itself.
             settings: how tokens are chosen.
-
-        Raises:
-            InputError: a text leaves no room for more tokens than the model was trained on, or has
-                positions for.
         """
         prompts = [prompt] if isinstance(prompt, str) else prompt
         found = list(self.stream(prompts, settings))
@@ -209,11 +205,7 @@ class Generator:
             yield ContinuedText(text, [self._word(text, ids, one) for one in found[index]])
 
     def _encode(self, named: NamedText) -> list[int]:
-        """The ids of [CLS] and the text.
-
-        Raises:
-            InputError: they leave no room for another token.
-        """
+        """The ids of [CLS] and the text."""
         ids = [self.loaded.tokenizer.cls_id, *self.loaded.tokenizer.piece_ids([named.text])[0]]
         if len(ids) >= self.loaded.max_length:
             raise InputError(

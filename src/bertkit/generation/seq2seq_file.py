@@ -39,31 +39,18 @@ class Seq2SeqSettingsFile(BaseModel):
 
 
 def is_seq2seq_model(folder: Path) -> bool:
-    """Whether a folder is one of `bertkit finetune translate` or `summarize`.
-
-    Raises:
-        StorageError: the system can't tell.
-    """
+    """Whether a folder is one of `bertkit finetune translate` or `summarize`."""
     return has_member(folder, REWRITER_FILE)
 
 
 def write_seq2seq_file(folder: Path, saved: Seq2SeqSettingsFile) -> dict[str, FileRecord]:
-    """Write `bertkit_seq2seq.json`; returns what was written, by file name.
-
-    Raises:
-        StorageError: writing failed.
-    """
+    """Write `bertkit_seq2seq.json`; returns what was written, by file name."""
     content = saved.model_dump(mode="json")
     return {REWRITER_FILE: write_checksummed_json(folder / REWRITER_FILE, content)}
 
 
 def read_seq2seq_file(folder: Path) -> Seq2SeqSettingsFile:
-    """Read what `write_seq2seq_file` wrote.
-
-    Raises:
-        CheckpointError: there is none, or it says something that bertkit doesn't know.
-        DamagedFileError: it isn't what was written.
-    """
+    """Read what `write_seq2seq_file` wrote."""
     if not is_seq2seq_model(folder):
         raise CheckpointError(
             f"{folder} has no {REWRITER_FILE}; `bertkit finetune translate` and `bertkit finetune"

@@ -127,11 +127,6 @@ class Seq2SeqGenerator:
             path: the folder, or the id of such a model of the Hub.
             device: auto, cpu, cuda or cuda:N.
             revision: a branch, tag or commit of a model of the Hub.
-
-        Raises:
-            CheckpointError: it is no such folder, or was trained for something else, or its files
-                don't belong together.
-            BertkitError: it can't be loaded, as in `EncoderDecoderModel.from_pretrained`.
         """
         checkpoint = open_checkpoint(resolve_model(path, revision=revision))
         folder = checkpoint.folder
@@ -168,10 +163,6 @@ class Seq2SeqGenerator:
         Args:
             texts: one text, or a list of them.
             settings: how it writes; by default as the folder says.
-
-        Raises:
-            InputError: something else than texts was given.
-            NonFiniteError: a score is NaN or infinite upwards.
         """
         if isinstance(texts, str):
             return next(self.stream([texts], settings))
@@ -189,10 +180,6 @@ class Seq2SeqGenerator:
             texts: are read a window at a time.
             settings: how it writes; by default as the folder says.
             counts: is added to, before each window's answers are given.
-
-        Raises:
-            InputError: something else than texts was given.
-            NonFiniteError: a score is NaN or infinite upwards.
         """
         settings = settings or self.saved.decoding
         first = 0
@@ -207,9 +194,6 @@ class Seq2SeqGenerator:
 
         Args:
             changes: `DecodingChanges`, or `DecodingSettings` of which the given ones count.
-
-        Raises:
-            SettingsError: the two don't fit together.
         """
         return override_decoding(self.saved.decoding, changes)
 

@@ -65,11 +65,7 @@ def load_summarizer(
 
 
 def is_extractor(folder: Path) -> bool:
-    """Whether a folder is one of `bertkit finetune extract`.
-
-    Raises:
-        DamagedFileError: what says so isn't what was written.
-    """
+    """Whether a folder is one of `bertkit finetune extract`."""
     if not has_member(folder, TASK_FILE):
         return False
     saved = read_checksummed_json(find_member(folder, TASK_FILE), limit_bytes=LIMIT_BYTES)
@@ -77,11 +73,7 @@ def is_extractor(folder: Path) -> bool:
 
 
 def _refuse(settings: Settings, words: str) -> None:
-    """Refuse what was chosen and means nothing.
-
-    Raises:
-        SettingsError: something was.
-    """
+    """Refuse what was chosen and means nothing."""
     usual = type(settings)()
     given = [
         name

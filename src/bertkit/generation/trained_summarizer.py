@@ -65,10 +65,6 @@ class TrainedSummarizer:
             device: auto, cpu, cuda or cuda:N.
             revision: a branch, tag or commit of a model of the Hub.
             engine: the program that computes; auto takes the fastest that is installed.
-
-        Raises:
-            SettingsError: diversity is asked for, which is for vectors.
-            BertkitError: the model can't be loaded, as in `Predictor.load`.
         """
         settings = settings or SummarySettings()
         if settings.diversity is not None:
@@ -96,10 +92,6 @@ class TrainedSummarizer:
         Args:
             texts: read some at a time.
             counts: is added to as summaries are given.
-
-        Raises:
-            InputError: something else than a text was given.
-            NonFiniteError: the model's scores aren't finite.
         """
         counts, read = SummaryCounts() if counts is None else counts, PredictionCounts()
         already_truncated = counts.truncated

@@ -13,11 +13,7 @@ PEAK_TRIALS = 6
 
 
 def choose_device(name: str) -> torch.device:
-    """The device of a `--device` flag.
-
-    Raises:
-        SettingsError: there is no such device here.
-    """
+    """The device of a `--device` flag."""
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:

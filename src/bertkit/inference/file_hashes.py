@@ -38,9 +38,6 @@ def list_model_files(path: Path, checkpoint: Checkpoint) -> tuple[Path, tuple[Pa
     Args:
         path: where the checkpoint was opened.
         checkpoint: what was found there.
-
-    Raises:
-        BertkitError: a file leads out of the folder, or a list of modules can't be read.
     """
     home, prefixes = checkpoint.folder, [""]
     if checkpoint.format == "sentence_transformers":
@@ -56,12 +53,7 @@ def list_model_files(path: Path, checkpoint: Checkpoint) -> tuple[Path, tuple[Pa
 
 
 def hash_model(path: Path, checkpoint: Checkpoint) -> str:
-    """SHA-256 over the names and contents of a model's files, wherever they lie.
-
-    Raises:
-        StorageError: one can't be read.
-        BertkitError: as in `list_model_files`.
-    """
+    """SHA-256 over the names and contents of a model's files, wherever they lie."""
     home, paths = list_model_files(path, checkpoint)
     files = sorted((file.name, file.sha256) for file in describe_files(home, paths, hashes=True))
     return hashlib.sha256(json.dumps(files).encode()).hexdigest()
@@ -70,12 +62,7 @@ def hash_model(path: Path, checkpoint: Checkpoint) -> str:
 def describe_files(
     folder: Path, paths: Iterable[Path], *, hashes: bool
 ) -> tuple[FileDescription, ...]:
-    """Measure files, and hash them where that is asked for.
-
-    Raises:
-        DamagedFileError: one is something else than a file.
-        StorageError: one can't be read.
-    """
+    """Measure files, and hash them where that is asked for."""
     sizes = {}
     for path in dict.fromkeys(paths):
         check_is_file(path)

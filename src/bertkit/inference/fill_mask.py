@@ -130,10 +130,6 @@ class FillMask:
             top_k: candidates of each blank.
             targets: only these words are candidates; probabilities stay those among all words.
             names: what errors call the texts; by default text 1, text 2, …
-
-        Raises:
-            InputError: a text has no [MASK] or is too long, there is no target or one that isn't in
-                the vocabulary, or names and texts aren't as many.
         """
         texts = [text] if isinstance(text, str) else text
         if names is not None and len(names) != len(texts):

@@ -64,14 +64,6 @@ class LoadedModel(Generic[Model]):
             path: as in `PretrainedBert.from_pretrained`.
             device: auto, cpu, cuda or cuda:N.
             revision: a branch, tag or commit of a model of the Hub.
-
-        Raises:
-            MissingFileError: no model is there.
-            HubError: the Hub doesn't give it.
-            CheckpointError: config, tensors or vocabulary don't fit each other, or a head is
-                missing.
-            DamagedFileError: a file was cut short or altered.
-            UnsafeFileError: a file asks for what none may.
         """
         return cls.from_checkpoint(
             kind, open_checkpoint(resolve_model(path, revision=revision)), device
@@ -86,11 +78,7 @@ class LoadedModel(Generic[Model]):
         return cls(model, *load_tokenizer_and_length(checkpoint, model.config))
 
     def check_text(self, name: str, num_tokens: int, *, is_empty: bool) -> None:
-        """Refuse a text, or a pair, that a single answer can't be had for.
-
-        Raises:
-            InputError: it has no word, or it has more tokens than the model takes.
-        """
+        """Refuse a text, or a pair, that a single answer can't be had for."""
         if is_empty:
             raise InputError(f"{name} has an empty text; each must have at least one word")
         if num_tokens > self.max_length:
@@ -125,11 +113,6 @@ def load_tokenizer_and_length(
 
     A run of `bertkit pretrain` tells how many it was trained on (`model_max_length`): the positions
     behind those hold what was drawn for them.
-
-    Raises:
-        CheckpointError: it has more words than the model.
-        MissingFileError: there is none.
-        DamagedFileError: a file was cut short or altered.
     """
     folder = find_checkpoint(checkpoint.folder, reading=TOKENIZER_FILES)
     tokenizer = Tokenizer.load(folder)

@@ -25,11 +25,7 @@ class MaskedTexts:
 
 
 def encode_masked(loaded: LoadedModel[Model], window: Sequence[NamedText]) -> MaskedTexts:
-    """Encode texts, all of each; what stands between two blanks is tokenized by itself.
-
-    Raises:
-        InputError: a text is empty, has no blank, or is longer than the model takes.
-    """
+    """Encode texts, all of each; what stands between two blanks is tokenized by itself."""
     tokenizer = loaded.tokenizer
     parts = [named.text.split(MASK) for named in window]
     pieces = iter(tokenizer.piece_ids(chain.from_iterable(parts)))

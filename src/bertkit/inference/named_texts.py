@@ -18,11 +18,7 @@ class NamedText:
 
 
 def name_texts(texts: Iterable[str | NamedText]) -> Iterator[NamedText]:
-    """Give each text that has no name one by its number.
-
-    Raises:
-        InputError: one text is given in place of several, or something else than a text.
-    """
+    """Give each text that has no name one by its number."""
     check_several(texts)
     for number, text in enumerate(texts, start=1):
         named = text if isinstance(text, NamedText) else NamedText(f"text {number}", text)

@@ -36,11 +36,7 @@ class NextSentence:
         return cls(LoadedModel.load(BertForNextSentencePrediction, path, device, revision=revision))
 
     def __call__(self, first: str, second: str) -> float:
-        """The probability, from 0 to 1, that `second` follows `first`.
-
-        Raises:
-            InputError: one is empty, or together they are too long.
-        """
+        """The probability, from 0 to 1, that `second` follows `first`."""
         return self.score_pairs([(first, second)])[0]
 
     def score_pairs(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
@@ -77,11 +73,7 @@ class NextSentence:
         return probabilities
 
     def _encode(self, name: str, first: str, second: str) -> Encoding:
-        """Both texts, all of them.
-
-        Raises:
-            InputError: one is empty, together they are too long, or the model takes no pairs.
-        """
+        """Both texts, all of them."""
         if self.loaded.model.config.type_vocab_size == 1:
             raise InputError("this model takes single texts only: its type_vocab_size is 1")
         encoding = self.loaded.tokenizer.encode(first, second)

@@ -115,11 +115,6 @@ class Predictor(Generic[Input, Example, Prediction]):
         Args:
             inputs: one input, as the task takes it: a text, a tuple or a mapping; anything else,
                 such as a list, is several of them.
-
-        Raises:
-            InputError: one is something else than the task takes, or a pair, and the model takes
-                single texts.
-            NonFiniteError: the model's scores aren't finite.
         """
         if isinstance(inputs, Iterable) and not isinstance(inputs, ONE_INPUT):
             return list(self.stream(inputs))
@@ -188,11 +183,7 @@ class Predictor(Generic[Input, Example, Prediction]):
         )
 
     def _encode(self, examples: list[Example]) -> tuple[list[Example], list[Encoded]]:
-        """Examples with their token ids.
-
-        Raises:
-            InputError: there is a pair, and the model knows no second segment.
-        """
+        """Examples with their token ids."""
         encoded = self.task.encode(examples, self.loaded.tokenizer)
         num_segments = self.loaded.model.config.type_vocab_size
         sequences = (sequence for one in encoded for sequence in one.sequences)
@@ -202,11 +193,7 @@ class Predictor(Generic[Input, Example, Prediction]):
 
     @torch.inference_mode()
     def _compute(self, batch: PackedBatch) -> Float[Tensor, "rows ..."]:
-        """Scores of a batch.
-
-        Raises:
-            NonFiniteError: they aren't finite.
-        """
+        """Scores of a batch."""
         model, placed = self.loaded.model, batch.to(find_device(self.loaded.model))
         if isinstance(self.engine, TorchEngine):  # a model that reads C alone computes less itself
             scores = model.scores(placed)

@@ -20,11 +20,7 @@ Encoded = TypeVar("Encoded")
 
 
 def check_each(texts: Iterable[str]) -> Iterator[str]:
-    """The same texts, each looked at when its turn comes.
-
-    Raises:
-        InputError: one text is given in place of several, or something else than texts.
-    """
+    """The same texts, each looked at when its turn comes."""
     check_several(texts)
     for text in texts:
         check_texts([text])
@@ -43,10 +39,6 @@ def cut_windows(
         texts: texts, or what holds them.
         measure: the size of one; by default its characters.
         most: a window ends as soon as its texts have this size together; by default 262,144.
-
-    Raises:
-        InputError: a text can't be read, once all texts before it were given.
-        BertkitError: what else reading a text raised, at once.
     """
     most = WINDOW_CHARS if most is None else most
     window: list[Text] = []
@@ -72,9 +64,6 @@ def encode_ahead(
     """Encode each window in a thread, while the caller works on the one before.
 
     Where a window can't be read, those before it are given first.
-
-    Raises:
-        BertkitError: what reading or encoding raised.
     """
     remaining, waiting = iter(windows), None
     with ThreadPoolExecutor(max_workers=1) as worker:

@@ -47,19 +47,11 @@ class Architecture(ABC):
     @property
     @abstractmethod
     def architecture(self) -> str:
-        """The model's class.
-
-        Raises:
-            CheckpointError: `architectures` isn't a list of names.
-        """
+        """The model's class."""
 
     @abstractmethod
     def read_config(self) -> BertConfig | EncoderDecoderConfig | NetConfig:
-        """The config.
-
-        Raises:
-            CheckpointError: it isn't one of this kind, or means what isn't done.
-        """
+        """The config."""
 
     @abstractmethod
     def expected(self, config: Any, architecture: str) -> Shapes:
@@ -81,11 +73,7 @@ class Architecture(ABC):
         return list_problems(self.checkpoint.tensors, expected, self.unused_parts, self.names)
 
     def list_unequal_copies(self) -> list[str]:
-        """Tied tensors that are there twice, and not equal.
-
-        Raises:
-            DamagedFileError: one can't be read.
-        """
+        """Tied tensors that are there twice, and not equal."""
         return list_unequal_copies(self.checkpoint.tensors, self.names)
 
     def list_dropped(self) -> tuple[str, ...]:

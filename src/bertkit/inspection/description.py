@@ -108,11 +108,6 @@ def describe(
         path: a folder, a run, a TensorFlow checkpoint, or the id of a model of the Hub.
         revision: a branch, tag or commit of a model of the Hub.
         hashes: compute the SHA-256 of each file, which reads all of it.
-
-    Raises:
-        MissingFileError: no model is there.
-        HubError: the Hub doesn't give it.
-        BertkitError: not even its config can be read.
     """
     path = resolve_model(path, revision=revision)
     problems = _Problems()
@@ -146,11 +141,7 @@ def describe(
 
 
 def _open(path: Path, problems: _Problems) -> Checkpoint:
-    """Open a checkpoint, or where its weights can't be read its config alone.
-
-    Raises:
-        BertkitError: what opening raised; the config can't be read either.
-    """
+    """Open a checkpoint, or where its weights can't be read its config alone."""
     try:
         return open_checkpoint(path)
     except BertkitError as error:
@@ -204,12 +195,7 @@ def _count_parameters(
 
 
 def _describe_tokenizer(folder: Path, config: Config | None) -> dict[str, Any] | None:
-    """Entries and switches.
-
-    Raises:
-        CheckpointError: there are more entries than the model has embeddings for.
-        BertkitError: it can't be read, or isn't BERT's.
-    """
+    """Entries and switches."""
     if not any(has_member(folder, name) for name in (VOCABULARY_FILE, ENGINE_FILE)):
         return None
     vocabulary, settings = read_folder(folder)

@@ -36,9 +36,6 @@ def ablate(model: HasEncoder, heads: Iterable[tuple[int, int]]) -> Iterator[None
     Args:
         model: any of our models.
         heads: layer and head of each, both from 1.
-
-    Raises:
-        SettingsError: the model has no such head.
     """
     names = check_heads(heads, model.config)
     gates = torch.ones(model.config.num_hidden_layers, model.config.num_attention_heads)

@@ -93,11 +93,6 @@ def compare_contexts(subject: InspectedModel, word: str, texts: Sequence[str]) -
         word: a word, or several, found where the model reads it as here: an uncased model finds
             Bank and bank, none finds banks.
         texts: each has it at least once; all vectors of their tokens are in memory at a time.
-
-    Raises:
-        InputError: the word isn't known to the model, a text doesn't have it, there is but one
-            place in all, or a text is none or too long, as in `InspectedModel.read`.
-        CheckpointError: as in `InspectedModel.observe`.
     """
     check_texts(texts)
     ids = _read_word(word, subject.tokenizer)
@@ -169,11 +164,7 @@ def compare_different(
 
 
 def _read_word(word: str, tokenizer: Tokenizer) -> list[int]:
-    """The pieces of a word.
-
-    Raises:
-        InputError: there is none, or one isn't known.
-    """
+    """The pieces of a word."""
     check_texts([word])
     ids = tokenizer.piece_ids([word])[0]
     if not ids or tokenizer.unk_id in ids:

@@ -217,11 +217,7 @@ class InspectedEncoderDecoder:
 
 
 def check_length(name: str, num_tokens: int, most: int, config: BertConfig) -> None:
-    """Refuse a text that is longer than those of training, whose places the model has learned.
-
-    Raises:
-        InputError: it is.
-    """
+    """Refuse a text that is longer than those of training, whose places the model has learned."""
     if num_tokens > most:
         told = f" ({REWRITER_FILE} of its folder)" if most < config.max_position_embeddings else ""
         raise InputError(

@@ -47,10 +47,6 @@ def project(
 
     Args:
         vectors: of any length, such as sentences' from `Embedder.encode`; they aren't scaled.
-
-    Raises:
-        InputError: there is none, or they aren't rows of numbers.
-        NonFiniteError: one has an infinity or NaN.
     """
     if isinstance(vectors, np.ndarray):
         vectors = torch.from_numpy(vectors.astype(np.float64))  # a copy: a file's can't be written
@@ -75,10 +71,6 @@ def project_layers(layers: Iterable[Float[Tensor, "points features"]]) -> list[P
 
     An axis may point either way. Here it points so that as many points as can be stay on the side
     where the layer before had them, and one can follow them through the layers.
-
-    Raises:
-        InputError: as in `project`, or layers have different numbers of points.
-        NonFiniteError: as in `project`.
     """
     planes: list[Plane] = []
     for vectors in layers:
@@ -105,10 +97,6 @@ def nearest_by_layer(
         word: a word, or an entry of the vocabulary.
         layers: 0 for the word embeddings, 1 for the first block, -1 for the last; all if None.
         top_k: how many entries.
-
-    Raises:
-        SettingsError: there is no such layer.
-        InputError: as in `WordVectors.nearest`.
     """
     loaded = LoadedModel[Any](subject.model, subject.tokenizer)
     if layers is None:

@@ -27,11 +27,7 @@ class HeadName(NamedTuple):
 
 
 def parse_heads(text: str, config: BertConfig) -> list[HeadName]:
-    """Read names such as "5.3,5.4"; a head that is named twice is given once.
-
-    Raises:
-        SettingsError: there is none, one isn't a name, or the model has no such head.
-    """
+    """Read names such as "5.3,5.4"; a head that is named twice is given once."""
     names = []
     for word in filter(None, (word.strip() for word in text.split(","))):
         found = FORM.fullmatch(word)
@@ -46,11 +42,7 @@ def parse_heads(text: str, config: BertConfig) -> list[HeadName]:
 
 
 def check_heads(names: Iterable[tuple[int, int]], config: BertConfig) -> list[HeadName]:
-    """Heads that the model has, each once.
-
-    Raises:
-        SettingsError: it has no such head.
-    """
+    """Heads that the model has, each once."""
     checked = [HeadName(layer, head) for layer, head in dict.fromkeys(names)]
     num_layers, num_heads = config.num_hidden_layers, config.num_attention_heads
     for name in checked:

@@ -84,11 +84,7 @@ def fills_words(model: AnyBert) -> bool:
 def find_words(
     subject: InspectedModel, tokens: Float[Tensor, "tokens hidden"]
 ) -> Float[Tensor, "tokens words"]:
-    """Log probabilities of the vocabulary's words for hidden states, by the head for words.
-
-    Raises:
-        NonFiniteError: the head's scores aren't finite.
-    """
+    """Log probabilities of the vocabulary's words for hidden states, by the head for words."""
     model = subject.model
     assert isinstance(model, BertForPreTraining | BertForMaskedLM | BertLMHeadModel)
     scores = model.score_words(tokens)
@@ -104,9 +100,6 @@ def judge(
         subject: the model.
         passage: what was read.
         states: as in `Observation`.
-
-    Raises:
-        NonFiniteError: the scores of its head aren't finite.
     """
     model, judgments = subject.model, []
     if fills_words(model):
@@ -127,11 +120,7 @@ def judge(
 def head_scores(
     subject: InspectedModel, passage: EncodedText, states: Sequence[Float[Tensor, "length hidden"]]
 ) -> Scores:
-    """What the head of a fine-tuned model makes of hidden states, in float32 at least.
-
-    Raises:
-        NonFiniteError: the scores aren't finite.
-    """
+    """What the head of a fine-tuned model makes of hidden states, in float32 at least."""
     model = subject.model
     assert isinstance(model, FineTunedBert)
     tokens = torch.cat([states[layer] for layer in model.head_layers], dim=1)
@@ -141,11 +130,7 @@ def head_scores(
 
 
 def _check_finite(subject: InspectedModel, scores: Scores) -> None:
-    """Refuse scores of which no probabilities can be made.
-
-    Raises:
-        NonFiniteError: one is an infinity or NaN.
-    """
+    """Refuse scores of which no probabilities can be made."""
     if not scores.isfinite().all():
         raise NonFiniteError(
             f"the head of {subject.name} gives scores that aren't finite; see `bertkit inspect`"

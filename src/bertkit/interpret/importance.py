@@ -42,9 +42,6 @@ def importance_by_gradient(
     Args:
         model: any of our models, in evaluation.
         losses: each computes the loss of one example, with the model's own encoder.
-
-    Raises:
-        ValueError: there is no example.
     """
     sizes = (model.config.num_hidden_layers, model.config.num_attention_heads)
     total, count = torch.zeros(sizes), 0

@@ -257,11 +257,7 @@ def name_model(path: str | Path) -> str:
 
 
 def check_states(name: str, states: Sequence[Float[Tensor, "length hidden"]]) -> None:
-    """Refuse what nothing can be seen in.
-
-    Raises:
-        CheckpointError: hidden states aren't finite.
-    """
+    """Refuse what nothing can be seen in."""
     if not states[-1].isfinite().all():
         raise CheckpointError(
             f"{name} gives hidden states that aren't finite; see `bertkit inspect`"
@@ -277,9 +273,6 @@ def find_log_probabilities(
         name: of the model.
         scores: of all its entries, of which it may have more than its vocabulary has words.
         tokenizer: has the vocabulary.
-
-    Raises:
-        NonFiniteError: a score isn't finite.
     """
     if not scores.isfinite().all():
         raise NonFiniteError(

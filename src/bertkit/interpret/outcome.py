@@ -81,9 +81,6 @@ def find_outcome(subject: InspectedModel, passage: EncodedText) -> Outcome:
     """Run the model once.
 
     Gradients are recorded where the caller has them recorded.
-
-    Raises:
-        NonFiniteError: what it computes isn't finite.
     """
     batch = passage.pack().to(find_device(subject.model))
     states = list(subject.model.encoder.hidden_states(batch))

@@ -51,9 +51,6 @@ def bootstrap_interval(
         seed: of the draws; the same one gives the same interval.
         num_resamples: how many times as many examples are drawn.
         confidence: between 0 and 1.
-
-    Raises:
-        InputError: there is no example or no resample, or `confidence` isn't between 0 and 1.
     """
     if not 0 < confidence < 1:
         raise InputError(f"confidence is {confidence:g}, and must lie between 0 and 1")
@@ -72,11 +69,7 @@ def resample(
     seed: int,
     num_resamples: int = NUM_RESAMPLES,
 ) -> Numbers:
-    """The metric of each resample; arguments as in `bootstrap_interval`.
-
-    Raises:
-        InputError: there is no example or no resample.
-    """
+    """The metric of each resample; arguments as in `bootstrap_interval`."""
     if num_examples < 1 or num_resamples < 1:
         raise InputError(
             f"an interval needs at least one example and one resample, and not {num_examples:,} and"

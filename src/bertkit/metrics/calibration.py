@@ -73,11 +73,7 @@ class CalibrationError:
 
 
 def softmax(logits: ArrayLike, temperature: float = 1.0) -> Numbers:
-    """Probabilities of the labels, `[examples, labels]`.
-
-    Raises:
-        InputError: a score isn't finite, or `temperature` isn't above 0.
-    """
+    """Probabilities of the labels, `[examples, labels]`."""
     probabilities: Numbers = np.exp(_log_softmax(_read_logits(logits), temperature))
     return probabilities
 
@@ -91,10 +87,6 @@ def negative_log_likelihood(
         logits: `[examples, labels]`.
         labels: the true ones, from 0.
         temperature: by which the scores are divided.
-
-    Raises:
-        InputError: there are no examples, more of one than of the other, a label is out of range,
-            a score isn't finite, or `temperature` isn't above 0.
     """
     scores, truth = _read_examples(logits, labels)
     return -float(_log_softmax(scores, temperature)[np.arange(len(truth)), truth].mean())
@@ -109,10 +101,6 @@ def find_reliability(
         confidences: the probability of what was predicted, one an example.
         is_right: True where the prediction is right.
         num_bins: at least 1.
-
-    Raises:
-        InputError: there are no examples, more of one than of the other, no bins, or a confidence
-            isn't between 0 and 1.
     """
     confident, right, bins = _sort_into_bins(confidences, is_right, num_bins)
     edges = np.linspace(0.0, 1.0, num_bins + 1)
@@ -144,9 +132,6 @@ def measure_calibration(
         confidences: as in `find_reliability`.
         is_right: as in `find_reliability`.
         seed: of the draws.
-
-    Raises:
-        InputError: as in `find_reliability`.
     """
     confident, right, bins = _sort_into_bins(confidences, is_right, NUM_BINS)
     number = len(confident)
@@ -192,9 +177,6 @@ def fit_temperature(logits: ArrayLike, labels: ArrayLike) -> float:
         From `LEAST_TEMPERATURE` (where all examples are right, less would be likelier without end)
         to `GREATEST_TEMPERATURE` (where the scores say nothing); 1 where each example's scores are
         all equal, so that no temperature changes anything.
-
-    Raises:
-        InputError: as in `negative_log_likelihood`.
     """
     scores, truth = _read_examples(logits, labels)
     if not np.ptp(scores, axis=1).any():

@@ -36,10 +36,6 @@ def count_labels(
 
     Returns:
         Counts `[labels]`, or `[..., labels]` for `weights`.
-
-    Raises:
-        InputError: there are no examples, more of one than of the other, or a label that isn't
-            below `num_labels`.
     """
     truth, guess = _read_pair(labels, predictions, num_labels)
     counted = read_weights(weights, len(truth))
@@ -60,9 +56,6 @@ def confuse_labels(
         labels: the true label of each example, from 0.
         predictions: the predicted ones.
         num_labels: how many labels there are.
-
-    Raises:
-        InputError: as in `count_labels`.
     """
     truth, guess = _read_pair(labels, predictions, num_labels)
     cells, counts = np.unique(truth * num_labels + guess, return_counts=True)
@@ -77,11 +70,7 @@ def accuracy(counts: Counts) -> Numbers:
 
 
 def binary_f1(counts: Counts, positive: int = 1) -> Numbers:
-    """F1 of one label.
-
-    Raises:
-        InputError: there is no label of that number.
-    """
+    """F1 of one label."""
     num_labels = counts.actual.shape[-1]
     if not 0 <= positive < num_labels:
         raise InputError(f"positive is {positive}, but there are {num_labels} labels, from 0")

@@ -28,9 +28,6 @@ def pearson(
 
     Returns:
         One number for each row of `weights`.
-
-    Raises:
-        InputError: there is no example, more of one than of the other, or a number isn't finite.
     """
     first, second = _read_pair(truth, predictions)
     # Without the first, so that the mean of large numbers rounds no small difference away.

@@ -65,9 +65,6 @@ class Counts:
 
         Returns:
             Counts `[..., labels]`.
-
-        Raises:
-            InputError: `weights` are of another number of examples.
         """
         counted = read_weights(weights, len(self.correct))
         return Counts(counted @ self.correct, counted @ self.predicted, counted @ self.actual)

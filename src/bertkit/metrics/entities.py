@@ -65,11 +65,7 @@ class EntityCounts:
 
 
 def find_entities(tags: Iterable[str]) -> list[Entity]:
-    """The entities that a sentence's tags mean, in order.
-
-    Raises:
-        InputError: a tag begins with none of the known letters.
-    """
+    """The entities that a sentence's tags mean, in order."""
     entities: list[Entity] = []
     start, current, before = 0, "", OUTSIDE
     for place, tag in enumerate((*tags, OUTSIDE)):
@@ -88,9 +84,6 @@ def repair_tags(tags: Sequence[str], scheme: Scheme = "BIO") -> list[str]:
 
     No word leaves its entity and none joins one: only letters change. `O I-PER` becomes `O B-PER`
     in BIO, and `B-PER I-LOC` becomes `B-PER B-LOC`.
-
-    Raises:
-        InputError: a tag begins with none of the known letters.
     """
     return spell_tags(find_entities(tags), len(tags), scheme)
 
@@ -114,10 +107,6 @@ def count_entities(
     Args:
         tags: the true tags of each sentence's words.
         predictions: the predicted ones.
-
-    Raises:
-        InputError: there are no sentences, more of one than of the other, a sentence has more tags
-            in one, or a tag begins with none of the known letters.
     """
     num_sentences = check_lengths(tags=tags, predictions=predictions)
     for number, (truth, guess) in enumerate(zip(tags, predictions, strict=True)):

@@ -17,11 +17,7 @@ Numbers = NDArray[np.float64]
 
 
 def check_lengths(**examples: Sequence[object] | NDArray[np.generic]) -> int:
-    """How many examples there are, in each argument as many.
-
-    Raises:
-        InputError: the lengths differ, or there is no example.
-    """
+    """How many examples there are, in each argument as many."""
     lengths = {name: len(values) for name, values in examples.items()}
     if len(set(lengths.values())) > 1:
         told = ", ".join(f"{name} {length:,}" for name, length in lengths.items())
@@ -33,11 +29,7 @@ def check_lengths(**examples: Sequence[object] | NDArray[np.generic]) -> int:
 
 
 def read_labels(values: ArrayLike, num_labels: int, name: str) -> NDArray[np.int64]:
-    """Numbers of labels, `[examples]`.
-
-    Raises:
-        InputError: they aren't whole numbers from 0 to `num_labels` - 1.
-    """
+    """Numbers of labels, `[examples]`."""
     labels = _as_array(values, name)
     if labels.ndim != 1 or (labels.size and not np.issubdtype(labels.dtype, np.integer)):
         raise InputError(
@@ -54,11 +46,7 @@ def read_labels(values: ArrayLike, num_labels: int, name: str) -> NDArray[np.int
 
 
 def read_numbers(values: ArrayLike, name: str, num_axes: int = 1) -> Numbers:
-    """Finite numbers, the examples along the first axis.
-
-    Raises:
-        InputError: they have another number of axes, or one of them is NaN or infinite.
-    """
+    """Finite numbers, the examples along the first axis."""
     numbers = _as_array(values, name, np.float64)
     if numbers.ndim != num_axes:
         raise InputError(f"{name} must have {num_axes} axes, and not the shape {numbers.shape}")
@@ -69,11 +57,7 @@ def read_numbers(values: ArrayLike, name: str, num_axes: int = 1) -> Numbers:
 
 
 def read_weights(weights: NDArray[np.floating] | None, num_examples: int) -> Numbers:
-    """How often each example counts, `[..., examples]`: once where nothing is said.
-
-    Raises:
-        InputError: they aren't of as many examples.
-    """
+    """How often each example counts, `[..., examples]`: once where nothing is said."""
     if weights is None:
         return np.ones(num_examples)
     if weights.ndim == 0 or weights.shape[-1] != num_examples:
@@ -90,9 +74,6 @@ def weighted_mean(values: ArrayLike, weights: NDArray[np.floating] | None = None
 
     Returns:
         One number for each row of `weights`.
-
-    Raises:
-        InputError: there is no example, or a value isn't finite.
     """
     numbers = read_numbers(values, "values")
     counted = read_weights(weights, check_lengths(values=numbers))

@@ -17,9 +17,6 @@ def count_label_sets(labels: ArrayLike, predictions: ArrayLike) -> Counts:
     Args:
         labels: True where an example has a label, `[examples, labels]`.
         predictions: the same of those that were predicted.
-
-    Raises:
-        InputError: the shapes differ, there is no example, or something isn't Boolean.
     """
     truth, guess = _read_pair(labels, predictions)
     return Counts(
@@ -38,9 +35,6 @@ def subset_accuracy(
         labels: True where an example has a label, `[examples, labels]`.
         predictions: the same of those that were predicted.
         weights: how often each example counts, `[..., examples]`.
-
-    Raises:
-        InputError: as in `count_label_sets`.
     """
     truth, guess = _read_pair(labels, predictions)
     return weighted_mean((truth == guess).all(axis=1), weights)

@@ -69,10 +69,6 @@ def score_answers(
         predictions: one answer a question; empty says that there is none.
         gold_answers: those of each question.
         version: whose rules hold.
-
-    Raises:
-        InputError: there are no questions, more of one than of the other, or one of SQuAD 1.1
-            without a gold answer.
     """
     check_lengths(predictions=predictions, gold_answers=gold_answers)
     scores = np.empty((2, len(predictions)))
@@ -102,9 +98,6 @@ def apply_threshold(
         has_answer: True where a question has a gold answer.
         null_odds: how sure the model is that there is none; any unit.
         threshold: in the same unit.
-
-    Raises:
-        InputError: there is not one of each for every question.
     """
     is_answerable, odds = _read_questions(scores, has_answer, null_odds)
     is_null = odds > threshold
@@ -124,9 +117,6 @@ def total_squad_2(scores: AnswerScores, has_answer: ArrayLike) -> dict[str, floa
 
     `HasAns_…` are those of questions with a gold answer, `NoAns_…` those of the rest; each three
     are there if there are such questions.
-
-    Raises:
-        InputError: `has_answer` isn't of as many questions.
     """
     is_answerable = np.asarray(has_answer, dtype=bool)
     check_lengths(scores=scores.exact, has_answer=is_answerable)
@@ -159,9 +149,6 @@ def find_null_threshold(
         metric: which of them counts.
         has_answer: True where a question has a gold answer.
         null_odds: how sure the model is that there is none.
-
-    Raises:
-        InputError: there is not one of each for every question.
     """
     is_answerable, odds = _read_questions(scores, has_answer, null_odds)
     order = np.argsort(odds, kind="stable")
@@ -187,9 +174,6 @@ def find_official_threshold(
         predictions: the answers.
         has_answer: True where a question has a gold answer.
         null_odds: how sure the model is that there is none.
-
-    Raises:
-        InputError: there is not one of each for every question.
     """
     scores = read_numbers(values, "values")
     is_answerable, odds = _read_questions(AnswerScores(scores, scores), has_answer, null_odds)

@@ -38,10 +38,6 @@ def measure_summaries(hypotheses: Sequence[str], references: Sequence[str]) -> d
     Returns:
         `rouge1`, `rouge2` (words, and two in a row, that both have) and `rougeL` (the longest row
         of words that both have in this order, over the whole text): means of F1, from 0 to 1.
-
-    Raises:
-        InputError: there aren't as many of both, or there is none.
-        MissingExtraError: rouge-score isn't installed.
     """
     check_texts(hypotheses, references)
     scorer = _load_scorer()
@@ -54,11 +50,7 @@ def measure_summaries(hypotheses: Sequence[str], references: Sequence[str]) -> d
 
 
 def signatures(_: int = 2) -> dict[str, str]:
-    """How `measure_summaries` computes each metric, whatever the number of texts.
-
-    Raises:
-        MissingExtraError: rouge-score isn't installed.
-    """
+    """How `measure_summaries` computes each metric, whatever the number of texts."""
     _load_scorer()
     words = "letters, digits and marks, or a character of scripts without blanks"
     text = (
@@ -69,11 +61,7 @@ def signatures(_: int = 2) -> dict[str, str]:
 
 
 def _load_scorer() -> Any:
-    """rouge-score's scorer.
-
-    Raises:
-        MissingExtraError: rouge-score isn't installed, or can't be loaded.
-    """
+    """rouge-score's scorer."""
     try:
         from rouge_score.rouge_scorer import RougeScorer
     except ImportError as error:

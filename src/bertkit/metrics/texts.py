@@ -7,11 +7,7 @@ from bertkit.metrics.examples import check_lengths
 
 
 def check_texts(hypotheses: Sequence[str], references: Sequence[str]) -> None:
-    """See that there are as many written texts as right ones, and at least one.
-
-    Raises:
-        InputError: there aren't, or something isn't a text.
-    """
+    """See that there are as many written texts as right ones, and at least one."""
     for name, texts in (("hypotheses", hypotheses), ("references", references)):
         if isinstance(texts, str):
             raise InputError(f"{name} must be a list of texts, not one text; put it into a list")

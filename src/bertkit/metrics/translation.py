@@ -23,10 +23,6 @@ def measure_translation(hypotheses: Sequence[str], references: Sequence[str]) ->
 
     Returns:
         `bleu` and `chrf`, from 0 to 100.
-
-    Raises:
-        InputError: there aren't as many of both, or there is none.
-        MissingExtraError: sacreBLEU isn't installed.
     """
     check_texts(hypotheses, references)
     return {
@@ -40,9 +36,6 @@ def signatures(num_texts: int = 2) -> dict[str, str]:
 
     Args:
         num_texts: that are measured; only whether it is one or several makes a difference.
-
-    Raises:
-        MissingExtraError: sacreBLEU isn't installed.
     """
     found = {}
     for name, metric in _load_metrics(num_texts).items():
@@ -52,11 +45,7 @@ def signatures(num_texts: int = 2) -> dict[str, str]:
 
 
 def _load_metrics(num_texts: int) -> dict[str, Any]:
-    """The metrics of sacreBLEU for so many texts.
-
-    Raises:
-        MissingExtraError: sacreBLEU isn't installed, or can't be loaded.
-    """
+    """The metrics of sacreBLEU for so many texts."""
     try:
         from sacrebleu.metrics import BLEU, CHRF
     except ImportError as error:

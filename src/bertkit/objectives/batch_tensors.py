@@ -41,10 +41,6 @@ def batch_from_tensors(
         kind: the batch's class.
         config: of the model that the batch is for.
         source: the file, for messages.
-
-    Raises:
-        DamagedFileError: tensors are missing or left over, don't fit each other, or have values
-            that the model can't take.
     """
     if not _is_batch(tensors, kind.label_limits, config):
         raise DamagedFileError(

@@ -52,12 +52,7 @@ class InteractivePage:
     arrays: Mapping[str, bytes]
 
     def render(self) -> str:
-        """The page as HTML; the same for the same content.
-
-        Raises:
-            ValueError: a module, a style or a name of an array isn't as it must be, or the data
-                hold NaN or an infinity.
-        """
+        """The page as HTML; the same for the same content."""
         script = join_modules(self.modules)
         style = with_plain_lines("\n".join([_colors(), _read("page.css"), *self.styles]))
         if "</style" in style.lower():
@@ -94,11 +89,7 @@ def _read_all(folder: Traversable, suffix: str) -> dict[str, str]:
 
 
 def write_page(path: Path, page: InteractivePage) -> FileRecord:
-    """Write the page, whole or not at all.
-
-    Raises:
-        StorageError: writing failed.
-    """
+    """Write the page, whole or not at all."""
     return write_file(path, page.render().encode())
 
 

@@ -27,10 +27,6 @@ def join_modules(sources: Mapping[str, str]) -> str:
 
     Args:
         sources: the text of each module under its file's name.
-
-    Raises:
-        ValueError: a module has another form of import or export, imports what isn't there or
-            what imports it in turn, or holds what would end the script in a page.
     """
     sources = {name: with_plain_lines(source) for name, source in sources.items()}
     parts = [_wrap(name, sources[name]) for name in _order(sources)]

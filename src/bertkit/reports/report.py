@@ -149,9 +149,5 @@ def render_report(report: Report) -> str:
 
 
 def write_report(path: Path, report: Report) -> FileRecord:
-    """Write the page, whole or not at all.
-
-    Raises:
-        StorageError: writing failed.
-    """
+    """Write the page, whole or not at all."""
     return write_file(path, render_report(report).encode())

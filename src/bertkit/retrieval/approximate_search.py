@@ -60,11 +60,7 @@ class Cells:
     recall: float
 
     def check(self, num_rows: int, num_features: int) -> None:
-        """See that all fits together, before a program in C++ believes it.
-
-        Raises:
-            DamagedFileError: it doesn't.
-        """
+        """See that all fits together, before a program in C++ believes it."""
         num_cells = len(self.centers)
         shapes = (
             (self.centers, (num_cells, num_features), np.float32),
@@ -130,10 +126,6 @@ class ApproximateSearch:
             vectors: float32 `[rows, features]`, at least one row.
             similarity: cosine, dot or euclidean.
             exact: of the same vectors and similarity, by which recall is measured.
-
-        Raises:
-            MissingExtraError: faiss isn't installed.
-            SettingsError: the similarity is manhattan.
         """
         check_approximate(similarity)
         faiss = load_faiss()
@@ -174,23 +166,14 @@ class ApproximateSearch:
 
 
 def check_approximate(similarity: Similarity) -> None:
-    """See that there can be cells at all, before anything is computed for them.
-
-    Raises:
-        MissingExtraError: faiss isn't installed.
-        SettingsError: the similarity is manhattan, which faiss's cells don't know.
-    """
+    """See that there can be cells at all, before anything is computed for them."""
     if similarity == "manhattan":
         raise SettingsError("an approximate index can't compare by manhattan; search exactly")
     load_faiss()
 
 
 def load_faiss() -> ModuleType:
-    """The faiss package.
-
-    Raises:
-        MissingExtraError: it isn't installed.
-    """
+    """The faiss package."""
     try:
         import faiss
     except ImportError:

@@ -46,15 +46,7 @@ OWN_NAMES = {
 
 
 def find_index(plan: IndexPlan) -> IndexRecord | None:
-    """The record of an index that is as planned; None where one is to be made.
-
-    Raises:
-        SettingsError: the folder has vectors of another model or other settings.
-        DamagedFileError: its record was altered.
-        MissingFileError: there is no corpus.
-        InputError: the corpus is no file.
-        StorageError: something can't be read.
-    """
+    """The record of an index that is as planned; None where one is to be made."""
     if plan.settings.rebuild:
         return None
     record = IndexRecord.read(plan.place.folder)
@@ -65,12 +57,7 @@ def find_index(plan: IndexPlan) -> IndexRecord | None:
 
 
 def check_folder(folder: Path) -> None:
-    """See that an index that is to be made replaces nothing but an older one.
-
-    Raises:
-        SettingsError: the folder holds something else.
-        StorageError: it can't be listed.
-    """
+    """See that an index that is to be made replaces nothing but an older one."""
     with storage_errors(folder, "read"):
         names = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
     is_begun = LOCK_FILE in names or names >= {RECORD_FILE, VECTORS_FILE}
@@ -85,13 +72,6 @@ def build_index(plan: IndexPlan) -> IndexRecord:
     """Embed the corpus, or go on with that, and keep its texts.
 
     The caller holds the folder.
-
-    Raises:
-        SettingsError: work on vectors of another model or other settings was begun there.
-        InputError: the corpus has no texts, or isn't a file of texts.
-        ResumeError: it changed meanwhile.
-        StoppedError: Ctrl-C or SIGTERM; the message says how to go on.
-        StorageError: writing failed; what was safe is safe.
     """
     goes_on = _can_go_on(plan)
     corpus = CorpusRecord.of(plan.place.corpus, plan.reading)
@@ -133,11 +113,7 @@ def _describe(plan: IndexPlan, result: EmbedResult) -> str:
 
 
 def _can_go_on(plan: IndexPlan) -> bool:
-    """Whether work on these very vectors was begun, or is done but for the record.
-
-    Raises:
-        SettingsError: it was begun with another model or other settings, and `rebuild` isn't set.
-    """
+    """Whether work on these very vectors was begun, or is done but for the record."""
     output = plan.place.folder / VECTORS_FILE
     table = open_texts(plan.place.corpus, plan.reading)
     wanted = VectorsFingerprint(embedding=plan.embedding, input=table.identity())
@@ -174,11 +150,7 @@ def _embed(plan: IndexPlan, *, restart: bool) -> EmbedResult:
 
 @contextmanager
 def _damage_told(plan: IndexPlan) -> Iterator[None]:
-    """Say what helps against damage here, where the recipe of `bertkit embed` names its own way.
-
-    Raises:
-        DamagedFileError: what was begun was altered.
-    """
+    """Say what helps against damage here, where the recipe of `bertkit embed` names its own way."""
     try:
         yield
     except DamagedFileError as error:

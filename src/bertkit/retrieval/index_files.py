@@ -20,12 +20,7 @@ ADVICE = "make the index anew with --rebuild"
 
 @contextmanager
 def rebuilding_advised() -> Iterator[None]:
-    """Say what helps against damage here, where what finds it can't know.
-
-    Raises:
-        DamagedFileError: a file was altered.
-        MissingFileError: one is gone.
-    """
+    """Say what helps against damage here, where what finds it can't know."""
     try:
         yield
     except (DamagedFileError, MissingFileError) as error:
@@ -34,11 +29,7 @@ def rebuilding_advised() -> Iterator[None]:
 
 
 def write_matrix(path: Path, matrix: NDArray[Any]) -> FileRecord:
-    """Write an array as a `.npy` file without a second one in memory.
-
-    Raises:
-        StorageError: writing failed.
-    """
+    """Write an array as a `.npy` file without a second one in memory."""
     header = io.BytesIO()
     np.lib.format.write_array_header_1_0(header, np.lib.format.header_data_from_array_1_0(matrix))
     with durable_file(path) as file:
@@ -51,11 +42,6 @@ def map_matrix(path: Path, record: FileRecord) -> NDArray[Any]:
     """Map a `.npy` file that was found to be as it was written.
 
     All of it is read for that, which takes a second a gigabyte.
-
-    Raises:
-        MissingFileError: it is gone.
-        DamagedFileError: it was altered, or isn't such a file.
-        StorageError: it can't be read.
     """
     MappedArray(path, record, 0).verify(0, record.size_bytes)
     try:
@@ -86,13 +72,7 @@ class StoredTexts:
         self._ends = ends
 
     def __getitem__(self, row: int) -> str:
-        """One text.
-
-        Raises:
-            MissingFileError: a file is gone.
-            DamagedFileError: what it is made of was altered.
-            StorageError: it can't be read.
-        """
+        """One text."""
         with rebuilding_advised():
             ends = self._ends.read(max(0, row - 1), row + 1).tolist()
             start, stop = (0, *ends)[-2:]
@@ -109,11 +89,7 @@ class StoredTexts:
 
 
 def write_texts(texts: Iterator[str], path: Path, ends_path: Path) -> tuple[FileRecord, FileRecord]:
-    """Write texts end to end, and where each ends; the records of both files.
-
-    Raises:
-        StorageError: writing failed.
-    """
+    """Write texts end to end, and where each ends; the records of both files."""
     ends = array("Q")
     position = 0
     with durable_file(path) as file:

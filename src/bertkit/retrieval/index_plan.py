@@ -56,11 +56,7 @@ class IndexPlan:
         return TableSettings(**self.settings.model_dump(include=set(TableSettings.model_fields)))
 
     def check_embedding(self, found: dict[str, Any]) -> None:
-        """Refuse vectors that were made otherwise.
-
-        Raises:
-            SettingsError: they were.
-        """
+        """Refuse vectors that were made otherwise."""
         there = VectorsFingerprint(embedding=found, input=None)
         changes = there.list_changes(VectorsFingerprint(embedding=self.embedding, input=None))
         if changes:
@@ -73,12 +69,7 @@ class IndexPlan:
 
 
 def make_plan(place: Place, settings: SearchSettings) -> tuple[IndexPlan, Embedder]:
-    """Load the model; what is to be made, and the embedder of queries.
-
-    Raises:
-        SettingsError: a setting doesn't fit the model.
-        BertkitError: the model can't be loaded, as in `Embedder.load`.
-    """
+    """Load the model; what is to be made, and the embedder of queries."""
     embedder = Embedder.load(
         place.model, settings.of_embedder, device=place.device, revision=place.revision
     )
@@ -96,11 +87,7 @@ def make_plan(place: Place, settings: SearchSettings) -> tuple[IndexPlan, Embedd
 
 
 def _find_query_prompt(embedder: Embedder, settings: SearchSettings) -> str:
-    """What is put before each query.
-
-    Raises:
-        SettingsError: two prompts are asked for, or one that the model hasn't.
-    """
+    """What is put before each query."""
     name = settings.prompt_name
     if name is None:
         is_given = settings.prompt is not None

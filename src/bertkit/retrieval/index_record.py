@@ -64,13 +64,7 @@ class CorpusRecord(Part):
 
     @classmethod
     def of(cls, path: Path, reading: TableSettings) -> "CorpusRecord":
-        """Look at a corpus, and read all of it for its SHA-256.
-
-        Raises:
-            MissingFileError: there is none.
-            InputError: it is no file that can be read again.
-            StorageError: it can't be read.
-        """
+        """Look at a corpus, and read all of it for its SHA-256."""
         size_bytes, changed_ns = look_at(path)
         return cls(
             name=path.name,
@@ -81,13 +75,7 @@ class CorpusRecord(Part):
         )
 
     def describes(self, path: Path, reading: TableSettings) -> bool:
-        """Whether a corpus is still this one; its content is read only where its date differs.
-
-        Raises:
-            MissingFileError: there is none.
-            InputError: it is no file that can be read again.
-            StorageError: it can't be read.
-        """
+        """Whether a corpus is still this one; its content is read only where its date differs."""
         if reading != self.reading:
             return False
         size_bytes, changed_ns = look_at(path)
@@ -134,21 +122,12 @@ class IndexRecord(Part):
     cells: CellsRecord | None = None
 
     def write(self, folder: Path) -> None:
-        """Seal the folder.
-
-        Raises:
-            StorageError: writing failed.
-        """
+        """Seal the folder."""
         write_checksummed_json(folder / RECORD_FILE, self.model_dump(mode="json"))
 
     @classmethod
     def read(cls, folder: Path) -> "IndexRecord | None":
-        """What a folder holds; None where it isn't whole or there is none.
-
-        Raises:
-            DamagedFileError: the record isn't as it was written.
-            StorageError: it can't be read.
-        """
+        """What a folder holds; None where it isn't whole or there is none."""
         path = folder / RECORD_FILE
         with storage_errors(path, "read"):
             if not path.exists():
@@ -165,13 +144,7 @@ class IndexRecord(Part):
 
 
 def look_at(path: Path) -> tuple[int, int]:
-    """Length of a corpus, and when it was last written.
-
-    Raises:
-        MissingFileError: there is none.
-        InputError: it is no file.
-        StorageError: the system can't tell.
-    """
+    """Length of a corpus, and when it was last written."""
     with storage_errors(path, "read"):
         status = path.stat()
         if not path.is_file():

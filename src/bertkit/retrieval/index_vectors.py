@@ -23,15 +23,7 @@ ROWS_SEARCHED_EXACTLY = 1_000_000  # 0.2 seconds a query on two cores; cells tak
 def open_vectors(
     plan: IndexPlan, record: IndexRecord, similarity: Similarity
 ) -> tuple[IndexRecord, VectorIndex]:
-    """Open the vectors, with cells where they are wanted; they are made if need be.
-
-    Raises:
-        DamagedFileError: a file was altered, or doesn't fit the record.
-        MissingExtraError: cells are asked for, and faiss isn't installed.
-        SettingsError: cells are asked for, and there are none for this similarity.
-        ResumeError: another process is making them.
-        StorageError: reading failed.
-    """
+    """Open the vectors, with cells where they are wanted; they are made if need be."""
     folder = plan.place.folder
     with rebuilding_advised():
         vectors = map_matrix(folder / VECTORS_FILE, record.files[VECTORS_FILE])
@@ -70,11 +62,7 @@ def _read_cells(place: Path, record: CellsRecord) -> Cells:
 def _add_cells(
     folder: Path, record: IndexRecord, index: VectorIndex
 ) -> tuple[IndexRecord, VectorIndex]:
-    """Make cells, and write them and the record anew.
-
-    Raises:
-        ResumeError: the index isn't that of this record any more.
-    """
+    """Make cells, and write them and the record anew."""
     if IndexRecord.read(folder) != record:
         raise ResumeError(f"{folder} has been made anew meanwhile; give the command again")
     index = index.approximate()

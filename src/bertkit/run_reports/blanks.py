@@ -32,9 +32,6 @@ def fill_blanks(facts: RunFacts, texts: Sequence[str]) -> list[Section]:
     Args:
         facts: of a pre-training run.
         texts: the user's own; without any, held-out sentences, or some of general English.
-
-    Raises:
-        InputError: one of the user's texts has no [MASK], or is too long.
     """
     checkpoint = facts.checkpoint
     if checkpoint is None:
@@ -85,11 +82,7 @@ def has_words(tokenizer: Tokenizer, blank: Blank) -> bool:
 
 
 def is_too_large(checkpoint: Path) -> bool:
-    """Whether its model would take longer than a report may.
-
-    Raises:
-        MissingFileError: it was removed meanwhile.
-    """
+    """Whether its model would take longer than a report may."""
     path = checkpoint / WEIGHTS_FILE
     with storage_errors(path, "read"):
         return path.stat().st_size > MOST_BYTES

@@ -25,9 +25,6 @@ def build_comparison(runs: Sequence[RunFacts]) -> Report:
 
     Args:
         runs: two or more; each is named by its path.
-
-    Raises:
-        InputError: they are of different kinds.
     """
     check_kinds(runs)
     courses = [(str(facts.path), facts.course) for facts in runs]
@@ -56,11 +53,7 @@ def build_comparison(runs: Sequence[RunFacts]) -> Report:
 
 
 def check_kinds(runs: Sequence[RunFacts]) -> None:
-    """Refuse to put what has nothing in common on common axes.
-
-    Raises:
-        InputError: they are of different commands.
-    """
+    """Refuse to put what has nothing in common on common axes."""
     kinds = {facts.kind: facts.path for facts in runs}
     if len(kinds) > 1:
         (first, one), (second, another), *_ = kinds.items()

@@ -25,9 +25,6 @@ def continue_texts(facts: RunFacts, texts: Sequence[str]) -> list[Section]:
     Args:
         facts: of a pre-training run that reads left to right.
         texts: the user's own; without any, held-out sentences, or some of general English.
-
-    Raises:
-        InputError: one of the user's texts is too long.
     """
     checkpoint = facts.checkpoint
     if checkpoint is None:

@@ -14,9 +14,6 @@ def show_examples(facts: RunFacts, texts: Sequence[str]) -> list[Section]:
     Args:
         facts: of a pre-training run.
         texts: the user's own; without any, held-out sentences, or some of general English.
-
-    Raises:
-        InputError: the model can't take one of the user's texts.
     """
     show = continue_texts if facts.objective == "causal" else fill_blanks
     return show(facts, texts)

@@ -110,11 +110,7 @@ class RunFacts:
 
     @property
     def defaults(self) -> dict[str, Any]:
-        """What this bertkit's settings would be by themselves; of a model its name, too.
-
-        Raises:
-            SettingsError: the record has a model or a head that no settings can have.
-        """
+        """What this bertkit's settings would be by themselves; of a model its name, too."""
         if self.net is not None:  # its study chose all of them
             return self.settings
         source = str(self.run.folder / RECORD_FILE)
@@ -127,13 +123,6 @@ def read_facts(path: Path, data: Path | None = None) -> RunFacts:
     Args:
         path: the run, the folder of a fine-tuned model, or that of a demo.
         data: the shards that a pre-training run was trained on; None to take those beside it.
-
-    Raises:
-        MissingFileError: there is nothing.
-        InputError: it isn't a run, has no row in its log yet, was trained on other shards, or
-            learns what this bertkit doesn't know.
-        DamagedFileError: record, log, result or named shards aren't what was written.
-        StorageError: something can't be read.
     """
     run = find_run(path)
     record = run.read_record()
@@ -159,13 +148,7 @@ def read_facts(path: Path, data: Path | None = None) -> RunFacts:
 
 
 def find_run(path: Path) -> Run:
-    """The run in a folder.
-
-    Raises:
-        MissingFileError: there is no such folder.
-        InputError: it holds no run, or those of a search.
-        StorageError: it can't be looked into.
-    """
+    """The run in a folder."""
     with storage_errors(path, "read"):
         for folder in (path, path / SEARCH_FOLDER):
             is_search = folder.name == SEARCH_FOLDER and not (folder / LOG_FILE).exists()
@@ -183,11 +166,7 @@ def find_run(path: Path) -> Run:
 
 
 def check_objective(facts: RunFacts) -> None:
-    """Refuse a pre-training run of another version of which it isn't known what it learns.
-
-    Raises:
-        InputError: it learns something else than the objectives of this bertkit.
-    """
+    """Refuse a pre-training run of another version of which it isn't known what it learns."""
     known = get_args(ObjectiveName)
     if facts.objective not in known:
         raise InputError(
@@ -197,12 +176,7 @@ def check_objective(facts: RunFacts) -> None:
 
 
 def find_shards(facts: RunFacts, data: Path | None) -> ShardSet | None:
-    """The shards that a run was trained on: those named, or those beside it if they are its own.
-
-    Raises:
-        InputError: those named are others.
-        MissingFileError, DamagedFileError: those named aren't whole.
-    """
+    """The shards that a run was trained on: those named, or those beside it if they are its own."""
     if data is not None:
         shards = ShardSet.open(data)
         if shards.fingerprint != facts.record.data_fingerprint:
@@ -225,9 +199,6 @@ def list_defaults(record: RunRecord, source: str) -> dict[str, Any]:
     Args:
         record: of the run.
         source: the record's file, for messages.
-
-    Raises:
-        SettingsError: no settings can have the record's model or head.
     """
     stored: Mapping[str, Any] = record.settings
     if (kind := KINDS.get(str(stored.get("kind")))) is not None:

@@ -70,12 +70,7 @@ def report(
 
 
 def build_single(facts: RunFacts, settings: ReportSettings) -> Report:
-    """The page of one run.
-
-    Raises:
-        SettingsError: texts were given for a fine-tuned model.
-        InputError: a text can't be filled, or gone on with.
-    """
+    """The page of one run."""
     if facts.task is None:
         return build_page(facts, show_examples(facts, settings.text) if settings.examples else [])
     if settings.text:
@@ -87,11 +82,7 @@ def build_single(facts: RunFacts, settings: ReportSettings) -> Report:
 
 
 def check_paths(paths: Sequence[Path], settings: ReportSettings) -> None:
-    """Refuse what no page can show.
-
-    Raises:
-        SettingsError: there is no run, too many, or data or texts for several.
-    """
+    """Refuse what no page can show."""
     if not 1 <= len(paths) <= NUM_STYLES:
         raise SettingsError(
             f"name a run, or up to {NUM_STYLES}, whose curves can still be told apart;"
@@ -102,12 +93,7 @@ def check_paths(paths: Sequence[Path], settings: ReportSettings) -> None:
 
 
 def check_output(output: Path, *, overwrite: bool) -> None:
-    """Refuse to replace anything but a page, and that only where it is wanted.
-
-    Raises:
-        SettingsError: the name isn't that of a page, or it exists.
-        StorageError: the system can't tell.
-    """
+    """Refuse to replace anything but a page, and that only where it is wanted."""
     if output.suffix.lower() not in ENDINGS:
         raise SettingsError(f"{output} must end in .html: a report is a page")
     check_new_file(output, overwrite=overwrite)

@@ -203,11 +203,7 @@ class Outcome:
 def gather_outcome(
     study: Study[Any], record: StudyRecord, cells: Sequence[Cell], folder: Path
 ) -> Outcome:
-    """Read what came of all cells so far.
-
-    Raises:
-        DamagedFileError: a record isn't what was written.
-    """
+    """Read what came of all cells so far."""
     results, failures, missing = {}, {}, []
     for cell in cells:
         if (result := read_result(folder, cell)) is not None:
@@ -220,11 +216,7 @@ def gather_outcome(
 
 
 def write_results(folder: Path, outcome: Outcome) -> None:
-    """Write every figure as a checksummed row, and every failure.
-
-    Raises:
-        StorageError: writing failed.
-    """
+    """Write every figure as a checksummed row, and every failure."""
     rows: list[dict[str, Any]] = []
     for cell, figure in outcome.list_figures():
         place = {} if figure.at is None else {"at": figure.at}

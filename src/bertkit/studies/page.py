@@ -49,9 +49,6 @@ def write_pages(folder: Path, outcome: Outcome, command: str) -> None:
         folder: of the study.
         outcome: what came of it so far.
         command: that makes it again.
-
-    Raises:
-        StorageError: writing failed.
     """
     write_report(folder / REPORT_FILE, build_report(outcome, command))
     write_file(folder / TABLE_FILE, build_markdown(outcome, command).encode())

@@ -73,11 +73,7 @@ def run_study(study: Study[Any], output: Path, command: str = "") -> Outcome:
 
 
 def list_cells(study: Study[Any], num_seeds: int, only: Sequence[str] = ()) -> list[Cell]:
-    """The cells of some arms or of all: all arms with the first seed, then with the next.
-
-    Raises:
-        SettingsError: there is no such arm.
-    """
+    """The cells of some arms or of all: all arms with the first seed, then with the next."""
     names = [arm.name for arm in study.arms]
     if unknown := [name for name in only if name not in names]:
         raise SettingsError(
@@ -125,11 +121,7 @@ def find_versions(study: Study[Any]) -> dict[str, str]:
 def run_cells(
     study: Study[Any], record: StudyRecord, cells: Sequence[Cell], output: Path, command: str
 ) -> None:
-    """Run those that aren't done, and say how long the rest takes.
-
-    Raises:
-        ResumeError: there are some, and the study was begun on another machine.
-    """
+    """Run those that aren't done, and say how long the rest takes."""
     results = {cell: read_result(output, cell) for cell in cells}
     taken = {cell: result.seconds for cell, result in results.items() if result is not None}
     missing = [cell for cell in cells if cell not in taken]
@@ -150,10 +142,6 @@ def run_cell(study: Study[Any], record: StudyRecord, cell: Cell, output: Path) -
 
     Returns:
         The seconds that it took, those of earlier calls included; None where it failed.
-
-    Raises:
-        StoppedError: a signal came.
-        StorageError: writing failed, and would fail for the next one too.
     """
     clear_remains(output, cell)
     started = time.monotonic() - read_spent(output, cell)

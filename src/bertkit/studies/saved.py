@@ -130,10 +130,6 @@ def read_same(wanted: StudyRecord, folder: Path) -> StudyRecord | None:
     Args:
         wanted: what it must have been begun with.
         folder: the study's.
-
-    Raises:
-        ResumeError: it was begun otherwise, or something else lies there.
-        DamagedFileError: the record isn't what was written.
     """
     found = _read_study(folder)
     if found is not None:
@@ -142,12 +138,7 @@ def read_same(wanted: StudyRecord, folder: Path) -> StudyRecord | None:
 
 
 def _read_study(folder: Path) -> StudyRecord | None:
-    """The record in a folder, whatever it says.
-
-    Raises:
-        ResumeError: something else lies there.
-        DamagedFileError: the record isn't what was written.
-    """
+    """The record in a folder, whatever it says."""
     with storage_errors(folder, "read"):
         if folder.exists() and not folder.is_dir():
             raise ResumeError(f"{folder} is a file; name a folder for the study by --output")
@@ -167,11 +158,7 @@ def _read_study(folder: Path) -> StudyRecord | None:
 
 
 def _check_same(old: StudyRecord, new: StudyRecord) -> None:
-    """Refuse to take up a study with another question, other settings or other data.
-
-    Raises:
-        ResumeError: lists what differs.
-    """
+    """Refuse to take up a study with another question, other settings or other data."""
     differences = [] if old.study == new.study else [f"study: {old.study} → {new.study}"]
     if not differences:
         differences = [
@@ -189,11 +176,7 @@ def _check_same(old: StudyRecord, new: StudyRecord) -> None:
 
 
 def check_machine(record: StudyRecord, versions: Mapping[str, str]) -> None:
-    """Refuse to run cells of a study elsewhere than where it began.
-
-    Raises:
-        ResumeError: lists what differs.
-    """
+    """Refuse to run cells of a study elsewhere than where it began."""
     differences = list_changes(record.versions, versions, MACHINE)
     if differences:
         raise ResumeError(
@@ -214,11 +197,7 @@ def list_changes(
 
 
 def write_study(folder: Path, record: StudyRecord) -> None:
-    """Note how the study begins.
-
-    Raises:
-        StorageError: writing failed.
-    """
+    """Note how the study begins."""
     write_checksummed_json(folder / STUDY_FILE, record.model_dump(mode="json"))
 
 
@@ -237,9 +216,6 @@ def write_result(
         figures: what was measured.
         seconds: that it took.
         versions: of the programs that matter, and the machine.
-
-    Raises:
-        StorageError: writing failed.
     """
     place = folder / cell.place
     result = CellResult(
@@ -269,9 +245,6 @@ def clear_remains(folder: Path, cell: Cell) -> None:
 
     Such is one whose result was removed: its fine-tunings are there, but not what they came to. Why
     it failed and what time was spent on it stay, until it is done.
-
-    Raises:
-        StorageError: writing failed.
     """
     place = folder / cell.place
     if place.is_dir() and not any(place.rglob(WEIGHTS)):
@@ -281,11 +254,7 @@ def clear_remains(folder: Path, cell: Cell) -> None:
 
 
 def write_failure(folder: Path, cell: Cell, error: Exception) -> str:
-    """Note why a cell failed, and tell it.
-
-    Raises:
-        StorageError: writing failed.
-    """
+    """Note why a cell failed, and tell it."""
     place = folder / cell.place
     message = str(error) or "there is too little memory"  # of which Python says nothing
     failure = CellFailure(error=type(error).__name__, message=message)
@@ -295,42 +264,26 @@ def write_failure(folder: Path, cell: Cell, error: Exception) -> str:
 
 
 def write_spent(folder: Path, cell: Cell, seconds: float) -> None:
-    """Note what time was spent on a cell that isn't done, in all calls together.
-
-    Raises:
-        StorageError: writing failed.
-    """
+    """Note what time was spent on a cell that isn't done, in all calls together."""
     place = folder / cell.place
     make_folder(place)
     write_checksummed_json(place / SPENT_FILE, CellTime(seconds=seconds).model_dump(mode="json"))
 
 
 def read_spent(folder: Path, cell: Cell) -> float:
-    """Seconds that earlier calls spent on a cell that isn't done; 0 where there were none.
-
-    Raises:
-        DamagedFileError: the record isn't what was written.
-    """
+    """Seconds that earlier calls spent on a cell that isn't done; 0 where there were none."""
     path = folder / cell.place / SPENT_FILE
     return _read(path, CellTime, NO_CELL).seconds if path.exists() else 0.0
 
 
 def read_result(folder: Path, cell: Cell) -> CellResult | None:
-    """What came of a cell; None where it isn't done.
-
-    Raises:
-        DamagedFileError: the record isn't what was written.
-    """
+    """What came of a cell; None where it isn't done."""
     path = folder / cell.place / RESULT_FILE
     return _read(path, CellResult, NO_CELL) if path.exists() else None
 
 
 def read_failure(folder: Path, cell: Cell) -> CellFailure | None:
-    """Why a cell failed; None where it didn't.
-
-    Raises:
-        DamagedFileError: the record isn't what was written.
-    """
+    """Why a cell failed; None where it didn't."""
     path = folder / cell.place / FAILURE_FILE
     return _read(path, CellFailure, NO_CELL) if path.exists() else None
 

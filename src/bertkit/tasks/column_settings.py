@@ -38,11 +38,7 @@ def choose_columns(*kinds: type[TaskSettings]) -> type[Settings]:
 
 
 def with_columns(settings: SettingsKind, columns: Settings) -> SettingsKind:
-    """A model's settings, for a file whose columns have other names.
-
-    Raises:
-        SettingsError: the task has no such column.
-    """
+    """A model's settings, for a file whose columns have other names."""
     given = columns.model_dump(exclude_none=True)
     foreign = sorted(given.keys() - type(settings).model_fields.keys())
     if foreign:

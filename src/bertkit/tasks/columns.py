@@ -21,9 +21,6 @@ def find_column(
         role: text, pair, label …; its flag is `--<role>-column`.
         wanted: the flag's value.
         usual: names to look for without it.
-
-    Raises:
-        InputError: there is no such column.
     """
     columns = table.columns
     if wanted is None:
@@ -40,11 +37,7 @@ def find_column(
 
 
 def take_text(record: Record, column: str) -> str:
-    """The text in a column.
-
-    Raises:
-        BrokenRowError: there is none.
-    """
+    """The text in a column."""
     value = take_value(record, column)
     if not isinstance(value, str):
         raise BrokenRowError(
@@ -54,11 +47,7 @@ def take_text(record: Record, column: str) -> str:
 
 
 def take_label(record: Record, column: str) -> str:
-    """The label in a column, as text: whole numbers and truth values are labels too.
-
-    Raises:
-        BrokenRowError: there is none.
-    """
+    """The label in a column, as text: whole numbers and truth values are labels too."""
     value = take_value(record, column)
     label = read_label(value)
     if label is None:
@@ -69,11 +58,7 @@ def take_label(record: Record, column: str) -> str:
 
 
 def take_labels(record: Record, column: str, separator: str) -> tuple[str, ...]:
-    """The labels in a column: a list, or a text of labels with a separator between; maybe none.
-
-    Raises:
-        BrokenRowError: there is something else.
-    """
+    """The labels in a column: a list, or a text of labels with a separator between; maybe none."""
     value = take_value(record, column)
     values = value.split(separator) if isinstance(value, str) else value
     labels = [read_label(each) for each in values] if isinstance(values, list) else [None]
@@ -87,11 +72,7 @@ def take_labels(record: Record, column: str, separator: str) -> tuple[str, ...]:
 
 
 def check_label(label: str, record: Record, column: str, role: str) -> str:
-    """The same label, unless it is so long that it must be a text.
-
-    Raises:
-        BrokenRowError: it has over 1,000 characters.
-    """
+    """The same label, unless it is so long that it must be a text."""
     if len(label) > MAX_LABEL_CHARS:
         raise BrokenRowError(
             f"{record.place} has {len(label):,} characters in {show(column, SHOWN_CHARS)}, and a"
@@ -118,11 +99,7 @@ def read_label(value: object) -> str | None:
 
 
 def take_value(record: Record, column: str) -> object:
-    """What a column has, whatever it is.
-
-    Raises:
-        BrokenRowError: the record has no such column.
-    """
+    """What a column has, whatever it is."""
     values: Mapping[str, object] = record.values
     if column not in values:
         raise BrokenRowError(f"{record.place} has no {column}")

@@ -43,11 +43,7 @@ class SavedTask(BaseModel):
 
 
 def save_task(folder: Path, task: Task[Any, Any]) -> dict[str, FileRecord]:
-    """Write `task.json`; returns what was written, by file name.
-
-    Raises:
-        StorageError: writing failed.
-    """
+    """Write `task.json`; returns what was written, by file name."""
     saved = SavedTask(
         task=task.name,
         settings=task.settings.model_dump(mode="json"),
@@ -63,10 +59,6 @@ def load_task(folder: Path, config: BertConfig, architecture: str | None) -> Tas
         folder: the model's.
         config: its config.
         architecture: the class that the config names.
-
-    Raises:
-        CheckpointError: it is for no task, for an unknown one, or the config doesn't fit it.
-        DamagedFileError: `task.json` isn't what was written.
     """
     path = source = folder / TASK_FILE
     if path.exists():

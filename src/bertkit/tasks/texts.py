@@ -40,11 +40,7 @@ class Texts(NamedTuple):
 
 
 def build_text_parser(settings: TextSettings, table: RecordTable) -> Callable[[Record], Texts]:
-    """Look for text and pair in their columns.
-
-    Raises:
-        InputError: one is missing.
-    """
+    """Look for text and pair in their columns."""
     text, pair = find_text_columns(settings, table)
     if settings.pairs and pair is None:
         raise InputError(
@@ -60,11 +56,7 @@ def build_text_parser(settings: TextSettings, table: RecordTable) -> Callable[[R
 
 
 def find_text_columns(settings: TextSettings, table: RecordTable) -> tuple[str, str | None]:
-    """Columns of text and pair: as they are named, as the layout has them, or as is usual.
-
-    Raises:
-        InputError: one is missing.
-    """
+    """Columns of text and pair: as they are named, as the layout has them, or as is usual."""
     text, pair = settings.text_column, settings.pair_column
     if table.format == TEXT and pair is None:
         return TEXT, None  # a text a line is that, whatever the column was called in training
@@ -87,11 +79,7 @@ def learn_pairs(settings: SettingsKind, texts: Iterable[Texts]) -> SettingsKind:
 
 
 def read_texts(value: Any, place: str, settings: TextSettings) -> Texts:
-    """What a caller gave: a text, or a tuple of two.
-
-    Raises:
-        InputError: it is something else, or one text where the model reads pairs.
-    """
+    """What a caller gave: a text, or a tuple of two."""
     if isinstance(value, str):
         if settings.pairs:
             raise InputError(

@@ -22,11 +22,7 @@ CLASSES = tuple(
 
 
 def check_class(config: Mapping[str, Any], path: Path) -> None:
-    """Refuse a `tokenizer_config.json` whose class isn't BERT's, where nothing else tells.
-
-    Raises:
-        InputError: it names another class.
-    """
+    """Refuse a `tokenizer_config.json` whose class isn't BERT's, where nothing else tells."""
     name = config.get("tokenizer_class")
     if name not in (None, *CLASSES):
         raise InputError(
@@ -38,11 +34,7 @@ def check_class(config: Mapping[str, Any], path: Path) -> None:
 def list_added(
     engine: Mapping[str, Any], engine_path: Path, config: Mapping[str, Any], config_path: Path
 ) -> list[tuple[Path, Any, Any]]:
-    """The added tokens of `tokenizer.json` and `tokenizer_config.json`: file, token, id.
-
-    Raises:
-        InputError: they aren't in the form that transformers writes.
-    """
+    """The added tokens of `tokenizer.json` and `tokenizer_config.json`: file, token, id."""
     listed = engine.get("added_tokens") or []
     if not isinstance(listed, list) or not all(isinstance(token, dict) for token in listed):
         raise InputError(f"{engine_path}: added_tokens must be a list of objects")
@@ -61,9 +53,6 @@ def check_added(added: Iterable[tuple[Path, Any, Any]], vocabulary: Iterable[str
     Args:
         added: file, token and id of each; in JSON an id that is a key is a text.
         vocabulary: the entries.
-
-    Raises:
-        InputError: one isn't in the vocabulary, is there under another id, or isn't special.
     """
     ids = {token: str(index) for index, token in enumerate(vocabulary)}
     for path, content, index in added:

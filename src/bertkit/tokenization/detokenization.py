@@ -40,11 +40,7 @@ class Spacing:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "Spacing":
-        """What `to_dict` gave.
-
-        Raises:
-            DamagedFileError: it is something else.
-        """
+        """What `to_dict` gave."""
         if len(values) > MAX_HABITS:
             raise DamagedFileError(f"spacing has {len(values):,} habits; at most {MAX_HABITS:,}")
         return cls({context: _read_habit(context, value) for context, value in values.items()})
@@ -121,11 +117,7 @@ def _is_apart(left: SpacingRule | None, right: SpacingRule | None) -> bool:
 
 
 def _read_habit(context: str, value: object) -> SpacingRule:
-    """A habit as `to_dict` writes it.
-
-    Raises:
-        DamagedFileError: it isn't one.
-    """
+    """A habit as `to_dict` writes it."""
     match value:
         case ["left" | "right" | "both" | "none" as leaning, float(share) | int(share)]:
             return SpacingRule(leaning, float(share))

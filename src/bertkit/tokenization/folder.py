@@ -72,11 +72,7 @@ class TokenizerManifest(BaseModel):
 
 
 def check_vocabulary(vocabulary: Sequence[str], source: str) -> None:
-    """Refuse a vocabulary that can't be meant; `source` names it in the message.
-
-    Raises:
-        InputError: it is empty, too large, repeats or lacks an entry, or [PAD] isn't its first.
-    """
+    """Refuse a vocabulary that can't be meant; `source` names it in the message."""
     if not vocabulary:
         raise InputError(f"{source} is empty; expected one entry a line, [PAD] first")
     check_size(len(vocabulary), source)
@@ -100,11 +96,7 @@ def check_vocabulary(vocabulary: Sequence[str], source: str) -> None:
 
 
 def check_size(num_entries: int, source: str) -> None:
-    """Refuse more entries than any vocabulary has, before they take memory.
-
-    Raises:
-        InputError: there are too many.
-    """
+    """Refuse more entries than any vocabulary has, before they take memory."""
     if num_entries > MAX_ENTRIES:
         raise InputError(f"{source} has {num_entries:,} entries; at most {MAX_ENTRIES:,} may be")
 
@@ -114,13 +106,6 @@ def read_folder(path: Path) -> tuple[list[str], TokenizerSettings]:
 
     The vocabulary comes from `vocab.txt` or `tokenizer.json`, which must agree; each switch from
     `tokenizer_config.json`, or else from `tokenizer.json`, or else from what the entries show.
-
-    Raises:
-        MissingFileError: there is no vocabulary, or a file that the manifest names is gone.
-        DamagedFileError: a file is too large, not UTF-8, not JSON, or not what was written.
-        InputError: the files ask for something that isn't BERT's algorithm, or disagree.
-        UnsafeFileError: one of them is a link that leads out of the folder.
-        StorageError: reading failed.
     """
     vocabulary_path, engine_path = path / VOCABULARY_FILE, path / ENGINE_FILE
     with storage_errors(path, "read"):
@@ -150,12 +135,7 @@ def read_folder(path: Path) -> tuple[list[str], TokenizerSettings]:
 
 
 def check_additions(folder: Path, engine: Mapping[str, Any] | None, vocabulary: list[str]) -> None:
-    """Refuse a folder that does more than to cut text into the entries of its vocabulary.
-
-    Raises:
-        InputError: it has added tokens, or names another class and has no `tokenizer.json`.
-        DamagedFileError: a file is too large or not JSON.
-    """
+    """Refuse a folder that does more than to cut text into the entries of its vocabulary."""
     config_path, added_path = folder / CONFIG_FILE, folder / ADDED_FILE
     config = read_object(config_path, MAX_CONFIG_BYTES) if config_path.is_file() else {}
     if engine is None:
@@ -168,12 +148,7 @@ def check_additions(folder: Path, engine: Mapping[str, Any] | None, vocabulary: 
 
 
 def verify_files(folder: Path, names: Sequence[str]) -> None:
-    """Hold files against the folder's manifest, where it has one that names them.
-
-    Raises:
-        MissingFileError: one is gone.
-        DamagedFileError: one isn't what was written, or the manifest isn't.
-    """
+    """Hold files against the folder's manifest, where it has one that names them."""
     path = folder / MANIFEST_FILE
     if not path.is_file():
         return
@@ -193,13 +168,7 @@ def verify_files(folder: Path, names: Sequence[str]) -> None:
 
 
 def read_vocabulary(path: Path) -> list[str]:
-    """Read the entries of a `vocab.txt`, one a line.
-
-    Raises:
-        MissingFileError: there is no such file.
-        DamagedFileError: it is too large or not UTF-8.
-        InputError: it isn't a BERT vocabulary.
-    """
+    """Read the entries of a `vocab.txt`, one a line."""
     # not splitlines: entries may be characters that it takes for line ends
     text = read_text(path, limit_bytes=MAX_FILE_BYTES)
     check_size(text.count("\n"), str(path))
@@ -212,12 +181,7 @@ def read_vocabulary(path: Path) -> list[str]:
 
 
 def read_object(path: Path, limit_bytes: int) -> dict[str, Any]:
-    """Read a JSON file that must hold an object.
-
-    Raises:
-        DamagedFileError: it is too large or not JSON.
-        InputError: it holds something else.
-    """
+    """Read a JSON file that must hold an object."""
     content = read_json(path, limit_bytes=limit_bytes)
     if not isinstance(content, dict):
         raise InputError(f"{path} holds a {type(content).__name__}; expected a JSON object")
@@ -225,11 +189,7 @@ def read_object(path: Path, limit_bytes: int) -> dict[str, Any]:
 
 
 def engine_vocabulary(engine: Mapping[str, Any], path: Path) -> list[str]:
-    """The entries of a `tokenizer.json`, in the order of their ids.
-
-    Raises:
-        InputError: it isn't BERT's algorithm, or its ids aren't 0, 1, 2 ….
-    """
+    """The entries of a `tokenizer.json`, in the order of their ids."""
     for name, expected in ALGORITHM.items():
         part = _part(engine, name, path)
         for key, value in expected.items():
@@ -269,9 +229,6 @@ def read_switches(
     """The switches from `tokenizer_config.json`, else from `tokenizer.json`, else `otherwise`.
 
     Accent stripping that is left open follows lower-casing, as in the original.
-
-    Raises:
-        InputError: a switch is neither true nor false.
     """
     config = read_object(config_path, MAX_CONFIG_BYTES) if config_path.is_file() else {}
     normalizer = engine.get("normalizer", {})
@@ -296,12 +253,7 @@ def read_switches(
 
 
 def read_max_length(folder: Path) -> int | None:
-    """Tokens at which other tools cut a text, where a folder says it.
-
-    Raises:
-        DamagedFileError: `tokenizer_config.json` is too large or not JSON.
-        InputError: it holds something else than an object.
-    """
+    """Tokens at which other tools cut a text, where a folder says it."""
     path = folder / CONFIG_FILE
     if not path.is_file():
         return None
@@ -325,9 +277,6 @@ def write_folder(
         vocabulary: the entries.
         settings: the switches.
         max_length: tokens at which other tools cut a text, where it is known.
-
-    Raises:
-        StorageError: writing failed.
     """
     make_folder(folder)
     lines = "".join(f"{token}\n" for token in vocabulary)

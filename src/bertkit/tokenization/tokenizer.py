@@ -272,11 +272,7 @@ def _skip_marks(text: str, start: int) -> int:
 
 
 def check_texts(texts: Sequence[object]) -> None:
-    """Refuse one text where several are asked for, and what isn't a text.
-
-    Raises:
-        InputError: it is so.
-    """
+    """Refuse one text where several are asked for, and what isn't a text."""
     check_several(texts)
     for text in texts:
         if not isinstance(text, str):
@@ -284,11 +280,7 @@ def check_texts(texts: Sequence[object]) -> None:
 
 
 def check_several(texts: object) -> None:
-    """Refuse one text where several are asked for, and what can't be gone through.
-
-    Raises:
-        InputError: it is so.
-    """
+    """Refuse one text where several are asked for, and what can't be gone through."""
     if isinstance(texts, str | bytes):
         raise InputError("expected a list of texts, got one text; put it into a list")
     if not isinstance(texts, Iterable):

@@ -33,11 +33,6 @@ def train_vocabulary(texts: Iterable[str], settings: VocabularySettings) -> list
     Returns:
         Special tokens ([PAD] first), characters, then merged pieces, the most frequent first. They
         are fewer than `vocab_size` when the text has no more pieces of the required frequency.
-
-    Raises:
-        InputError: the texts hold no word.
-        SettingsError: `vocab_size` can't hold the special tokens and the characters, or
-            `max_distinct_words` is too few.
     """
     return build_vocabulary(count_words(texts, settings), settings)
 
@@ -47,13 +42,7 @@ def build_vocabulary(
     settings: VocabularySettings,
     on_entries: Callable[[int], None] = lambda _: None,
 ) -> list[str]:
-    """Build a vocabulary from counted words; `on_entries` is told of each lot of new entries.
-
-    Raises:
-        InputError: there is no word.
-        SettingsError: `vocab_size` can't hold the special tokens and the characters, or all words
-            were forgotten.
-    """
+    """Build a vocabulary from counted words; `on_entries` is told of each lot of new entries."""
     if word_counts.num_forgotten and not word_counts.counts:
         raise SettingsError(
             f"all {word_counts.num_words:,} words were forgotten to stay within max_distinct_words"

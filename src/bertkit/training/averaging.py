@@ -23,9 +23,6 @@ def average_weights(states: Iterable[Mapping[str, Tensor]]) -> dict[str, Tensor]
 
     Returns:
         Tensors of the same names, shapes and types.
-
-    Raises:
-        CheckpointError: they aren't of one model.
     """
     sums: dict[str, Tensor] = {}
     kinds: dict[str, torch.dtype] = {}
@@ -56,11 +53,7 @@ def _widen(tensor: Tensor) -> Tensor:
 
 
 def _check_alike(sums: Mapping[str, Tensor], state: Mapping[str, Tensor]) -> None:
-    """See that a state has the names and shapes of those before it.
-
-    Raises:
-        CheckpointError: it hasn't.
-    """
+    """See that a state has the names and shapes of those before it."""
     if strangers := sorted(sums.keys() ^ state.keys()):
         raise CheckpointError(
             f"the checkpoints aren't of one model: not all of them have {strangers[0]}"

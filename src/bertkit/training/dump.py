@@ -102,9 +102,6 @@ def write_dump(
         record: what to say of the step.
         job: its model has the weights from before the step.
         batches: the step's micro-batches.
-
-    Raises:
-        StorageError: writing failed.
     """
     path = dump_path(run, record.step)
     weights = {name: tensor.detach().cpu() for name, tensor in job.model.state_dict().items()}
@@ -126,12 +123,7 @@ def write_dump(
 
 
 def read_dump(path: Path) -> Dump:
-    """Read a dump, each file verified.
-
-    Raises:
-        MissingFileError: there is no dump, or a file of it is gone.
-        DamagedFileError: a file isn't what was written.
-    """
+    """Read a dump, each file verified."""
     if not (path / RECORD_FILE).is_file():
         found = ", ".join(str(dump) for dump in list_dumps(path))
         raise MissingFileError(

@@ -43,12 +43,7 @@ class FinishedRecord(BaseModel):
 
     @classmethod
     def read(cls, output: Path) -> Self:
-        """The content of a folder's `metrics.json`.
-
-        Raises:
-            MissingFileError: there is none.
-            DamagedFileError: it isn't what was written.
-        """
+        """The content of a folder's `metrics.json`."""
         path = output / METRICS_FILE
         try:
             return cls.model_validate(read_checksummed_json(path))
@@ -56,20 +51,11 @@ class FinishedRecord(BaseModel):
             raise DamagedFileError(f"{path}: {describe_validation(error)}") from None
 
     def write(self, output: Path) -> None:
-        """Write it; what a run writes last, and what tells that it is finished.
-
-        Raises:
-            StorageError: writing failed.
-        """
+        """Write it; what a run writes last, and what tells that it is finished."""
         write_checksummed_json(output / METRICS_FILE, self.model_dump(mode="json"))
 
     def check_files(self, output: Path) -> None:
-        """Hold the model's files against their checksums.
-
-        Raises:
-            MissingFileError: one is gone.
-            DamagedFileError: one isn't what was written.
-        """
+        """Hold the model's files against their checksums."""
         cure = f"restore it, or remove {output / METRICS_FILE} to train again"
         for name, sha256 in self.files.items():
             if not (output / name).exists():
@@ -79,12 +65,7 @@ class FinishedRecord(BaseModel):
 
 
 def is_finished(run: Run, wanted: RunRecord) -> bool:
-    """Whether nothing is left to be done of a run, whose sizes alone may be unknown yet.
-
-    Raises:
-        ResumeError: the run was begun with other settings or data.
-        DamagedFileError: its record isn't what was written.
-    """
+    """Whether nothing is left to be done of a run, whose sizes alone may be unknown yet."""
     record = run.read_record()
     if record is None:
         return False

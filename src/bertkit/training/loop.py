@@ -58,12 +58,6 @@ def fit(
     Returns:
         Where the run stands: at its last step, or earlier (`has_ended_early`). The best step is
         None where no metric is watched, or none of its values was finite.
-
-    Raises:
-        StoppedError: a signal came; a checkpoint is written.
-        NonFiniteError: too many steps in a row had a loss or gradient that isn't finite, or the
-            held-out loss isn't.
-        StorageError: writing failed; the last checkpoint stays.
     """
     align_weights(job.model)
     optimizer = build_optimizer(job.model, settings, job.learning_rate_scale)

@@ -76,11 +76,7 @@ def optimizer_tensors(optimizer: torch.optim.Optimizer, model: nn.Module) -> dic
 def load_optimizer_tensors(
     optimizer: torch.optim.Optimizer, model: nn.Module, tensors: dict[str, Tensor]
 ) -> None:
-    """Put back what `optimizer_tensors` gave.
-
-    Raises:
-        CheckpointError: the tensors aren't those of this model.
-    """
+    """Put back what `optimizer_tensors` gave."""
     trained = {name: each for name, each in model.named_parameters() if each.requires_grad}
     known = {name: each for name, each in trained.items() if f"{name}.step" in tensors}
     expected = {f"{name}.{part}" for name in known for part in STATE_TENSORS}

@@ -125,11 +125,7 @@ class Run:
         return bool(list_names(self.folder))
 
     def refuse_strangers(self, _: Path) -> None:
-        """See that the folder is new, or holds a run.
-
-        Raises:
-            ResumeError: it holds something else.
-        """
+        """See that the folder is new, or holds a run."""
         if self.is_foreign:
             raise ResumeError(
                 f"{self.folder} holds something that isn't a run; choose another --output"
@@ -149,10 +145,6 @@ class Run:
             output: the folder to hold, where more than the run is written; by default the run's.
             inputs: what is read, as in `open_output`.
             check: refuses the folder, as there; by default one that holds something else.
-
-        Raises:
-            ResumeError: another process holds it.
-            BertkitError: as in `open_output`.
         """
         with open_output(
             output or self.folder,
@@ -166,11 +158,7 @@ class Run:
             yield
 
     def read_record(self) -> RunRecord | None:
-        """What the run was begun with; None for a new run.
-
-        Raises:
-            DamagedFileError: the record can't be read.
-        """
+        """What the run was begun with; None for a new run."""
         path = self.folder / RECORD_FILE
         if not path.exists():
             return None
@@ -187,11 +175,7 @@ class Run:
         write_checksummed_json(self.folder / RECORD_FILE, record.model_dump(mode="json"))
 
     def newest_checkpoint(self) -> Path | None:
-        """The newest checkpoint, verified; None where there is none.
-
-        Raises:
-            DamagedFileError: it is damaged; the message says how to go on.
-        """
+        """The newest checkpoint, verified; None where there is none."""
         checkpoints = list_checkpoints(self.folder)
         if not checkpoints:
             return None
@@ -232,9 +216,6 @@ class Run:
             model: its parameters name the optimizer's tensors.
             optimizer: its state goes beside the weights.
             save_model: writes the model's own files into a folder, as in `Job`.
-
-        Raises:
-            StorageError: writing failed; older checkpoints are untouched.
         """
         path = checkpoint_path(self.folder, state.step)
         with durable_folder(path) as folder:
@@ -259,11 +240,7 @@ class Run:
 
 
 def check_resume(old: RunRecord, new: RunRecord) -> None:
-    """Refuse to take up a run with other settings or data, or another source where one was read.
-
-    Raises:
-        ResumeError: lists each difference.
-    """
+    """Refuse to take up a run with other settings or data, or another source where one was read."""
     differences = _list_changes(old.settings, new.settings)
     differences += [f"model's {change}" for change in _list_changes(old.model, new.model)]
     if old.data_fingerprint != new.data_fingerprint:
@@ -287,9 +264,6 @@ def recognize_source(old: RunRecord | None, new: RunRecord, setting: str) -> Run
 
     Returns:
         `new`, with the source's old name where the new one is a path to the same files.
-
-    Raises:
-        BertkitError: what the new name means can't be read.
     """
     if old is None or not old.source:
         return new

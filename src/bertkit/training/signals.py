@@ -79,9 +79,6 @@ def stop_at_once(describe: Callable[[], str]) -> Iterator[None]:
 
     Args:
         describe: says what was reached and how to go on.
-
-    Raises:
-        StoppedError: a signal came.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

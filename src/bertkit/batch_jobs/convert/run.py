@@ -112,12 +112,7 @@ def _convert(
 
 
 def check_output(output: Path) -> None:
-    """Refuse an output folder in which something would be lost.
-
-    Raises:
-        SettingsError: it holds something.
-        StorageError: it can't be read.
-    """
+    """Refuse an output folder in which something would be lost."""
     if names := list_names(output):
         raise SettingsError(f"{output} isn't empty ({min(names)} is there); name a new folder")
 

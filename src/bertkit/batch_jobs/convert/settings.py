@@ -47,11 +47,7 @@ class ConvertSettings(Settings):
 
 
 def parse_size(text: str) -> int:
-    """Bytes of a size such as 5GB.
-
-    Raises:
-        ValueError: it isn't a whole number and a unit.
-    """
+    """Bytes of a size such as 5GB."""
     match = SIZE.fullmatch(text.strip())
     if match is None or match[2].lower() not in UNITS:
         raise ValueError("must be a whole number with kB, MB, GB, KiB, MiB or GiB, such as 5GB")

@@ -44,13 +44,6 @@ def write_tokenizer(source: Path, folder: Path, config: BertConfig) -> WrittenTo
         source: the model's folder.
         folder: where to.
         config: of the model.
-
-    Raises:
-        CheckpointError: the vocabulary has more entries than the model.
-        MissingFileError: a file that a manifest or a link names is gone.
-        StorageError: writing failed.
-        DamagedFileError: a file of it was cut short or altered.
-        UnsafeFileError: a file is too large, or a link that leads out of the folder.
     """
     if not any(has_member(source, name) for name in (VOCABULARY_FILE, ENGINE_FILE)):
         note = f"there is no tokenizer: {source} has neither {VOCABULARY_FILE} nor {ENGINE_FILE}"
@@ -72,14 +65,7 @@ def write_tokenizer(source: Path, folder: Path, config: BertConfig) -> WrittenTo
 def copy_files(
     source: Path, folder: Path, names: tuple[str, ...] = OTHER_FILES
 ) -> dict[str, FileRecord]:
-    """Copy those of some small files that are there.
-
-    Raises:
-        MissingFileError: a link leads nowhere.
-        DamagedFileError: one is something else than a file.
-        UnsafeFileError: one is too large, or a link that leads out of the folder.
-        StorageError: writing failed.
-    """
+    """Copy those of some small files that are there."""
     records = {}
     for name in names:
         if has_member(source, name):

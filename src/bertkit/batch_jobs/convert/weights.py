@@ -57,10 +57,6 @@ def convert_weights(
         checkpoint: in any format.
         dtype: what to make of the weights; None leaves them as they are.
         progress: gets the bytes of each tensor that was read.
-
-    Raises:
-        CheckpointError: config and tensors don't fit, or mean what bertkit's BERT doesn't do.
-        DamagedFileError: a tied copy can't be read.
     """
     heads = list_heads(checkpoint.tensors)
     architecture = find_architecture(checkpoint.config, heads, checkpoint.folder)
@@ -107,11 +103,7 @@ def recast(
 def _read_recast(
     name: str, tensor: LazyTensor, dtype: torch.dtype | None, progress: ProgressBar
 ) -> Tensor:
-    """Read a tensor, and make it one of another type.
-
-    Raises:
-        CheckpointError: a value isn't finite, or no longer is.
-    """
+    """Read a tensor, and make it one of another type."""
     values = tensor.read()
     if not is_finite(values):
         raise CheckpointError(f"{name} has NaN or infinity; nothing was written")

@@ -92,11 +92,7 @@ class VectorsManifest(BaseModel):
     head_crc32: NonNegativeInt
 
     def describes(self, output: Path) -> bool:
-        """Whether a file is this one, as far as its length and first 4 KiB tell.
-
-        Raises:
-            StorageError: it can't be read.
-        """
+        """Whether a file is this one, as far as its length and first 4 KiB tell."""
         return measure_file(output) == (self.size_bytes, self.head_crc32)
 
 
@@ -106,21 +102,12 @@ def manifest_path(output: Path) -> Path:
 
 
 def write_manifest(output: Path, manifest: VectorsManifest) -> None:
-    """Write the manifest of a file of vectors.
-
-    Raises:
-        StorageError: writing failed.
-    """
+    """Write the manifest of a file of vectors."""
     write_checksummed_json(manifest_path(output), manifest.model_dump(mode="json"))
 
 
 def read_manifest(output: Path) -> VectorsManifest | None:
-    """The manifest of a file of vectors, which may not be there.
-
-    Raises:
-        DamagedFileError: it isn't as it was written.
-        StorageError: it can't be read.
-    """
+    """The manifest of a file of vectors, which may not be there."""
     path = manifest_path(output)
     if not path.exists():
         return None
@@ -135,14 +122,7 @@ def read_manifest(output: Path) -> VectorsManifest | None:
 def find_finished(
     output: Path, beginning: VectorsFingerprint, *, restart: bool, overwrite: bool
 ) -> VectorsManifest | None:
-    """The manifest of an output that is what would be made; None where it is to be made.
-
-    Raises:
-        SettingsError: something else is there, and `overwrite` isn't set.
-        DamagedFileError: what stands where the manifest should isn't one, and `overwrite` isn't
-            set.
-        StorageError: reading failed.
-    """
+    """The manifest of an output that is what would be made; None where it is to be made."""
     manifest = None
     with suppress(DamagedFileError) if overwrite else nullcontext():
         manifest = read_manifest(output)
@@ -168,11 +148,7 @@ def find_finished(
 
 
 def measure_file(path: Path) -> tuple[int, int]:
-    """Length of a file, and CRC-32 of its first 4 KiB.
-
-    Raises:
-        StorageError: it can't be read.
-    """
+    """Length of a file, and CRC-32 of its first 4 KiB."""
     with storage_errors(path, "read"), path.open("rb") as stream:
         return os.fstat(stream.fileno()).st_size, zlib.crc32(stream.read(HEAD_BYTES))
 

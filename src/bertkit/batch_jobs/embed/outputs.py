@@ -64,11 +64,7 @@ WRITERS: dict[str, Writer | None] = {
 
 
 def choose_writer(output: Path) -> Writer | None:
-    """How an output is written; None where unfinished rows become it by another name.
-
-    Raises:
-        SettingsError: its name has none of the known endings.
-    """
+    """How an output is written; None where unfinished rows become it by another name."""
     ending = output.suffix.lower()
     if ending not in WRITERS:
         raise SettingsError(

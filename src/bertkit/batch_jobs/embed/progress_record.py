@@ -44,31 +44,18 @@ def record_path(output: Path) -> Path:
 
 
 def remove_unfinished(output: Path) -> None:
-    """Remove what is left of unfinished work, the record first: without it there are no rows.
-
-    Raises:
-        StorageError: writing failed.
-    """
+    """Remove what is left of unfinished work, the record first: without it there are no rows."""
     remove_folder(record_path(output))
     remove_folder(rows_path(output))
 
 
 def write_record(output: Path, reached: ResumeState) -> None:
-    """Write how far the work for an output has come; its rows must be safe.
-
-    Raises:
-        StorageError: writing failed.
-    """
+    """Write how far the work for an output has come; its rows must be safe."""
     write_checksummed_json(record_path(output), reached.model_dump(mode="json"))
 
 
 def read_record(output: Path) -> ResumeState | None:
-    """How far unfinished work has come; None where there is none.
-
-    Raises:
-        DamagedFileError: the record isn't as it was written.
-        StorageError: it can't be read.
-    """
+    """How far unfinished work has come; None where there is none."""
     path = record_path(output)
     if not path.exists():
         return None
@@ -82,12 +69,7 @@ def read_record(output: Path) -> ResumeState | None:
 
 
 def read_reached(output: Path, beginning: VectorsFingerprint) -> ResumeState | None:
-    """How far work of this very beginning has come.
-
-    Raises:
-        ResumeError: it was begun with something else.
-        DamagedFileError: as in `read_record`, or the rows are gone.
-    """
+    """How far work of this very beginning has come."""
     reached = read_record(output)
     if reached is None or not reached.num_rows:
         return None

@@ -172,9 +172,6 @@ def embed_rows(
         table: the file.
         counts: is added to, before each of the rows are given.
         skip_rows: how many of the first rows to leave out; they are read all the same.
-
-    Raises:
-        InputError: the file has fewer rows, or one that isn't a text.
     """
     rows = table.rows()
     num_skipped = sum(1 for _ in islice(rows, skip_rows))

@@ -67,11 +67,6 @@ class UnfinishedVectors:
         """Go on with what was begun for this output, or begin; however it ends, rows are saved.
 
         Not so where the input is at fault: with another one nobody goes on.
-
-        Raises:
-            ResumeError: it was begun with something else.
-            DamagedFileError: its rows or its record aren't as they were written.
-            StorageError: writing failed.
         """
         reached = None if restart else read_reached(output, beginning)
         if reached is None:
@@ -103,10 +98,6 @@ class UnfinishedVectors:
             rows: `[num_rows, dimension]`.
             num_bytes: of the input that they took.
             counts: what the texts of all rows so far were like.
-
-        Raises:
-            NonFiniteError: a row has NaN or infinity.
-            StorageError: writing failed; what was safe is safe.
         """
         before = self.reached
         check_finite(rows, before.num_rows)
@@ -125,11 +116,7 @@ class UnfinishedVectors:
             self.save()
 
     def save(self) -> None:
-        """Make all rows safe, then the record of them; not where the input can't be read again.
-
-        Raises:
-            StorageError: writing failed.
-        """
+        """Make all rows safe, then the record of them; not where the input can't be read again."""
         if self._descriptor is None or self.reached.beginning.input is None:
             return
         if self.reached != self._saved:
@@ -140,11 +127,7 @@ class UnfinishedVectors:
         self._last_save = time.monotonic()
 
     def finish(self) -> None:
-        """Fill in the header and make the file safe: it is a whole `.npy` file then.
-
-        Raises:
-            StorageError: writing failed.
-        """
+        """Fill in the header and make the file safe: it is a whole `.npy` file then."""
         self.save()
         with self._naming_advice():
             storage.seek(self._opened(), 0)
@@ -153,22 +136,13 @@ class UnfinishedVectors:
         self.close()
 
     def become(self, output: Path) -> None:
-        """Give the finished file its name.
-
-        Raises:
-            StorageError: writing failed.
-        """
+        """Give the finished file its name."""
         with storage_errors(output, "written"):
             storage.rename(self.path, output)
             storage.sync_folder(output.parent)
 
     def blocks(self, progress: ProgressBar | None = None) -> Iterator[Vectors]:
-        """All rows, some MiB at a time; progress counts them.
-
-        Raises:
-            DamagedFileError: there are too few.
-            StorageError: they can't be read.
-        """
+        """All rows, some MiB at a time; progress counts them."""
         num_left, at_once = self.reached.num_rows, max(1, BLOCK_BYTES // self._row_bytes)
         with storage_errors(self.path, "read"), self.path.open("rb") as stream:
             stream.seek(len(self._header()))
@@ -238,9 +212,6 @@ def check_finite(rows: Vectors, num_before: int) -> None:
     Args:
         rows: `[num_rows, dimension]`.
         num_before: rows that came before these.
-
-    Raises:
-        NonFiniteError: a row has NaN or infinity.
     """
     is_finite = np.isfinite(rows).all(axis=1)
     if not is_finite.all():

@@ -34,12 +34,7 @@ def hold(output: Path | None, data: str, *, overwrite: bool) -> AbstractContextM
 
 
 def check_output(output: Path, *, overwrite: bool) -> None:
-    """Refuse a folder in which something would be lost.
-
-    Raises:
-        SettingsError: it is a model's, or holds files and `overwrite` isn't set.
-        StorageError: it is a file, or can't be looked up.
-    """
+    """Refuse a folder in which something would be lost."""
     with storage_errors(output, "read"):
         if output.exists() and not output.is_dir():
             raise StorageError(f"{output} is a file where a folder is to be written; name another")
@@ -56,9 +51,6 @@ def write_evaluation(output: Path, result: EvaluateResult) -> None:
     """Write all files; `metrics.json` is the last, so that with it all of them are there.
 
     Those of an evaluation before go first: none of them stays beside what it doesn't belong to.
-
-    Raises:
-        StorageError: writing failed.
     """
     make_folder(output)
     scorer_files = (name for entry in TASKS.values() for name in entry.load().scorer_files)

@@ -86,12 +86,7 @@ class FeatureStream:
         self._elapsed_seconds = 0.0
 
     def read(self, progress: ProgressBar | None = None) -> Iterator[TextFeatures]:
-        """Features of each text, once.
-
-        Raises:
-            InputError: a row can't be read, or is a pair and the model takes single texts only.
-            NonFiniteError: the model gives features that aren't finite.
-        """
+        """Features of each text, once."""
         started = time.monotonic()
         texts = self._read_texts(progress)
         yield from self._extractor.stream(texts, self.settings.of_extractor, self._counts)
@@ -166,13 +161,7 @@ def _write_manifest(
 
 
 def check_output(source: str, output: Path, settings: FeaturesSettings) -> None:
-    """Refuse an output that can't be written, or in which something would be lost.
-
-    Raises:
-        SettingsError: its name says no form, or not one of the layout; its manifest is the input;
-            or either exists and `overwrite` isn't set.
-        StorageError: it can't be looked up.
-    """
+    """Refuse an output that can't be written, or in which something would be lost."""
     ending = output.suffix.lower()
     if ending not in WRITERS:
         raise SettingsError(f"{output} must end with {' or '.join(WRITERS)}, which says its form")

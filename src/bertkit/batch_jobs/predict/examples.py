@@ -42,12 +42,7 @@ class ExampleFile:
         self.report = RowReport(self._table.name)
 
     def __iter__(self) -> Iterator[Any]:
-        """Examples, in the order of the rows.
-
-        Raises:
-            InputError: a row is broken: none is left out, since answer n is that to row n; or
-                there is no row.
-        """
+        """Examples, in the order of the rows."""
         for record in self._table.records(self.report):
             self._check()
             yield self._parse(record)
@@ -61,11 +56,7 @@ class ExampleFile:
 
 
 def make_examples(task: Task[Any, Any], values: Sequence[Any]) -> list[Any]:
-    """Examples of what was given on the command line.
-
-    Raises:
-        InputError: a value isn't what the task takes.
-    """
+    """Examples of what was given on the command line."""
     return [
         task.make_example(replace_surrogates(value), f"text {number}")
         for number, value in enumerate(values, start=1)

@@ -56,11 +56,6 @@ def check_output(output: Path, *, overwrite: bool) -> None:
     Args:
         output: the file to be written.
         overwrite: whether an output that exists is replaced.
-
-    Raises:
-        SettingsError: its name has none of the known endings, or it exists and isn't to be
-            replaced.
-        StorageError: it can't be looked up.
     """
     if output.suffix.lower() not in WRITERS:
         raise SettingsError(f"{output} must end with {' or '.join(WRITERS)}, which says its form")

@@ -42,11 +42,7 @@ class Answers:
         return self.predictor.task
 
     def read(self, progress: ProgressBar | None = None) -> Iterator[tuple[Any, Any]]:
-        """Examples with their answers, in order.
-
-        Raises:
-            InputError: an example can't be read; those before it were given.
-        """
+        """Examples with their answers, in order."""
         started = time.monotonic()
         for row in self.predictor.stream_examples(self.examples, self.counts):
             yield row
@@ -74,11 +70,6 @@ def answer_file(
 
 
 def write_answers(answers: Answers, output: Path, progress: ProgressBar | None = None) -> None:
-    """Write all answers into a file that appears whole or not at all, and that the caller holds.
-
-    Raises:
-        StorageError: writing failed.
-        InputError: as in `Answers.read`.
-    """
+    """Write all answers into a file that appears whole or not at all, and that the caller holds."""
     with durable_file(output) as file:
         WRITERS[output.suffix.lower()](file, answers.as_json(progress))

@@ -55,11 +55,7 @@ class ModelCache:
         return commit if re.fullmatch(COMMIT_PATTERN, commit) else None
 
     def check_snapshot(self, commit: str) -> None:
-        """See that a snapshot is a folder of the cache.
-
-        Raises:
-            UnsafeFileError: it leads elsewhere, where nothing may be written.
-        """
+        """See that a snapshot is a folder of the cache."""
         snapshot = self.snapshot(commit)
         if snapshot.is_symlink() or snapshot.parent.is_symlink():
             raise UnsafeFileError(
@@ -67,11 +63,7 @@ class ModelCache:
             )
 
     def write_ref(self, revision: str, commit: str) -> None:
-        """Remember what a branch or tag stands for.
-
-        Raises:
-            StorageError: writing failed.
-        """
+        """Remember what a branch or tag stands for."""
         path = self.folder / "refs" / revision
         if revision == commit:
             return
@@ -90,12 +82,7 @@ class ModelCache:
         return max(0, file.size_bytes - there)
 
     def place(self, commit: str, file: HubFile, url: str, bar: ProgressBar) -> None:
-        """Link a file to its blob, and fetch that first if need be.
-
-        Raises:
-            HubError: it can't be fetched, or isn't what was announced.
-            StorageError: writing failed.
-        """
+        """Link a file to its blob, and fetch that first if need be."""
         pointer, blob = self.snapshot(commit) / file.name, self._blob(file)
         with self._hold(file.digest):
             if self.has(commit, file):  # another process was quicker
@@ -175,11 +162,7 @@ class ModelCache:
             )
 
     def _verify(self, file: HubFile) -> None:
-        """Give a file the name of its hash, if that is what it has.
-
-        Raises:
-            HubError: it has another; the file is gone then.
-        """
+        """Give a file the name of its hash, if that is what it has."""
         partial, blob = self._partial(file), self._blob(file)
         found = _find_digest(partial, file)
         with storage_errors(blob, "written"):

@@ -55,10 +55,6 @@ def open_stream(
         url: on the Hub; the token goes along, and stays behind where it redirects elsewhere.
         model_id: for messages.
         start_byte: what is asked for; a server may begin at 0 all the same.
-
-    Raises:
-        UnreachableError: there is no connection, it broke, or the server has trouble of its own.
-        HubError: the Hub refuses.
     """
     constants = load_constants()
     from huggingface_hub import get_session

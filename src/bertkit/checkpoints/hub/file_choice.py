@@ -61,10 +61,6 @@ def choose_weights(names: Collection[str], prefix: str, snapshot: Path) -> list[
         names: all that the model has.
         prefix: of the folder's files.
         snapshot: where its descriptions lie by now.
-
-    Raises:
-        DamagedFileError: an index isn't one.
-        UnsafeFileError: an index names a file outside the folder.
     """
     weights = _choose_form(names, prefix)
     if weights is None:
@@ -83,12 +79,7 @@ def choose_weights(names: Collection[str], prefix: str, snapshot: Path) -> list[
 
 
 def list_modules(names: Collection[str], snapshot: Path) -> list[str]:
-    """The prefixes of the module folders of a sentence-transformers folder, if it is one.
-
-    Raises:
-        DamagedFileError: `modules.json` isn't a list of modules.
-        UnsafeFileError: it names a folder outside the model's, or more than any model has.
-    """
+    """The prefixes of the module folders of a sentence-transformers folder, if it is one."""
     if MODULES_FILE not in names:
         return []
     path = find_member(snapshot, MODULES_FILE)

@@ -60,10 +60,6 @@ def fetch_listing(model_id: str, revision: str) -> Listing:
     Args:
         model_id: checked.
         revision: a branch, a tag or a commit.
-
-    Raises:
-        HubError: the Hub refuses, can't be reached, or doesn't answer as a Hub does.
-        UnsafeFileError: the model has too many files, or names that lead out of it.
     """
     answer = read_answer(listing_url(model_id, revision), model_id, limit_bytes=LISTING_LIMIT_BYTES)
     try:

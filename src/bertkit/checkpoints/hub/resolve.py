@@ -74,11 +74,7 @@ def resolve_model(
 
 
 def _is_there(name: str | Path) -> bool:
-    """Whether there is such a file or folder.
-
-    Raises:
-        StorageError: it may not be looked up, so nobody knows.
-    """
+    """Whether there is such a file or folder."""
     try:
         Path(name).stat()
     except PermissionError as error:
@@ -106,14 +102,6 @@ def fetch_model(model_id: str, *, revision: str | None = None, for_weights: bool
         model_id: `owner/name`, or the `name` of an old model.
         revision: a branch, a tag or a commit; the branch `main` by default.
         for_weights: False leaves the weights where they are.
-
-    Raises:
-        SettingsError: the id or the revision can't be one.
-        HubError: the Hub refuses, can't be reached or sends something else than it announced, or
-            the cache doesn't hold the model.
-        UnsafeFileError: a name leads out of the model's folder, or there is too much of it.
-        DamagedFileError: `modules.json` or an index isn't one.
-        StorageError: writing failed.
     """
     if not is_hub_id(model_id):
         raise SettingsError(f"{model_id!r} isn't the id of a model of the Hub, owner/name")

@@ -52,14 +52,7 @@ class PickleMachine:
         self.num_operations = 0
 
     def run(self) -> Any:
-        """Read the next pickle: numbers, strings, tuples, lists, dicts, names, and what was built.
-
-        Raises:
-            UnsafeFileError: it asks for a name or an operation that weights don't need, or for
-                more room than they need.
-            DamagedFileError: it isn't a whole pickle.
-            CheckpointError: a dict has a key that isn't a string.
-        """
+        """Read the next pickle: numbers, strings, tuples, lists, dicts, names, built objects."""
         self.stack = PickleStack()
         start = self.reader.position
         if self.reader.take(1) != PROTO or self.reader.take(1)[0] not in PROTOCOLS:
@@ -101,10 +94,6 @@ def set_items(target: dict[str, Any], keys: list[Any], values: list[Any]) -> Non
     """Set keys that are strings, and new.
 
     Strings only: a tuple of references to tuples of references may take for ever to hash.
-
-    Raises:
-        CheckpointError: a key isn't a string.
-        DamagedFileError: a key is there already.
     """
     for key, value in zip(keys, values, strict=True):
         if type(key) is not str:

@@ -24,11 +24,7 @@ class PickleReader:
         self._data = data
 
     def take(self, num_bytes: int) -> bytes:
-        """The next bytes.
-
-        Raises:
-            DamagedFileError: they aren't there.
-        """
+        """The next bytes."""
         if not 0 <= num_bytes <= self.num_left():
             raise DamagedFileError(
                 f"has a pickle that wants {num_bytes:,} bytes at byte {self.position:,}, where"
@@ -46,11 +42,7 @@ class PickleReader:
         return form.unpack(self.take(form.size))[0]
 
     def take_text(self, num_bytes: int, encoding: str) -> str:
-        """The next bytes as a string.
-
-        Raises:
-            DamagedFileError: they aren't there, or aren't text.
-        """
+        """The next bytes as a string."""
         try:
             return self.take(num_bytes).decode(encoding)
         except UnicodeDecodeError:
@@ -59,11 +51,7 @@ class PickleReader:
             ) from None
 
     def take_line(self) -> str:
-        """The bytes until the next end of a line, as a string.
-
-        Raises:
-            DamagedFileError: the line is too long for a name, or not text.
-        """
+        """The bytes until the next end of a line, as a string."""
         end = self._data.find(b"\n", self.position, self.position + MAX_NAME_BYTES)
         if end < 0:
             raise DamagedFileError(f"has no name at byte {self.position:,}")
@@ -81,11 +69,7 @@ class PickleStack:
         self._memorized: dict[int, Any] = {}
 
     def push(self, value: Any) -> None:
-        """Put a value on top.
-
-        Raises:
-            UnsafeFileError: there are too many.
-        """
+        """Put a value on top."""
         if len(self._values) >= MAX_STACK:
             raise UnsafeFileError(
                 f"has a pickle with over {MAX_STACK:,} values under way; no weights need as many"
@@ -93,22 +77,14 @@ class PickleStack:
         self._values.append(value)
 
     def pop(self) -> Any:
-        """Take the value from the top.
-
-        Raises:
-            DamagedFileError: there is none above the last mark.
-        """
+        """Take the value from the top."""
         lowest = self._marks[-1] if self._marks else 0
         if len(self._values) <= lowest:
             raise DamagedFileError("has a pickle that takes more values than it gave")
         return self._values.pop()
 
     def mark(self) -> None:
-        """Begin a list of values.
-
-        Raises:
-            UnsafeFileError: too many have begun.
-        """
+        """Begin a list of values."""
         if len(self._marks) >= MAX_MARKS:
             raise UnsafeFileError(
                 f"has a pickle nested over {MAX_MARKS} deep; no weights need as much"
@@ -116,11 +92,7 @@ class PickleStack:
         self._marks.append(len(self._values))
 
     def pop_marked(self) -> list[Any]:
-        """End a list of values, and take it.
-
-        Raises:
-            DamagedFileError: none has begun.
-        """
+        """End a list of values, and take it."""
         if not self._marks:
             raise DamagedFileError("has a pickle that ends a list which it never began")
         start = self._marks.pop()
@@ -129,11 +101,7 @@ class PickleStack:
         return values
 
     def target(self, kind: type, doing: str) -> Any:
-        """The value on top, which is to be changed and stays.
-
-        Raises:
-            UnsafeFileError: it is of another type.
-        """
+        """The value on top, which is to be changed and stays."""
         value = self.pop()
         if type(value) is not kind:
             raise UnsafeFileError(
@@ -143,11 +111,7 @@ class PickleStack:
         return value
 
     def memorize(self, index: int | None = None) -> None:
-        """Keep the value on top under a number, the next one unless told.
-
-        Raises:
-            UnsafeFileError: there are too many.
-        """
+        """Keep the value on top under a number, the next one unless told."""
         if len(self._memorized) >= MAX_MEMORIZED:
             raise UnsafeFileError(
                 f"has a pickle that keeps over {MAX_MEMORIZED:,} values; no weights need as many"
@@ -157,11 +121,7 @@ class PickleStack:
         self._memorized[len(self._memorized) if index is None else index] = value
 
     def recall(self, index: int) -> None:
-        """Put a memorized value on top.
-
-        Raises:
-            DamagedFileError: there is none under the number.
-        """
+        """Put a memorized value on top."""
         if index not in self._memorized:
             raise DamagedFileError(f"has a pickle that recalls value {index:,} before it is there")
         self.push(self._memorized[index])

@@ -44,12 +44,6 @@ def open_pytorch(path: Path) -> dict[str, LazyTensor]:
 
     Returns:
         Tensors under the names in the file, in its order.
-
-    Raises:
-        MissingFileError: there is no such file.
-        DamagedFileError: it was cut short, altered, or `torch.save` didn't write it.
-        UnsafeFileError: it asks to call something, or for memory out of proportion.
-        CheckpointError: it is whole, and isn't a dict of tensors that can be read here.
     """
     file = MappedFile.open(path)
     with _naming(path):

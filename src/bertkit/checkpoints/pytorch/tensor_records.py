@@ -82,10 +82,6 @@ class StorageTable:
 
         The form before the zip archive has a sixth part, for storages that view others, which no
         state dict has used.
-
-        Raises:
-            UnsafeFileError: it asks for something else.
-            DamagedFileError: two mentions disagree.
         """
         types = (str, Name, str, str, int)
         parts = persistent_id if type(persistent_id) is tuple else ()
@@ -104,11 +100,7 @@ class StorageTable:
 
 
 def rebuild_tensor(arguments: tuple[Any, ...]) -> TensorRecord:
-    """Take down `torch._utils._rebuild_tensor(storage, offset, size, stride)`.
-
-    Raises:
-        UnsafeFileError: the arguments are others.
-    """
+    """Take down `torch._utils._rebuild_tensor(storage, offset, size, stride)`."""
     if tuple(map(type, arguments)) != (StorageRecord, int, tuple, tuple):
         raise _refuse("torch._utils._rebuild_tensor", arguments)
     storage, offset, size, stride = arguments
@@ -123,22 +115,14 @@ def rebuild_tensor(arguments: tuple[Any, ...]) -> TensorRecord:
 
 
 def rebuild_tensor_v2(arguments: tuple[Any, ...]) -> TensorRecord:
-    """Take down `_rebuild_tensor_v2`, which adds `requires_grad` and an empty dict of hooks.
-
-    Raises:
-        UnsafeFileError: the arguments are others.
-    """
+    """Take down `_rebuild_tensor_v2`, which adds `requires_grad` and an empty dict of hooks."""
     if tuple(map(type, arguments[4:])) != (bool, dict):
         raise _refuse("torch._utils._rebuild_tensor_v2", arguments)
     return rebuild_tensor(arguments[:4])
 
 
 def rebuild_parameter(arguments: tuple[Any, ...]) -> TensorRecord:
-    """Take down `torch._utils._rebuild_parameter(tensor, requires_grad, hooks)`.
-
-    Raises:
-        UnsafeFileError: the arguments are others.
-    """
+    """Take down `torch._utils._rebuild_parameter(tensor, requires_grad, hooks)`."""
     if tuple(map(type, arguments)) != (TensorRecord, bool, dict):
         raise _refuse("torch._utils._rebuild_parameter", arguments)
     tensor: TensorRecord = arguments[0]
@@ -146,11 +130,7 @@ def rebuild_parameter(arguments: tuple[Any, ...]) -> TensorRecord:
 
 
 def rebuild_dict(arguments: tuple[Any, ...]) -> dict[str, Any]:
-    """Take down `collections.OrderedDict()`; Python 2 handed it a list of pairs.
-
-    Raises:
-        UnsafeFileError: the arguments are others.
-    """
+    """Take down `collections.OrderedDict()`; Python 2 handed it a list of pairs."""
     items: dict[str, Any] = {}
     if arguments:
         pairs = arguments[0]
@@ -179,13 +159,7 @@ NAMES: dict[str, Builder | None] = {
 
 
 def check_state_dict(value: Any) -> dict[str, TensorRecord]:
-    """Take what a pickle came to for a flat dict of tensors that lie in their storages.
-
-    Raises:
-        CheckpointError: it is something else.
-        UnsafeFileError: a tensor reaches out of its storage, or they ask for more memory than the
-            file has.
-    """
+    """Take what a pickle came to for a flat dict of tensors that lie in their storages."""
     if type(value) is not dict:
         raise CheckpointError(
             f"holds a {type(value).__name__}; expected a dict of tensors, as"

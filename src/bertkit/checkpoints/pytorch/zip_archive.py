@@ -64,12 +64,7 @@ class _Listed:
 
 
 def read_zip_entries(file: mmap) -> dict[str, ZipEntry]:
-    """Find the entries of a mapped archive that may come from anyone.
-
-    Raises:
-        DamagedFileError: it isn't a whole archive of stored, readable entries.
-        UnsafeFileError: entries are compressed, overlap, have one name, or are too many.
-    """
+    """Find the entries of a mapped archive that may come from anyone."""
     num_entries, start, end = _find_directory(file)
     entries: dict[str, ZipEntry] = {}
     extents = []

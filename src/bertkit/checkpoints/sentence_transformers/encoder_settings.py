@@ -66,13 +66,7 @@ class SentenceSettings(ForeignConfig):
 
 
 def read_encoder_settings(home: Path) -> EncoderSettings:
-    """Read the settings in the encoder's folder, or what holds where there are none.
-
-    Raises:
-        CheckpointError: they mean something that isn't done here.
-        DamagedFileError: the file isn't one JSON object.
-        UnsafeFileError: it leads out of its folder.
-    """
+    """Read the settings in the encoder's folder, or what holds where there are none."""
     if not has_member(home, ENCODER_FILE):
         return EncoderSettings()
     path = home / ENCODER_FILE
@@ -83,13 +77,7 @@ def read_encoder_settings(home: Path) -> EncoderSettings:
 
 
 def read_settings(folder: Path) -> SentenceSettings:
-    """Read the settings of the whole, or what holds where there are none.
-
-    Raises:
-        CheckpointError: they mean something that isn't done here, or contradict themselves.
-        DamagedFileError: the file isn't one JSON object.
-        UnsafeFileError: it is nested too deep, or leads out of its folder.
-    """
+    """Read the settings of the whole, or what holds where there are none."""
     if not has_member(folder, SETTINGS_FILE):
         return SentenceSettings()
     path = folder / SETTINGS_FILE
@@ -117,11 +105,7 @@ def _check_kept(path: Path, value: object, depth: int = 0) -> None:
 
 
 def read_size(home: Path, config: dict[str, Any], key: str, default: int) -> int:
-    """A size in the encoder's config.
-
-    Raises:
-        CheckpointError: it is none.
-    """
+    """A size in the encoder's config."""
     value = config.get(key, default)
     if type(value) is not int or value < 1:
         raise CheckpointError(
@@ -140,11 +124,6 @@ def find_length(home: Path, config: dict[str, Any], stated: int | None) -> int:
         home: the encoder's folder.
         config: its `config.json`.
         stated: what its own settings say.
-
-    Raises:
-        CheckpointError: there are more than the encoder has positions, or it is no number.
-        DamagedFileError: the tokenizer's config isn't one JSON object.
-        UnsafeFileError: it leads out of its folder.
     """
     positions = read_size(home, config, "max_position_embeddings", DEFAULT_POSITIONS)
     if stated is not None:

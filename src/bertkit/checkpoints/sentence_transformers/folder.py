@@ -109,14 +109,7 @@ def is_sentence_transformers(folder: Path) -> bool:
 
 
 def open_sentence_transformers(folder: Path) -> Checkpoint:
-    """Open the encoder; its folder, where the tokenizer is too, is the model's or one inside it.
-
-    Raises:
-        MissingFileError: a file is missing.
-        CheckpointError: a module isn't one that is done here, or they stand in another order.
-        DamagedFileError: a file was cut short or altered, or isn't of its format.
-        UnsafeFileError: a file asks for what none may, or a module is code of the model's own.
-    """
+    """Open the encoder; its folder, where the tokenizer is too, is the model's or one inside it."""
     entries = _read_entries(folder)
     checkpoint = open_huggingface(_find_encoder(folder, entries))
     files = (folder / MODULES_FILE, *checkpoint.files)
@@ -124,14 +117,7 @@ def open_sentence_transformers(folder: Path) -> Checkpoint:
 
 
 def read_sentence_model(folder: Path) -> SentenceModel:
-    """Read all but the encoder.
-
-    Raises:
-        MissingFileError: a file is missing.
-        CheckpointError: something is said that isn't done here, or modules don't fit each other.
-        DamagedFileError: a file was cut short or altered, or isn't of its format.
-        UnsafeFileError: a file asks for what none may, or names code.
-    """
+    """Read all but the encoder."""
     settings = read_settings(folder)
     entries = _read_entries(folder)
     kinds = [MODULE_TYPES[entry.type] for entry in entries]
@@ -165,9 +151,6 @@ def write_sentence_model(folder: Path, model: SentenceModel) -> dict[str, FileRe
 
     Returns:
         What was written, by name in the folder.
-
-    Raises:
-        StorageError: writing failed.
 
     Source: the keys that text-embeddings-inference demands are those of `STConfig`, `NewSTConfig`
         and `PoolConfig` in its router/src/lib.rs.

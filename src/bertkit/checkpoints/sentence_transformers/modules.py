@@ -109,11 +109,7 @@ Config = TypeVar("Config", bound=ForeignConfig)
 
 
 def parse_config(kind: type[Config], content: Any, path: Path) -> Config:
-    """Take a foreign file's content as what it must be.
-
-    Raises:
-        CheckpointError: it says something else; `path` is named.
-    """
+    """Take a foreign file's content as what it must be."""
     try:
         return kind.model_validate(content)
     except ValidationError as error:
@@ -155,11 +151,6 @@ def read_pooling(folder: Path, name: str) -> Pooling:
     Args:
         folder: the model's.
         name: the module's folder in it.
-
-    Raises:
-        MissingFileError: it has no config.
-        CheckpointError: the config contradicts itself, or names no way of pooling.
-        DamagedFileError, UnsafeFileError: the config isn't one, or lies outside of the folder.
     """
     path = folder / name / CONFIG_FILE
     content = read_config(folder, f"{name}/{CONFIG_FILE}")
@@ -189,26 +180,14 @@ def read_pooling(folder: Path, name: str) -> Pooling:
 
 
 def read_normalize(folder: Path, name: str) -> Normalize:
-    """Read a Normalize module, which has no folder at all in most models.
-
-    Raises:
-        CheckpointError: it scales something else than the sentence's vector.
-        DamagedFileError, UnsafeFileError: a config isn't one, or lies outside of the folder.
-    """
+    """Read a Normalize module, which has no folder at all in most models."""
     if has_member(folder, f"{name}/{CONFIG_FILE}"):
         parse_config(_Ends, read_config(folder, f"{name}/{CONFIG_FILE}"), folder / name)
     return Normalize()
 
 
 def read_dense(folder: Path, name: str) -> Dense:
-    """Read a Dense module; its weights stay on the disk.
-
-    Raises:
-        MissingFileError: it has no config or no weights.
-        CheckpointError: config and weights don't fit, or it has an activation that isn't known.
-        UnsafeFileError: its activation is code.
-        DamagedFileError: config or weights aren't of their format.
-    """
+    """Read a Dense module; its weights stay on the disk."""
     path = folder / name / CONFIG_FILE
     config = parse_config(_DenseConfig, read_config(folder, f"{name}/{CONFIG_FILE}"), path)
     tensors, file = _open_weights(find_member(folder, name))
@@ -254,9 +233,6 @@ def write_module(folder: Path, name: str, module: Module) -> dict[str, FileRecor
 
     Returns:
         What was written, by name in the model's folder.
-
-    Raises:
-        StorageError: writing failed.
     """
     if isinstance(module, Normalize):
         return {}

@@ -20,11 +20,7 @@ class ByteReader:
         return len(self._data) - self.position
 
     def take(self, num_bytes: int) -> bytes:
-        """The next bytes.
-
-        Raises:
-            DamagedFileError: there are fewer.
-        """
+        """The next bytes."""
         if num_bytes > self.num_left:
             raise DamagedFileError(
                 f"{self._source} is damaged: {num_bytes:,} bytes are announced and"
@@ -34,11 +30,7 @@ class ByteReader:
         return self._data[start : self.position]
 
     def take_varint(self) -> int:
-        """The next number, 7 bits in a byte, the lowest first; at least 0 and below 2⁶⁴.
-
-        Raises:
-            DamagedFileError: it has no end, or is larger.
-        """
+        """The next number, 7 bits in a byte, the lowest first; at least 0 and below 2⁶⁴."""
         value = 0
         limit = self.position + VARINT_LIMIT_BYTES
         for index, byte in enumerate(self._data[self.position : limit]):

@@ -83,12 +83,6 @@ def open_tensorflow(path: Path) -> Checkpoint:
 
     Args:
         path: a folder, or the common beginning of the checkpoint's files: `…/bert_model.ckpt`.
-
-    Raises:
-        MissingFileError: a file is missing.
-        CheckpointError: there are several checkpoints, or it is of a kind that isn't read.
-        DamagedFileError: a file was cut short, altered, or isn't of its format.
-        UnsafeFileError: a file asks for what none may.
     """
     folder, prefix = (path, _find_prefix(path)) if path.is_dir() else (path.parent, path.name)
     if _is_old(folder / prefix):
@@ -115,11 +109,7 @@ def _count_labels(tensors: Mapping[str, LazyTensor]) -> dict[str, int]:
 
 
 def rename_variables(variables: Mapping[str, LazyTensor]) -> dict[str, LazyTensor]:
-    """Put variables under today's names; what the table doesn't know keeps its own.
-
-    Raises:
-        CheckpointError: two variables come to have one name.
-    """
+    """Put variables under today's names; what the table doesn't know keeps its own."""
     tensors: dict[str, LazyTensor] = {}
     for name, tensor in variables.items():
         if name in DROPPED or name.endswith(DROPPED_ENDS):

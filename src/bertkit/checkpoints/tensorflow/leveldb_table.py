@@ -33,11 +33,7 @@ def mask_crc32c(crc: int) -> int:
 
 
 def is_table(path: Path) -> bool:
-    """Whether a file ends like a table.
-
-    Raises:
-        StorageError: it can't be read.
-    """
+    """Whether a file ends like a table."""
     with storage_errors(path, "read"), path.open("rb") as stream:
         size = stream.seek(0, 2)
         stream.seek(max(size - len(MAGIC), 0))
@@ -45,15 +41,7 @@ def is_table(path: Path) -> bool:
 
 
 def read_table(path: Path) -> dict[bytes, bytes]:
-    """Read all entries of a table that may come from anyone, in the order of their keys.
-
-    Raises:
-        MissingFileError: there is no such file.
-        DamagedFileError: it was cut short, altered, or isn't a table.
-        UnsafeFileError: it holds more than the index of any model.
-        CheckpointError: it is compressed.
-        StorageError: it can't be read.
-    """
+    """Read all entries of a table that may come from anyone, in the order of their keys."""
     with storage_errors(path, "read"), path.open("rb") as stream:
         data = stream.read(TABLE_LIMIT_BYTES + 1)
     if len(data) > TABLE_LIMIT_BYTES:

@@ -29,12 +29,7 @@ class Message:
 
     @classmethod
     def parse(cls, data: bytes, source: str) -> "Message":
-        """Take bytes apart.
-
-        Raises:
-            DamagedFileError: they aren't a message.
-            UnsafeFileError: there are more fields than any message needs.
-        """
+        """Take bytes apart."""
         reader = ByteReader(data, source)
         fields: defaultdict[int, list[int | bytes]] = defaultdict(list)
         num_fields = 0
@@ -47,23 +42,14 @@ class Message:
         return cls(source, fields)
 
     def integer(self, number: int) -> int:
-        """The field as a signed number of 64 bits; the last one counts, and 0 where there is none.
-
-        Raises:
-            DamagedFileError: it isn't a number.
-        """
+        """The field as a signed number of 64 bits: the last one, or 0 where there is none."""
         value = self.fields.get(number, [0])[-1]
         if isinstance(value, bytes):
             raise DamagedFileError(f"{self.source} is damaged: field {number} isn't a number")
         return value - (1 << 64) if value >> 63 else value
 
     def messages(self, number: int) -> list["Message"]:
-        """The messages in a field, none where it is absent.
-
-        Raises:
-            DamagedFileError: it holds something else.
-            UnsafeFileError: one has more fields than any message needs.
-        """
+        """The messages in a field, none where it is absent."""
         parsed = []
         for value in self.fields.get(number, []):
             if not isinstance(value, bytes):

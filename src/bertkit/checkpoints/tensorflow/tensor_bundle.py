@@ -65,12 +65,6 @@ def open_bundle(folder: Path, prefix: str) -> tuple[dict[str, LazyTensor], tuple
 
     Returns:
         Its tensors under TensorFlow's names, and its files, the index first.
-
-    Raises:
-        MissingFileError: a file is missing.
-        DamagedFileError: a file was cut short, altered, or isn't of its format.
-        UnsafeFileError: it asks for what none may.
-        CheckpointError: it is of a kind that isn't read.
     """
     index = _find_file(folder, f"{prefix}{INDEX_SUFFIX}")
     table = read_table(index)
@@ -197,12 +191,7 @@ def _check_spans(entries: Mapping[str, Entry], shards: Mapping[int, Path]) -> No
 
 
 def _read(path: Path, name: str, entry: Entry) -> Tensor:
-    """Fetch a tensor into memory of its own, and hold it against its checksum.
-
-    Raises:
-        DamagedFileError: its bytes aren't those that were written.
-        StorageError: they can't be read.
-    """
+    """Fetch a tensor into memory of its own, and hold it against its checksum."""
     with storage_errors(path, "read"), path.open("rb") as stream:
         # A map of its own: most tensors are copied and dropped, and holes in the heap would stay.
         memory = mmap(-1, entry.num_bytes, access=ACCESS_COPY)

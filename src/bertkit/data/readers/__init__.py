@@ -47,11 +47,7 @@ class Corpus:
         return None if None in sizes else sum(size for size in sizes if size is not None)
 
     def documents(self) -> Iterator[Document]:
-        """All documents, one after the other.
-
-        Raises:
-            InputError: `strict` is set and something can't be used as it is.
-        """
+        """All documents, one after the other."""
         for source in self.sources:
             yield from read_source(source, self.settings, self.report, self.advance)
 
@@ -62,11 +58,6 @@ def open_corpus(inputs: Sequence[str], settings: ReaderSettings) -> Corpus:
     Args:
         inputs: files, folders, globs, `-` for standard input, or `python-docs:`.
         settings: how they are read.
-
-    Raises:
-        InputError: nothing was named, or something twice.
-        MissingFileError: an input matches nothing.
-        StorageError: an input can't be looked up.
     """
     return Corpus(find_sources(inputs, settings), settings)
 
@@ -77,11 +68,7 @@ def read_source(
     report: ReadReport,
     advance: Callable[[int], None] | None = None,
 ) -> Iterator[Document]:
-    """The documents of one source; a damaged one ends where it can't be read any further.
-
-    Raises:
-        InputError: `strict` is set and something can't be used as it is.
-    """
+    """The documents of one source; a damaged one ends where it can't be read any further."""
     source.advance = advance
     report.is_strict = settings.strict
     if source.refusal is not None:

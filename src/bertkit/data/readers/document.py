@@ -76,9 +76,6 @@ class ReadReport(BaseModel):
             name: a key of `OUTCOMES`.
             place: file and line, for people.
             count: how many of it.
-
-        Raises:
-            InputError: it is a fault and the report is strict.
         """
         if self.is_strict and name in FAULTS:
             what, _, outcome = FAULTS[name].partition(": ")

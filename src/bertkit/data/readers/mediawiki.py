@@ -90,11 +90,7 @@ def read_pages(source: TextSource, report: ReadReport) -> Iterator[dict[str, str
 
 
 def running_lines(markup: str) -> list[str]:
-    """The lines of an article without markup, headings, lists, tables and blank lines.
-
-    Raises:
-        ValueError: the markup can't be parsed, or not in reasonable time.
-    """
+    """The lines of an article without markup, headings, lists, tables and blank lines."""
     from mwparserfromhell.parser import ParserError
 
     try:
@@ -212,11 +208,7 @@ class _PageCollector:
         self.parser.StartDoctypeDeclHandler = self._refuse_doctype
 
     def feed(self, data: bytes) -> None:
-        """Parse the next bytes.
-
-        Raises:
-            ExpatError: they aren't XML, or a token that began earlier is too long.
-        """
+        """Parse the next bytes."""
         self.parser.Parse(data, False)
         self._num_fed += len(data)
         if self._num_fed - self.parser.CurrentByteIndex > TOKEN_LIMIT_BYTES:

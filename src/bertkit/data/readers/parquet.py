@@ -28,11 +28,7 @@ FOOTER_END = b"PAR1"
 def read_documents(
     source: TextSource, settings: ReaderSettings, report: ReadReport
 ) -> Iterator[Document]:
-    """A document for each row; each is its own group.
-
-    Raises:
-        StorageError: the temporary copy of a compressed file can't be written.
-    """
+    """A document for each row; each is its own group."""
     import pyarrow as pa
 
     number = 0
@@ -107,9 +103,6 @@ def open_parquet(stream: BinaryIO) -> "tuple[pq.ParquetFile, int]":
 
     A dictionary holds a value once, however many rows have it, so a row may take all bytes that
     its row group says it has.
-
-    Raises:
-        ArrowException: it isn't Parquet, or says more about itself than is read.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq

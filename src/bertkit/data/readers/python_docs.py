@@ -39,11 +39,7 @@ class Module(NamedTuple):
 def read_documents(
     source: TextSource, settings: ReaderSettings, report: ReadReport
 ) -> Iterator[Document]:
-    """The topics, then the modules by package and name; each paragraph comes once only.
-
-    Raises:
-        InputError: `strict` is set and a source can't be read.
-    """
+    """The topics, then the modules by package and name; each paragraph comes once only."""
     seen: set[str] = set()
     for name, group, texts in _read_texts(source, report):
         paragraphs = [text for docstring in texts for text in find_paragraphs(docstring)]

@@ -61,9 +61,6 @@ class TextSource:
         """The content, unpacked, without a byte order mark.
 
         A file that can't be read, or not to its end, is counted, and the stream ends there.
-
-        Raises:
-            InputError: it can't be read, and the report is strict.
         """
         try:
             packed = sys.stdin.buffer if self.path is None else self.path.open("rb", buffering=0)
@@ -128,13 +125,7 @@ class _CountedStream(io.RawIOBase):
 
 
 def find_sources(inputs: Sequence[str], settings: ReaderSettings) -> list[TextSource]:
-    """All sources that the inputs name, in the order of the inputs, folders sorted.
-
-    Raises:
-        InputError: nothing was named, or something twice.
-        MissingFileError: an input matches nothing.
-        StorageError: a name is too long, a folder can't be listed, or one above can't be entered.
-    """
+    """All sources that the inputs name, in the order of the inputs, folders sorted."""
     if not inputs:
         raise InputError("no input: name files, folders, globs, - or python-docs:")
     sources: list[TextSource] = []

@@ -16,12 +16,7 @@ DISK_BYTES_AT_ONCE = 1 << 14  # how finely progress through a compressed file is
 
 @contextmanager
 def open_packed(path: Path | None) -> Iterator[BinaryIO]:
-    """A file as it lies on disk; None stands for standard input, which is left open.
-
-    Raises:
-        MissingFileError: there is no such file.
-        StorageError: it can't be read.
-    """
+    """A file as it lies on disk; None stands for standard input, which is left open."""
     if path is None:
         yield sys.stdin.buffer
         return
@@ -32,11 +27,7 @@ def open_packed(path: Path | None) -> Iterator[BinaryIO]:
 
 
 def skip_mark(stream: io.BufferedReader, name: str) -> BinaryIO:
-    """The stream after its byte order mark.
-
-    Raises:
-        InputError: it isn't text in UTF-8.
-    """
+    """The stream after its byte order mark."""
     start = stream.peek(SAMPLE_BYTES)[:SAMPLE_BYTES]
     if start.startswith(UTF16_MARKS):
         raise InputError(f"{name} is in UTF-16; convert it to UTF-8")
@@ -48,10 +39,6 @@ def skip_mark(stream: io.BufferedReader, name: str) -> BinaryIO:
 
 
 def check_standard_input(kind: str) -> None:
-    """See that there is a standard input, which `<&-` closes.
-
-    Raises:
-        InputError: there is none; the message asks for a file of `kind`.
-    """
+    """See that there is a standard input, which `<&-` closes."""
     if sys.stdin is None:
         raise InputError(f"there is no standard input; name a file of {kind}")

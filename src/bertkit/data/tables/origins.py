@@ -45,25 +45,13 @@ class Origin(Protocol):
     """What a table reads its rows from."""
 
     def columns(self, decoder: RecordDecoder) -> tuple[str, ...]:
-        """Names of the columns.
-
-        Raises:
-            BertkitError: it can't be read, or isn't of its format.
-        """
+        """Names of the columns."""
 
     def begin(self, decoder: RecordDecoder) -> AbstractContextManager[Rows]:
-        """Begin with the first row.
-
-        Raises:
-            BertkitError: it can't be read, or isn't of its format.
-        """
+        """Begin with the first row."""
 
     def sha256(self) -> str | None:
-        """SHA-256 of the content; None where it can't be read again.
-
-        Raises:
-            BertkitError: it can't be read.
-        """
+        """SHA-256 of the content; None where it can't be read again."""
 
 
 @dataclass(frozen=True)
@@ -120,11 +108,7 @@ class InputOrigin:
 
     @contextmanager
     def begin(self, decoder: RecordDecoder) -> Iterator[Rows]:
-        """Go on with the first row, and count where `decoder` does.
-
-        Raises:
-            InputError: that was done before.
-        """
+        """Go on with the first row, and count where `decoder` does."""
         if self._begun is None:
             raise InputError(f"{decoder.name} can be read once; write it to a file and name that")
         (first, rows), self._begun = self._begun, None

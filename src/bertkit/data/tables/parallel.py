@@ -95,13 +95,6 @@ def read_pairs(
             set.
         target: the file of what belongs to each line.
         settings: which columns one file has, and what may be broken.
-
-    Raises:
-        MissingFileError: there is no such file.
-        InputError: two files don't have as many lines; one isn't text, is damaged or cut short,
-            has over 4 GiB or a row over 16 MiB; columns are missing; too many rows are broken; or
-            no pair is left.
-        BertkitError: a file can't be read.
     """
     settings = settings or PairSettings()
     if target is None:
@@ -140,11 +133,7 @@ def _read_files(
 
 
 def _open_lines(path: Path, settings: PairSettings) -> RecordTable:
-    """One of two files, a line a text.
-
-    Raises:
-        InputError: it isn't a file of lines.
-    """
+    """One of two files, a line a text."""
     if str(path) == STANDARD_INPUT:
         raise InputError("one of two files can't be standard input; write it to a file first")
     if path.is_dir():
@@ -193,11 +182,7 @@ def _begin_report(name: str, tables: list[RecordTable]) -> PairReport:
 
 
 def _check_columns(table: RecordTable, columns: Mapping[str, str]) -> None:
-    """See that a table has columns, by role, where it tells which it has.
-
-    Raises:
-        InputError: it hasn't.
-    """
+    """See that a table has columns, by role, where it tells which it has."""
     if table.format == "text":
         raise InputError(
             f"{table.name} is text without columns; name a second file, whose line n belongs to"
@@ -213,11 +198,7 @@ def _check_columns(table: RecordTable, columns: Mapping[str, str]) -> None:
 
 
 def _take_text(record: Record, column: str) -> str:
-    """The text in a column, or in a part of one.
-
-    Raises:
-        BrokenRowError: there is none.
-    """
+    """The text in a column, or in a part of one."""
     value = record.values.get(column)
     if value is None:
         outer, _, inner = column.partition(".")

@@ -88,9 +88,6 @@ class RowReport:
 
         Args:
             max_broken: share of the rows that may be broken, from 0 to 1.
-
-        Raises:
-            InputError: more are, or there is no row.
         """
         if not self.num_rows:
             raise InputError(f"{self.name} has no rows; is it the right file, and complete?")
@@ -136,11 +133,7 @@ class RecordDecoder(RowDecoder):
             yield line
 
     def check_unique(self, names: Sequence[str]) -> None:
-        """See that no column is there twice.
-
-        Raises:
-            InputError: one is.
-        """
+        """See that no column is there twice."""
         twice, count = Counter(names).most_common(1)[0] if names else ("", 1)
         if count > 1:
             raise InputError(
@@ -161,11 +154,7 @@ class RecordDecoder(RowDecoder):
             self.report.add_broken(fault, num_rows)
 
     def check_size(self, num_bytes: int) -> None:
-        """See that a line isn't too long.
-
-        Raises:
-            InputError: it has more than 16 MiB.
-        """
+        """See that a line isn't too long."""
         if num_bytes > MAX_ROW_BYTES:
             raise InputError(
                 f"{self.name}, line {self.num_lines + 1:,} has more than"

@@ -58,23 +58,12 @@ class RecordTable:
 
         Args:
             report: where rows, broken ones among them, are counted.
-
-        Raises:
-            InputError: the file isn't of its format, damaged or cut short, or a row has over
-                16 MiB; or standard input was read before.
-            MissingFileError: there is no such file any more.
-            StorageError: it can't be read.
         """
         with self.origin.begin(RecordDecoder(self.name, report=report)) as rows:
             yield from rows.records
 
     def identity(self) -> dict[str, str] | None:
-        """Name, format and SHA-256 of the data; None of standard input, which is gone.
-
-        Raises:
-            MissingFileError: the file is gone.
-            StorageError: it can't be read.
-        """
+        """Name, format and SHA-256 of the data; None of standard input, which is gone."""
         sha256 = self.origin.sha256()
         if sha256 is None:
             return None
@@ -137,11 +126,7 @@ def _open_glue(folder: Path, settings: RecordSettings, split: str) -> RecordTabl
 
 
 def _find_format(path: Path, settings: RecordSettings) -> str:
-    """The format that is asked for, or that the ending of the name tells.
-
-    Raises:
-        InputError: it tells none.
-    """
+    """The format that is asked for, or that the ending of the name tells."""
     if settings.format != "auto":
         return settings.format
     ending = find_ending(path)
@@ -167,10 +152,6 @@ def gather(
         parse: makes an example of a record, or raises `BrokenRowError`: then it is left out.
         report: where rows, broken ones among them, are counted.
         max_broken: share of the rows that may be broken; None for what the settings say.
-
-    Raises:
-        InputError: more are, or no row is left, or there are over 4 GiB of rows.
-        BertkitError: the table can't be read.
     """
     examples = []
     for record in table.records(report):

@@ -63,11 +63,7 @@ class RowDecoder:
         return SURROGATE.sub("\N{REPLACEMENT CHARACTER}", text)
 
     def choose_field(self, names: Sequence[str]) -> str:
-        """The column that has the text.
-
-        Raises:
-            InputError: it isn't there, or there twice, or none was named and there are several.
-        """
+        """The column that has the text."""
         wanted = names[0] if self.field is None and len(names) == 1 else self.field
         if wanted is None and DEFAULT_FIELD not in names:
             raise InputError(
@@ -84,22 +80,14 @@ class RowDecoder:
         return wanted
 
     def refuse_rest(self, _: str, cause: str) -> NoReturn:
-        """End the reading of a file that can't be unpacked any further.
-
-        Raises:
-            InputError: always.
-        """
+        """End the reading of a file that can't be unpacked any further."""
         raise InputError(
             f"{self.name} is damaged or cut short after row {self.num_rows:,} ({cause});"
             " make or fetch it again"
         )
 
     def check_size(self, num_bytes: int) -> None:
-        """See that a row isn't too long.
-
-        Raises:
-            InputError: it has more than 16 MiB.
-        """
+        """See that a row isn't too long."""
         if num_bytes > MAX_ROW_BYTES:
             raise InputError(
                 f"{self.place} has more than {MAX_ROW_BYTES >> 20} MiB; a text may have as many"

@@ -68,12 +68,6 @@ class TextTable:
         """All rows, from the first one on, in memory that doesn't grow with the file.
 
         A row may have up to 16 MiB. Parquet is read by row groups, whose size its writer chose.
-
-        Raises:
-            InputError: a row isn't a text, or the file isn't of its format, damaged or cut short;
-                the message names the row.
-            MissingFileError: there is no such file.
-            StorageError: it can't be read.
         """
         decoder = RowDecoder(self.name, self.field)
         self.num_undecodable = 0
@@ -84,12 +78,7 @@ class TextTable:
             yield row
 
     def identity(self) -> dict[str, Any] | None:
-        """What tells whether it is still the same input; None where it can't be read again.
-
-        Raises:
-            MissingFileError: it is gone.
-            StorageError: it can't be read.
-        """
+        """What tells whether it is still the same input; None where it can't be read again."""
         if self.path is None or self.size_bytes is None:
             return None
         with storage_errors(self.path, "read"), self.path.open("rb") as stream:

@@ -20,13 +20,7 @@ def build_torch(model: HasEncoder, layers: Iterable[int], precision: Precision) 
 
 
 def build_onnx(model: HasEncoder, layers: Iterable[int], precision: Precision) -> Engine:
-    """ONNX Runtime, for CPUs.
-
-    Raises:
-        SettingsError: the model is on a GPU, the precision or its weights aren't fp32, or it reads
-            left to right.
-        MissingExtraError: `bertkit[onnx]` isn't installed.
-    """
+    """ONNX Runtime, for CPUs."""
     from bertkit.inference.engines.onnx_engine import OnnxEngine
 
     if not can_run_onnx(model, precision):
@@ -56,10 +50,6 @@ def choose_engine(
         model: on its device already.
         layers: hidden states to give, as in `resolve_layers`.
         precision: of the weights and matrix products.
-
-    Raises:
-        SettingsError: the model has no such layer, or the engine can't run there.
-        MissingExtraError: the engine isn't installed.
     """
     if name == "auto":
         name = "onnx" if can_run_onnx(model, precision) and has_onnx() else "torch"

@@ -37,11 +37,7 @@ class Engine(Protocol):
 
 
 def resolve_layers(layers: Iterable[int], num_hidden_layers: int) -> tuple[int, ...]:
-    """Layers counted from the front: -1 is the last block, 0 what the embeddings give.
-
-    Raises:
-        SettingsError: none is asked for, or the model has no such layer.
-    """
+    """Layers counted from the front: -1 is the last block, 0 what the embeddings give."""
     asked = tuple(layers)
     if not asked:
         raise SettingsError("name at least one layer, such as -1 for the last")

@@ -251,11 +251,7 @@ def load_inspected_model(
 
 
 def _check_size(scenes: Iterable[Scene]) -> None:
-    """Refuse a page that would take more memory than a laptop has, before anything is computed.
-
-    Raises:
-        InputError: its texts are too long.
-    """
+    """Refuse a page that would take more memory than a laptop has, before anything is computed."""
     num_weights = sum(_count_weights(scene.observation) for scene in scenes)
     if num_weights > MOST_WEIGHTS:
         raise InputError(
@@ -273,11 +269,7 @@ def _count_weights(observation: Observation) -> int:
 
 
 def _list_views(settings: ViewSettings) -> Sequence[str]:
-    """Names of the views that are wanted.
-
-    Raises:
-        SettingsError: one isn't known, or there is none.
-    """
+    """Names of the views that are wanted."""
     if settings.views is None:
         return list(VIEWS)
     names = list(dict.fromkeys(filter(None, map(str.strip, settings.views.split(",")))))

@@ -68,9 +68,6 @@ def build_page(
         start: what is chosen when the page opens.
         all_vectors: keep query, key and value for any number of tokens; without it, for up to
             `MAX_TOKENS_WITH_VECTORS`.
-
-    Raises:
-        SettingsError: there is no such view or head, or no view suits the scene.
     """
     chosen = _choose(scene, views)
     data, arrays = _build_part(scene, chosen, start, all_vectors=all_vectors)
@@ -93,9 +90,6 @@ def build_joint_page(
         shown: the part that is shown when the page opens, where it has a view.
         start: what is chosen in that part then.
         all_vectors: as in `build_page`.
-
-    Raises:
-        SettingsError: there is no such view or head, or no view suits any part.
     """
     parts, arrays, used = [], dict[str, bytes](), dict[str, View]()
     for name, about in PARTS.items():

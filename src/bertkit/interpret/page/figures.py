@@ -55,11 +55,7 @@ def draw_alignment(
 
 
 def find_token(passage: EncodedText, token: str) -> int:
-    """The place, from 0, of a token that is named by its text or its number from 1.
-
-    Raises:
-        InputError: there is none.
-    """
+    """The place, from 0, of a token that is named by its text or its number from 1."""
     tokens = passage.tokens
     if token in tokens:
         return tokens.index(token)

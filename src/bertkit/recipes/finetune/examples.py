@@ -85,12 +85,7 @@ class SetCounts(BaseModel):
 
 
 def open_tables(train: str, dev: str | None, settings: FineTuneSettings) -> list[RecordTable]:
-    """The tables of training and, where there is one, of held-out examples.
-
-    Raises:
-        InputError: one is standard input, or can't be read.
-        MissingFileError: there is no such file.
-    """
+    """The tables of training and, where there is one, of held-out examples."""
     tables = []
     for flag, source in (("train", train), ("dev", dev)):
         if source is not None:
@@ -114,10 +109,6 @@ def read_data(
         tables: as `open_tables` gives them.
         settings: the task's.
         shares: the recipe's settings: how many rows may be broken, and how many are held out.
-
-    Raises:
-        InputError: columns are missing, too many rows are broken, or there is none.
-        BertkitError: a table can't be read.
     """
     sets = [read_set(kind, table, settings) for table in tables]
     if len(sets) == 1:
@@ -135,11 +126,7 @@ def read_set(kind: type[Task[Any, Any]], table: RecordTable, settings: Any) -> E
 
 
 def hold_out(kind: type[Task[Any, Any]], whole: ExampleSet, share: float, seed: int) -> Data:
-    """Part training examples in two, by the seed; what shares a text stays together.
-
-    Raises:
-        InputError: there are too few.
-    """
+    """Part training examples in two, by the seed; what shares a text stays together."""
     number = len(whole.examples)
     if number < MIN_EXAMPLES:
         raise InputError(f"{whole.name} has {number} example; give held-out ones with --dev")
@@ -242,11 +229,7 @@ def describe_set(task: Task[Any, Any], found: ExampleSet, counts: SetCounts) -> 
 
 
 def check_labels(task: Task[Any, Any], found: ExampleSet, counts: SetCounts) -> None:
-    """Refuse held-out examples most of whose labels can't be learned.
-
-    Raises:
-        InputError: more than half of the labels aren't among the task's.
-    """
+    """Refuse held-out examples most of whose labels can't be learned."""
     if 2 * counts.num_unseen > sum(counts.labels.values()):
         first = next(_list_unseen(task, found)).strip()
         raise InputError(

@@ -79,11 +79,7 @@ class StateBatch:
 def remember_states(
     run: Path, materials: FineTuningContext, settings: FineTuneSettings
 ) -> Iterator[States]:
-    """Hidden states of all examples, in files that are removed at the end.
-
-    Raises:
-        StorageError: there is no room, or writing failed.
-    """
+    """Hidden states of all examples, in files that are removed at the end."""
     folder, model = run / STATES_FOLDER, materials.model
     only_first = settings.features == "linear" and materials.task.row == "sequence"
     remove_folder(folder)  # what a killed process left

@@ -114,12 +114,7 @@ def build_job(materials: FineTuningContext, settings: FineTuneSettings) -> Job[T
 
 
 def load_checkpoint(run: Run, step: int, materials: FineTuningContext) -> FineTuningContext:
-    """The same with the weights of a run's checkpoint; what was frozen is.
-
-    Raises:
-        ResumeError: the run has no such checkpoint.
-        DamagedFileError: a file of it isn't what was written.
-    """
+    """The same with the weights of a run's checkpoint; what was frozen is."""
     path = checkpoint_path(run.folder, step)
     if not path.exists():
         raise ResumeError(f"{path} is gone; remove {run.folder} to begin again")

@@ -41,9 +41,6 @@ def freeze_parameters(model: nn.Module, what: str, num_layers: int) -> int:
 
     Returns:
         How many parameters stay.
-
-    Raises:
-        SettingsError: the encoder has fewer layers.
     """
     if what == "none":
         return 0

@@ -61,10 +61,6 @@ def read_task(
         tables: as `open_tables` gives them.
         task_settings: the task's own.
         settings: what can be chosen whatever the task.
-
-    Raises:
-        InputError: the data can't be learned from.
-        BertkitError: it can't be read.
     """
     data = read_data(kind, tables, task_settings, settings)
     has_dev = len(tables) > 1
@@ -81,12 +77,7 @@ def read_task(
 def _begin_task(
     kind: type[Task[Any, Any]], data: Data, settings: TaskSettings, *, has_dev: bool
 ) -> Task[Any, Any]:
-    """The task as the training examples define it.
-
-    Raises:
-        InputError: they can't be learned from; the message says so where all examples together
-            could.
-    """
+    """The task as the training examples define it."""
     try:
         return kind.from_examples(settings, data.train.examples)
     except InputError as error:

@@ -54,12 +54,6 @@ def open_pretrained(
         revision: a branch, tag or commit of a model of the Hub.
         task: what it is to learn.
         settings: dropout.
-
-    Raises:
-        InputError: sequences may be longer than the model takes.
-        CheckpointError: the config means what bertkit's BERT doesn't do, or has fewer words than
-            its vocabulary, or reads left to right, and the task needs both ways.
-        BertkitError: as `resolve_model` and `open_checkpoint` raise.
     """
     path = resolve_model(name, revision=revision)
     checkpoint = open_checkpoint(path)
@@ -112,12 +106,7 @@ def choose_kind(task: Task[Any, Any], settings: FineTuneSettings) -> type[FineTu
 
 
 def load_pretrained(parent: PretrainedCheckpoint, kind: type[FineTunedBert]) -> FineTunedBert:
-    """The model with the checkpoint's encoder; a head that isn't the task's is drawn anew.
-
-    Raises:
-        CheckpointError: the tensors don't fit.
-        DamagedFileError: a file was cut short or altered.
-    """
+    """The model with the checkpoint's encoder; a head that isn't the task's is drawn anew."""
     checkpoint = parent.checkpoint
     heads = set(list_heads(checkpoint.tensors))
     is_replaced = not has_same_head(parent, kind) and bool(heads & TASK_HEADS)
@@ -152,11 +141,7 @@ def _name_labels(config: BertConfig) -> dict[int, str]:
 
 
 def check_pairs(parent: PretrainedCheckpoint, has_pairs: bool) -> None:
-    """Refuse pairs of texts for a model that knows one segment.
-
-    Raises:
-        InputError: it does.
-    """
+    """Refuse pairs of texts for a model that knows one segment."""
     if has_pairs and parent.config.type_vocab_size < 2:
         raise InputError(
             f"{parent.checkpoint.folder}: type_vocab_size must be at least 2 for pairs of texts,"

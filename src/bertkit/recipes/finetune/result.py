@@ -88,11 +88,7 @@ class SavedResult(FinishedRecord):
 def finish(
     run: Run, materials: FineTuningContext, state: RunState, settings: FineTuneSettings
 ) -> FineTuneResult:
-    """Evaluate the best checkpoint and write the model's folder; `metrics.json` comes last.
-
-    Raises:
-        StorageError: writing failed; the same command finishes.
-    """
+    """Evaluate the best checkpoint and write the model's folder; `metrics.json` comes last."""
     best_step = state.best_step or state.step
     materials = load_checkpoint(run, best_step, materials)
     judgment = judge(materials)
@@ -121,9 +117,6 @@ def write_model(
         judgment: of those.
         saved: what is told of the run for good.
         comparison: with the other runs of a search.
-
-    Raises:
-        StorageError: writing failed.
     """
     record = run.read_record()
     assert record is not None
@@ -190,13 +183,7 @@ def write_descriptions(output: Path, facts: FineTuningFacts, run: Run) -> None:
 
 
 def read_finished(run: Run, wanted: RunRecord, settings: FineTuneSettings) -> FineTuneResult | None:
-    """The result of a run that is finished; None where there is still something to do.
-
-    Raises:
-        ResumeError: the run was begun with other settings or data.
-        MissingFileError: a file of the model that it wrote is gone.
-        DamagedFileError: one isn't what was written, or its record isn't.
-    """
+    """The result of a run that is finished; None where there is still something to do."""
     if not is_finished(run, wanted):
         return None
     output = run.folder.parent
@@ -208,12 +195,7 @@ def read_finished(run: Run, wanted: RunRecord, settings: FineTuneSettings) -> Fi
 
 
 def read_result(output: Path) -> FineTuneResult:
-    """The result of a finished run, by its files.
-
-    Raises:
-        MissingFileError: a file of the model that it wrote is gone.
-        DamagedFileError: one isn't what was written, or its record isn't.
-    """
+    """The result of a finished run, by its files."""
     saved = SavedResult.read(output)
     saved.check_files(output)
     return FineTuneResult(output, saved.num_steps, saved.best_step, recall_evaluation(saved))

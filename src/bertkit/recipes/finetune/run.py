@@ -123,9 +123,6 @@ def check_output(output: Path, run: Run) -> None:
     Args:
         output: the folder.
         run: the run, or the search, that is in it.
-
-    Raises:
-        ResumeError: it is so.
     """
     with storage_errors(output, "read"):
         is_file = output.exists() and not output.is_dir()
@@ -210,13 +207,7 @@ def gather(
 def assemble(
     prepared: Prepared, parent: PretrainedCheckpoint, settings: FineTuneSettings
 ) -> FineTuningContext:
-    """Load the model.
-
-    Raises:
-        InputError: the model takes no pairs, and there are some.
-        SettingsError: there is no such device, or more layers are to be frozen than there are.
-        BertkitError: the model can't be loaded.
-    """
+    """Load the model."""
     examples = chain(prepared.train, prepared.dev)
     sequences = (sequence for one in examples for sequence in one.sequences)
     check_pairs(parent, any(sequence.segments[-1] for sequence in sequences))

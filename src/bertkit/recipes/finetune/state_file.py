@@ -77,9 +77,6 @@ def write_states(
         encoded: the examples.
         machine: where it computes.
         only_first: the head reads only the first token of each sequence, [CLS].
-
-    Raises:
-        StorageError: there is no room, or writing failed.
     """
     whole = [sequence for one in encoded for sequence in one.sequences]
     kept = [TokenSequence(one.ids[:1], one.segments[:1]) for one in whole] if only_first else whole
@@ -111,11 +108,7 @@ def write_states(
 
 
 def _check_room(path: Path, num_bytes: int) -> None:
-    """Say how large the file will be, and refuse it where the disk hasn't as much.
-
-    Raises:
-        StorageError: it hasn't.
-    """
+    """Say how large the file will be, and refuse it where the disk hasn't as much."""
     with storage_errors(path.parent, "read"):
         free = shutil.disk_usage(path.parent).free
     if num_bytes > free:

@@ -82,12 +82,7 @@ def group_sources(sources: Sequence[TextSource]) -> list[list[TextSource]]:
 
 
 def refuse_strangers(output: Path) -> None:
-    """See that `output` is new, or holds work of `prepare`.
-
-    Raises:
-        ResumeError: it holds something else.
-        StorageError: reading failed.
-    """
+    """See that `output` is new, or holds work of `prepare`."""
     with storage_errors(output, "read"):
         if (output / PLAN).exists() or not output.exists():
             return
@@ -96,13 +91,7 @@ def refuse_strangers(output: Path) -> None:
 
 
 def check_output(output: Path, plan: PreparationPlan) -> bool:
-    """Whether `output` holds finished shards of this very plan.
-
-    Raises:
-        ResumeError: it holds those of another plan.
-        DamagedFileError: its plan can't be read.
-        StorageError: reading failed.
-    """
+    """Whether `output` holds finished shards of this very plan."""
     path = output / PLAN
     if not path.exists():
         return False

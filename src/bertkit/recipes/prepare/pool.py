@@ -34,13 +34,7 @@ def run_in_processes(
     settings: PrepareSettings,
     num_workers: int,
 ) -> Iterator[int]:
-    """Prepare units; yields how many bytes were read since the last time.
-
-    Raises:
-        StoppedError: a worker was killed from outside.
-        SettingsError: no worker can be started.
-        BertkitError: what a unit raises; the others are ended.
-    """
+    """Prepare units; yields how many bytes were read since the last time."""
     context = multiprocessing.get_context("spawn")
     counter = context.Value("q", 0)
     executor = ProcessPoolExecutor(

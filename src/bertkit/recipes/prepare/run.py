@@ -219,11 +219,7 @@ def write_manifest(
     tokenizer: Tokenizer,
     tokenizer_manifest: FileRecord,
 ) -> None:
-    """Write the manifest over all units, which makes the shards whole.
-
-    Raises:
-        InputError: there is no training text at all.
-    """
+    """Write the manifest over all units, which makes the shards whole."""
     report = ReadReport()
     token_counts = np.zeros(tokenizer.vocab_size, dtype=np.uint64)
     for number, result in enumerate(results):

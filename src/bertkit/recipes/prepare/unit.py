@@ -127,10 +127,6 @@ def prepare_unit(
         settings: how.
         tokenizer: cuts sentences into tokens.
         advance: is told how many bytes of the sources were read.
-
-    Raises:
-        InputError: reading is strict, and something can't be used as it is.
-        StorageError: writing failed.
     """
     report = ReadReport()
     writers = {
@@ -168,10 +164,6 @@ def read_unit(folder: Path, number: int, verify: Callable[[Path, FileRecord], No
         folder: the output of `prepare`.
         number: of the unit.
         verify: holds each of its files against the record of its writing.
-
-    Raises:
-        MissingFileError: it isn't done, or a file is gone.
-        DamagedFileError: a file was altered.
     """
     path = unit_path(folder, number, "json")
     try:

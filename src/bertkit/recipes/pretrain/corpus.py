@@ -59,9 +59,6 @@ def choose_blanks(shards: ShardSet, tokenizer: Tokenizer, num_blanks: int) -> li
 
     Returns:
         At most `num_blanks`, fewer where there are few sentences of middling length.
-
-    Raises:
-        DamagedFileError: the shard was altered.
     """
     if not shards.held_out:
         return []
@@ -80,9 +77,6 @@ def choose_beginnings(
 
     Returns:
         At most `num_beginnings`, fewer where there are few sentences of middling length.
-
-    Raises:
-        DamagedFileError: the shard was altered.
     """
     if not shards.held_out:
         return []

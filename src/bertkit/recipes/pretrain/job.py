@@ -64,10 +64,6 @@ def gather(data: Path, settings: PretrainSettings, run: Run | None = None) -> Pr
         data: the shards.
         settings: what can be chosen.
         run: one that may have a checkpoint; then no source is needed any more.
-
-    Raises:
-        InputError: the shards are too small to train on, or of another tokenizer than the source.
-        BertkitError: the source can't be opened.
     """
     shards = ShardSet.open(data)
     tokenizer = shards.load_tokenizer()
@@ -109,13 +105,7 @@ def find_trained_length(
 
 
 def build_config(settings: PretrainSettings, tokenizer: Tokenizer) -> BertConfig:
-    """The sizes of a new model: a preset or a file, with the tokenizer's vocabulary.
-
-    Raises:
-        SettingsError: the model's name is neither.
-        InputError: the file's model can't take examples of this length, or means to read left to
-            right, and the objective reads both ways.
-    """
+    """The sizes of a new model: a preset or a file, with the tokenizer's vocabulary."""
     assert settings.model is not None, "the settings have a model or a source"
     is_causal = OBJECTIVES[settings.objective].is_causal
     changes = {
@@ -139,11 +129,7 @@ def build_config(settings: PretrainSettings, tokenizer: Tokenizer) -> BertConfig
 
 
 def check_config(config: BertConfig, settings: PretrainSettings, source: Path) -> BertConfig:
-    """Refuse a model that can't take examples of the objective, of the wanted length.
-
-    Raises:
-        InputError: it has too few segments or positions.
-    """
+    """Refuse a model that can't take examples of the objective, of the wanted length."""
     num_segments = OBJECTIVES[settings.objective].num_segments
     if config.type_vocab_size < num_segments:
         raise InputError(
@@ -170,11 +156,7 @@ def build_model(
 
 
 def begin_model(materials: PretrainingContext, settings: PretrainSettings) -> PretrainedBert:
-    """The weights of the source, or new ones from the seed.
-
-    Raises:
-        CheckpointError: the source's don't fit.
-    """
+    """The weights of the source, or new ones from the seed."""
     torch.manual_seed(settings.seed)
     if materials.source is None:
         model = OBJECTIVES[settings.objective].model_kind(materials.config)
@@ -239,11 +221,7 @@ def build_objective(
 def held_out_batches(
     shards: ShardSet, tokenizer: Tokenizer, settings: PretrainSettings
 ) -> list[Any]:
-    """The held-out examples of every evaluation, masked the same way every time.
-
-    Raises:
-        InputError: the held-out split has no example.
-    """
+    """The held-out examples of every evaluation, masked the same way every time."""
     if not shards.held_out:
         raise InputError(
             "the shards have no held-out text; prepare again with a larger --held-out share"

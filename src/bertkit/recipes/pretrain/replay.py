@@ -135,11 +135,7 @@ def replay(path: Path, *, fp64: bool = False) -> Replay:
 
 
 def load_weights(path: Path, dump: Dump, kind: type[PretrainedBert]) -> PretrainedBert:
-    """The model of a dump, whatever the values of its weights.
-
-    Raises:
-        CheckpointError: the config isn't one of its objective, or the weights aren't those of it.
-    """
+    """The model of a dump, whatever the values of its weights."""
     config = BertConfig.from_dict(read_config(path), path)
     if config.is_decoder != kind.may_be_causal:
         raise CheckpointError(f"{path}: is_decoder of its config contradicts its objective")

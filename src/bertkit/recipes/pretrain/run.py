@@ -152,11 +152,7 @@ def decide_record(
     settings: PretrainSettings,
     machine: Machine,
 ) -> RunRecord:
-    """Make the budget into steps, once: a run that is taken up keeps them, or gets more.
-
-    Raises:
-        ResumeError: the new budget is smaller.
-    """
+    """Make the budget into steps, once: a run that is taken up keeps them, or gets more."""
     if before is not None:
         wanted = take_over(before, wanted)
         if has_same_budget(before, wanted):

@@ -39,12 +39,6 @@ def open_source(name: str, settings: PretrainSettings, tokenizer: Tokenizer) -> 
         name: a path, or the id of a model of the Hub.
         settings: what can be chosen.
         tokenizer: that of the shards.
-
-    Raises:
-        InputError: the shards were prepared with another tokenizer.
-        CheckpointError: its config means what bertkit's BERT doesn't do, or has fewer words than
-            its vocabulary.
-        BertkitError: as `resolve_model` and `open_checkpoint` raise.
     """
     path = resolve_model(name, revision=settings.from_revision)
     checkpoint = open_checkpoint(path)
@@ -69,11 +63,7 @@ def choose_changes(settings: PretrainSettings) -> dict[str, Any]:
 def check_tokenizer(
     checkpoint: Checkpoint, tokenizer: Tokenizer, settings: PretrainSettings
 ) -> None:
-    """Refuse shards whose ids mean other words than the checkpoint's.
-
-    Raises:
-        InputError: the fingerprints differ.
-    """
+    """Refuse shards whose ids mean other words than the checkpoint's."""
     if Tokenizer.load(checkpoint.folder).fingerprint == tokenizer.fingerprint:
         return
     is_fetched = checkpoint.folder.parent.name == SNAPSHOTS
@@ -89,9 +79,6 @@ def load_source(source: InitialCheckpoint, settings: PretrainSettings) -> Pretra
     """The model with the weights of a checkpoint; those of new heads are drawn.
 
     What isn't taken over as it was is told.
-
-    Raises:
-        CheckpointError: the tensors don't fit, or a head is missing and `new_heads` isn't set.
     """
     checkpoint = source.checkpoint
     kind = OBJECTIVES[settings.objective].model_kind

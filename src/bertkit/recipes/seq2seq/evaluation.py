@@ -74,12 +74,7 @@ class Seq2SeqEvaluation:
 def choose_weights(
     run: Run, materials: Seq2SeqContext, state: RunState, settings: Seq2SeqSettings, num_steps: int
 ) -> Choice:
-    """The best step's weights, or the mean of the last ones where that can be had and is better.
-
-    Raises:
-        ResumeError: the best step's checkpoint is gone.
-        DamagedFileError: it isn't what was written.
-    """
+    """The best step's weights, or the mean of the last ones where that can be had and is better."""
     best_step = state.best_step or state.step
     best = load_checkpoint(run, best_step, materials)
     steps = list_averaged(settings, num_steps, state.step)
@@ -106,12 +101,7 @@ def choose_weights(
 
 
 def average(run: Run, steps: Sequence[int], materials: Seq2SeqContext) -> Seq2SeqContext:
-    """The same with the mean of the weights after some steps.
-
-    Raises:
-        MissingFileError: a checkpoint is gone.
-        DamagedFileError: one isn't what was written.
-    """
+    """The same with the mean of the weights after some steps."""
     paths = [checkpoint_path(run.folder, step) for step in steps]
     mean = average_weights(EncoderDecoderModel.from_pretrained(path).state_dict() for path in paths)
     model = copy.deepcopy(materials.model)

@@ -102,13 +102,7 @@ class SetCounts(BaseModel):
 
 
 def check_files(flag: str, files: Files) -> None:
-    """See that there are one or two files, whose content stays.
-
-    Raises:
-        InputError: there are more, or one is no file, such as standard input, a pipe or a data set
-            of the Hub.
-        MissingFileError: there is no such file.
-    """
+    """See that there are one or two files, whose content stays."""
     if not 1 <= len(files) <= MAX_FILES:
         raise InputError(
             f"--{flag} takes one file with both sides, or one of each side; got {len(files)}"
@@ -134,13 +128,7 @@ def identify(files: Files) -> tuple[str, ...]:
 
 
 def read_data(train: Files, dev: Files | None, settings: Seq2SeqSettings) -> Data:
-    """Read all pairs; where there is no `dev`, a share of the training pairs is held out.
-
-    Raises:
-        InputError: the two sides don't have as many lines, too many rows are broken, or there are
-            too few pairs.
-        BertkitError: a file can't be read.
-    """
+    """Read all pairs; where there is no `dev`, a share of the training pairs is held out."""
     learned = read_set(train, settings)
     if dev is None:
         seed = settings.seed if settings.split_seed is None else settings.split_seed
@@ -165,9 +153,6 @@ def hold_out(whole: PairSet, share: float, seed: int) -> Data:
 
     A share of millions of pairs would take longer to be translated than the rest to be learned; no
     more are held out than what tells models apart.
-
-    Raises:
-        InputError: there are too few.
     """
     by_source: dict[str, list[Pair]] = {}
     for pair in whole.pairs:
@@ -193,11 +178,7 @@ def hold_out(whole: PairSet, share: float, seed: int) -> Data:
 def encode_training(
     found: PairSet, tokenizer: Tokenizer, settings: Seq2SeqSettings
 ) -> tuple[TokenPairs, SetCounts]:
-    """Training pairs as token ids; those that are too long are cut or left out.
-
-    Raises:
-        InputError: all are too long.
-    """
+    """Training pairs as token ids; those that are too long are cut or left out."""
     pairs = encode_pairs(found, tokenizer)
     is_long = find_long(pairs, settings)
     if not is_long.any():

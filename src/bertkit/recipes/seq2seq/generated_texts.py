@@ -42,10 +42,6 @@ class GeneratedTexts:
 
         Args:
             progress: is told of each byte of a file, of each text otherwise.
-
-        Raises:
-            InputError: a row can't be read; answers to those before it were given.
-            NonFiniteError: a score is NaN or infinite upwards.
         """
         started = time.monotonic()
         texts = self._read_rows(progress) if isinstance(self.texts, TextTable) else self.texts
@@ -85,11 +81,6 @@ def read_references(
         path: of a file of texts.
         settings: how it is read.
         texts: what will be read; rows of a file are counted.
-
-    Raises:
-        MissingExtraError: what computes the metrics isn't installed.
-        MissingFileError: there is no such file.
-        InputError: it is not of its format, there are not as many texts, or they are the texts.
     """
     KINDS[kind].load_measure()([""], [""])  # before hours of writing
     right = open_texts(path, settings)
@@ -103,11 +94,7 @@ def read_references(
 
 
 def check_apart(texts: TextTable, right: TextTable) -> None:
-    """See that texts aren't held against themselves, and that both can be read.
-
-    Raises:
-        InputError: both are standard input, or the same file without two columns named.
-    """
+    """See that texts aren't held against themselves, and that both can be read."""
     if texts.path is None and right.path is None:
         raise InputError("texts and references can't both be standard input; name a file of one")
     if texts.path is None or right.path is None or not texts.path.samefile(right.path):
@@ -128,11 +115,7 @@ def count_texts(texts: Sequence[str] | TextTable) -> int | None:
 
 
 def check_numbers(num_texts: int, num_references: int) -> None:
-    """See that each text has its reference.
-
-    Raises:
-        InputError: they aren't as many, or there is none.
-    """
+    """See that each text has its reference."""
     if num_texts != num_references or not num_texts:
         raise InputError(
             f"{num_texts:,} texts were read, and there are"
@@ -148,10 +131,6 @@ def score_texts(kind: str, answers: Iterable[GeneratedText], references: list[st
         kind: a key of `KINDS`.
         answers: as many as references.
         references: what is right.
-
-    Raises:
-        InputError: they aren't as many, or there is none.
-        MissingExtraError: what computes the metrics isn't installed.
     """
     texts = [answer.text for answer in islice(answers, len(references) + 1)]
     check_numbers(len(texts), len(references))

@@ -48,13 +48,7 @@ class InitialModel:
 
 
 def begin(data: Data, settings: Seq2SeqSettings) -> InitialModel:
-    """Make the model that is trained.
-
-    Raises:
-        InputError: the encoder takes fewer tokens than are to be read or written.
-        SettingsError: sizes don't fit each other, or the vocabulary is too small for the letters.
-        BertkitError: the encoder can't be had or loaded.
-    """
+    """Make the model that is trained."""
     torch.manual_seed(settings.seed)
     if settings.model is not None:
         return begin_from(settings.model, settings)
@@ -121,11 +115,6 @@ def join_halves(
 
 def begin_from(name: str, settings: Seq2SeqSettings) -> InitialModel:
     """Both halves with the weights of an encoder; cross-attention is new.
-
-    Raises:
-        InputError: it takes fewer tokens than are to be read or written.
-        CheckpointError: it reads left to right.
-        BertkitError: it can't be had or loaded.
 
     Source: Rothe et al. 2020, "Leveraging Pre-trained Checkpoints for Sequence Generation Tasks".
     """

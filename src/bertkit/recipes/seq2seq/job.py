@@ -175,12 +175,7 @@ def measure(materials: Seq2SeqContext, written: Sequence[str]) -> dict[str, floa
 
 
 def load_checkpoint(run: Run, step: int, materials: Seq2SeqContext) -> Seq2SeqContext:
-    """The same with the weights of a run's checkpoint.
-
-    Raises:
-        ResumeError: the run has no such checkpoint.
-        DamagedFileError: a file of it isn't what was written.
-    """
+    """The same with the weights of a run's checkpoint."""
     path = checkpoint_path(run.folder, step)
     if not path.exists():
         raise ResumeError(f"{path} is gone; remove {run.folder} to begin again")

@@ -47,11 +47,6 @@ def finish(
     """Choose the weights, hold them against the held-out pairs and write the model's folder.
 
     `metrics.json` comes last; then the checkpoints go.
-
-    Raises:
-        ResumeError: the best step's checkpoint is gone.
-        DamagedFileError: it isn't what was written.
-        StorageError: writing failed; the same command finishes.
     """
     choice = choose_weights(run, materials, state, settings, num_steps)
     judgment = judge(choice.materials)
@@ -103,11 +98,7 @@ def write_model(
     saved: SavedResult,
     course: TrainingHistory,
 ) -> SavedResult:
-    """Write a model's folder; returns what is saved with the checksums of its files.
-
-    Raises:
-        StorageError: writing failed.
-    """
+    """Write a model's folder; returns what is saved with the checksums of its files."""
     record = run.read_record()
     assert record is not None, "a run that is finished was begun"
     files = {
@@ -127,13 +118,7 @@ def write_model(
 
 
 def read_finished(run: Run, wanted: RunRecord, settings: Seq2SeqSettings) -> Seq2SeqResult | None:
-    """The result of a run that is finished; None where there is still something to do.
-
-    Raises:
-        ResumeError: the run was begun with other settings or data.
-        MissingFileError: a file of the model that it wrote is gone.
-        DamagedFileError: one isn't what was written, or its record isn't.
-    """
+    """The result of a run that is finished; None where there is still something to do."""
     if not is_finished(run, wanted):
         return None
     output = run.folder.parent

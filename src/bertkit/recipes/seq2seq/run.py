@@ -106,11 +106,7 @@ def train_seq2seq(files: PairFiles, output: Path, settings: Seq2SeqSettings) -> 
 
 
 def check_output(output: Path, run: Run) -> None:
-    """Refuse a folder in which something else lies.
-
-    Raises:
-        ResumeError: it is so.
-    """
+    """Refuse a folder in which something else lies."""
     with storage_errors(output, "read"):
         is_file = output.exists() and not output.is_dir()
     others = list_names(output) - {RUN_FOLDER}
@@ -192,11 +188,7 @@ def assemble(
     machine: Machine,
     settings: Seq2SeqSettings,
 ) -> Seq2SeqContext:
-    """Encode the pairs, and say what was met.
-
-    Raises:
-        InputError: all are too long.
-    """
+    """Encode the pairs, and say what was met."""
     train, train_counts = encode_training(data.train, beginning.tokenizer, settings)
     dev, dev_counts = encode_held_out(data.dev, beginning.tokenizer, settings)
     for counts in (train_counts, dev_counts):

@@ -95,12 +95,7 @@ def train_tokenizer(
 
 
 def check_output(output: Path, *, overwrite: bool) -> None:
-    """Refuse an output folder in which something would be lost.
-
-    Raises:
-        SettingsError: it holds something else than a tokenizer, or one that may not be overwritten.
-        StorageError: reading failed.
-    """
+    """Refuse an output folder in which something would be lost."""
     names = list_names(output)
     strangers = sorted(names - OWN_FILES)
     if strangers or (names and FACTS_FILE not in names):
@@ -124,11 +119,7 @@ def write_result(
     inputs: Sequence[str],
     settings: TrainTokenizerSettings,
 ) -> None:
-    """Write the tokenizer's files, and beside them what they were made from.
-
-    Raises:
-        StorageError: writing failed.
-    """
+    """Write the tokenizer's files, and beside them what they were made from."""
     result.tokenizer.save(folder)
     write_checksummed_json(folder / FACTS_FILE, describe(result, inputs, settings))
 

@@ -109,13 +109,7 @@ class AlignmentFigure:
         return ["Number", "Written", "Looks most at"], rows
 
     def write(self, path: str | Path) -> FileRecord:
-        """Write it as .svg or .png, as the name ends.
-
-        Raises:
-            SettingsError: the name ends otherwise.
-            MissingExtraError: a PNG is wanted, and `bertkit[plots]` or any font is missing.
-            StorageError: writing failed.
-        """
+        """Write it as .svg or .png, as the name ends."""
         return write_picture(Path(path), self)
 
     def _repr_svg_(self) -> str:

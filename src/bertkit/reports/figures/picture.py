@@ -56,20 +56,12 @@ def write_svg(path: Path, picture: Picture) -> FileRecord:
     """Write a picture with its title and its legend as a file that needs no page.
 
     It has a background of its own and, where the reader's programs are dark, is so too.
-
-    Raises:
-        InputError: the picture can only be shown as a table.
-        StorageError: writing failed.
     """
     return write_file(path, render_svg(picture).encode())
 
 
 def render_svg(picture: Picture) -> str:
-    """A picture with its title and its legend as the text of an SVG file.
-
-    Raises:
-        InputError: the picture can only be shown as a table.
-    """
+    """A picture with its title and its legend as the text of an SVG file."""
     drawing = picture.draw()
     if drawing is None:
         raise InputError(

@@ -15,23 +15,12 @@ SVG_DOTS_PER_INCH = 96
 
 
 def write_picture(path: Path, picture: Picture) -> FileRecord:
-    """Write a picture in the form that the end of its name says.
-
-    Raises:
-        SettingsError: that is neither .svg nor .png.
-        InputError: the picture can only be shown as a table.
-        MissingExtraError: as in `render_png`.
-        StorageError: writing failed.
-    """
+    """Write a picture in the form that the end of its name says."""
     return choose_picture_writer(path)(path, picture)
 
 
 def choose_picture_writer(path: Path) -> Callable[[Path, Picture], FileRecord]:
-    """How a picture of that name is written.
-
-    Raises:
-        SettingsError: it ends with neither .svg nor .png.
-    """
+    """How a picture of that name is written."""
     writer = WRITERS.get(path.suffix.lower())
     if writer is None:
         raise SettingsError(f"{path} must end with {' or '.join(WRITERS)}, which says its form")
@@ -39,13 +28,7 @@ def choose_picture_writer(path: Path) -> Callable[[Path, Picture], FileRecord]:
 
 
 def write_png(path: Path, picture: Picture) -> FileRecord:
-    """Write a picture as `render_png` gives it.
-
-    Raises:
-        InputError: the picture can only be shown as a table.
-        MissingExtraError: as in `render_png`.
-        StorageError: writing failed.
-    """
+    """Write a picture as `render_png` gives it."""
     return write_file(path, render_png(picture))
 
 
@@ -53,10 +36,6 @@ def render_png(picture: Picture) -> bytes:
     """The SVG file of a picture in pixels, 300 an inch, in light colors.
 
     A character that no installed font has is an empty box.
-
-    Raises:
-        InputError: the picture can only be shown as a table.
-        MissingExtraError: `bertkit[plots]` isn't installed, or the system has no font.
     """
     svg, resvg = render_svg(picture), _import_resvg()
     zoom = DOTS_PER_INCH / SVG_DOTS_PER_INCH

@@ -126,9 +126,6 @@ def train(
         longest: the largest distance.
         settings: seed, learning rate and what belongs to it.
         machine: where it computes.
-
-    Raises:
-        NonFiniteError: a loss or a gradient went to infinity.
     """
     optimizer = build_optimizer(net, settings)
     num_read, step = 0, 0

@@ -53,11 +53,7 @@ class LabeledTexts:
     def encode(
         cls, texts: Sequence[str], labels: Sequence[int], tokenizer: Tokenizer, max_length: int
     ) -> Self:
-        """Texts as token ids, at most `max_length` of them with [CLS] and [SEP].
-
-        Raises:
-            InputError: a label isn't a whole number.
-        """
+        """Texts as token ids, at most `max_length` of them with [CLS] and [SEP]."""
         numbers = np.array(labels)
         if len(numbers) and numbers.dtype.kind not in "iu":
             raise InputError("labels must be whole numbers from 0; number them, and keep the list")
@@ -142,10 +138,6 @@ def train_classifier(
         output: the run's folder.
         settings: what can be chosen.
         parent: a run of `train_language_model` with whose weights it begins; None draws them.
-
-    Raises:
-        SettingsError: the language model has other sizes, or there is none to freeze.
-        InputError: the language model's tokenizer isn't that of the texts.
     """
     return train(lambda: plan_classifier(data, settings, parent), output, settings)
 
@@ -203,13 +195,7 @@ def plan_classifier(
 
 
 def check_parent(data: LabeledData, settings: ClassifierSettings, parent: Path | None) -> None:
-    """Refuse a language model that knows other words, and to freeze what was only drawn.
-
-    Raises:
-        InputError: its tokenizer isn't that of the texts.
-        SettingsError: there is none to freeze.
-        BertkitError: its tokenizer can't be read.
-    """
+    """Refuse a language model that knows other words, and to freeze what was only drawn."""
     if parent is None:
         if settings.freezes_reader:
             raise SettingsError(

@@ -58,13 +58,6 @@ def train(
         make_plan: opens the data; a signal may end it.
         output: the run's folder.
         settings: what can be chosen; the budget is one of those that may not change.
-
-    Raises:
-        ResumeError: `output` holds a run with other settings or data, or something else.
-        StorageError: writing failed.
-        StoppedError: a signal came; the same call goes on.
-        NonFiniteError: the loss went to infinity and stayed there.
-        BertkitError: the data can't be had.
     """
     run = Run(output)
     with stop_at_once(run.describe_stop), run.locked():

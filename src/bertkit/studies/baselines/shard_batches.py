@@ -39,11 +39,7 @@ class ShardBatches:
     seed: int
 
     def training(self, batch_size: int, accumulate: int) -> Callable[[int], list[Any]]:
-        """Step → its micro-batches.
-
-        Raises:
-            InputError: there is no training text.
-        """
+        """Step → its micro-batches."""
         if not self.shards.train:
             raise InputError(f"{self.shards.folder} has no training text; prepare a larger corpus")
         planner = self.build(self.shards.train, self.seed)
@@ -58,11 +54,7 @@ class ShardBatches:
         return batches_at
 
     def held_out(self, num_sequences: int) -> list[Any]:
-        """The same examples for every run.
-
-        Raises:
-            InputError: there is no held-out text.
-        """
+        """The same examples for every run."""
         if not self.shards.held_out:
             raise InputError(
                 f"{self.shards.folder} has no held-out text; prepare again with a larger"

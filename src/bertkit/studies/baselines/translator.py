@@ -42,11 +42,7 @@ def train_translator(
 def plan_translator(
     pairs: TokenPairs, held_out: TokenPairs, tokenizer: Tokenizer, settings: TranslatorSettings
 ) -> BaselinePlan:
-    """What a run is made of.
-
-    Raises:
-        InputError: there are no pairs, or none to measure.
-    """
+    """What a run is made of."""
     if not len(held_out.lengths):
         raise InputError("there are no held-out pairs, and evaluations need at least one")
     config = TranslatorConfig(

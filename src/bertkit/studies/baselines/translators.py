@@ -94,9 +94,6 @@ def train_recurrent(
         output: the run's folder.
         settings: of the translator.
         shared: of the Transformer: they decide vocabulary, lengths and what is held out.
-
-    Raises:
-        BertkitError: as in `train_seq2seq`.
     """
     materials, _ = gather(files, shared)
     result = train_translator(materials.train, materials.dev, materials.tokenizer, output, settings)
@@ -157,9 +154,6 @@ def draw_encoder(name: str, folder: Path, seed: int) -> Path:
         name: of the encoder, as `resolve_model` takes it.
         folder: for the drawn one; one that is there is kept.
         seed: decides the weights.
-
-    Raises:
-        BertkitError: the encoder can't be had, or writing failed.
     """
     if not (folder / "model.safetensors").exists():
         checkpoint, config = open_encoder(name)
@@ -176,11 +170,7 @@ def open_encoder(name: str) -> tuple[Checkpoint, BertConfig]:
 
 
 def identify_inputs(files: PairFiles, model: str | None) -> str:
-    """Checksums of the pairs, and of the encoder where there is one.
-
-    Raises:
-        BertkitError: something can't be read.
-    """
+    """Checksums of the pairs, and of the encoder where there is one."""
     files.check()
     found: dict[str, Any] = {"train": identify(files.train)}
     if files.dev is not None:

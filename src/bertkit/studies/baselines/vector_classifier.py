@@ -31,9 +31,6 @@ def score_vectors(task: LabeledTask, encode: Encode, settings: FineTuneSettings)
         task: of labeling texts or pairs.
         encode: texts → a row for each.
         settings: of fine-tuning; they decide what is held out where the task doesn't say.
-
-    Raises:
-        BertkitError: the examples can't be read or learned from, as in `LabeledTask.read`.
     """
     learned, data = task.read(settings)
     train, held_out = standardize(

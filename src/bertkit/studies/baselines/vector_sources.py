@@ -46,21 +46,13 @@ class Learning:
 
 
 def freeze(checkpoint: Path, pooling: PoolingName, max_length: int, device: str) -> Encode:
-    """The mean of an encoder's hidden states, of one layer or of several side by side.
-
-    Raises:
-        BertkitError: it can't be loaded, or hasn't as many layers.
-    """
+    """The mean of an encoder's hidden states, of one layer or of several side by side."""
     settings = EmbedderSettings(pooling=(pooling,), max_length=max_length, engine="torch")
     return Embedder.load(checkpoint, settings, device=device).encode
 
 
 def learn_skip_gram(learning: Learning) -> Encode:
-    """The mean of static vectors; the text is read in whole passes, or sentences of it once.
-
-    Raises:
-        BertkitError: as in `train_word_vectors`.
-    """
+    """The mean of static vectors; the text is read in whole passes, or sentences of it once."""
     size = max(1, ShardSet.open(learning.data).manifest.train.tokens)
     settings = SkipGramSettings(
         vector_size=learning.num_features,
@@ -74,11 +66,7 @@ def learn_skip_gram(learning: Learning) -> Encode:
 
 
 def learn_skip_thought(learning: Learning) -> Encode:
-    """The state of a net that has read the text.
-
-    Raises:
-        BertkitError: as in `train_skip_thought`.
-    """
+    """The state of a net that has read the text."""
     text = ShardSet.open(learning.data).manifest.train
     sentence_tokens = text.tokens / max(1, text.sentences)
     example_tokens = READ_TOGETHER * sentence_tokens + SPECIAL_TOKENS

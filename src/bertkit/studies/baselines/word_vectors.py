@@ -95,12 +95,6 @@ def train_word_vectors(
         settings: how.
         drawn_tokens: of each pass, about: the same sentences each time, drawn of the whole text by
             the settings' seed; None for all of them.
-
-    Raises:
-        ResumeError: `output` holds vectors of other settings or data, or something else.
-        InputError: there is too little text.
-        MissingExtraError: gensim isn't installed.
-        BertkitError: the shards can't be read, or writing failed.
     """
     shards = ShardSet.open(data)
     wanted = VectorsRecord(
@@ -131,23 +125,13 @@ def train_word_vectors(
 
 
 def write_record(output: Path, record: VectorsRecord) -> None:
-    """Say what the vectors in a folder are learned from.
-
-    Raises:
-        StorageError: writing failed.
-    """
+    """Say what the vectors in a folder are learned from."""
     make_folder(output)
     write_checksummed_json(output / RECORD_FILE, record.model_dump(mode="json"))
 
 
 def read_record(output: Path) -> VectorsRecord | None:
-    """What the vectors in a folder were learned from; None where nothing is.
-
-    Raises:
-        ResumeError: it holds something else.
-        DamagedFileError: the record can't be read.
-        StorageError: the system can't tell.
-    """
+    """What the vectors in a folder were learned from; None where nothing is."""
     path = output / RECORD_FILE
     with storage_errors(output, "read"):
         if not output.exists():

@@ -165,12 +165,7 @@ class Features(PretrainingStudy):
         )
 
     def decide(self) -> Decision:
-        """Ask first for what the last arm needs, which is missed only after hours else.
-
-        Raises:
-            MissingExtraError: gensim isn't installed.
-            BertkitError: as in other studies of pre-training.
-        """
+        """Ask first for what the last arm needs, which is missed only after hours else."""
         if not self.settings.only or SKIP_GRAM in self.settings.only:
             load_word2vec()
         return super().decide()

@@ -76,20 +76,13 @@ class LabeledTask:
 
         Args:
             settings: they decide what is held out, where that isn't said.
-
-        Raises:
-            BertkitError: the examples can't be read or learned from, as in `read_task`.
         """
         dev = None if self.dev is None else str(self.dev)
         tables, entry = open_tables(str(self.train), dev, settings), TASKS[self.kind]
         return read_task(entry.load(), tables, entry.settings(), settings)
 
     def score(self, model: Path, output: Path, settings: FineTuneSettings) -> float:
-        """Fine-tune a model, or read what came of that; the task's metric on held-out examples.
-
-        Raises:
-            BertkitError: as in `finetune`.
-        """
+        """Fine-tune a model, or read what came of that; the task's metric on held-out examples."""
         dev = None if self.dev is None else str(self.dev)
         sources = Sources(self.kind, str(model), str(self.train), dev)
         task_settings = TASKS[self.kind].settings(max_length=MAX_LENGTH)

@@ -32,11 +32,7 @@ class MaskedWords:
         return held_out_batches(self.shards, self.shards.load_tokenizer(), self.settings)
 
     def measure(self, checkpoint: Path, device: str) -> dict[str, float]:
-        """Loss and accuracy of a model with a head for masked words.
-
-        Raises:
-            BertkitError: it can't be loaded.
-        """
+        """Loss and accuracy of a model with a head for masked words."""
         place = choose_device(device)
         model = BertForMaskedLM.from_pretrained(checkpoint).to(place)
         metrics = evaluate_batches(model, self.batches, MaskedObjective.score, place)

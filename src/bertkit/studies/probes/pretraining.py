@@ -94,12 +94,7 @@ class PretrainingStudy(Study[PretrainingSettings]):
         return json.dumps(found, sort_keys=True)
 
     def decide(self) -> Decision:
-        """Make the budget into tokens, and into steps of each arm; see which tasks there are.
-
-        Raises:
-            InputError: nothing of the study could be measured.
-            BertkitError: the data can't be read or learned from.
-        """
+        """Make the budget into tokens, and into steps of each arm; see which tasks there are."""
         held_out = self._count_held_out()
         announce("measuring a few steps of each kind of model")
         plans = self._measure_arms()
@@ -221,12 +216,7 @@ class PretrainingStudy(Study[PretrainingSettings]):
         return MaskedWords(ShardSet.open(self.settings.data), settings)
 
     def _count_held_out(self) -> dict[str, int]:
-        """Held-out examples of each task that the data give.
-
-        Raises:
-            InputError: they give none, and nothing else is measured.
-            BertkitError: the labeled examples can't be read or learned from.
-        """
+        """Held-out examples of each task that the data give."""
         shards = ShardSet.open(self.settings.data)
         found = find_tasks([probe.task for probe in self.probes], shards, self._counts)
         if self._labeled is not None:

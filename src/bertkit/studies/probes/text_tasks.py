@@ -136,11 +136,7 @@ def find_tasks(names: Sequence[str], shards: ShardSet, counts: Mapping[str, int]
 
 
 def make_task(name: str, split: str, shards: ShardSet, num_examples: int) -> tuple[str, int]:
-    """The content of a task's file, and how many examples that has.
-
-    Raises:
-        InputError: the text has too few such examples.
-    """
+    """The content of a task's file, and how many examples that has."""
     parts = shards.train if split == "train" else shards.held_out
     tokenizer, (write, _) = shards.load_tokenizer(), WRITERS[name]
     small_words = find_small_words(shards.token_counts, tokenizer)
@@ -166,10 +162,6 @@ def write_text_tasks(
 
     Returns:
         Training and held-out file of each task.
-
-    Raises:
-        InputError: the text has too few such examples.
-        StorageError: writing failed.
     """
     found = {}
     for name in names:

@@ -60,11 +60,7 @@ class AnswerExample:
 def build_parser(
     settings: AnswerSettings, table: RecordTable, *, needs_answer: bool
 ) -> Callable[[Record], AnswerExample]:
-    """Look for question, context and answers in their columns.
-
-    Raises:
-        InputError: one is missing.
-    """
+    """Look for question, context and answers in their columns."""
     question = find_column(table, "question", settings.question_column, ("question",))
     context = find_column(table, "context", settings.context_column, ("context",))
     answers = None
@@ -90,11 +86,7 @@ def build_parser(
 
 
 def make_example(value: Any, place: str) -> AnswerExample:
-    """An example of (question, context), or of a mapping that has both, and perhaps an id.
-
-    Raises:
-        InputError: it is something else.
-    """
+    """An example of (question, context), or of a mapping that has both, and perhaps an id."""
     identity = place
     if isinstance(value, Mapping):
         identity = str(value.get("id", place))
@@ -149,11 +141,7 @@ def list_warnings(examples: Sequence[AnswerExample]) -> list[str]:
 
 
 def _check_new(identity: str, seen: set[str], place: str) -> None:
-    """Add an id to those that there are.
-
-    Raises:
-        BrokenRowError: it is among them.
-    """
+    """Add an id to those that there are."""
     if identity in seen:
         raise BrokenRowError(
             f"{place} has the id {identity[:NUM_SHOWN_CHARS]!r}, which was there before"
@@ -162,11 +150,7 @@ def _check_new(identity: str, seen: set[str], place: str) -> None:
 
 
 def _read_answers(record: Record, column: str, context: str) -> tuple[GoldAnswer, ...]:
-    """The answers of a record; none where it says that there are none.
-
-    Raises:
-        BrokenRowError: it doesn't say, or none of its answers is in the context.
-    """
+    """The answers of a record; none where it says that there are none."""
     said = _list_answers(record, column)
     is_impossible = _read_impossible(record)
     if is_impossible:
@@ -184,11 +168,7 @@ def _read_answers(record: Record, column: str, context: str) -> tuple[GoldAnswer
 
 
 def _read_impossible(record: Record) -> bool | None:
-    """Whether a record says that there is no answer; None where it says nothing.
-
-    Raises:
-        BrokenRowError: it says something else.
-    """
+    """Whether a record says that there is no answer; None where it says nothing."""
     value = record.values.get("is_impossible")
     if value is None or value == "":
         return None
@@ -202,11 +182,7 @@ def _read_impossible(record: Record) -> bool | None:
 
 
 def _list_answers(record: Record, column: str) -> list[tuple[str, int | None]]:
-    """The texts of a cell and where they are said to begin.
-
-    Raises:
-        BrokenRowError: there is no such cell, or it has something else.
-    """
+    """The texts of a cell and where they are said to begin."""
     if column not in record.values:
         raise BrokenRowError(f"{record.place} has no {column}")
     cell = _pair_lists(record.values[column])

@@ -68,11 +68,7 @@ class AnswerInputs(TaskInputs):
     context: str | None = Field(None, description="Text that has the answers to all questions.")
 
     def gather(self, words: Sequence[str]) -> list[Any]:
-        """Each question with the context.
-
-        Raises:
-            InputError: there is no context.
-        """
+        """Each question with the context."""
         if words and self.context is None:
             raise InputError("questions need the text that answers them: give it with --context")
         return [(word, self.context) for word in words]

@@ -43,11 +43,7 @@ class ChooseExample:
 def build_parser(
     settings: ChooseSettings, table: RecordTable, *, needs_answer: bool
 ) -> Callable[[Record], ChooseExample]:
-    """Look for context, question, choices and the right one in their columns.
-
-    Raises:
-        InputError: one is missing.
-    """
+    """Look for context, question, choices and the right one in their columns."""
     context = find_column(table, "context", settings.context_column, USUAL_CONTEXT)
     question = _find_question(settings, table)
     take_choices = _find_choices(settings, table)
@@ -69,11 +65,7 @@ def build_parser(
 
 
 def make_example(value: Any, place: str) -> ChooseExample:
-    """An example of (context, choices), or of a mapping with context, choices, maybe a question.
-
-    Raises:
-        InputError: it is something else.
-    """
+    """An example of (context, choices), or of a mapping with context, choices, maybe a question."""
     question: Any = None
     if isinstance(value, Mapping):
         question = value.get("question")
@@ -102,11 +94,7 @@ def _find_question(settings: ChooseSettings, table: RecordTable) -> str | None:
 def _find_choices(
     settings: ChooseSettings, table: RecordTable
 ) -> Callable[[Record], tuple[str, ...]]:
-    """How a record's choices are taken: from a list, or from columns with numbers.
-
-    Raises:
-        InputError: there are no such columns.
-    """
+    """How a record's choices are taken: from a list, or from columns with numbers."""
     columns = table.columns or ()
     wanted = settings.choices_column
     beginnings = USUAL_BEGINNINGS if wanted is None else (wanted,)
@@ -127,11 +115,7 @@ def _list_numbered(beginning: str, columns: Sequence[str]) -> list[str]:
 
 
 def _take_numbered(record: Record, beginning: str) -> tuple[str, ...]:
-    """Choices in columns of their own; empty ones behind the last aren't there.
-
-    Raises:
-        BrokenRowError: they can't be chosen among.
-    """
+    """Choices in columns of their own; empty ones behind the last aren't there."""
     values = [record.values[name] for name in _list_numbered(beginning, list(record.values))]
     while values and values[-1] in (None, ""):
         values.pop()
@@ -139,11 +123,7 @@ def _take_numbered(record: Record, beginning: str) -> tuple[str, ...]:
 
 
 def _check(values: object, record: Record, column: str) -> tuple[str, ...]:
-    """Choices, as texts.
-
-    Raises:
-        BrokenRowError: they aren't texts, or too few or too many.
-    """
+    """Choices, as texts."""
     if not isinstance(values, list) or not all(isinstance(choice, str) for choice in values):
         raise BrokenRowError(
             f"{record.place} has {values!r:.{SHOWN_CHARS}} in {column} where a list of texts should"
@@ -159,11 +139,7 @@ def _describe_number(number: int) -> str:
 
 
 def _take_label(record: Record, column: str, choices: tuple[str, ...]) -> int:
-    """The number of the right choice: a cell's whole number, or the place of its text.
-
-    Raises:
-        BrokenRowError: it is neither, or two choices are the same.
-    """
+    """The number of the right choice: a cell's whole number, or the place of its text."""
     value = take_value(record, column)
     if isinstance(value, float) and value.is_integer():
         value = int(value)

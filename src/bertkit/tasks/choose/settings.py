@@ -49,11 +49,7 @@ class ChooseInputs(TaskInputs):
     question: str | None = Field(None, description="What each choice goes on from, or answers.")
 
     def gather(self, words: Sequence[str]) -> list[Any]:
-        """Each context with the choices.
-
-        Raises:
-            InputError: there are fewer than two.
-        """
+        """Each context with the choices."""
         choices = self.choice or ()
         if words and len(choices) < MIN_CHOICES:
             raise InputError("give at least two choices, each with --choice")

@@ -50,11 +50,7 @@ class ClassifyExample:
 def build_parser(
     settings: ClassifySettings, table: RecordTable, *, needs_answer: bool
 ) -> Callable[[Record], ClassifyExample]:
-    """Look for text, pair and label in their columns.
-
-    Raises:
-        InputError: one is missing.
-    """
+    """Look for text, pair and label in their columns."""
     parse_texts = build_text_parser(settings, table)
     column = None
     if needs_answer:
@@ -68,11 +64,7 @@ def build_parser(
 
 
 def _take(record: Record, column: str, settings: ClassifySettings) -> tuple[str, ...]:
-    """The labels of a record.
-
-    Raises:
-        BrokenRowError: there is none where one must be, or one that wasn't listed.
-    """
+    """The labels of a record."""
     if settings.multi_label:
         labels = take_labels(record, column, settings.label_separator)
     else:
@@ -88,12 +80,7 @@ def _take(record: Record, column: str, settings: ClassifySettings) -> tuple[str,
 
 
 def find_labels(settings: ClassifySettings, examples: Sequence[ClassifyExample]) -> tuple[str, ...]:
-    """The labels that are listed, or those of examples: numbers by their size, others by name.
-
-    Raises:
-        InputError: there are too few to be told apart, the positive label isn't among them, or the
-            metric is f1 and nothing says which label's.
-    """
+    """The labels that are listed, or those of examples: numbers by their size, others by name."""
     found = {label for example in examples for label in example.labels or ()}
     if not found:
         raise InputError("no example has a label")

@@ -112,11 +112,7 @@ class Classify(Task[ClassifyExample, Classification]):
         }
 
     def check_number(self, num_examples: int) -> None:
-        """Refuse very many labels for very many texts, each of which may be given all of them.
-
-        Raises:
-            InputError: it is so.
-        """
+        """Refuse very many labels for very many texts, each of which may be given all of them."""
         most = MAX_GIVEN // len(self.labels)
         if self.settings.multi_label and num_examples > most:
             raise InputError(

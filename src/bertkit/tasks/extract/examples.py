@@ -37,11 +37,7 @@ class ExtractExample:
 def build_parser(
     settings: ExtractSettings, table: RecordTable, *, needs_answer: bool
 ) -> Callable[[Record], ExtractExample]:
-    """Look for text and summary in their columns.
-
-    Raises:
-        InputError: one is missing.
-    """
+    """Look for text and summary in their columns."""
     # A text a line is that, whatever the column of texts was in training.
     wanted = None if table.format == TEXT else settings.text_column
     text_column = find_column(table, "text", wanted, USUAL_TEXT)
@@ -54,11 +50,7 @@ def build_parser(
 
 
 def make_example(value: Any, place: str, language: str) -> ExtractExample:
-    """Of a text.
-
-    Raises:
-        InputError: it is something else.
-    """
+    """Of a text."""
     if not isinstance(value, str):
         raise InputError(f"{place}: expected a text, got {value!r:.80}")
     return ExtractExample(Candidates.find(value, language), len(value), place=place)
@@ -78,11 +70,7 @@ def list_warnings(examples: Sequence[ExtractExample], num_sentences: int) -> lis
 
 
 def _parse(record: Record, text_column: str, summary_column: str, language: str) -> ExtractExample:
-    """A text with its summary.
-
-    Raises:
-        BrokenRowError: it has no sentence, or the summary no word.
-    """
+    """A text with its summary."""
     text, summary = take_text(record, text_column), take_text(record, summary_column)
     candidates = Candidates.find(text, language)
     if not len(candidates):

@@ -15,11 +15,7 @@ SHOWN_CHARS = 5000  # of a text among the mistakes
 
 
 def check_metrics() -> None:
-    """See before training that summaries can be measured.
-
-    Raises:
-        MissingExtraError: rouge-score isn't installed.
-    """
+    """See before training that summaries can be measured."""
     measure_summaries(["a"], ["a"])
 
 

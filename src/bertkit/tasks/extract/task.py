@@ -60,12 +60,7 @@ class Extract(Task[ExtractExample, Extraction]):
 
     @classmethod
     def from_examples(cls, settings: ExtractSettings, examples: Sequence[ExtractExample]) -> Self:
-        """Nothing of the examples, but that there is something to choose, and to measure it by.
-
-        Raises:
-            InputError: no text has enough sentences, or none has one like its summary.
-            MissingExtraError: rouge-score isn't installed.
-        """
+        """Nothing of the examples, but that there is something to choose, and to measure it by."""
         if all(len(example.candidates) <= settings.sentences for example in examples):
             raise InputError(
                 f"no text has more than {settings.sentences} sentences, so nothing can be learned;"

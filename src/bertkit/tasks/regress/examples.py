@@ -35,11 +35,7 @@ class RegressExample:
 def build_parser(
     settings: RegressSettings, table: RecordTable, *, needs_answer: bool
 ) -> Callable[[Record], RegressExample]:
-    """Look for text, pair and number in their columns.
-
-    Raises:
-        InputError: one is missing.
-    """
+    """Look for text, pair and number in their columns."""
     parse_texts = build_text_parser(settings, table)
     column = None
     if needs_answer:
@@ -53,11 +49,7 @@ def build_parser(
 
 
 def take_number(record: Record, column: str) -> float:
-    """The number in a column, perhaps as text.
-
-    Raises:
-        BrokenRowError: there is none, or it isn't finite, or too large to be learned from.
-    """
+    """The number in a column, perhaps as text."""
     value = take_value(record, column)
     number = read_number(value)
     if not abs(number) <= LARGEST:

@@ -40,11 +40,7 @@ class TagExample:
 def build_parser(
     settings: TagSettings, table: RecordTable, *, needs_answer: bool
 ) -> Callable[[Record], TagExample]:
-    """Look for words and tags in their columns; without an answer a text will do.
-
-    Raises:
-        InputError: columns are missing.
-    """
+    """Look for words and tags in their columns; without an answer a text will do."""
     if needs_answer:
         _check_tagged(table)
         words_column = find_column(table, "words", settings.words_column, USUAL_WORDS)
@@ -57,11 +53,7 @@ def build_parser(
 
 
 def _check_tagged(table: RecordTable) -> None:
-    """Refuse a file of CoNLL whose lines have one column, of which no flag can make two.
-
-    Raises:
-        InputError: it is one.
-    """
+    """Refuse a file of CoNLL whose lines have one column, of which no flag can make two."""
     if table.format == "conll" and table.columns == ("tokens",):
         raise InputError(
             f"{table.name} has one column, the words, and no tags; put a tab between each word and"
@@ -71,11 +63,7 @@ def _check_tagged(table: RecordTable) -> None:
 
 
 def make_example(value: Any, place: str) -> TagExample:
-    """Of a text, or a list of words; a mapping may have either by its usual name.
-
-    Raises:
-        InputError: it is something else.
-    """
+    """Of a text, or a list of words; a mapping may have either by its usual name."""
     words = value
     if isinstance(value, Mapping):
         words = next((value[name] for name in (*USUAL_WORDS, TEXT) if name in value), None)
@@ -129,11 +117,7 @@ def _count(examples: Sequence[TagExample]) -> str:
 
 
 def _parse_tagged(record: Record, words_column: str, tags_column: str) -> TagExample:
-    """A sentence with its tags.
-
-    Raises:
-        BrokenRowError: it isn't one.
-    """
+    """A sentence with its tags."""
     words, tags = _take_list(record, words_column), _take_list(record, tags_column)
     if len(tags) != len(words):
         raise BrokenRowError(
@@ -150,11 +134,7 @@ def _parse_tagged(record: Record, words_column: str, tags_column: str) -> TagExa
 
 
 def _parse_untagged(record: Record, column: str) -> TagExample:
-    """A sentence or a text.
-
-    Raises:
-        BrokenRowError: it is neither.
-    """
+    """A sentence or a text."""
     value = record.values.get(column)
     if isinstance(value, str):
         return TagExample(text=value, place=record.place)
@@ -162,11 +142,7 @@ def _parse_untagged(record: Record, column: str) -> TagExample:
 
 
 def _take_list(record: Record, column: str) -> tuple[str, ...]:
-    """A list of texts; whole numbers are texts too.
-
-    Raises:
-        BrokenRowError: it is something else.
-    """
+    """A list of texts; whole numbers are texts too."""
     value = record.values.get(column)
     if not isinstance(value, list | tuple):
         raise BrokenRowError(f"{record.place} has no list in {column}: {value!r:.40}")

@@ -58,11 +58,7 @@ class RunLog:
             raise
 
     def write(self, event: str, step: int, **values: Any) -> None:
-        """Add one row; a number that isn't finite is null there, for JSON has none.
-
-        Raises:
-            StorageError: writing failed.
-        """
+        """Add one row; a number that isn't finite is null there, for JSON has none."""
         values = {name: None if _is_not_finite(value) else value for name, value in values.items()}
         row = add_row_checksum({"event": event, "step": step, **values})
         with storage_errors(self.path, "written"):
@@ -75,11 +71,7 @@ class RunLog:
                         self._tensorboard.add_scalar(f"{event}/{name}", value, step)
 
     def sync(self) -> None:
-        """Make all rows durable; done before each checkpoint.
-
-        Raises:
-            StorageError: writing failed.
-        """
+        """Make all rows durable; done before each checkpoint."""
         with storage_errors(self.path, "written"):
             storage.sync(self._descriptor)
 
@@ -110,10 +102,6 @@ def read_log(path: Path, num_rows: int | None = None) -> Iterator[dict[str, Any]
         num_rows: rows that were synced when the run was saved. All of them must be there, and
             behind them a crash may have left anything, which isn't read. Without it, every line
             must be a row, but for a last one that was cut short.
-
-    Raises:
-        DamagedFileError: a line isn't a row, or there are too few.
-        StorageError: it can't be read.
     """
     for _, row in _read_lines(path, num_rows):
         yield row
@@ -145,11 +133,7 @@ def _read_lines(path: Path, num_rows: int | None) -> Iterator[tuple[bytes, dict[
 
 
 def _parse_line(line: bytes) -> dict[str, Any]:
-    """One line of the log.
-
-    Raises:
-        ValueError: it was altered or cut short, or has no event and step.
-    """
+    """One line of the log."""
     if not line.endswith(b"\n"):
         raise ValueError("it was altered or cut short")
     row = verify_row(line[:-1])

@@ -43,12 +43,7 @@ class CellReader(Iterator[list[str]]):
         self._parser = csv.reader(self._take_lines(), **dialect)
 
     def __next__(self) -> list[str]:
-        """The cells of the next row; of a row that is a blank line, none.
-
-        Raises:
-            csv.Error: it can't be parsed; the next call gives the row after it.
-            InputError: that happened so often that it would have no end.
-        """
+        """The cells of the next row; of a row that is a blank line, none."""
         self._taken.clear()
         try:
             return next(self._parser)

@@ -65,12 +65,7 @@ class Layout:
 
 
 def read_records(stream: BinaryIO, decoder: RecordDecoder, settings: RecordSettings) -> Rows:
-    """A record of `tokens` and, where the file has any, `tags` for each sentence.
-
-    Raises:
-        InputError: there is no such column as the settings say; or, while records are read, a line
-            or a sentence has more than 16 MiB.
-    """
+    """A record of `tokens` and, where the file has any, `tags` for each sentence."""
     sentences = _read_sentences(stream, decoder)
     begun: list[list[Line]] = []
     typical = None

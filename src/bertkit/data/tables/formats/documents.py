@@ -35,11 +35,6 @@ def read_documents(
     Args:
         source: the file, or - for standard input.
         settings: its format, and which column has the text.
-
-    Raises:
-        InputError: it isn't text or not of its format, damaged, or has a row without a text.
-        MissingFileError: there is no such file.
-        StorageError: it can't be read.
     """
     table = open_texts(source, settings)
     if table.format == "text":
@@ -53,11 +48,7 @@ def read_documents(
 
 
 def _read_whole(table: TextTable) -> WholeText:
-    """A file of plain text.
-
-    Raises:
-        InputError: it isn't text, is damaged, or has more than 16 MiB.
-    """
+    """A file of plain text."""
     decoder = RowDecoder(table.name)
     suffix = table.path.suffix.lower() if table.path else ""
     with open_packed(table.path) as packed:

@@ -51,10 +51,6 @@ def find_file(folder: Path, split: str) -> Path:
     Args:
         folder: of one task.
         split: train, dev, test, or the name of any other file without its ending.
-
-    Raises:
-        MissingFileError: there is none.
-        StorageError: the folder can't be listed.
     """
     with storage_errors(folder, "read"):
         there = sorted(entry.name for entry in folder.iterdir() if entry.suffix == ".tsv")

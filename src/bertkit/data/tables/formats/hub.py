@@ -79,11 +79,6 @@ def find_dataset(source: str, split: str) -> HubOrigin:
     Args:
         source: `hub:owner/name`, perhaps with `/config` and `@split`.
         split: train, dev or test; the address goes before it.
-
-    Raises:
-        InputError: it is no such address, or there is no such split.
-        MissingExtraError: `bertkit[datasets]` isn't installed.
-        HubError: it can't be fetched.
     """
     address = ADDRESS.fullmatch(source)
     if address is None:
@@ -99,12 +94,7 @@ def find_dataset(source: str, split: str) -> HubOrigin:
 
 
 def fetch_splits(name: str, config: str | None) -> Mapping[str, Any]:
-    """All splits of a data set by their names.
-
-    Raises:
-        MissingExtraError: `bertkit[datasets]` isn't installed.
-        HubError: it can't be fetched.
-    """
+    """All splits of a data set by their names."""
     try:
         import datasets
     except ImportError as error:

@@ -21,9 +21,6 @@ def read_rows(stream: BinaryIO, decoder: RowDecoder) -> Iterator[TextRow]:
     """A row for each line; a blank one and a null are empty texts.
 
     Which field has the text is settled by the first object.
-
-    Raises:
-        InputError: a line isn't JSON, or has no text in the field.
     """
     name = None
     for line in read_lines(stream, decoder):
@@ -39,11 +36,7 @@ def read_rows(stream: BinaryIO, decoder: RowDecoder) -> Iterator[TextRow]:
 
 
 def parse_record(line: bytes, decoder: RowDecoder) -> object:
-    """What stands in a line; None where it is blank.
-
-    Raises:
-        InputError: it isn't JSON.
-    """
+    """What stands in a line; None where it is blank."""
     if not line.strip():
         return None
     try:
@@ -53,11 +46,7 @@ def parse_record(line: bytes, decoder: RowDecoder) -> object:
 
 
 def take_field(record: dict[str, object], name: str, decoder: RowDecoder) -> object:
-    """The value of a record's field.
-
-    Raises:
-        InputError: there is no such field.
-    """
+    """The value of a record's field."""
     if name not in record:
         has = f"it has {show_names(record)}" if record else "it is empty"
         raise InputError(f"{decoder.place} has no field {name}; {has}")
@@ -94,11 +83,7 @@ def _read_objects(stream: BinaryIO, decoder: RecordDecoder) -> Iterator[Record]:
 def parse_values(
     content: bytes, place: str, decoder: RowDecoder, max_values: int = MAX_JSON_VALUES
 ) -> Any:
-    """JSON whose strings are text throughout; what isn't is U+FFFD, and counted.
-
-    Raises:
-        DamagedFileError: it isn't JSON, or has a key twice, too many values or too deep a nest.
-    """
+    """JSON whose strings are text throughout; what isn't is U+FFFD, and counted."""
     values = parse_json(decoder.decode(content), place, max_values=max_values)
     if HALF_CHARACTER.search(content) is None:
         return values

@@ -21,9 +21,6 @@ def read_lines(stream: BinaryIO, decoder: RowDecoder) -> Iterator[bytes]:
 
     Elsewhere a CR that stands alone belongs to its line. Other tools count no line there, and line
     n of one file must stay beside line n of another.
-
-    Raises:
-        InputError: a line has more than 16 MiB.
     """
     piece = stream.readline(MAX_ROW_BYTES + 1)
     if b"\r" in piece and not piece.endswith(b"\n"):

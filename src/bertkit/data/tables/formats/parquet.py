@@ -21,12 +21,7 @@ if TYPE_CHECKING:
 
 
 def read_rows(path: Path | None, size_bytes: int | None, decoder: RowDecoder) -> Iterator[TextRow]:
-    """A row for each row of the file; a null is an empty text.
-
-    Raises:
-        InputError: it is damaged, or no column has the text.
-        StorageError: it can't be read, or the temporary copy can't be written.
-    """
+    """A row for each row of the file; a null is an empty text."""
     with open_table(path, decoder) as stream:
         yield from _read_column(stream, size_bytes or 0, decoder)
 
@@ -36,10 +31,6 @@ def open_table(path: Path | None, decoder: RowDecoder) -> Iterator[BinaryIO]:
     """A file that can be read from any place; what goes wrong while it is read is told.
 
     What is compressed from outside, and standard input, is copied to a temporary file first.
-
-    Raises:
-        InputError: it is damaged.
-        StorageError: it can't be read, or the temporary copy can't be written.
     """
     import pyarrow as pa
 
@@ -72,12 +63,7 @@ def _read_column(stream: BinaryIO, size_bytes: int, decoder: RowDecoder) -> Iter
 
 
 def read_records(stream: BinaryIO, decoder: RecordDecoder, _: RecordSettings) -> Rows:
-    """A record for each row, with all columns; dates and times are text.
-
-    Raises:
-        InputError: two columns have one name, or there are too many values a row; or, while
-            records are read, a row has over 16 MiB or a million values.
-    """
+    """A record for each row, with all columns; dates and times are text."""
     file, rows_at_once = open_parquet(stream)
     names = file.schema_arrow.names
     decoder.check_unique(names)
@@ -102,11 +88,7 @@ def _check_lists(metadata: "pq.FileMetaData", decoder: RecordDecoder) -> None:
 
 
 def read_batches(batches: Iterable["pa.RecordBatch"], decoder: RecordDecoder) -> Iterator[Record]:
-    """A record for each row; one with a value that Python can't hold is broken.
-
-    Raises:
-        InputError: a row has over 16 MiB or a million values.
-    """
+    """A record for each row; one with a value that Python can't hold is broken."""
     for batch in batches:
         _check_sizes(batch, decoder)
         decoder.report.num_bytes += batch.nbytes

@@ -22,30 +22,17 @@ OTHER_SEPARATORS = (";", "\t", "|")
 
 
 def read_csv_rows(stream: BinaryIO, decoder: RowDecoder) -> Iterator[TextRow]:
-    """A row for each record of a CSV file.
-
-    Raises:
-        InputError: as in `_read_rows`.
-    """
+    """A row for each record of a CSV file."""
     yield from _read_rows(stream, decoder, strict=True)
 
 
 def read_tsv_rows(stream: BinaryIO, decoder: RowDecoder) -> Iterator[TextRow]:
-    """A row for each line of a TSV file.
-
-    Raises:
-        InputError: as in `_read_rows`.
-    """
+    """A row for each line of a TSV file."""
     yield from _read_rows(stream, decoder, delimiter="\t", quoting=csv.QUOTE_NONE)
 
 
 def _read_rows(stream: BinaryIO, decoder: RowDecoder, **dialect: Any) -> Iterator[TextRow]:
-    """A row for each record below the header.
-
-    Raises:
-        InputError: a record has more or fewer cells than the header, quotes that don't pair, or
-            over 16 MiB; or no column has the text.
-    """
+    """A row for each record below the header."""
     # One limit for the whole process, far too low by default; `_RecordLines` has ours.
     csv.field_size_limit(max(csv.field_size_limit(), MAX_ROW_BYTES))
     source = _RecordLines(read_lines(stream, decoder), decoder)
@@ -82,11 +69,7 @@ def _choose_column(header: list[str], decoder: RowDecoder) -> str:
 
 
 def _check_separator(header: list[str], decoder: RowDecoder) -> None:
-    """See that a header isn't one cell only because its cells are separated by something else.
-
-    Raises:
-        InputError: it seems to be.
-    """
+    """See that a header isn't one cell only because its cells are separated by something else."""
     if len(header) == 1 and any(mark in header[0] for mark in OTHER_SEPARATORS):
         raise InputError(
             f"{decoder.name} has one column, {header[0][:80]!r}; cells are separated by commas in"
@@ -121,32 +104,19 @@ class _RecordLines:
 
 
 def read_csv_records(stream: BinaryIO, decoder: RecordDecoder, settings: RecordSettings) -> Rows:
-    """A record for each of a CSV file.
-
-    Raises:
-        InputError: as in `_read_records`.
-    """
+    """A record for each of a CSV file."""
     return _read_records(stream, decoder, settings, strict=True)
 
 
 def read_tsv_records(stream: BinaryIO, decoder: RecordDecoder, settings: RecordSettings) -> Rows:
-    """A record for each line of a TSV file.
-
-    Raises:
-        InputError: as in `_read_records`.
-    """
+    """A record for each line of a TSV file."""
     return _read_records(stream, decoder, settings, delimiter="\t", quoting=csv.QUOTE_NONE)
 
 
 def _read_records(
     stream: BinaryIO, decoder: RecordDecoder, settings: RecordSettings, **dialect: Any
 ) -> Rows:
-    """The names of the columns, and the records below.
-
-    Raises:
-        InputError: the first row isn't CSV, or has two columns of one name; or, while records are
-            read, a line has more than 16 MiB, or quotes are open to the end again and again.
-    """
+    """The names of the columns, and the records below."""
     csv.field_size_limit(max(csv.field_size_limit(), MAX_ROW_BYTES))
     lines = decoder.number_lines(read_lines(stream, decoder))
     rows = CellReader(lines, decoder, dialect)

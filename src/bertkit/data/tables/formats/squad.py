@@ -59,11 +59,7 @@ def read_records(stream: BinaryIO, decoder: RecordDecoder, _: RecordSettings) ->
 
 
 def _read_file(stream: BinaryIO, decoder: RecordDecoder) -> Iterator[Record]:
-    """The questions of all articles.
-
-    Raises:
-        InputError: it isn't of SQuAD's form, or has more than 256 MiB.
-    """
+    """The questions of all articles."""
     content = stream.read(MAX_FILE_BYTES + 1)
     if len(content) > MAX_FILE_BYTES:
         raise InputError(
@@ -136,11 +132,7 @@ def _name_values(question: _Question, context: str, title: Any) -> dict[str, obj
 
 
 def _check(kind: type[Part], content: Any, place: str) -> Part:
-    """A part of a file, if it is what it must be.
-
-    Raises:
-        BrokenRowError: it isn't.
-    """
+    """A part of a file, if it is what it must be."""
     if not isinstance(content, dict):
         raise BrokenRowError(f"{place} must be an object")
     try:

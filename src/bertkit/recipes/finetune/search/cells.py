@@ -55,11 +55,7 @@ class Trial:
         return f"{self.cell.name}/seed{self.seed}"
 
     def choose(self, settings: FineTuneSettings) -> FineTuneSettings:
-        """The settings of this run; all runs hold out what that with the first seed would.
-
-        Raises:
-            SettingsError: they don't go together, such as more parts of a step than examples.
-        """
+        """The settings of this run; all runs hold out what that with the first seed would."""
         values = {
             **settings.model_dump(),
             "learning_rate": self.cell.learning_rate,
@@ -72,11 +68,7 @@ class Trial:
 
 
 def list_trials(search: SearchSettings, settings: FineTuneSettings) -> list[Trial]:
-    """All runs: cell by cell, and in each the seeds from the lowest.
-
-    Raises:
-        SettingsError: a grid is asked for, and a value that it chooses is given too.
-    """
+    """All runs: cell by cell, and in each the seeds from the lowest."""
     given = [name for name in CHOSEN_BY_SEARCH if name in settings.model_fields_set]
     if settings.features is not None and settings.learning_rate == FEATURE_RATE:
         given = [name for name in given if name != "learning_rate"]  # it is the default

@@ -260,12 +260,7 @@ def write_best(plan: Search, prepared: Prepared, comparison: Comparison) -> None
 
 
 def read_finished_search(plan: Search) -> FineTuneResult | None:
-    """The result of a search that is finished; None where there is still something to do.
-
-    Raises:
-        MissingFileError: the model that it wrote is gone.
-        DamagedFileError: a record isn't what was written.
-    """
+    """The result of a search that is finished; None where there is still something to do."""
     path = plan.output / SEARCH_FILE
     if not path.exists():
         return None

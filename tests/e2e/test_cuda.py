@@ -1,0 +1,93 @@
+"""Every command that computes, on a GPU. Runs only where there is one."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from tests.e2e.small import pretrain_words
+from tests.unit.recipes.finetune.small import save_model, write_tables
+from tests.unit.recipes.seq2seq.small import write_files
+
+from bertkit.cli.main import main
+
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device"),
+]
+
+
+def run(words: str) -> None:
+    assert main([*words.split(), "--device", "cuda"]) == 0
+
+
+@pytest.fixture(scope="module")
+def folder(workshop: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run in bf16 that was gone on with once, and texts."""
+    folder = tmp_path_factory.mktemp("cuda")
+    for steps in (4, 6):
+        words = " ".join(pretrain_words(workshop, folder / "run", steps=steps))
+        run(words.replace(" --device cpu", ""))
+    texts = ["The cat saw the red house.", "A dog found a small boat. It lost his hat.", "The"]
+    (folder / "texts.txt").write_text("\n".join(texts * 20) + "\n", encoding="utf-8")
+    return folder
+
+
+def test_vectors_are_those_of_the_cpu(folder):
+    texts, vectors = folder / "texts.txt", {}
+    for device, precision in (("cpu", "fp32"), ("cuda", "fp32"), ("cuda", "bf16")):
+        output = folder / f"{device}-{precision}.npy"
+        words = f"embed {folder}/run {texts} --output {output} --precision {precision}"
+        assert main([*words.split(), "--device", device]) == 0
+        vectors[device, precision] = np.load(output)
+    expected = vectors.pop(("cpu", "fp32"))
+    for (_, precision), found in vectors.items():
+        tolerance = {"fp32": 1e-4, "bf16": 0.05}[precision] * np.abs(expected).max()
+        np.testing.assert_allclose(found, expected, atol=tolerance, rtol=0.0)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "fill-mask {run} [MASK]",
+        "fill-mask {run} [MASK] --targets the",
+        "next-sentence {run} the a",
+        "similarity {run} the a",
+        "search {run} dog --corpus {texts}",
+        "features {run} {texts} --output {folder}/features.jsonl",
+        "view {run} dog --output {folder}/view.html",
+        "summarize {run} {texts} --sentences 1",
+    ],
+)
+def test_a_pretrained_model_answers(words, folder):
+    places = {"run": folder / "run", "folder": folder, "texts": folder / "texts.txt"}
+    run(words.format(**places))
+
+
+@pytest.mark.parametrize("head", ["", " --features bilstm"])
+def test_a_classifier_is_trained_and_judged(head, tmp_path):
+    save_model(tmp_path / "model")
+    write_tables(tmp_path)
+    run(
+        f"finetune classify --model {tmp_path}/model --train {tmp_path}/train.csv"
+        f" --dev {tmp_path}/dev.csv --output {tmp_path}/classifier --max-length 12 --epochs 1{head}"
+    )
+    run(f"evaluate {tmp_path}/classifier {tmp_path}/dev.csv")
+
+
+def test_a_left_to_right_model_is_trained_and_writes(workshop, tmp_path):
+    words = pretrain_words(workshop, tmp_path / "run", "--objective", "causal", steps=4)
+    run(" ".join(words).replace(" --device cpu", ""))
+    run(f"generate {tmp_path}/run the --max-tokens 4 --sample")
+    run(f"perplexity {tmp_path}/run the")
+
+
+def test_a_translator_is_trained_and_writes(tmp_path):
+    write_files(tmp_path)
+    run(
+        f"finetune translate --train {tmp_path}/train.en {tmp_path}/train.de"
+        f" --dev {tmp_path}/dev.en {tmp_path}/dev.de --output {tmp_path}/model --steps 4"
+        " --layers 1 --hidden-size 64 --heads 2 --vocab-size 64 --max-source-length 16"
+        " --max-target-length 16"
+    )
+    run(f"translate {tmp_path}/model one --beams 3")

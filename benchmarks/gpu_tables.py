@@ -23,7 +23,7 @@ def list_lines(parts: Sequence[Part], records: Mapping[str, Any]) -> Iterator[st
         cells += [str(record.get("tries", 0)), describe_machine(record.get("machine"))]
         yield f"| {' | '.join(cells)} |"
     for part in parts:
-        if "printed" in records.get(part.name, {}):
+        if records.get(part.name, {}).get("printed", "").strip():
             yield from show_part(part, records[part.name])
 
 

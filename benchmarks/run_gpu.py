@@ -118,7 +118,8 @@ def tell_missing(parts: Sequence[Part]) -> None:
     print(
         f"missing packages: {' '.join(missing)}\n"
         "Parts that need them are left out. To bring them along, where a registry can be reached:\n"
-        f"  python3 -m pip download --no-deps --only-binary=:all: --python-version {version}"
+        "  python3 -m pip download --no-deps --only-binary=:all: --constraint constraints.txt"
+        f" --python-version {version}"
         f" --implementation cp --platform manylinux_2_28_{platform.machine()}"
         f" --platform manylinux_2_17_{platform.machine()} --dest wheels {' '.join(missing)}\n"
         "and here:\n"

@@ -23,8 +23,9 @@ def list_lines(parts: Sequence[Part], records: Mapping[str, Any]) -> Iterator[st
         cells += [str(record.get("tries", 0)), describe_machine(record.get("machine"))]
         yield f"| {' | '.join(cells)} |"
     for part in parts:
-        if records.get(part.name, {}).get("printed", "").strip():
-            yield from show_part(part, records[part.name])
+        record = records.get(part.name, {})
+        if record.get("printed", "").strip() or record.get("errors"):
+            yield from show_part(part, record)
 
 
 def describe_machine(machine: Mapping[str, str] | None) -> str:

@@ -1,1 +1,1 @@
-"""Checkpoint formats: (config dict, named tensors) ↔ files. Knows names, and no model class."""
+"""Checkpoint formats: config dict and named tensors ↔ files; read `formats.py` first."""

@@ -1,7 +1,7 @@
-"""What every format is read into: a config, and tensors that are read when they are asked for.
+"""The common form of every checkpoint format: a config dict and lazily read tensors.
 
-The names of the tensors are those of Hugging Face's `BertForPreTraining` and its sisters
-(`bert.encoder.layer.0.…`); each format says by a table of its own how its names become these.
+Tensors have the names of Hugging Face's `BertForPreTraining` and related classes
+(`bert.encoder.layer.0.…`); each format has its own table that maps its names to these.
 """
 
 import math
@@ -15,19 +15,19 @@ from torch import Tensor
 
 
 def _keep() -> None:
-    """Release nothing."""
+    """Do nothing: the default `release` of a tensor that isn't a view of a file."""
 
 
 @dataclass(frozen=True)
 class LazyTensor:
-    """A tensor that is still on the disk; its header was read and believed.
+    """A tensor that is still on disk; its header was read and validated.
 
     Attributes:
         shape: its sizes.
         dtype: of its elements.
-        read: fetches it; the result is contiguous, and may be a view of the file.
-        release: gives the memory of a view back, whose bytes come again from the file when they
-            are next used; nothing may have been written to it.
+        read: returns the tensor, contiguous; it may be a view of the file.
+        release: frees the memory of a view, which is read from the file again when next used;
+            the view must not have been written to.
     """
 
     shape: tuple[int, ...]
@@ -37,20 +37,20 @@ class LazyTensor:
 
     @property
     def nbytes(self) -> int:
-        """Size of its elements."""
+        """Size of the elements in bytes."""
         return math.prod(self.shape) * self.dtype.itemsize
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A model as a folder holds it; knows no model class.
+    """A model read from a folder, independent of any model class.
 
     Attributes:
         format: a key of `FORMATS`.
         folder: where it was read from.
-        config: the content of `config.json`, or what stands for it, under the same keys.
-        tensors: under today's names, the `bert.` prefix always present.
-        files: those that it is made of, config and weights.
+        config: the content of `config.json`, or its equivalent with the same keys.
+        tensors: by current Hugging Face name, always with the `bert.` prefix.
+        files: the config and weight files.
     """
 
     format: str

@@ -1,4 +1,4 @@
-"""All formats, in the order in which a folder is tried, and the door to any of them."""
+"""All checkpoint formats, in the order in which they are tried, and `open_checkpoint`."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +16,7 @@ from bertkit.checkpoints.tensorflow.checkpoint_reader import is_tensorflow, open
 
 
 class Format(NamedTuple):
-    """How a format is known and opened."""
+    """The functions that detect and open a format."""
 
     is_here: Callable[[Path], bool]
     open: Callable[[Path], Checkpoint]
@@ -31,16 +31,16 @@ FORMATS = {
 
 
 def open_checkpoint(path: Path) -> Checkpoint:
-    """Read a checkpoint's config and the headers of its weights, whatever wrote them.
+    """Read a checkpoint's config and the headers of its weights, in any known format.
 
     Args:
-        path: a folder, or where a format allows it the common beginning of its files.
+        path: a folder, or for TensorFlow the common prefix of the checkpoint's files.
 
     Raises:
-        MissingFileError: no model is there, or a file of it is missing.
-        CheckpointError: its names contradict each other.
-        DamagedFileError: a file was cut short, altered, or isn't of its format.
-        UnsafeFileError: a file asks for what none may.
+        MissingFileError: there is no model, or one of its files is missing.
+        CheckpointError: tensor names conflict.
+        DamagedFileError: a file is truncated, altered or not in its format.
+        UnsafeFileError: a file exceeds a limit or asks for something forbidden.
         StorageError: a file can't be read.
     """
     for format_ in FORMATS.values():

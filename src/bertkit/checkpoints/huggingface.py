@@ -1,7 +1,7 @@
-"""Hugging Face folders: `config.json`, and weights in one file or several, of either kind.
+"""Hugging Face folders: `config.json` and weights in one or several files.
 
-Of several forms of the weights the first of `WEIGHTS` that is there is read. An index says for each
-tensor which file holds it, and must tell the truth: no tensor more, no tensor less.
+If there are several forms of the weights, the first one in `WEIGHTS` is read. A shard index must
+match its files exactly: the same tensors, each in the file that the index names.
 """
 
 from collections.abc import Callable, Mapping
@@ -38,12 +38,12 @@ from bertkit.checkpoints.safetensors_file import (
 )
 from bertkit.checkpoints.seq2seq_names import MODEL_TYPE, OWN_MODEL_TYPE
 
-MAX_SHARDS = 100  # a BERT-Large needs one
-SHARD_BYTES = 5_000_000_000  # as transformers cuts them
+MAX_SHARDS = 100  # BERT-Large needs one
+SHARD_BYTES = 5_000_000_000  # the size at which transformers splits
 
 
 class WeightsForm(NamedTuple):
-    """One way in which a folder holds weights."""
+    """A file format for weights, with its file names."""
 
     file: str
     index_file: str
@@ -58,12 +58,12 @@ WEIGHTS_FILE = WEIGHTS[0].file
 
 
 def is_huggingface(folder: Path) -> bool:
-    """Whether a folder looks like one."""
+    """Whether a folder contains `config.json`."""
     return has_member(folder, CONFIG_FILE)
 
 
 def open_huggingface(folder: Path) -> Checkpoint:
-    """Read the config, and the headers of the weights."""
+    """Read the config and the headers of the weights."""
     config = read_config(folder)
     tensors, files = _open_weights(folder)
     is_own = str(config.get("model_type")).startswith("bertkit-")
@@ -77,14 +77,14 @@ def open_huggingface(folder: Path) -> Checkpoint:
 
 
 def is_encoder_decoder(config: Mapping[str, Any]) -> bool:
-    """Whether a model has two halves, whose tensors have the half's name before their own."""
+    """Whether the model is an encoder-decoder, whose tensor names begin with their side's name."""
     return config.get("model_type") in (MODEL_TYPE, OWN_MODEL_TYPE)
 
 
 def read_config(folder: Path, name: str = CONFIG_FILE) -> dict[str, Any]:
     """Read a folder's `config.json`."""
     path = find_member(folder, name)
-    if not path.is_file():  # opening a pipe would wait for ever
+    if not path.is_file():  # opening a named pipe would block forever
         raise MissingFileError(f"{path} isn't a file; a model folder has one of this name")
     config = read_json(path, limit_bytes=CONFIG_LIMIT_BYTES)
     if not isinstance(config, dict):
@@ -93,7 +93,7 @@ def read_config(folder: Path, name: str = CONFIG_FILE) -> dict[str, Any]:
 
 
 def _open_weights(folder: Path) -> tuple[dict[str, LazyTensor], list[Path]]:
-    """All tensors under the names in the files, and the files."""
+    """Return all tensors by their names in the files, and the files."""
     for form in WEIGHTS:
         if has_member(folder, form.file):
             path = find_member(folder, form.file)
@@ -149,12 +149,12 @@ def write_huggingface(
     *,
     shard_bytes: int = SHARD_BYTES,
 ) -> dict[str, FileRecord]:
-    """Write config and tensors under today's names, in several files where they are large.
+    """Write config and tensors under current names, sharded if they are large.
 
     A bare encoder is written without the `bert.` prefix, as transformers does.
 
     Returns:
-        What was written, by file name.
+        Size and checksums of each file, by name.
     """
     make_folder(folder)
     if all(name.startswith("bert.") for name in tensors):
@@ -179,7 +179,7 @@ def write_huggingface(
 
 
 def _cut_shards(tensors: Mapping[str, Tensor | LazyTensor], shard_bytes: int) -> list[list[str]]:
-    """Names of tensors, in runs of at most `shard_bytes`; a larger tensor stands alone."""
+    """Group tensor names into shards of at most `shard_bytes`; a larger tensor is alone."""
     shards: list[list[str]] = [[]]
     size = 0
     for name, tensor in tensors.items():

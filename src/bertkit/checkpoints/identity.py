@@ -1,4 +1,4 @@
-"""What a checkpoint is, in words that go into the record of what is made of it."""
+"""The identity of a checkpoint, for provenance records: revision, commit, hashes."""
 
 import os
 from pathlib import Path
@@ -8,18 +8,18 @@ from bertkit.base.checksums import record_file
 from bertkit.checkpoints.checkpoint import Checkpoint
 from bertkit.checkpoints.formats import open_checkpoint
 
-SNAPSHOTS = "snapshots"  # in the Hub's cache, the folder of a commit lies in one of this name
+SNAPSHOTS = "snapshots"  # name of the folder in the Hub's cache that contains the commits' folders
 
 
 def identify_checkpoint(
     checkpoint: Checkpoint, path: Path, revision: str | None = None
 ) -> dict[str, Any]:
-    """Revision, commit, and the SHA-256 of each file.
+    """Return revision, commit, and the SHA-256 of each file.
 
     Args:
         checkpoint: opened from `path`.
-        path: what `resolve_model` gave.
-        revision: that was asked for.
+        path: as returned by `resolve_model`.
+        revision: as the user gave it.
     """
     return {
         "revision": revision,
@@ -29,12 +29,12 @@ def identify_checkpoint(
 
 
 def hash_files(checkpoint: Checkpoint) -> dict[str, str]:
-    """The SHA-256 of each file, by its name; errors as in `identify_checkpoint`."""
+    """Return the SHA-256 of each file by name; errors as in `identify_checkpoint`."""
     return {file.name: record_file(file).sha256 for file in checkpoint.files}
 
 
 def is_same_model(name: str, sha256: dict[str, str]) -> bool:
-    """Whether a path of this disk is a checkpoint of files with these hashes, by their names."""
-    if not os.path.exists(name):  # noqa: PTH110 - Path.exists raises where a name is too long
+    """Whether a local path is a checkpoint whose files have these names and hashes."""
+    if not os.path.exists(name):  # noqa: PTH110 - Path.exists raises if a name is too long
         return False
     return hash_files(open_checkpoint(Path(name))) == sha256

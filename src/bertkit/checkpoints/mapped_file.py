@@ -1,8 +1,7 @@
-"""A file of weights as memory: pages are read when they are used, and belong to this process.
+"""Memory-mapped weight files: pages are read on first use and are private to this process.
 
-A tensor over it is written to like any other; the file never changes by that. What another program
-does to the file's bytes meanwhile is seen: bertkit's own writers replace files and leave the old
-bytes alone.
+Writing to a tensor over the mapping never changes the file. If another program changes the file
+in place, the change is visible; bertkit's own writers replace files and leave the old bytes alone.
 """
 
 import math
@@ -19,7 +18,7 @@ from torch import Tensor
 from bertkit.base.errors import DamagedFileError, MissingFileError, storage_errors
 from bertkit.checkpoints.checkpoint import LazyTensor
 
-# What people have in place of weights, by how it begins.
+# Files often found in place of weights, by their first bytes.
 STRANGERS = {
     b"version https://git-lfs": "it is a pointer of git-lfs; `git lfs pull` fetches the file",
     b"<!DOCTYPE": "it is a web page",
@@ -33,21 +32,21 @@ STRANGERS = {
 
 
 def release_pages(memory: mmap.mmap, start: int, num_bytes: int) -> None:
-    """Give back what was read of a mapped file and not written to, as far as the system can."""
+    """Free the pages of a mapped file that weren't written to, as far as the system can."""
     begin = -(-start // mmap.PAGESIZE) * mmap.PAGESIZE
     length = (start + num_bytes) // mmap.PAGESIZE * mmap.PAGESIZE - begin
-    if length > 0 and sys.platform == "linux":  # elsewhere the advice means less, or isn't there
+    if length > 0 and sys.platform == "linux":  # elsewhere madvise is weaker or missing
         memory.madvise(mmap.MADV_DONTNEED, begin, length)
 
 
 @dataclass(frozen=True)
 class MappedFile:
-    """A file of known size.
+    """A memory-mapped file of known size.
 
     Attributes:
         path: for messages.
         size_bytes: of the file when it was opened.
-        memory: its bytes, copied on writing.
+        memory: its bytes, copy-on-write.
     """
 
     path: Path
@@ -66,17 +65,17 @@ class MappedFile:
         return cls(path, len(memory), memory)
 
     def read(self, start: int, num_bytes: int) -> bytes:
-        """A piece of the file, copied; the caller has checked that it lies in it."""
+        """Return a copy of some bytes; the caller has checked that the range is valid."""
         return bytes(self.memory[start : start + num_bytes])
 
     def tensor(self, start: int, shape: tuple[int, ...], dtype: torch.dtype) -> LazyTensor:
-        """A tensor whose elements lie in the file from `start` on; nothing is read yet."""
+        """Return a lazy tensor whose elements begin at byte `start`; nothing is read yet."""
         num_bytes = math.prod(shape) * dtype.itemsize
         view, release = self._view, partial(release_pages, self.memory, start, num_bytes)
         return LazyTensor(shape, dtype, partial(view, start, shape, dtype), release)
 
     def describe_start(self) -> str:
-        """What the file seems to be, by its first bytes."""
+        """Describe what the file seems to be, from its first bytes."""
         start = self.read(0, min(32, self.size_bytes))
         for beginning, meaning in STRANGERS.items():
             if start.startswith(beginning):
@@ -87,7 +86,7 @@ class MappedFile:
         num_elements = math.prod(shape)
         if not num_elements:
             return torch.empty(shape, dtype=dtype)
-        if start % dtype.itemsize:  # an address that the processor may refuse
+        if start % dtype.itemsize:  # unaligned, which some processors don't support
             piece = bytearray(self.memory[start : start + num_elements * dtype.itemsize])
             return torch.frombuffer(piece, dtype=dtype).reshape(shape)
         flat = torch.frombuffer(self.memory, dtype=dtype, count=num_elements, offset=start)

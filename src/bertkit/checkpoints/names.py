@@ -1,8 +1,8 @@
-"""The names of BERT's tensors: ours, and those that Hugging Face's files give them.
+"""Tensor names of BERT: ours, and those in Hugging Face's files.
 
-The table says for each of our tensors which foreign ones it is made of; several are joined along
-their first dimension. Read from right to left it writes the same file back; `transfer.py` does
-both.
+The table maps each of our tensors to the foreign tensors that it is made of; several are
+concatenated along their first dimension. The mapping is reversible; `transfer.py` applies it in
+both directions.
 """
 
 import math
@@ -18,7 +18,7 @@ WORD_EMBEDDINGS = f"{EMBEDDINGS}.word.weight"
 LAYER = "encoder.layers.{layer}"
 THEIR_LAYER = "bert.encoder.layer.{layer}"
 
-# Ours: theirs. `{layer}` counts from 0.
+# Our name: Hugging Face's names. `{layer}` counts from 0.
 BERT_NAMES: dict[str, tuple[str, ...]] = {
     WORD_EMBEDDINGS: ("bert.embeddings.word_embeddings.weight",),
     f"{EMBEDDINGS}.position.weight": ("bert.embeddings.position_embeddings.weight",),
@@ -59,7 +59,7 @@ BERT_NAMES: dict[str, tuple[str, ...]] = {
     "qa_outputs.weight": ("qa_outputs.weight",),
     "qa_outputs.bias": ("qa_outputs.bias",),
 }
-# A head that only bertkit has: two layers that read both ways, under torch's own names.
+# A head that only bertkit has: two bidirectional LSTM layers, under torch's own names.
 LSTM_NAMES: dict[str, tuple[str, ...]] = {
     f"lstm.{kind}_{source}_l{layer}{way}": (f"lstm.{kind}_{source}_l{layer}{way}",)
     for kind in ("weight", "bias")
@@ -68,14 +68,14 @@ LSTM_NAMES: dict[str, tuple[str, ...]] = {
     for way in ("", "_reverse")
 }
 
-# Copies that some files hold of a tensor that they also hold under its own name.
+# Tied tensors that some files store a second time under these names.
 COPIES = {
     "cls.predictions.decoder.weight": "bert.embeddings.word_embeddings.weight",
     "cls.predictions.decoder.bias": "cls.predictions.bias",
 }
-# What isn't a weight: a buffer of older files, taken for 0, 1, 2 … and not looked at.
+# Not a weight: the buffer 0, 1, 2 … of older files, which isn't checked.
 DROPPED = ("bert.embeddings.position_ids",)
-# Where a foreign name begins: the part of the model, as people count it.
+# Prefix of a foreign name: the part of the model, for counting parameters.
 PARTS = {
     "bert.embeddings": "encoder.embeddings",
     "bert.encoder": "encoder.layers",
@@ -86,12 +86,12 @@ PARTS = {
     "qa_outputs": "qa_outputs",
     "lstm": "lstm",
 }
-# Parts that a model which has no use for them leaves behind.
+# Parts that are ignored by models that don't use them.
 HEADS = ("pooler", "masked_lm", "next_sentence", "classifier", "qa_outputs", "lstm")
 
-# How files of the first years, `bert-base-uncased` among them, name their norms.
+# Names of layer norms in older files, such as `bert-base-uncased`.
 OLD_NORMS = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
-BACKBONE = ("embeddings", "encoder", "pooler")  # what a bare encoder writes without `bert.`
+BACKBONE = ("embeddings", "encoder", "pooler")  # what a bare encoder stores without `bert.`
 
 MAX_SHOWN_CHARS = 120
 
@@ -99,7 +99,7 @@ Named = TypeVar("Named")
 
 
 def rename_tensors(tensors: Mapping[str, Named]) -> dict[str, Named]:
-    """Give tensors the names of the table: with the `bert.` prefix, norms by today's names."""
+    """Rename tensors to the table's names: with the `bert.` prefix and current norm names."""
     renamed: dict[str, Named] = {}
     for name, tensor in tensors.items():
         for old, new in OLD_NORMS.items():
@@ -113,12 +113,12 @@ def rename_tensors(tensors: Mapping[str, Named]) -> dict[str, Named]:
 
 
 def show(name: str) -> str:
-    """A foreign name as a message may hold it: not longer than it helps, nothing that steers."""
+    """Return a foreign name fit for a message: short, without control characters."""
     return name if name.isprintable() and len(name) <= MAX_SHOWN_CHARS else ascii(name[:80])
 
 
 def their_names(name: str) -> tuple[str, ...]:
-    """Look one of our names up in the table."""
+    """Return the foreign names for one of our names."""
     if not name.startswith("encoder.layers."):
         return LSTM_NAMES[name] if name in LSTM_NAMES else BERT_NAMES[name]
     layer, _, rest = name.removeprefix("encoder.layers.").partition(".")
@@ -126,26 +126,26 @@ def their_names(name: str) -> tuple[str, ...]:
 
 
 def find_part(name: str) -> str:
-    """The part of the model that a foreign tensor belongs to, or the first word of its name."""
+    """Return the part of the model that a foreign tensor belongs to, or its name's first word."""
     words = name.split(".")
     return PARTS.get(".".join(words[:2]), PARTS.get(words[0], words[0]))
 
 
 def list_heads(names: Iterable[str]) -> tuple[str, ...]:
-    """The heads and the pooler that foreign names show, in the table's order."""
+    """Return the heads (pooler included) that the foreign names contain, in the table's order."""
     parts = {find_part(name) for name in names}
     return tuple(head for head in HEADS if head in parts)
 
 
 @dataclass(frozen=True)
 class NameTable:
-    """What has to be known of the names of a kind of model.
+    """The tensor name rules of an architecture.
 
     Attributes:
-        their_names: one of our names → the foreign ones that it is made of.
-        find_part: a foreign name → the part of the model that it belongs to.
-        copies: copies that some files hold → the tensor that they are of.
-        dropped: what isn't a weight.
+        their_names: maps one of our names to the foreign names that it is made of.
+        find_part: maps a foreign name to the part of the model that it belongs to.
+        copies: maps copies that some files store to the original tensor.
+        dropped: names that aren't weights.
     """
 
     their_names: Callable[[str], tuple[str, ...]]
@@ -160,11 +160,11 @@ BERT = NameTable(their_names, find_part, COPIES, DROPPED)
 def count_parameters(
     shapes: Mapping[str, tuple[int, ...]], names: NameTable = BERT
 ) -> dict[str, int]:
-    """Number of parameters by part; tied copies aren't counted.
+    """Count parameters by part; tied copies aren't counted.
 
     Args:
-        shapes: foreign names, as `rename_tensors` leaves them, and shapes.
-        names: those of the kind of model.
+        shapes: by foreign name, as `rename_tensors` returns it.
+        names: the name rules of the architecture.
     """
     parts: Counter[str] = Counter()
     for name, shape in shapes.items():

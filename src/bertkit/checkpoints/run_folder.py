@@ -1,8 +1,8 @@
-"""A run's folder: its checkpoints, whole or absent, newest first, the oldest removed.
+"""Run folders: checkpoints are complete or absent; opens the newest and removes the oldest.
 
-`run/settings.json` says what the run was begun with, `run/log.jsonl` has one event a line, and
-`run/checkpoints/step-00001000/` is a Hugging Face folder with the optimizer and the run's state
-beside the model, and a `manifest.json` with size and checksums of each file and of itself.
+`run/settings.json` holds the settings that the run was started with, `run/log.jsonl` one event per
+line. `run/checkpoints/step-00001000/` is a Hugging Face folder plus the optimizer and run state,
+and a `manifest.json` with the size and checksums of each file and a checksum of itself.
 """
 
 from collections.abc import Collection, Mapping
@@ -24,12 +24,12 @@ from bertkit.checkpoints.huggingface import WEIGHTS_FILE, open_huggingface
 CHECKPOINTS = "checkpoints"
 MANIFEST = "manifest.json"
 STEP_PREFIX = "step-"
-FILES_OF_OTHERS = ("modules.json", "bert_config.json")  # of which a run has none
-MANIFEST_LIMIT_BYTES = 4 << 20  # 25 bytes for each mebibyte of a checkpoint
+FILES_OF_OTHERS = ("modules.json", "bert_config.json")  # files that a run never has
+MANIFEST_LIMIT_BYTES = 4 << 20  # 25 bytes for each MiB of a checkpoint
 
 
 class CheckpointManifest(BaseModel):
-    """What a checkpoint holds, file by file."""
+    """The manifest of a checkpoint: its step, and size and checksums of each file."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
@@ -39,29 +39,29 @@ class CheckpointManifest(BaseModel):
 
 
 def checkpoint_path(run: Path, step: int) -> Path:
-    """Where the checkpoint after `step` steps is."""
+    """Return the path of the checkpoint after `step` steps."""
     return run / CHECKPOINTS / f"{STEP_PREFIX}{step:08d}"
 
 
 def list_checkpoints(run: Path) -> list[Path]:
-    """Checkpoints of a run, oldest first; unfinished and foreign names are passed over."""
+    """Return a run's checkpoints, oldest first, ignoring unfinished ones and other names."""
     return sorted(path for path in (run / CHECKPOINTS).glob("*") if _has_step(path))
 
 
 def seal_checkpoint(folder: Path, step: int, files: Mapping[str, FileRecord]) -> None:
-    """Write the manifest of a checkpoint that is otherwise complete.
+    """Write the manifest of a checkpoint whose other files are complete.
 
     Args:
         folder: the checkpoint's.
-        step: after which it is.
-        files: what was written, by file name; all that is in the folder.
+        step: the number of steps that were trained.
+        files: all files in the folder, by name.
     """
     manifest = CheckpointManifest(step=step, files=dict(files))
     write_checksummed_json(folder / MANIFEST, manifest.model_dump(mode="json"))
 
 
 def verify_checkpoint(folder: Path, names: Collection[str] | None = None) -> CheckpointManifest:
-    """Hold each file against the manifest, or only those of the given names."""
+    """Verify the files against the manifest, or only those with the given names."""
     path = folder / MANIFEST
     try:
         content = read_checksummed_json(path, limit_bytes=MANIFEST_LIMIT_BYTES)
@@ -79,7 +79,7 @@ def verify_checkpoint(folder: Path, names: Collection[str] | None = None) -> Che
 
 
 def rotate_checkpoints(run: Path, keep: int, *also: int | None) -> None:
-    """Remove all but the newest `keep` checkpoints, and those after the steps `also`."""
+    """Remove old checkpoints, except the newest `keep` and those of the steps in `also`."""
     kept = {checkpoint_path(run, step) for step in also if step is not None}
     for path in list_checkpoints(run)[:-keep]:
         if path not in kept:
@@ -87,7 +87,7 @@ def rotate_checkpoints(run: Path, keep: int, *also: int | None) -> None:
 
 
 def is_run(path: Path) -> bool:
-    """Whether a folder is a run, or one of its checkpoints; a run has no config of its own."""
+    """Whether a folder is a run or one of its checkpoints; a run has no config of its own."""
     with storage_errors(path, "read"):
         if (path / CONFIG_FILE).is_file():
             return _is_checkpoint(path)
@@ -97,17 +97,17 @@ def is_run(path: Path) -> bool:
 
 
 def open_run(path: Path) -> Checkpoint:
-    """Open a run's newest checkpoint, or the checkpoint that is named."""
+    """Open a run's newest checkpoint, or the given checkpoint."""
     folder = find_checkpoint(path, reading=(CONFIG_FILE, WEIGHTS_FILE))
     return replace(open_huggingface(folder), format="run_folder")
 
 
 def find_checkpoint(path: Path, *, reading: Collection[str]) -> Path:
-    """The folder of a run's newest checkpoint, or `path` itself where it is a model's.
+    """Return the folder of a run's newest checkpoint, or `path` if it is a model folder.
 
     Args:
         path: a run, one of its checkpoints, or any model folder.
-        reading: the files that will be read; they are verified where there is a manifest.
+        reading: files that will be read; they are verified if there is a manifest.
     """
     if not is_run(path):
         return path
@@ -124,12 +124,12 @@ def find_checkpoint(path: Path, *, reading: Collection[str]) -> Path:
 
 
 def _is_checkpoint(path: Path) -> bool:
-    """Whether a folder is a checkpoint with a manifest, or should be one."""
+    """Whether a folder is a checkpoint: a model with a manifest, or in a run under a step name."""
     is_model = (path / CONFIG_FILE).is_file()
     is_a_runs = path.parent.name == CHECKPOINTS and _has_step(path)
     return is_model and ((path / MANIFEST).is_file() or is_a_runs)
 
 
 def _has_step(path: Path) -> bool:
-    """Whether a folder has the name of a checkpoint."""
+    """Whether a folder's name is `step-` and a number."""
     return path.name.startswith(STEP_PREFIX) and path.name.removeprefix(STEP_PREFIX).isdigit()

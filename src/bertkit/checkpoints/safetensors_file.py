@@ -1,7 +1,7 @@
-"""The safetensors file: an 8-byte length, a JSON header, and the tensors' bytes end to end.
+"""The safetensors format: an 8-byte length, a JSON header, and the tensors' bytes end to end.
 
-The header is read here, since its length, its entries and their places are somebody's word; the
-tensors are views of the file, mapped privately, so that a page is read when it is first used.
+The header is parsed and validated here, since it is untrusted input. The tensors are views of a
+private memory mapping of the file, so that a page is read when it is first used.
 
 Source: https://github.com/huggingface/safetensors, README, "Format".
 """
@@ -24,7 +24,7 @@ from bertkit.checkpoints.mapped_file import MappedFile
 HEADER_LIMIT_BYTES = 4 << 20  # BERT-Large needs 50 kB
 MAX_TENSORS = 20_000  # BERT-Large has 400
 MAX_DIMENSIONS = 8
-MAX_SIZE = 1 << 63  # what torch and the system count with
+MAX_SIZE = 1 << 63  # sizes must fit 64-bit signed integers
 LENGTH_BYTES = 8
 ALIGNMENT_BYTES = 8
 
@@ -44,10 +44,10 @@ DTYPE_NAMES = {dtype: name for name, dtype in DTYPES.items()}
 
 
 def open_safetensors(path: Path) -> dict[str, LazyTensor]:
-    """Read the header of a file that may come from anyone.
+    """Read and validate the header of an untrusted file.
 
     Returns:
-        Its tensors, under the file's own names.
+        Tensors by their names in the file.
     """
     file = MappedFile.open(path)
     header, data_start = _read_header(file)
@@ -65,15 +65,15 @@ def open_safetensors(path: Path) -> dict[str, LazyTensor]:
 
 
 def read_safetensors(path: Path) -> dict[str, Tensor]:
-    """All tensors of a file; errors as in `open_safetensors`."""
+    """Read all tensors of a file; errors as in `open_safetensors`."""
     return {name: tensor.read() for name, tensor in open_safetensors(path).items()}
 
 
 def write_safetensors(path: Path, tensors: Mapping[str, Tensor | LazyTensor]) -> FileRecord:
-    """Write tensors durably, one after the other; lazy ones are read in their turn."""
+    """Write tensors durably; lazy ones are read one at a time."""
     header: dict[str, Any] = {"__metadata__": {"format": "pt"}}
     end = 0
-    # Large elements first: then each tensor begins at a multiple of its element's size.
+    # Larger dtypes first, so that each tensor is aligned to its element size.
     ordered = sorted(tensors, key=lambda name: (-tensors[name].dtype.itemsize, name))
     for name in ordered:
         tensor = tensors[name]
@@ -97,7 +97,7 @@ def write_safetensors(path: Path, tensors: Mapping[str, Tensor | LazyTensor]) ->
 
 
 def _read_header(file: MappedFile) -> tuple[dict[str, Any], int]:
-    """The header's JSON, and where the data begins."""
+    """Return the parsed header and where the data begins."""
     start = file.read(0, min(LENGTH_BYTES, file.size_bytes))
     length = int.from_bytes(start, "little")
     if len(start) < LENGTH_BYTES or length > file.size_bytes - LENGTH_BYTES:
@@ -117,7 +117,7 @@ def _read_header(file: MappedFile) -> tuple[dict[str, Any], int]:
 
 
 def _read_entry(name: str, entry: object) -> tuple[torch.dtype, tuple[int, ...], tuple[int, int]]:
-    """Type, shape, and the place in the data of one tensor."""
+    """Return dtype, shape and byte range in the data of one tensor."""
     if not isinstance(entry, dict) or entry.keys() != {"dtype", "shape", "data_offsets"}:
         raise DamagedFileError(f"{name} must have dtype, shape and data_offsets, and no more")
     dtype = DTYPES.get(entry["dtype"]) if isinstance(entry["dtype"], str) else None
@@ -146,7 +146,7 @@ def _are_sizes(values: object) -> bool:
 
 
 def _check_spans(path: Path, spans: list[tuple[int, int]], num_bytes: int) -> None:
-    """The tensors must fill the data without a gap, and none may share a byte with another."""
+    """Check that the tensors cover the data without gaps or overlaps."""
     ordered = sorted(spans)
     ends = [0, *(end for _, end in ordered)]
     begins = [*(begin for begin, _ in ordered), num_bytes]

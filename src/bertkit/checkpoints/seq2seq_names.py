@@ -1,8 +1,8 @@
-"""The names of an encoder-decoder's tensors: ours, and those that transformers gives them.
+"""Tensor names of an encoder-decoder: ours, and those in transformers' files.
 
-There it is an EncoderDecoderModel of two BERTs. The encoder's names are BERT's without `bert.`,
-behind `encoder.`; the decoder's are those of a BERT with a masked-LM head, behind `decoder.`, with
-a second attention in each layer.
+In transformers it is an EncoderDecoderModel of two BERTs. The encoder's names are `encoder.` plus
+BERT's without `bert.`; the decoder's are `decoder.` plus those of a BERT with a masked-LM head and
+cross-attention in each layer.
 """
 
 from bertkit.checkpoints.names import (
@@ -15,11 +15,11 @@ from bertkit.checkpoints.names import (
 )
 
 MODEL_TYPE = "encoder-decoder"
-# Only ours: what a BERT has no place for, such as a last norm behind blocks that normalize first.
+# bertkit only, for what BERT's format lacks, such as the final norm of pre-norm layers.
 OWN_MODEL_TYPE = "bertkit-encoder-decoder"
 
 CROSS = f"{THEIR_LAYER}.crossattention"
-# Of the decoder; ours: theirs, as `BERT_NAMES` has those of an encoder.
+# Cross-attention of the decoder: our name: transformers' names, as in `BERT_NAMES`.
 CROSS_NAMES: dict[str, tuple[str, ...]] = {
     f"{LAYER}.cross_attention.query.weight": (f"{CROSS}.self.query.weight",),
     f"{LAYER}.cross_attention.query.bias": (f"{CROSS}.self.query.bias",),
@@ -42,7 +42,7 @@ FINAL_NORMS = {
     for kind in ("weight", "bias")
 }
 DECODER_NAMES = {**BERT_NAMES, **CROSS_NAMES}
-# Where a foreign name begins: the part of the model, as people count it.
+# Prefix of a foreign name: the part of the model, for counting parameters.
 PARTS = {
     "encoder.embeddings": "encoder.embeddings",
     "encoder.encoder": "encoder.layers",
@@ -56,7 +56,7 @@ LAYERS = "layers"
 
 
 def their_names(name: str) -> tuple[str, ...]:
-    """Look one of our names up in the tables."""
+    """Return the foreign names for one of our names."""
     if name in FINAL_NORMS:
         return FINAL_NORMS[name]
     side, _, rest = name.partition(".")
@@ -74,7 +74,7 @@ def their_names(name: str) -> tuple[str, ...]:
 
 
 def find_part(name: str) -> str:
-    """The part of the model that a foreign tensor belongs to, or how its name begins."""
+    """Return the part of the model that a foreign tensor belongs to, or its name's beginning."""
     words = name.split(".")
     beginning = ".".join(words[:2])
     return PARTS.get(beginning, PARTS.get(".".join(words[:3]), beginning))
@@ -91,7 +91,7 @@ ENCODER_DECODER = NameTable(
     ],
 )
 UNUSED_PARTS = ("encoder.pooler",)
-# Equal where both halves share their words.
+# Equal if encoder and decoder share their word embeddings.
 SHARED = (
     "encoder.embeddings.word_embeddings.weight",
     "decoder.bert.embeddings.word_embeddings.weight",

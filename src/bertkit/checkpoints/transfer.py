@@ -1,4 +1,4 @@
-"""Foreign tensors become ours and back: each exactly once, or an error that lists both sides."""
+"""Convert foreign tensors to ours and back, each exactly once; differences are one error."""
 
 from collections.abc import Collection, Mapping
 from itertools import chain, zip_longest
@@ -22,16 +22,16 @@ def import_tensors(
     unused_parts: Collection[str] = (),
     names: NameTable = BERT,
 ) -> dict[str, Tensor]:
-    """Turn foreign tensors into ours, each exactly once, as float32.
+    """Convert foreign tensors to ours, each exactly once, as float32.
 
-    Shapes and names are compared before anything is read.
+    Names and shapes are checked before anything is read.
 
     Args:
-        foreign: tensors under foreign names, `bert.` prefix present.
-        expected: our names and shapes.
+        foreign: tensors by foreign name, with the `bert.` prefix.
+        expected: shapes by our name.
         source: where they came from, for messages.
-        unused_parts: heads that the model has no use for; their tensors are left behind.
-        names: those of the kind of model.
+        unused_parts: heads that the model doesn't use; their tensors are ignored.
+        names: the name rules of the architecture.
     """
     problems = list_problems(foreign, expected, unused_parts, names)
     report(problems, source)
@@ -45,7 +45,7 @@ def import_tensors(
             if not is_finite(part)
         ]
         tensors[name] = torch.cat(parts) if len(parts) > 1 else parts[0]
-        if len(parts) > 1 or name == WORD_EMBEDDINGS:  # copied, or seldom needed as a whole
+        if len(parts) > 1 or name == WORD_EMBEDDINGS:  # copied, or rarely read in full
             for their in theirs:
                 foreign[their].release()
     report(problems + list_unequal_copies(foreign, names), source)
@@ -58,9 +58,9 @@ def list_problems(
     unused_parts: Collection[str] = (),
     names: NameTable = BERT,
 ) -> list[str]:
-    """In what the foreign names and shapes differ from those that a model has.
+    """List the differences between foreign tensors and the model's names and shapes.
 
-    Both sides take turns: whoever shows the first few shows some of each.
+    Problems of expected and of unknown tensors alternate, so that the first few show both kinds.
     """
     problems, unknown = [], []
     used = set()
@@ -81,7 +81,7 @@ def list_problems(
 
 
 def list_unequal_copies(foreign: Mapping[str, LazyTensor], names: NameTable = BERT) -> list[str]:
-    """Tied tensors that the source holds twice, and not equal."""
+    """List tied tensors that are stored twice with different values."""
     return [
         f"{copy} must equal {original}, and doesn't"
         for copy, original in names.copies.items()
@@ -92,12 +92,12 @@ def list_unequal_copies(foreign: Mapping[str, LazyTensor], names: NameTable = BE
 
 
 def _are_equal(one: LazyTensor, other: LazyTensor) -> bool:
-    """Compared as they stand; a copy's shape is nobody's but the file's word until here."""
+    """Compare a copy, whose shape wasn't validated before, with its original."""
     return one.shape == other.shape and torch.equal(one.read(), other.read())
 
 
 def report(problems: list[str], source: Path) -> None:
-    """Raise what was found, if anything was.
+    """Raise an error that lists the problems, if there are any.
 
     Raises:
         CheckpointError: there are problems.
@@ -113,19 +113,19 @@ def report(problems: list[str], source: Path) -> None:
 
 def is_finite(tensor: Tensor) -> bool:
     """Whether no element is NaN or infinite."""
-    # A sum is several times as fast, and shows either; it may also overflow by itself.
+    # A sum is several times faster and finds NaN and infinity, but it may overflow by itself.
     return bool(torch.isfinite(tensor.sum())) or bool(torch.isfinite(tensor).all())
 
 
 def check_finite(tensors: Mapping[str, Tensor]) -> None:
-    """Refuse to save what no reader would take."""
+    """Refuse to save weights with NaN or infinity, which no reader accepts."""
     broken = [name for name, tensor in tensors.items() if not is_finite(tensor)]
     if broken:
         raise CheckpointError(f"not saved: weights with NaN or infinity in {', '.join(broken)}")
 
 
 def export_tensors(tensors: Mapping[str, Tensor], names: NameTable = BERT) -> dict[str, Tensor]:
-    """Our tensors under their foreign names, split where several were joined."""
+    """Convert our tensors to foreign ones, splitting those that were concatenated."""
     foreign = {}
     for name, tensor in tensors.items():
         theirs = names.their_names(name)
@@ -136,7 +136,7 @@ def export_tensors(tensors: Mapping[str, Tensor], names: NameTable = BERT) -> di
 
 
 def _find_problem(name: str, tensor: LazyTensor | None, shape: tuple[int, ...]) -> str | None:
-    """Say why a foreign tensor can't be taken; None where it can."""
+    """Return why a foreign tensor can't be used, or None if it can."""
     if tensor is None:
         return f"missing {name}"
     if tensor.shape != shape:

@@ -1,1 +1,1 @@
-"""Documents in, shards out, and the order in which examples are seen; no torch."""
+"""Corpora, tables, token shards and example order; imports no torch. Read `shards.py` first."""

@@ -1,4 +1,4 @@
-"""Reading .gz, .bz2 and .zst as a stream that ends, and says so, where a file is damaged."""
+"""Streaming decompression of .gz, .bz2 and .zst; a damaged file ends early and is reported."""
 
 import bz2
 import gzip
@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import BinaryIO
 
 BUFFER_BYTES = 1 << 18
-# A Zstandard bomb yields up to 32 KiB from each byte, so it is fed in small bites.
+# A Zstandard bomb expands each byte to up to 32 KiB, so input is passed in small chunks.
 ZSTD_BITE_BYTES = 1 << 10
 FAILURES = (EOFError, OSError, zlib.error)
 
@@ -16,20 +16,20 @@ FAILURES = (EOFError, OSError, zlib.error)
 def unpack(
     packed: BinaryIO, suffix: str, count_fault: Callable[[str, str], None]
 ) -> io.BufferedReader:
-    """The content of a file.
+    """Return the decompressed content of a file as a stream.
 
     Args:
-        packed: the file as it lies on disk.
-        suffix: of its name: one of `COMPRESSIONS`, or any other for a file that isn't compressed.
-        count_fault: is told the outcome (as in `OUTCOMES`) and the cause, once, when the file can't
-            be read any further; the stream then ends.
+        packed: the file as stored on disk.
+        suffix: of the file name: a key of `COMPRESSIONS`, or any other for uncompressed files.
+        count_fault: called once with the outcome (a key of `OUTCOMES`) and the cause if the file
+            can't be read any further; the stream then ends.
     """
     pieces = COMPRESSIONS.get(suffix, _read_plain)
     return io.BufferedReader(_Pieces(pieces(packed), count_fault), BUFFER_BYTES)
 
 
 class _Pieces(io.RawIOBase):
-    """An iterator of bytes as a file."""
+    """A file object over an iterator of bytes."""
 
     def __init__(self, pieces: Iterator[bytes], count_fault: Callable[[str, str], None]) -> None:
         self._pieces = pieces
@@ -51,7 +51,7 @@ class _Pieces(io.RawIOBase):
         return count
 
     def _next_piece(self) -> bytes | None:
-        """The next bytes; None at the end and where reading fails."""
+        """Return the next bytes; None at the end and after an error."""
         try:
             return next(self._pieces, None)
         except FAILURES as error:
@@ -60,7 +60,7 @@ class _Pieces(io.RawIOBase):
 
 
 def classify(error: Exception) -> tuple[str, str]:
-    """The outcome of a failure to read (a key of `OUTCOMES`), and its cause in a few words."""
+    """Return the outcome of a read error (a key of `OUTCOMES`), and its cause in a few words."""
     if isinstance(error, EOFError):
         return "truncated", "it ends too early"
     if isinstance(error, OSError) and error.strerror:
@@ -86,7 +86,7 @@ def _read_bzip2(packed: BinaryIO) -> Iterator[bytes]:
 
 
 def _read_zstd(packed: BinaryIO) -> Iterator[bytes]:
-    """One frame after another; the standard library has no Zstandard before Python 3.14."""
+    """Yield the content of all frames; Python's own Zstandard module requires Python 3.14."""
     import zstandard
 
     unpacker = zstandard.ZstdDecompressor()

@@ -1,9 +1,9 @@
-"""Python source → docstrings → paragraphs of running text.
+"""Extraction of prose paragraphs from docstrings in Python source.
 
-The docstrings are found by one regular expression that reads strings, comments, brackets and the
-headers of functions and classes as Python does, at some 50 MB a second; parsing the same files
-into syntax trees takes more than ten times as long. It takes no string that isn't a docstring, and
-overlooks a few (one in seven thousand) whose headers it can't follow.
+One regular expression finds the docstrings: it skips strings, comments, brackets and the headers of
+functions and classes as Python's grammar does, at about 50 MB/s; parsing into syntax trees takes
+more than ten times as long. It returns only true docstrings, and misses a few (one in seven
+thousand) whose headers it can't parse.
 """
 
 import re
@@ -19,11 +19,11 @@ MAX_BRACKET_DEPTH = 5
 
 
 def _build_scanner() -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """One expression for a module's docstring, and one for the next function's or class's.
+    """Build one pattern for a module's docstring and one for the next function's or class's.
 
-    All repetition is possessive, so that each character is looked at once or twice. Before Python
-    3.11.5 a possessive group whose last turn fails half-way leaves off where that was (CPython's
-    issue 106052). A last choice that always fails begins where the turn did, and restores that.
+    All repetition is possessive, so that each character is scanned once or twice. Before Python
+    3.11.5 a possessive group whose last iteration fails midway ends at that position (CPython
+    issue 106052). A final alternative that always fails restores the iteration's start.
     """
     back = "|(?!)"
     string = (
@@ -54,24 +54,24 @@ _MODULE_DOCSTRING, _NEXT_DOCSTRING = _build_scanner()
 
 
 def find_docstrings(source: str) -> Iterator[str]:
-    """The docstrings of a module and of its functions and classes, in their order."""
+    """Yield the docstrings of a module and of its functions and classes, in source order."""
     start = 0
     if first := _MODULE_DOCSTRING.match(source):
         yield _evaluate(first[1])
         start = first.end()
     else:
-        source = "\n" + source  # a header is looked for after a line's end
+        source = "\n" + source  # the pattern expects a newline before a header
     for match in _NEXT_DOCSTRING.finditer(source, start):
         if match[1] is not None:
             yield _evaluate(match[1])
 
 
 def _evaluate(literal: str) -> str:
-    """The value of a string literal."""
+    """Return the value of a string literal."""
     body = literal.lstrip("rRuU")
     if "\\" in body and literal[0] not in "rR":
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # an invalid escape is somebody else's business
+            warnings.simplefilter("ignore")  # invalid escapes in foreign code are harmless here
             return str(literal_eval(literal))
     width = 3 if body[:3] in {'"""', "'''"} else 1
     return body[width:-width]
@@ -89,14 +89,14 @@ _NO_LETTER = re.compile(r"[^\w\s]|[\d_]")
 
 
 def find_paragraphs(docstring: str) -> Iterator[str]:
-    """The running text of a docstring: each paragraph on one line, without markup.
+    """Yield the prose of a docstring: each paragraph on one line, without markup.
 
     Headings, doctests, code, lists, field lists and tables are left out; the descriptions in a
-    parameter table are kept where they are paragraphs of their own.
+    parameter table are kept if they are separate paragraphs.
     """
     for number, block in enumerate(_BLANK_LINES.split(docstring.expandtabs())):
         lines = block.strip("\n").split("\n")
-        if number == 0 and len(lines) > 1:  # the first line begins beside the quotes
+        if number == 0 and len(lines) > 1:  # the first line follows the quotes directly
             lines[0] = " " * _indentation(lines[1]) + lines[0].lstrip()
         for run in _find_runs(lines):
             text = _clean(" ".join(" ".join(run).split()))
@@ -105,7 +105,7 @@ def find_paragraphs(docstring: str) -> Iterator[str]:
 
 
 def _find_runs(lines: list[str]) -> Iterator[list[str]]:
-    """Neighboring lines of equal indentation; deeper ones only where they begin a thought."""
+    """Yield runs of equally indented lines; later runs only after a term or a colon."""
     if len(lines) > 1 and _UNDERLINE.fullmatch(lines[1]):
         lines = lines[2:]
     before = None
@@ -123,7 +123,7 @@ def _indentation(line: str) -> int:
 
 
 def _clean(text: str) -> str:
-    """Take reStructuredText's inline markup away."""
+    """Remove reStructuredText's inline markup."""
     if "_" in text:
         text = _CITATION.sub("", text)
     if "`" in text:
@@ -134,7 +134,7 @@ def _clean(text: str) -> str:
 
 
 def _is_running_text(text: str) -> bool:
-    """Whether this reads like a sentence or several, and not like code, a formula or a heading."""
+    """Whether a text reads like sentences, and not like code, a formula or a heading."""
     num_words = text.count(" ") + 1
     if num_words < MIN_WORDS or not (text[0].isupper() or text[0] in "\"'("):
         return False

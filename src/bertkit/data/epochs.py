@@ -1,20 +1,20 @@
-"""The order in which a table's examples are learned from: each once an epoch, every epoch anew."""
+"""Example order for a table: a new permutation of all examples in each epoch."""
 
 from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
 
-ORDERING = 4  # what the generator is for; part of its key
+ORDERING = 4  # purpose of the generator; part of its seed
 
 
 class EpochOrder:
-    """Which examples a step has: a pure function of (seed, step).
+    """The examples of each step, a pure function of (seed, step).
 
     Args:
         num_examples: of the table, at least 1.
-        batch_size: examples of a step; the last step of an epoch may have fewer.
-        seed: decides the order.
+        batch_size: examples per step; the last step of an epoch may have fewer.
+        seed: determines the order.
     """
 
     def __init__(self, num_examples: int, batch_size: int, seed: int) -> None:
@@ -23,7 +23,7 @@ class EpochOrder:
         self._permutation = lru_cache(maxsize=1)(self._draw)
 
     def examples(self, step: int) -> npt.NDArray[np.int64]:
-        """Numbers of a step's examples, from 0."""
+        """Return the indices of a step's examples, from 0."""
         epoch, place = divmod(step, self.steps_per_epoch)
         start = place * self.batch_size
         return self._permutation(epoch)[start : start + self.batch_size]

@@ -1,4 +1,4 @@
-"""One row of numbers in a `.npy` file, mapped into memory and checked as it is touched."""
+"""Memory-mapped one-dimensional `.npy` files that are verified as they are read."""
 
 import io
 import zlib
@@ -22,15 +22,15 @@ MAX_MAPPED_FILES = 256
 
 
 class MappedArray:
-    """A one-dimensional `.npy` file, mapped; each mebibyte is verified when first touched.
+    """A mapped one-dimensional `.npy` file; each MiB is verified when it is first read.
 
     Args:
         path: the file.
-        record: what it was when it was written.
-        length: numbers that were written.
+        record: its size and checksums from when it was written.
+        length: the expected number of elements.
 
     Raises:
-        MissingFileError: it is gone.
+        MissingFileError: the file doesn't exist.
         DamagedFileError: its size is wrong, or the record lacks checksums.
     """
 
@@ -48,7 +48,7 @@ class MappedArray:
         self._is_verified = np.zeros(len(record.chunk_crc32), dtype=np.bool_)
 
     def read(self, start: int = 0, stop: int | None = None) -> NDArray[np.unsignedinteger]:
-        """A stretch of the array, verified; all of it by default."""
+        """Return a verified slice of the array, by default all of it."""
         mapped, data_start = _map_array(self)
         stop = len(mapped) if stop is None else stop
         width = mapped.itemsize
@@ -56,11 +56,11 @@ class MappedArray:
         return mapped[start:stop]
 
     def verify_head(self) -> None:
-        """Check the first 4 KiB, by which another file of the same size is known."""
+        """Verify the first 4 KiB, which detects a different file of the same size."""
         verify_head(self.path, self._record)
 
     def verify(self, start_byte: int, stop_byte: int) -> None:
-        """Check the mebibytes between two places of the file, unless that was done."""
+        """Verify the chunks of 1 MiB in a byte range, unless they already were."""
         first, last = start_byte // CHUNK_BYTES, -(-stop_byte // CHUNK_BYTES)
         if self._is_verified[first:last].all():
             return
@@ -74,9 +74,9 @@ class MappedArray:
 
 @lru_cache(maxsize=MAX_MAPPED_FILES)
 def _map_array(file: MappedArray) -> tuple[NDArray[np.unsignedinteger], int]:
-    """A file's array, and the byte at which it begins; few are mapped at a time.
+    """Return a file's array, and the byte at which its data begins; caches a limited number.
 
-    A map holds a file descriptor, and there are usually no more than a thousand.
+    Each mapping holds a file descriptor, and processes are usually limited to about a thousand.
     """
     file.verify_head()
     try:

@@ -1,9 +1,9 @@
-"""The order in which examples are seen: a pure function of the seed, without end.
+"""The example order for pre-training: an endless sequence that is a pure function of the seed.
 
-Each epoch takes the shards in a new order and groups neighbors into windows of bounded size. A
-window's examples are planned and shuffled together, so that memory depends on the window and not
-on the corpus. Finding the place of a late example replans the windows before it, which is quick
-beside training on them.
+Each epoch permutes the shards and groups consecutive ones into windows of bounded size. A window's
+examples are planned and shuffled together, so that memory depends on the window and not on the
+corpus. Seeking to a late example replans the windows before it, which takes little time compared
+to training on them.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 from bertkit.base.errors import InputError
 
 WINDOW_TOKENS = 100_000_000
-# Which draws a generator is for, as in `objectives/`; part of its key.
+# Purpose of each generator, as in `objectives/`; part of its seed.
 SHARD_ORDER, EXAMPLE_ORDER = 3, 4
 
 
 @dataclass(frozen=True)
 class ExampleKey:
-    """The name of one example: which one of which shard's plan in which epoch."""
+    """The identity of an example: its index in a shard's plan for an epoch."""
 
     epoch: int
     shard: int
@@ -30,7 +30,7 @@ class ExampleKey:
 
 @dataclass(frozen=True)
 class PlannedExample:
-    """One example: its name, and its row in the plan of its shard."""
+    """An example: its key, and its row in the shard's plan."""
 
     key: ExampleKey
     row: NDArray[np.int64]
@@ -59,11 +59,11 @@ class ExampleOrder:
     """The endless sequence of examples.
 
     Args:
-        shard_sizes: tokens of each shard.
-        plan: (epoch, shard) → rows, one an example; a pure function.
-        seed: decides the order.
-        is_shuffled: False keeps shards and examples in their own order, for evaluation.
-        window_tokens: tokens of the shards that are shuffled together.
+        shard_sizes: number of tokens of each shard.
+        plan: (epoch, shard) → rows, one per example; a pure function.
+        seed: determines the order.
+        is_shuffled: False keeps shards and examples in their original order, for evaluation.
+        window_tokens: maximum number of tokens of the shards that are shuffled together.
     """
 
     shard_sizes: Sequence[int]
@@ -75,18 +75,18 @@ class ExampleOrder:
     _next_window: tuple[int, int] = field(default=(0, 0), init=False, repr=False)
 
     def examples(self, start: int, count: int) -> list[PlannedExample]:
-        """Examples number `start` to `start + count`, across the borders of windows and epochs."""
+        """Return examples `start` to `start + count`, across windows and epochs."""
         return [self._find_window(place).example(place) for place in range(start, start + count)]
 
     def first_epoch(self) -> Iterator[PlannedExample]:
-        """All examples of epoch 0; a window is planned when it is reached."""
+        """Yield all examples of epoch 0; windows are planned one at a time."""
         place = 0
         while (window := self._find_window(place)).epoch == 0:
             yield from (window.example(number) for number in range(place, window.stop))
             place = window.stop
 
     def _find_window(self, place: int) -> _Window:
-        """The window that holds an example, planned anew unless it is the last one used."""
+        """Return the window that contains an example; only the current window is cached."""
         if self._window is not None and place < self._window.first:
             self._window, self._next_window = None, (0, 0)
         num_empty = 0
@@ -99,7 +99,7 @@ class ExampleOrder:
         return self._window
 
     def _plan_window(self, epoch: int, number: int, first: int) -> _Window:
-        """Plan and shuffle one window, and note which one comes after it."""
+        """Plan and shuffle one window, and remember which one is next."""
         windows = self._group_shards(epoch)
         is_last = number + 1 == len(windows)
         self._next_window = (epoch + 1, 0) if is_last else (epoch, number + 1)
@@ -113,7 +113,7 @@ class ExampleOrder:
         return _Window(first, plans, shards, indices, epoch)
 
     def _group_shards(self, epoch: int) -> list[list[int]]:
-        """The shards in this epoch's order, in groups of bounded size."""
+        """Return the shards in the epoch's order, in groups of bounded size."""
         order = np.arange(len(self.shard_sizes))
         if self.is_shuffled:
             order = np.random.default_rng((self.seed, SHARD_ORDER, epoch)).permutation(order)

@@ -1,4 +1,4 @@
-"""Where the sentences of a whole text stand: a file with paragraphs, headings and wrapped lines."""
+"""Sentence positions in a text that may have paragraphs, headings and wrapped lines."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -9,34 +9,34 @@ from bertkit.data.readers.lines import SURROGATE
 from bertkit.data.sentences import ends_like_a_sentence, split_sentences
 from bertkit.metrics.words import cut_words, split_words
 
-LEAST_WIDTH = 40  # characters; shorter lines aren't wrapped, but those of a list or a poem
+LEAST_WIDTH = 40  # characters; shorter lines are from lists or poems, not wrapped
 
 
 class SentenceSpan(NamedTuple):
-    """Where a sentence stands in its text.
+    """The position of a sentence in its text.
 
     Attributes:
-        start: its first character, from 0.
-        stop: the one behind its last.
+        start: index of its first character.
+        stop: index after its last character.
     """
 
     start: int
     stop: int
 
     def read(self, text: str) -> str:
-        """The sentence, in one line."""
+        """Return the sentence on one line."""
         return " ".join(text[self.start : self.stop].split())
 
 
 @dataclass(frozen=True)
 class Candidates:
-    """The sentences of a text that a summary can be made of.
+    """The sentences of a text that may be used in a summary.
 
     Attributes:
-        num_sentences: all sentences of the text.
-        numbers: of the candidates among those, from 1.
-        spans: where they stand.
-        sentences: what they say, each in one line.
+        num_sentences: number of all sentences in the text.
+        numbers: the candidates' numbers among all sentences, from 1.
+        spans: the candidates' positions.
+        sentences: the candidates, each on one line.
     """
 
     num_sentences: int
@@ -46,7 +46,7 @@ class Candidates:
 
     @classmethod
     def find(cls, text: str, language: str) -> Self:
-        """Those of a text."""
+        """Find the candidates in a text."""
         spans = find_sentences(text, language)
         chosen = choose_candidates(text, spans)
         return cls(
@@ -57,20 +57,20 @@ class Candidates:
         )
 
     def __len__(self) -> int:
-        """How many there are."""
+        """Return the number of candidates."""
         return len(self.spans)
 
 
 def find_sentences(text: str, language: str = "en") -> list[SentenceSpan]:
-    """The sentences of a text, in order, none of them blank.
+    """Return the sentences of a text in order, none of them blank.
 
-    A line that isn't wrapped ends a sentence, whatever it ends with.
+    The end of a line that isn't wrapped always ends a sentence.
 
     Args:
-        text: of any length; a stretch without an end is cut as in `split_sentences`.
+        text: of any length; long passages without a sentence end are cut as in `split_sentences`.
         language: its ISO 639-1 code.
     """
-    text = SURROGATE.sub("\N{REPLACEMENT CHARACTER}", text)  # the splitter takes none
+    text = SURROGATE.sub("\N{REPLACEMENT CHARACTER}", text)  # the splitter rejects surrogates
     spans = []
     for start, stop in _find_blocks(text):
         for sentence in split_sentences(text[start:stop], language):
@@ -80,10 +80,10 @@ def find_sentences(text: str, language: str = "en") -> list[SentenceSpan]:
 
 
 def choose_candidates(text: str, spans: list[SentenceSpan]) -> list[int]:
-    """Indexes of those that can stand in a summary: with letters, and an end as sentences have.
+    """Return the indices of sentences that have letters and end like a sentence.
 
-    Headings and cells of tables don't. Where no sentence of a text ends so, all with letters can.
-    Of those that have the same words the first one can.
+    This excludes headings and table cells. If no sentence in the text ends like one, all with
+    letters are returned. Of sentences with the same words, only the first is.
     """
     lettered = [
         number for number, (start, stop) in enumerate(spans) if has_letters(text[start:stop])
@@ -101,15 +101,15 @@ def choose_candidates(text: str, spans: list[SentenceSpan]) -> list[int]:
 
 
 def has_letters(text: str) -> bool:
-    """Whether a text has a letter of any script."""
+    """Whether a text contains a letter of any script."""
     return any(map(str.isalpha, text))
 
 
 def _find_blocks(text: str) -> Iterator[tuple[int, int]]:
-    """Lines, where one was wrapped together with the next: begin and end.
+    """Yield the start and stop of each line, joined with the next if it was wrapped.
 
-    A line was wrapped where the next begins with a small letter, or with a word that there was no
-    room for: the longest line of the text has as many characters as fit.
+    A line was wrapped if the next begins with a lowercase letter, or with a word that didn't fit:
+    the longest line of the text is taken as the width.
     """
     stops = [*accumulate(map(len, text.splitlines(keepends=True)))]
     lines = [*pairwise([0, *stops])]

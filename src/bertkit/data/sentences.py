@@ -1,17 +1,17 @@
-"""Cutting paragraphs into sentences, by Wikimedia's sentencex, and knowing them by their ends."""
+"""Sentence splitting with Wikimedia's sentencex, and detection of sentence ends."""
 
 from collections.abc import Iterator
 from unicodedata import category
 
 import sentencex
 
-# The splitter's time grows with the square of a text of brackets and quotes, so longer paragraphs
-# are cut: after a full stop where there is one, else between words where there are some.
+# The splitter's time is quadratic for texts of brackets and quotes, so longer paragraphs are cut:
+# after a full stop if possible, else at a space if there is one.
 PIECE_LIMIT_CHARACTERS = 8_000
 
 
 def _expand(ranges: str) -> Iterator[str]:
-    """The characters of hexadecimal ranges."""
+    """Yield the characters in hexadecimal ranges."""
     for part in ranges.split():
         first, _, last = part.partition("-")
         yield from map(chr, range(int(first, 16), int(last or first, 16) + 1))
@@ -33,13 +33,13 @@ SENTENCE_TERMINALS = frozenset(
         """
     )
 )
-OTHER_ENDS = frozenset("…།༎")  # an ellipsis, and Tibetan, whose marks stand after clauses too
-CLOSING_CATEGORIES = frozenset({"Pe", "Pf", "Pi", "Zs"})  # »so« closes with what opens «so»
-THAI_AND_LAO = ("\u0e00", "\u0eff")  # end sentences with a space
+OTHER_ENDS = frozenset("…།༎")  # an ellipsis, and Tibetan marks, which also end clauses
+CLOSING_CATEGORIES = frozenset({"Pe", "Pf", "Pi", "Zs"})  # "Pi" closes in »so«
+THAI_AND_LAO = ("\u0e00", "\u0eff")  # scripts in which a space ends a sentence
 
 
 def ends_like_a_sentence(text: str) -> bool:
-    """Whether a line ends with a mark that ends sentences, or is in a script that has none.
+    """Whether a line ends with a sentence-ending mark, or is in a script that has none.
 
     Closing quotes and brackets may follow the mark.
     """
@@ -53,11 +53,11 @@ def ends_like_a_sentence(text: str) -> bool:
 
 
 def split_sentences(text: str, language: str = "en") -> list[str]:
-    """The sentences of a paragraph, stripped, none of them empty.
+    """Split a paragraph into sentences, stripped, none of them empty.
 
     Args:
         text: a paragraph.
-        language: its ISO 639-1 code; the splitter falls back on a related or a general rule.
+        language: its ISO 639-1 code; for others the splitter uses a related or general rule.
     """
     pieces = [text] if len(text) <= PIECE_LIMIT_CHARACTERS else _cut(text)
     sentences = [part.strip() for piece in pieces for part in sentencex.segment(language, piece)]
@@ -65,7 +65,7 @@ def split_sentences(text: str, language: str = "en") -> list[str]:
 
 
 def _cut(text: str) -> list[str]:
-    """Pieces of bounded size."""
+    """Cut a text into pieces of bounded size."""
     pieces, start = [], 0
     while len(text) - start > PIECE_LIMIT_CHARACTERS:
         stop = start + PIECE_LIMIT_CHARACTERS

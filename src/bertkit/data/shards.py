@@ -1,8 +1,8 @@
-"""Token shards: three NumPy files each, mapped into memory and checked as they are touched.
+"""Token shards: three memory-mapped NumPy files each, verified as they are read.
 
 `*.tokens.npy` holds the token ids of all sentences end to end, in the smallest unsigned type that
-holds the vocabulary. `*.sentences.npy` says where each sentence begins among the tokens, and
-`*.documents.npy` where each document begins among the sentences; both end with the total.
+fits the vocabulary. `*.sentences.npy` holds the offset of each sentence in the tokens, and
+`*.documents.npy` the offset of each document in the sentences; both end with the total.
 """
 
 import hashlib
@@ -43,7 +43,7 @@ Split = Literal["train", "held-out"]
 
 
 class SplitCounts(BaseModel):
-    """How much of the corpus one split is."""
+    """The size of one split."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -60,7 +60,7 @@ class SplitCounts(BaseModel):
 
 
 class ShardRecord(BaseModel):
-    """One shard: its name, what is in it, and its three files."""
+    """One shard: its name, its counts, and its three files."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -84,7 +84,7 @@ class ShardRecord(BaseModel):
 
 
 class ShardsManifest(BaseModel):
-    """What `prepare` wrote; the same for the same input, settings and tokenizer."""
+    """The manifest that `prepare` writes; determined by input, settings and tokenizer."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -118,21 +118,21 @@ class ShardsManifest(BaseModel):
 
 
 def sum_counts(shards: Iterable[ShardRecord], split: Split) -> SplitCounts:
-    """How much all shards of a split hold together."""
+    """Return the total counts of a split's shards."""
     counts = (shard.counts for shard in shards if shard.split == split)
     return sum(counts, start=SplitCounts())
 
 
 @dataclass(frozen=True)
 class Shard:
-    """A stretch of the corpus: whole documents."""
+    """A part of the corpus, made of whole documents."""
 
     record: ShardRecord
     _files: dict[str, MappedArray]
 
     @classmethod
     def open(cls, folder: Path, record: ShardRecord) -> Self:
-        """Find a shard's files, each by size and first 4 KiB; reading maps them."""
+        """Open a shard's files after checking size and first 4 KiB; they are mapped when read."""
         counts = record.counts
         lengths = (counts.tokens, counts.sentences + 1, counts.documents + 1)
         files = {
@@ -145,49 +145,49 @@ class Shard:
 
     @property
     def name(self) -> str:
-        """As in its files' names."""
+        """Name of the shard, as in its files' names."""
         return self.record.name
 
     @property
     def num_tokens(self) -> int:
-        """Tokens, without special ones."""
+        """Number of tokens, without special ones."""
         return self.record.counts.tokens
 
     @property
     def num_sentences(self) -> int:
-        """Sentences."""
+        """Number of sentences."""
         return self.record.counts.sentences
 
     @property
     def num_documents(self) -> int:
-        """Documents."""
+        """Number of documents."""
         return self.record.counts.documents
 
     def tokens(self, start: int, stop: int) -> NDArray[np.unsignedinteger]:
-        """Token ids from a place to a place."""
+        """Return the token ids in a range."""
         return self._files["tokens"].read(start, stop)
 
     @property
     def sentence_offsets(self) -> NDArray[np.unsignedinteger]:
-        """Where each sentence begins among the tokens, and the end; shape [sentences + 1]."""
+        """Offset of each sentence in the tokens, plus the total; shape [sentences + 1]."""
         return self._files["sentences"].read()
 
     @property
     def document_offsets(self) -> NDArray[np.unsignedinteger]:
-        """Where each document begins among the sentences, and the end; shape [documents + 1]."""
+        """Offset of each document in the sentences, plus the total; shape [documents + 1]."""
         return self._files["documents"].read()
 
 
 @dataclass(frozen=True)
 class ShardSet:
-    """All that `prepare` wrote.
+    """A folder of shards that `prepare` wrote.
 
     Attributes:
-        folder: where it is.
-        manifest: what it is.
-        train: shards to learn from.
-        held_out: shards to evaluate on; none of their document groups is in `train`.
-        token_counts: `[vocabulary]`, how often each token is in `train`.
+        folder: its path.
+        manifest: its manifest.
+        train: shards for training.
+        held_out: shards for evaluation; none of their document groups is in `train`.
+        token_counts: `[vocabulary]`, the number of occurrences of each token in `train`.
     """
 
     folder: Path
@@ -201,9 +201,9 @@ class ShardSet:
         """Open a folder of shards.
 
         Args:
-            folder: what `prepare` wrote.
-            verify: "touched" checks the first 4 KiB of each file now and each mebibyte when it is
-                first read, "all" everything now, the copy of the tokenizer too.
+            folder: the output of `prepare`.
+            verify: "touched" checks the first 4 KiB of each file now and each MiB when it is first
+                read, "all" checks everything now, including the copy of the tokenizer.
         """
         manifest = read_manifest(folder)
         if verify == "all":
@@ -225,11 +225,11 @@ class ShardSet:
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 over the manifest: equal where all shards are."""
+        """SHA-256 of the manifest: equal if all shards are equal."""
         return hashlib.sha256(self.manifest.model_dump_json().encode()).hexdigest()
 
     def load_tokenizer(self) -> Tokenizer:
-        """The tokenizer that cut the text, from its copy among the shards."""
+        """Load the copy of the tokenizer that the shards were made with."""
         path = self.folder / TOKENIZER_FOLDER
         tokenizer = Tokenizer.load(path)
         if tokenizer.fingerprint != self.manifest.tokenizer_fingerprint:
@@ -241,7 +241,7 @@ class ShardSet:
 
 
 def read_token_counts(folder: Path, manifest: ShardsManifest) -> NDArray[np.unsignedinteger]:
-    """How often each token is in the training shards; shape [vocabulary]."""
+    """Return the number of occurrences of each token in the training shards; [vocabulary]."""
     path = folder / TOKEN_COUNTS
     counts = np.array(MappedArray(path, manifest.token_counts, manifest.vocab_size).read())
     if counts.sum() != manifest.train.tokens:
@@ -253,7 +253,7 @@ def read_token_counts(folder: Path, manifest: ShardsManifest) -> NDArray[np.unsi
 
 
 def read_manifest(folder: Path) -> ShardsManifest:
-    """What `prepare` wrote in a folder."""
+    """Read the manifest of a folder that `prepare` wrote."""
     path = folder / MANIFEST
     with storage_errors(path, "read"):
         is_finished, is_begun = path.is_file(), (folder / PLAN).is_file()
@@ -271,10 +271,10 @@ def read_manifest(folder: Path) -> ShardsManifest:
 
 
 def shard_path(folder: Path, name: str, part: str) -> Path:
-    """One of the files of a shard; `part` is one of `PARTS`."""
+    """Return the path of one of a shard's files; `part` is one of `PARTS`."""
     return folder / SHARDS_FOLDER / f"{name}.{part}.npy"
 
 
 def choose_dtype(vocab_size: int) -> np.dtype[np.unsignedinteger]:
-    """The smallest unsigned type that holds each id of a vocabulary."""
+    """Return the smallest unsigned type that fits each id of a vocabulary."""
     return np.dtype(np.min_scalar_type(vocab_size - 1))

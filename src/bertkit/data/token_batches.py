@@ -1,4 +1,4 @@
-"""The order in which examples are learned from, where a step has as many as fit a token budget."""
+"""Example order for training with a token budget per step."""
 
 from collections.abc import Sequence
 from functools import lru_cache
@@ -8,27 +8,26 @@ import numpy.typing as npt
 
 from bertkit.base.errors import InputError
 
-ORDERING = 5  # what the generator is for; part of its key
+ORDERING = 5  # purpose of the generator; part of its seed
 
 
 class TokenBatchOrder:
-    """Which examples a step has: a pure function of (seed, step).
+    """The examples of each step, a pure function of (seed, step).
 
-    Each epoch has every example once, in a new random order, cut wherever the next example would
-    go over the budget. Batches are packed, so examples of any lengths may stand beside each other.
-    Only how many steps each epoch has is kept; the order of one epoch is held at a time.
+    Each epoch has every example once, in a new random order, with a new step wherever the next
+    example would exceed the budget. Batches are packed, so examples of any lengths can be combined.
+    Only the number of steps of each epoch, and the order of one epoch, are kept in memory.
 
     Args:
-        lengths: tokens of each example, of source and target together.
-        tokens_per_batch: the budget of a step, at least 1; an example that is longer is a step by
-            itself.
-        seed: decides the order.
+        lengths: tokens of each example, source and target together.
+        tokens_per_batch: the budget of a step, at least 1; a longer example is a step by itself.
+        seed: determines the order.
 
     Raises:
-        InputError: there is no example.
+        InputError: there are no examples.
 
     Source: Vaswani et al. 2017, section 5.1 (batches of about as many tokens), without their groups
-    of similar lengths, which only spare padding.
+    of similar lengths, which only save padding.
     """
 
     def __init__(
@@ -42,33 +41,33 @@ class TokenBatchOrder:
         self._plan = lru_cache(maxsize=1)(self._draw)
 
     def examples(self, step: int) -> npt.NDArray[np.int64]:
-        """Numbers of a step's examples, from 0; at least one."""
+        """Return the indices of a step's examples, from 0; at least one."""
         epoch = self.epoch_of(step)
         return self._plan(epoch)[step - self.first_step(epoch)]
 
     def epoch_of(self, step: int) -> int:
-        """The epoch, from 0, to which a step belongs."""
+        """Return the epoch, from 0, that a step belongs to."""
         while self._first_steps[-1] <= step:
             self._count_epoch()
         return int(np.searchsorted(self._first_steps, step, side="right")) - 1
 
     def first_step(self, epoch: int) -> int:
-        """The step with which an epoch begins: how many steps all epochs before it have."""
+        """Return the first step of an epoch: the number of steps in all epochs before it."""
         while len(self._first_steps) <= epoch:
             self._count_epoch()
         return self._first_steps[epoch]
 
     def steps_per_epoch(self, epoch: int) -> int:
-        """How many steps an epoch has; it differs a little from one to the next."""
+        """Return the number of steps in an epoch, which varies slightly between epochs."""
         return self.first_step(epoch + 1) - self.first_step(epoch)
 
     def _count_epoch(self) -> None:
-        """Plan the first epoch whose steps aren't counted yet, to count them."""
+        """Plan the next epoch, to count its steps."""
         epoch = len(self._first_steps) - 1
         self._first_steps.append(self._first_steps[-1] + len(self._plan(epoch)))
 
     def _draw(self, epoch: int) -> list[npt.NDArray[np.int64]]:
-        """The examples of each step of an epoch."""
+        """Return the examples of each step of an epoch."""
         generator = np.random.default_rng((self.seed, ORDERING, epoch))
         permutation = generator.permutation(len(self.lengths))
         ends = np.cumsum(self.lengths[permutation])

@@ -1,1 +1,1 @@
-"""Models by name: which files a model needs, fetched and cached; read `resolve.py` first."""
+"""Hugging Face Hub models: file selection, download, cache; read `resolve.py` first."""

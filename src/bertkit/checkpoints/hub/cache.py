@@ -1,10 +1,10 @@
-"""Files of the Hub in the cache that huggingface_hub and all that use it share.
+"""Hub files in the cache shared with huggingface_hub and everything built on it.
 
-A model's folder there holds `blobs/`, files under their hashes; `snapshots/<commit>/`, links to
-them under their names; and `refs/`, the commit of each branch. huggingface_hub itself can't be
-asked to fill it: it verifies the size of what it gets by HTTP and not the hash, writes whatever a
-server sends until the connection ends, uses a server's ETag as a path, and from 2.0 on begins an
-interrupted file again.
+A model's folder there holds `blobs/`, files named by hash; `snapshots/<commit>/`, links to the
+blobs by file name; and `refs/`, the commit of each branch. The download code of huggingface_hub
+isn't used because, over HTTP, it verifies a file's size but not its hash, writes whatever a server
+sends until the connection ends, uses the server's ETag as a path, and from 2.0 on restarts an
+interrupted file from the beginning.
 """
 
 import hashlib
@@ -25,7 +25,7 @@ from bertkit.checkpoints.hub.client import UnreachableError, load_constants, ope
 from bertkit.checkpoints.hub.listing import COMMIT_PATTERN, HubFile
 
 PARTIAL_SUFFIX = ".incomplete"
-# Attempts in a row that bring less than this; those that bring more don't count.
+# Consecutive attempts that each receive fewer than PROGRESS_BYTES; others don't count.
 NUM_ATTEMPTS = 3
 PROGRESS_BYTES = 1 << 20
 WAIT_SECONDS = 1.0
@@ -42,20 +42,20 @@ class ModelCache:
         self._locks = root / ".locks" / name
 
     def snapshot(self, commit: str) -> Path:
-        """Where the files of a commit are."""
+        """Return the folder of a commit's files."""
         return self.folder / "snapshots" / commit
 
     def read_ref(self, revision: str) -> str | None:
-        """The commit that a branch or tag stood for when it was last asked for.
+        """Return the commit that a branch or tag pointed to when last fetched.
 
-        What isn't the name of a commit, such as a path, is none.
+        Return None if the file doesn't contain a commit hash (a path, for example).
         """
         path = self.folder / "refs" / revision
         commit = read_text(path, limit_bytes=100).strip() if path.is_file() else ""
         return commit if re.fullmatch(COMMIT_PATTERN, commit) else None
 
     def check_snapshot(self, commit: str) -> None:
-        """See that a snapshot is a folder of the cache."""
+        """Check that a snapshot is a real folder in the cache and not a link."""
         snapshot = self.snapshot(commit)
         if snapshot.is_symlink() or snapshot.parent.is_symlink():
             raise UnsafeFileError(
@@ -63,7 +63,7 @@ class ModelCache:
             )
 
     def write_ref(self, revision: str, commit: str) -> None:
-        """Remember what a branch or tag stands for."""
+        """Record the commit that a branch or tag points to."""
         path = self.folder / "refs" / revision
         if revision == commit:
             return
@@ -73,21 +73,21 @@ class ModelCache:
                 write_file(path, commit.encode())
 
     def has(self, commit: str, file: HubFile) -> bool:
-        """Whether a file is in its snapshot, whole; its hash was looked at when it came."""
+        """Whether the snapshot has the file in full; its hash was verified on download."""
         return _size(self.snapshot(commit) / file.name) == file.size_bytes
 
     def bytes_left(self, file: HubFile) -> int:
-        """How much of a file has still to be fetched; another commit may have it already."""
+        """Return how many bytes are still to be fetched; another commit may have some already."""
         there = max(_size(self._blob(file)) or 0, _size(self._partial(file)) or 0)
         return max(0, file.size_bytes - there)
 
     def place(self, commit: str, file: HubFile, url: str, bar: ProgressBar) -> None:
-        """Link a file to its blob, and fetch that first if need be."""
+        """Link a file to its blob in a snapshot, downloading the blob first if necessary."""
         pointer, blob = self.snapshot(commit) / file.name, self._blob(file)
         with self._hold(file.digest):
-            if self.has(commit, file):  # another process was quicker
+            if self.has(commit, file):  # another process was faster
                 return
-            # One that another program left is looked at, too: its name alone says nothing.
+            # A blob that another program left is hashed too: its name alone proves nothing.
             if _size(blob) != file.size_bytes or _find_digest(blob, file) != file.digest:
                 make_folder(blob.parent)
                 self._download(file, url, bar)
@@ -104,7 +104,7 @@ class ModelCache:
 
     @contextmanager
     def _hold(self, name: str) -> Iterator[None]:
-        """Keep other processes from fetching the same; huggingface_hub takes the same lock."""
+        """Lock a blob or ref against other processes; huggingface_hub takes the same lock."""
         make_folder(self._locks)
         path = self._locks / f"{name}.lock"
         lock = FileLock(path)
@@ -116,12 +116,12 @@ class ModelCache:
             lock.release()
 
     def _download(self, file: HubFile, url: str, bar: ProgressBar) -> None:
-        """Bring the partial file to its full size, from where an earlier attempt left it."""
+        """Download the partial file to its full size, resuming an earlier attempt."""
         partial = self._partial(file)
         num_failures = 0
         while _size(partial) != file.size_bytes:
             before = _size(partial) or 0
-            if before > file.size_bytes:  # whose ever it is, it isn't a beginning of this file
+            if before > file.size_bytes:  # it can't be a prefix of this file
                 before = 0
             try:
                 with open_stream(url, self.model_id, start_byte=before) as (first_byte, pieces):
@@ -136,7 +136,7 @@ class ModelCache:
     def _receive(
         self, file: HubFile, first_byte: int, pieces: Iterator[bytes], bar: ProgressBar
     ) -> None:
-        """Write what comes behind what is there, all that was announced and never more."""
+        """Append the received bytes to the partial file, exactly as many as were announced."""
         partial = self._partial(file)
         num_bytes = first_byte
         with storage_errors(partial, "written"):
@@ -162,7 +162,7 @@ class ModelCache:
             )
 
     def _verify(self, file: HubFile) -> None:
-        """Give a file the name of its hash, if that is what it has."""
+        """Check the hash of the partial file and rename it to its blob."""
         partial, blob = self._partial(file), self._blob(file)
         found = _find_digest(partial, file)
         with storage_errors(blob, "written"):
@@ -177,7 +177,7 @@ class ModelCache:
 
 
 def _size(path: Path) -> int | None:
-    """The size of a file, through links; None where there is none."""
+    """Return a file's size, following links; None if it doesn't exist."""
     try:
         return path.stat().st_size
     except OSError:
@@ -185,7 +185,7 @@ def _size(path: Path) -> int | None:
 
 
 def _find_digest(path: Path, file: HubFile) -> str:
-    """The hash of what lies under a path, of the kind that the Hub lists for the file."""
+    """Return the hash of a file's content, of the kind that the Hub lists for it."""
     # git's hash of a file: https://git-scm.com/book/en/v2/Git-Internals-Git-Objects
     start = hashlib.sha1(b"blob %d\0" % file.size_bytes, usedforsecurity=False)
     with storage_errors(path, "read"), path.open("rb") as stream:
@@ -195,7 +195,7 @@ def _find_digest(path: Path, file: HubFile) -> str:
 
 
 def _link(pointer: Path, blob: Path) -> None:
-    """Let a name lead to a blob; where the system has no links, it takes the blob's place."""
+    """Link `pointer` to a blob; if the system doesn't support links, move the blob there."""
     if os.path.lexists(pointer):
         storage.remove(pointer)
     try:

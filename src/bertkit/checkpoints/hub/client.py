@@ -1,8 +1,8 @@
-"""What the Hub is asked: a bounded answer, or a file from some byte on.
+"""HTTP requests to the Hub: a bounded response, or a file from a given byte on.
 
-Session, token, addresses and timeouts are those of huggingface_hub, so that its variables
-(`HF_ENDPOINT`, `HF_TOKEN`, `HF_HUB_DOWNLOAD_TIMEOUT` …) mean what they mean there. Every refusal
-becomes one line that says what to do; nothing that a server sends is read without a limit.
+Session, token, endpoint and timeouts are those of huggingface_hub, so that its variables
+(`HF_ENDPOINT`, `HF_TOKEN`, `HF_HUB_DOWNLOAD_TIMEOUT` …) have their usual meaning. Every HTTP error
+becomes a one-line message that says what to do; no response is read without a limit.
 """
 
 import warnings
@@ -20,27 +20,27 @@ LOG_IN = "run `hf auth login` or set HF_TOKEN"
 
 
 class UnreachableError(HubError):
-    """No answer, or half of one; asking again may help."""
+    """No response, or an incomplete one; retrying may help."""
 
 
 def load_constants() -> ModuleType:
-    """The settings of huggingface_hub, which it reads from the environment on its first import.
+    """Return huggingface_hub's constants, which it reads from the environment on first import.
 
-    That is slow, so it isn't imported before a Hub id is really meant.
+    The import is slow, so it is delayed until a Hub id is actually used.
     """
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # it warns of variables that are set for other programs
+        warnings.simplefilter("ignore")  # it warns about unrelated variables
         from huggingface_hub import constants
     return constants
 
 
 def file_url(model_id: str, commit: str, name: str) -> str:
-    """Where a file of a model is fetched from."""
+    """Return the URL of a model's file."""
     return f"{load_constants().ENDPOINT}/{model_id}/resolve/{commit}/{quote(name)}"
 
 
 def listing_url(model_id: str, revision: str) -> str:
-    """Where a model's files are listed, with their sizes and hashes."""
+    """Return the URL of a model's file list with sizes and hashes."""
     endpoint = load_constants().ENDPOINT
     return f"{endpoint}/api/models/{model_id}/revision/{quote(revision, safe='')}?blobs=true"
 
@@ -49,12 +49,12 @@ def listing_url(model_id: str, revision: str) -> str:
 def open_stream(
     url: str, model_id: str, *, start_byte: int = 0
 ) -> Iterator[tuple[int, Iterator[bytes]]]:
-    """Yield the number of the first byte that comes, and the pieces as they come.
+    """Yield the index of the first byte that is sent, and an iterator over the chunks.
 
     Args:
-        url: on the Hub; the token goes along, and stays behind where it redirects elsewhere.
+        url: on the Hub; the token is sent with it, but not to another host it redirects to.
         model_id: for messages.
-        start_byte: what is asked for; a server may begin at 0 all the same.
+        start_byte: the requested start; a server may ignore it and begin at 0.
     """
     constants = load_constants()
     from huggingface_hub import get_session
@@ -80,7 +80,7 @@ def open_stream(
 
 
 def read_answer(url: str, model_id: str, *, limit_bytes: int) -> bytes:
-    """Read a whole answer; errors as in `open_stream`, and HubError where it is too long."""
+    """Read a complete response; errors as in `open_stream`, HubError if it exceeds the limit."""
     answer = bytearray()
     with open_stream(url, model_id) as (_, pieces):
         for piece in pieces:
@@ -94,7 +94,7 @@ def read_answer(url: str, model_id: str, *, limit_bytes: int) -> bytes:
 
 
 def _client_errors() -> tuple[type[Exception], ...]:
-    """What the client raises that huggingface_hub uses: httpx up to its version 1, then httpx2."""
+    """Return the errors of huggingface_hub's HTTP client: httpx up to its 1.x, then httpx2."""
     from huggingface_hub import errors
 
     library = import_module(errors.HTTPError.__module__)  # type: ignore[attr-defined]
@@ -102,7 +102,7 @@ def _client_errors() -> tuple[type[Exception], ...]:
 
 
 def _identity() -> dict[str, str]:
-    """Who asks: the program, and the token where there is one and it may be sent unasked."""
+    """Return the user agent, and the token if there is one that may be sent implicitly."""
     from huggingface_hub import get_token
 
     headers = {"user-agent": f"bertkit/{__version__}"}
@@ -113,7 +113,7 @@ def _identity() -> dict[str, str]:
 
 
 def _refusal(model_id: str, status: int, headers: Mapping[str, str]) -> HubError:
-    """Say why the Hub refuses, by its error code or else by the status."""
+    """Return the error for a failed request, chosen by the Hub's error code or the status."""
     code = headers.get("x-error-code", "")
     said = _one_line(headers.get("x-error-message", "") or f"status {status}")
     if status >= 500 or status in (408, 429):
@@ -133,6 +133,6 @@ def _refusal(model_id: str, status: int, headers: Mapping[str, str]) -> HubError
 
 
 def _one_line(message: object) -> str:
-    """What a server said, fit for a terminal."""
+    """Return a server's message on one line, shortened and without control characters."""
     text = " ".join(str(message).split())
     return "".join(filter(str.isprintable, text))[:MAX_MESSAGE_CHARS]

@@ -1,7 +1,7 @@
-"""Which files of a model are needed: descriptions, and one form of the weights.
+"""Selection of a model's files: config and tokenizer files, and one form of the weights.
 
-The same rules read a list of the Hub's and a folder in the cache. A folder of sentence-transformers
-has modules, each a folder with a config and maybe weights of its own.
+The same rules apply to the Hub's file list and to a cached folder. A sentence-transformers folder
+has modules, each a folder with a config and possibly weights.
 """
 
 from collections.abc import Collection
@@ -30,7 +30,7 @@ DESCRIPTIONS = (
     *(TASK_FILE, REWRITER_FILE),
     *(MODULES_FILE, "sentence_bert_config.json", "config_sentence_transformers.json"),
 )
-# The first of these that a folder has is the form that is taken; the others stay where they are.
+# The first of these that exists is fetched; other forms are not.
 WEIGHTS = (
     SAFETENSORS_FILE,
     SAFETENSORS_FILE + INDEX_SUFFIX,
@@ -40,12 +40,12 @@ WEIGHTS = (
 
 
 def choose_descriptions(names: Collection[str], prefix: str, *, for_weights: bool) -> list[str]:
-    """The small files of a folder that are there: config, tokenizer, index of the weights.
+    """Return the small files that a folder has: config, tokenizer, index of the weights.
 
     Args:
-        names: all that the model has.
+        names: all file names of the model.
         prefix: of the folder's files, "" for the model's own folder.
-        for_weights: whether the weights are wanted.
+        for_weights: whether the weights will be fetched too.
     """
     chosen = [prefix + name for name in DESCRIPTIONS if prefix + name in names]
     weights = _choose_form(names, prefix)
@@ -55,12 +55,12 @@ def choose_descriptions(names: Collection[str], prefix: str, *, for_weights: boo
 
 
 def choose_weights(names: Collection[str], prefix: str, snapshot: Path) -> list[str]:
-    """The files of a folder's weights; empty where it has none.
+    """Return a folder's weight files; empty if it has none.
 
     Args:
-        names: all that the model has.
+        names: all file names of the model.
         prefix: of the folder's files.
-        snapshot: where its descriptions lie by now.
+        snapshot: the folder with the files of `choose_descriptions`, which is read for the index.
     """
     weights = _choose_form(names, prefix)
     if weights is None:
@@ -79,7 +79,7 @@ def choose_weights(names: Collection[str], prefix: str, snapshot: Path) -> list[
 
 
 def list_modules(names: Collection[str], snapshot: Path) -> list[str]:
-    """The prefixes of the module folders of a sentence-transformers folder, if it is one."""
+    """Return the folder prefixes of sentence-transformers modules; empty for other models."""
     if MODULES_FILE not in names:
         return []
     path = find_member(snapshot, MODULES_FILE)

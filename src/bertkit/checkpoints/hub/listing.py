@@ -1,4 +1,4 @@
-"""What the Hub says a model consists of: names, sizes and hashes, all of one commit."""
+"""The Hub's file list of a model: names, sizes and hashes at one commit."""
 
 from pathlib import PurePosixPath
 from typing import Annotated
@@ -8,14 +8,14 @@ from pydantic import BaseModel, Field, NonNegativeInt, ValidationError
 from bertkit.base.errors import HubError, UnsafeFileError
 from bertkit.checkpoints.hub.client import listing_url, read_answer
 
-LISTING_LIMIT_BYTES = 16 << 20  # a model card and 1,000 files come to less than one
-MAX_FILES = 1_000  # the largest encoders have some dozens
+LISTING_LIMIT_BYTES = 16 << 20  # a model card and 1,000 files take less than one MiB
+MAX_FILES = 1_000  # the largest encoders have a few dozen
 
 COMMIT_PATTERN = r"^[0-9a-f]{40}$"
 
 
 class LargeFile(BaseModel, frozen=True):
-    """What is said of a file that lies outside of git."""
+    """Size and hash of a file that is stored outside git (LFS)."""
 
     size: NonNegativeInt
     sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
@@ -25,10 +25,10 @@ class HubFile(BaseModel, frozen=True):
     """One file of a model.
 
     Attributes:
-        name: with `/` between its parts; not checked.
-        git_sha1: of the git object, which for a large file is only a pointer.
-        git_size: in bytes.
-        large: where the file lies outside of git.
+        name: relative path with `/`; not validated here.
+        git_sha1: of the git object, which is only a pointer for a large file.
+        git_size: of the git object, in bytes.
+        large: size and hash if the file is stored outside git.
     """
 
     name: str = Field(alias="rfilename")
@@ -38,27 +38,27 @@ class HubFile(BaseModel, frozen=True):
 
     @property
     def size_bytes(self) -> int:
-        """How many bytes it has."""
+        """Size of the file in bytes."""
         return self.large.size if self.large else self.git_size
 
     @property
     def digest(self) -> str:
-        """The hash of its content: SHA-256 of a large file, SHA-1 of the git object of others."""
+        """Hash of the content: SHA-256 for a large file, SHA-1 of the git object otherwise."""
         return self.large.sha256 if self.large else self.git_sha1
 
 
 class Listing(BaseModel, frozen=True):
-    """A model at one commit."""
+    """The files of a model at one commit."""
 
     commit: Annotated[str, Field(alias="sha", pattern=COMMIT_PATTERN)]
     files: Annotated[tuple[HubFile, ...], Field(alias="siblings")]
 
 
 def fetch_listing(model_id: str, revision: str) -> Listing:
-    """Ask for the files of a model.
+    """Request the file list of a model.
 
     Args:
-        model_id: checked.
+        model_id: already validated.
         revision: a branch, a tag or a commit.
     """
     answer = read_answer(listing_url(model_id, revision), model_id, limit_bytes=LISTING_LIMIT_BYTES)

@@ -1,1 +1,1 @@
-"""`pytorch_model.bin`, read without running it; read `pytorch_file.py` first."""
+"""Safe reader of `pytorch_model.bin`; read `pytorch_file.py` first."""

@@ -1,9 +1,9 @@
-"""A pickle machine that builds plain data, and calls, imports and evaluates nothing.
+"""A pickle interpreter that builds plain data and never calls or imports anything.
 
-A pickle is a program for a stack machine, and Python's own calls whatever the file names. This one
-knows only the operations that `torch.save` emits for a dict of tensors, in protocols 2 to 4. A name
-in the file is looked up in a literal table of those allowed; to "call" it means to hand its
-arguments to the function of ours that the table has for it.
+A pickle is a program for a stack machine, and Python's own interpreter calls whatever the file
+names. This one supports only the opcodes that `torch.save` emits for a dict of tensors, in
+protocols 2 to 4. A name in the file is looked up in a fixed table of allowed names; "calling" it
+passes its arguments to our function for that name.
 Source: the opcodes as documented in Python's `Lib/pickletools.py`.
 """
 
@@ -15,8 +15,8 @@ from typing import Any
 from bertkit.base.errors import CheckpointError, DamagedFileError, UnsafeFileError
 from bertkit.checkpoints.pytorch.pickle_state import MAX_NAME_BYTES, PickleReader, PickleStack
 
-MAX_PICKLE_BYTES = 8 << 20  # 400 tensors, as BERT-Large has, take 60 kB
-MAX_OPERATIONS = 250_000  # and 20,000, a second for the worst file
+MAX_PICKLE_BYTES = 8 << 20  # BERT-Large's 400 tensors take 60 kB
+MAX_OPERATIONS = 250_000  # BERT-Large needs 20,000; 250,000 take at most a second
 MAX_INTEGER_BYTES = 16  # torch's magic number has ten
 
 PROTOCOLS = (2, 3, 4)
@@ -26,24 +26,24 @@ Builder = Callable[[tuple[Any, ...]], Any]
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """What the file calls by its dotted name; nothing is imported for it."""
+    """A global that the file refers to by dotted name; nothing is imported for it."""
 
     dotted: str
 
 
 class PickleMachine:
-    """Runs the pickles that lie one behind another in some bytes."""
+    """Interprets consecutive pickles in a byte string."""
 
     def __init__(
         self, data: bytes, names: Mapping[str, Builder | None], load: Callable[[Any], Any]
     ) -> None:
-        """Take the bytes, and what they may ask for.
+        """Take the bytes and the allowed names.
 
         Args:
-            data: what holds the pickles; nothing else is read.
-            names: the dotted names that are allowed, each with the function that gets the arguments
-                of a call, or None where it may only be mentioned.
-            load: gets each persistent id, and returns what stands for it.
+            data: the pickles, one after another.
+            names: allowed dotted names, each with the function that receives the arguments of a
+                call, or None if the name may be referenced but not called.
+            load: maps a persistent id to its object.
         """
         self.reader = PickleReader(data)
         self.stack = PickleStack()
@@ -91,9 +91,9 @@ class PickleMachine:
 
 
 def set_items(target: dict[str, Any], keys: list[Any], values: list[Any]) -> None:
-    """Set keys that are strings, and new.
+    """Set items with keys that are strings and not yet present.
 
-    Strings only: a tuple of references to tuples of references may take for ever to hash.
+    Only strings, because nested tuples of shared references may take forever to hash.
     """
     for key, value in zip(keys, values, strict=True):
         if type(key) is not str:
@@ -130,7 +130,7 @@ def _set_marked_items(machine: PickleMachine) -> None:
 
 
 def _drop_attributes(machine: PickleMachine) -> None:
-    """Pass over `_metadata` of a module's dict: the versions of its parts."""
+    """Discard `_metadata` of a module's state dict: the versions of its parts."""
     attributes = machine.stack.pop()
     machine.stack.target(dict, "set attributes of")
     if type(attributes) is not dict:
@@ -205,7 +205,7 @@ NUMBERS = {b"K": BYTE, b"M": SHORT, b"J": struct.Struct("<i"), b"G": struct.Stru
 STRINGS = {
     b"X": (LONG, "utf-8"),
     b"\x8c": (BYTE, "utf-8"),
-    b"U": (BYTE, "ascii"),  # those of Python 2
+    b"U": (BYTE, "ascii"),  # strings of Python 2
     b"T": (LONG, "ascii"),
 }
 GETS = {b"h": BYTE, b"j": LONG}

@@ -1,22 +1,22 @@
-"""Where a pickle machine stands: in the bytes, and in the values that it has made of them."""
+"""State of the pickle interpreter: the position in the bytes, the stack and the memo."""
 
 import struct
 from typing import Any
 
 from bertkit.base.errors import DamagedFileError, UnsafeFileError
 
-# 400 tensors keep 4,000 values, and have 2,000 and three marks under way.
+# 400 tensors memoize 4,000 values and need a stack of 2,000 with three marks.
 MAX_MEMORIZED = 50_000
 MAX_STACK = 10_000
 MAX_MARKS = 100
-MAX_NAME_BYTES = 256  # of a module, or of what is in it
+MAX_NAME_BYTES = 256  # of a module, or of a name in it
 
 
 class PickleReader:
-    """Takes bytes one behind another, and only where there are any.
+    """Reads bytes sequentially and raises an error past the end.
 
     Attributes:
-        position: of the first byte that wasn't taken.
+        position: of the next byte.
     """
 
     def __init__(self, data: bytes) -> None:
@@ -24,7 +24,7 @@ class PickleReader:
         self._data = data
 
     def take(self, num_bytes: int) -> bytes:
-        """The next bytes."""
+        """Return the next bytes."""
         if not 0 <= num_bytes <= self.num_left():
             raise DamagedFileError(
                 f"has a pickle that wants {num_bytes:,} bytes at byte {self.position:,}, where"
@@ -34,15 +34,15 @@ class PickleReader:
         return self._data[start : self.position]
 
     def num_left(self) -> int:
-        """How many bytes are there still."""
+        """Return the number of remaining bytes."""
         return len(self._data) - self.position
 
     def unpack(self, form: struct.Struct) -> Any:
-        """The next number."""
+        """Return the next number."""
         return form.unpack(self.take(form.size))[0]
 
     def take_text(self, num_bytes: int, encoding: str) -> str:
-        """The next bytes as a string."""
+        """Return the next bytes as a string."""
         try:
             return self.take(num_bytes).decode(encoding)
         except UnicodeDecodeError:
@@ -51,7 +51,7 @@ class PickleReader:
             ) from None
 
     def take_line(self) -> str:
-        """The bytes until the next end of a line, as a string."""
+        """Return the bytes up to the next newline as a string."""
         end = self._data.find(b"\n", self.position, self.position + MAX_NAME_BYTES)
         if end < 0:
             raise DamagedFileError(f"has no name at byte {self.position:,}")
@@ -61,7 +61,7 @@ class PickleReader:
 
 
 class PickleStack:
-    """The values under way, the marks among them, and those that are memorized."""
+    """The value stack, its marks, and the memo."""
 
     def __init__(self) -> None:
         self._values: list[Any] = []
@@ -69,7 +69,7 @@ class PickleStack:
         self._memorized: dict[int, Any] = {}
 
     def push(self, value: Any) -> None:
-        """Put a value on top."""
+        """Push a value."""
         if len(self._values) >= MAX_STACK:
             raise UnsafeFileError(
                 f"has a pickle with over {MAX_STACK:,} values under way; no weights need as many"
@@ -77,14 +77,14 @@ class PickleStack:
         self._values.append(value)
 
     def pop(self) -> Any:
-        """Take the value from the top."""
+        """Pop the top value; values below the last mark can't be popped."""
         lowest = self._marks[-1] if self._marks else 0
         if len(self._values) <= lowest:
             raise DamagedFileError("has a pickle that takes more values than it gave")
         return self._values.pop()
 
     def mark(self) -> None:
-        """Begin a list of values."""
+        """Mark the start of a list of values."""
         if len(self._marks) >= MAX_MARKS:
             raise UnsafeFileError(
                 f"has a pickle nested over {MAX_MARKS} deep; no weights need as much"
@@ -92,7 +92,7 @@ class PickleStack:
         self._marks.append(len(self._values))
 
     def pop_marked(self) -> list[Any]:
-        """End a list of values, and take it."""
+        """Pop all values above the last mark, and the mark."""
         if not self._marks:
             raise DamagedFileError("has a pickle that ends a list which it never began")
         start = self._marks.pop()
@@ -101,7 +101,7 @@ class PickleStack:
         return values
 
     def target(self, kind: type, doing: str) -> Any:
-        """The value on top, which is to be changed and stays."""
+        """Return the top value for modification, without popping it, after checking its type."""
         value = self.pop()
         if type(value) is not kind:
             raise UnsafeFileError(
@@ -111,7 +111,7 @@ class PickleStack:
         return value
 
     def memorize(self, index: int | None = None) -> None:
-        """Keep the value on top under a number, the next one unless told."""
+        """Memoize the top value under an index, by default the next one."""
         if len(self._memorized) >= MAX_MEMORIZED:
             raise UnsafeFileError(
                 f"has a pickle that keeps over {MAX_MEMORIZED:,} values; no weights need as many"
@@ -121,7 +121,7 @@ class PickleStack:
         self._memorized[len(self._memorized) if index is None else index] = value
 
     def recall(self, index: int) -> None:
-        """Put a memorized value on top."""
+        """Push a memoized value."""
         if index not in self._memorized:
             raise DamagedFileError(f"has a pickle that recalls value {index:,} before it is there")
         self.push(self._memorized[index])

@@ -1,8 +1,8 @@
-"""`pytorch_model.bin`: what `torch.save` wrote of a state dict, read without running any of it.
+"""Reader for `pytorch_model.bin`, a state dict written by `torch.save`; runs none of its code.
 
-Two forms: the zip archive since torch 1.6, and the stream of pickles with raw storages behind them
-that torch wrote before. Both are mapped, so that only the tensors that are read take memory.
-Source: the two forms as `torch.save` writes them, in PyTorch's `torch/serialization.py`.
+There are two formats: the zip archive since torch 1.6, and the older stream of pickles followed by
+raw storages. Both are memory-mapped, so that only tensors that are read take memory.
+Source: both formats as `torch.save` writes them, in PyTorch's `torch/serialization.py`.
 """
 
 import zlib
@@ -33,17 +33,17 @@ STREAM_PROTOCOL = 1001
 MAX_ARCHIVE_VERSION = 10  # torch itself reads 1 to 10; torch.save writes 3
 COUNT_BYTES = 8
 TAR_SIGN = slice(257, 262)
-SAFETENSORS_SIGN = slice(8, 10)  # its header begins behind eight bytes of length
+SAFETENSORS_SIGN = slice(8, 10)  # the JSON header follows an 8-byte length
 
 
 def open_pytorch(path: Path) -> dict[str, LazyTensor]:
-    """Read the header of a file that may come from anyone; tensors are read when asked for.
+    """Read the header of an untrusted file; tensors are read on demand.
 
-    The pickle of an archive is held against its CRC-32. Its tensors aren't: that would take half as
-    long again as reading them, and the older form has no checksums at all.
+    The pickle of an archive is verified against its CRC-32, but the tensors are not: that would
+    add half of the reading time again, and the older format has no checksums at all.
 
     Returns:
-        Tensors under the names in the file, in its order.
+        Tensors by their names in the file, in file order.
     """
     file = MappedFile.open(path)
     with _naming(path):
@@ -61,14 +61,14 @@ def open_pytorch(path: Path) -> dict[str, LazyTensor]:
 
 
 class _Storages:
-    """A mapped file, and where each storage lies in it."""
+    """A mapped file and the location of each storage in it."""
 
     def __init__(self, file: MappedFile, places: dict[str, ZipEntry]) -> None:
         self._file = file
         self._places = places
 
     def read(self, tensor: TensorRecord) -> Tensor:
-        """Fetch a tensor: a view of the mapped file, where it lies there as it should."""
+        """Return a tensor: a view of the mapped file if alignment and strides allow it."""
         dtype = tensor.storage.dtype
         if not tensor.num_elements:
             return torch.empty(tensor.size, dtype=dtype)
@@ -78,13 +78,13 @@ class _Storages:
             self._file.memory, dtype=torch.uint8, count=num_bytes, offset=start
         )
         if dtype is torch.bool:
-            spanned = spanned.ne(0)  # a Boolean of 2 would be neither
+            spanned = spanned.ne(0)  # normalize bytes other than 0 and 1
         elif start % dtype.itemsize:
-            spanned = spanned.clone()  # the form before the archive aligns nothing
+            spanned = spanned.clone()  # the older format doesn't align storages
         return spanned.view(dtype).as_strided(tensor.size, tensor.stride).contiguous()
 
     def release(self, tensor: TensorRecord) -> None:
-        """Give back what was read for a tensor."""
+        """Free the memory that was read for a tensor."""
         if tensor.num_elements:
             size = tensor.storage.dtype.itemsize
             start = self._places[tensor.storage.key].start + tensor.offset * size
@@ -96,7 +96,7 @@ _Content = tuple[dict[str, TensorRecord], dict[str, ZipEntry]]
 
 @contextmanager
 def _naming(path: Path) -> Iterator[None]:
-    """Put the file's name before what is wrong with it."""
+    """Prefix error messages with the file's path."""
     try:
         yield
     except (DamagedFileError, UnsafeFileError, CheckpointError) as error:
@@ -104,7 +104,7 @@ def _naming(path: Path) -> Iterator[None]:
 
 
 def _read_form(file: MappedFile) -> _Content:
-    """The tensors that a file of either form describes, and where their storages lie."""
+    """Return the tensors that a file of either format describes, and its storages' locations."""
     if file.memory[:4] == LOCAL_MAGIC:
         return _read_archive(file.memory)
     if file.memory[:1] == PROTO:
@@ -153,7 +153,7 @@ def _take_small(file: mmap, members: dict[str, ZipEntry], name: str, default: by
 
 
 def _take(file: mmap, entry: ZipEntry, name: str, limit_bytes: int) -> bytes:
-    """The verified bytes of an entry that isn't a tensor."""
+    """Return the bytes of an entry that isn't a tensor, after verifying its CRC-32."""
     if entry.num_bytes > limit_bytes:
         raise UnsafeFileError(
             f"has {entry.num_bytes:,} bytes of {name}; no weights need over {limit_bytes:,}"
@@ -165,7 +165,7 @@ def _take(file: mmap, entry: ZipEntry, name: str, limit_bytes: int) -> bytes:
 
 
 def _find(members: dict[str, ZipEntry], name: str, record: StorageRecord) -> ZipEntry:
-    """The entry of a storage, as long as the pickle says."""
+    """Return the entry of a storage, after checking that its size matches the pickle."""
     entry = members.get(name)
     if entry is None or entry.num_bytes != record.num_bytes:
         found = "isn't there" if entry is None else f"has {entry.num_bytes:,}"
@@ -198,7 +198,7 @@ def _read_stream(file: mmap) -> _Content:
 
 
 def _walk(file: mmap, position: int, records: list[StorageRecord]) -> dict[str, ZipEntry]:
-    """Find the storages that lie one behind another, each after its number of elements."""
+    """Locate consecutive storages, each preceded by its number of elements."""
     places = {}
     for record in records:
         start = position + COUNT_BYTES

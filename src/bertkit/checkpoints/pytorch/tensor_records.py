@@ -1,7 +1,7 @@
-"""What the pickle of a state dict says of its tensors, as plain records, and if it can be true.
+"""Plain records of the tensors that a state dict's pickle describes, with validation.
 
-A record is built where the pickle asks torch to rebuild a tensor. Nothing is allocated for it: its
-place, sizes and strides are held against the storage that it names.
+A record is built where the pickle asks torch to rebuild a tensor. Nothing is allocated; offset,
+sizes and strides are checked against the storage that the tensor refers to.
 """
 
 import math
@@ -16,7 +16,7 @@ from bertkit.checkpoints.pytorch.pickle_machine import Builder, Name, set_items
 
 MAX_TENSORS = 10_000  # BERT-Large has 400
 MAX_DIMENSIONS = 8  # BERT's tensors have at most two
-MAX_EMPTY_ELEMENTS = 1 << 40  # of a tensor with a size of 0, were that a 1
+MAX_EMPTY_ELEMENTS = 1 << 40  # limit for empty tensors, counting sizes of 0 as 1
 
 DTYPES = {
     "torch.FloatStorage": torch.float32,
@@ -34,7 +34,7 @@ DTYPES = {
 
 @dataclass(frozen=True, slots=True)
 class StorageRecord:
-    """A run of elements in the file, which tensors view."""
+    """A contiguous run of elements in the file, which tensors are views of."""
 
     key: str
     dtype: torch.dtype
@@ -42,7 +42,7 @@ class StorageRecord:
 
     @property
     def num_bytes(self) -> int:
-        """What it takes in the file."""
+        """Size in the file."""
         return self.num_elements * self.dtype.itemsize
 
 
@@ -57,31 +57,31 @@ class TensorRecord:
 
     @property
     def num_elements(self) -> int:
-        """Of the tensor, not of the storage."""
+        """Number of elements of the tensor, not of its storage."""
         return math.prod(self.size)
 
     @property
     def num_spanned(self) -> int:
-        """How many elements of the storage lie from its first element to its last."""
+        """Number of storage elements from the tensor's first element to its last."""
         steps = ((size - 1) * stride for size, stride in zip(self.size, self.stride, strict=True))
         return 1 + sum(steps) if self.num_elements else 0
 
 
 class StorageTable:
-    """The storages that a pickle names, under their keys.
+    """The storages that a pickle refers to, by key.
 
     Attributes:
-        records: in the order of their first mention.
+        records: in the order of first reference.
     """
 
     def __init__(self) -> None:
         self.records: dict[str, StorageRecord] = {}
 
     def load(self, persistent_id: Any) -> StorageRecord:
-        """Read one mention: `("storage", class, key, device, number of elements)`.
+        """Parse one reference: `("storage", class, key, device, number of elements)`.
 
-        The form before the zip archive has a sixth part, for storages that view others, which no
-        state dict has used.
+        The older format has a sixth item, for storages that are views of others; state dicts don't
+        use it.
         """
         types = (str, Name, str, str, int)
         parts = persistent_id if type(persistent_id) is tuple else ()
@@ -100,7 +100,7 @@ class StorageTable:
 
 
 def rebuild_tensor(arguments: tuple[Any, ...]) -> TensorRecord:
-    """Take down `torch._utils._rebuild_tensor(storage, offset, size, stride)`."""
+    """Record a call of `torch._utils._rebuild_tensor(storage, offset, size, stride)`."""
     if tuple(map(type, arguments)) != (StorageRecord, int, tuple, tuple):
         raise _refuse("torch._utils._rebuild_tensor", arguments)
     storage, offset, size, stride = arguments
@@ -115,14 +115,14 @@ def rebuild_tensor(arguments: tuple[Any, ...]) -> TensorRecord:
 
 
 def rebuild_tensor_v2(arguments: tuple[Any, ...]) -> TensorRecord:
-    """Take down `_rebuild_tensor_v2`, which adds `requires_grad` and an empty dict of hooks."""
+    """Record a call of `_rebuild_tensor_v2`, with `requires_grad` and an empty dict of hooks."""
     if tuple(map(type, arguments[4:])) != (bool, dict):
         raise _refuse("torch._utils._rebuild_tensor_v2", arguments)
     return rebuild_tensor(arguments[:4])
 
 
 def rebuild_parameter(arguments: tuple[Any, ...]) -> TensorRecord:
-    """Take down `torch._utils._rebuild_parameter(tensor, requires_grad, hooks)`."""
+    """Record a call of `torch._utils._rebuild_parameter(tensor, requires_grad, hooks)`."""
     if tuple(map(type, arguments)) != (TensorRecord, bool, dict):
         raise _refuse("torch._utils._rebuild_parameter", arguments)
     tensor: TensorRecord = arguments[0]
@@ -130,7 +130,7 @@ def rebuild_parameter(arguments: tuple[Any, ...]) -> TensorRecord:
 
 
 def rebuild_dict(arguments: tuple[Any, ...]) -> dict[str, Any]:
-    """Take down `collections.OrderedDict()`; Python 2 handed it a list of pairs."""
+    """Replace `collections.OrderedDict()`; Python 2 passed it a list of pairs."""
     items: dict[str, Any] = {}
     if arguments:
         pairs = arguments[0]
@@ -159,7 +159,7 @@ NAMES: dict[str, Builder | None] = {
 
 
 def check_state_dict(value: Any) -> dict[str, TensorRecord]:
-    """Take what a pickle came to for a flat dict of tensors that lie in their storages."""
+    """Check that the unpickled value is a flat dict of tensors that fit into their storages."""
     if type(value) is not dict:
         raise CheckpointError(
             f"holds a {type(value).__name__}; expected a dict of tensors, as"
@@ -179,7 +179,7 @@ def check_state_dict(value: Any) -> dict[str, TensorRecord]:
 
 
 def _check_place(name: str, tensor: TensorRecord) -> None:
-    """Hold one tensor against its storage."""
+    """Check one tensor's offset, sizes and strides against its storage."""
     shown = ascii(name[:80])
     if min((tensor.offset, *tensor.size, *tensor.stride)) < 0:
         raise UnsafeFileError(f"has a negative offset, size or stride for {shown}")
@@ -194,7 +194,7 @@ def _check_place(name: str, tensor: TensorRecord) -> None:
 
 
 def _check_sum(tensors: Iterable[TensorRecord]) -> None:
-    """Let tensors share storages, but not add up to more than these have."""
+    """Check that tensors that share storages don't add up to more bytes than the storages."""
     distinct = set(tensors)
     wanted = sum(tensor.num_elements * tensor.storage.dtype.itemsize for tensor in distinct)
     storages = {tensor.storage for tensor in distinct}

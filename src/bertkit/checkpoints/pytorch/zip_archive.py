@@ -1,8 +1,8 @@
-"""Zip archives as `torch.save` writes them: where in the file each entry's bytes lie.
+"""Zip archives written by `torch.save`: finds the byte range of each entry.
 
-Nothing is unpacked: torch stores entries as they are, so a reader only needs to know their places.
-Python's own reader isn't used, because it believes the directory's claims about its size and number
-of entries before they can be checked, and lets entries overlap.
+Nothing is unpacked, since torch stores entries uncompressed; a reader only needs their location.
+Python's `zipfile` isn't used, because it trusts the directory's stated size and number of entries
+before they can be checked, and allows entries to overlap.
 Source: PKWARE's APPNOTE.TXT 6.3.10, sections 4.3 and 4.5.
 """
 
@@ -26,10 +26,10 @@ END64 = struct.Struct("<4sQ2H2L4Q")
 LOCATOR64 = struct.Struct("<4sLQL")
 EXTRA = struct.Struct("<2H")
 ZIP64_EXTRA = 1
-IN_ZIP64 = (0xFFFF, 0xFFFFFFFF)  # the real number stands in a wider field
+IN_ZIP64 = (0xFFFF, 0xFFFFFFFF)  # the actual number is in a wider field
 
 MAX_ENTRIES = 10_000  # BERT-Large has 400 tensors
-MAX_DIRECTORY_BYTES = 4 << 20  # as many names of 350 characters
+MAX_DIRECTORY_BYTES = 4 << 20  # enough for 10,000 names of 350 characters
 
 ENCRYPTED = 1
 STORED = 0
@@ -37,12 +37,12 @@ STORED = 0
 
 @dataclass(frozen=True, slots=True)
 class ZipEntry:
-    """The bytes of one entry.
+    """The byte range of one entry.
 
     Attributes:
-        start: of its bytes in the file.
-        num_bytes: their number.
-        crc32: theirs as written; torch can be told to write none, and then writes 0.
+        start: of its content in the file.
+        num_bytes: of its content.
+        crc32: the stored checksum; 0 if torch was configured not to compute one.
     """
 
     start: int
@@ -64,7 +64,7 @@ class _Listed:
 
 
 def read_zip_entries(file: mmap) -> dict[str, ZipEntry]:
-    """Find the entries of a mapped archive that may come from anyone."""
+    """Locate the entries of a mapped, untrusted archive."""
     num_entries, start, end = _find_directory(file)
     entries: dict[str, ZipEntry] = {}
     extents = []
@@ -86,7 +86,7 @@ def read_zip_entries(file: mmap) -> dict[str, ZipEntry]:
 
 
 def _find_directory(file: mmap) -> tuple[int, int, int]:
-    """Number of entries, and where the directory begins and ends."""
+    """Return the number of entries, and where the directory begins and ends."""
     records = len(file) - END.size
     if records < 0 or file[records : records + 4] != END_MAGIC:
         raise DamagedFileError(
@@ -120,7 +120,7 @@ def _find_directory(file: mmap) -> tuple[int, int, int]:
 
 
 def _read_end64(file: mmap, records: int, locator: int) -> tuple[int, int, int]:
-    """The same three numbers from the wider record, which torch always writes."""
+    """Return the same three numbers from the zip64 record, which torch always writes."""
     _, disk, place, num_disks = LOCATOR64.unpack_from(file, locator)
     magic, size, _, _, *disks, num_here, num_entries, num_bytes, start = END64.unpack_from(
         file, records
@@ -132,7 +132,7 @@ def _read_end64(file: mmap, records: int, locator: int) -> tuple[int, int, int]:
 
 
 def _read_listed(file: mmap, position: int, end: int) -> tuple[_Listed, int]:
-    """One entry of the directory, and where the next begins."""
+    """Return one entry of the directory, and where the next begins."""
     if position + CENTRAL.size > end:
         raise DamagedFileError("has a directory that ends in the middle of an entry")
     magic, _, _, flags, method, _, _, crc32, *rest = CENTRAL.unpack_from(file, position)
@@ -148,7 +148,7 @@ def _read_listed(file: mmap, position: int, end: int) -> tuple[_Listed, int]:
 
 
 def _widen(narrow: tuple[int, int, int], extra: bytes) -> list[int]:
-    """Replace numbers that stand in the zip64 field of an entry, in its order."""
+    """Replace numbers that are stored in an entry's zip64 field, in field order."""
     position = 0
     wide = b""
     while position + EXTRA.size <= len(extra):
@@ -175,7 +175,7 @@ def _decode(name: bytes) -> str:
 
 
 def _locate(file: mmap, listed: _Listed, name: str, directory: int) -> ZipEntry:
-    """Hold an entry against its own header, and find its bytes."""
+    """Check an entry against its local header, and locate its content."""
     shown = repr(name[:80])
     if listed.flags & ENCRYPTED:
         raise DamagedFileError(f"has an encrypted entry, {shown}; expected plain ones")

@@ -1,1 +1,1 @@
-"""Folders of sentence-transformers; read `folder.py` first."""
+"""Folders of sentence-transformers models; read `folder.py` first."""

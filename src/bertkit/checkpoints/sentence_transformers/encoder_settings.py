@@ -1,7 +1,7 @@
-"""The settings of a sentence-transformers folder: of its encoder, and of the whole.
+"""The settings files of a sentence-transformers folder: the encoder's and the model's.
 
-What changes the result in a way that isn't done here is refused by name; what is only for other
-programs is kept.
+Settings that would change the result in an unsupported way raise an error that names them; those
+that only concern other programs are kept.
 """
 
 import reprlib
@@ -20,11 +20,11 @@ SETTINGS_FILE = "config_sentence_transformers.json"
 TOKENIZER_FILE = "tokenizer_config.json"
 
 MODEL_TYPE = "SentenceTransformer"
-MAX_PROMPT_CHARS = 100_000  # far over what any encoder takes
-MAX_DEPTH = 16  # of values that are kept as they are; what sentence-transformers writes has 3
-DEFAULT_POSITIONS = 512  # transformers' own, where config.json doesn't say
+MAX_PROMPT_CHARS = 100_000  # far more than any encoder can use
+MAX_DEPTH = 16  # nesting of values kept unchanged; sentence-transformers writes 3 levels
+DEFAULT_POSITIONS = 512  # the default of transformers, if config.json has none
 
-# What the encoder hands on; other entries are of images, sound or chats.
+# The encoder's output for text; other entries are for images, audio or chats.
 TEXT_ONLY = {"text": {"method": "forward", "method_output_name": "last_hidden_state"}}
 
 Prompt = Annotated[str, Field(max_length=MAX_PROMPT_CHARS)]
@@ -32,9 +32,9 @@ Nothing = Annotated[dict[str, Any], Field(max_length=0)] | None
 
 
 class EncoderSettings(ForeignConfig):
-    """`sentence_bert_config.json`, as far as it may go.
+    """The supported part of `sentence_bert_config.json`.
 
-    Keys that reach into transformers must be empty, and those of other kinds of models are unknown.
+    Arguments for transformers must be empty; settings of other kinds of models are rejected.
     """
 
     max_seq_length: Size | None = None
@@ -53,10 +53,10 @@ class EncoderSettings(ForeignConfig):
 
 
 class SentenceSettings(ForeignConfig):
-    """`config_sentence_transformers.json`; other keys are kept in `model_extra`."""
+    """`config_sentence_transformers.json`; unused keys are kept in `model_extra`."""
 
     model_config = ConfigDict(extra="allow")
-    __pydantic_extra__: dict[str, Any]  # as sphinx imports it, pydantic finds no type for the rest
+    __pydantic_extra__: dict[str, Any]  # when sphinx imports this, pydantic can't infer the type
 
     model_type: str = MODEL_TYPE
     prompts: dict[str, Prompt | None] = Field(default_factory=dict)
@@ -66,7 +66,7 @@ class SentenceSettings(ForeignConfig):
 
 
 def read_encoder_settings(home: Path) -> EncoderSettings:
-    """Read the settings in the encoder's folder, or what holds where there are none."""
+    """Read the settings in the encoder's folder, or return the defaults if there is no file."""
     if not has_member(home, ENCODER_FILE):
         return EncoderSettings()
     path = home / ENCODER_FILE
@@ -77,7 +77,7 @@ def read_encoder_settings(home: Path) -> EncoderSettings:
 
 
 def read_settings(folder: Path) -> SentenceSettings:
-    """Read the settings of the whole, or what holds where there are none."""
+    """Read the model's settings, or return the defaults if there is no file."""
     if not has_member(folder, SETTINGS_FILE):
         return SentenceSettings()
     path = folder / SETTINGS_FILE
@@ -96,7 +96,7 @@ def read_settings(folder: Path) -> SentenceSettings:
 
 
 def _check_kept(path: Path, value: object, depth: int = 0) -> None:
-    """What is only kept must be something that can be written back."""
+    """Check that kept values aren't nested too deeply to be written back."""
     if depth > MAX_DEPTH:
         raise UnsafeFileError(f"{path} is nested over {MAX_DEPTH} deep; no such file needs it")
     if isinstance(value, dict | list):
@@ -105,7 +105,7 @@ def _check_kept(path: Path, value: object, depth: int = 0) -> None:
 
 
 def read_size(home: Path, config: dict[str, Any], key: str, default: int) -> int:
-    """A size in the encoder's config."""
+    """Return a size from the encoder's config."""
     value = config.get(key, default)
     if type(value) is not int or value < 1:
         raise CheckpointError(
@@ -115,15 +115,15 @@ def read_size(home: Path, config: dict[str, Any], key: str, default: int) -> int
 
 
 def find_length(home: Path, config: dict[str, Any], stated: int | None) -> int:
-    """Tokens after which a text is cut, as sentence-transformers finds them.
+    """Return the maximum number of tokens per text, as sentence-transformers determines it.
 
-    Since version 5.4 it leaves them to the tokenizer's `model_max_length`, a huge number where
-    nothing is known.
+    Since version 5.4 it uses the tokenizer's `model_max_length`, which is a huge number if the
+    length is unknown.
 
     Args:
         home: the encoder's folder.
         config: its `config.json`.
-        stated: what its own settings say.
+        stated: `max_seq_length` in the encoder's settings.
     """
     positions = read_size(home, config, "max_position_embeddings", DEFAULT_POSITIONS)
     if stated is not None:

@@ -1,10 +1,10 @@
-"""Sentence-transformers folders: an encoder, and the modules that make one vector of its output.
+"""Sentence-transformers folders: an encoder, and modules that turn its output into one vector.
 
-`modules.json` lists them. What the encoder takes stands in `sentence_bert_config.json` beside its
-`config.json`, what the whole is for in `config_sentence_transformers.json`. What versions 2 to 6
-write is read. What is written is read by text-embeddings-inference and by all versions from 2.2,
-dense layers from 3.0, since older ones know no safetensors there, and poolings that are joined in
-an order of their own from 5.4.
+`modules.json` lists the modules. The encoder's settings are in `sentence_bert_config.json` beside
+its `config.json`, the model's in `config_sentence_transformers.json`. Folders written by versions
+2 to 6 can be read. Written folders work with text-embeddings-inference and all versions from 2.2,
+except that Dense layers need 3.0, which added safetensors for them, and pooling modes joined in a
+custom order need 5.4.
 """
 
 from collections.abc import Callable
@@ -43,10 +43,10 @@ from bertkit.checkpoints.sentence_transformers.modules import (
     write_module,
 )
 
-DEFAULT_HIDDEN_SIZE = 768  # transformers' own, where config.json doesn't say
+DEFAULT_HIDDEN_SIZE = 768  # the default of transformers, if config.json has none
 
-# Their class: our name of it. Up to version 5.3 they all lay in one package, which is still found
-# under its old name and therefore written.
+# Class path in `modules.json`: our name. Up to version 5.3 all classes were in one package, whose
+# old paths still work and are therefore the ones written.
 WRITTEN_TYPES = "sentence_transformers.models"
 MODULE_TYPES = {
     f"{WRITTEN_TYPES}.Transformer": "Transformer",
@@ -68,17 +68,17 @@ READERS: dict[str, Callable[[Path, str], Module]] = {
 
 @dataclass(frozen=True)
 class SentenceModel:
-    """All that a folder says beside the encoder itself.
+    """Everything in a model's folder other than the encoder.
 
     Attributes:
-        modules: those behind the encoder: pooling first.
-        max_seq_length: tokens, special ones included, after which a text is cut.
-        lowercase: whether text is lower-cased before its tokenizer sees it.
-        prompts: texts that are put before a text, by name.
-        default_prompt: the name of the one that is put there unasked.
+        modules: those after the encoder, pooling first.
+        max_seq_length: tokens per text, special tokens included; longer texts are truncated.
+        lowercase: whether text is lowercased before tokenization.
+        prompts: prefixes for texts, by name.
+        default_prompt: the name of the prompt used by default.
         similarity: how two vectors are compared: cosine, dot, euclidean or manhattan.
-        truncate_dimension: features of the result that are kept, from the front; None: all.
-        other: keys of `config_sentence_transformers.json` that aren't used here, kept.
+        truncate_dimension: number of leading features that are kept; None keeps all.
+        other: unused keys of `config_sentence_transformers.json`, preserved.
     """
 
     modules: tuple[Module, ...]
@@ -104,12 +104,12 @@ class _Modules(ForeignConfig):
 
 
 def is_sentence_transformers(folder: Path) -> bool:
-    """Whether a folder looks like one."""
+    """Whether a folder contains `modules.json`."""
     return has_member(folder, MODULES_FILE)
 
 
 def open_sentence_transformers(folder: Path) -> Checkpoint:
-    """Open the encoder; its folder, where the tokenizer is too, is the model's or one inside it."""
+    """Open the encoder; it and its tokenizer are in the model's folder or in a subfolder."""
     entries = _read_entries(folder)
     checkpoint = open_huggingface(_find_encoder(folder, entries))
     files = (folder / MODULES_FILE, *checkpoint.files)
@@ -117,7 +117,7 @@ def open_sentence_transformers(folder: Path) -> Checkpoint:
 
 
 def read_sentence_model(folder: Path) -> SentenceModel:
-    """Read all but the encoder."""
+    """Read everything except the encoder."""
     settings = read_settings(folder)
     entries = _read_entries(folder)
     kinds = [MODULE_TYPES[entry.type] for entry in entries]
@@ -147,12 +147,12 @@ def read_sentence_model(folder: Path) -> SentenceModel:
 
 
 def write_sentence_model(folder: Path, model: SentenceModel) -> dict[str, FileRecord]:
-    """Write all but the encoder and its tokenizer, which belong into the same folder.
+    """Write everything except the encoder and its tokenizer, which go into the same folder.
 
     Returns:
-        What was written, by name in the folder.
+        Size and checksums of each file, by name in the folder.
 
-    Source: the keys that text-embeddings-inference demands are those of `STConfig`, `NewSTConfig`
+    Source: the keys that text-embeddings-inference requires are those of `STConfig`, `NewSTConfig`
         and `PoolConfig` in its router/src/lib.rs.
     """
     make_folder(folder)
@@ -182,7 +182,7 @@ def write_sentence_model(folder: Path, model: SentenceModel) -> dict[str, FileRe
 
 
 def _read_entries(folder: Path) -> list[_Entry]:
-    """The modules that are listed: known ones, the encoder first and only once."""
+    """Return the listed modules after checking them: known kinds, one encoder, which is first."""
     path = find_member(folder, MODULES_FILE)
     content = read_json(path, limit_bytes=MODULES_LIMIT_BYTES)
     if not isinstance(content, list):
@@ -219,13 +219,13 @@ def _check_entry(path: Path, index: int, entry: _Entry) -> None:
 
 
 def _find_encoder(folder: Path, entries: list[_Entry]) -> Path:
-    """The folder of the encoder."""
+    """Return the folder of the encoder."""
     name = str(PurePosixPath(entries[0].path))
     return folder if name == "." else find_member(folder, name)
 
 
 def _check_sizes(folder: Path, modules: tuple[Module, ...], size: int) -> None:
-    """Each module must take what the one before it gives."""
+    """Check that each module's input size is the output size of the one before it."""
     for module in modules:
         if isinstance(module, Normalize):
             continue

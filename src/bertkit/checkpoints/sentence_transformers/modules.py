@@ -1,8 +1,7 @@
-"""What stands behind the encoder in a sentence-transformers folder: pooling, scaling, dense layers.
+"""Modules after the encoder in a sentence-transformers folder: Pooling, Normalize, Dense.
 
-Each module has a folder with a `config.json`. Their classes are known by literal tables of names;
-nothing that a file names is imported or called, and a key or value that means what isn't done here
-is refused by name.
+Each module has a folder with a `config.json`. Class names are looked up in fixed tables; nothing
+that a file names is imported or called. Unsupported keys and values raise an error that names them.
 """
 
 from dataclasses import dataclass
@@ -22,10 +21,10 @@ from bertkit.checkpoints.huggingface import WEIGHTS, WEIGHTS_FILE, read_config
 from bertkit.checkpoints.safetensors_file import write_safetensors
 from bertkit.checkpoints.transfer import is_finite
 
-MAX_MESSAGE_CHARS = 1000  # a foreign file chooses how many of its keys are wrong
+MAX_MESSAGE_CHARS = 1000  # a foreign file may have any number of wrong keys
 
-# The keys of all versions before 5.4, in the order in which their results are joined, and the
-# names since then.
+# Keys of all versions before 5.4, in the order in which their results are concatenated, and the
+# mode names since 5.4.
 POOLING_FLAGS = {
     "pooling_mode_cls_token": "cls",
     "pooling_mode_max_tokens": "max",
@@ -34,10 +33,10 @@ POOLING_FLAGS = {
     "pooling_mode_weightedmean_tokens": "weightedmean",
     "pooling_mode_lasttoken": "lasttoken",
 }
-# Those that every version writes, and text-embeddings-inference demands.
+# The keys that every version writes and text-embeddings-inference requires.
 FIRST_FLAGS = tuple(POOLING_FLAGS)[:4]
 
-# Ours: the class that a Dense module names.
+# Our name: the class path in a Dense module's config.
 ACTIVATIONS = {
     "identity": "torch.nn.modules.linear.Identity",
     "tanh": "torch.nn.modules.activation.Tanh",
@@ -53,12 +52,12 @@ Mode = Literal["cls", "max", "mean", "mean_sqrt_len_tokens", "weightedmean", "la
 
 @dataclass(frozen=True)
 class Pooling:
-    """The vectors of a text's tokens become one vector.
+    """Pooling of a text's token vectors into one vector.
 
     Attributes:
         dimension: features of a token.
-        modes: ways of pooling, values of `POOLING_FLAGS`; their results are joined in this order.
-        include_prompt: whether the tokens of a prompt count.
+        modes: pooling modes, values of `POOLING_FLAGS`; results are concatenated in this order.
+        include_prompt: whether the tokens of a prompt are pooled too.
     """
 
     dimension: int
@@ -68,12 +67,12 @@ class Pooling:
 
 @dataclass(frozen=True)
 class Normalize:
-    """The vector is divided by its Euclidean length."""
+    """Division of the vector by its Euclidean length."""
 
 
 @dataclass(frozen=True)
 class Dense:
-    """A linear layer on the vector, and an activation.
+    """A linear layer with an activation.
 
     Attributes:
         weight: `[out_features, in_features]`.
@@ -87,12 +86,12 @@ class Dense:
 
     @property
     def in_features(self) -> int:
-        """Features of the vector before it."""
+        """Size of the input vector."""
         return self.weight.shape[1]
 
     @property
     def out_features(self) -> int:
-        """Features of the vector behind it."""
+        """Size of the output vector."""
         return self.weight.shape[0]
 
 
@@ -100,7 +99,7 @@ Module: TypeAlias = Pooling | Normalize | Dense
 
 
 class ForeignConfig(BaseModel):
-    """Base of what a foreign file may say; what it doesn't know is an error."""
+    """Base of the schemas for foreign files; unknown keys are errors."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
@@ -109,7 +108,7 @@ Config = TypeVar("Config", bound=ForeignConfig)
 
 
 def parse_config(kind: type[Config], content: Any, path: Path) -> Config:
-    """Take a foreign file's content as what it must be."""
+    """Validate a foreign file's content against its schema."""
     try:
         return kind.model_validate(content)
     except ValidationError as error:
@@ -118,7 +117,7 @@ def parse_config(kind: type[Config], content: Any, path: Path) -> Config:
 
 
 class _Ends(ForeignConfig):
-    """Which vector a module takes and gives; another than the sentence's isn't ours to touch."""
+    """The vectors that a module reads and writes; only the sentence embedding is supported."""
 
     module_input_name: Literal["sentence_embedding"] = "sentence_embedding"
     module_output_name: Literal["sentence_embedding"] | None = None
@@ -175,19 +174,19 @@ def read_pooling(folder: Path, name: str) -> Pooling:
     if not modes or len(set(modes)) < len(modes):
         raise CheckpointError(f"{path} must name at least one way of pooling, and none twice")
     (dimension,) = dimensions
-    assert dimension is not None  # it was taken out of the set
+    assert dimension is not None  # None was removed from the set
     return Pooling(dimension, modes, config.include_prompt)
 
 
 def read_normalize(folder: Path, name: str) -> Normalize:
-    """Read a Normalize module, which has no folder at all in most models."""
+    """Read a Normalize module, which has no folder in most models."""
     if has_member(folder, f"{name}/{CONFIG_FILE}"):
         parse_config(_Ends, read_config(folder, f"{name}/{CONFIG_FILE}"), folder / name)
     return Normalize()
 
 
 def read_dense(folder: Path, name: str) -> Dense:
-    """Read a Dense module; its weights stay on the disk."""
+    """Read a Dense module; its weights are checked, but loaded lazily."""
     path = folder / name / CONFIG_FILE
     config = parse_config(_DenseConfig, read_config(folder, f"{name}/{CONFIG_FILE}"), path)
     tensors, file = _open_weights(find_member(folder, name))
@@ -232,7 +231,7 @@ def write_module(folder: Path, name: str, module: Module) -> dict[str, FileRecor
     """Write a module's folder; Normalize has none.
 
     Returns:
-        What was written, by name in the model's folder.
+        Size and checksums of each file, by name in the model's folder.
     """
     if isinstance(module, Normalize):
         return {}
@@ -249,9 +248,9 @@ def write_module(folder: Path, name: str, module: Module) -> dict[str, FileRecor
 
 
 def _describe_pooling(pooling: Pooling) -> dict[str, Any]:
-    """The keys of the first versions, unless they can't say it; newer ones where they are needed.
+    """Return the config with the oldest keys that can express it.
 
-    Source: `PoolConfig` in router/src/lib.rs of text-embeddings-inference demands the first four.
+    Source: `PoolConfig` in router/src/lib.rs of text-embeddings-inference requires the first four.
     """
     flags = {flag: mode in pooling.modes for flag, mode in POOLING_FLAGS.items()}
     in_order = tuple(mode for flag, mode in POOLING_FLAGS.items() if flags[flag])

@@ -1,4 +1,4 @@
-"""Bytes of a foreign file, taken from the front; nothing is taken that isn't there."""
+"""Sequential reading of bytes from an untrusted file, with bounds checks."""
 
 from bertkit.base.errors import DamagedFileError
 
@@ -7,7 +7,7 @@ VARINT_LIMIT = 1 << 64
 
 
 class ByteReader:
-    """A place in some bytes, and their name for messages."""
+    """A position in a byte string, with a name for messages."""
 
     def __init__(self, data: bytes, source: str) -> None:
         self._data = data
@@ -16,11 +16,11 @@ class ByteReader:
 
     @property
     def num_left(self) -> int:
-        """Bytes that were not taken yet."""
+        """Number of remaining bytes."""
         return len(self._data) - self.position
 
     def take(self, num_bytes: int) -> bytes:
-        """The next bytes."""
+        """Return the next bytes."""
         if num_bytes > self.num_left:
             raise DamagedFileError(
                 f"{self._source} is damaged: {num_bytes:,} bytes are announced and"
@@ -30,7 +30,7 @@ class ByteReader:
         return self._data[start : self.position]
 
     def take_varint(self) -> int:
-        """The next number, 7 bits in a byte, the lowest first; at least 0 and below 2⁶⁴."""
+        """Return the next varint: 7 bits per byte, lowest first; at least 0 and below 2⁶⁴."""
         value = 0
         limit = self.position + VARINT_LIMIT_BYTES
         for index, byte in enumerate(self._data[self.position : limit]):
@@ -44,5 +44,5 @@ class ByteReader:
         )
 
     def take_fixed(self, num_bytes: int) -> int:
-        """The next number of a fixed width, the lowest byte first; errors as in `take`."""
+        """Return the next little-endian number of a fixed width; errors as in `take`."""
         return int.from_bytes(self.take(num_bytes), "little")

@@ -1,7 +1,7 @@
-"""google's TensorFlow checkpoints: `bert_config.json`, `vocab.txt` and `bert_model.ckpt.*`.
+"""Google's TensorFlow checkpoints: `bert_config.json`, `vocab.txt` and `bert_model.ckpt.*`.
 
-The table says what each variable is called in Hugging Face's folders. A `kernel` is turned: it
-multiplies from the right there, [in, out], and from the left here, [out, in].
+The table maps each variable to its name in Hugging Face's folders. A `kernel` is transposed: it is
+[in, out] in TensorFlow, and [out, in] here.
 
 Source: https://github.com/google-research/bert: modeling.py, run_pretraining.py, run_classifier.py,
 run_squad.py, optimization.py.
@@ -28,7 +28,7 @@ LAYER = "bert/encoder/layer_{layer}"
 THEIR_LAYER = "bert.encoder.layer.{layer}"
 LAYER_PATTERN = re.compile(r"bert/encoder/layer_(0|[1-9][0-9]{0,3})(?=/)")
 
-# TensorFlow's: Hugging Face's. `{layer}` counts from 0.
+# TensorFlow's name: Hugging Face's name. `{layer}` counts from 0.
 TENSORFLOW_NAMES = {
     "bert/embeddings/word_embeddings": "bert.embeddings.word_embeddings.weight",
     "bert/embeddings/position_embeddings": "bert.embeddings.position_embeddings.weight",
@@ -66,23 +66,23 @@ TENSORFLOW_NAMES = {
     "cls/squad/output_bias": "qa_outputs.bias",
 }
 
-# What isn't a weight: the counter of steps, and the state of google's Adam and of TensorFlow's.
+# Not weights: the step counter, and the state of google-research's and of TensorFlow's Adam.
 DROPPED = ("global_step", "beta1_power", "beta2_power")
 DROPPED_ENDS = ("/adam_m", "/adam_v", "/Adam", "/Adam_1")
 
 
 def is_tensorflow(path: Path) -> bool:
-    """Whether a folder, or the common beginning of files, looks like such a checkpoint."""
+    """Whether a folder, or a file prefix, looks like a TensorFlow checkpoint."""
     if path.is_dir():
         return has_member(path, CONFIG_FILE) or bool(_list_prefixes(path))
     return has_member(path.parent, path.name + INDEX_SUFFIX) or _is_old(path)
 
 
 def open_tensorflow(path: Path) -> Checkpoint:
-    """Read the config and the index; tensors are read, and their checksums, when they are used.
+    """Read the config and the index; tensors are read and their checksums verified on use.
 
     Args:
-        path: a folder, or the common beginning of the checkpoint's files: `…/bert_model.ckpt`.
+        path: a folder, or the common prefix of the checkpoint's files: `…/bert_model.ckpt`.
     """
     folder, prefix = (path, _find_prefix(path)) if path.is_dir() else (path.parent, path.name)
     if _is_old(folder / prefix):
@@ -103,13 +103,13 @@ def open_tensorflow(path: Path) -> Checkpoint:
 
 
 def _count_labels(tensors: Mapping[str, LazyTensor]) -> dict[str, int]:
-    """How many labels a classifier tells apart, which google's config doesn't say."""
+    """Return a classifier's number of labels, which Google's config lacks."""
     classifier = tensors.get("classifier.weight")
     return {"num_labels": classifier.shape[0]} if classifier and classifier.shape else {}
 
 
 def rename_variables(variables: Mapping[str, LazyTensor]) -> dict[str, LazyTensor]:
-    """Put variables under today's names; what the table doesn't know keeps its own."""
+    """Rename variables to current names; unknown ones keep their own."""
     tensors: dict[str, LazyTensor] = {}
     for name, tensor in variables.items():
         if name in DROPPED or name.endswith(DROPPED_ENDS):
@@ -122,7 +122,7 @@ def rename_variables(variables: Mapping[str, LazyTensor]) -> dict[str, LazyTenso
 
 
 def find_name(name: str) -> str | None:
-    """Look a variable of TensorFlow's up in the table."""
+    """Return the table's name for a TensorFlow variable."""
     layer = LAYER_PATTERN.match(name)
     if layer is None:
         return TENSORFLOW_NAMES.get(name)
@@ -131,7 +131,7 @@ def find_name(name: str) -> str | None:
 
 
 def _turn(tensor: LazyTensor) -> LazyTensor:
-    """The transposed matrix; what isn't a matrix stays, and its shape will be refused."""
+    """Return the transposed matrix; other shapes are unchanged and rejected later."""
     if len(tensor.shape) != 2:
         return tensor
     read = partial(_read_turned, tensor)
@@ -143,7 +143,7 @@ def _read_turned(tensor: LazyTensor) -> Tensor:
 
 
 def _find_prefix(folder: Path) -> str:
-    """How the names of a folder's only checkpoint begin."""
+    """Return the file prefix of a folder's only checkpoint."""
     prefixes = _list_prefixes(folder)
     if not prefixes:
         raise MissingFileError(
@@ -157,13 +157,13 @@ def _find_prefix(folder: Path) -> str:
 
 
 def _list_prefixes(folder: Path) -> list[str]:
-    """How the names of the checkpoints in a folder begin."""
+    """Return the file prefixes of the checkpoints in a folder."""
     new = [path.name.removesuffix(INDEX_SUFFIX) for path in folder.glob(f"*{INDEX_SUFFIX}")]
     old = [path.name for path in folder.glob("*.ckpt*") if _is_old(path)]
     return sorted(new + old)
 
 
 def _is_old(path: Path) -> bool:
-    """Whether it is a checkpoint of the first version: the table itself, with the values in it."""
+    """Whether it is a checkpoint in the first format: a single table file that has the values."""
     is_file = path.suffix != INDEX_SUFFIX and path.is_file()
     return is_file and is_table(find_member(path.parent, path.name))

@@ -1,7 +1,7 @@
-"""LevelDB's table, as TensorFlow writes the index of a checkpoint: sorted keys and their values.
+"""LevelDB tables, in which TensorFlow stores the index of a checkpoint: sorted keys and values.
 
-Blocks of entries, each with a CRC-32C, then a block of their places, then a footer. Of a key is
-written how many bytes it shares with the one before, and the rest.
+The file has blocks of entries, each with a CRC-32C, then a block of their locations, then a footer.
+A key is stored as the number of bytes it shares with the previous key, and the rest.
 
 Source: https://github.com/google/leveldb/blob/main/doc/table_format.md; TensorFlow's copy writes
 only types 0 and 1, and masks its checksums as LevelDB does.
@@ -15,10 +15,10 @@ import google_crc32c
 from bertkit.base.errors import CheckpointError, DamagedFileError, UnsafeFileError, storage_errors
 from bertkit.checkpoints.tensorflow.byte_reader import ByteReader
 
-# BERT-Large with its optimizer's state has 1,200 entries in 100 kB.
+# BERT-Large with its optimizer state has 1,200 entries in 100 kB.
 TABLE_LIMIT_BYTES = 2 << 20
 MAX_ENTRIES = 20_000
-MAX_KEY_BYTES = 512  # shared beginnings would otherwise let a small file hold gigabytes of keys
+MAX_KEY_BYTES = 512  # shared prefixes would otherwise let a small file contain gigabytes of keys
 
 MAGIC = 0xDB4775248B80FB57.to_bytes(8, "little")
 FOOTER_BYTES = 48
@@ -28,12 +28,12 @@ STORED, SNAPPY = 0, 1
 
 
 def mask_crc32c(crc: int) -> int:
-    """A CRC-32C as LevelDB stores it: one over bytes that hold their own CRC would tell little."""
+    """Return a CRC-32C as LevelDB masks it, because a CRC over data with its own CRC is weak."""
     return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
 
 
 def is_table(path: Path) -> bool:
-    """Whether a file ends like a table."""
+    """Whether a file ends with the magic number of a table."""
     with storage_errors(path, "read"), path.open("rb") as stream:
         size = stream.seek(0, 2)
         stream.seek(max(size - len(MAGIC), 0))
@@ -41,7 +41,7 @@ def is_table(path: Path) -> bool:
 
 
 def read_table(path: Path) -> dict[bytes, bytes]:
-    """Read all entries of a table that may come from anyone, in the order of their keys."""
+    """Read all entries of an untrusted table, in key order."""
     with storage_errors(path, "read"), path.open("rb") as stream:
         data = stream.read(TABLE_LIMIT_BYTES + 1)
     if len(data) > TABLE_LIMIT_BYTES:
@@ -82,12 +82,12 @@ def _read_entries(data: bytes, path: Path) -> dict[bytes, bytes]:
 
 
 def _take_place(reader: ByteReader) -> tuple[int, int]:
-    """Where a block begins, and its length in bytes."""
+    """Return where a block begins, and its length in bytes."""
     return reader.take_varint(), reader.take_varint()
 
 
 def _read_block(data: bytes, place: tuple[int, int], path: Path) -> bytes:
-    """The content of a block, after its checksum was found right."""
+    """Return the content of a block after verifying its checksum."""
     start, num_bytes = place
     end = start + num_bytes
     if end + TRAILER_BYTES > len(data) - FOOTER_BYTES:
@@ -111,7 +111,7 @@ def _read_block(data: bytes, place: tuple[int, int], path: Path) -> bytes:
 
 
 def _iterate_block(block: bytes, path: Path) -> Iterator[tuple[bytes, bytes]]:
-    """Keys and values of a block, in its order."""
+    """Yield the keys and values of a block in order."""
     num_restarts = int.from_bytes(block[-RESTART_BYTES:], "little")
     end = len(block) - RESTART_BYTES * (num_restarts + 1)
     if end < 0 or not num_restarts:

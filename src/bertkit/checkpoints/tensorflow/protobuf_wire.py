@@ -1,4 +1,4 @@
-"""Protocol Buffers as they lie in a file: numbered fields, without the schema that names them.
+"""The Protocol Buffers wire format: numbered fields, without the schema that names them.
 
 Source: https://protobuf.dev/programming-guides/encoding/
 """
@@ -10,18 +10,18 @@ from dataclasses import dataclass
 from bertkit.base.errors import DamagedFileError, UnsafeFileError
 from bertkit.checkpoints.tensorflow.byte_reader import ByteReader
 
-MAX_FIELDS = 100  # a tensor's entry has 6, and 1 for each dimension
+MAX_FIELDS = 100  # a tensor's entry has 6, plus 1 for each dimension
 
-VARINT, FIXED_64, BYTES, FIXED_32 = 0, 1, 2, 5  # 3 and 4 began and ended groups, given up in 2008
+VARINT, FIXED_64, BYTES, FIXED_32 = 0, 1, 2, 5  # 3 and 4 delimit groups, which are deprecated
 
 
 @dataclass(frozen=True)
 class Message:
-    """The fields of one message; messages in it stay bytes until they are asked for.
+    """The fields of one message; nested messages are parsed on demand.
 
     Attributes:
         source: its name in error messages.
-        fields: values by number, in the order of the file.
+        fields: values by field number, in file order.
     """
 
     source: str
@@ -29,7 +29,7 @@ class Message:
 
     @classmethod
     def parse(cls, data: bytes, source: str) -> "Message":
-        """Take bytes apart."""
+        """Split bytes into fields."""
         reader = ByteReader(data, source)
         fields: defaultdict[int, list[int | bytes]] = defaultdict(list)
         num_fields = 0
@@ -42,14 +42,14 @@ class Message:
         return cls(source, fields)
 
     def integer(self, number: int) -> int:
-        """The field as a signed number of 64 bits: the last one, or 0 where there is none."""
+        """Return the field's last value as a signed 64-bit number, or 0 if it is absent."""
         value = self.fields.get(number, [0])[-1]
         if isinstance(value, bytes):
             raise DamagedFileError(f"{self.source} is damaged: field {number} isn't a number")
         return value - (1 << 64) if value >> 63 else value
 
     def messages(self, number: int) -> list["Message"]:
-        """The messages in a field, none where it is absent."""
+        """Return the messages in a repeated field; empty if it is absent."""
         parsed = []
         for value in self.fields.get(number, []):
             if not isinstance(value, bytes):

@@ -1,7 +1,7 @@
-"""TensorFlow's tensor bundle: a table of entries, `.index`, and raw bytes, `.data-0000k-of-0000n`.
+"""TensorFlow's tensor bundle: an `.index` table and raw bytes in `.data-0000k-of-0000n`.
 
-An entry says of which type and shape a tensor is, in which file it lies, where, and its CRC-32C.
-All that is checked before anything is allocated; the checksum, when a tensor is read.
+An entry gives a tensor's dtype, shape, file, offset and CRC-32C. All of it is validated before
+anything is allocated, except the checksum, which is verified when the tensor is read.
 
 Source: tensorflow/core/protobuf/tensor_bundle.proto and tensorflow/core/framework/types.proto.
 """
@@ -46,7 +46,7 @@ DTYPES = {
 
 
 class Entry(NamedTuple):
-    """What the index says of a tensor."""
+    """A tensor's entry in the index."""
 
     dtype: torch.dtype
     shape: tuple[int, ...]
@@ -57,14 +57,14 @@ class Entry(NamedTuple):
 
 
 def open_bundle(folder: Path, prefix: str) -> tuple[dict[str, LazyTensor], tuple[Path, ...]]:
-    """Read the index of a bundle that may come from anyone.
+    """Read the index of an untrusted bundle.
 
     Args:
         folder: that of the model.
-        prefix: how the names of the bundle's files begin, such as `bert_model.ckpt`.
+        prefix: common prefix of the bundle's file names, such as `bert_model.ckpt`.
 
     Returns:
-        Its tensors under TensorFlow's names, and its files, the index first.
+        The tensors by TensorFlow name, and the files, the index first.
     """
     index = _find_file(folder, f"{prefix}{INDEX_SUFFIX}")
     table = read_table(index)
@@ -90,7 +90,7 @@ def _find_file(folder: Path, name: str) -> Path:
 
 
 def _read_header(value: bytes | None, index: Path) -> int:
-    """The number of data files."""
+    """Return the number of data files."""
     if value is None:
         raise DamagedFileError(f"{index} is damaged: it has no header")
     header = Message.parse(value, f"{index}, its header,")
@@ -172,9 +172,9 @@ def _read_shape(message: Message) -> tuple[int, ...]:
 
 
 def _check_spans(entries: Mapping[str, Entry], shards: Mapping[int, Path]) -> None:
-    """Hold the tensors against the files, of which each byte may belong to one of them.
+    """Check that tensors are inside their files and don't overlap.
 
-    A byte that were in two would let a small file fill any memory.
+    Overlapping tensors would let a small file fill any amount of memory.
     """
     sizes = {shard: path.stat().st_size for shard, path in shards.items()}
     ends = dict.fromkeys(shards, 0)
@@ -191,9 +191,9 @@ def _check_spans(entries: Mapping[str, Entry], shards: Mapping[int, Path]) -> No
 
 
 def _read(path: Path, name: str, entry: Entry) -> Tensor:
-    """Fetch a tensor into memory of its own, and hold it against its checksum."""
+    """Read a tensor into its own memory and verify its checksum."""
     with storage_errors(path, "read"), path.open("rb") as stream:
-        # A map of its own: most tensors are copied and dropped, and holes in the heap would stay.
+        # A separate mapping: most tensors are copied and dropped, which would fragment the heap.
         memory = mmap(-1, entry.num_bytes, access=ACCESS_COPY)
         stream.seek(entry.offset)
         num_read = stream.readinto(memory)

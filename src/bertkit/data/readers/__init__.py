@@ -1,8 +1,8 @@
-"""Corpus readers: any source → documents of lines.
+"""Corpus readers: from any source to documents of lines.
 
 A reader is a function `(source, settings, report) → documents`. Most read a file through
-`source.open(report)`; one whose text isn't in a file, such as `python-docs:`, has a source without
-a path. To add one, write a module beside these and a line in `READERS`.
+`source.open(report)`; the source of one that doesn't read a file, such as `python-docs:`, has no
+path. To add a reader, write a module in this folder and add it to `READERS`.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -26,13 +26,13 @@ READERS: dict[str, Reader] = {
 
 @dataclass
 class Corpus:
-    """Everything that was named on a command line, as one stream of documents.
+    """All inputs of a command as one stream of documents.
 
     Attributes:
-        sources: files and other sources, in the order in which they are read.
+        sources: files and other sources, in reading order.
         settings: how they are read.
-        report: what was odd, counted as reading goes on.
-        advance: is told how many bytes of the sources were read, for progress.
+        report: data problems, counted during reading.
+        advance: called with the number of bytes read, for progress.
     """
 
     sources: Sequence[TextSource]
@@ -42,18 +42,18 @@ class Corpus:
 
     @property
     def size_bytes(self) -> int | None:
-        """Bytes of all files as they lie on disk; None where a source isn't a file."""
+        """Total size of the files on disk; None if any source isn't a file."""
         sizes = [source.size_bytes for source in self.sources]
         return None if None in sizes else sum(size for size in sizes if size is not None)
 
     def documents(self) -> Iterator[Document]:
-        """All documents, one after the other."""
+        """Yield the documents of all sources in order."""
         for source in self.sources:
             yield from read_source(source, self.settings, self.report, self.advance)
 
 
 def open_corpus(inputs: Sequence[str], settings: ReaderSettings) -> Corpus:
-    """Find what is to be read.
+    """Find the sources of a corpus.
 
     Args:
         inputs: files, folders, globs, `-` for standard input, or `python-docs:`.
@@ -68,7 +68,7 @@ def read_source(
     report: ReadReport,
     advance: Callable[[int], None] | None = None,
 ) -> Iterator[Document]:
-    """The documents of one source; a damaged one ends where it can't be read any further."""
+    """Yield the documents of one source, up to the point where it is damaged."""
     source.advance = advance
     report.is_strict = settings.strict
     if source.refusal is not None:

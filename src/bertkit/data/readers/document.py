@@ -1,4 +1,4 @@
-"""What a reader gives: documents, and a report of everything that wasn't as it should be."""
+"""The output of readers: documents, and a report of data problems."""
 
 from dataclasses import dataclass
 from typing import Any, Self
@@ -42,11 +42,11 @@ OUTCOMES = FAULTS | NOTES
 
 @dataclass(frozen=True)
 class Document:
-    """A text whose sentences follow each other.
+    """A text whose sentences are in their original order.
 
     Attributes:
-        lines: sentences or paragraphs in their order, none of them blank.
-        group: what is held out together, e.g. `books/austen.txt.gz#12`, or a Python package.
+        lines: sentences or paragraphs in order, none of them blank.
+        group: its documents share a split, e.g. `books/austen.txt.gz#12`, or a Python package.
     """
 
     lines: tuple[str, ...]
@@ -54,13 +54,13 @@ class Document:
 
 
 class ReadReport(BaseModel):
-    """What became of everything in the input that wasn't as it should be.
+    """Problems found in the input, and how they were handled.
 
     Attributes:
-        counts: how often, by the names in `OUTCOMES`.
-        places: where first, by the same names: at most five of each.
-        is_strict: whether a fault is an error. Notes never are: they alter and lose no text that
-            was meant to be read.
+        counts: number of occurrences by the names in `OUTCOMES`.
+        places: the first places by the same names, at most five for each.
+        is_strict: whether a fault is an error. Notes never are: they don't change or lose any text
+            that was meant to be read.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -70,12 +70,12 @@ class ReadReport(BaseModel):
     is_strict: bool = Field(default=False, exclude=True)
 
     def add(self, name: str, place: str, count: int = 1) -> None:
-        """Count something.
+        """Count a fault or a note.
 
         Args:
             name: a key of `OUTCOMES`.
-            place: file and line, for people.
-            count: how many of it.
+            place: file and line, for messages.
+            count: number of occurrences.
         """
         if self.is_strict and name in FAULTS:
             what, _, outcome = FAULTS[name].partition(": ")
@@ -89,13 +89,13 @@ class ReadReport(BaseModel):
             places.append(place)
 
     def merge(self, other: "ReadReport") -> None:
-        """Add another report's counts; its places come after the own ones."""
+        """Add another report's counts, and its places after this report's."""
         for name, count in other.counts.items():
             self.counts[name] = self.counts.get(name, 0) + count
             self.places[name] = (self.places.get(name, []) + other.places[name])[:MAX_PLACES]
 
     def summary_lines(self) -> list[str]:
-        """One line for each outcome that was met, in the order of `OUTCOMES`."""
+        """Return one line for each outcome that occurred, in the order of `OUTCOMES`."""
         lines = []
         for name in OUTCOMES:
             if name in self.counts:
@@ -105,10 +105,10 @@ class ReadReport(BaseModel):
         return lines
 
     def to_dict(self) -> dict[str, Any]:
-        """As it is stored in JSON."""
+        """Return a JSON-serializable dict."""
         return self.model_dump(mode="json")
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Self:
-        """What `to_dict` gave."""
+        """Create a report from the result of `to_dict`."""
         return cls.model_validate(values)

@@ -1,4 +1,4 @@
-"""JSONL: one JSON object a line, the text in a named field, a newline between paragraphs."""
+"""JSONL corpora: one JSON object per line, with text in a field; newlines end paragraphs."""
 
 import json
 import re
@@ -15,13 +15,13 @@ from bertkit.data.readers.settings import ReaderSettings
 from bertkit.data.readers.sources import TextSource
 
 RECORD_LIMIT_BYTES = 16 << 20
-LINE_END = re.compile(r"\r\n?|\n")  # as in plain text; `splitlines` knows eight more
+LINE_END = re.compile(r"\r\n?|\n")  # as in plain text; `splitlines` splits at eight more characters
 
 
 def read_documents(
     source: TextSource, settings: ReaderSettings, report: ReadReport
 ) -> Iterator[Document]:
-    """A document for each record; each is its own group."""
+    """Yield a document for each record; each is its own group."""
     is_empty = True
     for place, content in read_records(source, report):
         is_empty = False
@@ -38,7 +38,7 @@ def read_documents(
 
 
 def read_records(source: TextSource, report: ReadReport) -> Iterator[tuple[str, bytes]]:
-    """Lines with their places but blank ones; one over the limit is passed over and counted."""
+    """Yield non-blank lines with their places; lines over the limit are skipped and counted."""
     with source.open(report) as stream:
         number, num_blank = 1, 0
         while content := stream.readline(RECORD_LIMIT_BYTES):
@@ -55,7 +55,7 @@ def read_records(source: TextSource, report: ReadReport) -> Iterator[tuple[str, 
 
 
 def document_of(value: object, place: str, report: ReadReport) -> Iterator[Document]:
-    """The document in one field of one record, if it can be used."""
+    """Yield the document in one field of a record, if it is usable."""
     if value is None:
         report.add("missing-field", place)
     elif not isinstance(value, str):

@@ -1,4 +1,4 @@
-"""Lines of a file that may hold anything, in bounded memory."""
+"""Reading lines of arbitrary files in bounded memory."""
 
 import io
 import re
@@ -9,17 +9,17 @@ from bertkit.data.readers.document import ReadReport
 from bertkit.data.readers.sources import TextSource
 
 LINE_LIMIT_BYTES = 1 << 20
-LONG_BLANK_RUN = 64  # lines: about what it costs to look at the whole buffer
+LONG_BLANK_RUN = 64  # lines after which scanning the whole buffer pays off
 WHITE_SPACE = (b" ", b"\t", b"\r")
 SURROGATE = re.compile("[\ud800-\udfff]")
-CONTINUATION_MASK, CONTINUATION_BYTE = 0xC0, 0x80  # UTF-8: a byte that goes on with a character
+CONTINUATION_MASK, CONTINUATION_BYTE = 0xC0, 0x80  # UTF-8 bytes inside a character
 
 
 class Line(NamedTuple):
-    """A line without its end; a corpus has so many that a dataclass would be slow.
+    """A line without its line end; a NamedTuple because a dataclass is slow for so many.
 
     Attributes:
-        text: its content, stripped, NULs removed and invalid UTF-8 replaced.
+        text: its content, stripped, with NULs removed and invalid UTF-8 replaced.
         place: file and line, for messages.
     """
 
@@ -28,9 +28,9 @@ class Line(NamedTuple):
 
 
 def read_lines(source: TextSource, report: ReadReport) -> Iterator[Line]:
-    """The lines of a source, decoded; those over 1 MiB are cut at white space.
+    """Yield the decoded lines of a source; those over 1 MiB are split at white space.
 
-    Of several blank lines in a row, only the first is given.
+    Only the first of consecutive blank lines is returned.
     """
     is_empty, is_blank = True, False
     for number, content in read_raw_lines(source, report):
@@ -40,17 +40,17 @@ def read_lines(source: TextSource, report: ReadReport) -> Iterator[Line]:
         is_empty = is_empty and is_blank
         place = f"{source.name}:{number:,}"
         text = decode_text(content, place, report).strip()
-        if text or b"\0" not in content:  # a line of NULs isn't blank: it ends no document
+        if text or b"\0" not in content:  # a line of NULs isn't blank: it doesn't end a document
             yield Line(text, place)
     if is_empty and not source.is_faulty:
         report.add("empty-file", source.name)
 
 
 def read_raw_lines(source: TextSource, report: ReadReport) -> Iterator[tuple[int, bytes]]:
-    """Lines with their numbers; one over the limit comes in pieces under the same number.
+    """Yield numbered lines; a line over the limit is split into pieces with the same number.
 
-    A line ends with LF, CR LF or CR. A blank piece is left out: it isn't a blank line. Of many
-    blank lines in a row, only the first ones are given.
+    A line ends with LF, CR LF or CR. Blank pieces are dropped, since they aren't blank lines. Of
+    many consecutive blank lines, only the first few are returned.
     """
     with source.open(report) as stream:
         rest, number, is_cut, num_blank = b"", 1, False, 0
@@ -79,14 +79,14 @@ def read_raw_lines(source: TextSource, report: ReadReport) -> Iterator[tuple[int
 
 
 def take_blank_lines(stream: io.BufferedReader) -> bytes:
-    """The lines of white space alone with which the buffer of a stream begins, taken out of it."""
+    """Read and return the whitespace-only lines at the start of a stream's buffer."""
     buffered = stream.peek()
     num_blank_bytes = len(buffered) - len(buffered.lstrip())
     return stream.read(buffered.rfind(b"\n", 0, num_blank_bytes) + 1)
 
 
 def decode_text(content: bytes, place: str, report: ReadReport) -> str:
-    """Decode a line or a record; what can't be decoded or kept is counted."""
+    """Decode a line or record; invalid UTF-8 is replaced, NULs are removed, both are counted."""
     if b"\0" in content:
         report.add("nul", place)
         content = content.replace(b"\0", b"")
@@ -98,7 +98,7 @@ def decode_text(content: bytes, place: str, report: ReadReport) -> str:
 
 
 def replace_lone_surrogates(text: str, place: str, report: ReadReport) -> str:
-    """Replace and count halves of characters, as broken escapes leave behind."""
+    """Replace and count lone surrogates, which invalid escapes can produce."""
     if SURROGATE.search(text):
         report.add("invalid-utf8", place)
         text = SURROGATE.sub("\ufffd", text)
@@ -106,7 +106,7 @@ def replace_lone_surrogates(text: str, place: str, report: ReadReport) -> str:
 
 
 def cut_at_white_space(content: bytes) -> tuple[bytes, bytes]:
-    """A piece that ends between words where it can, else between characters; and the rest."""
+    """Split at the last white space near the end if possible, else between characters."""
     searched = len(content) - len(content) // 8
     cut = max(content.rfind(space, searched) for space in WHITE_SPACE)
     if cut < 0:

@@ -1,8 +1,8 @@
-"""MediaWiki XML dumps: the running text of articles.
+"""MediaWiki XML dumps: the prose of articles.
 
-Headings, lists, tables, templates, references, files and categories are left out, as the paper asks
-for text and not for "lists, tables, and headers". Markup is parsed by mwparserfromhell, XML by
-expat, piece by piece; a document type, and with it every entity of its own, is refused.
+Headings, lists, tables, templates, references, files and categories are left out, because the paper
+ignores "lists, tables, and headers". mwparserfromhell parses the markup and expat the XML, both
+in pieces; a document type declaration, and thus any custom entity, is rejected.
 
 Source: Devlin et al. 2018, section 3.1; mediawiki.org, "Help:Export".
 """
@@ -18,11 +18,11 @@ from bertkit.data.readers.settings import ReaderSettings
 from bertkit.data.readers.sources import TextSource
 from bertkit.data.sentences import ends_like_a_sentence
 
-PAGE_LIMIT_CHARACTERS = 4 << 20  # MediaWiki itself takes 2 MiB
+PAGE_LIMIT_CHARACTERS = 4 << 20  # MediaWiki's own limit is 2 MiB
 READ_BYTES = 1 << 18
-MAX_DEPTH = 100  # expat keeps a hundred bytes for each open tag
-MAX_UNCLOSED = 300  # the parser's time grows with the square of what is opened and never closed
-TOKEN_LIMIT_BYTES = 1 << 20  # expat keeps a tag or a comment whole, and begins it anew each time
+MAX_DEPTH = 100  # expat allocates about a hundred bytes for each open tag
+MAX_UNCLOSED = 300  # the parser's time is quadratic in the number of unclosed elements
+TOKEN_LIMIT_BYTES = 1 << 20  # expat buffers a tag or comment whole, and rescans it each time
 FIELDS = frozenset({"title", "ns", "text", "redirect"})
 NOT_RUNNING_TEXT = re.compile(r"\s*(?:[*#:;=|!{}]|----)")
 DROPPED_TAGS = frozenset(
@@ -30,7 +30,7 @@ DROPPED_TAGS = frozenset(
     | {"timeline", "imagemap", "pre", "code", "ul", "ol", "dl", "li", "dt", "dd", "hr"}
     | {"h1", "h2", "h3", "h4", "h5", "h6"}
 )
-# Line-start markup is told by what it looks like once its line is put together.
+# Markup at the start of a line is recognized by NOT_RUNNING_TEXT once the line is assembled.
 LINE_TAGS = frozenset({"li", "dt", "dd", "hr"})
 DROPPED_LINKS = re.compile(r"\s*(?:file|image|category|media)\s*:", re.IGNORECASE)
 BEHAVIOR_SWITCH = re.compile(r"__[A-Z]+__")
@@ -40,7 +40,7 @@ VERBATIM = (
     "nowiki|pre|math|chem|ce|gallery|source|syntaxhighlight|score|timeline|imagemap|hiero|graph"
 )
 MARK = re.compile(
-    rf"<(?:br|wbr|hr|img|li|dt|dd|th|td|tr)\b{ATTRIBUTES}>"  # needs no end
+    rf"<(?:br|wbr|hr|img|li|dt|dd|th|td|tr)\b{ATTRIBUTES}>"  # void elements
     rf"|<[^\W\d]{ATTRIBUTES}(?<=/)>"
     rf"|(?P<verbatim><!--|<(?:{VERBATIM})\b(?={ATTRIBUTES}>))"
     rf"|<(?P<tag>[^\W\d]\w*+){ATTRIBUTES}>|(?P<broken><[^\W\d])|</(?P<tag_end>\w++)"
@@ -55,7 +55,7 @@ SPACE_BEFORE_STOP = re.compile(r"\s+([,.;:!?])(?=\s|$)")
 def read_documents(
     source: TextSource, settings: ReaderSettings, report: ReadReport
 ) -> Iterator[Document]:
-    """A document for each article; each is its own group."""
+    """Yield a document for each article; each is its own group."""
     num_pages = 0
     for page in read_pages(source, report):
         num_pages += 1
@@ -73,7 +73,7 @@ def read_documents(
 
 
 def read_pages(source: TextSource, report: ReadReport) -> Iterator[dict[str, str]]:
-    """The pages of a dump, one in memory at a time."""
+    """Yield the pages of a dump in bounded memory."""
     collector = _PageCollector()
     is_empty = True
     with source.open(report) as stream:
@@ -82,7 +82,7 @@ def read_pages(source: TextSource, report: ReadReport) -> Iterator[dict[str, str
                 is_empty = False
                 collector.feed(data)
                 yield from collector.take()
-            if not is_empty and not source.is_faulty:  # a missed end is counted once
+            if not is_empty and not source.is_faulty:  # a truncated file is counted only once
                 collector.parser.Parse(b"", True)
         except expat.ExpatError as error:
             yield from collector.take()
@@ -90,7 +90,7 @@ def read_pages(source: TextSource, report: ReadReport) -> Iterator[dict[str, str
 
 
 def running_lines(markup: str) -> list[str]:
-    """The lines of an article without markup, headings, lists, tables and blank lines."""
+    """Return an article's lines without markup, headings, lists, tables and blank lines."""
     from mwparserfromhell.parser import ParserError
 
     try:
@@ -112,10 +112,10 @@ def _parse(markup: str) -> Any:
 
 
 def count_unclosed(markup: str) -> int:
-    """About how many tables, templates, links or tags are opened and never closed.
+    """Estimate how many tables, templates, links or tags are opened and never closed.
 
-    What is closed across the border of something else counts as never closed; counting stops
-    beyond `MAX_UNCLOSED` of them.
+    Elements that overlap instead of nesting count as unclosed; counting stops beyond
+    `MAX_UNCLOSED`.
     """
     opened: list[str] = []
     num_of: Counter[str] = Counter()
@@ -142,7 +142,7 @@ def count_unclosed(markup: str) -> int:
 
 
 def _keep(node: Any) -> str:
-    """The markup of a part of an article; nothing of what isn't running text."""
+    """Return the markup of a node, or nothing if it isn't prose."""
     from mwparserfromhell.nodes import Comment, Heading, Tag, Template, Wikilink
 
     if isinstance(node, Heading):
@@ -170,7 +170,7 @@ def _keep_tag(node: Any) -> str:
 
 
 def _plain(line: str) -> str:
-    """One line without markup."""
+    """Return a line without markup."""
     text = str(_parse(line).strip_code())
     text = EMPTY_BRACKETS.sub("", text.replace("'''", "").replace("''", ""))
     return SPACE_BEFORE_STOP.sub(r"\1", " ".join(text.split()))
@@ -192,7 +192,7 @@ def _article(markup: str, place: str, report: ReadReport) -> Iterator[Document]:
 
 
 class _PageCollector:
-    """Gathers the fields of each page from expat's events."""
+    """Collects the fields of each page from expat's events."""
 
     def __init__(self) -> None:
         self._pages: list[dict[str, str]] = []
@@ -215,7 +215,7 @@ class _PageCollector:
             raise expat.ExpatError("a tag or a comment of over 1 MiB isn't part of a dump")
 
     def take(self) -> list[dict[str, str]]:
-        """The pages that are whole by now."""
+        """Return and remove the completed pages."""
         pages, self._pages = self._pages, []
         return pages
 
@@ -232,7 +232,7 @@ class _PageCollector:
         self._parts, self._size = [], 0
 
     def _text(self, data: str) -> None:
-        # What goes beyond the limit is dropped, and tells that the page is too long.
+        # Text beyond the limit is dropped; the length still shows that the page is too long.
         if self._field is not None and self._size <= PAGE_LIMIT_CHARACTERS:
             self._size += len(data)
             self._parts.append(data)

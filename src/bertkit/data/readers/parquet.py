@@ -1,4 +1,4 @@
-"""Parquet: the text in a named column, a newline between paragraphs."""
+"""Parquet corpora: text in a named column; newlines end paragraphs."""
 
 import os
 import shutil
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
 ROWS_AT_ONCE = 1024
-BATCH_BYTES = 1 << 29  # what rows that are read at once may take, whatever their dictionary does
-MAX_FOOTER_BYTES = 64 << 20  # some 300,000 row groups, which take ten times as much in memory
+BATCH_BYTES = 1 << 29  # limit for the rows read at once, even with dictionary encoding
+MAX_FOOTER_BYTES = 64 << 20  # some 300,000 row groups, which take ten times as much memory
 FOOTER_END = b"PAR1"
 
 
 def read_documents(
     source: TextSource, settings: ReaderSettings, report: ReadReport
 ) -> Iterator[Document]:
-    """A document for each row; each is its own group."""
+    """Yield a document for each row; each is its own group."""
     import pyarrow as pa
 
     number = 0
@@ -42,9 +42,9 @@ def read_documents(
                     continue
                 text = None if value is None else decode_text(value, place, report)
                 yield from document_of(text, place, report)
-    except StorageError:  # of the copy, not of the source
+    except StorageError:  # for the temporary copy, not the source
         raise
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:  # of a column's name
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:  # from column names
         source.count_fault(report, *classify(error))
     if not number and not source.is_faulty:
         report.add("empty-file", source.name)
@@ -52,7 +52,7 @@ def read_documents(
 
 @contextmanager
 def open_seekable(source: TextSource, report: ReadReport) -> Iterator[BinaryIO]:
-    """The content as a file that can be read from any place; what can't be is copied first."""
+    """Yield the content as a seekable file; compressed files and pipes are copied first."""
     if source.path is not None and not needs_copy(source):
         with source.path.open("rb") as file:
             yield file
@@ -73,17 +73,17 @@ def open_seekable(source: TextSource, report: ReadReport) -> Iterator[BinaryIO]:
 
 
 def needs_copy(source: TextSource) -> bool:
-    """Whether the content can only be read from its beginning on."""
+    """Whether the content can only be read sequentially."""
     return source.path is None or source.path.suffix.lower() in COMPRESSIONS
 
 
 def read_column(
     stream: BinaryIO, source: TextSource, name: str, report: ReadReport
 ) -> Iterator[bytes | None]:
-    """The values of a column; strings as bytes, for they may be invalid UTF-8."""
+    """Yield the values of a column; strings as bytes, because they may be invalid UTF-8."""
     import pyarrow as pa
 
-    # What is missing of a copy was counted when it was made.
+    # A faulty copy was already counted when it was made.
     if source.is_faulty or not stream.seek(0, os.SEEK_END):
         return
     file, rows_at_once = open_parquet(stream)
@@ -99,10 +99,10 @@ def read_column(
 
 
 def open_parquet(stream: BinaryIO) -> "tuple[pq.ParquetFile, int]":
-    """A file, and how many of its rows may be read at once.
+    """Open a file, and compute how many of its rows may be read at once.
 
-    A dictionary holds a value once, however many rows have it, so a row may take all bytes that
-    its row group says it has.
+    A dictionary stores a repeated value once, so each row may expand to the full size that its row
+    group declares.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -123,7 +123,7 @@ def open_parquet(stream: BinaryIO) -> "tuple[pq.ParquetFile, int]":
 
 
 def find_fault(schema: "pa.Schema", name: str) -> str | None:
-    """The outcome of all rows where there is no such column, or one that isn't text."""
+    """Return the fault of all rows if the column is missing or isn't text, else None."""
     import pyarrow as pa
 
     if name not in schema.names:

@@ -1,9 +1,9 @@
-"""The documentation that comes with Python: a corpus for which nothing is downloaded.
+"""The documentation that comes with Python: a corpus that needs no download.
 
 Its text is the language reference's topics (`pydoc_data.topics`) and the docstrings of the standard
-library and of bertkit's own dependencies, as far as they are installed. The sources are read, never
-imported. A document is one topic, or all docstrings of one module; its group is the top-level
-package, so that whole packages are held out together.
+library and of bertkit's own dependencies, if installed. Source files are read, never imported.
+A document is one topic, or all docstrings of one module; its group is the top-level package, so
+that whole packages go to the same split.
 """
 
 import os
@@ -39,7 +39,7 @@ class Module(NamedTuple):
 def read_documents(
     source: TextSource, settings: ReaderSettings, report: ReadReport
 ) -> Iterator[Document]:
-    """The topics, then the modules by package and name; each paragraph comes once only."""
+    """Yield the topics, then modules by package and name; repeated paragraphs are dropped."""
     seen: set[str] = set()
     for name, group, texts in _read_texts(source, report):
         paragraphs = [text for docstring in texts for text in find_paragraphs(docstring)]
@@ -53,7 +53,7 @@ def read_documents(
 
 
 def _read_texts(source: TextSource, report: ReadReport) -> Iterator[tuple[str, str, list[str]]]:
-    """Name, group and texts of each document, not yet cleaned."""
+    """Yield name, group and raw texts of each document."""
     for name, text in sorted(read_topics(report).items()):
         yield f"{TOPICS}/{name}", TOPICS, [text]
     for module in find_modules():
@@ -61,7 +61,7 @@ def _read_texts(source: TextSource, report: ReadReport) -> Iterator[tuple[str, s
             content = module.path.read_bytes()
             if source.advance is not None:
                 source.advance(len(content))
-            if b'"""' in content or b"'''" in content:  # quick; what it loses is next to nothing
+            if b'"""' in content or b"'''" in content:  # fast, and loses very little
                 texts = list(find_docstrings(content.decode("utf-8")))
                 yield module.name, module.package, texts
         except (OSError, ValueError, SyntaxError) as error:
@@ -69,7 +69,7 @@ def _read_texts(source: TextSource, report: ReadReport) -> Iterator[tuple[str, s
 
 
 def read_topics(report: ReadReport) -> dict[str, str]:
-    """The language reference's topics by name; some systems ship Python without them."""
+    """Return the language reference's topics by name; some systems ship Python without them."""
     try:
         from pydoc_data.topics import topics
     except ImportError as error:
@@ -79,7 +79,7 @@ def read_topics(report: ReadReport) -> dict[str, str]:
 
 
 def find_modules(root: str = "bertkit") -> list[Module]:
-    """The sources of the standard library and of what a distribution needs, sorted."""
+    """Return the modules of the standard library and a distribution's dependencies, sorted."""
     modules = set(_standard_library())
     for package in find_dependencies(root):
         modules.update(_modules_of(package))
@@ -87,7 +87,7 @@ def find_modules(root: str = "bertkit") -> list[Module]:
 
 
 def find_dependencies(root: str) -> list[Distribution]:
-    """The installed distributions that one needs, directly or not, without extras."""
+    """Return a distribution's installed dependencies, direct and indirect, without extras."""
     found: dict[str, Distribution] = {}
     names = [root]
     while names:
@@ -96,7 +96,7 @@ def find_dependencies(root: str) -> list[Distribution]:
             continue
         try:
             found[name] = distribution(name)
-        except PackageNotFoundError:  # needed on another system or version of Python only
+        except PackageNotFoundError:  # only needed on another system or Python version
             continue
         for requirement in found[name].requires or []:
             if "extra ==" not in requirement:
@@ -124,5 +124,5 @@ def _standard_library() -> Iterator[Module]:
 
 
 def _package_name(parts: tuple[str, ...]) -> str:
-    """The name by which a file's top-level package is imported."""
+    """Return the import name of a file's top-level package."""
     return parts[0].removesuffix(".py")

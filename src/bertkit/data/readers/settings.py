@@ -1,4 +1,4 @@
-"""How a corpus is read."""
+"""Settings for reading a corpus."""
 
 from typing import Literal
 

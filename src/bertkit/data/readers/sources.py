@@ -1,4 +1,4 @@
-"""Finding and opening what is to be read: files, folders, globs, standard input."""
+"""Finding and opening corpus inputs: files, folders, globs, standard input."""
 
 import codecs
 import glob
@@ -28,7 +28,7 @@ NOT_TEXT = {
     **dict.fromkeys((".doc", ".docx", ".epub", ".gif", ".jpeg", ".jpg", ".pdf", ".png"), CONVERT),
     ".json": "--format jsonl reads it if each line is an object",
 }
-TEXT_FORMATS = {"text", "jsonl"}  # the others find out by themselves
+TEXT_FORMATS = {"text", "jsonl"}  # the other readers detect this by themselves
 SAMPLE_BYTES = 1 << 16
 MIN_NUM_FOREIGN, MAX_SHARE_OF_FOREIGN = 32, 0.1
 UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
@@ -36,16 +36,16 @@ UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 @dataclass
 class TextSource:
-    """One file, or something that isn't a file.
+    """A file, or another source of text.
 
     Attributes:
-        name: as it is called in messages and groups.
+        name: its name in messages and groups.
         format: a key of `READERS`.
         path: the file; None for standard input and for sources without a file.
-        size_bytes: bytes on disk; None where nobody knows, as with a pipe.
-        advance: is told how many bytes were read.
-        is_faulty: whether it couldn't be read, or not to its end.
-        refusal: why it isn't to be read, as a key of `OUTCOMES` and a cause; None where it is.
+        size_bytes: bytes on disk; None if unknown, as for a pipe.
+        advance: called with the number of bytes read.
+        is_faulty: whether reading failed or was incomplete.
+        refusal: why it is skipped, as a key of `OUTCOMES` and a cause; None if it is read.
     """
 
     name: str
@@ -58,9 +58,9 @@ class TextSource:
 
     @contextmanager
     def open(self, report: ReadReport) -> Iterator[io.BufferedReader]:
-        """The content, unpacked, without a byte order mark.
+        """Open the decompressed content, without a byte order mark.
 
-        A file that can't be read, or not to its end, is counted, and the stream ends there.
+        A file that can't be read completely is counted, and the stream ends at the fault.
         """
         try:
             packed = sys.stdin.buffer if self.path is None else self.path.open("rb", buffering=0)
@@ -78,16 +78,16 @@ class TextSource:
                 packed.close()
 
     def count_fault(self, report: ReadReport, name: str, cause: str) -> None:
-        """Count what ends the reading of this source."""
+        """Count the fault that ends the reading of this source."""
         self.is_faulty = True
         report.add(name, f"{self.name} ({cause})")
 
     def refuse(self, name: str, cause: str) -> None:
-        """Note that this isn't to be read, and so has no bytes to read."""
+        """Mark this source as skipped, with a size of 0 bytes."""
         self.refusal, self.size_bytes = (name, cause), 0
 
     def _skip_mark(self, stream: io.BufferedReader, report: ReadReport) -> io.BufferedReader:
-        """The stream after its byte order mark; nothing of it if it isn't text in UTF-8."""
+        """Return the stream after its byte order mark; an empty one if it isn't UTF-8 text."""
         start = stream.peek(3)
         if start.startswith(UTF16_MARKS):
             self.count_fault(report, "utf-16", "convert it to UTF-8")
@@ -101,14 +101,14 @@ class TextSource:
 
 
 def is_foreign(sample: bytes) -> bool:
-    """Whether bytes have so many NULs, or so much invalid UTF-8, that they can't be text."""
+    """Whether bytes have too many NULs or too much invalid UTF-8 to be text."""
     num_valid = len(sample.decode(errors="ignore").encode())
     num_foreign = len(sample) - num_valid + sample.count(0)
     return num_foreign > max(MIN_NUM_FOREIGN, MAX_SHARE_OF_FOREIGN * len(sample))
 
 
 class _CountedStream(io.RawIOBase):
-    """A stream that tells its source how many bytes are read from it."""
+    """A stream that reports to its source how many bytes are read."""
 
     def __init__(self, stream: BinaryIO | io.FileIO, source: TextSource) -> None:
         self._stream, self._source = stream, source
@@ -125,7 +125,7 @@ class _CountedStream(io.RawIOBase):
 
 
 def find_sources(inputs: Sequence[str], settings: ReaderSettings) -> list[TextSource]:
-    """All sources that the inputs name, in the order of the inputs, folders sorted."""
+    """Return all sources that the inputs name, in input order, with folders sorted."""
     if not inputs:
         raise InputError("no input: name files, folders, globs, - or python-docs:")
     sources: list[TextSource] = []
@@ -144,14 +144,14 @@ def find_sources(inputs: Sequence[str], settings: ReaderSettings) -> list[TextSo
             here.add(identity)
             found.setdefault(identity, source.name)
             repeat = num_of_name[source.name] = num_of_name.get(source.name, 0) + 1
-            if repeat > 1:  # of another folder of the same name: its documents are others
+            if repeat > 1:  # from another folder of the same name: different documents
                 source.name = f"{source.name} ({repeat})"
             sources.append(source)
     return sources
 
 
 def _find(argument: str, settings: ReaderSettings) -> Iterator[tuple[TextSource, object]]:
-    """The sources that one input names, each with what tells it from all others."""
+    """Yield the sources that one input names, each with its identity for finding duplicates."""
     if argument in SCHEMES:
         yield TextSource(argument, SCHEMES[argument]), argument
     elif argument == STANDARD_INPUT:
@@ -164,7 +164,7 @@ def _find(argument: str, settings: ReaderSettings) -> Iterator[tuple[TextSource,
 
 
 def _find_files(argument: str) -> Iterator[tuple[Path, Path]]:
-    """The files that one input names, each with the folder from which on its name is shown."""
+    """Yield the files that one input names, each with the folder that its name is relative to."""
     path = Path(argument)
     if path.is_dir():
         files = list(_walk(path))
@@ -175,9 +175,9 @@ def _find_files(argument: str) -> Iterator[tuple[Path, Path]]:
     elif path.exists() or path.is_symlink():
         yield path, path.parent
     else:
-        # `Path.glob` takes no absolute pattern.
+        # `Path.glob` doesn't accept absolute patterns.
         matches = sorted(glob.glob(argument, recursive=True))  # noqa: PTH207
-        if "**" in argument:  # the files in a folder match by themselves
+        if "**" in argument:  # files in a matching folder match by themselves
             matches = [match for match in matches if not Path(match).is_dir()]
         if not matches:
             raise MissingFileError(f"{argument} doesn't exist, and matches no file")
@@ -186,7 +186,7 @@ def _find_files(argument: str) -> Iterator[tuple[Path, Path]]:
 
 
 def _walk(root: Path) -> Iterator[Path]:
-    """All files below a folder, sorted, links followed once, without hidden ones."""
+    """Yield all files below a folder, sorted, without hidden ones, following links once."""
     seen = set()
     for folder, folders, files in os.walk(root, onerror=_refuse_folder, followlinks=True):
         place = Path(folder).stat()
@@ -205,9 +205,9 @@ def _refuse_folder(error: OSError) -> None:
 def _file_source(
     path: Path, root: Path, settings: ReaderSettings, *, is_named: bool
 ) -> tuple[TextSource, object]:
-    """A file as a source, called by its folder and name wherever that folder lies.
+    """Return a file as a source, named by its folder and name regardless of where the folder is.
 
-    A pipe is read where it was named; one that lies in a folder might never end.
+    A pipe is read only if it was named explicitly; one inside a folder might never end.
     """
     folder = root.absolute()
     folder = folder if folder.name not in {"", ".."} else folder.resolve()
@@ -216,7 +216,7 @@ def _file_source(
     source = TextSource(name, find_format(path) if is_auto else settings.format, path, 0)
     try:
         status = path.stat()
-    except OSError:  # reading it will say why, and count it
+    except OSError:  # reading it will report and count the error
         return source, path
     source.size_bytes = status.st_size if stat.S_ISREG(status.st_mode) else None
     if source.size_bytes is None and not is_named:
@@ -227,7 +227,7 @@ def _file_source(
 
 
 def _escape(name: str) -> str:
-    """A name that can be printed: line breaks and bytes that aren't UTF-8 are escaped."""
+    """Escape characters that can't be printed: line breaks and bytes that aren't UTF-8."""
     return "".join(
         character if character.isprintable() else character.encode("unicode_escape").decode()
         for character in name
@@ -235,12 +235,12 @@ def _escape(name: str) -> str:
 
 
 def find_format(path: Path) -> str:
-    """The format that a file's name tells, plain text if none."""
+    """Return the format by a file's extension, plain text by default."""
     return FORMATS.get(find_ending(path), "text")
 
 
 def find_ending(path: Path) -> str:
-    """The last ending of a name but a compression's, in lower case; empty if there is none."""
+    """Return a file's extension before that of a compression, in lower case; may be empty."""
     suffixes = [suffix.lower() for suffix in path.suffixes]
     if suffixes and suffixes[-1] in COMPRESSIONS:
         suffixes.pop()

@@ -1,4 +1,4 @@
-"""Plain text: one sentence or paragraph a line, a blank line between documents.
+"""Plain text corpora: one sentence or paragraph per line, a blank line between documents.
 
 Source: the convention of google-research/bert's `create_pretraining_data.py`.
 """
@@ -10,14 +10,14 @@ from bertkit.data.readers.lines import read_lines
 from bertkit.data.readers.settings import ReaderSettings
 from bertkit.data.readers.sources import TextSource
 
-# A document that goes on beyond this is cut, so that memory stays bounded.
+# Longer documents are split, so that memory stays bounded.
 DOCUMENT_LIMIT_CHARACTERS = 4 << 20
 
 
 def read_documents(
     source: TextSource, settings: ReaderSettings, report: ReadReport
 ) -> Iterator[Document]:
-    """Documents of a text file; each is its own group."""
+    """Yield the documents of a text file; each is its own group."""
     lines: list[str] = []
     size, number, is_cut = 0, 0, False
     for line in read_lines(source, report):

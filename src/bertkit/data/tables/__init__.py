@@ -1,1 +1,1 @@
-"""Tables: files whose rows are read one after the other, each by its number."""
+"""Readers of tables, files with numbered rows; read `records.py` and `texts.py` first."""

@@ -1,4 +1,4 @@
-"""Opening a table's file: compressed or not, from disk or from standard input."""
+"""Opening a table's file: compressed or not, from disk or standard input."""
 
 import codecs
 import io
@@ -11,12 +11,12 @@ from typing import BinaryIO
 from bertkit.base.errors import InputError, storage_errors
 from bertkit.data.readers.sources import SAMPLE_BYTES, UTF16_MARKS, is_foreign
 
-DISK_BYTES_AT_ONCE = 1 << 14  # how finely progress through a compressed file is known
+DISK_BYTES_AT_ONCE = 1 << 14  # granularity of progress through a compressed file
 
 
 @contextmanager
 def open_packed(path: Path | None) -> Iterator[BinaryIO]:
-    """A file as it lies on disk; None stands for standard input, which is left open."""
+    """Open a file without decompressing it; None is standard input, which is left open."""
     if path is None:
         yield sys.stdin.buffer
         return
@@ -27,7 +27,7 @@ def open_packed(path: Path | None) -> Iterator[BinaryIO]:
 
 
 def skip_mark(stream: io.BufferedReader, name: str) -> BinaryIO:
-    """The stream after its byte order mark."""
+    """Return the stream after its byte order mark; raise an error if it isn't UTF-8 text."""
     start = stream.peek(SAMPLE_BYTES)[:SAMPLE_BYTES]
     if start.startswith(UTF16_MARKS):
         raise InputError(f"{name} is in UTF-16; convert it to UTF-8")
@@ -39,6 +39,6 @@ def skip_mark(stream: io.BufferedReader, name: str) -> BinaryIO:
 
 
 def check_standard_input(kind: str) -> None:
-    """See that there is a standard input, which `<&-` closes."""
+    """Check that standard input isn't closed, as it is by `<&-`."""
     if sys.stdin is None:
         raise InputError(f"there is no standard input; name a file of {kind}")

@@ -1,4 +1,4 @@
-"""Where records come from: a file, or standard input, in one of several formats."""
+"""Origins of records: a file, or standard input, in one of several formats."""
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
@@ -42,16 +42,16 @@ ENDINGS = {
 
 
 class Origin(Protocol):
-    """What a table reads its rows from."""
+    """The interface of what a table reads its rows from."""
 
     def columns(self, decoder: RecordDecoder) -> tuple[str, ...]:
-        """Names of the columns."""
+        """Return the names of the columns."""
 
     def begin(self, decoder: RecordDecoder) -> AbstractContextManager[Rows]:
         """Begin with the first row."""
 
     def sha256(self) -> str | None:
-        """SHA-256 of the content; None where it can't be read again."""
+        """Return the SHA-256 of the content; None if it can't be read again."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class FileOrigin:
     """A file.
 
     Attributes:
-        path: of the file, perhaps compressed.
+        path: of the file, which may be compressed.
         format: a key of `RECORD_READERS`.
         settings: how it is read.
     """
@@ -69,24 +69,24 @@ class FileOrigin:
     settings: RecordSettings
 
     def columns(self, decoder: RecordDecoder) -> tuple[str, ...]:
-        """Names of the columns."""
+        """Return the names of the columns."""
         with self.begin(decoder) as rows:
             return rows.columns
 
     @contextmanager
     def begin(self, decoder: RecordDecoder) -> Iterator[Rows]:
-        """Begin with the first row; it can be done again."""
+        """Begin with the first row; may be called repeatedly."""
         with _open(self.path, self.format, decoder) as stream:
             yield RECORD_READERS[self.format](stream, decoder, self.settings)
 
     def sha256(self) -> str:
-        """SHA-256 of the file as it lies on disk."""
+        """Return the SHA-256 of the file on disk."""
         return record_file(self.path).sha256
 
 
 @dataclass
 class InputOrigin:
-    """Standard input, which can be read once.
+    """Standard input, which can only be read once.
 
     Attributes:
         format: a key of `RECORD_READERS`.
@@ -100,7 +100,7 @@ class InputOrigin:
     _opened: ExitStack = field(default_factory=ExitStack, init=False)
 
     def columns(self, decoder: RecordDecoder) -> tuple[str, ...]:
-        """Names of the columns; what was read to find them is kept for `begin`."""
+        """Return the names of the columns; the opened input is kept for `begin`."""
         stream = self._opened.enter_context(_open(None, self.format, decoder))
         rows = RECORD_READERS[self.format](stream, decoder, self.settings)
         self._begun = decoder, rows
@@ -108,7 +108,7 @@ class InputOrigin:
 
     @contextmanager
     def begin(self, decoder: RecordDecoder) -> Iterator[Rows]:
-        """Go on with the first row, and count where `decoder` does."""
+        """Continue with the first row, counting in the report of `decoder`."""
         if self._begun is None:
             raise InputError(f"{decoder.name} can be read once; write it to a file and name that")
         (first, rows), self._begun = self._begun, None
@@ -118,12 +118,12 @@ class InputOrigin:
             yield rows
 
     def sha256(self) -> None:
-        """None: it can't be read again."""
+        """Return None: standard input can't be read again."""
 
 
 @contextmanager
 def _open(path: Path | None, name_of_format: str, decoder: RecordDecoder) -> Iterator[BinaryIO]:
-    """The content, unpacked, without a byte order mark."""
+    """Open the decompressed content, without a byte order mark."""
     if name_of_format == "parquet":
         with parquet.open_table(path, decoder) as stream:
             yield stream

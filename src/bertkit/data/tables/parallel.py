@@ -1,8 +1,8 @@
-"""Parallel text: a text and what is to be written from it, a translation or a summary.
+"""Parallel text: source texts and target texts, such as translations or summaries.
 
-Either two files, where line n of one belongs to line n of the other, or one file with a column for
-each side. A pair that can't be learned from is left out and counted; nothing is ever moved against
-the other side.
+The input is either two files, where line n of one belongs to line n of the other, or one file with
+a column for each side. Unusable pairs are left out and counted; the two sides never get out of
+alignment.
 """
 
 from collections.abc import Iterator, Mapping
@@ -21,15 +21,15 @@ from bertkit.data.tables.records import MAX_BYTES, RecordTable, gather, open_rec
 from bertkit.data.tables.row import DEFAULT_FIELD, show_names
 from bertkit.data.tables.settings import RecordSettings
 
-MAX_CHARS = 1 << 20  # of a text; a line that is longer is no sentence, and no article either
+MAX_CHARS = 1 << 20  # of a text; a longer line is neither a sentence nor an article
 
 
 class Pair(NamedTuple):
-    """Two texts that belong together; a corpus has so many that a dataclass would be slow.
+    """A source text and its target; a NamedTuple because a dataclass is slow for so many.
 
     Attributes:
-        source: what is read; not blank.
-        target: what is to be written; not blank.
+        source: the input text; not blank.
+        target: the text to generate; not blank.
     """
 
     source: str
@@ -38,15 +38,15 @@ class Pair(NamedTuple):
 
 @dataclass
 class PairReport:
-    """What became of the rows of parallel text.
+    """Counts of usable and unusable pairs.
 
     Attributes:
         name: of the file or files, for messages.
-        files: what was met in each file: two, or the one that has both sides.
-        num_pairs: that can be learned from.
-        num_empty: pairs that were left out, since a side has no text.
-        num_too_long: pairs that were left out, since a side has over a million characters.
-        num_with_nul: pairs that had NULs, without which they are kept.
+        files: the row report of each file: two, or the one that has both sides.
+        num_pairs: usable pairs.
+        num_empty: pairs left out because a side has no text.
+        num_too_long: pairs left out because a side exceeds `MAX_CHARS`.
+        num_with_nul: pairs that contained NULs, which were removed.
     """
 
     name: str
@@ -57,7 +57,7 @@ class PairReport:
     num_with_nul: int = 0
 
     def summary_lines(self) -> list[str]:
-        """The outcomes in lines for people; none where all pairs are as they should be."""
+        """Return the problems as lines for users; empty if there are none."""
         outcomes = {
             "without text on one side, left out": self.num_empty,
             f"with over {MAX_CHARS:,} characters on one side, left out": self.num_too_long,
@@ -71,7 +71,7 @@ class PairReport:
         ]
 
     def keep(self, pairs: Iterator[Pair] | list[Pair]) -> Iterator[Pair]:
-        """Pairs that can be learned from, without NULs and blanks around them; all counted."""
+        """Yield usable pairs, without NULs and surrounding white space, and count all."""
         for source, target in pairs:
             self.num_with_nul += "\0" in source or "\0" in target
             pair = Pair(_clean(source), _clean(target))
@@ -90,11 +90,11 @@ def read_pairs(
     """Read all pairs into memory.
 
     Args:
-        source: a file of texts, a line each; where there is no other, one that has both sides.
-            Either may be .gz, .bz2 or .zst; the one that has both also hub:owner/name of a data
-            set.
-        target: the file of what belongs to each line.
-        settings: which columns one file has, and what may be broken.
+        source: a file with one source text per line; without `target`, one that has both sides.
+            Either may be .gz, .bz2 or .zst; the one that has both sides may also be a dataset,
+            hub:owner/name.
+        target: a file with the target text for each line.
+        settings: the columns of a single file, and the share of rows that may be broken.
     """
     settings = settings or PairSettings()
     if target is None:
@@ -110,7 +110,7 @@ def read_pairs(
 def _read_files(
     source: Path, target: Path, settings: PairSettings
 ) -> tuple[list[Pair], PairReport]:
-    """Every line of one file with that of the other."""
+    """Pair each line of one file with the same line of the other."""
     tables = [_open_lines(path, settings) for path in (source, target)]
     report = _begin_report(f"{source} and {target}", tables)
     lines = [table.records(file) for table, file in zip(tables, report.files, strict=True)]
@@ -133,7 +133,7 @@ def _read_files(
 
 
 def _open_lines(path: Path, settings: PairSettings) -> RecordTable:
-    """One of two files, a line a text."""
+    """Open one of two files, with one text per line."""
     if str(path) == STANDARD_INPUT:
         raise InputError("one of two files can't be standard input; write it to a file first")
     if path.is_dir():
@@ -151,9 +151,9 @@ def _open_lines(path: Path, settings: PairSettings) -> RecordTable:
 
 
 def _read_columns(source: str | Path, settings: PairSettings) -> tuple[list[Pair], PairReport]:
-    """Two columns of every row.
+    """Read two columns of every row.
 
-    Each row of JSONL has its own columns: there only one that no row has is named wrongly.
+    JSONL rows may have different columns, so a column is only missing if no row has it.
     """
     table = open_records(source, settings.record_settings())
     columns = {"source": settings.source_column, "target": settings.target_column}
@@ -182,7 +182,7 @@ def _begin_report(name: str, tables: list[RecordTable]) -> PairReport:
 
 
 def _check_columns(table: RecordTable, columns: Mapping[str, str]) -> None:
-    """See that a table has columns, by role, where it tells which it has."""
+    """Check that a table has the columns, given by role, if its columns are known."""
     if table.format == "text":
         raise InputError(
             f"{table.name} is text without columns; name a second file, whose line n belongs to"
@@ -198,7 +198,7 @@ def _check_columns(table: RecordTable, columns: Mapping[str, str]) -> None:
 
 
 def _take_text(record: Record, column: str) -> str:
-    """The text in a column, or in a part of one."""
+    """Return the text in a column, or in a field of one (`translation.de`)."""
     value = record.values.get(column)
     if value is None:
         outer, _, inner = column.partition(".")
@@ -211,5 +211,5 @@ def _take_text(record: Record, column: str) -> str:
 
 
 def _clean(text: str) -> str:
-    """A text without NULs, and without blanks around it."""
+    """Remove NULs and surrounding white space."""
     return text.replace("\0", "").strip()

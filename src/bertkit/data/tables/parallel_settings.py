@@ -1,4 +1,4 @@
-"""How texts in pairs are read: two files line by line, or one file with a column for each side."""
+"""Settings for reading text pairs: two files of lines, or one with a column for each side."""
 
 from typing import Literal
 
@@ -36,5 +36,5 @@ class PairSettings(Settings):
     )
 
     def record_settings(self) -> RecordSettings:
-        """How one file with columns is read."""
+        """Return the settings for reading one file with columns."""
         return RecordSettings(format=self.format, header=self.header, max_broken=self.max_broken)

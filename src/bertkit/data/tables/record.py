@@ -1,4 +1,4 @@
-"""One labeled record of a file, and what all formats do with its rows."""
+"""A labeled record, and the row decoding and counting that all formats share."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,11 +13,11 @@ NUM_SHOWN_BROKEN = 5
 
 @dataclass(frozen=True)
 class Record:
-    """What a row says, whatever its file's format.
+    """The content of a row, independent of the file's format.
 
     Attributes:
-        values: cells by column: strings of CSV and TSV, JSON values, Python values of Parquet. Of
-            CoNLL `tokens` and, where the file has them, `tags`; of SQuAD's JSON `id`, `title`,
+        values: cells by column: strings of CSV and TSV, JSON values, Python values of Parquet. For
+            CoNLL `tokens` and, if the file has them, `tags`; for SQuAD's JSON `id`, `title`,
             `question`, `context`, `answers` (a list of `text` and `answer_start`) and
             `is_impossible`.
         place: file and line where the row begins, for messages.
@@ -28,21 +28,21 @@ class Record:
 
 
 class BrokenRowError(InputError):
-    """A row can't be used, and is to be left out and counted; the message begins with its place."""
+    """A row is unusable, to be left out and counted; the message begins with its place."""
 
 
 @dataclass
 class RowReport:
-    """What became of the rows of one file, counted as they are read.
+    """Counts of a file's rows, updated as they are read.
 
     Attributes:
         name: of the file.
-        num_rows: rows that were read, broken ones too. A broken stretch that may hide several rows,
-            such as one sentence of CoNLL, is one.
+        num_rows: rows that were read, including broken ones. A broken section that may contain
+            several rows, such as one sentence of CoNLL, counts once.
         num_broken: rows that were left out.
-        num_empty: rows whose text is empty; they are kept, and counted by who parses them.
-        num_undecodable: rows that had what isn't Unicode; it became U+FFFD.
-        num_bytes: of all rows, unpacked.
+        num_empty: rows whose text is empty; they are kept, and counted by the parsing function.
+        num_undecodable: rows with invalid Unicode, which became U+FFFD.
+        num_bytes: of all rows, decompressed.
         first_broken: messages of the first five broken rows.
     """
 
@@ -55,13 +55,13 @@ class RowReport:
     first_broken: list[str] = field(default_factory=list)
 
     def add_broken(self, message: str, num_rows: int = 1) -> None:
-        """Count rows that are left out, all for one reason."""
+        """Count rows that are left out for the same reason."""
         self.num_broken += num_rows
         if len(self.first_broken) < NUM_SHOWN_BROKEN:
             self.first_broken.append(message)
 
     def take_over(self, other: "RowReport") -> None:
-        """Add what was counted of the same file before this report was there."""
+        """Add the counts of an earlier report on the same file."""
         self.num_rows += other.num_rows
         self.num_undecodable += other.num_undecodable
         self.num_bytes += other.num_bytes
@@ -69,7 +69,7 @@ class RowReport:
         self.first_broken = [*other.first_broken, *self.first_broken][:NUM_SHOWN_BROKEN]
 
     def summary_lines(self) -> list[str]:
-        """The outcomes in lines for people; none where all rows are as they should be."""
+        """Return the problems as lines for users; empty if there are none."""
         lines = []
         if self.num_broken:
             lines.append(f"{self._share(self.num_broken)} left out, being broken:")
@@ -84,7 +84,7 @@ class RowReport:
         return lines
 
     def check_share(self, max_broken: float) -> None:
-        """See that enough of the rows can be used.
+        """Raise an error if there are no rows, or too many are broken.
 
         Args:
             max_broken: share of the rows that may be broken, from 0 to 1.
@@ -108,7 +108,7 @@ class RecordDecoder(RowDecoder):
 
     Attributes:
         report: where rows are counted.
-        where: the row that is being read: its line, or what its format has instead.
+        where: the current row: its line, or an equivalent for the format.
         num_lines: lines read so far.
     """
 
@@ -118,22 +118,22 @@ class RecordDecoder(RowDecoder):
 
     @property
     def place(self) -> str:
-        """File and line of the row that is being read."""
+        """File and line of the current row."""
         return f"{self.name}, {self.where}"
 
     def set_line(self, number: int) -> None:
-        """Note at which line, from 1, a row begins."""
+        """Set the line, from 1, at which the current row begins."""
         self.where = f"line {number:,}"
 
     def number_lines(self, lines: Iterator[bytes]) -> Iterator[bytes]:
-        """The same lines, counted."""
+        """Yield the lines unchanged, and count them."""
         for line in lines:
             self.num_lines += 1
             self.report.num_bytes += len(line)
             yield line
 
     def check_unique(self, names: Sequence[str]) -> None:
-        """See that no column is there twice."""
+        """Raise an error if two columns have the same name."""
         twice, count = Counter(names).most_common(1)[0] if names else ("", 1)
         if count > 1:
             raise InputError(
@@ -141,11 +141,11 @@ class RecordDecoder(RowDecoder):
             )
 
     def finish_row(self, fault: str = "", num_rows: int = 1) -> None:
-        """Count a row, or several.
+        """Count one or several rows.
 
         Args:
-            fault: what is wrong with them, beginning with their place; empty where nothing is.
-            num_rows: how many they are.
+            fault: what is wrong with them, beginning with their place; empty if nothing is.
+            num_rows: number of rows.
         """
         self.num_rows += num_rows
         self.report.num_rows += num_rows
@@ -154,7 +154,7 @@ class RecordDecoder(RowDecoder):
             self.report.add_broken(fault, num_rows)
 
     def check_size(self, num_bytes: int) -> None:
-        """See that a line isn't too long."""
+        """Raise an error if a line is too long."""
         if num_bytes > MAX_ROW_BYTES:
             raise InputError(
                 f"{self.name}, line {self.num_lines + 1:,} has more than"
@@ -163,11 +163,11 @@ class RecordDecoder(RowDecoder):
 
 
 class Rows(NamedTuple):
-    """A table that was begun.
+    """The columns and rows of an opened table.
 
     Attributes:
-        columns: their names; of JSONL, where each row has its own, those of the first.
-        records: rows that can be used; the others are counted.
+        columns: column names; for JSONL, where each row has its own, those of the first.
+        records: usable rows; broken ones are counted.
     """
 
     columns: tuple[str, ...]

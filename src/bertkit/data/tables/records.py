@@ -1,7 +1,7 @@
-"""Labeled records of any file: what they say by column, and where they stand.
+"""Labeled records from any supported source: values by column, and their place in the file.
 
-A row that can't be used is left out and counted, the first five with file and line; a file of which
-more than `max_broken` of the rows are such is refused.
+Unusable rows are left out and counted, the first five with file and line; a file in which more than
+`max_broken` of the rows are unusable is rejected.
 """
 
 import stat
@@ -33,15 +33,15 @@ MAX_BYTES = 4 << 30
 
 @dataclass
 class RecordTable:
-    """A file, standard input or a data set, each row of which is a record.
+    """A file, standard input or a dataset, each row of which is a record.
 
     Attributes:
-        name: as it is called in messages.
+        name: its name in messages.
         format: a key of `RECORD_READERS`, or hub.
-        columns: names of the columns; of JSONL, where each row has its own, those of the first;
-            None where there is no row.
+        columns: column names; for JSONL, where each row has its own, those of the first;
+            None if there are no rows.
         origin: where its rows come from.
-        roles: columns by what they are for (`text`, `pair`, `label`), where the layout says so.
+        roles: columns by role (`text`, `pair`, `label`), if the layout is a known one.
     """
 
     name: str
@@ -52,18 +52,18 @@ class RecordTable:
     max_broken: float = 0.01
 
     def records(self, report: RowReport) -> Iterator[Record]:
-        """All records that can be used, in memory that doesn't grow with the file.
+        """Yield all usable records, in memory that doesn't grow with the file.
 
-        Of SQuAD's JSON the whole file is held, of Parquet a row group, whose size its writer chose.
+        Exceptions: a SQuAD file is held whole, and of Parquet one row group, of any size.
 
         Args:
-            report: where rows, broken ones among them, are counted.
+            report: where rows, including broken ones, are counted.
         """
         with self.origin.begin(RecordDecoder(self.name, report=report)) as rows:
             yield from rows.records
 
     def identity(self) -> dict[str, str] | None:
-        """Name, format and SHA-256 of the data; None of standard input, which is gone."""
+        """Return name, format and SHA-256 of the data; None for standard input."""
         sha256 = self.origin.sha256()
         if sha256 is None:
             return None
@@ -74,20 +74,20 @@ class RecordTable:
 def open_records(
     source: str | Path, settings: RecordSettings | None = None, *, split: str = "train"
 ) -> RecordTable:
-    """Find records and the names of their columns.
+    """Open a table of records and read its column names.
 
     Args:
-        source: a file (perhaps .gz, .bz2 or .zst), the folder of a GLUE task, hub:owner/name of a
-            data set (perhaps with /config and @split), or - for standard input.
+        source: a file (may be .gz, .bz2 or .zst), the folder of a GLUE task, a dataset as
+            hub:owner/name (optionally with /config and @split), or - for standard input.
         settings: how it is read.
-        split: which part is meant where `source` has several: train, dev or test.
+        split: train, dev or test, if `source` has several.
 
     Raises:
-        MissingFileError: there is no such file.
-        InputError: it isn't of its format, or there is no standard input.
-        MissingExtraError: it is a data set, and `bertkit[datasets]` isn't installed.
-        HubError: a data set can't be fetched.
-        StorageError: it can't be read.
+        MissingFileError: the file doesn't exist.
+        InputError: the data isn't in its format, or standard input is closed.
+        MissingExtraError: a dataset is given, and `bertkit[datasets]` isn't installed.
+        HubError: a dataset can't be fetched.
+        StorageError: the file can't be read.
     """
     settings = settings or RecordSettings()
     if str(source) == STANDARD_INPUT:
@@ -126,7 +126,7 @@ def _open_glue(folder: Path, settings: RecordSettings, split: str) -> RecordTabl
 
 
 def _find_format(path: Path, settings: RecordSettings) -> str:
-    """The format that is asked for, or that the ending of the name tells."""
+    """Return the format from the settings, or else by the file's extension."""
     if settings.format != "auto":
         return settings.format
     ending = find_ending(path)
@@ -148,10 +148,10 @@ def gather(
     """Read all examples of a table into memory.
 
     Args:
-        table: where they are.
-        parse: makes an example of a record, or raises `BrokenRowError`: then it is left out.
-        report: where rows, broken ones among them, are counted.
-        max_broken: share of the rows that may be broken; None for what the settings say.
+        table: the table.
+        parse: converts a record to an example, or raises `BrokenRowError` to leave it out.
+        report: where rows, including broken ones, are counted.
+        max_broken: share of the rows that may be broken; None uses that of the settings.
     """
     examples = []
     for record in table.records(report):

@@ -1,4 +1,4 @@
-"""One row of a table, and what all formats do with its bytes."""
+"""One row of a table of texts, and the decoding that all formats share."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -13,12 +13,11 @@ MAX_SHOWN_NAMES, MAX_SHOWN_CHARS = 10, 40
 
 
 class TextRow(NamedTuple):
-    """A text, and how far it brought the reading.
+    """A text, and its size in the file.
 
     Attributes:
-        text: may be empty; a NUL stays in it.
-        num_bytes: of the file as it lies on disk, for progress; about right where the file is
-            compressed or Parquet.
+        text: may be empty; NULs are kept.
+        num_bytes: size on disk, for progress; approximate if the file is compressed or Parquet.
     """
 
     text: str
@@ -27,13 +26,13 @@ class TextRow(NamedTuple):
 
 @dataclass
 class RowDecoder:
-    """Turns the bytes of rows into texts, and knows which row it is at.
+    """Decodes the bytes of rows, and tracks the current row.
 
     Attributes:
         name: of the file, for messages.
-        field: column that has the text; None for the only one, else `text`.
-        num_rows: rows that were finished.
-        num_undecodable: rows that had what isn't Unicode.
+        field: column that has the text; None: the only column, else `text`.
+        num_rows: number of completed rows.
+        num_undecodable: number of rows with invalid Unicode.
     """
 
     name: str
@@ -44,11 +43,11 @@ class RowDecoder:
 
     @property
     def place(self) -> str:
-        """File and row that is being read, for messages."""
+        """File and number of the current row, for messages."""
         return f"{self.name}, row {self.num_rows + 1:,}"
 
     def decode(self, content: bytes) -> str:
-        """Bytes as text; those that aren't UTF-8 become U+FFFD, and the row is counted."""
+        """Decode UTF-8; invalid bytes become U+FFFD, and the row is counted."""
         try:
             return content.decode("utf-8")
         except UnicodeDecodeError:
@@ -56,14 +55,14 @@ class RowDecoder:
             return content.decode("utf-8", errors="replace")
 
     def mend(self, text: str) -> str:
-        """A text without halves of characters, as broken escapes leave behind."""
+        """Replace lone surrogates, which invalid escapes can produce, and count the row."""
         if SURROGATE.search(text) is None:
             return text
         self._count_undecodable()
         return SURROGATE.sub("\N{REPLACEMENT CHARACTER}", text)
 
     def choose_field(self, names: Sequence[str]) -> str:
-        """The column that has the text."""
+        """Return the name of the column that has the text."""
         wanted = names[0] if self.field is None and len(names) == 1 else self.field
         if wanted is None and DEFAULT_FIELD not in names:
             raise InputError(
@@ -80,14 +79,14 @@ class RowDecoder:
         return wanted
 
     def refuse_rest(self, _: str, cause: str) -> NoReturn:
-        """End the reading of a file that can't be unpacked any further."""
+        """Raise an error for a file that can't be decompressed any further."""
         raise InputError(
             f"{self.name} is damaged or cut short after row {self.num_rows:,} ({cause});"
             " make or fetch it again"
         )
 
     def check_size(self, num_bytes: int) -> None:
-        """See that a row isn't too long."""
+        """Raise an error if a row is too long."""
         if num_bytes > MAX_ROW_BYTES:
             raise InputError(
                 f"{self.place} has more than {MAX_ROW_BYTES >> 20} MiB; a text may have as many"
@@ -100,7 +99,7 @@ class RowDecoder:
 
 
 def show_names(names: Collection[str]) -> str:
-    """Some names of columns, for a message."""
+    """Return the first column names as one string for a message."""
     shown = [name[:MAX_SHOWN_CHARS] for name in list(names)[:MAX_SHOWN_NAMES]]
     more = len(names) - len(shown)
     return ", ".join(shown) + (f" and {more} more" if more else "")

@@ -1,4 +1,4 @@
-"""How a file of texts, or of labeled records, is read."""
+"""Settings for reading a file of texts or of labeled records."""
 
 from typing import Literal
 

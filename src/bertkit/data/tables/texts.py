@@ -1,7 +1,7 @@
-"""A file of texts, read row by row: row n of the file is text n of the stream, always.
+"""A file of texts, read row by row: row n of the file is always text n of the stream.
 
-An empty line or cell is an empty text, so nothing that is made of the texts moves against the file.
-What can't be read as a text is an error that names the row; no row is passed over.
+An empty line or cell is an empty text, so that results stay aligned with the file. A row that can't
+be read as a text is an error that names the row; no row is skipped.
 """
 
 import hashlib
@@ -48,13 +48,13 @@ class TextTable:
     """A file, or standard input, each row of which holds one text.
 
     Attributes:
-        name: as it is called in messages.
+        name: its name in messages.
         format: text, jsonl, csv, tsv or parquet.
         path: the file; None for standard input.
-        field: column that has the text; None for the only one, else `text`.
-        size_bytes: bytes on disk; None where nobody knows, as with a pipe.
-        num_undecodable: rows read so far that had bytes or halves of characters which aren't
-            Unicode; each is U+FFFD in the text.
+        field: column that has the text; None: the only column, else `text`.
+        size_bytes: bytes on disk; None if unknown, as for a pipe.
+        num_undecodable: number of rows read so far with invalid UTF-8 or lone surrogates, which
+            became U+FFFD.
     """
 
     name: str
@@ -65,7 +65,7 @@ class TextTable:
     num_undecodable: int = 0
 
     def rows(self) -> Iterator[TextRow]:
-        """All rows, from the first one on, in memory that doesn't grow with the file.
+        """Yield all rows from the beginning, in memory that doesn't grow with the file.
 
         A row may have up to 16 MiB. Parquet is read by row groups, whose size its writer chose.
         """
@@ -78,7 +78,7 @@ class TextTable:
             yield row
 
     def identity(self) -> dict[str, Any] | None:
-        """What tells whether it is still the same input; None where it can't be read again."""
+        """Return what identifies the input, to detect changes; None if it can't be read again."""
         if self.path is None or self.size_bytes is None:
             return None
         with storage_errors(self.path, "read"), self.path.open("rb") as stream:
@@ -109,17 +109,17 @@ class TextTable:
 
 
 def open_texts(source: str | Path, settings: TableSettings | None = None) -> TextTable:
-    """Find a file of texts; nothing of it is read yet.
+    """Open a file of texts; no content is read yet.
 
     Args:
-        source: a file (perhaps .gz, .bz2 or .zst), or - for standard input.
-        settings: its format, and which column has the text.
+        source: a file (may be .gz, .bz2 or .zst), or - for standard input.
+        settings: its format, and the column that has the text.
 
     Raises:
-        MissingFileError: there is no such file.
-        InputError: it is a folder, of a kind that has no rows of text, or standard input where
-            there is none.
-        StorageError: it can't be looked up.
+        MissingFileError: the file doesn't exist.
+        InputError: `source` is a folder or a file type without rows of text, or standard input is
+            closed.
+        StorageError: the file can't be accessed.
     """
     settings = settings or TableSettings()
     if str(source) == STANDARD_INPUT:

@@ -1,1 +1,1 @@
-"""One file a format of tables."""
+"""Table formats, one per module; `../origins.py` and `../texts.py` list them."""

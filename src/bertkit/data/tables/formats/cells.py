@@ -1,4 +1,4 @@
-"""Cells of CSV and TSV row by row, where one broken row costs no other."""
+"""Cells of CSV and TSV row by row; a broken row doesn't affect the others."""
 
 import csv
 from collections import deque
@@ -9,22 +9,22 @@ from bertkit.base.errors import InputError
 from bertkit.data.tables.record import RecordDecoder
 from bertkit.data.tables.row import MAX_ROW_BYTES
 
-# A file can be made so that each of its lines swallows all that follow; then this much of them is
-# read again and no more.
+# A malicious file can make each line swallow all that follow; this limits how much is read again
+# because of it.
 MAX_AGAIN_BYTES = 16 * MAX_ROW_BYTES
 BLANK_LINES = {b"\n", b"\r\n", b"\r"}
 
 
 class CellReader(Iterator[list[str]]):
-    """The cells of one row after the other.
+    """Iterates over the cells of each row.
 
-    A quote that is never closed swallows the lines behind it. They are read again: the next row
-    after a broken one begins on the line after the one where that began. Where such a quote finds
-    another that fits it, what is between them is a cell, and nobody knows better.
+    An unclosed quote swallows the lines after it. They are read again: the row after a broken one
+    begins on the line after the broken one's first. If such a quote happens to match another one,
+    the text between them is taken as a cell, since the error can't be detected.
 
     Args:
-        lines: of the file, with their ends.
-        decoder: is told at which line a row begins.
+        lines: of the file, with their line ends.
+        decoder: is told the line at which a row begins.
         dialect: arguments of `csv.reader`.
 
     Attributes:
@@ -43,7 +43,7 @@ class CellReader(Iterator[list[str]]):
         self._parser = csv.reader(self._take_lines(), **dialect)
 
     def __next__(self) -> list[str]:
-        """The cells of the next row; of a row that is a blank line, none."""
+        """Return the cells of the next row; a blank line has none."""
         self._taken.clear()
         try:
             return next(self._parser)
@@ -52,7 +52,7 @@ class CellReader(Iterator[list[str]]):
             raise
 
     def repeat_row(self) -> None:
-        """Give the last row once more."""
+        """Return the last row again on the next call."""
         self._put_back(self._taken)
 
     def _put_back(self, lines: list[tuple[int, bytes]]) -> None:
@@ -66,7 +66,7 @@ class CellReader(Iterator[list[str]]):
         self._parser = csv.reader(self._take_lines(), **self._dialect)
 
     def _take_lines(self) -> Iterator[str]:
-        """Lines for the parser, which asks for more until a row is whole."""
+        """Yield lines to the parser, which reads as many as a row needs."""
         num_bytes = 0
         while numbered := self._again.popleft() if self._again else next(self._lines, None):
             if not self._taken:

@@ -1,10 +1,10 @@
-"""CoNLL: a word a line with its tags in columns, a blank line between sentences.
+"""CoNLL: one word per line with its tags in columns, a blank line between sentences.
 
-Columns are separated by tabs, or, where the first line has none, by any number of tabs and blanks.
-Tags are left as they are, whatever their scheme. Marks of documents and comments say nothing about
-words: a comment is a line at the beginning of a sentence whose first sign is #, and which isn't a
-word and its tags. CoNLL-U is known by its ten columns, a number in the first of them; of it the
-words as they were annotated are read, not the ranges that join some of them.
+Columns are separated by tabs or, if the first line has none, by any number of tabs and spaces. Tags
+are left unchanged, whatever their scheme. Document marks and comments are skipped: a comment is a
+line at the beginning of a sentence that starts with # and isn't a word with its tags. CoNLL-U is
+recognized by its ten columns with a number in the first; of it the syntactic words are read, not
+the multiword ranges.
 
 Source: https://universaldependencies.org/format.html.
 """
@@ -25,24 +25,24 @@ from bertkit.data.tables.settings import RecordSettings
 BLANKS = " \t\r\n"
 DOCUMENT_MARKS = ("-DOCSTART-", "#begin document", "#end document")
 COMMENT = "#"
-MAX_COMMENTS = 1000  # what looks like one without a word below it, before any other sentence
+MAX_COMMENTS = 1000  # blocks that seem to be only comments, at the start
 SEPARATORS = re.compile("[ \t]+")
 NUMBER = re.compile(r"\d+([-.]\d+)?")  # CoNLL-U: the first cell of each line
 UNIVERSAL_COLUMNS, FORM, UPOS = 10, 2, 4
-RANGE = re.compile(r"\d+[-.]\d+")  # CoNLL-U: a word of several, or one that isn't in the text
+RANGE = re.compile(r"\d+[-.]\d+")  # CoNLL-U: a multiword token or an empty node
 
 Line = tuple[int, str]
 
 
 @dataclass(frozen=True)
 class Layout:
-    """What the columns are.
+    """The columns of a file.
 
     Attributes:
-        is_tabbed: whether exactly one tab separates them.
+        is_tabbed: whether single tabs separate the columns.
         num_columns: of every line.
-        token: column of the words, from 0.
-        tag: column of the tags, from 0; None where there is none.
+        token: index of the column of words, from 0.
+        tag: index of the column of tags, from 0; None if there is none.
     """
 
     is_tabbed: bool
@@ -51,11 +51,11 @@ class Layout:
     tag: int | None
 
     def split(self, line: str) -> list[str]:
-        """The cells of a line."""
+        """Split a line into cells."""
         return line.split("\t") if self.is_tabbed else SEPARATORS.split(line.strip(BLANKS))
 
     def is_comment(self, line: str) -> bool:
-        """Whether a line at the beginning of a sentence is no word of it."""
+        """Whether a line at the beginning of a sentence is a comment."""
         if not line.startswith(COMMENT):
             return False
         cells = self.split(line)
@@ -65,7 +65,7 @@ class Layout:
 
 
 def read_records(stream: BinaryIO, decoder: RecordDecoder, settings: RecordSettings) -> Rows:
-    """A record of `tokens` and, where the file has any, `tags` for each sentence."""
+    """Read a record for each sentence with `tokens` and, if the file has them, `tags`."""
     sentences = _read_sentences(stream, decoder)
     begun: list[list[Line]] = []
     typical = None
@@ -82,7 +82,7 @@ def read_records(stream: BinaryIO, decoder: RecordDecoder, settings: RecordSetti
 
 
 def _read_sentences(stream: BinaryIO, decoder: RecordDecoder) -> Iterator[list[Line]]:
-    """The numbered lines of one sentence after the other, without marks of documents."""
+    """Yield the numbered lines of each sentence, without document marks."""
     sentence: list[Line] = []
     num_bytes = 0
     for content in decoder.number_lines(read_lines(stream, decoder)):
@@ -105,7 +105,7 @@ def _read_sentences(stream: BinaryIO, decoder: RecordDecoder) -> Iterator[list[L
 
 
 def _find_layout(line: str, decoder: RecordDecoder, settings: RecordSettings) -> Layout:
-    """What the columns of a file are, by one of its lines."""
+    """Determine the columns of a file from one of its lines."""
     is_tabbed = "\t" in line
     cells = line.split("\t") if is_tabbed else SEPARATORS.split(line.strip(BLANKS))
     num_columns = len(cells)
@@ -127,7 +127,7 @@ def _find_layout(line: str, decoder: RecordDecoder, settings: RecordSettings) ->
 def _read_words(
     sentences: Iterator[list[Line]], layout: Layout, decoder: RecordDecoder
 ) -> Iterator[Record]:
-    """A record for each sentence all of whose lines have a cell for each column."""
+    """Yield a record for each sentence whose lines all have a cell for each column."""
     for sentence in sentences:
         while sentence and layout.is_comment(sentence[0][1]):
             sentence = sentence[1:]
@@ -142,7 +142,7 @@ def _read_words(
 
 
 def _find_fault(rows: list[tuple[int, list[str]]], layout: Layout, decoder: RecordDecoder) -> str:
-    """What is wrong with a sentence, at the line that the decoder is told; empty if nothing is."""
+    """Return what is wrong with a sentence, and set the decoder to that line; "" if nothing."""
     of_sentence = f"; the sentence from line {rows[0][0]:,} on is left out"
     for number, cells in rows:
         decoder.set_line(number)

@@ -1,4 +1,4 @@
-"""Whole documents: a file of plain text is one, of other files each row is."""
+"""Reading whole documents: a plain text file is one document, in other files each row is."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,9 +16,9 @@ class WholeText(NamedTuple):
 
     Attributes:
         name: of the file, for messages.
-        row: of the file, from 0; None where the whole file is the text.
-        text: may be empty; a NUL stays in it.
-        is_undecodable: whether it had what isn't Unicode, which is U+FFFD in the text.
+        row: index in the file, from 0; None if the whole file is the text.
+        text: may be empty; NULs are kept.
+        is_undecodable: whether invalid Unicode was replaced by U+FFFD.
     """
 
     name: str
@@ -30,11 +30,11 @@ class WholeText(NamedTuple):
 def read_documents(
     source: str | Path, settings: TableSettings | None = None
 ) -> Iterator[WholeText]:
-    """The documents of a file (perhaps .gz, .bz2 or .zst), each of up to 16 MiB.
+    """Yield the documents of a file (may be .gz, .bz2 or .zst), each of up to 16 MiB.
 
     Args:
         source: the file, or - for standard input.
-        settings: its format, and which column has the text.
+        settings: its format, and the column that has the text.
     """
     table = open_texts(source, settings)
     if table.format == "text":
@@ -48,7 +48,7 @@ def read_documents(
 
 
 def _read_whole(table: TextTable) -> WholeText:
-    """A file of plain text."""
+    """Read a plain text file as one document."""
     decoder = RowDecoder(table.name)
     suffix = table.path.suffix.lower() if table.path else ""
     with open_packed(table.path) as packed:

@@ -1,4 +1,4 @@
-"""The folders of GLUE: one for each task, with train.tsv, dev.tsv and test.tsv.
+"""The folders of GLUE: one per task, with train.tsv, dev.tsv and test.tsv.
 
 Source: Wang et al. 2018, and the files of gluebenchmark.com. RTE and WNLI have the same columns.
 """
@@ -17,12 +17,12 @@ FILES = {
 
 
 class Layout(NamedTuple):
-    """Which columns of a task have what.
+    """The columns of a task.
 
     Attributes:
         text: the text, or the first of two.
-        pair: the second text; None where there is one.
-        label: what is to be predicted; test.tsv lacks it.
+        pair: the second text; None if there is only one.
+        label: the label, which test.tsv lacks.
     """
 
     text: str
@@ -30,7 +30,7 @@ class Layout(NamedTuple):
     label: str
 
 
-# The columns of a pair stand before those of single texts, which they may hold.
+# Pair tasks come before single-text tasks, whose columns may be a subset of theirs.
 LAYOUTS = {
     "MRPC": Layout("#1 String", "#2 String", "Quality"),
     "QQP": Layout("question1", "question2", "is_duplicate"),
@@ -40,17 +40,17 @@ LAYOUTS = {
     "RTE": Layout("sentence1", "sentence2", "label"),
     "WNLI": Layout("sentence1", "sentence2", "label"),
     "SST-2": Layout("sentence", None, "label"),
-    "CoLA": Layout("4", None, "2"),  # without a header; in test.tsv `sentence`, as in SST-2
+    "CoLA": Layout("4", None, "2"),  # no header; in test.tsv `sentence`, as in SST-2
 }
 COLA_LABELS, COLA_MARKS = {"0", "1"}, {"", "*"}
 
 
 def find_file(folder: Path, split: str) -> Path:
-    """The file of a part of the data.
+    """Return the file of a split.
 
     Args:
         folder: of one task.
-        split: train, dev, test, or the name of any other file without its ending.
+        split: train, dev, test, or the name of any other file without its extension.
     """
     with storage_errors(folder, "read"):
         there = sorted(entry.name for entry in folder.iterdir() if entry.suffix == ".tsv")
@@ -64,7 +64,7 @@ def find_file(folder: Path, split: str) -> Path:
 
 
 def lacks_header(first_row: tuple[str, ...]) -> bool:
-    """Whether the first row of a file is one of CoLA's: source, label, mark and sentence."""
+    """Whether a file's first row is data, as in CoLA: source, label, mark and sentence."""
     match first_row:
         case (_, label, mark, _):
             return label in COLA_LABELS and mark in COLA_MARKS
@@ -72,7 +72,7 @@ def lacks_header(first_row: tuple[str, ...]) -> bool:
 
 
 def find_roles(columns: tuple[str, ...]) -> dict[str, str]:
-    """Columns by what they are for; none where they are of no task that is known."""
+    """Return the columns by role (`text`, `pair`, `label`); empty if no known task matches."""
     for needs_label in (True, False):
         for layout in LAYOUTS.values():
             roles = {role: name for role, name in layout._asdict().items() if name is not None}

@@ -1,4 +1,4 @@
-"""Data sets of the Hub, through the `datasets` library, which never runs their code."""
+"""Datasets of the Hub, through the `datasets` library, which never runs their code."""
 
 import hashlib
 import json
@@ -27,25 +27,25 @@ SPLITS = {
 
 @dataclass(frozen=True)
 class HubOrigin:
-    """One split of a data set.
+    """One split of a dataset.
 
     Attributes:
-        dataset: `datasets.Dataset`.
+        dataset: a `datasets.Dataset`.
     """
 
     dataset: Any
 
     def columns(self, _: RecordDecoder) -> tuple[str, ...]:
-        """Names of the columns."""
+        """Return the names of the columns."""
         return tuple(self.dataset.column_names)
 
     @contextmanager
     def begin(self, decoder: RecordDecoder) -> Iterator[Rows]:
-        """Begin with the first row; classes are called by their names."""
+        """Begin with the first row; class labels are returned as names."""
         yield Rows(self.columns(decoder), self._read(decoder))
 
     def sha256(self) -> str:
-        """SHA-256 of all rows as they are read."""
+        """Return the SHA-256 of all rows as they are read."""
         digest = hashlib.sha256()
         for record in self._read(RecordDecoder("", report=RowReport(""))):
             digest.update(json.dumps(record.values, default=repr).encode())
@@ -67,18 +67,18 @@ class HubOrigin:
 
 
 def _name_classes(value: Any, names: list[str]) -> Any:
-    """Names in place of numbers; None for -1, which stands where a label is kept secret."""
+    """Replace class indices by names; -1, used for withheld labels, by None."""
     if isinstance(value, list):
         return [_name_classes(item, names) for item in value]
     return names[value] if value is not None and 0 <= value < len(names) else None
 
 
 def find_dataset(source: str, split: str) -> HubOrigin:
-    """Fetch a data set, or take it from the cache.
+    """Fetch a dataset, or load it from the cache.
 
     Args:
-        source: `hub:owner/name`, perhaps with `/config` and `@split`.
-        split: train, dev or test; the address goes before it.
+        source: `hub:owner/name`, optionally with `/config` and `@split`.
+        split: train, dev or test; `@split` takes precedence.
     """
     address = ADDRESS.fullmatch(source)
     if address is None:
@@ -94,7 +94,7 @@ def find_dataset(source: str, split: str) -> HubOrigin:
 
 
 def fetch_splits(name: str, config: str | None) -> Mapping[str, Any]:
-    """All splits of a data set by their names."""
+    """Return all splits of a dataset by name."""
     try:
         import datasets
     except ImportError as error:

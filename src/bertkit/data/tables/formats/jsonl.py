@@ -1,4 +1,4 @@
-"""JSONL: a record a line, an object; where only texts are read, a line may be the text alone."""
+"""JSONL: one object per line; where only texts are read, a line may also be a string."""
 
 import json
 import re
@@ -18,9 +18,9 @@ HALF_CHARACTER = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
 def read_rows(stream: BinaryIO, decoder: RowDecoder) -> Iterator[TextRow]:
-    """A row for each line; a blank one and a null are empty texts.
+    """Yield a row for each line; blank lines and nulls are empty texts.
 
-    Which field has the text is settled by the first object.
+    The first object determines which field has the text.
     """
     name = None
     for line in read_lines(stream, decoder):
@@ -36,7 +36,7 @@ def read_rows(stream: BinaryIO, decoder: RowDecoder) -> Iterator[TextRow]:
 
 
 def parse_record(line: bytes, decoder: RowDecoder) -> object:
-    """What stands in a line; None where it is blank."""
+    """Parse a line; None if it is blank."""
     if not line.strip():
         return None
     try:
@@ -46,7 +46,7 @@ def parse_record(line: bytes, decoder: RowDecoder) -> object:
 
 
 def take_field(record: dict[str, object], name: str, decoder: RowDecoder) -> object:
-    """The value of a record's field."""
+    """Return the value of a record's field."""
     if name not in record:
         has = f"it has {show_names(record)}" if record else "it is empty"
         raise InputError(f"{decoder.place} has no field {name}; {has}")
@@ -54,7 +54,7 @@ def take_field(record: dict[str, object], name: str, decoder: RowDecoder) -> obj
 
 
 def read_records(stream: BinaryIO, decoder: RecordDecoder, _: RecordSettings) -> Rows:
-    """A record for each object; blank lines are none. A line that isn't an object is broken."""
+    """Read a record for each object; skip blank lines, count other lines as broken."""
     records = _read_objects(stream, decoder)
     first = next(records, None)
     if first is None:
@@ -83,7 +83,7 @@ def _read_objects(stream: BinaryIO, decoder: RecordDecoder) -> Iterator[Record]:
 def parse_values(
     content: bytes, place: str, decoder: RowDecoder, max_values: int = MAX_JSON_VALUES
 ) -> Any:
-    """JSON whose strings are text throughout; what isn't is U+FFFD, and counted."""
+    """Parse JSON; invalid Unicode in strings is replaced by U+FFFD and counted."""
     values = parse_json(decoder.decode(content), place, max_values=max_values)
     if HALF_CHARACTER.search(content) is None:
         return values
@@ -94,7 +94,7 @@ def parse_values(
 
 
 def _mend(value: Any, decoder: RowDecoder) -> Any:
-    """A JSON value, its strings without halves of characters."""
+    """Replace lone surrogates in the strings of a JSON value."""
     if isinstance(value, str):
         return decoder.mend(value)
     if isinstance(value, list):

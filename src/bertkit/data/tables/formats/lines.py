@@ -1,4 +1,4 @@
-"""Plain text: a text a line."""
+"""Plain text: one text per line."""
 
 from collections.abc import Iterator
 from typing import BinaryIO
@@ -11,16 +11,16 @@ LINE_ENDS = b"\r\n"
 
 
 def read_rows(stream: BinaryIO, decoder: RowDecoder) -> Iterator[TextRow]:
-    """A row for each line; an empty one too."""
+    """Yield a row for each line, including empty ones."""
     for line in read_lines(stream, decoder):
         yield TextRow(decoder.decode(line.rstrip(LINE_ENDS)), len(line))
 
 
 def read_lines(stream: BinaryIO, decoder: RowDecoder) -> Iterator[bytes]:
-    """Lines with their ends: LF or CR LF, or CR in a file that begins with CR and no LF.
+    """Yield lines with their ends: LF or CR LF, or CR if the first 16 MiB have no LF.
 
-    Elsewhere a CR that stands alone belongs to its line. Other tools count no line there, and line
-    n of one file must stay beside line n of another.
+    Otherwise a lone CR is part of its line, as in other tools: line n of one file must stay
+    aligned with line n of another.
     """
     piece = stream.readline(MAX_ROW_BYTES + 1)
     if b"\r" in piece and not piece.endswith(b"\n"):
@@ -33,11 +33,11 @@ def read_lines(stream: BinaryIO, decoder: RowDecoder) -> Iterator[bytes]:
 
 
 def _divide(piece: bytes, stream: BinaryIO, decoder: RowDecoder) -> Iterator[bytes]:
-    """Lines of a file that end with CR, as far as it has no others."""
+    """Yield lines that end with CR, LF or CR LF, for a file with CR line ends."""
     rest = b""
     while piece:
         lines = (rest + piece).splitlines(keepends=True)
-        rest = b"" if piece.endswith(b"\n") else lines.pop()  # CR may be half of CR LF
+        rest = b"" if piece.endswith(b"\n") else lines.pop()  # CR may be the first half of CR LF
         yield from lines
         decoder.check_size(len(rest))
         piece = stream.readline(MAX_ROW_BYTES + 1)
@@ -46,7 +46,7 @@ def _divide(piece: bytes, stream: BinaryIO, decoder: RowDecoder) -> Iterator[byt
 
 
 def read_records(stream: BinaryIO, decoder: RecordDecoder, _: RecordSettings) -> Rows:
-    """A record for each line, with the whole of it as `text`."""
+    """Read a record for each line, with the whole line as `text`."""
     return Rows((DEFAULT_FIELD,), _read_texts(stream, decoder))
 
 

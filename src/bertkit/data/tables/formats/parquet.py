@@ -1,4 +1,4 @@
-"""Parquet: the text in a column of strings."""
+"""Parquet tables: rows of texts in one string column, or of records with all columns."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 
 
 def read_rows(path: Path | None, size_bytes: int | None, decoder: RowDecoder) -> Iterator[TextRow]:
-    """A row for each row of the file; a null is an empty text."""
+    """Yield a row for each row of the file; a null is an empty text."""
     with open_table(path, decoder) as stream:
         yield from _read_column(stream, size_bytes or 0, decoder)
 
 
 @contextmanager
 def open_table(path: Path | None, decoder: RowDecoder) -> Iterator[BinaryIO]:
-    """A file that can be read from any place; what goes wrong while it is read is told.
+    """Open a seekable file; errors while it is read become messages about the file.
 
-    What is compressed from outside, and standard input, is copied to a temporary file first.
+    Compressed files and standard input are copied to a temporary file first.
     """
     import pyarrow as pa
 
@@ -41,9 +41,9 @@ def open_table(path: Path | None, decoder: RowDecoder) -> Iterator[BinaryIO]:
             if source.is_faulty:
                 decoder.refuse_rest("damaged", "; ".join(report.summary_lines()))
             yield stream
-    except BertkitError:  # said already; StorageError, of the copy, is an OSError
+    except BertkitError:  # its message is complete; StorageError is an OSError
         raise
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:  # of a column's name
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:  # from column names
         decoder.refuse_rest(*classify(error))
 
 
@@ -63,7 +63,7 @@ def _read_column(stream: BinaryIO, size_bytes: int, decoder: RowDecoder) -> Iter
 
 
 def read_records(stream: BinaryIO, decoder: RecordDecoder, _: RecordSettings) -> Rows:
-    """A record for each row, with all columns; dates and times are text."""
+    """Read a record for each row, with all columns; dates and times become text."""
     file, rows_at_once = open_parquet(stream)
     names = file.schema_arrow.names
     decoder.check_unique(names)
@@ -72,9 +72,9 @@ def read_records(stream: BinaryIO, decoder: RecordDecoder, _: RecordSettings) ->
 
 
 def _check_lists(metadata: "pq.FileMetaData", decoder: RecordDecoder) -> None:
-    """Refuse lists that are too long even if all rows have the same number of values.
+    """Reject lists that would be too long even if evenly distributed over the rows.
 
-    Values that are alike take no bytes in the file, and much time and memory to decode.
+    Equal values take no space in the file, but much time and memory to decode.
     """
     for group in map(metadata.row_group, range(metadata.num_row_groups)):
         for number in range(group.num_columns):
@@ -88,14 +88,14 @@ def _check_lists(metadata: "pq.FileMetaData", decoder: RecordDecoder) -> None:
 
 
 def read_batches(batches: Iterable["pa.RecordBatch"], decoder: RecordDecoder) -> Iterator[Record]:
-    """A record for each row; one with a value that Python can't hold is broken."""
+    """Yield a record for each row; one with a value that Python can't represent is broken."""
     for batch in batches:
         _check_sizes(batch, decoder)
         decoder.report.num_bytes += batch.nbytes
         batch = _write_times(batch)
         try:
             rows = batch.to_pylist()
-        except (ValueError, OverflowError):  # of one value; which row it is in is seen below
+        except (ValueError, OverflowError):  # one value is invalid; its row is found below
             rows = [None] * len(batch)
         for index, values in enumerate(rows):
             decoder.where = f"row {decoder.num_rows + 1:,}"
@@ -128,7 +128,7 @@ def _check_sizes(batch: "pa.RecordBatch", decoder: RecordDecoder) -> None:
 
 
 def _count_values(batch: "pa.RecordBatch") -> int:
-    """How many values the lists of all columns have; one that is null takes no bytes."""
+    """Count the values in all columns' lists, including nulls, which take no bytes."""
     import pyarrow as pa
 
     num_values, columns = 0, list(batch.columns)
@@ -143,7 +143,7 @@ def _count_values(batch: "pa.RecordBatch") -> int:
 
 
 def _write_times(batch: "pa.RecordBatch") -> "pa.RecordBatch":
-    """The same rows, dates and times as text: Python has no nanoseconds and no year 10,000."""
+    """Convert dates and times to text: Python has no nanoseconds and no year 10,000."""
     import pyarrow as pa
 
     for index, column in enumerate(batch.schema):
@@ -153,7 +153,7 @@ def _write_times(batch: "pa.RecordBatch") -> "pa.RecordBatch":
 
 
 def _list_cells(row: "pa.RecordBatch") -> dict[str, Any]:
-    """The values of a single row, its texts as bytes, for they may be invalid UTF-8."""
+    """Return the values of a single row; texts as bytes, because they may be invalid UTF-8."""
     import pyarrow as pa
 
     cells = {}

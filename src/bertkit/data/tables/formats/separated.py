@@ -1,8 +1,8 @@
-"""CSV and TSV: a header with the names of the columns, then a record a row.
+"""CSV and TSV: a header with the column names, then one record per row.
 
-CSV is as in RFC 4180: a cell in quotes may hold commas and line ends, and a quote in it is doubled.
-In TSV quotes are text like any other and a record is a line, as the type's registration at IANA
-says and as the GLUE tasks are kept.
+CSV is as in RFC 4180: a quoted cell may contain commas and line ends, and quotes in it are doubled.
+In TSV quotes are ordinary text and a record is a line, as in the IANA registration of the type and
+in the files of the GLUE tasks.
 """
 
 import csv
@@ -22,18 +22,18 @@ OTHER_SEPARATORS = (";", "\t", "|")
 
 
 def read_csv_rows(stream: BinaryIO, decoder: RowDecoder) -> Iterator[TextRow]:
-    """A row for each record of a CSV file."""
+    """Yield a row for each record of a CSV file."""
     yield from _read_rows(stream, decoder, strict=True)
 
 
 def read_tsv_rows(stream: BinaryIO, decoder: RowDecoder) -> Iterator[TextRow]:
-    """A row for each line of a TSV file."""
+    """Yield a row for each line of a TSV file."""
     yield from _read_rows(stream, decoder, delimiter="\t", quoting=csv.QUOTE_NONE)
 
 
 def _read_rows(stream: BinaryIO, decoder: RowDecoder, **dialect: Any) -> Iterator[TextRow]:
-    """A row for each record below the header."""
-    # One limit for the whole process, far too low by default; `_RecordLines` has ours.
+    """Yield a row for each record below the header."""
+    # This limit is global to the process and too low by default; `_RecordLines` enforces ours.
     csv.field_size_limit(max(csv.field_size_limit(), MAX_ROW_BYTES))
     source = _RecordLines(read_lines(stream, decoder), decoder)
     records = csv.reader(source, **dialect)
@@ -69,7 +69,7 @@ def _choose_column(header: list[str], decoder: RowDecoder) -> str:
 
 
 def _check_separator(header: list[str], decoder: RowDecoder) -> None:
-    """See that a header isn't one cell only because its cells are separated by something else."""
+    """Reject a header that has one cell because it uses another separator."""
     if len(header) == 1 and any(mark in header[0] for mark in OTHER_SEPARATORS):
         raise InputError(
             f"{decoder.name} has one column, {header[0][:80]!r}; cells are separated by commas in"
@@ -79,10 +79,10 @@ def _check_separator(header: list[str], decoder: RowDecoder) -> None:
 
 @dataclass
 class _RecordLines:
-    """Lines for the parser, which asks for more until a record is whole.
+    """Lines for the parser, which reads as many as a record needs.
 
     Attributes:
-        num_bytes: of the record that is being read; its reader puts it back to 0.
+        num_bytes: size of the current record; the reader resets it to 0.
     """
 
     lines: Iterator[bytes]
@@ -104,19 +104,19 @@ class _RecordLines:
 
 
 def read_csv_records(stream: BinaryIO, decoder: RecordDecoder, settings: RecordSettings) -> Rows:
-    """A record for each of a CSV file."""
+    """Read a record for each row of a CSV file."""
     return _read_records(stream, decoder, settings, strict=True)
 
 
 def read_tsv_records(stream: BinaryIO, decoder: RecordDecoder, settings: RecordSettings) -> Rows:
-    """A record for each line of a TSV file."""
+    """Read a record for each line of a TSV file."""
     return _read_records(stream, decoder, settings, delimiter="\t", quoting=csv.QUOTE_NONE)
 
 
 def _read_records(
     stream: BinaryIO, decoder: RecordDecoder, settings: RecordSettings, **dialect: Any
 ) -> Rows:
-    """The names of the columns, and the records below."""
+    """Return the column names, and the records below."""
     csv.field_size_limit(max(csv.field_size_limit(), MAX_ROW_BYTES))
     lines = decoder.number_lines(read_lines(stream, decoder))
     rows = CellReader(lines, decoder, dialect)
@@ -136,7 +136,7 @@ def _read_records(
 def _name_cells(
     rows: CellReader, columns: tuple[str, ...], decoder: RecordDecoder, *, has_header: bool = False
 ) -> Iterator[Record]:
-    """A record for each row that has a cell for each column; a row without a character is none."""
+    """Yield a record for each row with the right number of cells; others count as broken."""
     while True:
         try:
             cells = next(rows, None)
@@ -149,7 +149,7 @@ def _name_cells(
         if cells is None:
             return
         cells = cells or [""]
-        if has_header and len(cells) > 1 and tuple(cells) == columns:  # of a file behind a file
+        if has_header and len(cells) > 1 and tuple(cells) == columns:  # of a concatenated file
             decoder.finish_row(f"{decoder.place} has the names of the columns again")
         elif len(cells) == len(columns):
             decoder.finish_row()

@@ -1,7 +1,7 @@
-"""Questions with their answers: the JSON of SQuAD 1.1 and 2.0.
+"""Questions with answers: the JSON of SQuAD 1.1 and 2.0.
 
-What is wrong with a question, or with all of a paragraph, costs these alone, and is told with its
-path in the file, such as data[3].paragraphs[0].qas[2].
+An error in a question, or in a paragraph, affects only that part, and is reported with its path in
+the file, such as data[3].paragraphs[0].qas[2].
 
 Source: Rajpurkar et al. 2016 and 2018.
 """
@@ -23,7 +23,7 @@ COLUMNS = ("id", "title", "question", "context", "answers", "is_impossible")
 
 
 class _Part(BaseModel):
-    """A part of a file, for checking; what else it has is none of our business."""
+    """Base of the schemas for a file's parts; other keys are ignored."""
 
     model_config = ConfigDict(strict=True, frozen=True)
 
@@ -54,12 +54,12 @@ Part = TypeVar("Part", bound=_Part)
 
 
 def read_records(stream: BinaryIO, decoder: RecordDecoder, _: RecordSettings) -> Rows:
-    """A record for each question of a JSON file."""
+    """Read a record for each question of a JSON file."""
     return Rows(COLUMNS, _read_file(stream, decoder))
 
 
 def _read_file(stream: BinaryIO, decoder: RecordDecoder) -> Iterator[Record]:
-    """The questions of all articles."""
+    """Yield the questions of all articles."""
     content = stream.read(MAX_FILE_BYTES + 1)
     if len(content) > MAX_FILE_BYTES:
         raise InputError(
@@ -101,7 +101,7 @@ def _read_articles(articles: list[Any], decoder: RecordDecoder) -> Iterator[Reco
 
 
 def _read_paragraph(content: Any, title: Any, decoder: RecordDecoder) -> Iterator[Record]:
-    """A record for each question about a paragraph; without its text they are all broken."""
+    """Yield a record for each question of a paragraph; if it is broken, all of them are."""
     where = decoder.where
     try:
         paragraph = _check(_Paragraph, content, decoder.place)
@@ -122,7 +122,7 @@ def _read_paragraph(content: Any, title: Any, decoder: RecordDecoder) -> Iterato
 
 
 def _name_values(question: _Question, context: str, title: Any) -> dict[str, object]:
-    """The values of a question by column; without a word on it, an empty list means no answer."""
+    """Return a question's values by column; without `is_impossible`, empty `answers` imply it."""
     is_impossible = question.is_impossible
     if is_impossible is None:
         is_impossible = "answers" in question.model_fields_set and not question.answers
@@ -132,7 +132,7 @@ def _name_values(question: _Question, context: str, title: Any) -> dict[str, obj
 
 
 def _check(kind: type[Part], content: Any, place: str) -> Part:
-    """A part of a file, if it is what it must be."""
+    """Validate a part of a file against its schema."""
     if not isinstance(content, dict):
         raise BrokenRowError(f"{place} must be an object")
     try:

@@ -9,6 +9,7 @@ import sys
 from tests.faults.watch import Errand, Watch, put_messages, run_watched
 
 READ_BYTES = 1 << 16
+PANEL = b"left"  # a word of it
 
 
 class TerminalWatch(Watch):
@@ -44,6 +45,8 @@ def run_in_terminal(errand: Errand) -> None:
     os.close(reached)
     os.close(when_closed)
     shown = b""
+    while PANEL not in shown:  # it is drawn when training begins, and then now and then
+        shown += os.read(terminal, READ_BYTES)
     while when_reached not in (ready := select.select([terminal, when_reached], [], [])[0]):
         assert ready
         shown += os.read(terminal, READ_BYTES)

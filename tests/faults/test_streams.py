@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 from tests.faults.children import NUM_STEPS, list_differences, newest, read_trace, run_child, send
 from tests.faults.terminal import (
+    PANEL,
     run_in_terminal,
     run_onto_full_disk,
     run_under_nohup,
@@ -31,7 +32,7 @@ def test_training_whose_messages_go_nowhere_is_finished(undisturbed, errand, wor
 
 def test_a_terminal_that_is_closed_leaves_a_checkpoint(workshop, undisturbed, errand):
     assert run_child(run_in_terminal, errand) == 75
-    assert b"held-out" in errand.messages.read_bytes()  # the panel was there until then
+    assert PANEL in errand.messages.read_bytes()
     assert newest(errand.run).name == f"step-{PLACE.step:08}"
     assert max(place.step for place in read_trace(errand.trace)) == PLACE.step
     assert send(workshop.words(errand.run), errand.run).code == 0

@@ -5,7 +5,7 @@ import sys
 import pytest
 import torch
 
-from bertkit.training import allocator
+from bertkit.hardware import allocator
 from bertkit.hardware.allocator import KERNEL_CACHES, prepare_memory
 
 # Blocks of 40 MB, ten times: fresh pages each time are 100,000 of 4 KiB.

@@ -1,1 +1,1 @@
-"""The ground floor: errors, durable files, strict settings, progress; imports no other room."""
+"""The lowest layer: errors, durable files, settings, progress. Start with `files.py`."""

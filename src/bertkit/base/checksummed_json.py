@@ -1,8 +1,8 @@
-"""JSON that tells when it was altered: its last field is a checksum over the bytes before it.
+"""JSON files and log rows whose last field is a checksum of the bytes before it.
 
-Both forms stay JSON for people and other tools. A document ends with a SHA-256, a row of a log with
-a CRC-32. The checksum covers all bytes before it and what follows is compared as it stands, so a
-flipped bit anywhere is found, in a key or in white space too.
+Both forms are plain JSON for people and other tools. A document ends with a SHA-256, a row of a log
+with a CRC-32. The checksum covers all bytes before it, and the bytes of the checksum field itself
+are compared exactly, so a flipped bit anywhere is detected, even in a key or in white space.
 """
 
 import hashlib
@@ -20,7 +20,7 @@ DOCUMENT_SEAL = re.compile(r',\n  "sha256": "[0-9a-f]{64}"\n}\n')
 
 
 def write_checksummed_json(path: Path, content: dict[str, Any]) -> FileRecord:
-    """Write a JSON object as people read it, and its SHA-256 as the last field.
+    """Write a JSON object, indented, with its SHA-256 as the last field.
 
     Raises:
         StorageError: writing failed; the old file, if any, is untouched.
@@ -28,17 +28,17 @@ def write_checksummed_json(path: Path, content: dict[str, Any]) -> FileRecord:
     assert content
     assert "sha256" not in content
     text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False)
-    # The name of a file may hold bytes that aren't UTF-8; as \udcXX they stay valid JSON.
+    # File names may hold bytes that aren't UTF-8; written as \udcXX, they are still valid JSON.
     body = text.removesuffix("\n}").encode(errors="backslashreplace")
     return write_file(path, body + _document_seal(body).encode())
 
 
 def read_checksummed_json(path: Path, *, limit_bytes: int = 64 << 20) -> dict[str, Any]:
-    """Read what `write_checksummed_json` wrote, without the seal.
+    """Read a file written by `write_checksummed_json` and return its content without the checksum.
 
     Raises:
         MissingFileError: there is no such file.
-        DamagedFileError: it isn't as it was written.
+        DamagedFileError: the checksum is missing or wrong, or the file isn't JSON.
         StorageError: it can't be read.
     """
     text = read_text(path, limit_bytes=limit_bytes)
@@ -61,7 +61,7 @@ def read_checksummed_json(path: Path, *, limit_bytes: int = 64 << 20) -> dict[st
 
 
 def add_row_checksum(row: dict[str, Any]) -> str:
-    """One line of a log, with its CRC-32 as the last field and without the line's end."""
+    """Format a row as one line of JSON with its CRC-32 as the last field, without a line feed."""
     assert row
     assert "crc32" not in row
     body = json.dumps(row, allow_nan=False).removesuffix("}")
@@ -69,10 +69,10 @@ def add_row_checksum(row: dict[str, Any]) -> str:
 
 
 def verify_row(line: bytes) -> dict[str, Any]:
-    """What `add_row_checksum` was given.
+    """Parse a line written by `add_row_checksum` and return the row without its checksum.
 
     Raises:
-        ValueError: the line isn't as it was written, or isn't JSON.
+        ValueError: the checksum is missing or wrong, or the line isn't JSON.
     """
     if not is_intact_row(line):
         raise ValueError("it was altered, or written by an older bertkit")
@@ -85,7 +85,7 @@ def verify_row(line: bytes) -> dict[str, Any]:
 
 
 def is_intact_row(line: bytes) -> bool:
-    """Whether a line is as `add_row_checksum` made it."""
+    """Whether a line ends with its correct checksum, as `add_row_checksum` writes it."""
     body = line[: -len(_row_seal(b""))]
     return bool(body) and line == body + _row_seal(body).encode()
 

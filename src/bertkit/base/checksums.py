@@ -1,7 +1,8 @@
-"""What a file was when it was written, so that it can be known again whole or piece by piece.
+"""File checksums, recorded when a file is written and verified when it is read.
 
-SHA-256 of the whole is for identity, a CRC-32 for each mebibyte lets a mapped file be checked as it
-is first touched, and one of the first 4 KiB tells another file of the same size at little cost.
+The SHA-256 of the whole file identifies it. A CRC-32 of each mebibyte lets a memory-mapped file be
+verified chunk by chunk on first access. A CRC-32 of the first 4 KiB cheaply tells files of the same
+size apart.
 """
 
 import hashlib
@@ -17,12 +18,12 @@ HEAD_BYTES = 1 << 12
 
 
 class FileRecord(BaseModel):
-    """What a file was when it was written: enough to know it again.
+    """Size and checksums of a file at the time it was written.
 
     Attributes:
         size_bytes: its length.
         sha256: SHA-256 of the whole, in hexadecimal.
-        head_crc32: CRC-32 of the first 4 KiB, or of all where there is less.
+        head_crc32: CRC-32 of the first 4 KiB, or of the whole file if it is shorter.
         chunk_crc32: CRC-32 of each mebibyte, the last one possibly shorter.
     """
 
@@ -35,7 +36,7 @@ class FileRecord(BaseModel):
 
 
 class Checksums:
-    """Running checksums of bytes that are handed over piece by piece."""
+    """Checksums of a stream of bytes, updated piece by piece."""
 
     def __init__(self) -> None:
         self._sha256 = hashlib.sha256()
@@ -45,7 +46,7 @@ class Checksums:
         self._size_bytes = 0
 
     def update(self, data: bytes | memoryview) -> None:
-        """Take the next bytes into account."""
+        """Add the next bytes."""
         view = view_bytes(data)
         self._sha256.update(view)
         head = view[: max(HEAD_BYTES - self._size_bytes, 0)]
@@ -61,7 +62,7 @@ class Checksums:
                 self._crc32 = 0
 
     def record(self) -> FileRecord:
-        """The record of all bytes seen so far."""
+        """Return the size and checksums of all bytes added so far."""
         unfinished = [self._crc32] if self._size_bytes % CHUNK_BYTES else []
         return FileRecord(
             size_bytes=self._size_bytes,
@@ -72,16 +73,16 @@ class Checksums:
 
 
 def view_bytes(data: bytes | memoryview) -> memoryview:
-    """The same memory byte by byte, whatever its items are."""
+    """Return a view of the same memory as bytes, whatever its item type is."""
     view = memoryview(data)
-    return view.cast("B") if view.nbytes else memoryview(b"")  # an empty one may have no cast
+    return view.cast("B") if view.nbytes else memoryview(b"")  # an empty view may not support cast
 
 
 def record_file(path: Path) -> FileRecord:
-    """Read a whole file; the record of what it is now.
+    """Read a whole file and return its size and checksums.
 
     Raises:
-        MissingFileError: there is none.
+        MissingFileError: there is no such file.
         StorageError: it can't be read.
     """
     checksums = Checksums()
@@ -92,11 +93,11 @@ def record_file(path: Path) -> FileRecord:
 
 
 def verify_file(path: Path, record: FileRecord) -> None:
-    """Read a whole file and hold it against the record of its writing.
+    """Read a whole file and compare it with its record.
 
     Raises:
-        MissingFileError: it is gone.
-        DamagedFileError: its length or a mebibyte of it is not what was written.
+        MissingFileError: there is no such file.
+        DamagedFileError: its length or a checksum differs.
         StorageError: it can't be read.
     """
     verify_size(path, record)
@@ -110,11 +111,11 @@ def verify_file(path: Path, record: FileRecord) -> None:
 
 
 def verify_size(path: Path, record: FileRecord) -> None:
-    """Hold a file's length against its record; costs nothing.
+    """Compare a file's length with its record, without reading the file.
 
     Raises:
-        MissingFileError: it is gone.
-        DamagedFileError: its length is not what was written.
+        MissingFileError: there is no such file.
+        DamagedFileError: its length differs.
     """
     with storage_errors(path, "read"):
         if not path.is_file():
@@ -128,10 +129,10 @@ def verify_size(path: Path, record: FileRecord) -> None:
 
 
 def verify_head(path: Path, record: FileRecord) -> None:
-    """Hold the first 4 KiB of a file against its record.
+    """Compare the first 4 KiB of a file with its record.
 
     Raises:
-        DamagedFileError: they are not what was written.
+        DamagedFileError: their checksum differs.
         StorageError: it can't be read.
     """
     with storage_errors(path, "read"), path.open("rb") as stream:
@@ -140,7 +141,7 @@ def verify_head(path: Path, record: FileRecord) -> None:
 
 
 def damaged_part(path: Path, start_byte: int, num_bytes: int) -> DamagedFileError:
-    """The error for a part of a file whose checksum is wrong."""
+    """Return the error for a part of a file whose checksum is wrong."""
     return DamagedFileError(
         f"{path} is damaged between bytes {start_byte:,} and {start_byte + num_bytes:,}"
         " (checksum differs); make it again or restore it"

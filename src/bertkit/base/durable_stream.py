@@ -1,4 +1,4 @@
-"""A durable file as libraries take one that write into a Python file."""
+"""An adapter from `DurableFile` to a Python file object, for libraries that write to one."""
 
 import io
 from typing import Any
@@ -7,17 +7,17 @@ from bertkit.base.files import DurableFile
 
 
 class DurableStream(io.RawIOBase):
-    """Passes on what is written; opening, finishing and discarding stay with the file's owner."""
+    """A writable stream over a `DurableFile`; the owner opens, finishes or discards the file."""
 
     def __init__(self, file: DurableFile) -> None:
         self._file = file
 
     def writable(self) -> bool:
-        """Always."""
+        """Return True."""
         return True
 
     def write(self, data: Any, /) -> int:
-        """Append bytes, all of them.
+        """Append all of the bytes and return their number.
 
         Raises:
             StorageError: writing failed.

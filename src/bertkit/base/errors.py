@@ -1,8 +1,8 @@
-"""Every error that a user can cause, as one tree.
+"""The exception hierarchy of all errors that a user can cause.
 
-The command line prints such an error in one line and exits with `exit_code`; anything else that
-is raised is a bug of ours and shows its traceback. Each class is also the built-in error that fits
-it, so that code which knows nothing of bertkit can catch it.
+The command line prints such an error in one line and exits with `exit_code`; any other exception is
+a bug in bertkit and shows its traceback. Each class also derives from the matching built-in
+exception, so that code that doesn't know bertkit can catch it.
 """
 
 from collections.abc import Iterator
@@ -11,41 +11,41 @@ from pathlib import Path
 
 
 class BertkitError(Exception):
-    """Root of the tree: something that the caller can put right, and the message says how."""
+    """Base class of all errors that the caller can fix; the message says how."""
 
     exit_code = 2
 
 
 class SettingsError(BertkitError, ValueError):
-    """A flag, a key of a TOML file or an argument has a value that can't be meant."""
+    """A flag, a key of a TOML file or an argument has an invalid value."""
 
 
 class InputError(BertkitError, ValueError):
-    """A text, a corpus or a vocabulary that was handed in can't be used."""
+    """A text, corpus, vocabulary or other input can't be used."""
 
 
 class MissingFileError(BertkitError, FileNotFoundError):
-    """A file or folder that was named, or that belongs to a whole, isn't there."""
+    """A file or folder that was named, or that a model or data set needs, doesn't exist."""
 
 
 class DamagedFileError(BertkitError, ValueError):
-    """A file isn't what was once written: cut short, altered, or not of its format."""
+    """A file is truncated, altered, or not in the expected format."""
 
 
 class CheckpointError(BertkitError, ValueError):
-    """A model's config or tensors mean something that the model can't take."""
+    """A checkpoint's config or tensors don't fit the model."""
 
 
 class UnsafeFileError(BertkitError, ValueError):
-    """A foreign file asks for running code, for a way out of its folder, or for endless memory."""
+    """A foreign file would run code, access files outside its folder, or take unbounded memory."""
 
 
 class HubError(BertkitError, OSError):
-    """The Hub can't be reached, refuses, or sent something else than it promised."""
+    """The Hub can't be reached, refuses a request, or sent something other than it announced."""
 
 
 class ResumeError(BertkitError, ValueError):
-    """Unfinished work can't be taken up, because what it was begun with has changed."""
+    """Unfinished work can't be resumed because its inputs changed, or its output is locked."""
 
 
 class StorageError(BertkitError, OSError):
@@ -53,17 +53,17 @@ class StorageError(BertkitError, OSError):
 
 
 class NonFiniteError(BertkitError, ArithmeticError):
-    """Training produced infinities or NaNs, too often to go on."""
+    """A computation produced infinities or NaNs and can't continue."""
 
 
 class FailedRunsError(BertkitError, RuntimeError):
-    """Some of several runs failed; the others are done, and each has its reason beside it."""
+    """Some of several runs failed; the others finished, and each failure's reason is recorded."""
 
 
 class StoppedError(BertkitError):
-    """A signal ended the work; what was done is saved, and the message says how to go on."""
+    """A signal stopped the work; progress is saved, and the message says how to resume."""
 
-    exit_code = 75  # EX_TEMPFAIL of sysexits.h: the same command may be run again
+    exit_code = 75  # EX_TEMPFAIL in sysexits.h: the same command can be run again
 
 
 class MissingExtraError(BertkitError, ImportError):
@@ -72,7 +72,7 @@ class MissingExtraError(BertkitError, ImportError):
 
 @contextmanager
 def storage_errors(path: Path, participle: str) -> Iterator[None]:
-    """Turn what the system refuses into an error that names the path and the cause.
+    """Turn an `OSError` into a bertkit error that names the path and the cause.
 
     Raises:
         MissingFileError: `participle` is "read" and there is no such file.

@@ -1,10 +1,10 @@
-"""Durable files: everything that must survive a crash is written through this module.
+"""Atomic, crash-safe writing of files and folders, and bounded reading of untrusted ones.
 
-A file is written under a temporary name, synced, renamed over its final name, and the folder is
-synced, so that a reader sees the old content or the new and never a mixture. A folder that is new
-is synced into the one that holds it, and one that is removed loses its name before its content.
-What a crash leaves behind bears `.partial` and is removed at the next start; `.replaced` is the
-whole older folder that a new one was about to replace.
+A file is written under a temporary name, synced, and renamed to its final name; then its folder is
+synced. A reader sees either the old content or the new, never a mixture. For a new folder, its
+parent is synced; a folder is renamed before its content is removed. A crash leaves files that end
+in `.partial`, which the next start removes. `.replaced` marks the complete old folder that a new
+one was about to replace.
 """
 
 import json
@@ -32,7 +32,7 @@ MAX_JSON_VALUES = 1 << 20  # a tokenizer.json of the largest vocabulary has half
 
 
 class DurableFile:
-    """A file being written; its final name holds the old content until all of the new is safe."""
+    """A file being written; `path` keeps its old content until all new content is on disk."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -42,7 +42,7 @@ class DurableFile:
         self._checksums = Checksums()
 
     def write(self, data: bytes | memoryview) -> None:
-        """Append bytes; small pieces are gathered, large ones go straight to the system.
+        """Append bytes; small pieces are buffered, large ones written at once.
 
         Raises:
             StorageError: writing failed.
@@ -57,15 +57,15 @@ class DurableFile:
             write_all(self._opened(), view)
 
     def record(self) -> FileRecord:
-        """The record of what has been written so far."""
+        """Return the size and checksums of the bytes written so far."""
         return self._checksums.record()
 
     def open(self) -> None:
-        """Begin under the temporary name."""
+        """Create the temporary file."""
         self._descriptor = storage.open_new(self._temporary)
 
     def finish(self) -> None:
-        """Make the content safe, then give it its name, then make the name safe."""
+        """Sync the content, rename the file to its final name, and sync the folder."""
         self._flush()
         storage.sync(self._opened())
         self._close()
@@ -73,7 +73,7 @@ class DurableFile:
         storage.sync_folder(self.path.parent)
 
     def discard(self) -> None:
-        """Remove what was written; where that fails too, the next start does it."""
+        """Remove the temporary file; if that fails, the next start removes it."""
         with suppress(OSError):
             self._close()
         with suppress(OSError):
@@ -88,24 +88,24 @@ class DurableFile:
         return self._descriptor
 
     def _close(self) -> None:
-        descriptor, self._descriptor = self._descriptor, None  # closing is never tried twice
+        descriptor, self._descriptor = self._descriptor, None  # never close a descriptor twice
         if descriptor is not None:
             storage.close(descriptor)
 
 
 def write_all(descriptor: int, view: memoryview) -> None:
-    """Write bytes, however few of them the system takes at a time."""
+    """Write all bytes, repeating after partial writes."""
     while view:
         view = view[storage.write(descriptor, view) :]
 
 
 @contextmanager
 def durable_file(path: Path) -> Iterator[DurableFile]:
-    """Open `path` for writing so that it changes at once and for good, or not at all.
+    """Open `path` for writing so that it is replaced atomically and durably, or not at all.
 
     Raises:
-        StorageError: writing failed; the old file, if any, is untouched, unless the very last
-            step failed: then the new one is there whole, and a power cut may bring back the old.
+        StorageError: writing failed. The old file, if any, is untouched, unless only the final
+            sync failed: then the new file is complete, but a power cut may bring back the old one.
     """
     file = DurableFile(path)
     try:
@@ -120,7 +120,7 @@ def durable_file(path: Path) -> Iterator[DurableFile]:
 
 
 def write_file(path: Path, data: bytes | memoryview) -> FileRecord:
-    """Write one file whole.
+    """Write one file atomically and return its size and checksums.
 
     Raises:
         StorageError: writing failed; as in `durable_file`.
@@ -131,23 +131,23 @@ def write_file(path: Path, data: bytes | memoryview) -> FileRecord:
 
 
 def write_json(path: Path, content: Any) -> FileRecord:
-    """Write JSON as people read it: indented, UTF-8, keys in the order given."""
+    """Write indented JSON in UTF-8, with keys in the given order."""
     text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False)
-    # The name of a file may hold bytes that aren't UTF-8; as \udcXX they stay valid JSON.
+    # File names may hold bytes that aren't UTF-8; written as \udcXX, they are still valid JSON.
     return write_file(path, (text + "\n").encode(errors="backslashreplace"))
 
 
 @contextmanager
 def durable_folder(path: Path) -> Iterator[Path]:
-    """Yield a new empty folder that becomes `path`, whole, when the block ends well.
+    """Yield a new empty folder that becomes `path` when the block ends without an error.
 
-    The files in it must be written through this module; an older `path` is replaced. Two renames
-    do that: a machine that stops between them leaves the old folder under `.replaced`, and the
-    next call puts it back. Where `path` is a link, the folder that it leads to is replaced.
+    The files in it must be written through this module. An existing `path` is replaced with two
+    renames: a crash between them leaves the old folder under `.replaced`, and the next call
+    restores it. If `path` is a link, the folder that it points to is replaced.
 
     Raises:
-        StorageError: writing failed, or `path` can't be replaced, being a file, a mount point or
-            the current folder; an older `path` is untouched.
+        StorageError: writing failed, or `path` can't be replaced because it is a file, a mount
+            point or the current folder; an existing `path` is untouched.
     """
     path = Path(os.path.realpath(path))
     temporary = path.with_name(path.name + TEMPORARY_SUFFIX)
@@ -172,7 +172,7 @@ def durable_folder(path: Path) -> Iterator[Path]:
             storage.rename(temporary, path)
             storage.sync_folder(path.parent)
     except BaseException:
-        with suppress(OSError):  # the first error is the one to tell; the next call cleans up
+        with suppress(OSError):  # report the first error; the next call cleans up
             _put_back(replaced, path)
             remove_folder(temporary)
         raise
@@ -180,31 +180,32 @@ def durable_folder(path: Path) -> Iterator[Path]:
 
 
 def _put_back(replaced: Path, path: Path) -> None:
-    """Undo the first of the two renames that replace a folder."""
+    """Undo the first of the two renames that replace a folder, if the second didn't happen."""
     if replaced.exists() and not path.exists():
         storage.rename(replaced, path)
 
 
 def make_folder(path: Path) -> list[Path]:
-    """Make a folder and those above it, unless they exist, and make their names safe.
+    """Create a folder and its missing parents, and sync the folder that holds each.
 
     Returns:
-        The folders that this call made, the innermost first.
+        The folders that this call created, innermost first.
 
     Raises:
-        StorageError: it can't be made.
+        StorageError: it can't be created.
     """
     made: list[Path] = []
     with storage_errors(path, "made"):
         missing = [folder for folder in (path, *path.parents) if not folder.is_dir()]
         above = missing[-1].parent if missing else path
-        with suppress(PermissionError):  # /home is often one that users may not open
-            storage.sync_folder(above.resolve().parent)  # a killed process may have made `above`
+        with suppress(PermissionError):  # users often may not open /home
+            # A process may have been killed after it created `above` and before it synced it.
+            storage.sync_folder(above.resolve().parent)
         for folder in reversed(missing):
             try:
                 storage.make_folder(folder)
                 made.insert(0, folder)
-            except FileExistsError:  # another process was quicker, or it is a file
+            except FileExistsError:  # another process created it first, or it is a file
                 if not folder.is_dir():
                     raise StorageError(
                         f"{folder} is a file where a folder is to be made; name another"
@@ -214,9 +215,9 @@ def make_folder(path: Path) -> list[Path]:
 
 
 def remove_folder(path: Path) -> None:
-    """Remove a folder with all that is in it, or a file or link, if it exists.
+    """Remove a folder with everything in it, or a file or link, if it exists.
 
-    It is renamed before anything in it is removed, so that under its name it is whole or gone.
+    It is renamed before anything in it is removed, so `path` is either complete or gone.
 
     Raises:
         StorageError: it can't be removed.
@@ -233,7 +234,7 @@ def remove_folder(path: Path) -> None:
 
 
 def _remove_tree(path: Path) -> None:
-    """Remove what no reader looks for any more, if it exists."""
+    """Remove a file, link or folder that readers no longer use, if it exists."""
     if path.is_dir() and not path.is_symlink():
         for entry in sorted(path.iterdir()):
             _remove_tree(entry)
@@ -243,10 +244,10 @@ def _remove_tree(path: Path) -> None:
 
 
 def remove_litter(folder: Path) -> None:
-    """Clean a folder that only this module writes into of what a crash left.
+    """Remove what a crash left in a folder that only this module writes to.
 
-    What was unfinished is removed; a folder that was about to be replaced is put back, or removed
-    where the new one is there.
+    Unfinished files are removed. A folder that was about to be replaced is restored, or removed if
+    its replacement exists.
 
     Raises:
         StorageError: writing failed.
@@ -256,28 +257,28 @@ def remove_litter(folder: Path) -> None:
         for path in replaced:
             _put_back(path, path.with_suffix(""))
         litter = sorted(folder.glob(f"*{TEMPORARY_SUFFIX}"))
-        if litter:  # a process may have been killed before it synced the rename that made it so
+        if litter:  # a process may have been killed after a rename and before it synced it
             storage.sync_folder(folder)
     for path in [*litter, *replaced]:
         remove_folder(path)
 
 
 def read_json(path: Path, *, limit_bytes: int = 64 << 20) -> Any:
-    """Read a JSON file that may come from anyone.
+    """Read an untrusted JSON file.
 
     Raises:
         MissingFileError: there is no such file.
-        DamagedFileError: it is no file, larger than `limit_bytes`, not UTF-8, or not JSON.
+        DamagedFileError: it isn't a file, is larger than `limit_bytes`, not UTF-8, or not JSON.
     """
     return parse_json(read_text(path, limit_bytes=limit_bytes), str(path))
 
 
 def parse_json(text: str | bytes, source: str, *, max_values: int = MAX_JSON_VALUES) -> Any:
-    """Parse JSON that may come from anyone; `source` names it in messages.
+    """Parse untrusted JSON; `source` names it in messages.
 
     Raises:
-        DamagedFileError: it isn't UTF-8 or JSON, has a key twice, a number that isn't finite, or
-            more values than `max_values`, each of which takes far more memory than its text.
+        DamagedFileError: it isn't UTF-8 or JSON, or has a duplicate key, a number that isn't
+            finite, or more than `max_values` values (each takes far more memory than its text).
     """
     try:
         if isinstance(text, bytes):
@@ -289,7 +290,7 @@ def parse_json(text: str | bytes, source: str, *, max_values: int = MAX_JSON_VAL
             text,
             object_pairs_hook=_unique_keys,
             parse_float=_finite_number,
-            parse_constant=_finite_number,  # Python's own NaN and Infinity
+            parse_constant=_finite_number,  # NaN and Infinity, which Python's parser accepts
         )
     except (ValueError, RecursionError) as error:
         raise DamagedFileError(f"{source} isn't JSON ({error}); write or fetch it again") from None
@@ -311,11 +312,11 @@ def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def check_is_file(path: Path) -> None:
-    """Refuse what is there and is no file, such as a named pipe, which nobody may ever write to.
+    """Reject an existing path that isn't a file, such as a named pipe, which could block forever.
 
     Raises:
-        DamagedFileError: it is something else.
-        StorageError: the system can't tell.
+        DamagedFileError: it exists and isn't a file.
+        StorageError: it can't be accessed.
     """
     with storage_errors(path, "read"):
         is_something_else = path.exists() and not path.is_file()
@@ -324,11 +325,11 @@ def check_is_file(path: Path) -> None:
 
 
 def check_new_file(path: Path, *, overwrite: bool) -> None:
-    """Refuse a file that isn't to be written, before any work is done for it.
+    """Reject an output file that must not be written, before any work is done for it.
 
     Raises:
-        SettingsError: it is a folder, or exists and isn't to be replaced.
-        StorageError: the system can't tell.
+        SettingsError: it is a folder, or it exists and `overwrite` is False.
+        StorageError: it can't be accessed.
     """
     with storage_errors(path, "read"):
         if path.is_dir():
@@ -338,11 +339,11 @@ def check_new_file(path: Path, *, overwrite: bool) -> None:
 
 
 def read_text(path: Path, *, limit_bytes: int = 64 << 20) -> str:
-    """Read a UTF-8 text file that may come from anyone, without its byte order mark.
+    """Read an untrusted UTF-8 text file, without its byte order mark.
 
     Raises:
         MissingFileError: there is no such file.
-        DamagedFileError: it is no file, larger than `limit_bytes`, or not UTF-8.
+        DamagedFileError: it isn't a file, is larger than `limit_bytes`, or not UTF-8.
         StorageError: it can't be read.
     """
     check_is_file(path)

@@ -1,8 +1,8 @@
-"""The files of a foreign folder, none of which may lead out of it.
+"""Safe access to the files of an untrusted folder: no path may lead out of it.
 
-A name in an index or in `modules.json` is somebody's word. Symbolic links are followed only to what
-lies in the folder itself, or in the stores of blobs, the model's and the one that models share,
-where the folder is a snapshot in the Hub's cache, which is made of such links.
+Names in an index or in `modules.json` are untrusted. Symbolic links may point only into the folder
+itself or, if the folder is a snapshot in the Hub's cache (which consists of such links), into its
+blob folders: the model's own and the one that models share.
 """
 
 from pathlib import Path, PurePosixPath
@@ -13,14 +13,14 @@ MAX_NAME_CHARS = 255
 
 
 def check_name(source: str | Path, name: str) -> None:
-    """Refuse a name that isn't plainly one of a file or folder inside another folder.
+    """Reject a name that could point outside its folder.
 
     Args:
-        source: whose word the name is, for the message.
-        name: with `/` between its parts.
+        source: where the name comes from, for the message.
+        name: a relative path with `/` between its parts.
 
     Raises:
-        UnsafeFileError: it leads out of the folder, or would on some system.
+        UnsafeFileError: it points outside the folder, or would on some operating system.
     """
     parts = PurePosixPath(name).parts
     is_plain = 0 < len(name) <= MAX_NAME_CHARS and name.isprintable() and "\\" not in name
@@ -31,15 +31,15 @@ def check_name(source: str | Path, name: str) -> None:
 
 
 def find_member(folder: Path, name: str) -> Path:
-    """The path of a file or folder inside a foreign folder.
+    """Return the path of a file or folder inside an untrusted folder.
 
     Args:
-        folder: that of the model.
+        folder: the model's folder.
         name: relative to it, with `/` between its parts.
 
     Raises:
-        UnsafeFileError: it leads out of the folder, by its name or through a link.
-        MissingFileError: it isn't there.
+        UnsafeFileError: it points outside the folder, by its name or through a link.
+        MissingFileError: it doesn't exist.
     """
     check_name(folder, name)
     path = folder / name
@@ -56,20 +56,19 @@ def find_member(folder: Path, name: str) -> Path:
 
 
 def has_member(folder: Path, name: str) -> bool:
-    """Whether a file or a link of this name is there; where it leads is for `find_member` to say.
+    """Whether a file or link of this name exists; `find_member` checks where a link points.
 
     Raises:
-        StorageError: the system can't tell.
+        StorageError: it can't be accessed.
     """
     path = folder / name
     with storage_errors(path, "read"):
-        return (
-            path.is_file() or path.is_symlink()
-        )  # one that leads nowhere is no reason to do without
+        # A broken link counts, so that `find_member` reports it.
+        return path.is_file() or path.is_symlink()
 
 
 def _homes(folder: Path) -> list[Path]:
-    """Where the files of a folder may lie."""
+    """List the folders that the files of `folder` may be in."""
     home = folder.resolve()
     homes = [home]
     for parent in home.parents:

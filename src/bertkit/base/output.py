@@ -1,8 +1,9 @@
-"""The one door to what a command writes: where it lies, what it may replace, and who holds it.
+"""Output paths of commands: resolving links, refusing to overwrite inputs, and locking.
 
-A folder that a command works in is held by `.lock` in it, which stays. What appears whole at the
-end is held by `NAME.lock` beside it, which goes when the command ends. Either is an empty file that
-the system unlocks however the process ends, so one that is left behind stops nobody.
+A folder that a command works in is locked by a `.lock` file in it, which stays. An output that is
+written atomically at the end is locked by `NAME.lock` beside it, which is removed when the command
+ends. Both are empty files; the system releases the lock however the process ends, so a leftover
+lock file blocks nobody.
 """
 
 import os
@@ -31,26 +32,26 @@ def open_output(
     is_workplace: bool = False,
     flag: str = "--output",
 ) -> Iterator[Path]:
-    """Hold the file or folder that a command writes, for this process alone.
+    """Lock the file or folder that a command writes, for this process alone.
 
     Args:
-        output: as the user named it.
-        activity: what a process that holds it is doing, for the message.
-        inputs: files, folders and patterns that the command reads; names of other things are
-            passed over.
-        check: refuses an output by raising; called before anything is made, and again once no
-            other process can change it.
-        is_workplace: whether it is a folder that is worked in from the start, instead of a file or
-            folder that appears whole at the end.
-        flag: the option that names another output.
+        output: the path as the user gave it.
+        activity: what the process does with the output, for other processes' error messages.
+        inputs: files, folders and glob patterns that the command reads; names that don't exist
+            are ignored.
+        check: raises an error to reject the output; called before anything is created, and again
+            once the output is locked.
+        is_workplace: whether the output is a folder that the command works in from the start,
+            instead of a file or folder that is written atomically at the end.
+        flag: the command-line option that sets the output, for messages.
 
     Yields:
-        Where to write: `output`, or what it leads to where it is a link.
+        Where to write: `output`, or the target if it is a link.
 
     Raises:
-        SettingsError: it is a link to nothing, a pipe or a device, or would mix with an input.
-        ResumeError: another process holds it.
-        StorageError: the lock can't be made.
+        SettingsError: it is a broken link, a pipe or a device, or overlaps with an input.
+        ResumeError: another process has locked it.
+        StorageError: the lock can't be created.
     """
     place = find_place(output, flag)
     for source in inputs:
@@ -64,11 +65,11 @@ def open_output(
 
 
 def find_place(output: Path, flag: str = "--output") -> Path:
-    """Where an output is written: a link stays, and what it leads to is written.
+    """Resolve an output path: for a link, return its target, so that the link itself stays.
 
     Raises:
-        SettingsError: it is a link to nothing, in such a link, or a pipe or a device.
-        StorageError: the system can't tell.
+        SettingsError: it or a parent is a broken link, or it is a pipe or a device.
+        StorageError: it can't be accessed.
     """
     with storage_errors(output, "written"):
         for path in (output, *output.parents):
@@ -86,12 +87,12 @@ def find_place(output: Path, flag: str = "--output") -> Path:
 
 
 def refuse_input(place: Path, source: str | Path, flag: str = "--output") -> None:
-    """See that what is written and what is read don't mix.
+    """Reject an output that overlaps with an input.
 
     Raises:
-        SettingsError: they are one file or folder, one lies in the other, or the input is a pattern
-            that matches the output.
-        StorageError: the system can't tell.
+        SettingsError: they are the same file or folder, one is inside the other, or the input is a
+            pattern that matches the output.
+        StorageError: one of them can't be accessed.
     """
     with storage_errors(place, "written"):
         written, read = Path(os.path.realpath(place)), Path(os.path.realpath(source))
@@ -113,7 +114,7 @@ def refuse_input(place: Path, source: str | Path, flag: str = "--output") -> Non
 
 
 def list_names(folder: Path) -> set[str]:
-    """The names in a folder but those of its lock and of unfinished files; none if there is none.
+    """List the names in a folder, without its lock and unfinished files; empty if it doesn't exist.
 
     Raises:
         StorageError: it can't be listed.
@@ -127,7 +128,7 @@ def list_names(folder: Path) -> set[str]:
 
 @contextmanager
 def _hold(place: Path, activity: str, flag: str, *, is_workplace: bool) -> Iterator[None]:
-    real = Path(os.path.realpath(place))  # its name may be "." or ".."
+    real = Path(os.path.realpath(place))  # `place` may be "." or ".."
     path = real / LOCK_FILE if is_workplace else real.with_name(real.name + LOCK_FILE)
     made = make_folder(path.parent)
     lock = FileLock(path)
@@ -144,7 +145,7 @@ def _hold(place: Path, activity: str, flag: str, *, is_workplace: bool) -> Itera
         finally:
             with suppress(OSError):
                 if not is_workplace or set(real.iterdir()) == {path}:
-                    # Before it is unlocked: who has opened it by now finds it without a name.
+                    # Before unlocking: a process that has already opened it then finds it unlinked.
                     storage.remove(path)
             lock.release()
     finally:
@@ -152,7 +153,7 @@ def _hold(place: Path, activity: str, flag: str, *, is_workplace: bool) -> Itera
 
 
 def _remove_empty(folders: Iterable[Path]) -> None:
-    """Remove folders in which nothing came to be, the innermost first."""
+    """Remove folders that are still empty, innermost first."""
     for folder in folders:
         with suppress(OSError):
             if any(folder.iterdir()):

@@ -1,7 +1,7 @@
-"""Progress that a person can watch: a bar with rate and ETA, or plain lines where no one watches.
+"""Progress on standard error: a bar with rate and ETA in a terminal, plain lines elsewhere.
 
-All of it goes to standard error, so that standard output stays machine-readable. What can't be
-shown is dropped, and the work goes on.
+Standard output stays machine-readable. Output that can't be written is dropped, and the work
+continues.
 """
 
 import sys
@@ -28,10 +28,10 @@ LINE_INTERVAL_SECONDS = 10.0
 
 
 class ProgressBar(Protocol):
-    """What a worker needs of a progress display."""
+    """The interface of a progress display."""
 
     def advance(self, amount: int) -> None:
-        """Count work that is done, in the display's unit."""
+        """Add finished work, in the display's unit."""
 
 
 class _Bar:
@@ -73,8 +73,8 @@ def announce(text: str) -> None:
 
 
 def open_console() -> Console:
-    """Rich's way to standard error, for what is drawn there."""
-    # Inside another display `sys.stderr` is that display; a console draws on what is below it.
+    """Return a Rich console that draws on standard error."""
+    # Inside another Rich display, `sys.stderr` is a proxy; draw on the stream beneath it.
     stream = StandardError(getattr(sys.stderr, "rich_proxied_file", sys.stderr))
     return Console(file=cast("IO[str]", stream), highlight=False)
 
@@ -83,11 +83,11 @@ def open_console() -> Console:
 def show_progress(
     description: str, total: int | None, *, is_bytes: bool = False
 ) -> Iterator[ProgressBar]:
-    """Show how far a piece of work has come, with its rate and the time left.
+    """Show the progress of some work, with its rate and the time left.
 
     Args:
-        description: what is being done, for people.
-        total: the amount of work, or None when nobody knows.
+        description: the label of the display.
+        total: the amount of work, or None if unknown.
         is_bytes: the unit is a byte, shown as MB and MB/s.
     """
     console = open_console()
@@ -104,7 +104,7 @@ def show_progress(
         TimeRemainingColumn(),
         console=console,
         transient=True,
-        # Only on the same screen: elsewhere results would go where the bar is.
+        # Only if both are terminals: otherwise results would go to standard error, with the bar.
         redirect_stdout=sys.stdout is not None and sys.stdout.isatty(),
     ) as progress:
         yield _Bar(progress, description, total)

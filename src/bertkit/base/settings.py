@@ -1,4 +1,4 @@
-"""Strict settings: one frozen definition serves flags, TOML, documentation and the stored copy."""
+"""The base class of settings: one definition serves flags, TOML, documentation and saved copies."""
 
 import hashlib
 import reprlib
@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from bertkit.base.errors import SettingsError
 
 MAX_NAME_CHARS = 80
-MAX_PROBLEMS = 20  # a foreign file chooses how many of its keys are wrong
+MAX_PROBLEMS = 20  # a foreign file may have any number of wrong keys
 
 _SHORT = reprlib.Repr()
 _SHORT.maxstring = _SHORT.maxother = 80  # characters
@@ -25,7 +25,7 @@ class Settings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     def fingerprint(self) -> str:
-        """SHA-256 of the settings, equal for equal settings."""
+        """Return the SHA-256 of the settings; equal settings have equal fingerprints."""
         return hashlib.sha256(self.model_dump_json().encode()).hexdigest()
 
 
@@ -33,7 +33,7 @@ SettingsType = TypeVar("SettingsType", bound=Settings)
 
 
 def parse_settings(kind: type[SettingsType], values: dict[str, Any], source: str) -> SettingsType:
-    """Build settings from foreign values, with an error a user can act on.
+    """Build settings from untrusted values.
 
     Args:
         kind: the settings class.
@@ -41,7 +41,7 @@ def parse_settings(kind: type[SettingsType], values: dict[str, Any], source: str
         source: where the values came from, for the message.
 
     Raises:
-        SettingsError: a key is unknown, missing, or has a wrong value; all are listed.
+        SettingsError: keys are unknown or missing, or have wrong values; the message lists them.
     """
     try:
         return kind.model_validate(values)
@@ -50,12 +50,12 @@ def parse_settings(kind: type[SettingsType], values: dict[str, Any], source: str
 
 
 def describe_validation(error: ValidationError) -> str:
-    """Say in one line which fields are wrong, and how."""
+    """Describe in one line which fields are wrong, and why."""
     problems = []
     for detail in error.errors(include_url=False)[:MAX_PROBLEMS]:
         name = ".".join(str(part) for part in detail["loc"])
         if not name.isprintable() or len(name) > MAX_NAME_CHARS:
-            name = ascii(name[:MAX_NAME_CHARS])  # a key may be a foreign file's own word
+            name = ascii(name[:MAX_NAME_CHARS])  # the key may come from a foreign file
         message = detail["msg"].removeprefix("Value error, ")
         has_input = detail["type"] not in {"missing", "value_error"}
         shown = f" (got {_SHORT.repr(detail['input'])})" if has_input else ""
@@ -65,7 +65,7 @@ def describe_validation(error: ValidationError) -> str:
 
 
 def list_differences(old: Settings, new: Settings) -> list[str]:
-    """Name each field that differs, as `name: old → new`."""
+    """List the fields that differ, as `name: old → new`."""
     before, after = old.model_dump(mode="json"), new.model_dump(mode="json")
     return [
         f"{name}: {before.get(name)!r} → {after.get(name)!r}"

@@ -1,17 +1,17 @@
-"""The one way to standard error. What can't be shown there is dropped, and the work goes on."""
+"""Writing to standard error: output that can't be written is dropped, and the work continues."""
 
 from contextlib import suppress
 from typing import TextIO
 
 
 class StandardError:
-    """A stream that never fails, whatever becomes of the one below it.
+    """A stream wrapper that ignores write errors.
 
-    The reader of a pipe may go away, the disk under a log may be full, the terminal may be closed.
-    A later line is tried again, since a disk may have room by then.
+    A pipe's reader may exit, a log's disk may be full, the terminal may be closed. Later lines are
+    tried again, since the disk may have space by then.
 
     Args:
-        stream: `sys.stderr`, which is None where standard error is closed.
+        stream: `sys.stderr`, which is None if standard error is closed.
     """
 
     def __init__(self, stream: TextIO | None) -> None:
@@ -19,20 +19,20 @@ class StandardError:
         self.encoding = getattr(stream, "encoding", None) or "utf-8"
 
     def write(self, text: str) -> int:
-        """Show text if that is possible."""
-        with suppress(OSError, ValueError):  # ValueError: closed, or not in its encoding
+        """Write text if possible."""
+        with suppress(OSError, ValueError):  # ValueError: closed, or the text can't be encoded
             if self._stream is not None:
                 self._stream.write(text)
         return len(text)
 
     def flush(self) -> None:
-        """Show what is in the buffer if that is possible."""
+        """Flush the buffer if possible."""
         with suppress(OSError, ValueError):
             if self._stream is not None:
                 self._stream.flush()
 
     def isatty(self) -> bool:
-        """Whether a person may be watching."""
+        """Whether the stream is a terminal."""
         with suppress(OSError, ValueError):
             return self._stream is not None and self._stream.isatty()
         return False

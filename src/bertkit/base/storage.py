@@ -1,42 +1,42 @@
-"""The operations by which anything durable reaches the disk, one function each.
+"""The primitive disk operations that durable files are built on, one function each.
 
-Nothing else in the library creates, writes, syncs, renames or removes a file. Callers name them
-through this module, `storage.rename(…)`, so that a test can stand in for any of them: record it,
-refuse it, cut it short, or end the process there. None of them turns errors into the library's own;
-the callers know which path their user named.
+Nothing else in the library creates, writes, syncs, renames or removes a file. Callers use them
+through this module, `storage.rename(…)`, so that a test can replace any of them: record the call,
+make it fail, write only part, or end the process there. They raise plain `OSError`s; callers turn
+them into bertkit errors, because they know which path the user named.
 """
 
 import os
 from pathlib import Path
 
-_BINARY = getattr(os, "O_BINARY", 0)  # Windows would turn line ends otherwise
-_MODE = 0o666  # the user's umask takes away from it
+_BINARY = getattr(os, "O_BINARY", 0)  # otherwise Windows would convert line ends
+_MODE = 0o666  # reduced by the user's umask
 
 
 def open_new(path: Path) -> int:
-    """Open an empty file for writing; what was under the name is emptied."""
+    """Open a file for writing, created if missing and truncated if it exists."""
     return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | _BINARY, _MODE)
 
 
 def open_end(path: Path) -> int:
-    """Open a file for writing behind what it holds; without one, an empty file."""
+    """Open a file for appending, created if missing."""
     return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | _BINARY, _MODE)
 
 
 def open_within(path: Path) -> int:
-    """Open a file for writing anywhere in it; what it holds stays, and without one it is empty."""
+    """Open a file for writing at any position, created if missing; existing content stays."""
     return os.open(path, os.O_WRONLY | os.O_CREAT | _BINARY, _MODE)
 
 
 def seek(descriptor: int, position_bytes: int) -> None:
-    """Let the next bytes be written from a place of the file on, which may lie behind its end."""
+    """Set the position of the next write, which may be past the end of the file."""
     os.lseek(descriptor, position_bytes, os.SEEK_SET)
 
 
 def write(descriptor: int, data: bytes | memoryview) -> int:
-    """Hand over bytes; how many of them were taken, which may be fewer.
+    """Write bytes and return how many were written, which may be fewer.
 
-    After a signal whose handler returns, Python itself tries again (PEP 475).
+    After a signal whose handler returns, Python itself retries (PEP 475).
     """
     return os.write(descriptor, data)
 
@@ -47,12 +47,12 @@ def sync(descriptor: int) -> None:
 
 
 def close(descriptor: int) -> None:
-    """Let go of an open file; says nothing about the disk."""
+    """Close a file; this doesn't ensure that its content is on disk."""
     os.close(descriptor)
 
 
 def rename(old: Path, new: Path) -> None:
-    """Give a file or folder another name at once; a file under that name is replaced."""
+    """Rename a file or folder atomically; an existing file of the new name is replaced."""
     old.replace(new)
 
 
@@ -62,22 +62,22 @@ def remove(path: Path) -> None:
 
 
 def link(path: Path, target: str) -> None:
-    """Make a name that leads to another file."""
+    """Create a symbolic link."""
     path.symlink_to(target)
 
 
 def make_folder(path: Path) -> None:
-    """Make one folder in an existing one."""
+    """Create a folder; its parent must exist."""
     path.mkdir()
 
 
 def remove_empty_folder(path: Path) -> None:
-    """Remove a folder that holds nothing."""
+    """Remove an empty folder."""
     path.rmdir()
 
 
 def sync_folder(path: Path) -> None:
-    """Wait until the names in a folder are on the disk (Windows has no such notion)."""
+    """Wait until a folder's directory entries are on the disk (does nothing on Windows)."""
     if os.name == "nt":
         return
     descriptor = os.open(path, os.O_RDONLY)

@@ -1,10 +1,10 @@
-"""Texts of a command line, which may hold bytes that are no text."""
+"""Command-line texts, which may hold bytes that aren't valid text."""
 
 from typing import Any
 
 
 def replace_surrogates(value: Any) -> Any:
-    """A value without what isn't Unicode, as a command line may hold it; that becomes U+FFFD."""
+    """Replace surrogate escapes (bytes that aren't Unicode) with U+FFFD, in nested values too."""
     if isinstance(value, str):
         return value.encode(errors="surrogateescape").decode(errors="replace")
     if isinstance(value, list | tuple):

@@ -1,13 +1,13 @@
-"""Numbers in sentences."""
+"""Formatting of counts in messages."""
 
 
 def pluralize(number: float, noun: str, plural: str | None = None) -> str:
-    """A count with its noun: "1 text", "2,000 texts", "0.5 epochs".
+    """Format a count with its noun: "1 text", "2,000 texts", "0.5 epochs".
 
     Args:
-        number: below 100, one that isn't whole is shown with three digits.
-        noun: in the singular.
-        plural: by default the noun with an s.
+        number: the count; below 100 it is shown with up to three significant digits.
+        noun: the singular form.
+        plural: the plural form; by default the noun with an s.
     """
     shown = f"{number:,.3g}" if number < 100 else f"{number:,.0f}"
     return f"{shown} {noun if shown == '1' else plural or f'{noun}s'}"

@@ -1,1 +1,1 @@
-"""Which token comes next: greedy, beam search, sampling; knows no model."""
+"""Greedy decoding, beam search and sampling, independent of any model. Start with `search.py`."""

@@ -1,7 +1,7 @@
-"""Beam search: the best few beginnings of each source are followed at a time.
+"""Beam search: keeps the best few partial hypotheses of each source at each step.
 
 The rules are those of transformers 5 (`GenerationMixin._beam_search`), so that the same weights
-write the same texts, with the same limits and with the same tokens forbidden (`suppress_tokens`).
+give the same texts under the same limits and suppressed tokens (`suppress_tokens`).
 
 Source: Graves 2012, "Sequence Transduction with Recurrent Neural Networks"; the length penalty as
 a power of the length: Wu et al. 2016, section 7, in its simpler form.
@@ -31,17 +31,17 @@ def search_beams(
     limits: DecodingLimits,
     sources: Sequence[DecodingSource],
 ) -> list[list[Hypothesis]]:
-    """Search all sources at once; those that are done leave the batch.
+    """Run beam search for all sources at once; finished sources leave the batch.
 
     Args:
-        sequences: a row for each source.
-        scores: of each source's first token.
-        settings: how many beams, and what they are worth.
-        limits: of the model.
-        sources: what the rows go on with.
+        sequences: the model's state, one row for each source.
+        scores: logits of each source's first token.
+        settings: number of beams, length penalty and other search settings.
+        limits: limits of the model.
+        sources: the prefix and number of each source.
 
     Returns:
-        The best of each source, the best first: `num_answers`, or fewer where less is possible.
+        Up to `num_answers` hypotheses of each source, best first.
     """
     rules = LogitsProcessor(settings, limits, scores.device)
     max_tokens = limits.max_tokens_of(len(sources), settings.max_tokens)
@@ -72,9 +72,9 @@ def find_candidates(
     rules: LogitsProcessor,
     num_candidates: int,
 ) -> list[list["Candidate"]]:
-    """The best tokens over all rows of each source, the best first.
+    """Return the best (row, token) pairs over all beams of each source, best first.
 
-    A source's best are among the best of its rows; so rows are looked through by themselves.
+    They are among the best tokens of each row, so each row's best are found first.
     """
     hypotheses = [trail for source in running for trail in source.hypotheses]
     sums = rules.bar(scores, hypotheses)
@@ -90,7 +90,7 @@ def find_candidates(
 
 
 class Candidate(NamedTuple):
-    """A row and a token that may follow it."""
+    """A row, a token that may follow it, and the log probability of both together."""
 
     row: int
     token: int
@@ -98,18 +98,18 @@ class Candidate(NamedTuple):
 
 
 class SourceBeams:
-    """The beams of one source, and what is finished.
+    """The running beams and finished hypotheses of one source.
 
     Args:
-        source: what the beams go on with.
-        max_tokens: the longest that they become.
-        settings: of the search.
+        source: prefix and number of the source.
+        max_tokens: most tokens of a hypothesis.
+        settings: settings of the search.
         end_id: the token that ends a sequence.
 
     Attributes:
-        trails: of the source's rows.
-        finished: the best that have ended, at most as many as beams, the best first.
-        is_done: nothing better is looked for.
+        hypotheses: the running partial hypotheses, one for each row of the source.
+        finished: the best finished hypotheses, best first, at most one per beam.
+        is_done: whether the search of this source has ended.
     """
 
     def __init__(
@@ -121,19 +121,19 @@ class SourceBeams:
         self.is_done = False
 
     def advance(self, candidates: Sequence[Candidate], first_row: int) -> list[Candidate]:
-        """Take the step to the best candidates.
+        """Extend the beams with the best candidates.
 
         Args:
-            candidates: twice as many as beams, the best first: however many of the better half
-                end, the rest can go on.
-            first_row: the number of the source's first row in the batch.
+            candidates: twice as many as beams, best first: even if all of the better half end,
+                enough remain to continue.
+            first_row: index of the source's first row in the batch.
 
         Returns:
-            Those that are followed, one a beam.
+            The candidates that continue, one per beam; none if the source is done.
         """
         num_beams = self._settings.beams
         possible = [one for one in candidates if one.log_probability > -math.inf]
-        if not possible:  # what there is ends here
+        if not possible:  # no token may follow any beam
             self._finish([one for one in self.hypotheses if one.log_probability > -math.inf])
             self.is_done = True
             return []
@@ -153,17 +153,16 @@ class SourceBeams:
         return self._fill([possible[number] for number in running])
 
     def _finish(self, hypotheses: Sequence[PartialHypothesis]) -> None:
-        """Keep the best of those that have ended before and now."""
+        """Add finished hypotheses and keep the best, at most one per beam."""
         penalty = self._settings.length_penalty
         self.finished += [trail.close(self._end_id, penalty) for trail in hypotheses]
         self.finished.sort(key=lambda one: one.score, reverse=True)
         del self.finished[self._settings.beams :]
 
     def _cannot_improve(self, best: PartialHypothesis) -> bool:
-        """Whether the best running trail, as it is now, is no better than the worst finished.
+        """Whether the best running hypothesis now scores no better than the worst finished one.
 
-        With a length penalty it could become better yet; transformers, too, takes that for
-        unlikely.
+        With a length penalty its score could still rise; like transformers, this ignores that.
         """
         if len(self.finished) < self._settings.beams:
             return False
@@ -171,7 +170,7 @@ class SourceBeams:
         return self._settings.early_stop or score <= self.finished[-1].score
 
     def _fill(self, followed: list[Candidate]) -> list[Candidate]:
-        """Fill up with rows that nothing can come of, where fewer than the beams can go on."""
+        """Pad to one row per beam with rows of probability 0, if fewer hypotheses continue."""
         missing = self._settings.beams - len(followed)
         idle = followed[0]._replace(log_probability=-math.inf)
         self.hypotheses += [replace(self.hypotheses[0], log_probability=-math.inf)] * missing

@@ -1,19 +1,19 @@
-"""The highest of many scores."""
+"""A fast `topk` for scores of a whole vocabulary."""
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-BLOCK = 64  # scores of which first the maximum is found
+BLOCK = 64  # scores per block; block maxima are computed first
 
 
 def find_highest(
     scores: Float[Tensor, "rows vocabulary"], number: int
 ) -> tuple[Float[Tensor, "rows number"], Int[Tensor, "rows number"]]:
-    """The highest scores of each row and their places, the highest first; all where they are few.
+    """Return the highest scores of each row and their indices, highest first; all if fewer exist.
 
-    As `topk`, and several times as fast on a CPU: the highest are in the blocks of the highest
-    maxima, and maxima are found with vector instructions.
+    Like `topk`, but several times as fast on a CPU: the highest scores are in the blocks with the
+    highest maxima, and maxima are computed with vector instructions.
     """
     num_scores = scores.shape[1]
     num_blocks = num_scores // BLOCK

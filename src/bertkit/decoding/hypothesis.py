@@ -1,19 +1,19 @@
-"""What a search finds."""
+"""The result of a search."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """One way to go on.
+    """One generated continuation.
 
     Attributes:
-        tokens: without what the sequence began with, and without the token that ends it.
-        log_probability: the sum of the natural logarithms of the tokens' probabilities, that of
-            the end included; as the model says them, before anything is forbidden or sharpened.
-        score: `log_probability` / length ** length_penalty, where the length counts the end; what
-            hypotheses are ordered by.
-        is_finished: whether the model ended it; otherwise it was cut.
+        tokens: the generated token ids, without the prefix and the end token.
+        log_probability: sum of the natural log probabilities of the tokens, end token included,
+            under the model itself, before suppression, temperature, top-k and top-p.
+        score: `log_probability` / length ** length_penalty, where the length counts the end token;
+            hypotheses are sorted by it.
+        is_finished: whether the model ended it; otherwise it was truncated.
     """
 
     tokens: tuple[int, ...]

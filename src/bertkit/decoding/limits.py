@@ -1,4 +1,4 @@
-"""What a search must know of a model and of the texts that it goes on with."""
+"""The limits of a model and the properties of each source that a search needs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,12 +8,12 @@ from bertkit.base.errors import InputError
 
 @dataclass(frozen=True)
 class DecodingLimits:
-    """What a model can write.
+    """A model's limits on what is generated.
 
     Attributes:
         end_id: the token that ends a sequence.
-        max_tokens: most tokens, the end counted: of every source, or of each.
-        forbidden_ids: tokens that are never written.
+        max_tokens: most tokens, end token included: one number for all sources, or one for each.
+        suppressed_ids: tokens that are never generated.
     """
 
     end_id: int
@@ -21,11 +21,11 @@ class DecodingLimits:
     suppressed_ids: tuple[int, ...] = ()
 
     def max_tokens_of(self, num_sources: int, wanted: int | None) -> list[int]:
-        """Most tokens of each source.
+        """Return the most tokens of each source, end token included.
 
         Args:
-            num_sources: that there are.
-            wanted: never more than these.
+            num_sources: number of sources.
+            wanted: an upper bound for all of them.
         """
         limits = self.max_tokens
         each = [limits] * num_sources if isinstance(limits, int) else list(limits)
@@ -38,11 +38,11 @@ class DecodingLimits:
 
 @dataclass(frozen=True)
 class DecodingSource:
-    """What a search may know of one source.
+    """One source of a search.
 
     Attributes:
-        tokens: what its sequence begins with; counted where no tokens may come twice.
-        number: what is drawn for it follows from this, and not from its neighbors.
+        tokens: the prefix of its sequence; `no_repeat_ngram` counts it too.
+        number: seeds its sampling, so that its draws don't depend on the rest of the batch.
     """
 
     tokens: tuple[int, ...] = ()

@@ -1,4 +1,4 @@
-"""What a command chooses about decoding, where a model's folder says the rest."""
+"""Decoding options of a command, which override the defaults in a model's folder."""
 
 from typing import Annotated, Any
 
@@ -11,7 +11,7 @@ from bertkit.decoding.settings import DecodingSettings
 
 
 def _without_defaults() -> type[Settings]:
-    """The settings with their bounds, none of which needs to be given."""
+    """Create a copy of `DecodingSettings` in which all fields are optional; bounds stay."""
     fields: dict[str, Any] = {}
     for name, info in DecodingSettings.model_fields.items():
         flags = [each for each in info.metadata if isinstance(each, Parameter)]
@@ -30,12 +30,11 @@ DecodingOverrides: Any = _without_defaults()
 
 
 def override_decoding(settings: DecodingSettings, changes: Settings) -> DecodingSettings:
-    """Settings with what was chosen in the place of what they say.
+    """Return settings with the given changes applied.
 
     Args:
-        settings: a model's own.
-        changes: of which those count that were given. Sampling takes the place of beams, where
-            those weren't.
+        settings: the model's own.
+        changes: only fields that were set are applied. Sampling without `beams` sets beams to 1.
     """
     given = changes.model_dump(include=changes.model_fields_set, exclude_none=True)
     if given.get("sample"):
@@ -47,11 +46,11 @@ def override_decoding(settings: DecodingSettings, changes: Settings) -> Decoding
 
 
 def check_seed(settings: DecodingSettings, seed: int) -> None:
-    """Refuse a seed that does nothing.
+    """Reject a seed that has no effect because nothing is sampled.
 
     Args:
         settings: how tokens are chosen.
-        seed: that was chosen; 0, the default, may stand in any settings file.
+        seed: the given seed; 0, the default, is always allowed.
     """
     if seed and not settings.sample:
         raise SettingsError("seed is for what is drawn; it needs sample")

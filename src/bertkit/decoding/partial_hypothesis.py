@@ -1,4 +1,4 @@
-"""Rows of a search: what each has written, and what it may write next."""
+"""Partial hypotheses of a search, and the rules for which tokens may follow."""
 
 import math
 from collections.abc import Sequence
@@ -16,13 +16,13 @@ from bertkit.decoding.settings import DecodingSettings
 
 @dataclass(frozen=True)
 class PartialHypothesis:
-    """What one row has written.
+    """The tokens that one row has generated so far.
 
     Attributes:
-        source: what it goes on with.
-        max_tokens: the longest that it becomes, the end counted.
-        tokens: that were written.
-        log_probability: of all of them; minus infinity for a row that only fills a place.
+        source: prefix and number of the source.
+        max_tokens: most tokens, end token included.
+        tokens: the generated token ids.
+        log_probability: log probability of all of them; minus infinity for a padding row.
     """
 
     source: DecodingSource
@@ -32,20 +32,20 @@ class PartialHypothesis:
 
     @property
     def is_full(self) -> bool:
-        """Whether it has all tokens that it may have."""
+        """Whether it has `max_tokens` tokens."""
         return len(self.tokens) == self.max_tokens
 
     def extended(self, token: int, log_probability: float) -> "PartialHypothesis":
-        """The same with a token more, and what all are worth then."""
+        """Return a copy with one more token and the new total log probability."""
         return replace(self, tokens=(*self.tokens, token), log_probability=log_probability)
 
     def score(self, length_penalty: float) -> float:
-        """What hypotheses are ordered by."""
+        """Return the length-normalized log probability, by which hypotheses are sorted."""
         worth: float = max(1, len(self.tokens)) ** length_penalty
         return self.log_probability / worth
 
     def close(self, end_id: int, length_penalty: float) -> Hypothesis:
-        """What the search found; finished where the end is the last token."""
+        """Return the final hypothesis; it is finished if its last token is the end token."""
         is_finished = self.tokens[-1:] == (end_id,)
         return Hypothesis(
             tokens=self.tokens[:-1] if is_finished else self.tokens,
@@ -56,12 +56,12 @@ class PartialHypothesis:
 
 
 class LogitsProcessor:
-    """Which tokens may come next.
+    """Masks tokens that may not come next.
 
     Args:
-        settings: least tokens, and how many may not come twice.
-        limits: the end, and what is never written.
-        device: of the scores.
+        settings: `min_tokens` and `no_repeat_ngram`.
+        limits: end token and suppressed tokens.
+        device: device of the logits.
     """
 
     def __init__(
@@ -74,18 +74,18 @@ class LogitsProcessor:
     def bar(
         self, scores: Float[Tensor, "rows vocabulary"], hypotheses: Sequence[PartialHypothesis]
     ) -> Float[Tensor, " rows"]:
-        """Give minus infinity to each token that may not come next, in place.
+        """Set the logits of all tokens that may not come next to minus infinity, in place.
 
         Returns:
-            What to take from a row's scores to have logarithms of the model's own probabilities:
-            of all tokens, those that are barred too.
+            The logsumexp of each row before masking: logits minus this are the model's own log
+            probabilities.
         """
         sums = scores.logsumexp(dim=-1)
         if not sums.isfinite().all():
             raise NonFiniteError("the model's scores aren't finite; its weights must be damaged")
         scores.index_fill_(1, self._forbidden, -math.inf)
         least = self._settings.min_tokens
-        # The last token that there is room for may be an end.
+        # The last token that fits may always be the end token.
         leasts = [min(least, trail.max_tokens - 1) for trail in hypotheses]
         short = [row for row, trail in enumerate(hypotheses) if len(trail.tokens) < leasts[row]]
         scores[short, self._end_id] = -math.inf
@@ -97,7 +97,7 @@ class LogitsProcessor:
 
 
 def find_repeats(tokens: Sequence[int], size: int) -> set[int]:
-    """The tokens behind which the last `size` tokens would be there twice."""
+    """Return the tokens that would repeat an n-gram of `size` tokens if they came next."""
     starts = range(len(tokens) - size + 1)
     newest = tokens[len(tokens) - size + 1 :]
     return {

@@ -1,4 +1,4 @@
-"""Tokens drawn by their probability.
+"""Sampling of tokens with temperature, top-k and top-p.
 
 Source: top-k: Fan et al. 2018, "Hierarchical Neural Story Generation"; top-p: Holtzman et al. 2019,
 "The Curious Case of Neural Text Degeneration".
@@ -20,21 +20,21 @@ def draw_tokens(
     settings: DecodingSettings,
     generators: Sequence[np.random.Generator],
 ) -> Int[Tensor, " rows"]:
-    """A token for each row, drawn by its own generator.
+    """Sample a token for each row with the row's own generator.
 
-    One number is taken of each generator, so a row's tokens don't depend on its neighbors.
+    Each generator yields one number per call, so a row's tokens don't depend on other rows.
     """
     chances = sharpen(scores, settings).softmax(dim=-1, dtype=torch.float64).cumsum(dim=-1)
     numbers = [[generator.random()] for generator in generators]
     wanted = torch.tensor(numbers, dtype=torch.float64, device=scores.device) * chances[:, -1:]
-    # A row in which nothing is possible has no order; what it gets is told by its score.
+    # If a row has no possible token, its result is arbitrary; the caller sees that by its score.
     return torch.searchsorted(chances, wanted, right=True)[:, 0].clamp(max=scores.shape[1] - 1)
 
 
 def sharpen(
     scores: Float[Tensor, "rows vocabulary"], settings: DecodingSettings
 ) -> Float[Tensor, "rows vocabulary"]:
-    """Scores after temperature, top-k and top-p; minus infinity where nothing is drawn."""
+    """Apply temperature, top-k and top-p; excluded tokens get minus infinity."""
     if settings.temperature != 1.0:
         scores = scores / settings.temperature
     if settings.top_k is not None and settings.top_k < scores.shape[1]:

@@ -1,4 +1,4 @@
-"""Rows that each go their own way: by the likeliest token, or by one that is drawn."""
+"""Greedy decoding and sampling: each row continues independently."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -18,13 +18,13 @@ from bertkit.decoding.settings import DecodingSettings
 
 
 class SamplingSearch:
-    """One search, without beams; it is walked once.
+    """One search without beams; `steps` can be iterated only once.
 
     Args:
-        sequences: what grows; `scores` was called.
+        sequences: the model's state, one row for each source; `scores` has been called.
         settings: how tokens are chosen.
-        limits: of the model.
-        sources: what the rows go on with.
+        limits: limits of the model.
+        sources: the prefix and number of each source.
     """
 
     def __init__(
@@ -44,16 +44,16 @@ class SamplingSearch:
             for source, most in zip(sources, max_tokens, strict=True)
             for answer in range(settings.num_answers)
         ]
-        self._left = self._rows  # those of sources that aren't done
+        self._left = self._rows  # rows of sources that aren't done
 
     def steps(self, scores: Float[Tensor, "sources vocabulary"]) -> Iterator[list[int]]:
-        """Search to the end.
+        """Run the search to its end.
 
         Args:
-            scores: of each source's first token.
+            scores: logits of each source's first token.
 
         Yields:
-            The newest token of each row that is left.
+            The newest token of each remaining row.
         """
         rules = LogitsProcessor(self._settings, self._limits, scores.device)
         if (repeats := self._settings.num_answers) > 1:
@@ -75,7 +75,7 @@ class SamplingSearch:
             scores = self._sequences.scores()
 
     def answers(self) -> list[list[Hypothesis]]:
-        """Of each source, the best first; once the walk is done."""
+        """Return the hypotheses of each source, best first; call it after `steps` has ended."""
         end_id, penalty = self._limits.end_id, self._settings.length_penalty
         found = [row.trail.close(end_id, penalty) for row in self._rows]
         size = self._settings.num_answers
@@ -85,7 +85,7 @@ class SamplingSearch:
     def _choose(
         self, scores: Float[Tensor, "rows vocabulary"], rules: LogitsProcessor
     ) -> Int[Tensor, "_"]:
-        """The next token of each row, noted in its trail."""
+        """Choose the next token of each row and record it in the row."""
         sums = rules.bar(scores, [row.trail for row in self._left])
         if self._settings.sample:
             generators = [row.generator for row in self._left]
@@ -93,13 +93,13 @@ class SamplingSearch:
         else:
             tokens = find_highest(scores, 1)[1][:, 0]
         gains = scores.gather(1, tokens[:, None])[:, 0] - sums
-        tokens = tokens.masked_fill(gains == -math.inf, self._limits.end_id)  # nothing is possible
+        tokens = tokens.masked_fill(gains == -math.inf, self._limits.end_id)  # no possible token
         for row, token, gain in zip(self._left, tokens.tolist(), gains.tolist(), strict=True):
             row.note(token, gain, self._limits.end_id)
         return tokens
 
     def _list_open(self) -> list[int]:
-        """The places of the rows whose source isn't done."""
+        """Return the indices of the rows whose source isn't done."""
         size = self._settings.num_answers
         starts = range(0, len(self._left), size)
         groups = [range(start, start + size) for start in starts]
@@ -108,14 +108,14 @@ class SamplingSearch:
 
 
 class _Row:
-    """A row with its own source of chance."""
+    """A row with its own random generator."""
 
     def __init__(self, trail: PartialHypothesis, generator: np.random.Generator) -> None:
         self.trail, self.generator = trail, generator
         self.is_over = False
 
     def note(self, token: int, gain: float, end_id: int) -> None:
-        """Take a token, unless it is over or nothing was possible."""
+        """Append a token, unless the row has ended or no token was possible."""
         if self.is_over:
             return
         if gain == -math.inf:

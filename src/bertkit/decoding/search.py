@@ -1,4 +1,4 @@
-"""The search that settings ask for."""
+"""The entry points of decoding: `decode` for whole sequences, `stream` for one token at a time."""
 
 from collections.abc import Iterator, Sequence
 
@@ -20,17 +20,16 @@ def decode(
     limits: DecodingLimits,
     sources: Sequence[DecodingSource] | None = None,
 ) -> list[list[Hypothesis]]:
-    """Go on with each sequence until the model ends it or it has its most tokens.
+    """Continue each sequence until the model ends it or it reaches its maximum length.
 
     Args:
-        sequences: a row for each source.
-        settings: greedy, by beams or by sampling.
-        limits: of the model.
-        sources: what is known of each; by default nothing, and they are numbered.
+        sequences: the model's state, one row for each source.
+        settings: greedy decoding, beam search or sampling.
+        limits: limits of the model.
+        sources: prefix and number of each source; by default no prefix, numbered from 0.
 
     Returns:
-        `num_answers` hypotheses of each source, the best first. A beam search may find fewer where
-        less is possible.
+        `num_answers` hypotheses of each source, best first. A beam search may find fewer.
     """
     scores = sequences.scores()
     if sources is None:
@@ -50,10 +49,10 @@ def stream(
     limits: DecodingLimits,
     source: DecodingSource | None = None,
 ) -> Iterator[int]:
-    """Go on with one sequence, a token at a time; arguments and errors as in `decode`.
+    """Continue one sequence, a token at a time; arguments and errors as in `decode`.
 
     Yields:
-        Each token as soon as it is known, but not the end.
+        Each token as soon as it is chosen, without the end token.
     """
     if settings.beams > 1 or settings.num_answers > 1:
         raise SettingsError("only one answer without beams can be shown while it is written")

@@ -1,4 +1,4 @@
-"""What a search asks of a model: scores of the next token, rows that grow, rows that are kept."""
+"""The interface between a search and a model: next-token logits, selecting and extending rows."""
 
 from typing import Protocol
 
@@ -7,25 +7,25 @@ from torch import Tensor
 
 
 class Sequences(Protocol):
-    """Sequences that a model goes on with, a row each; at first one row for each source.
+    """A batch of sequences that a model continues; at first one row for each source.
 
-    A search calls `scores`, then `select` or not, then `extend`, and again.
+    In each step, a search calls `scores`, then optionally `select`, then `extend`.
     """
 
     def scores(self) -> Float[Tensor, "rows vocabulary"]:
-        """Unnormalized scores of each row's next token, in float32; one forward pass.
+        """Return the float32 logits of each row's next token, with one forward pass.
 
-        A new tensor each time: the search writes into it.
+        The tensor must be new each time, because the search modifies it.
         """
         ...
 
     def select(self, rows: Int[Tensor, " chosen"]) -> None:
-        """Keep these rows, in this order; a row may be there more than once.
+        """Keep these rows, in this order; a row may occur more than once.
 
-        Rows of a source stay neighbors, and each source that is left has the same number.
+        Rows of a source stay adjacent, and all remaining sources have the same number of rows.
         """
         ...
 
     def extend(self, tokens: Int[Tensor, " rows"]) -> None:
-        """Add a token to each row."""
+        """Append a token to each row."""
         ...

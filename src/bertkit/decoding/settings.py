@@ -1,4 +1,4 @@
-"""How the next tokens are chosen."""
+"""Settings of decoding."""
 
 from typing import Annotated, Self
 
@@ -47,7 +47,7 @@ class DecodingSettings(Settings):
     )
     temperature: float = Field(
         1.0,
-        ge=0.001,  # with less, scores become infinite
+        ge=0.001,  # a smaller value makes the logits infinite
         le=1000,
         description="Divides the scores before a token is drawn: under 1 prefers likely tokens.",
     )

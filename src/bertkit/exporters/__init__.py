@@ -1,1 +1,1 @@
-"""Models for other programs: one file a target, and the graphs that they are made of."""
+"""Export of models to formats of other programs, such as ONNX. Start with `targets.py`."""

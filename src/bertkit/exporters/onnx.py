@@ -1,7 +1,7 @@
 """The export target onnx: `model.onnx`, which ONNX Runtime, OpenVINO and others load.
 
-The weights of a large model lie in `model.onnx_data` beside it, since a file of protocol buffers
-holds at most two gigabytes, and is read whole.
+The weights of a large model are in `model.onnx_data` beside it, because a protocol buffer file
+holds at most two gigabytes and is read into memory whole.
 """
 
 from pathlib import Path
@@ -20,7 +20,7 @@ from bertkit.models.bert.encoder import BertModel
 MODEL_FILE = "model.onnx"
 DATA_FILE = "model.onnx_data"
 MAX_INLINE_BYTES = 1 << 30
-ALIGNMENT_BYTES = 4096  # so that a reader can map each weight
+ALIGNMENT_BYTES = 4096  # so that a reader can memory-map each weight
 
 
 def write_onnx(
@@ -30,16 +30,16 @@ def write_onnx(
 
     Its inputs are `input_ids`, `attention_mask` and `token_type_ids`, `[batch, length]`, int64. Its
     outputs, all float32, are `last_hidden_state`, `[batch, length, hidden]`, `pooler_output`,
-    `[batch, hidden]`, where there is a pooler, and `sentence_embedding`, `[batch, features]`, where
-    the model makes one.
+    `[batch, hidden]`, if there is a pooler, and `sentence_embedding`, `[batch, features]`, if
+    `sentences` is given.
 
     Args:
-        folder: there already.
+        folder: an existing folder.
         model: on a CPU.
-        sentences: what makes one vector of its output.
+        sentences: the modules that turn the model's output into a sentence embedding.
 
     Returns:
-        What was written, by file name.
+        Size and checksums of each file, by name.
     """
     graph = OnnxGraph(OPSET)
     size = model.config.hidden_size
@@ -69,7 +69,7 @@ def _take_weights_in(proto: Any, weights: dict[str, Tensor]) -> None:
 
 
 def _write_weights(path: Path, proto: Any, weights: dict[str, Tensor]) -> FileRecord:
-    """Write the weights end to end, a tensor at a time, and say in the model where each lies."""
+    """Write the weights one after another, and record the position of each in the model."""
     offset = 0
     with durable_file(path) as file:
         for declared in proto.graph.initializer:
@@ -88,6 +88,6 @@ def _write_weights(path: Path, proto: Any, weights: dict[str, Tensor]) -> FileRe
 
 
 def _as_bytes(weight: Tensor) -> memoryview:
-    """A weight as a file holds it: float32, little-endian, row by row."""
+    """Return a weight as bytes: float32, little-endian, row-major."""
     values = weight.float().contiguous().numpy().astype("<f4", copy=False)
     return values.data.cast("B")

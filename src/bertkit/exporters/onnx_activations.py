@@ -1,4 +1,4 @@
-"""Activations, spelled out in ONNX's standard operators.
+"""Activation functions as nodes of ONNX's standard operators.
 
 Source: Hendrycks and Gimpel 2016, "Gaussian Error Linear Units (GELUs)"; Misra 2019, "Mish".
 """
@@ -10,14 +10,14 @@ from bertkit.exporters.onnx_graph import OnnxGraph
 
 
 def write_gelu(graph: OnnxGraph, values: str) -> str:
-    """Half of x · (1 + erf(x / √2))."""
+    """Add GELU: 0.5 · x · (1 + erf(x / √2))."""
     erf = graph.node("Erf", graph.node("Div", values, graph.constant(math.sqrt(2.0))))
     doubled = graph.node("Mul", values, graph.node("Add", erf, graph.constant(1.0)))
     return graph.node("Mul", doubled, graph.constant(0.5))
 
 
 def write_gelu_tanh(graph: OnnxGraph, values: str) -> str:
-    """The approximation by a tanh."""
+    """Add the tanh approximation of GELU."""
     cube = graph.node("Mul", values, graph.node("Mul", values, values))
     summed = graph.node("Add", values, graph.node("Mul", cube, graph.constant(0.044715)))
     scaled = graph.node("Mul", summed, graph.constant(math.sqrt(2.0 / math.pi)))
@@ -26,22 +26,22 @@ def write_gelu_tanh(graph: OnnxGraph, values: str) -> str:
 
 
 def write_mish(graph: OnnxGraph, values: str) -> str:
-    """The product of x and tanh(softplus(x))."""
+    """Add Mish: x · tanh(softplus(x))."""
     return graph.node("Mul", values, graph.node("Tanh", graph.node("Softplus", values)))
 
 
 def write_relu(graph: OnnxGraph, values: str) -> str:
-    """The greater of x and 0."""
+    """Add ReLU: max(x, 0)."""
     return graph.node("Relu", values)
 
 
 def write_silu(graph: OnnxGraph, values: str) -> str:
-    """The product of x and its sigmoid."""
+    """Add SiLU: x · sigmoid(x)."""
     return graph.node("Mul", values, graph.node("Sigmoid", values))
 
 
 def write_tanh(graph: OnnxGraph, values: str) -> str:
-    """The hyperbolic tangent."""
+    """Add tanh(x)."""
     return graph.node("Tanh", values)
 
 

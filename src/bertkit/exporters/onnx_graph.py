@@ -1,8 +1,8 @@
-"""An ONNX graph that is being written: its nodes, and its weights beside it.
+"""A builder of ONNX graphs that keeps weights outside the graph.
 
-The graph says of a weight only name, type and shape, so it stays small however large the model is,
-and nothing is copied before somebody wants the weights in a file. Nothing of torch's own exporter
-is used: an encoder is a dozen kinds of nodes, and these are written as they are to run.
+The graph holds only name, type and shape of each weight, so it stays small for any model, and no
+weight is copied before it is written to a file. torch's own exporter isn't used: an encoder needs
+only a dozen kinds of nodes, and here each is written exactly as it should run.
 
 Source: onnx.ai, "Open Neural Network Exchange Intermediate Representation", and its operators.
 """
@@ -28,13 +28,13 @@ Shape: TypeAlias = Sequence[int | str]
 
 
 class OnnxGraph:
-    """Nodes in the order in which they run, constants, and weights.
+    """An ONNX graph: nodes in execution order, constants, and weights.
 
     Args:
         opset: version of ONNX's operators.
 
     Attributes:
-        weights: by name; views of the model's own, perhaps transposed ones.
+        weights: by name; views of the model's weights, possibly transposed.
 
     Raises:
         MissingExtraError: `bertkit[onnx]` isn't installed.
@@ -49,12 +49,12 @@ class OnnxGraph:
         self.weights: dict[str, Tensor] = {}
 
     def weight(self, name: str, tensor: Tensor) -> str:
-        """Take a weight in, as it is: a view stays one until somebody wants it in order."""
+        """Add a weight and return its name; the tensor isn't copied, and may be a view."""
         self.weights[name] = tensor.detach()
         return name
 
     def constant(self, value: float | list[int]) -> str:
-        """A small value: numbers that aren't in a list are float32, those in one int64."""
+        """Add a small constant and return its name: a number as float32, a list as int64."""
         name = f"constant_{value}".replace(" ", "")
         if name not in self._constants:
             kind, shape = ("INT64", [len(value)]) if isinstance(value, list) else ("FLOAT", [])
@@ -66,7 +66,7 @@ class OnnxGraph:
     def node(
         self, operator: str, *inputs: str, domain: str = "", output: str = "", **attributes: Any
     ) -> str:
-        """Add a node with one output; returns the output's name, which may be chosen."""
+        """Add a node with one output and return the output's name, by default generated."""
         name = f"{operator}_{self._num_nodes}"
         self._num_nodes += 1
         self._opsets.setdefault(domain, 1)
@@ -76,11 +76,11 @@ class OnnxGraph:
         return output or name
 
     def branch(self, write: Callable[[], object], shape: Shape) -> Any:
-        """One of the two graphs of an `If`.
+        """Build one of the two branches of an `If` node.
 
         Args:
-            write: adds its nodes; what the last one gives, float32, is what the branch gives.
-            shape: sizes of that.
+            write: adds the branch's nodes; the output of the last one, float32, is its output.
+            shape: shape of the output.
         """
         outside, self._nodes = self._nodes, []
         write()
@@ -93,11 +93,11 @@ class OnnxGraph:
         inputs: Mapping[str, tuple[torch.dtype, Shape]],
         outputs: Mapping[str, Shape],
     ) -> Any:
-        """The model, a `ModelProto` whose weights are declared as lying outside of it.
+        """Build the model, a `ModelProto` whose weights are declared as external data.
 
         Args:
-            inputs: type and sizes by name; a size that isn't fixed has a name.
-            outputs: sizes by name; all are float32.
+            inputs: name → type and shape; a dynamic size is given as a name.
+            outputs: name → shape; all outputs are float32.
         """
         helper = self._onnx.helper
         graph = helper.make_graph(
@@ -131,7 +131,7 @@ class OnnxGraph:
 
 
 def import_extra(package: str) -> Any:
-    """A package of `bertkit[onnx]`."""
+    """Import a package of the extra `bertkit[onnx]`."""
     try:
         return import_module(package)
     except ImportError as error:

@@ -1,13 +1,14 @@
-"""An encoder as a graph for ONNX Runtime on a CPU, in the packed form: nothing in it is padding.
+"""The encoder as an ONNX graph for ONNX Runtime on a CPU, with packed batches (no padding).
 
-Linear layers, norms and activations see the tokens of all sequences end to end, `[tokens, hidden]`,
-and take our weights as they lie in memory. Attention alone lays them out in rows, one for each
-sequence. Where all sequences are of one length that is a matter of shape; otherwise `rows` says
-which token comes to each place, `places` where each token went, `lengths` how much of a row counts.
+Linear layers, norms and activations process the concatenated tokens of all sequences,
+`[tokens, hidden]`, and use the model's weights without a copy. Only attention arranges the tokens
+in rows, one for each sequence. If all sequences have the same length, that is a reshape; otherwise
+`rows` holds the token index of each position, `places` the position of each token, and `lengths`
+the number of tokens in each row.
 
-Norms and GELU are standard operators, which ONNX Runtime (1.31) computes faster than those that it
-joins them into; `docs/performance.md` has the figures. A session must not join
-them: it optimizes at its basic level.
+Norms and GELU are standard operators, which ONNX Runtime (1.31) runs faster than the operators that
+it fuses them into; `docs/performance.md` has the figures. So a session must not fuse them: it uses
+the basic optimization level.
 """
 
 from collections.abc import Sequence
@@ -24,14 +25,14 @@ from bertkit.nn.block import EncoderBlock
 from bertkit.nn.embeddings import Embeddings
 
 OPSET = 20  # the first with GELU
-# Of a graph for sequences of one length; `shape` is that of the rows, [sequences, length, hidden].
+# Inputs of a graph for sequences of one length; `shape` is [sequences, length, hidden].
 UNIFORM_INPUTS: dict[str, tuple[torch.dtype, Shape]] = {
     "input_ids": (torch.int64, ("tokens",)),
     "token_type_ids": (torch.int64, ("tokens",)),
     "position_ids": (torch.int64, ("tokens",)),
     "shape": (torch.int64, (3,)),
 }
-# Of a graph that takes others too.
+# Inputs of a graph for sequences of any lengths.
 MIXED_INPUTS: dict[str, tuple[torch.dtype, Shape]] = {
     **UNIFORM_INPUTS,
     "is_uniform": (torch.bool, ()),
@@ -39,7 +40,7 @@ MIXED_INPUTS: dict[str, tuple[torch.dtype, Shape]] = {
     "places": (torch.int64, ("tokens",)),
     "lengths": (torch.int32, ("sequences",)),
 }
-# GELU by its own operator; what else there is, as in a padded graph.
+# Activations that use the GELU operator; all others are written as in a padded graph.
 GELU_FORMS = {
     "gelu": "none",
     "gelu_new": "tanh",
@@ -56,14 +57,14 @@ def write_packed(
     *,
     is_mixed: bool,
 ) -> list[str]:
-    """Write the nodes of an encoder, as far as the highest of some layers.
+    """Write the nodes of an encoder, up to the highest of the given layers.
 
     Args:
-        graph: of opset `OPSET`.
-        encoder: its weights are used where they lie.
-        config: of the encoder.
-        layers: hidden states to give: 0 is what the embeddings give, n what block n gives.
-        is_mixed: whether it takes sequences of different lengths.
+        graph: a graph of opset `OPSET`.
+        encoder: its weights are used without a copy.
+        config: the encoder's config.
+        layers: hidden states to return: 0 is the output of the embeddings, n that of block n.
+        is_mixed: whether the graph takes sequences of different lengths.
 
     Returns:
         The name of each of those hidden states, `[tokens, hidden]`.
@@ -97,7 +98,7 @@ def _write_embeddings(graph: OnnxGraph, embeddings: Embeddings) -> str:
 def _write_rest(
     graph: OnnxGraph, name: str, layer: EncoderBlock, tokens: str, context: str, activation: str
 ) -> str:
-    """What follows attention in a block."""
+    """Write the rest of a block after attention."""
     mixed = _write_linear(graph, f"{name}.attention.output", layer.attention.output, context)
     tokens = _add_norm(graph, f"{name}.attention_norm", layer.attention_norm, mixed, tokens)
     wide = _write_linear(graph, f"{name}.feed_forward.up", layer.feed_forward.up, tokens)
@@ -112,7 +113,7 @@ def _write_rest(
 def _write_attention(
     graph: OnnxGraph, name: str, attention: SelfAttention, tokens: str, is_mixed: bool
 ) -> str:
-    """Attention without the layer behind it; three products save a copy for cutting up one."""
+    """Write attention without its output layer; three products avoid a copy to split one."""
     linear = attention.query_key_value
     parts = [
         _multiply(graph, f"{name}.{part}", tokens, weight, bias)
@@ -132,14 +133,14 @@ def _write_attention(
 
 
 def _attend_uniform(graph: OnnxGraph, parts: Sequence[str], num_heads: int, size: int) -> str:
-    """Attention between sequences of one length, which has no mask and no gaps."""
+    """Write attention for sequences of one length, without mask or padding."""
     rows = [graph.node("Reshape", part, "shape") for part in parts]
     context = graph.node("MultiHeadAttention", *rows, domain=MICROSOFT, num_heads=num_heads)
     return graph.node("Reshape", context, graph.constant([-1, size]))
 
 
 def _attend_mixed(graph: OnnxGraph, parts: Sequence[str], num_heads: int, size: int) -> str:
-    """Attention between sequences in rows as long as the longest."""
+    """Write attention for sequences of different lengths, in rows as long as the longest."""
     rows = [graph.node("Gather", part, "rows") for part in parts]
     inputs = (*rows, "", "lengths")
     context = graph.node("MultiHeadAttention", *inputs, domain=MICROSOFT, num_heads=num_heads)
@@ -159,7 +160,7 @@ def _multiply(
 
 
 def _add_norm(graph: OnnxGraph, name: str, norm: nn.LayerNorm, values: str, residual: str) -> str:
-    """Add what is there, and normalize."""
+    """Add the residual, then normalize."""
     weights = (graph.weight(f"{name}.weight", norm.weight), graph.weight(f"{name}.bias", norm.bias))
     summed = graph.node("Add", values, residual)
     return graph.node("LayerNormalization", summed, *weights, axis=-1, epsilon=norm.eps)

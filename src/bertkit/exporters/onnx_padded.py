@@ -1,8 +1,8 @@
-"""An encoder as a graph of standard operators, in the padded form that other tools expect.
+"""The encoder as an ONNX graph of standard operators, with the padded batches other tools expect.
 
-Inputs are `input_ids`, `attention_mask` and `token_type_ids`, output is `last_hidden_state`. All is
-spelled out in operators of opset 17: newer ones say GELU and attention in a word, but fewer
-programs read them, and ONNX Runtime finds its own fast forms of all but the attention in these.
+Inputs are `input_ids`, `attention_mask` and `token_type_ids`; the output is `last_hidden_state`.
+The graph uses opset 17: newer ones have operators for GELU and attention, but fewer programs read
+them, and ONNX Runtime fuses these nodes into its own fast operators, except for the attention.
 """
 
 import math
@@ -21,12 +21,12 @@ from bertkit.nn.embeddings import Embeddings
 OPSET = 17
 INPUT_NAMES = ("input_ids", "attention_mask", "token_type_ids")
 INPUTS = dict.fromkeys(INPUT_NAMES, (torch.int64, ("batch", "length")))
-# Far below any score, and far from what float16 can't hold, should somebody make it that.
+# Far below any score, and well within the range of float16, in case the file is converted to it.
 MASKED_SCORE = -1e4
 
 
 def write_encoder(graph: OnnxGraph, encoder: BertEncoder, config: BertConfig) -> str:
-    """Write the nodes of an encoder; returns the name of T_i, `[batch, length, hidden]`."""
+    """Write the nodes of an encoder; return the name of its output, `[batch, length, hidden]`."""
     attended = graph.node("Unsqueeze", "attention_mask", graph.constant([1, 2]))
     absent = graph.node("Sub", graph.constant(1.0), graph.node("Cast", attended, to=1))
     mask = graph.node("Mul", absent, graph.constant(MASKED_SCORE))
@@ -40,7 +40,7 @@ def write_encoder(graph: OnnxGraph, encoder: BertEncoder, config: BertConfig) ->
 
 
 def write_pooler(graph: OnnxGraph, pooler: Pooler, tokens: str) -> str:
-    """Write the pooler; returns the name of C, `[batch, hidden]`."""
+    """Write the pooler; return the name of its output, `[batch, hidden]`."""
     first = graph.node("Gather", tokens, graph.constant([0]), axis=1)
     first = graph.node("Squeeze", first, graph.constant([1]))
     dense = _write_linear(graph, "pooler.dense", pooler.dense, first)

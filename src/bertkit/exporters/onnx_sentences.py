@@ -1,6 +1,6 @@
-"""What makes one vector of a text, as nodes of an ONNX graph: pooling, dense layers, scaling.
+"""Sentence embeddings as nodes of an ONNX graph: pooling, dense layers, normalization.
 
-All ways of pooling but [CLS] and the maximum are a sum that is weighted in one way or another.
+All pooling modes except [CLS] and the maximum are weighted sums.
 
 Source: the modules of the sentence-transformers library.
 """
@@ -12,12 +12,12 @@ from bertkit.checkpoints.sentence_transformers.modules import Dense, Normalize, 
 from bertkit.exporters.onnx_activations import write_gelu, write_relu, write_silu, write_tanh
 from bertkit.exporters.onnx_graph import OnnxGraph
 
-LOWEST = -1e9  # below any feature: what the maximum takes padding for
-LEAST_LENGTH = 1e-12  # what a vector of zeros is divided by, as in torch's normalize
+LOWEST = -1e9  # below any feature; replaces padding before the maximum
+LEAST_LENGTH = 1e-12  # least divisor, for vectors of zeros, as in torch's normalize
 
 
 def write_sentence(graph: OnnxGraph, model: SentenceModel, tokens: str) -> str:
-    """Write all that a folder says; returns the name of the vectors, `[batch, features]`."""
+    """Write all modules of a model; return the name of the embeddings, `[batch, features]`."""
     vectors = ""
     for number, module in enumerate(model.modules, start=1):
         match module:
@@ -36,7 +36,7 @@ def write_sentence(graph: OnnxGraph, model: SentenceModel, tokens: str) -> str:
 
 
 def count_features(model: SentenceModel) -> int:
-    """Features of the finished vector."""
+    """Return the number of features of a sentence embedding."""
     size = 0
     for module in model.modules:
         match module:
@@ -104,7 +104,7 @@ def _count(graph: OnnxGraph, weights: str) -> str:
 
 
 def _number(graph: OnnxGraph, mask: str) -> str:
-    """The place of each token in its text, from 1."""
+    """Add the position of each token in its text, from 1."""
     return graph.node("CumSum", mask, graph.constant([1]))
 
 

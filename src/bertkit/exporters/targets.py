@@ -1,4 +1,4 @@
-"""What models are exported to."""
+"""The table of export targets."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -9,7 +9,7 @@ from bertkit.checkpoints.sentence_transformers.folder import SentenceModel
 from bertkit.exporters.onnx import write_onnx
 from bertkit.models.bert.encoder import BertModel
 
-# Writes a model, and what makes one vector of its output, into a folder; what it wrote, by name.
+# Writes a model and its sentence-embedding modules to a folder; returns file name → record.
 Exporter: TypeAlias = Callable[[Path, BertModel, SentenceModel | None], dict[str, FileRecord]]
 
 EXPORTERS: dict[str, Exporter] = {"onnx": write_onnx}

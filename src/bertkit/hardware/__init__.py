@@ -1,1 +1,1 @@
-"""The device, its precision and its memory."""
+"""Device, precision and memory of a computation. Start with `device.py`."""

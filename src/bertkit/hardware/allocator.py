@@ -1,13 +1,13 @@
-"""What a training process keeps in memory between steps: freed blocks, and a few kernels.
+"""Memory settings for training on a CPU: keep freed blocks, and cache fewer oneDNN kernels.
 
-The C library hands a large block back to the system as soon as it is free, and the next tensor gets
-fresh pages, which the system has to find and clear: on a CPU a tenth to a quarter of a step. A
-training step asks for the same blocks again and again, so they are kept.
+The C library returns a large block to the system as soon as it is freed, and the next tensor gets
+fresh pages, which the system has to find and clear: on a CPU, that takes a tenth to a quarter of a
+step. A training step allocates the same blocks again and again, so freed blocks are kept.
 
-oneDNN compiles a kernel for each shape of a matrix product, and PyTorch keeps 1,024 of them twice,
-in a cache of oneDNN's and in one of its own, about a megabyte each. A packed batch has another
-number of tokens in every step, so kernels of earlier steps are hardly ever asked for again. Within
-a step all layers share theirs, which are some twenty.
+oneDNN compiles a kernel for each shape of a matrix product, and PyTorch caches 1,024 of them twice,
+in oneDNN's cache and in its own, about a megabyte each. A packed batch has a different number of
+tokens in every step, so kernels of earlier steps are hardly ever reused. Within a step, all layers
+share about twenty kernels.
 
 Source: the manual page mallopt(3) of the GNU C library; "Primitive Cache" in oneDNN's developer
 guide.
@@ -21,16 +21,16 @@ import torch
 
 M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4
 NEVER_TRIM, NO_MAPPED_BLOCKS = -1, 0
-# Both caches read their size from these when they are first used.
+# Both caches read their size from these environment variables when they are first used.
 KERNEL_CACHES = ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY")
 NUM_KEPT_KERNELS = 64
 
 
 def prepare_memory(device: torch.device) -> None:
-    """Set up what this process keeps in memory, before it computes its first step.
+    """Apply the memory settings to this process; call it before the first step.
 
     Args:
-        device: where it computes; only a CPU needs it.
+        device: where the process computes; only a CPU needs the settings.
     """
     if device.type == "cpu":
         keep_freed_memory()
@@ -38,10 +38,10 @@ def prepare_memory(device: torch.device) -> None:
 
 
 def keep_freed_memory() -> bool:
-    """Tell the allocator of this process to keep what is freed.
+    """Make this process's allocator keep freed memory.
 
     Returns:
-        False where the C library has no such setting, and nothing changes.
+        False if the C library has no such setting; then nothing changes.
     """
     if not sys.platform.startswith("linux"):
         return False
@@ -52,9 +52,9 @@ def keep_freed_memory() -> bool:
 
 
 def keep_few_kernels() -> None:
-    """Keep few kernels of oneDNN, unless the environment says how many.
+    """Limit both kernel caches, unless the environment already sets their size.
 
-    Nothing changes in a process that has multiplied matrices by oneDNN before.
+    This has no effect in a process that has already multiplied matrices with oneDNN.
     """
     for name in KERNEL_CACHES:
         os.environ.setdefault(name, str(NUM_KEPT_KERNELS))

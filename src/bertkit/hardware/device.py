@@ -1,4 +1,4 @@
-"""Where to compute, in which precision, and how fast that place can multiply matrices."""
+"""Choice of device and precision, mixed precision, and the peak speed of matrix products."""
 
 import time
 from contextlib import AbstractContextManager, nullcontext
@@ -8,12 +8,12 @@ import torch
 
 from bertkit.base.errors import SettingsError
 
-PEAK_SIZES = {"cpu": (512, 1024, 1536), "cuda": (4096, 8192)}  # the fastest differs by precision
+PEAK_SIZES = {"cpu": (512, 1024, 1536), "cuda": (4096, 8192)}  # precision decides which is fastest
 PEAK_TRIALS = 6
 
 
 def choose_device(name: str) -> torch.device:
-    """The device of a `--device` flag."""
+    """Return the device for a `--device` flag."""
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
@@ -30,9 +30,9 @@ def choose_device(name: str) -> torch.device:
 def choose_precision(
     name: Literal["auto", "fp32", "bf16"], device: torch.device
 ) -> Literal["fp32", "bf16"]:
-    """The precision of a `--precision` flag on a device.
+    """Return the precision for a `--precision` flag on a device.
 
-    GPUs before Ampere only emulate bf16, though `torch.cuda.is_bf16_supported` says yes to them.
+    GPUs before Ampere only emulate bf16, although `torch.cuda.is_bf16_supported` returns True.
     """
     if name != "auto":
         return name
@@ -43,19 +43,19 @@ def choose_precision(
 def mixed_precision(
     device: torch.device, precision: Literal["fp32", "bf16"]
 ) -> AbstractContextManager[object]:
-    """A context in which matrix products run in the precision; weights stay float32."""
+    """Return a context that runs matrix products in the precision; weights stay float32."""
     if precision == "fp32":
         return nullcontext()
     return torch.autocast(device.type, dtype=torch.bfloat16)
 
 
 def measure_peak(device: torch.device, precision: Literal["fp32", "bf16"]) -> float:
-    """Floating-point operations a second of square matrix products: the best size and trial."""
+    """Measure peak floating-point operations per second over square matrix products."""
     dtype = torch.bfloat16 if precision == "bf16" else torch.float32
     generator = torch.Generator(device).manual_seed(0)
     rates = []
     for size in PEAK_SIZES[device.type]:
-        # A GPU multiplies equal numbers faster than any that a model has.
+        # Random numbers, because a GPU multiplies constant matrices faster than a model's.
         matrix = torch.randn(size, size, device=device, generator=generator).to(dtype)
         for _ in range(PEAK_TRIALS):
             synchronize(device)
@@ -67,6 +67,6 @@ def measure_peak(device: torch.device, precision: Literal["fp32", "bf16"]) -> fl
 
 
 def synchronize(device: torch.device) -> None:
-    """Wait until a device has done what was asked of it, so that clocks tell the truth."""
+    """Wait until a device has finished all queued work, so that timings are correct."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)

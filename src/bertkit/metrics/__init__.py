@@ -1,1 +1,1 @@
-"""How good predictions are: pure functions over arrays, equal to the official scorers."""
+"""Metrics: pure functions of arrays, equal to the official scorers. Start with `examples.py`."""

@@ -1,7 +1,7 @@
-"""How far a metric would move with other examples of the same kind: bootstrap intervals.
+"""Bootstrap confidence intervals of metrics.
 
-Examples are drawn anew with replacement, and a resample is told by how often it has each of them.
-So a metric scores all resamples at once, from weights:
+Examples are resampled with replacement. A resample is represented by weights, the number of times
+it contains each example, so that a metric scores many resamples at once:
 
     count = lambda weights: count_labels(labels, predictions, num_labels, weights)
     bootstrap_interval(lambda weights: macro_f1(count(weights)), len(labels), seed=1)
@@ -19,14 +19,14 @@ from bertkit.metrics.examples import Numbers
 
 NUM_RESAMPLES = 1000
 CONFIDENCE = 0.95
-NUM_WEIGHTS_AT_ONCE = 1 << 18  # 2 MB: they stay in the processor's cache
+NUM_WEIGHTS_AT_ONCE = 1 << 18  # 2 MB, which fits the processor's cache
 
 
 @dataclass(frozen=True)
 class Interval:
-    """Between these lies the metric in `confidence` of all resamples.
+    """A confidence interval: the metric is within it in the share `confidence` of resamples.
 
-    Both are NaN where the metric is undefined in every resample.
+    Both ends are NaN if the metric is undefined in every resample.
     """
 
     low: float
@@ -42,14 +42,14 @@ def bootstrap_interval(
     num_resamples: int = NUM_RESAMPLES,
     confidence: float = CONFIDENCE,
 ) -> Interval:
-    """The percentile interval of a metric.
+    """Compute the percentile bootstrap interval of a metric.
 
     Args:
-        statistic: from weights `[resamples, examples]`, how often each example was drawn, to the
-            metric of each resample; NaN where it is undefined: those are left out.
-        num_examples: what is drawn from: sentences for entities, questions for answers.
-        seed: of the draws; the same one gives the same interval.
-        num_resamples: how many times as many examples are drawn.
+        statistic: maps weights `[resamples, examples]`, the number of times each example was drawn,
+            to the metric of each resample; resamples for which it is NaN (undefined) are ignored.
+        num_examples: number of units to draw from: sentences for entities, questions for answers.
+        seed: seed of the draws; the same seed gives the same interval.
+        num_resamples: number of resamples, each of `num_examples` draws.
         confidence: between 0 and 1.
     """
     if not 0 < confidence < 1:
@@ -69,7 +69,7 @@ def resample(
     seed: int,
     num_resamples: int = NUM_RESAMPLES,
 ) -> Numbers:
-    """The metric of each resample; arguments as in `bootstrap_interval`."""
+    """Compute the metric of each resample; arguments as in `bootstrap_interval`."""
     if num_examples < 1 or num_resamples < 1:
         raise InputError(
             f"an interval needs at least one example and one resample, and not {num_examples:,} and"
@@ -88,7 +88,7 @@ def resample(
 
 
 def _draw(generator: np.random.Generator, num_resamples: int, num_examples: int) -> Numbers:
-    """How often each example is drawn, `[resamples, examples]`."""
+    """Draw resamples; return how often each example was drawn, `[resamples, examples]`."""
     drawn = generator.integers(num_examples, size=(num_resamples, num_examples))
     drawn += np.arange(num_resamples)[:, None] * num_examples
     counts = np.bincount(drawn.ravel(), minlength=num_resamples * num_examples)

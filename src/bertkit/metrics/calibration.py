@@ -1,4 +1,4 @@
-"""Whether a confidence of 0.8 is right in eight of ten cases, and one number that mends it.
+"""Calibration: reliability bins, expected calibration error, and temperature scaling.
 
 Source: Guo et al., "On Calibration of Modern Neural Networks", ICML 2017.
 """
@@ -15,22 +15,21 @@ from bertkit.metrics.examples import Numbers, check_lengths, read_labels, read_n
 NUM_BINS = 15  # as in the paper
 LEAST_TEMPERATURE = 0.1
 GREATEST_TEMPERATURE = 10.0
-MAX_STEPS = 100  # halving alone needs 50
-MAX_RESAMPLED = (
-    1_000_000  # of more answers a thousand resamples take minutes, and chance does little
-)
+MAX_STEPS = 100  # bisection alone needs 50
+# With more answers, a thousand resamples take minutes, and sampling error is small.
+MAX_RESAMPLED = 1_000_000
 
 
 @dataclass(frozen=True)
 class ReliabilityBin:
-    """The examples whose confidence lies above `low` and isn't above `high`.
+    """The examples whose confidence is above `low` and at most `high`.
 
     Attributes:
         low: exclusive, but 0 belongs to the first bin.
         high: inclusive.
-        count: how many examples, at least one.
+        count: number of examples, at least one.
         confidence: their mean confidence.
-        accuracy: the share of them that is right.
+        accuracy: the share of correct predictions among them.
     """
 
     low: float
@@ -42,18 +41,18 @@ class ReliabilityBin:
 
 @dataclass(frozen=True)
 class CalibrationError:
-    """The expected calibration error, and what chance does to it.
+    """The expected calibration error, with its sampling error.
 
-    With few answers accuracy and confidence lie apart in each bin by chance alone, so that even a
+    With few answers, accuracy and confidence differ in each bin by chance alone, so even a
     perfectly calibrated model has an error above 0.
 
     Attributes:
         value: from 0 to 1.
-        num_bins: of equal width.
-        low: lower end of its 95 % interval by bootstrap; None of very many answers.
-        high: upper end of the interval.
+        num_bins: number of bins of equal width.
+        low: lower end of the 95 % bootstrap interval; None for more than `MAX_RESAMPLED` answers.
+        high: upper end of the interval, or None likewise.
         if_calibrated: the mean error that a perfectly calibrated model with the same confidences
-            would show on as many answers; None of very many.
+            would have on as many answers, or None likewise.
     """
 
     value: float
@@ -63,7 +62,7 @@ class CalibrationError:
     if_calibrated: float | None = None
 
     def describe(self) -> str:
-        """The error in words."""
+        """Describe the error in one line."""
         parts = [f"{self.num_bins} bins"]
         if self.low is not None and self.high is not None and self.if_calibrated is not None:
             least = f"{100 * self.if_calibrated:.1f} %"
@@ -73,7 +72,7 @@ class CalibrationError:
 
 
 def softmax(logits: ArrayLike, temperature: float = 1.0) -> Numbers:
-    """Probabilities of the labels, `[examples, labels]`."""
+    """Return the probabilities of the labels, `[examples, labels]`."""
     probabilities: Numbers = np.exp(_log_softmax(_read_logits(logits), temperature))
     return probabilities
 
@@ -81,12 +80,12 @@ def softmax(logits: ArrayLike, temperature: float = 1.0) -> Numbers:
 def negative_log_likelihood(
     logits: ArrayLike, labels: ArrayLike, temperature: float = 1.0
 ) -> float:
-    """The mean of -log p(label), in nats.
+    """Return the mean of -log p(label), in nats.
 
     Args:
         logits: `[examples, labels]`.
-        labels: the true ones, from 0.
-        temperature: by which the scores are divided.
+        labels: the true label ids, from 0.
+        temperature: divides the logits.
     """
     scores, truth = _read_examples(logits, labels)
     return -float(_log_softmax(scores, temperature)[np.arange(len(truth)), truth].mean())
@@ -95,11 +94,11 @@ def negative_log_likelihood(
 def find_reliability(
     confidences: ArrayLike, is_right: ArrayLike, num_bins: int = NUM_BINS
 ) -> list[ReliabilityBin]:
-    """Bins of equal width from 0 to 1, those that have examples: the reliability plot.
+    """Compute the non-empty bins of a reliability diagram, of equal width from 0 to 1.
 
     Args:
-        confidences: the probability of what was predicted, one an example.
-        is_right: True where the prediction is right.
+        confidences: the probability of each example's predicted label, `[examples]`.
+        is_right: True where the prediction is correct, `[examples]`.
         num_bins: at least 1.
     """
     confident, right, bins = _sort_into_bins(confidences, is_right, num_bins)
@@ -117,7 +116,7 @@ def find_reliability(
 
 
 def expected_calibration_error(bins: list[ReliabilityBin]) -> float:
-    """How far confidence and accuracy lie apart, the mean over the examples of all bins, 0 to 1."""
+    """Return the mean difference of confidence and accuracy, weighted by bin size, from 0 to 1."""
     num_examples = sum(bin_.count for bin_ in bins)
     gaps = [bin_.count * abs(bin_.accuracy - bin_.confidence) for bin_ in bins]
     return sum(gaps) / num_examples
@@ -126,12 +125,12 @@ def expected_calibration_error(bins: list[ReliabilityBin]) -> float:
 def measure_calibration(
     confidences: ArrayLike, is_right: ArrayLike, *, seed: int
 ) -> CalibrationError:
-    """The expected calibration error with its interval, and what chance alone would make of it.
+    """Compute the expected calibration error, its interval, and its value under calibration.
 
     Args:
         confidences: as in `find_reliability`.
         is_right: as in `find_reliability`.
-        seed: of the draws.
+        seed: seed of the draws.
     """
     confident, right, bins = _sort_into_bins(confidences, is_right, NUM_BINS)
     number = len(confident)
@@ -146,7 +145,7 @@ def measure_calibration(
         return errors
 
     found = resample(measure, number, seed=seed)
-    # A resample has the bias of its size once more: what counts is how far resamples lie apart.
+    # Resampling adds the bias of the sample size again, so use only the scatter around the mean.
     low, high = np.quantile(found, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2]) - found.mean()
     generator = np.random.default_rng(seed)
     perfect = np.zeros(NUM_BINS)
@@ -163,20 +162,20 @@ def measure_calibration(
 
 
 def fit_temperature(logits: ArrayLike, labels: ArrayLike) -> float:
-    """The temperature by which scores are divided so that the labels are likeliest.
+    """Find the temperature that maximizes the likelihood of the labels.
 
-    The likelihood has one maximum in 1 / temperature. A temperature never changes which label
-    scores highest. For labels that are independent of each other, give each its own row of the two
-    scores 0 and its own.
+    The likelihood has a single maximum in 1 / temperature. A temperature never changes which label
+    scores highest. For multi-label models, pass each label of each example as a row of two logits:
+    0 and the label's own.
 
     Args:
-        logits: `[examples, labels]`, of examples that the model wasn't trained on.
-        labels: the true ones, from 0.
+        logits: `[examples, labels]`, of held-out examples.
+        labels: the true label ids, from 0.
 
     Returns:
-        From `LEAST_TEMPERATURE` (where all examples are right, less would be likelier without end)
-        to `GREATEST_TEMPERATURE` (where the scores say nothing); 1 where each example's scores are
-        all equal, so that no temperature changes anything.
+        From `LEAST_TEMPERATURE` (if all predictions are correct, lower is always likelier) to
+        `GREATEST_TEMPERATURE` (if the logits carry no information); 1 if each example's logits are
+        all equal, because then no temperature changes anything.
     """
     scores, truth = _read_examples(logits, labels)
     if not np.ptp(scores, axis=1).any():
@@ -201,7 +200,7 @@ def fit_temperature(logits: ArrayLike, labels: ArrayLike) -> float:
 def _sort_into_bins(
     confidences: ArrayLike, is_right: ArrayLike, num_bins: int
 ) -> tuple[Numbers, NDArray[np.bool_], NDArray[np.int64]]:
-    """Confidences, what is right, and the bin of each; errors as in `find_reliability`."""
+    """Return confidences, correctness and the bin of each; errors as in `find_reliability`."""
     confident = read_numbers(confidences, "confidences")
     right = np.asarray(is_right, dtype=bool)
     check_lengths(confidences=confident, is_right=right)
@@ -220,7 +219,7 @@ def _sort_into_bins(
 def _differentiate(
     scores: Numbers, truth: np.ndarray[tuple[int], np.dtype[np.int64]], inverse: float
 ) -> tuple[float, float]:
-    """First and second derivative of the mean negative log-likelihood by 1 / temperature."""
+    """Return first and second derivatives of the mean NLL with respect to 1 / temperature."""
     probabilities = np.exp(_log_softmax(scores, 1.0 / inverse))
     means = (probabilities * scores).sum(axis=1)
     variances = (probabilities * (scores - means[:, None]) ** 2).sum(axis=1)

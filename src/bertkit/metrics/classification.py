@@ -1,7 +1,7 @@
-"""One label an example: which label was taken for which, and what follows from it.
+"""Metrics of single-label classification: accuracy, F1, Matthews correlation, confusion matrix.
 
-The scores need of each label only how often it is there, was predicted, and was right: of many
-labels nothing is a square. They take counts `[..., labels]` and give one value for each row, so
+The scores need only three counts per label (actual, predicted, correct), so memory doesn't grow
+with the square of the labels. They take counts `[..., labels]` and return one value per row, so
 that a thousand resamples are scored at once.
 """
 
@@ -23,16 +23,16 @@ def count_labels(
     num_labels: int,
     weights: NDArray[np.floating] | None = None,
 ) -> Counts:
-    """How often each label is there, was predicted, and was right.
+    """Count how often each label occurs, was predicted, and was predicted correctly.
 
-    Labels that a model can't predict get numbers behind those that it knows: they count as its
+    Give labels that the model doesn't know ids above those that it knows: they count as its
     mistakes.
 
     Args:
-        labels: the true label of each example, from 0.
-        predictions: the predicted ones.
-        num_labels: how many labels there are.
-        weights: how often each example counts, `[..., examples]`; each once by default.
+        labels: the true label id of each example, from 0.
+        predictions: the predicted label ids.
+        num_labels: number of labels.
+        weights: how often each example counts, `[..., examples]`; by default once.
 
     Returns:
         Counts `[labels]`, or `[..., labels]` for `weights`.
@@ -50,12 +50,12 @@ def count_labels(
 def confuse_labels(
     labels: ArrayLike, predictions: ArrayLike, num_labels: int
 ) -> dict[tuple[int, int], int]:
-    """The confusion matrix as those of its cells that aren't 0: counts by true and predicted label.
+    """Return the nonzero cells of the confusion matrix: (true, predicted) label ids → count.
 
     Args:
-        labels: the true label of each example, from 0.
-        predictions: the predicted ones.
-        num_labels: how many labels there are.
+        labels: the true label id of each example, from 0.
+        predictions: the predicted label ids.
+        num_labels: number of labels.
     """
     truth, guess = _read_pair(labels, predictions, num_labels)
     cells, counts = np.unique(truth * num_labels + guess, return_counts=True)
@@ -64,13 +64,13 @@ def confuse_labels(
 
 
 def accuracy(counts: Counts) -> Numbers:
-    """The share of examples whose label is right."""
+    """Return the share of examples whose label was predicted correctly."""
     pooled = counts.pool()
     return divide(pooled.correct, pooled.actual)
 
 
 def binary_f1(counts: Counts, positive: int = 1) -> Numbers:
-    """F1 of one label."""
+    """Return the F1 of one label."""
     num_labels = counts.actual.shape[-1]
     if not 0 <= positive < num_labels:
         raise InputError(f"positive is {positive}, but there are {num_labels} labels, from 0")
@@ -79,19 +79,19 @@ def binary_f1(counts: Counts, positive: int = 1) -> Numbers:
 
 
 def macro_f1(counts: Counts) -> Numbers:
-    """The mean F1 of the labels that are there or were predicted, as in scikit-learn."""
+    """Return the mean F1 of the labels that occur or were predicted, as in scikit-learn."""
     return counts.average(counts.f1)
 
 
 def micro_f1(counts: Counts) -> Numbers:
-    """F1 of all labels taken as one; with one label an example, that is the accuracy."""
+    """Return the F1 of the pooled counts; with one label per example, it equals the accuracy."""
     return counts.pool().f1
 
 
 def matthews(counts: Counts) -> Numbers:
-    """Matthews' correlation between true and predicted labels, from -1 to 1; 0 is chance.
+    """Return the Matthews correlation coefficient, from -1 to 1; 0 is chance.
 
-    It is 0 where all examples have one label, or one was predicted for all, as in scikit-learn.
+    It is 0 if all true or all predicted labels are the same, as in scikit-learn.
 
     Source: Gorodkin, "Comparing two K-category assignments by a K-category correlation
     coefficient", Computational Biology and Chemistry 28 (2004).
@@ -114,7 +114,7 @@ def _read_pair(labels: ArrayLike, predictions: ArrayLike, num_labels: int) -> tu
 
 
 def _count(ids: Ids, num_labels: int, weights: Numbers) -> Numbers:
-    """How often each label comes, `[..., labels]`, where examples count as `weights` say."""
+    """Return the weighted count of each label, `[..., labels]`."""
     outer = weights.shape[:-1]
     rows = weights.reshape(math.prod(outer), len(ids))
     counts: Numbers = np.stack([np.bincount(ids, row, num_labels) for row in rows])

@@ -1,7 +1,7 @@
-"""Two numbers an example: how well predictions follow the truth.
+"""Regression metrics: Pearson and Spearman correlation, mean squared and mean absolute error.
 
-A correlation with numbers that are all the same is undefined: it is NaN, since neither 0 nor 1
-would be true. JSON has no NaN; who writes one writes null.
+A correlation with constant values is undefined and therefore NaN. JSON has no NaN; code that
+writes a correlation writes null instead.
 """
 
 import numpy as np
@@ -19,28 +19,28 @@ from bertkit.metrics.examples import (
 def pearson(
     truth: ArrayLike, predictions: ArrayLike, weights: NDArray[np.floating] | None = None
 ) -> Numbers:
-    """Pearson's correlation, from -1 to 1; NaN where either side is the same for all examples.
+    """Return Pearson's correlation, from -1 to 1; NaN if either side is constant.
 
     Args:
-        truth: one number an example.
-        predictions: as many.
+        truth: the true values, `[examples]`.
+        predictions: the predicted values, `[examples]`.
         weights: how often each example counts, `[..., examples]`.
 
     Returns:
         One number for each row of `weights`.
     """
     first, second = _read_pair(truth, predictions)
-    # Without the first, so that the mean of large numbers rounds no small difference away.
+    # Subtract the first value, so that large means don't round small differences away.
     return _correlate(first - first[0], second - second[0], read_weights(weights, len(first)))
 
 
 def spearman(
     truth: ArrayLike, predictions: ArrayLike, weights: NDArray[np.floating] | None = None
 ) -> Numbers:
-    """Pearson's correlation of the ranks; equal numbers share the mean of their ranks.
+    """Return Pearson's correlation of the ranks; ties get the mean of their ranks.
 
-    Args and errors are those of `pearson`. With weights, ranks are those in the set that has each
-    example so many times.
+    Args and errors are those of `pearson`. With weights, ranks are those in the set that contains
+    each example as often as its weight says.
     """
     first, second = _read_pair(truth, predictions)
     counted = read_weights(weights, len(first))
@@ -50,7 +50,7 @@ def spearman(
 def mean_squared_error(
     truth: ArrayLike, predictions: ArrayLike, weights: NDArray[np.floating] | None = None
 ) -> Numbers:
-    """The mean of the squared differences; args and errors are those of `pearson`."""
+    """Return the mean squared error; args and errors are those of `pearson`."""
     first, second = _read_pair(truth, predictions)
     return weighted_mean((first - second) ** 2, weights)
 
@@ -58,7 +58,7 @@ def mean_squared_error(
 def mean_absolute_error(
     truth: ArrayLike, predictions: ArrayLike, weights: NDArray[np.floating] | None = None
 ) -> Numbers:
-    """The mean of the differences without their sign; args and errors are those of `pearson`."""
+    """Return the mean absolute error; args and errors are those of `pearson`."""
     first, second = _read_pair(truth, predictions)
     return weighted_mean(np.abs(first - second), weights)
 
@@ -70,7 +70,7 @@ def _read_pair(truth: ArrayLike, predictions: ArrayLike) -> tuple[Numbers, Numbe
 
 
 def _rank(values: Numbers, weights: Numbers) -> Numbers:
-    """The rank of each example, from 1, where it stands `weights` times, `[..., examples]`."""
+    """Rank the examples from 1, each occurring `weights` times, `[..., examples]`."""
     order = np.argsort(values, kind="stable")
     _, starts, groups = np.unique(values[order], return_index=True, return_inverse=True)
     sizes = np.add.reduceat(weights[..., order], starts, axis=-1)
@@ -82,7 +82,7 @@ def _rank(values: Numbers, weights: Numbers) -> Numbers:
 
 
 def _correlate(first: Numbers, second: Numbers, weights: Numbers) -> Numbers:
-    """The correlation of `[..., examples]`, each row with its weights."""
+    """Return the weighted correlation of each row of `[..., examples]`."""
     is_defined = _has_spread(first, weights) & _has_spread(second, weights)
     first, second = _center(first, weights), _center(second, weights)
     shared = (weights * first * second).sum(axis=-1)
@@ -94,7 +94,7 @@ def _correlate(first: Numbers, second: Numbers, weights: Numbers) -> Numbers:
 
 
 def _has_spread(values: Numbers, weights: Numbers) -> NDArray[np.bool_]:
-    # The variance of equal numbers is often not quite 0, so they are compared themselves.
+    # The computed variance of equal numbers is often not exactly 0, so compare the numbers.
     greatest = np.where(weights > 0, values, -np.inf).max(axis=-1)
     least = np.where(weights > 0, values, np.inf).min(axis=-1)
     has_spread: NDArray[np.bool_] = greatest > least

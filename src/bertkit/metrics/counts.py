@@ -1,6 +1,6 @@
-"""Precision, recall and F1 from three counts: rightly predicted, predicted, and there.
+"""Precision, recall and F1 from three counts: correctly predicted, predicted, and actual.
 
-Classes, sets of labels and entities are all scored by these; they differ in what is counted.
+Classification, multi-label and entity metrics all use them; they differ in what is counted.
 """
 
 from dataclasses import dataclass
@@ -13,9 +13,9 @@ from bertkit.metrics.examples import Numbers, divide, read_weights
 
 @dataclass(frozen=True)
 class Counts:
-    """How often each label was rightly predicted, predicted, and there, `[..., labels]`.
+    """How often each label was correctly predicted, was predicted, and occurs, `[..., labels]`.
 
-    A rate whose denominator is 0 is 0, as conlleval has it and scikit-learn with `zero_division=0`.
+    A rate whose denominator is 0 is 0, as in conlleval and scikit-learn with `zero_division=0`.
 
     Attributes:
         correct: true positives.
@@ -29,36 +29,36 @@ class Counts:
 
     @property
     def precision(self) -> Numbers:
-        """The share of what was predicted that is right."""
+        """Precision: the share of predictions that are correct."""
         return divide(self.correct, self.predicted)
 
     @property
     def recall(self) -> Numbers:
-        """The share of what is there that was predicted."""
+        """Recall: the share of actual occurrences that were predicted."""
         return divide(self.correct, self.actual)
 
     @property
     def f1(self) -> Numbers:
-        """The harmonic mean of precision and recall."""
+        """F1: the harmonic mean of precision and recall."""
         return divide(2 * self.correct, self.predicted + self.actual)
 
     def pool(self) -> "Counts":
-        """All labels taken as one: what micro averages are made of, `[...]`."""
+        """Sum the counts over all labels, for micro averages, `[...]`."""
         return Counts(self.correct.sum(-1), self.predicted.sum(-1), self.actual.sum(-1))
 
     def average(self, rates: Numbers) -> Numbers:
-        """The mean over those labels that are there or were predicted: a macro average, `[...]`.
+        """Return the mean over labels that occur or were predicted: a macro average, `[...]`.
 
-        It is 0 where there are none.
+        It is 0 if there are no such labels.
 
         Args:
-            rates: one number a label, `[..., labels]`, such as `f1`.
+            rates: one number per label, `[..., labels]`, such as `f1`.
         """
         is_met = (self.predicted + self.actual) > 0
         return divide(np.where(is_met, rates, 0.0).sum(axis=-1), is_met.sum(axis=-1))
 
     def add_up(self, weights: NDArray[np.floating] | None = None) -> "Counts":
-        """The counts of all examples together, from those of each, `[examples, labels]`.
+        """Sum counts `[examples, labels]` over the examples.
 
         Args:
             weights: how often each example counts, `[..., examples]`.

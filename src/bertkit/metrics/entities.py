@@ -1,13 +1,13 @@
-"""Entities in a row of tags, read and scored as seqeval does by default.
+"""Entities in tag sequences, decoded and scored as seqeval does by default.
 
-A tag is `O`, or a letter and a type: `B-PER`. No sequence is refused. An entity begins at `B`, at
-`S`, and at any other letter after `O`, after the last tag of an entity (`E`, `S`) or after a tag of
-another type; it goes on until the next one begins or an `O` comes. So IOB1, IOB2 and IOE are read
-by one rule, and `I-PER` after `O` begins an entity. Of `B` and `I` that is the rule of conlleval,
-which doesn't know `S`.
+A tag is `O`, or a letter and a type: `B-PER`. Every sequence is accepted. An entity begins at `B`,
+at `S`, and at any other letter that follows `O`, the last tag of an entity (`E`, `S`) or a tag of
+another type; it ends before the next entity or `O`. So one rule reads IOB1, IOB2 and IOE, and
+`I-PER` after `O` begins an entity. For `B` and `I`, this is conlleval's rule; conlleval doesn't
+know `S`.
 
-Beyond seqeval's default, `U` and `L` of BILOU are `S` and `E`, as in its strict mode for BILOU, and
-`M` of BMES is `I`.
+Beyond seqeval's default, `U` and `L` of BILOU are read as `S` and `E`, as in its strict BILOU mode,
+and `M` of BMES as `I`.
 
 Source: Tjong Kim Sang and Veenstra, "Representing Text Chunks", EACL 1999; conlleval of the shared
 task of CoNLL-2000; seqeval, `get_entities`.
@@ -28,7 +28,7 @@ Scheme = Literal["BIO", "BIOES", "BILOU", "BMES"]
 
 OUTSIDE = "O"
 MEANINGS = {"O": "O", "B": "B", "I": "I", "M": "I", "E": "E", "L": "E", "S": "S", "U": "S"}
-# What the first, a middle, the last and the only word of an entity are called.
+# The letters of the first, a middle, the last and the only word of an entity.
 LETTERS: dict[Scheme, tuple[str, str, str, str]] = {
     "BIO": ("B", "I", "I", "B"),
     "BIOES": ("B", "I", "E", "S"),
@@ -38,7 +38,7 @@ LETTERS: dict[Scheme, tuple[str, str, str, str]] = {
 
 
 class Entity(NamedTuple):
-    """Words from `start` up to `stop`, which isn't one of them, counted from 0."""
+    """An entity: its type and its words from `start` up to but excluding `stop`, counted from 0."""
 
     type: str
     start: int
@@ -47,16 +47,16 @@ class Entity(NamedTuple):
 
 @dataclass(frozen=True)
 class EntityCounts:
-    """How many entities of each type were found and rightly found in each sentence.
+    """Counts of actual, predicted and correctly predicted entities, by type and by sentence.
 
-    `by_type` has the precision, recall and F1 of each type, and its `pool()` those of all together:
-    conlleval's last and first lines.
+    `by_type` gives precision, recall and F1 of each type, and `by_type.pool()` those of all types:
+    the last lines and the first lines that conlleval prints.
 
     Attributes:
-        types: sorted; those that are there or were found.
-        by_type: of all sentences, `[types]`.
-        by_sentence: of all types, `[sentences, 1]`; `by_sentence.add_up(weights).pool()` are those
-            of all sentences, each as often as it weighs.
+        types: the types that occur or were predicted, sorted.
+        by_type: counts over all sentences, `[types]`.
+        by_sentence: counts over all types, `[sentences, 1]`; `by_sentence.add_up(weights).pool()`
+            gives the weighted totals.
     """
 
     types: tuple[str, ...]
@@ -65,7 +65,7 @@ class EntityCounts:
 
 
 def find_entities(tags: Iterable[str]) -> list[Entity]:
-    """The entities that a sentence's tags mean, in order."""
+    """Decode a sentence's tags to entities, in order."""
     entities: list[Entity] = []
     start, current, before = 0, "", OUTSIDE
     for place, tag in enumerate((*tags, OUTSIDE)):
@@ -80,16 +80,16 @@ def find_entities(tags: Iterable[str]) -> list[Entity]:
 
 
 def repair_tags(tags: Sequence[str], scheme: Scheme = "BIO") -> list[str]:
-    """Spell out what `find_entities` reads, so that the tags are valid in a scheme.
+    """Make tags valid in a scheme, without changing the entities that `find_entities` reads.
 
-    No word leaves its entity and none joins one: only letters change. `O I-PER` becomes `O B-PER`
-    in BIO, and `B-PER I-LOC` becomes `B-PER B-LOC`.
+    Only letters change: in BIO, `O I-PER` becomes `O B-PER`, and `B-PER I-LOC` becomes
+    `B-PER B-LOC`.
     """
     return spell_tags(find_entities(tags), len(tags), scheme)
 
 
 def spell_tags(entities: Iterable[Entity], num_words: int, scheme: Scheme = "BIO") -> list[str]:
-    """The tags of a sentence in which there are such entities."""
+    """Encode the entities of a sentence as tags."""
     first, middle, last, only = LETTERS[scheme]
     tags = [OUTSIDE] * num_words
     for type_, start, stop in entities:
@@ -102,11 +102,11 @@ def spell_tags(entities: Iterable[Entity], num_words: int, scheme: Scheme = "BIO
 def count_entities(
     tags: Sequence[Sequence[str]], predictions: Sequence[Sequence[str]]
 ) -> EntityCounts:
-    """Count the entities of each sentence; one is right if its type and both ends are.
+    """Count the entities of each sentence; one is correct if its type and both ends match.
 
     Args:
         tags: the true tags of each sentence's words.
-        predictions: the predicted ones.
+        predictions: the predicted tags.
     """
     num_sentences = check_lengths(tags=tags, predictions=predictions)
     for number, (truth, guess) in enumerate(zip(tags, predictions, strict=True)):
@@ -141,6 +141,6 @@ def _read_tag(tag: str, place: int) -> tuple[str, str]:
 
 @lru_cache(maxsize=1024)
 def _part_tag(tag: str) -> tuple[str, str] | None:
-    """What the letter of a tag means, and its type; None if it isn't one of entities."""
+    """Split a tag into its normalized letter and its type; None if it isn't an entity tag."""
     letter, _, type_ = tag.partition("-")
     return (MEANINGS[letter], type_) if letter in MEANINGS else None

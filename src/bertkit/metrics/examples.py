@@ -1,8 +1,8 @@
-"""What all metrics ask of their examples, and how often each of them counts.
+"""Checks and weights of examples that all metrics share.
 
-A metric that takes `weights` gives one value for each row of them: the value on the set that has
-each example so many times. That is how a thousand resamples are scored at once. Without weights it
-gives one number, which `float` makes Python's own.
+A metric that takes `weights` returns one value for each row of them: the value on the set that
+contains each example that many times. So a thousand resamples are scored at once. Without weights,
+a metric returns one number, which `float` converts to a Python number.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ Numbers = NDArray[np.float64]
 
 
 def check_lengths(**examples: Sequence[object] | NDArray[np.generic]) -> int:
-    """How many examples there are, in each argument as many."""
+    """Check that all arguments have the same, nonzero number of examples, and return it."""
     lengths = {name: len(values) for name, values in examples.items()}
     if len(set(lengths.values())) > 1:
         told = ", ".join(f"{name} {length:,}" for name, length in lengths.items())
@@ -29,7 +29,7 @@ def check_lengths(**examples: Sequence[object] | NDArray[np.generic]) -> int:
 
 
 def read_labels(values: ArrayLike, num_labels: int, name: str) -> NDArray[np.int64]:
-    """Numbers of labels, `[examples]`."""
+    """Check label ids and return them as an array `[examples]`."""
     labels = _as_array(values, name)
     if labels.ndim != 1 or (labels.size and not np.issubdtype(labels.dtype, np.integer)):
         raise InputError(
@@ -46,7 +46,7 @@ def read_labels(values: ArrayLike, num_labels: int, name: str) -> NDArray[np.int
 
 
 def read_numbers(values: ArrayLike, name: str, num_axes: int = 1) -> Numbers:
-    """Finite numbers, the examples along the first axis."""
+    """Check that numbers are finite and have `num_axes` axes, and return them as float64."""
     numbers = _as_array(values, name, np.float64)
     if numbers.ndim != num_axes:
         raise InputError(f"{name} must have {num_axes} axes, and not the shape {numbers.shape}")
@@ -57,7 +57,7 @@ def read_numbers(values: ArrayLike, name: str, num_axes: int = 1) -> Numbers:
 
 
 def read_weights(weights: NDArray[np.floating] | None, num_examples: int) -> Numbers:
-    """How often each example counts, `[..., examples]`: once where nothing is said."""
+    """Return how often each example counts, `[..., examples]`; once if `weights` is None."""
     if weights is None:
         return np.ones(num_examples)
     if weights.ndim == 0 or weights.shape[-1] != num_examples:
@@ -66,10 +66,10 @@ def read_weights(weights: NDArray[np.floating] | None, num_examples: int) -> Num
 
 
 def weighted_mean(values: ArrayLike, weights: NDArray[np.floating] | None = None) -> Numbers:
-    """The mean of what the examples scored.
+    """Return the weighted mean of the examples' values.
 
     Args:
-        values: one number an example; True counts 1.
+        values: one number per example; True counts as 1.
         weights: how often each example counts, `[..., examples]`.
 
     Returns:
@@ -82,7 +82,7 @@ def weighted_mean(values: ArrayLike, weights: NDArray[np.floating] | None = None
 
 
 def divide(part: NDArray[np.number], whole: NDArray[np.number]) -> Numbers:
-    """`part` / `whole`, and 0 where `whole` is 0."""
+    """Return `part` / `whole`, and 0 where `whole` is 0."""
     is_zero = whole == 0
     quotient: Numbers = np.where(is_zero, 0.0, part) / np.where(is_zero, 1, whole)
     return quotient

@@ -1,4 +1,4 @@
-"""Any number of labels an example: Boolean matrices of the true and the predicted ones."""
+"""Metrics of multi-label classification, from Boolean matrices of true and predicted labels."""
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -9,14 +9,14 @@ from bertkit.metrics.examples import Numbers, check_lengths, weighted_mean
 
 
 def count_label_sets(labels: ArrayLike, predictions: ArrayLike) -> Counts:
-    """Counts of each label in each example, `[examples, labels]`.
+    """Count each label in each example, `[examples, labels]`.
 
-    `counts.add_up(weights).pool().f1` is the micro F1, `counts.add_up(weights).f1.mean(axis=-1)`
-    the macro F1: all labels are in it, those that are nowhere with 0, as in scikit-learn.
+    `counts.add_up(weights).pool().f1` is the micro F1 and `counts.add_up(weights).f1.mean(axis=-1)`
+    the macro F1. The macro F1 includes labels that never occur, as 0, as in scikit-learn.
 
     Args:
         labels: True where an example has a label, `[examples, labels]`.
-        predictions: the same of those that were predicted.
+        predictions: True where a label was predicted, `[examples, labels]`.
     """
     truth, guess = _read_pair(labels, predictions)
     return Counts(
@@ -29,11 +29,11 @@ def count_label_sets(labels: ArrayLike, predictions: ArrayLike) -> Counts:
 def subset_accuracy(
     labels: ArrayLike, predictions: ArrayLike, weights: NDArray[np.floating] | None = None
 ) -> Numbers:
-    """The share of examples all of whose labels are right, and no other was predicted.
+    """Return the share of examples whose predicted set of labels equals the true set.
 
     Args:
         labels: True where an example has a label, `[examples, labels]`.
-        predictions: the same of those that were predicted.
+        predictions: True where a label was predicted, `[examples, labels]`.
         weights: how often each example counts, `[..., examples]`.
     """
     truth, guess = _read_pair(labels, predictions)

@@ -1,4 +1,4 @@
-"""Perplexity: how much in doubt a model is that says which words come.
+"""Perplexity of a language model.
 
 Source: Jurafsky and Martin, "Speech and Language Processing", section 3.3 ("Evaluating Language
 Models: Perplexity").
@@ -6,16 +6,16 @@ Models: Perplexity").
 
 import math
 
-MOST_NATS = 100.0  # more than any model that has learned anything, and still a number
+MOST_NATS = 100.0  # above the loss of any trained model, while its exponential is still finite
 
 
 def find_perplexity(loss: float) -> float:
-    """Among how many tokens, equally likely, a model is in doubt.
+    """Return the perplexity: the exponential of the mean loss per token.
 
     Args:
-        loss: the mean of the negative natural logarithms of the tokens' probabilities.
+        loss: mean negative natural log probability of the tokens.
 
     Returns:
-        From 1 up; never infinite, which JSON doesn't know.
+        At least 1; never infinite, because JSON has no infinity.
     """
     return math.exp(min(loss, MOST_NATS))

@@ -1,6 +1,6 @@
-"""Exact match and F1 of answers, as the official scripts of SQuAD 1.1 and 2.0 count them.
+"""Exact match and F1 of answers, as the official scripts of SQuAD 1.1 and 2.0 compute them.
 
-The scores of a question go from 0 to 1. Totals are in percent and have the scripts' names.
+A question's scores range from 0 to 1. Totals are in percent and use the scripts' names.
 
 Source: Rajpurkar et al., "SQuAD: 100,000+ Questions for Machine Comprehension of Text", EMNLP 2016;
 Rajpurkar, Jia and Liang, "Know What You Don't Know", ACL 2018; evaluate-v1.1.py, evaluate-v2.0.py.
@@ -27,11 +27,11 @@ _NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 @dataclass(frozen=True)
 class AnswerScores:
-    """What each question scored with its best gold answer, from 0 to 1, `[questions]`.
+    """Scores of each question against its best-matching gold answer, from 0 to 1, `[questions]`.
 
     Attributes:
-        exact: 1 where the words are the same, in order.
-        f1: how far the words overlap.
+        exact: 1 if the normalized words are the same, in order, else 0.
+        f1: F1 of the words in common.
     """
 
     exact: Numbers
@@ -40,11 +40,11 @@ class AnswerScores:
 
 @dataclass(frozen=True)
 class NullThreshold:
-    """Above which odds no answer is given, and what that scores.
+    """The null odds above which no answer is given, and the resulting score.
 
     Attributes:
         score: in percent.
-        threshold: in the unit of the odds.
+        threshold: in the unit of the null odds.
     """
 
     score: float
@@ -52,7 +52,7 @@ class NullThreshold:
 
 
 def normalize_answer(text: str) -> str:
-    """Lower case, no ASCII punctuation, no English article, single blanks: what is compared."""
+    """Lowercase; remove ASCII punctuation, English articles and repeated white space."""
     without_articles = _ARTICLES.sub(" ", text.lower().translate(_NO_PUNCTUATION))
     return " ".join(without_articles.split())
 
@@ -60,15 +60,15 @@ def normalize_answer(text: str) -> str:
 def score_answers(
     predictions: Sequence[str], gold_answers: Sequence[Sequence[str]], version: SquadVersion
 ) -> AnswerScores:
-    """Score each question against that of its gold answers that fits best.
+    """Score each question against its best-matching gold answer.
 
-    In 2.0 gold answers without a word are left out, and a question that has no other has the empty
-    one; an answer without a word has F1 1 against the empty one. In 1.1 it has F1 0 against any.
+    In 2.0, gold answers without words are dropped; if none remains, the gold answer is empty. A
+    prediction without words has F1 1 against the empty answer in 2.0, and F1 0 in 1.1.
 
     Args:
-        predictions: one answer a question; empty says that there is none.
-        gold_answers: those of each question.
-        version: whose rules hold.
+        predictions: one answer per question; empty means no answer.
+        gold_answers: the gold answers of each question.
+        version: the SQuAD version whose rules apply.
     """
     check_lengths(predictions=predictions, gold_answers=gold_answers)
     scores = np.empty((2, len(predictions)))
@@ -91,12 +91,12 @@ def score_answers(
 def apply_threshold(
     scores: AnswerScores, has_answer: ArrayLike, null_odds: ArrayLike, threshold: float
 ) -> AnswerScores:
-    """What the questions score when none is answered whose odds are above a threshold.
+    """Return the scores if questions with null odds above a threshold are left unanswered.
 
     Args:
-        scores: those of the answers.
+        scores: scores of the answers.
         has_answer: True where a question has a gold answer.
-        null_odds: how sure the model is that there is none; any unit.
+        null_odds: the model's score for "no answer", in any unit.
         threshold: in the same unit.
     """
     is_answerable, odds = _read_questions(scores, has_answer, null_odds)
@@ -108,15 +108,15 @@ def apply_threshold(
 
 
 def total_squad_1(scores: AnswerScores) -> dict[str, float]:
-    """Totals as evaluate-v1.1.py prints them: `exact_match` and `f1`, in percent."""
+    """Return the totals that evaluate-v1.1.py prints: `exact_match` and `f1`, in percent."""
     return {"exact_match": _percent(scores.exact), "f1": _percent(scores.f1)}
 
 
 def total_squad_2(scores: AnswerScores, has_answer: ArrayLike) -> dict[str, float]:
-    """Totals as evaluate-v2.0.py prints them, in percent, and how many questions they are of.
+    """Return the totals that evaluate-v2.0.py prints: exact and F1 in percent, and question counts.
 
-    `HasAns_…` are those of questions with a gold answer, `NoAns_…` those of the rest; each three
-    are there if there are such questions.
+    `HasAns_…` are totals of the questions with a gold answer, `NoAns_…` of the others; each group
+    is present only if it has questions.
     """
     is_answerable = np.asarray(has_answer, dtype=bool)
     check_lengths(scores=scores.exact, has_answer=is_answerable)
@@ -139,16 +139,16 @@ def find_null_threshold(
     has_answer: ArrayLike,
     null_odds: ArrayLike,
 ) -> NullThreshold:
-    """The threshold that scores best; of several, the lowest, which answers least.
+    """Find the threshold with the best score; among equals the lowest, which answers fewest.
 
-    `apply_threshold` with it gives the score: questions of equal odds are never parted. Where no
-    answer at all is best, it is below all odds.
+    `apply_threshold` with it gives the same score: questions with equal odds are never separated.
+    If answering nothing is best, the threshold is below all odds.
 
     Args:
-        scores: those of the answers, by the rules of 2.0.
-        metric: which of them counts.
+        scores: scores of the answers, by the rules of 2.0.
+        metric: the score to maximize.
         has_answer: True where a question has a gold answer.
-        null_odds: how sure the model is that there is none.
+        null_odds: the model's score for "no answer".
     """
     is_answerable, odds = _read_questions(scores, has_answer, null_odds)
     order = np.argsort(odds, kind="stable")
@@ -163,17 +163,17 @@ def find_null_threshold(
 def find_official_threshold(
     values: ArrayLike, predictions: Sequence[str], has_answer: ArrayLike, null_odds: ArrayLike
 ) -> NullThreshold:
-    """`best_exact` or `best_f1` of evaluate-v2.0.py, and its threshold, for comparison with others.
+    """Return `best_exact` or `best_f1` of evaluate-v2.0.py and its threshold, for comparison.
 
-    The script parts questions of equal odds, in the order in which they come, says 0 where no
-    answer at all is best, and takes any answer to an unanswerable question for wrong. So its
-    threshold may not give its score; use `find_null_threshold` to answer with.
+    The script separates questions with equal odds, in their given order; its threshold is 0 if
+    answering nothing is best; and it counts any answer to an unanswerable question as wrong. So its
+    threshold may not give its score: for predictions, use `find_null_threshold`.
 
     Args:
-        values: `exact` or `f1` of the questions' scores.
+        values: the `exact` or `f1` scores of the questions.
         predictions: the answers.
         has_answer: True where a question has a gold answer.
-        null_odds: how sure the model is that there is none.
+        null_odds: the model's score for "no answer".
     """
     scores = read_numbers(values, "values")
     is_answerable, odds = _read_questions(AnswerScores(scores, scores), has_answer, null_odds)

@@ -1,8 +1,8 @@
 """ROUGE of summaries, computed by Google's rouge-score.
 
-Its own way of finding words knows the letters a to z alone, so that a text in another script would
-have none. Here a word is a run of letters, digits and marks on them, of any script, which is the
-same for English. In scripts that put no blanks between words each character is one.
+Its own tokenizer knows only the letters a to z, so a text in another script would have no words.
+Here a word is a run of letters, digits and combining marks of any script, which is the same for
+English. In scripts without spaces between words, each character is a word.
 
 Source: Lin 2004, "ROUGE: A Package for Automatic Evaluation of Summaries".
 """
@@ -17,27 +17,27 @@ from bertkit.metrics.words import split_words
 
 ROUGE = ("rouge1", "rouge2", "rougeL")
 
-MAX_WORDS = 4096  # of a text; the longest common row takes a cell for each two words of two texts
+MAX_WORDS = 4096  # per text; the longest common subsequence takes a cell for each pair of words
 
 
 class _Words:
-    """Finds words, in the form that rouge-score asks for."""
+    """The tokenizer interface of rouge-score."""
 
     def tokenize(self, text: str) -> list[str]:
-        """The first words of a text in small letters."""
+        """Return the first `MAX_WORDS` words of a text, in lower case."""
         return split_words(text)[:MAX_WORDS]
 
 
 def measure_summaries(hypotheses: Sequence[str], references: Sequence[str]) -> dict[str, float]:
-    """Hold summaries against those that people wrote; of each the first `MAX_WORDS` words count.
+    """Score summaries against references; only the first `MAX_WORDS` words of each text count.
 
     Args:
-        hypotheses: what was written; an empty one scores 0.
-        references: one for each.
+        hypotheses: the generated summaries; an empty one scores 0.
+        references: one reference for each.
 
     Returns:
-        `rouge1`, `rouge2` (words, and two in a row, that both have) and `rougeL` (the longest row
-        of words that both have in this order, over the whole text): means of F1, from 0 to 1.
+        `rouge1` (unigrams), `rouge2` (bigrams) and `rougeL` (longest common subsequence over the
+        whole text): means of F1, from 0 to 1.
     """
     check_texts(hypotheses, references)
     scorer = _load_scorer()
@@ -50,7 +50,7 @@ def measure_summaries(hypotheses: Sequence[str], references: Sequence[str]) -> d
 
 
 def signatures(_: int = 2) -> dict[str, str]:
-    """How `measure_summaries` computes each metric, whatever the number of texts."""
+    """Describe how `measure_summaries` computes each metric; the argument has no effect."""
     _load_scorer()
     words = "letters, digits and marks, or a character of scripts without blanks"
     text = (
@@ -61,7 +61,7 @@ def signatures(_: int = 2) -> dict[str, str]:
 
 
 def _load_scorer() -> Any:
-    """rouge-score's scorer."""
+    """Load rouge-score's scorer."""
     try:
         from rouge_score.rouge_scorer import RougeScorer
     except ImportError as error:

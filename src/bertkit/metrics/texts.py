@@ -1,4 +1,4 @@
-"""What every metric of written texts asks of them."""
+"""Input checks that all metrics of generated texts share."""
 
 from collections.abc import Sequence
 
@@ -7,7 +7,7 @@ from bertkit.metrics.examples import check_lengths
 
 
 def check_texts(hypotheses: Sequence[str], references: Sequence[str]) -> None:
-    """See that there are as many written texts as right ones, and at least one."""
+    """Check that there are as many hypotheses as references, at least one, and all are texts."""
     for name, texts in (("hypotheses", hypotheses), ("references", references)):
         if isinstance(texts, str):
             raise InputError(f"{name} must be a list of texts, not one text; put it into a list")

@@ -12,14 +12,14 @@ from bertkit.metrics.texts import check_texts
 
 
 def measure_translation(hypotheses: Sequence[str], references: Sequence[str]) -> dict[str, float]:
-    """Hold translations against right ones, both as people write them.
+    """Score translations against references; both are plain text, not tokenized.
 
-    Of one sentence BLEU counts only the lengths of n-grams that it has (its "effective order"),
-    since a sentence of three words would else always have 0.
+    For a single sentence, BLEU uses only the n-gram orders that it has ("effective order"), because
+    otherwise a sentence of three words would always score 0.
 
     Args:
-        hypotheses: what was written; an empty one counts as words that are missing.
-        references: the right translation of each.
+        hypotheses: the generated translations; an empty one counts as missing words.
+        references: one reference for each.
 
     Returns:
         `bleu` and `chrf`, from 0 to 100.
@@ -32,20 +32,20 @@ def measure_translation(hypotheses: Sequence[str], references: Sequence[str]) ->
 
 
 def signatures(num_texts: int = 2) -> dict[str, str]:
-    """How `measure_translation` computes each metric, in sacreBLEU's own words.
+    """Return the sacreBLEU signature of each metric that `measure_translation` computes.
 
     Args:
-        num_texts: that are measured; only whether it is one or several makes a difference.
+        num_texts: number of texts; only whether it is one or several matters.
     """
     found = {}
     for name, metric in _load_metrics(num_texts).items():
-        metric.corpus_score([""], [[""]])  # a signature tells the number of references
+        metric.corpus_score([""], [[""]])  # sets the number of references in the signature
         found[name] = str(metric.get_signature())
     return found
 
 
 def _load_metrics(num_texts: int) -> dict[str, Any]:
-    """The metrics of sacreBLEU for so many texts."""
+    """Create sacreBLEU's metrics for a number of texts."""
     try:
         from sacrebleu.metrics import BLEU, CHRF
     except ImportError as error:
@@ -53,5 +53,5 @@ def _load_metrics(num_texts: int) -> dict[str, Any]:
             f"sacreBLEU, which measures translations, can't be loaded ({error});"
             " pip install 'bertkit[translate]'"
         ) from None
-    # `force` keeps it from warning of texts that seem to be tokenized; the text is what it is.
+    # `force` suppresses the warning that texts look tokenized.
     return {"bleu": BLEU(effective_order=num_texts == 1, force=True), "chrf": CHRF()}

@@ -1,1 +1,1 @@
-"""Text to token ids and back: normalize, split, WordPiece, and train a vocabulary."""
+"""Text to token ids and back with WordPiece; vocabulary training. Start with `tokenizer.py`."""

@@ -1,7 +1,7 @@
-"""What a folder adds to a vocabulary or to BERT's algorithm, and bertkit would pass over.
+"""Checks for added tokens and tokenizer classes that bertkit doesn't support.
 
-transformers cuts a text at added tokens before WordPiece sees it. They stand in up to three files:
-`tokenizer.json`, `tokenizer_config.json`, and of the first years `added_tokens.json`. All five
+transformers splits a text at added tokens before WordPiece runs. They are listed in up to three
+files: `tokenizer.json`, `tokenizer_config.json`, and in old folders `added_tokens.json`. All five
 special tokens are usually among them.
 """
 
@@ -13,7 +13,7 @@ from bertkit.base.errors import InputError
 from bertkit.tokenization.engine import SPECIAL_TOKENS
 
 ADDED_FILE = "added_tokens.json"
-# Classes of transformers that are BERT's WordPiece, and no more. Japanese ones cut words first.
+# transformers' classes that are exactly BERT's WordPiece; the Japanese ones first split words.
 CLASSES = tuple(
     f"{model}Tokenizer{suffix}"
     for model in ("Bert", "DistilBert", "Electra")
@@ -22,7 +22,7 @@ CLASSES = tuple(
 
 
 def check_class(config: Mapping[str, Any], path: Path) -> None:
-    """Refuse a `tokenizer_config.json` whose class isn't BERT's, where nothing else tells."""
+    """Reject a `tokenizer_config.json` whose class isn't BERT's; for folders without an engine."""
     name = config.get("tokenizer_class")
     if name not in (None, *CLASSES):
         raise InputError(
@@ -34,7 +34,7 @@ def check_class(config: Mapping[str, Any], path: Path) -> None:
 def list_added(
     engine: Mapping[str, Any], engine_path: Path, config: Mapping[str, Any], config_path: Path
 ) -> list[tuple[Path, Any, Any]]:
-    """The added tokens of `tokenizer.json` and `tokenizer_config.json`: file, token, id."""
+    """List added tokens of `tokenizer.json` and `tokenizer_config.json` as (file, token, id)."""
     listed = engine.get("added_tokens") or []
     if not isinstance(listed, list) or not all(isinstance(token, dict) for token in listed):
         raise InputError(f"{engine_path}: added_tokens must be a list of objects")
@@ -48,10 +48,10 @@ def list_added(
 
 
 def check_added(added: Iterable[tuple[Path, Any, Any]], vocabulary: Iterable[str]) -> None:
-    """Refuse added tokens, which we would cut into pieces; the special ones may be listed.
+    """Reject added tokens other than the special ones, because bertkit would split them.
 
     Args:
-        added: file, token and id of each; in JSON an id that is a key is a text.
+        added: file, token and id of each; an id that was a JSON key is a string.
         vocabulary: the entries.
     """
     ids = {token: str(index) for index, token in enumerate(vocabulary)}

@@ -1,4 +1,4 @@
-"""Pieces of a vocabulary back to running text, with blanks where people put them."""
+"""Detokenization: WordPiece tokens to text, with spaces around punctuation as people write them."""
 
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,47 +18,47 @@ from bertkit.tokenization.spacing_rules import (
     list_contexts,
 )
 
-UNKNOWN = "\N{REPLACEMENT CHARACTER}"  # what stands for a word that the vocabulary lacks
-MAX_HABITS = 1_000_000  # that a foreign file may have
+UNKNOWN = "\N{REPLACEMENT CHARACTER}"  # replaces [UNK]
+MAX_HABITS = 1_000_000  # most rules that a foreign file may have
 
 
 @dataclass(frozen=True)
 class Spacing:
-    """Where blanks stand around punctuation in some kind of text.
+    """Rules for the spaces around punctuation, learned from text.
 
     Attributes:
-        habits: what marks do, by context (`spacing_rules.list_contexts`); a mark that has none does
-            what marks of its kind usually do.
+        habits: the rule of each context (`spacing_rules.list_contexts`); a mark without a rule
+            follows the default of its Unicode category.
     """
 
     habits: Mapping[str, SpacingRule] = field(default_factory=dict)
 
     @classmethod
     def learn(cls, texts: Iterable[str]) -> "Spacing":
-        """Count in real text what its marks do; of much text the first three million characters."""
+        """Learn the rules from real text; only the first three million characters are read."""
         return cls(learn_spacing_rules(texts))
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "Spacing":
-        """What `to_dict` gave."""
+        """Restore the rules from the result of `to_dict`."""
         if len(values) > MAX_HABITS:
             raise DamagedFileError(f"spacing has {len(values):,} habits; at most {MAX_HABITS:,}")
         return cls({context: _read_habit(context, value) for context, value in values.items()})
 
     def to_dict(self) -> dict[str, list[Any]]:
-        """The habits as JSON has them: by context, where no blank is, and how often so."""
+        """Return the rules for JSON: context → [side or sides without a space, frequency]."""
         return {context: list(habit) for context, habit in self.habits.items()}
 
     def join(self, pieces: Sequence[str]) -> str:
-        """Running text of the pieces of a vocabulary.
+        """Join vocabulary entries into text.
 
-        A word of which the vocabulary knows nothing is U+FFFD; other special tokens are left out.
-        Letters are whole again (NFC) that an uncased vocabulary took apart, as those of Korean.
+        [UNK] becomes U+FFFD; other special tokens are left out. The text is NFC-normalized, because
+        an uncased vocabulary holds decomposed letters, for example of Korean.
         """
         return unicodedata.normalize("NFC", self.lay_out(pieces))
 
     def lay_out(self, pieces: Sequence[str]) -> str:
-        """As `join`, but every letter stands as it does in the pieces, so that it can be found."""
+        """Like `join` without NFC, so that each piece can be found in the text as it is."""
         words = join_word_pieces(pieces)
         habits = self._find_habits(words)
         text = words[0] if words else ""
@@ -68,7 +68,7 @@ class Spacing:
         return text
 
     def _find_habits(self, words: Sequence[str]) -> list[SpacingRule | None]:
-        """What each mark does where it stands; None for other words."""
+        """Find the rule for each mark in its context; None for other words."""
         found: list[SpacingRule | None] = []
         unmatched: set[str] = set()
         padded = ["", *words, ""]
@@ -86,7 +86,7 @@ class Spacing:
         return found
 
     def _find_habit(self, mark: str, is_second: bool, before: str, behind: str) -> SpacingRule:
-        """The habit of the narrowest context that is known."""
+        """Return the rule of the narrowest context that has one."""
         contexts = list_contexts(mark, is_second, before, behind)
         beside_words = [self.habits[each] for each in contexts[NUM_WIDER:] if each in self.habits]
         if beside_words:
@@ -96,7 +96,7 @@ class Spacing:
 
 
 def join_word_pieces(pieces: Iterable[str]) -> list[str]:
-    """The words of which pieces are parts."""
+    """Join `##` continuations to their words."""
     words: list[str] = []
     for piece in pieces:
         if piece == UNK:
@@ -112,12 +112,12 @@ def join_word_pieces(pieces: Iterable[str]) -> list[str]:
 
 
 def _is_apart(left: SpacingRule | None, right: SpacingRule | None) -> bool:
-    """Whether a blank stands between two words; between two marks, whether both ask for it."""
+    """Whether a space goes between two words; between two marks, both rules must allow it."""
     return (left is None or left.has_blank_behind) and (right is None or right.has_blank_before)
 
 
 def _read_habit(context: str, value: object) -> SpacingRule:
-    """A habit as `to_dict` writes it."""
+    """Parse a rule as `to_dict` writes it."""
     match value:
         case ["left" | "right" | "both" | "none" as leaning, float(share) | int(share)]:
             return SpacingRule(leaning, float(share))

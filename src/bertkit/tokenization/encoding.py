@@ -1,4 +1,4 @@
-"""What encoding returns: token ids of one text or pair, and of a batch."""
+"""Results of encoding: token ids of one text or pair, and of a batch."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,13 +9,13 @@ import numpy.typing as npt
 
 @dataclass(frozen=True)
 class Encoding:
-    """One text or pair as the model reads it: `[CLS] A [SEP]` or `[CLS] A [SEP] B [SEP]`.
+    """One encoded text or pair: `[CLS] A [SEP]` or `[CLS] A [SEP] B [SEP]`.
 
     Attributes:
         ids: token ids.
         token_type_ids: 0 for `[CLS] A [SEP]`, 1 for `B [SEP]`.
-        offsets: where each token stands in its own text, as `text[start:stop]`; (0, 0) for special
-            tokens that encoding put in.
+        offsets: the span of each token in its own text, as `text[start:stop]`; (0, 0) for special
+            tokens that encoding added.
         tokens: the vocabulary entries.
     """
 
@@ -30,10 +30,10 @@ class Encoding:
 
 @dataclass(frozen=True)
 class BatchEncoding:
-    """Several encodings of one length, as int64 arrays of shape [batch, length].
+    """A padded batch of encodings, as int64 arrays of shape [batch, length].
 
     Attributes:
-        input_ids: token ids, filled up with [PAD].
+        input_ids: token ids, padded with [PAD].
         token_type_ids: 0 for the first text and for padding, 1 for the second.
         attention_mask: 1 for tokens, 0 for padding.
     """
@@ -44,9 +44,9 @@ class BatchEncoding:
 
 
 def cut_longest_first(length_a: int, length_b: int, budget: int) -> tuple[int, int]:
-    """How many tokens of each text to keep, so that both together fit into the budget.
+    """Return how many tokens of each text to keep so that both together fit the budget.
 
-    Always the longer text loses its last token, the second where both are equally long.
+    The longer text loses its last token, repeatedly; if both are equally long, the second does.
 
     Source: google-research/bert `run_classifier.py`, `_truncate_seq_pair`.
     """
@@ -59,7 +59,7 @@ def cut_longest_first(length_a: int, length_b: int, budget: int) -> tuple[int, i
 def stack_padded(
     rows: Sequence[tuple[list[int], list[int]]], length: int, pad_id: int
 ) -> BatchEncoding:
-    """Lay (ids, token types) of several sequences under one another, filled up to `length`."""
+    """Stack (ids, token types) of several sequences into one batch, padded to `length`."""
     shape = (len(rows), length)
     input_ids = np.full(shape, pad_id, dtype=np.int64)
     token_type_ids = np.zeros(shape, dtype=np.int64)

@@ -1,8 +1,8 @@
-"""The WordPiece engine (the `tokenizers` library, in Rust) and a table of words it has cut before.
+"""The WordPiece engine (the `tokenizers` library, in Rust) and a cache of chunks already tokenized.
 
-BERT's algorithm: drop control characters, make all white space blanks, set Chinese characters off,
-strip accents, lower the case, split at white space and around punctuation, then cut each word
-greedily into the longest entries of the vocabulary.
+BERT's algorithm: drop control characters, turn all white space into spaces, put spaces around
+Chinese characters, strip accents, lowercase, split at white space and around punctuation, then
+split each word greedily into the longest vocabulary entries.
 
 Source: google-research/bert `tokenization.py`.
 """
@@ -21,7 +21,7 @@ SPECIAL_TOKENS = (PAD, UNK, CLS, SEP, MASK)
 CONTINUATION = "##"
 MAX_WORD_CHARS = 100  # a longer word is [UNK]
 MAX_KNOWN_CHUNKS = 1 << 18
-MAX_KNOWN_IDS = 8  # a chunk of more is rarely met again, as in scripts without blanks
+MAX_KNOWN_IDS = 8  # longer chunks, common in scripts without spaces, rarely recur
 
 SURROGATE = re.compile("[\ud800-\udfff]")
 PLAIN_WORD = re.compile(r"[A-Za-z0-9]+|[!-/:-@\[-`{-~‘’“”–—…]")
@@ -29,7 +29,7 @@ PLAIN_CHUNK = re.compile(r"[!-~‘’“”–—…]{2,}")
 
 
 def build_engine(vocabulary: Sequence[str], settings: TokenizerSettings) -> Engine:
-    """An engine that reads strings such as `[SEP]` as text."""
+    """Build an engine that treats strings such as `[SEP]` as plain text."""
     entries = {token: index for index, token in enumerate(vocabulary)}
     engine = Engine(
         models.WordPiece(
@@ -46,7 +46,7 @@ def build_engine(vocabulary: Sequence[str], settings: TokenizerSettings) -> Engi
 
 
 def build_normalizer(settings: TokenizerSettings) -> normalizers.BertNormalizer:
-    """The normalizer with all three switches set."""
+    """Build the normalizer from the three switches."""
     return normalizers.BertNormalizer(
         clean_text=True,
         handle_chinese_chars=settings.split_cjk,
@@ -56,10 +56,10 @@ def build_normalizer(settings: TokenizerSettings) -> normalizers.BertNormalizer:
 
 
 def run_engine(engine: Engine, text: str) -> EngineEncoding:
-    """Cut a text, without adding special tokens.
+    """Tokenize a text, without adding special tokens.
 
-    A lone surrogate (half of a character, as broken JSON escapes leave behind) counts as U+FFFD,
-    which BERT drops.
+    A lone surrogate (half of a character, from a broken JSON escape) is treated as U+FFFD, which
+    BERT drops.
     """
     if not text.isascii():
         text = SURROGATE.sub("\ufffd", text)
@@ -67,12 +67,12 @@ def run_engine(engine: Engine, text: str) -> EngineEncoding:
 
 
 class KnownChunks(dict[str, tuple[int, ...]]):
-    """Chunk of text between two blanks → its token ids; cuts what it is first asked for.
+    """A cache from space-separated chunks of text to their token ids, filled on first access.
 
-    Nothing in BERT's algorithm looks across a blank, so a text's ids are those of its chunks. A
-    full table is emptied, so its memory is bounded (50 MB of English, 150 MB at the worst) and it
-    follows the text from one domain to the next. A chunk of plain letters, digits and punctuation
-    is put together from its words, which are far fewer than the chunks.
+    BERT's algorithm never looks across a space, so a text's ids are those of its chunks. A full
+    cache is cleared, so its memory is bounded (50 MB for English, 150 MB at worst) and it adapts
+    when the domain changes. The ids of a chunk of plain letters, digits and punctuation are joined
+    from those of its words, which are far fewer than the chunks.
     """
 
     def __init__(self, engine: Engine, max_chunks: int = MAX_KNOWN_CHUNKS) -> None:

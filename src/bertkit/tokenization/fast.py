@@ -1,10 +1,10 @@
-"""A faster encoder, nanotoken, where it is installed: the same ids by another program.
+"""nanotoken, an optional faster encoder that gives the same ids.
 
-Only the version that our tests hold against the engine is used: on every code point, on random
+Only the version that the tests compare with the engine is used: on every code point, on random
 strings, on fifteen scripts and on the corpus.
 
-Its tables have one size for the whole process, read whenever they grow, so it can't be set for ours
-alone: it is lowered to ours, and a smaller one is left as it is.
+Its cache size is one setting for the whole process, read whenever a cache grows, so it can't be set
+for one tokenizer alone: it is lowered to our limit, and a smaller one is kept.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,15 +19,15 @@ TESTED_VERSION = "0.1.0"
 
 
 def find_fast_encoder(engine: Engine) -> Callable[[Sequence[str]], Pieces] | None:
-    """What cuts texts as an engine does, and faster; None where nanotoken can't be used.
+    """Return a function that tokenizes texts like the engine, or None if nanotoken can't be used.
 
-    It may be missing, not be made for this system, or not know the engine's kind of tokenizer.
+    It may be missing, not built for this system, or not support the engine's kind of tokenizer.
     """
     try:
         if version("nanotoken") != TESTED_VERSION:
             return None
         import nanotoken
-    except ImportError:  # what `version` raises is one too
+    except ImportError:  # includes `version`'s PackageNotFoundError
         return None
     try:
         encoder = nanotoken.Tokenizer.from_json(engine.to_str())
@@ -38,7 +38,7 @@ def find_fast_encoder(engine: Engine) -> Callable[[Sequence[str]], Pieces] | Non
     def encode(texts: Sequence[str]) -> Pieces:
         try:
             found = encoder.encode_batch(texts, add_special_tokens=False, parallel=False)
-        except UnicodeEncodeError:  # half a character counts as U+FFFD, as in `run_engine`
+        except UnicodeEncodeError:  # a lone surrogate is treated as U+FFFD, as in `run_engine`
             return encode([SURROGATE.sub("\ufffd", text) for text in texts])
         return Pieces(found.ids, found.offsets[1:])
 

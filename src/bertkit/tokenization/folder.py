@@ -1,8 +1,8 @@
-"""The files of a tokenizer, as Hugging Face names them; reading them trusts nothing.
+"""Reading and writing a tokenizer's files under Hugging Face's names; files are untrusted.
 
-`vocab.txt` has an entry a line, `tokenizer_config.json` the switches, `tokenizer.json` both in the
-form of the `tokenizers` library. `tokenizer_manifest.json` is ours: what the three were when they
-were written. Where it is, they are held against it before they are read; folders of others lack it.
+`vocab.txt` has one entry per line, `tokenizer_config.json` the switches, `tokenizer.json` both in
+the format of the `tokenizers` library. `tokenizer_manifest.json` is bertkit's own: the checksums of
+the three. If it exists, they are verified before they are read; other tools' folders lack it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -39,13 +39,13 @@ ENGINE_FILE = "tokenizer.json"
 MANIFEST_FILE = "tokenizer_manifest.json"
 MAX_LENGTH_KEY = "model_max_length"
 
-# A character may take four bytes in memory, twice: of the text, and of what is made of it.
+# In memory a character may take four bytes, twice: in the text and in what is parsed from it.
 MAX_FILE_BYTES = 32 << 20  # a vocabulary of 500,000 entries has 15 million
 MAX_CONFIG_BYTES = 1 << 20
-MAX_MANIFEST_BYTES = 1 << 20  # 25 bytes for each mebibyte of the files
+MAX_MANIFEST_BYTES = 1 << 20  # it needs 25 bytes per mebibyte of the files
 MAX_ENTRY_CHARS = 1000
 
-# What `tokenizer.json` must ask for; the rest of it is switches, entries or habits of other tools.
+# The values that `tokenizer.json` must have; the rest are switches, entries or irrelevant here.
 ALGORITHM: dict[str, dict[str, str | int | bool]] = {
     "normalizer": {"type": "BertNormalizer", "clean_text": True},
     "pre_tokenizer": {"type": "BertPreTokenizer"},
@@ -56,14 +56,14 @@ ALGORITHM: dict[str, dict[str, str | int | bool]] = {
         "max_input_chars_per_word": MAX_WORD_CHARS,
     },
 }
-LEFT_OPEN = {("model", "type"): "WordPiece"}  # files of 2020 tell it by the other keys
-# Of a cased vocabulary a quarter of the entries has capitals. People have added a few to uncased
-# ones: google's Chinese vocabulary goes around with the letters A to Z.
+LEFT_OPEN = {("model", "type"): "WordPiece"}  # files of 2020 lack the key; the others imply it
+# A quarter of a cased vocabulary's entries have capitals. Uncased ones may have a few that people
+# added: copies of google's Chinese vocabulary exist with the letters A to Z.
 CASED_SHARE = 0.01
 
 
 class TokenizerManifest(BaseModel):
-    """What a tokenizer's files were when they were written."""
+    """Sizes and checksums of a tokenizer's files at the time they were written."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -72,7 +72,7 @@ class TokenizerManifest(BaseModel):
 
 
 def check_vocabulary(vocabulary: Sequence[str], source: str) -> None:
-    """Refuse a vocabulary that can't be meant; `source` names it in the message."""
+    """Reject an invalid vocabulary; `source` names it in the message."""
     if not vocabulary:
         raise InputError(f"{source} is empty; expected one entry a line, [PAD] first")
     check_size(len(vocabulary), source)
@@ -96,7 +96,7 @@ def check_vocabulary(vocabulary: Sequence[str], source: str) -> None:
 
 
 def check_size(num_entries: int, source: str) -> None:
-    """Refuse more entries than any vocabulary has, before they take memory."""
+    """Reject more entries than any vocabulary has, before they take memory."""
     if num_entries > MAX_ENTRIES:
         raise InputError(f"{source} has {num_entries:,} entries; at most {MAX_ENTRIES:,} may be")
 
@@ -104,8 +104,8 @@ def check_size(num_entries: int, source: str) -> None:
 def read_folder(path: Path) -> tuple[list[str], TokenizerSettings]:
     """Read a vocabulary and its switches from a folder, or from a `vocab.txt` alone.
 
-    The vocabulary comes from `vocab.txt` or `tokenizer.json`, which must agree; each switch from
-    `tokenizer_config.json`, or else from `tokenizer.json`, or else from what the entries show.
+    The vocabulary comes from `vocab.txt` or `tokenizer.json`, which must agree. Each switch comes
+    from `tokenizer_config.json`, else from `tokenizer.json`, else it is guessed from the entries.
     """
     vocabulary_path, engine_path = path / VOCABULARY_FILE, path / ENGINE_FILE
     with storage_errors(path, "read"):
@@ -135,7 +135,7 @@ def read_folder(path: Path) -> tuple[list[str], TokenizerSettings]:
 
 
 def check_additions(folder: Path, engine: Mapping[str, Any] | None, vocabulary: list[str]) -> None:
-    """Refuse a folder that does more than to cut text into the entries of its vocabulary."""
+    """Reject a folder with added tokens or a tokenizer class that bertkit doesn't support."""
     config_path, added_path = folder / CONFIG_FILE, folder / ADDED_FILE
     config = read_object(config_path, MAX_CONFIG_BYTES) if config_path.is_file() else {}
     if engine is None:
@@ -148,7 +148,7 @@ def check_additions(folder: Path, engine: Mapping[str, Any] | None, vocabulary: 
 
 
 def verify_files(folder: Path, names: Sequence[str]) -> None:
-    """Hold files against the folder's manifest, where it has one that names them."""
+    """Verify files against the folder's manifest, if it has one that lists them."""
     path = folder / MANIFEST_FILE
     if not path.is_file():
         return
@@ -168,8 +168,8 @@ def verify_files(folder: Path, names: Sequence[str]) -> None:
 
 
 def read_vocabulary(path: Path) -> list[str]:
-    """Read the entries of a `vocab.txt`, one a line."""
-    # not splitlines: entries may be characters that it takes for line ends
+    """Read the entries of a `vocab.txt`, one per line."""
+    # Not splitlines: entries may be characters that it treats as line ends.
     text = read_text(path, limit_bytes=MAX_FILE_BYTES)
     check_size(text.count("\n"), str(path))
     lines = text.split("\n")
@@ -189,7 +189,7 @@ def read_object(path: Path, limit_bytes: int) -> dict[str, Any]:
 
 
 def engine_vocabulary(engine: Mapping[str, Any], path: Path) -> list[str]:
-    """The entries of a `tokenizer.json`, in the order of their ids."""
+    """Return the entries of a `tokenizer.json`, in the order of their ids."""
     for name, expected in ALGORITHM.items():
         part = _part(engine, name, path)
         for key, value in expected.items():
@@ -208,10 +208,10 @@ def engine_vocabulary(engine: Mapping[str, Any], path: Path) -> list[str]:
 
 
 def guess_switches(vocabulary: Sequence[str]) -> TokenizerSettings:
-    """The switches of a vocabulary that comes without any, as google's do: cased or uncased.
+    """Guess the switches of a vocabulary that comes without any, as google's do: cased or uncased.
 
-    It is cased where a hundredth of its entries are words or pieces, of two letters at least, with
-    capitals. Marks such as `[CLS]`, `[unused1]` and `<S>` aren't words.
+    It is cased if at least one percent of its entries are words or pieces with capitals and two or
+    more letters. Entries such as `[CLS]`, `[unused1]` and `<S>` aren't words.
     """
     words = [token.removeprefix(CONTINUATION) for token in vocabulary]
     num_capitalized = sum(
@@ -226,9 +226,9 @@ def read_switches(
     engine_path: Path,
     otherwise: TokenizerSettings,
 ) -> TokenizerSettings:
-    """The switches from `tokenizer_config.json`, else from `tokenizer.json`, else `otherwise`.
+    """Read the switches from `tokenizer_config.json`, else `tokenizer.json`, else `otherwise`.
 
-    Accent stripping that is left open follows lower-casing, as in the original.
+    Where `strip_accents` isn't set, it follows lowercasing, as in the original BERT.
     """
     config = read_object(config_path, MAX_CONFIG_BYTES) if config_path.is_file() else {}
     normalizer = engine.get("normalizer", {})
@@ -253,7 +253,7 @@ def read_switches(
 
 
 def read_max_length(folder: Path) -> int | None:
-    """Tokens at which other tools cut a text, where a folder says it."""
+    """Return the folder's `model_max_length`, or None if it has none."""
     path = folder / CONFIG_FILE
     if not path.is_file():
         return None
@@ -270,13 +270,13 @@ def write_folder(
 ) -> dict[str, FileRecord]:
     """Write the three files and their manifest, and return the record of each.
 
-    The manifest comes last: a folder of which only some files were replaced is refused.
+    The manifest is written last, so a folder with only some files replaced fails verification.
 
     Args:
-        folder: where to.
+        folder: created if missing.
         vocabulary: the entries.
         settings: the switches.
-        max_length: tokens at which other tools cut a text, where it is known.
+        max_length: the length in tokens at which other tools truncate, if known.
     """
     make_folder(folder)
     lines = "".join(f"{token}\n" for token in vocabulary)
@@ -293,7 +293,7 @@ def write_folder(
 
 
 def engine_json(vocabulary: Sequence[str], settings: TokenizerSettings) -> str:
-    """`tokenizer.json`: the engine as other tools expect it, which add [CLS] and [SEP] by it."""
+    """Return `tokenizer.json`: the engine, with the post-processor that adds [CLS] and [SEP]."""
     engine = build_engine(vocabulary, settings)
     engine.add_special_tokens(
         [AddedToken(token, normalized=False, special=True) for token in SPECIAL_TOKENS]
@@ -305,7 +305,7 @@ def engine_json(vocabulary: Sequence[str], settings: TokenizerSettings) -> str:
 
 
 def config_content(settings: TokenizerSettings) -> dict[str, Any]:
-    """`tokenizer_config.json`: the switches under the names that transformers reads."""
+    """Return `tokenizer_config.json`: the switches under transformers' names."""
     return {
         "tokenizer_class": "BertTokenizer",
         "do_lower_case": settings.lowercase,

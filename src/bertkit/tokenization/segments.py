@@ -1,7 +1,8 @@
-"""A large lot of text, cut in a few passes over all of it into stretches with ids of their own.
+"""Fast tokenization of much text: split it into segments and tokenize each distinct one once.
 
-Nothing in BERT's algorithm looks across a blank or past a punctuation mark, so what stands between
-them is cut by itself, and each distinct stretch once. In natural text most have come before.
+BERT's algorithm never looks across a space or a punctuation mark, so the segments between them can
+be tokenized independently. In natural text most segments are repeats. The split takes a few
+vectorized passes over all of the text.
 """
 
 import string
@@ -17,17 +18,17 @@ from bertkit.tokenization.engine import SURROGATE, KnownChunks
 BLANK, LETTER, MARK, LINE_FEED = range(4)
 KINDS = dict.fromkeys(string.punctuation, MARK) | {" ": BLANK, "\n": LINE_FEED}
 KIND_OF_BYTE = bytes(KINDS.get(chr(byte), LETTER) for byte in range(256))
-OTHER_MARKS = "‘’“”–—…"  # frequent ones of several bytes; any other is the engine's work
+OTHER_MARKS = "‘’“”–—…"  # the frequent multi-byte marks; the engine splits at any other
 
 
 @dataclass(frozen=True)
 class Segments:
-    """Texts as stretches that can be cut one by one.
+    """Texts as segments that can be tokenized independently.
 
     Attributes:
-        distinct: each stretch that occurs, without blanks after it; some come twice.
-        numbers: `[stretches]`, the place of each in `distinct`.
-        ends: `[texts]`, where among the stretches each text ends.
+        distinct: the segments that occur, without trailing spaces, hence with a few duplicates.
+        numbers: `[segments]`, the index of each in `distinct`.
+        ends: `[texts]`, the end of each text, counted in segments.
     """
 
     distinct: list[str]
@@ -40,21 +41,21 @@ class Pieces:
     """The token ids of several texts.
 
     Attributes:
-        ids: `[tokens]`, of all texts, end to end, without special tokens.
-        ends: `[texts]`, where among the tokens each text ends.
+        ids: `[tokens]`, of all texts, concatenated, without special tokens.
+        ends: `[texts]`, the end of each text, counted in tokens.
     """
 
     ids: NDArray[np.uint32]
     ends: NDArray[np.int64]
 
     def to_lists(self) -> list[list[int]]:
-        """The ids of each text."""
+        """Return the ids of each text."""
         starts = [0, *self.ends.tolist()]
         return [self.ids[start:end].tolist() for start, end in pairwise(starts)]
 
 
 def find_segments(texts: Sequence[str]) -> Segments:
-    """Cut texts at blanks and around punctuation; a line feed stands between two texts."""
+    """Split texts at spaces and around punctuation."""
     import pyarrow as pa
 
     data = _join(texts)
@@ -71,7 +72,7 @@ def find_segments(texts: Sequence[str]) -> Segments:
 
 
 def _join(texts: Sequence[str]) -> bytes:
-    """All texts in UTF-8; to BERT a line feed in a text is a blank."""
+    """Join texts with line feeds, as UTF-8; a line feed within a text becomes a space."""
     text = "\n".join(texts)
     if text.count("\n") >= len(texts):
         text = "\n".join([text.replace("\n", " ") for text in texts])
@@ -80,12 +81,12 @@ def _join(texts: Sequence[str]) -> bytes:
             text = text.replace(mark, f" {mark} ")
     try:
         return text.encode()
-    except UnicodeEncodeError:  # half a character counts as U+FFFD, as in `run_engine`
+    except UnicodeEncodeError:  # a lone surrogate is treated as U+FFFD, as in `run_engine`
         return SURROGATE.sub("\ufffd", text).encode()
 
 
 def _find_starts(data: bytes) -> NDArray[np.int64]:
-    """The byte where each stretch begins, and the end; blanks belong to the stretch before them."""
+    """Return the start byte of each segment, and the end; a segment includes trailing spaces."""
     kinds = np.frombuffer(data.translate(KIND_OF_BYTE), dtype=np.uint8)
     is_start = kinds >= MARK
     is_start[1:] |= (kinds[1:] != kinds[:-1]) & (kinds[1:] != BLANK)
@@ -94,7 +95,7 @@ def _find_starts(data: bytes) -> NDArray[np.int64]:
 
 
 def cut_segments(segments: Segments, known: KnownChunks) -> Pieces:
-    """The token ids of each text, from those of its stretches."""
+    """Tokenize each distinct segment and assemble the token ids of each text."""
     pieces = [known[segment] for segment in segments.distinct]
     lengths = np.fromiter(map(len, pieces), dtype=np.int64, count=len(pieces))
     flat = np.fromiter(chain.from_iterable(pieces), dtype=np.uint32, count=lengths.sum())

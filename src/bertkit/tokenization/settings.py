@@ -21,7 +21,7 @@ class TokenizerSettings(Settings):
     )
 
 
-MAX_ENTRIES = 1_000_000  # that any vocabulary may have
+MAX_ENTRIES = 1_000_000  # limit for any vocabulary
 UNCASED = TokenizerSettings()
 CASED = TokenizerSettings(lowercase=False, strip_accents=False)
 
@@ -51,7 +51,7 @@ class VocabularySettings(TokenizerSettings):
     )
 
     def tokenizer_settings(self) -> TokenizerSettings:
-        """The part that is stored with the vocabulary."""
+        """Return the part that is stored with the vocabulary."""
         return TokenizerSettings(
             lowercase=self.lowercase, strip_accents=self.strip_accents, split_cjk=self.split_cjk
         )

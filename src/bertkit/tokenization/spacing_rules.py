@@ -1,11 +1,11 @@
-"""To which side a punctuation mark leans, counted in real text.
+"""Learned rules for the spaces around punctuation marks.
 
-WordPiece keeps no blanks: `man's`, `man 's` and `man ' s` are the same pieces. What is lost is, for
-each mark, whether a blank stood before it and behind it. That is counted for each mark by itself,
-for each mark that comes for the second time (a quotation that ends), between which kinds of
-neighbors, and beside which word; a narrower context is kept where it says something else than the
-wider one. So nothing here knows a language: `l'homme`, « oui », „ja“, 3.5 and "Hand- und" are
-counts.
+WordPiece doesn't keep spaces: `man's`, `man 's` and `man ' s` give the same pieces. For each mark,
+it is lost whether there was a space before and after it. This module counts that in real text, by
+context: the mark alone, its first or second occurrence (an opening or closing quote), the kinds of
+its neighbors, and the neighboring word. A narrower context is kept only if its rule differs from
+the wider one's. No rule is specific to a language: `l'homme`, « oui », „ja“, 3.5 and "Hand- und"
+all come from counts.
 """
 
 import unicodedata
@@ -16,21 +16,21 @@ from itertools import chain
 from typing import Literal, NamedTuple
 
 Attachment = Literal["left", "right", "both", "none"]
-ATTACHMENTS: dict[tuple[bool, bool], Attachment] = {  # by whether a blank is before and behind
+ATTACHMENTS: dict[tuple[bool, bool], Attachment] = {  # key: is a space before, is one after
     (False, True): "left",
     (True, False): "right",
     (False, False): "both",
     (True, True): "none",
 }
 
-MIN_COUNT = 3  # of a context that is believed
-MIN_WEIGHT = 0.1  # of what it says, where what other contexts explain hardly counts
-MAX_CHARS = 3_000_000  # of text that is counted; more of it changes nothing any more
-EDGE, WORD, IDEOGRAPH = "<edge>", "<word>", "<ideograph>"  # no word has "<", which is a mark
-MAX_DIGITS = 4  # behind a mark, numbers of so many digits, and of more, are alike
-NUM_WIDER = 3  # contexts without words, each wider than the next
+MIN_COUNT = 3  # occurrences that a context needs to get a rule
+MIN_WEIGHT = 0.1  # total weight it needs; see `_count` for how occurrences are weighted
+MAX_CHARS = 3_000_000  # characters to read; more text no longer changes the rules
+EDGE, WORD, IDEOGRAPH = "<edge>", "<word>", "<ideograph>"  # "<" is a mark, so no word contains it
+MAX_DIGITS = 4  # after a mark, numbers with this many digits or more count as one kind
+NUM_WIDER = 3  # number of contexts without words, each wider than the next
 
-# How a mark leans that was never met, where its category in Unicode doesn't tell.
+# Defaults for marks never seen in training, where the Unicode category doesn't decide.
 USUAL: dict[str, Attachment] = {
     **dict.fromkeys("#$@¡¿`", "right"),
     **dict.fromkeys("&*+<=>|~", "none"),
@@ -46,11 +46,11 @@ USUAL_OF_CATEGORY: dict[str, Attachment] = {
 
 
 class SpacingRule(NamedTuple):
-    """What a mark does in some context.
+    """How a mark is spaced in some context.
 
     Attributes:
-        leaning: the side where no blank is; `none` has one on both.
-        share: how often it does so, from 0 to 1.
+        leaning: the side or sides without a space; `none` has a space on both.
+        share: the share of occurrences that follow the rule, from 0 to 1.
     """
 
     leaning: Attachment
@@ -58,18 +58,18 @@ class SpacingRule(NamedTuple):
 
     @property
     def has_blank_before(self) -> bool:
-        """Whether there is a blank before the mark."""
+        """Whether there is a space before the mark."""
         return self.leaning in {"right", "none"}
 
     @property
     def has_blank_behind(self) -> bool:
-        """Whether there is a blank behind the mark."""
+        """Whether there is a space after the mark."""
         return self.leaning in {"left", "none"}
 
 
 @lru_cache(maxsize=1 << 16)
 def split_chunk(chunk: str) -> tuple[str, ...]:
-    """The words and marks of a piece of text without blanks, as BERT's algorithm finds them."""
+    """Split a text without spaces into words and marks, as BERT's algorithm does."""
     words = [""]
     for character in chunk:
         if is_mark(character) or is_ideograph(character):
@@ -80,14 +80,14 @@ def split_chunk(chunk: str) -> tuple[str, ...]:
 
 
 def is_mark(character: str) -> bool:
-    """Whether BERT's algorithm makes a word of it for being punctuation."""
+    """Whether BERT's algorithm makes a character a separate word because it is punctuation."""
     if character.isascii():
         return character.isprintable() and not character.isalnum() and character != " "
     return unicodedata.category(character).startswith("P")
 
 
 def is_ideograph(character: str) -> bool:
-    """Whether BERT's algorithm makes a word of it for being a Chinese character."""
+    """Whether BERT's algorithm makes a character a separate word because it is Chinese."""
     code = ord(character)
     return code >= 0x3400 and (
         code <= 0x4DBF
@@ -100,7 +100,7 @@ def is_ideograph(character: str) -> bool:
 
 @lru_cache(maxsize=1 << 16)
 def find_sign(word: str) -> str | None:
-    """What is counted of a word that is a mark, or a Chinese character; None of any other."""
+    """Return a mark itself, `IDEOGRAPH` for a Chinese character, None for any other word."""
     if len(word) != 1:
         return None
     if is_ideograph(word):
@@ -109,7 +109,7 @@ def find_sign(word: str) -> str | None:
 
 
 def find_kinds(before: str, behind: str) -> tuple[str, str]:
-    """What the words on both sides of a mark are: at a mark only that, for numbers how long."""
+    """Return the kinds of the words before and after a mark, such as word, mark or number."""
     return _find_kind(before, 1), _find_kind(behind, MAX_DIGITS)
 
 
@@ -123,13 +123,13 @@ def _find_kind(word: str, max_digits: int) -> str:
 
 
 def list_contexts(mark: str, is_second: bool, before: str, behind: str) -> list[str]:
-    """A mark's contexts, the widest first; of those after the third none is wider than another.
+    """List a mark's contexts, the widest first; those after the third include a neighboring word.
 
     Args:
-        mark: its sign.
-        is_second: whether the same mark came before and isn't matched yet.
-        before: the word before it; empty at the beginning.
-        behind: the word behind it; empty at the end.
+        mark: the mark, as `find_sign` returns it.
+        is_second: whether the same mark occurred before and is still unmatched.
+        before: the previous word; empty at the start of the text.
+        behind: the next word; empty at the end of the text.
     """
     turn = f"{mark} {int(is_second)}"
     kinds = find_kinds(before, behind)
@@ -142,12 +142,12 @@ def list_contexts(mark: str, is_second: bool, before: str, behind: str) -> list[
 
 
 def is_inside(before: str, behind: str, habit: Attachment) -> bool:
-    """Whether a mark is part of a word or number, as in man's: it neither opens nor closes."""
+    """Whether a mark is inside a word or number, as in man's, and so neither opens nor closes."""
     return habit == "both" and all(word and find_sign(word) is None for word in (before, behind))
 
 
 def default_spacing_rule(mark: str, is_second: bool) -> SpacingRule:
-    """What a mark does that was never met."""
+    """Return the rule for a mark that was never seen in training."""
     if mark == '"':
         return SpacingRule("left" if is_second else "right", 0.5)
     category = unicodedata.category(mark) if len(mark) == 1 else ""
@@ -155,12 +155,12 @@ def default_spacing_rule(mark: str, is_second: bool) -> SpacingRule:
 
 
 def alternates(mark: str, habits: Mapping[str, SpacingRule]) -> bool:
-    """Whether the second of a mark does something else than the first, as far as is known."""
+    """Whether the rules for the first and second of a mark differ, or the mark has no rules."""
     return mark not in habits or any(f"{mark} {turn}" in habits for turn in (0, 1))
 
 
 def learn_spacing_rules(texts: Iterable[str]) -> dict[str, SpacingRule]:
-    """What each mark does in each context in which that isn't what the next wider one says."""
+    """Learn the rules of all contexts whose rule differs from that of the next wider context."""
     marks = list(_list_marks(texts))
     with_turns = _count([(list_contexts(*mark), leaning) for mark, leaning in marks])
     known = []
@@ -171,13 +171,13 @@ def learn_spacing_rules(texts: Iterable[str]) -> dict[str, SpacingRule]:
 
 
 def _count(marks: Sequence[tuple[list[str], Attachment]]) -> dict[str, SpacingRule]:
-    """The habits of marks of which the contexts and the leaning are given.
+    """Learn rules from marks that are given as their contexts and their leaning.
 
-    What another word beside the mark explains hardly counts: of a thousand words before 's, each
-    counts for a thousandth, so that none of them is known for what the s does. And an apostrophe
-    beside words that were never met does what it does beside rare ones.
+    For each context, an occurrence weighs 1 / the frequency of the mark's other narrow context. So
+    a thousand words before 's weigh a thousandth each and get no rule of their own for what the s
+    causes, and an apostrophe beside unseen words follows the rule that holds beside rare ones.
 
-    Source: Kneser and Ney 1995, for counting kinds and not occurrences in what is fallen back to.
+    Source: Kneser and Ney 1995, for counting types instead of occurrences when backing off.
     """
     frequencies = Counter(chain.from_iterable(contexts for contexts, _ in marks))
     weights: dict[str, defaultdict[Attachment, float]] = {}
@@ -196,10 +196,10 @@ def _count(marks: Sequence[tuple[list[str], Attachment]]) -> dict[str, SpacingRu
 def _keep_telling(
     weights: Mapping[str, Mapping[Attachment, float]], wider: Mapping[str, str], rare: Set[str]
 ) -> dict[str, SpacingRule]:
-    """The contexts that say something else than the one that is next wider; sorted."""
+    """Keep the rules that differ from that of the next wider context; sorted by context."""
     best: dict[str, Attachment | None] = {"": None}
     kept = {}
-    for context, found in weights.items():  # the wider one always comes before
+    for context, found in weights.items():  # wider contexts come first
         usual = best[wider[context]]
         total = sum(found.values())
         if context in rare or total < MIN_WEIGHT:
@@ -213,7 +213,7 @@ def _keep_telling(
 
 
 def _list_marks(texts: Iterable[str]) -> Iterator[tuple[tuple[str, bool, str, str], Attachment]]:
-    """The marks of texts, as `list_contexts` takes them, and how each leans."""
+    """Yield each mark as arguments of `list_contexts`, with its leaning."""
     num_chars = 0
     for text in texts:
         words: list[str] = []
@@ -231,7 +231,7 @@ def _list_marks(texts: Iterable[str]) -> Iterator[tuple[tuple[str, bool, str, st
 def _list_marks_of_one(
     words: Sequence[str], blanks: Sequence[bool]
 ) -> Iterator[tuple[tuple[str, bool, str, str], Attachment]]:
-    """The marks of a text; `blanks` are before each word and at the end."""
+    """Yield the marks of one text; `blanks` says where spaces are: before each word, at the end."""
     unmatched: set[str] = set()
     padded = ["", *words, ""]
     for place, word in enumerate(words):

@@ -42,7 +42,7 @@ from bertkit.tokenization.settings import UNCASED, TokenizerSettings
 class Tokenizer:
     """WordPiece with BERT's normalization.
 
-    Strings such as `[SEP]` in a text are text. Only `read_mask=True` reads `[MASK]` as the mask.
+    Strings such as `[SEP]` in a text are plain text; with `read_mask=True`, `[MASK]` is the mask.
 
     Args:
         vocabulary: the entries in the order of their ids; `##` marks a continuation of a word.
@@ -70,9 +70,9 @@ class Tokenizer:
         """Load from a folder (`vocab.txt` or `tokenizer.json`) or from a `vocab.txt` itself.
 
         Raises:
-            MissingFileError: there is nothing of the kind.
-            DamagedFileError: a file is too large, not UTF-8 or not JSON.
-            InputError: the vocabulary can't be used, or asks for an algorithm other than BERT's.
+            MissingFileError: there is no such file or folder.
+            DamagedFileError: a file is too large, not UTF-8, not JSON, or its checksum is wrong.
+            InputError: the vocabulary is invalid, or the files need an algorithm other than BERT's.
         """
         return cls(*read_folder(Path(path)))
 
@@ -82,11 +82,11 @@ class Tokenizer:
         `transformers.AutoTokenizer` loads the folder and gives the same ids.
 
         Args:
-            folder: where to.
-            max_length: most tokens that the model beside it should read, where that is to be told.
+            folder: created if missing.
+            max_length: stored as `model_max_length`, the length at which other tools truncate.
 
         Returns:
-            What was written, by file name.
+            Size and checksums of each file, by name.
 
         Raises:
             StorageError: writing failed.
@@ -100,7 +100,7 @@ class Tokenizer:
 
     @cached_property
     def fingerprint(self) -> str:
-        """SHA-256 over vocabulary and settings: equal where all ids are."""
+        """SHA-256 of vocabulary and settings; equal for tokenizers that give the same ids."""
         content = "\n".join((self.settings.fingerprint(), *self.vocabulary))
         return hashlib.sha256(content.encode()).hexdigest()
 
@@ -121,7 +121,7 @@ class Tokenizer:
         return engine
 
     def token_to_id(self, token: str) -> int | None:
-        """The id of a vocabulary entry, or None when it isn't one."""
+        """Return the id of a vocabulary entry, or None if there is no such entry."""
         return self._ids.get(token)
 
     def encode(
@@ -137,12 +137,13 @@ class Tokenizer:
         Args:
             text: the first text.
             pair: the second text.
-            max_length: most tokens in all, special ones included; the longer text is cut first.
+            max_length: most tokens in total, special tokens included; the longer text is truncated
+                first.
             read_mask: read `[MASK]` as the mask token.
 
         Raises:
-            SettingsError: `max_length` leaves no room beside the special tokens.
-            InputError: something else than a text was given.
+            SettingsError: `max_length` is too small for the special tokens.
+            InputError: an argument isn't a text.
         """
         check_texts([text] if pair is None else [text, pair])
         engine = self._mask_engine if read_mask else self._engine
@@ -165,19 +166,19 @@ class Tokenizer:
         pad_to: int | None = None,
         read_mask: bool = False,
     ) -> BatchEncoding:
-        """Encode several texts, or pairs of texts, as arrays of one length.
+        """Encode several texts, or pairs of texts, as a padded batch.
 
         Args:
             texts: the first texts.
-            pairs: the second texts, as many.
-            max_length: most tokens in a row, special ones included.
-            pad_to: tokens in every row: shorter ones are padded, longer ones cut. Without it, the
-                longest row decides.
+            pairs: the second texts, one for each first text.
+            max_length: most tokens in a row, special tokens included.
+            pad_to: length of all rows: shorter ones are padded, longer ones truncated. By default
+                rows are padded to the longest.
             read_mask: read `[MASK]` as the mask token.
 
         Raises:
-            SettingsError: the length leaves no room beside the special tokens.
-            InputError: there are not as many pairs as texts, or what was given isn't texts.
+            SettingsError: the length is too small for the special tokens.
+            InputError: the numbers of texts and pairs differ, or an item isn't a text.
         """
         for part in (texts, pairs):
             if part is not None:
@@ -192,10 +193,10 @@ class Tokenizer:
         return stack_padded(rows, length, self.pad_id)
 
     def find_words(self, text: str) -> list[tuple[int, int]]:
-        """Where BERT's words stand, as `text[start:stop]`: between blanks and around punctuation.
+        """Return the spans of BERT's words (split at spaces and punctuation): `text[start:stop]`.
 
-        What the cleaning drops, such as control characters, is part of no word, unless it is inside
-        one, or a combining mark behind it.
+        Characters that normalization drops, such as control characters, belong to no word, unless
+        they are inside one or are combining marks right after it.
         """
         if text.isascii() and text.isprintable():
             return [found.span() for found in PLAIN_WORD.finditer(text)]
@@ -208,14 +209,14 @@ class Tokenizer:
         return list(spans.values())
 
     def piece_ids(self, texts: Iterable[str]) -> list[list[int]]:
-        """Token ids of each text without special tokens."""
+        """Return the token ids of each text, without special tokens."""
         known_ids = self._known_chunks.__getitem__
         return [list(chain.from_iterable(map(known_ids, text.split(" ")))) for text in texts]
 
     def piece_arrays(self, texts: Sequence[str]) -> Pieces:
-        """What `piece_ids` gives, as arrays: the fast path for a corpus.
+        """Return the ids of `piece_ids` as arrays: the fast path for a corpus.
 
-        It pays from some thousand characters in all; a mebibyte is best.
+        It is faster from a few thousand characters in total; a mebibyte per call is best.
         """
         if self._fast_encoder is not None:
             return self._fast_encoder(texts)
@@ -252,7 +253,7 @@ class Tokenizer:
 
     @staticmethod
     def _fit(lengths: Sequence[int], max_length: int | None) -> tuple[int, ...]:
-        """How many tokens of each text to keep."""
+        """Return how many tokens of each text to keep."""
         if max_length is None:
             return tuple(lengths)
         budget = max_length - 1 - len(lengths)
@@ -265,14 +266,14 @@ class Tokenizer:
 
 
 def _skip_marks(text: str, start: int) -> int:
-    """Where combining marks end that begin at some place, if there are any."""
+    """Return the end of the combining marks that begin at `start`; `start` if there are none."""
     while start < len(text) and category(text[start]) == "Mn":
         start += 1
     return start
 
 
 def check_texts(texts: Sequence[object]) -> None:
-    """Refuse one text where several are asked for, and what isn't a text."""
+    """Reject a single text instead of a list, and items that aren't texts."""
     check_several(texts)
     for text in texts:
         if not isinstance(text, str):
@@ -280,7 +281,7 @@ def check_texts(texts: Sequence[object]) -> None:
 
 
 def check_several(texts: object) -> None:
-    """Refuse one text where several are asked for, and what can't be gone through."""
+    """Reject a single text instead of a list, and values that aren't iterable."""
     if isinstance(texts, str | bytes):
         raise InputError("expected a list of texts, got one text; put it into a list")
     if not isinstance(texts, Iterable):

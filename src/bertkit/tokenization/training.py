@@ -1,9 +1,9 @@
-"""Trains a WordPiece vocabulary: the same text and settings give the same entries everywhere.
+"""WordPiece vocabulary training; the same text and settings give the same entries everywhere.
 
-Google never published the trainer of BERT's vocabularies. As the `tokenizers` library does, this
-one merges, again and again, the two neighboring pieces that occur together most often (byte-pair
-encoding) and writes continuations with `##`. Unlike there, equal counts are decided by the text of
-the pair, so nothing depends on the process, the hash seed or the number of threads.
+Google never published the trainer of BERT's vocabularies. Like the `tokenizers` library, this one
+repeatedly merges the most frequent pair of neighboring pieces (byte-pair encoding) and marks
+continuations with `##`. Unlike that library, it breaks ties by the text of the pair, so nothing
+depends on the process, the hash seed or the number of threads.
 
 Source: Sennrich et al. 2016, "Neural Machine Translation of Rare Words with Subword Units", §3.2.
 """
@@ -28,11 +28,11 @@ def train_vocabulary(texts: Iterable[str], settings: VocabularySettings) -> list
 
     Args:
         texts: any number of texts; memory doesn't grow with them.
-        settings: what the vocabulary is to be.
+        settings: size of the vocabulary, normalization and limits.
 
     Returns:
-        Special tokens ([PAD] first), characters, then merged pieces, the most frequent first. They
-        are fewer than `vocab_size` when the text has no more pieces of the required frequency.
+        Special tokens ([PAD] first), characters, then merged pieces, the most frequent first: fewer
+        than `vocab_size` if no more pairs reach `min_frequency`.
     """
     return build_vocabulary(count_words(texts, settings), settings)
 
@@ -42,7 +42,7 @@ def build_vocabulary(
     settings: VocabularySettings,
     on_entries: Callable[[int], None] = lambda _: None,
 ) -> list[str]:
-    """Build a vocabulary from counted words; `on_entries` is told of each lot of new entries."""
+    """Build a vocabulary from word counts; `on_entries` receives each number of new entries."""
     if word_counts.num_forgotten and not word_counts.counts:
         raise SettingsError(
             f"all {word_counts.num_words:,} words were forgotten to stay within max_distinct_words"
@@ -62,8 +62,8 @@ def build_vocabulary(
     on_entries(len(vocabulary))
     merges = Merges(word_counts.counts, letters)
     while len(vocabulary) < settings.vocab_size:
-        # No piece comes up twice: until then no merge has crossed its borders, so within it
-        # the same merges happened wherever it stands, and its last pair is the same everywhere.
+        # No piece is produced twice: before it exists, no merge has crossed its borders, so the
+        # same merges happened inside each occurrence, and its last pair is the same everywhere.
         piece = merges.merge_best(settings.min_frequency)
         if piece is None:
             break
@@ -73,7 +73,7 @@ def build_vocabulary(
 
 
 def most_frequent_characters(counts: Counter[str], limit: int) -> set[str]:
-    """The characters to keep; equal counts are decided by the code point."""
+    """Return the most frequent characters; ties are broken by code point."""
     frequencies: Counter[str] = Counter()
     for word, count in counts.items():
         for character in word:
@@ -83,30 +83,30 @@ def most_frequent_characters(counts: Counter[str], limit: int) -> set[str]:
 
 
 def alphabet_entries(letters: set[str], splitter: WordSplitter) -> list[str]:
-    """Entries for single characters, by code point: at the start of a word, then within one.
+    """Return single-character entries, by code point: word-initial ones, then continuations.
 
-    Punctuation and Chinese characters are words of their own and so never within one.
+    Punctuation and Chinese characters are separate words, so they are never continuations.
     """
     initial = sorted(letters)
     return initial + [CONTINUATION + x for x in initial if len(splitter.split(f"a{x}a")) == 1]
 
 
 class Merges:
-    """The words of a corpus as pieces, and how often each two stand side by side.
+    """The words of a corpus as pieces, with the counts of neighboring pairs.
 
-    A merge touches only the words that hold its pair. The heap may hold outdated counts; they are
-    always too high, and put right when they come up.
+    A merge updates only the words that contain its pair. The heap may hold outdated counts; they
+    are always too high and are corrected when popped.
 
     Args:
         counts: word → occurrences.
-        letters: characters to keep; a word with any other is [UNK] and left out.
+        letters: characters to keep; words with any other character are [UNK] and left out.
     """
 
     def __init__(self, counts: Counter[str], letters: set[str]) -> None:
         self._words: list[list[str]] = []
         self._word_counts: list[int] = []
         self._pair_counts: defaultdict[Pair, int] = defaultdict(int)
-        # A word may be noted twice, or hold the pair no longer; arrays are a fraction of sets.
+        # A word may be listed twice or no longer contain the pair; arrays take far less than sets.
         self._words_of_pair: defaultdict[Pair, array[int]] = defaultdict(lambda: array("I"))
         for word, count in counts.items():
             if len(word) > 1 and letters.issuperset(word):
@@ -115,7 +115,7 @@ class Merges:
         heapq.heapify(self._heap)
 
     def merge_best(self, min_frequency: int) -> str | None:
-        """Merge the most frequent pair and return the new piece, or None when none is frequent."""
+        """Merge the most frequent pair; return the new piece, None if below `min_frequency`."""
         while self._heap:
             negative_count, left, right = heapq.heappop(self._heap)
             count = self._pair_counts[left, right]
@@ -155,7 +155,7 @@ class Merges:
 
 
 def merge_pieces(pieces: list[str], pair: Pair, piece: str) -> list[str]:
-    """Replace each occurrence of a pair, from the left, by the merged piece."""
+    """Replace each occurrence of a pair with the merged piece, from left to right."""
     left, right = pair
     merged: list[str] = []
     position, last = 0, len(pieces) - 1

@@ -1,4 +1,4 @@
-"""Counts the words of a corpus of any size in bounded memory."""
+"""Word counting for a corpus of any size in bounded memory."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -21,14 +21,14 @@ MAX_PENDING_CHARS = 1 << 24
 
 @dataclass
 class WordCounts:
-    """What counting found.
+    """Word counts and totals of a corpus.
 
     Attributes:
-        counts: word after normalization → occurrences.
-        num_texts: texts that were read.
+        counts: normalized word → occurrences.
+        num_texts: texts read.
         num_characters: characters in them.
-        num_words: words in them, repeated ones too.
-        num_forgotten: occurrences of rare words that were dropped to stay within the memory.
+        num_words: words in them, counting repeats.
+        num_forgotten: occurrences of rare words that were dropped to limit memory.
     """
 
     counts: Counter[str] = field(default_factory=Counter)
@@ -38,10 +38,10 @@ class WordCounts:
     num_forgotten: int = 0
 
     def forget_rarest(self, max_words: int) -> None:
-        """Drop the rarest words, until at most half of `max_words` are left.
+        """Drop the rarest words until at most half of `max_words` are left.
 
-        All words of one frequency go together, so the outcome depends on the text alone. A word
-        that comes back later is counted anew: counts are exact or too low, never too high.
+        All words of one frequency are dropped together, so the result depends only on the text. A
+        dropped word that recurs is counted from zero: counts are exact or too low, never too high.
 
         Source: Manku and Motwani 2002, "Approximate Frequency Counts over Data Streams".
         """
@@ -56,7 +56,7 @@ class WordCounts:
 
 
 class WordSplitter:
-    """Normalizes a chunk of text and splits it into words, just as the tokenizer does."""
+    """Normalizes a chunk of text and splits it into words, exactly as the tokenizer does."""
 
     def __init__(self, settings: TokenizerSettings) -> None:
         self._lowercase = settings.lowercase
@@ -64,7 +64,7 @@ class WordSplitter:
         self._pre_tokenizer = pre_tokenizers.BertPreTokenizer()
 
     def split(self, chunk: str) -> list[str]:
-        """The words of a chunk."""
+        """Return the words of a chunk."""
         if PLAIN_CHUNK.fullmatch(chunk):
             words: list[str] = PLAIN_WORD.findall(chunk.lower() if self._lowercase else chunk)
             return words
@@ -75,9 +75,9 @@ class WordSplitter:
 def count_words(texts: Iterable[str], settings: VocabularySettings) -> WordCounts:
     """Count the words of all texts.
 
-    Chunks between blanks are counted first, and each distinct one is normalized once: at most
-    262,144 of them and 16 Mi characters, besides the distinct words. Words of more than 100
-    characters, which the tokenizer doesn't cut, aren't counted.
+    Space-separated chunks are counted first, and each distinct one is normalized once; at most
+    262,144 chunks and 16 Mi characters are held, besides the distinct words. Words of more than 100
+    characters, which the tokenizer maps to [UNK], aren't counted.
     """
     result = WordCounts()
     splitter = WordSplitter(settings)
@@ -98,7 +98,7 @@ def count_words(texts: Iterable[str], settings: VocabularySettings) -> WordCount
 def _add_chunks(
     pending: Counter[str], splitter: WordSplitter, result: WordCounts, max_words: int
 ) -> None:
-    """Move chunk counts over into word counts; one chunk may hold any number of words."""
+    """Move chunk counts into word counts; a chunk may contain any number of words."""
     for chunk, count in pending.items():
         for word in splitter.split(chunk):
             if len(word) <= MAX_WORD_CHARS:

@@ -1,1 +1,1 @@
-"""Whole jobs, one folder each: `settings.py` says what can be chosen, `run.py` does it."""
+"""The recipes: complete workflows, one folder each. Read a recipe's `run.py` first."""

@@ -1,1 +1,1 @@
-"""The one training loop: optimizer, schedule, precision, checkpoints, resume. Knows no BERT."""
+"""The training loop: optimizer, schedule, checkpoints, resume; no BERT. Read `loop.py` first."""

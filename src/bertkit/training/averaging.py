@@ -1,4 +1,4 @@
-"""The mean of the weights that a model had at several steps of a run.
+"""Averages a model's weights over several checkpoints of a run.
 
 Source: Vaswani et al. 2017, section 6.1, which averages the last five checkpoints.
 """
@@ -12,17 +12,17 @@ from bertkit.base.errors import CheckpointError
 
 
 def average_weights(states: Iterable[Mapping[str, Tensor]]) -> dict[str, Tensor]:
-    """The mean of each of a model's tensors, added up in float64.
+    """Return the mean of each tensor over the states, summed in float64.
 
-    The states are taken one after the other, so where an iterator reads checkpoints, two models
-    are held at most, and the sums beside them. What isn't made of floating-point numbers has no
-    mean; it must be the same everywhere.
+    The states are consumed one at a time, so an iterator that reads checkpoints keeps at most two
+    models in memory, beside the sums. Tensors that aren't floating-point have no mean; they must
+    be equal in all states.
 
     Args:
-        states: at least one; tensors by name.
+        states: state dicts (tensors by name); at least one.
 
     Returns:
-        Tensors of the same names, shapes and types.
+        Tensors with the same names, shapes and dtypes.
     """
     sums: dict[str, Tensor] = {}
     kinds: dict[str, torch.dtype] = {}
@@ -53,7 +53,7 @@ def _widen(tensor: Tensor) -> Tensor:
 
 
 def _check_alike(sums: Mapping[str, Tensor], state: Mapping[str, Tensor]) -> None:
-    """See that a state has the names and shapes of those before it."""
+    """Check that a state has the same tensor names and shapes as the states before it."""
     if strangers := sorted(sums.keys() ^ state.keys()):
         raise CheckpointError(
             f"the checkpoints aren't of one model: not all of them have {strangers[0]}"

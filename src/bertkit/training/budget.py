@@ -1,4 +1,4 @@
-"""How many steps a budget in tokens or minutes is, decided once, before the first step."""
+"""Converts a budget in tokens or minutes to a number of steps, once, before the first step."""
 
 import copy
 import math
@@ -20,19 +20,20 @@ WARM_UP_STEPS = 2
 MEASURED_STEPS = 12
 MEASURED_SECONDS = 8.0
 SAMPLED_STEPS = 32
-CHECKPOINT_SHARE = 0.02  # of the time, for checkpoints and other things not measured
+CHECKPOINT_SHARE = 0.02  # of the time, reserved for checkpoints and other unmeasured work
 
 
 @dataclass(frozen=True)
 class StepPace:
-    """What one step costs on this machine.
+    """The cost of one step on this machine.
 
     Attributes:
         step_seconds: median time of a step.
         evaluation_seconds: time of one evaluation.
-        tokens_per_step: mean real tokens of the first steps, as many on every machine.
-        operations_per_step: floating-point operations of its matrix products.
-        peak_memory_bytes: the most memory held so far, on the device that computes.
+        tokens_per_step: mean number of tokens (without padding) over the first steps; the same on
+            every machine.
+        operations_per_step: floating-point operations in a step's matrix products.
+        peak_memory_bytes: peak memory so far, on the device that computes.
     """
 
     step_seconds: float
@@ -43,7 +44,7 @@ class StepPace:
 
 
 def measure_pace(job: Job[AnyBatch], settings: OptimizationSettings, machine: Machine) -> StepPace:
-    """Take a few steps on a copy of the model, which is then thrown away."""
+    """Measure a few steps on a copy of the model, which is then discarded."""
     trial = replace(job, model=copy.deepcopy(job.model))
     optimizer = build_optimizer(trial.model, settings, trial.learning_rate_scale)
     seconds, operations = [], []
@@ -75,13 +76,14 @@ def count_steps(
     machine: Machine,
     pace: StepPace | None = None,
 ) -> int:
-    """The number of steps that the budget is, at least 1.
+    """Return the number of steps that fit in the budget, at least 1.
 
     Args:
-        job: what to train.
-        settings: with the budget.
-        machine: where it computes.
-        pace: of a step, where it is known; else a budget in minutes measures it, and pays for that.
+        job: the training job.
+        settings: the settings, with the budget.
+        machine: the device to compute on.
+        pace: the cost of a step, if known. Otherwise a budget in minutes measures it, and the time
+            of measuring counts toward the budget.
     """
     if settings.steps is not None:
         return settings.steps
@@ -96,7 +98,7 @@ def count_steps(
 
 
 def count_tokens_per_step(job: Job[AnyBatch]) -> float:
-    """Mean real tokens of the first steps: a budget in tokens is as many steps on every machine."""
+    """Return the mean tokens per step over the first steps; the same on every machine."""
     batches = (batch for step in range(SAMPLED_STEPS) for batch in job.batches_at(step))
     return sum(batch.num_tokens for batch in batches) / SAMPLED_STEPS
 
@@ -104,7 +106,7 @@ def count_tokens_per_step(job: Job[AnyBatch]) -> float:
 def seconds_per_step(
     pace: StepPace, settings: OptimizationSettings, budget_seconds: float
 ) -> float:
-    """Time of a step with its share of the evaluations, for a run that takes the whole budget."""
+    """Return the time of a step plus its share of the evaluations, for a run of this budget."""
     if settings.eval_every is not None:
         return pace.step_seconds + pace.evaluation_seconds / settings.eval_every
     evaluating = min(0.9 * budget_seconds, (NUM_EVALUATIONS + 1) * pace.evaluation_seconds)
@@ -112,13 +114,13 @@ def seconds_per_step(
 
 
 def seconds_of_run(pace: StepPace, settings: OptimizationSettings, num_steps: int) -> float:
-    """Time of all steps and evaluations."""
+    """Return the total time of all steps and evaluations."""
     num_evaluations = 1 + math.ceil(num_steps / evaluation_interval(settings, num_steps))
     return num_steps * pace.step_seconds + num_evaluations * pace.evaluation_seconds
 
 
 def peak_memory_bytes(device: torch.device) -> int:
-    """The most memory this process has held: on a CUDA device there, else in the machine."""
+    """Return the process's peak memory: on the GPU for a CUDA device, otherwise in main memory."""
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device)
     unit = 1 if sys.platform == "darwin" else 1024

@@ -1,7 +1,7 @@
-"""A step whose loss or gradient wasn't finite, with all that it takes to show it again.
+"""Dumps of steps whose loss or gradient wasn't finite, with everything needed to reproduce them.
 
-`run/dumps/step-00001234/` holds the weights as they were before the step, under the model's own
-names and whatever their values are, the model's config and tokenizer, the tensors of the step's
+`run/dumps/step-00001234/` holds the weights from before the step (under the model's own names,
+even if they aren't finite), the model's config and tokenizer, the tensors of the step's
 micro-batches, and `dump.json`. It is as large as a checkpoint without the optimizer's state.
 """
 
@@ -21,7 +21,7 @@ from bertkit.checkpoints.safetensors_file import read_safetensors, write_safeten
 from bertkit.training.job import AnyBatch, Job
 
 DUMPS = "dumps"
-MOST_DUMPS = 3  # of a run, so that one that goes wrong doesn't fill the disk
+MOST_DUMPS = 3  # per run, so that a diverging run doesn't fill the disk
 RECORD_FILE = "dump.json"
 WEIGHTS_FILE = "weights.safetensors"
 BATCHES_FILE = "batches.safetensors"
@@ -33,17 +33,17 @@ def _check_number(text: str) -> str:
 
 
 class DumpRecord(BaseModel):
-    """What a dump says of its step.
+    """The contents of `dump.json`.
 
     Attributes:
-        format_version: of the dump.
-        step: as the log counts, from 1.
-        num_micro_batches: parts in which it went through the model.
-        metrics: what came out, each number as Python writes it, `nan` and `inf` among them.
-        device: where it was computed.
-        precision: of matrix products.
-        settings: of the run.
-        versions: of the programs and the machine.
+        format_version: version of the dump format.
+        step: number of the step, counted from 1 as in the log.
+        num_micro_batches: number of micro-batches in the step.
+        metrics: the step's metrics, each as Python's `repr`, including `nan` and `inf`.
+        device: type of the device that computed the step.
+        precision: precision of matrix products.
+        settings: settings of the run.
+        versions: versions of the software, and the machine's properties.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
@@ -60,11 +60,11 @@ class DumpRecord(BaseModel):
 
 @dataclass(frozen=True)
 class Dump:
-    """A dump that was read.
+    """A dump loaded from disk.
 
     Attributes:
-        record: what it says of its step.
-        weights: the model's tensors before the step, by its own names.
+        record: the contents of `dump.json`.
+        weights: the model's tensors before the step, by the model's own names.
         batches: the named tensors of each micro-batch.
     """
 
@@ -74,20 +74,20 @@ class Dump:
 
 
 def dump_path(run: Path, step: int) -> Path:
-    """Where the dump of a step is, counted from 1."""
+    """Return the folder of a step's dump; steps are counted from 1."""
     return run / DUMPS / f"{STEP_PREFIX}{step:08d}"
 
 
 def has_room(run: Path, step: int) -> bool:
-    """Whether a step is to be dumped: one that was already, or one of the first few of its run.
+    """Whether to dump a step: if it was dumped already, or the run has fewer than `MOST_DUMPS`.
 
-    A resumed run so comes to the same dumps as one that was never stopped.
+    A resumed run therefore ends with the same dumps as an uninterrupted one.
     """
     return dump_path(run, step) in (dumps := list_dumps(run)) or len(dumps) < MOST_DUMPS
 
 
 def list_dumps(run: Path) -> list[Path]:
-    """Dumps of a run, oldest step first."""
+    """List a run's dumps, earliest step first."""
     names = (run / DUMPS).glob(f"{STEP_PREFIX}*")
     return sorted(path for path in names if path.name.removeprefix(STEP_PREFIX).isdigit())
 
@@ -95,12 +95,12 @@ def list_dumps(run: Path) -> list[Path]:
 def write_dump(
     run: Path, record: DumpRecord, job: Job[AnyBatch], batches: Sequence[AnyBatch]
 ) -> Path:
-    """Write a dump, whole or not at all.
+    """Write a dump atomically and return its folder.
 
     Args:
         run: the run's folder.
-        record: what to say of the step.
-        job: its model has the weights from before the step.
+        record: the contents of `dump.json`.
+        job: the training job, whose model still has the weights from before the step.
         batches: the step's micro-batches.
     """
     path = dump_path(run, record.step)
@@ -123,7 +123,7 @@ def write_dump(
 
 
 def read_dump(path: Path) -> Dump:
-    """Read a dump, each file verified."""
+    """Read a dump and verify the checksum of each file."""
     if not (path / RECORD_FILE).is_file():
         found = ", ".join(str(dump) for dump in list_dumps(path))
         raise MissingFileError(

@@ -1,4 +1,4 @@
-"""What the loop is handed: everything that knows a model, a task or a machine."""
+"""The interface between a recipe and the training loop: the job to train and the machine."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,21 +12,21 @@ from bertkit.base.checksums import FileRecord
 
 
 class Batch(Protocol):
-    """What the loop has to know of a batch."""
+    """The interface of a micro-batch."""
 
     @property
     def num_tokens(self) -> int:
-        """Real tokens, padding not counted."""
+        """Number of tokens, without padding."""
 
     @property
     def target_counts(self) -> dict[str, int]:
-        """How many targets each loss is summed over."""
+        """Number of targets that each loss is summed over."""
 
     def describe(self) -> str:
-        """The examples' names, for messages."""
+        """Return the examples' names, for messages."""
 
     def to(self, device: torch.device) -> Self:
-        """The same batch on another device."""
+        """Return the batch on another device."""
 
 
 class Scores(Protocol):
@@ -38,7 +38,7 @@ class Scores(Protocol):
 
     @property
     def hits(self) -> dict[str, Tensor]:
-        """How often the likeliest answer was right."""
+        """Numbers of targets whose most likely prediction was correct."""
 
 
 AnyBatch = TypeVar("AnyBatch", bound=Batch)
@@ -47,28 +47,28 @@ SaveFiles = Callable[[Path], dict[str, FileRecord]]
 
 
 def keep_learning_rate(name: str) -> float:
-    """A factor of 1 for every parameter."""
+    """Return a learning rate factor of 1 for every parameter."""
     del name
     return 1.0
 
 
 def need_no_steps(step: int) -> Collection[int]:
-    """None."""
+    """Return an empty collection: no checkpoint has to be kept."""
     del step
     return ()
 
 
 @dataclass(frozen=True)
 class Watched:
-    """The held-out metric that tells the best checkpoint.
+    """The held-out metric that selects the best checkpoint and triggers early stopping.
 
     Attributes:
-        metric: its name among those that `evaluate` gives.
-        is_higher_better: False where the lowest value is best.
-        patience: evaluations in a row without a better value after which the run ends; None to
-            train to the last step.
-        is_tie_by_loss: whether of two equal values that with the lower held-out loss is better;
-            otherwise the earlier one is.
+        metric: its key in the metrics that `evaluate` returns.
+        is_higher_better: False if the lowest value is best.
+        patience: number of consecutive evaluations without improvement after which the run ends;
+            None to train to the last step.
+        is_tie_by_loss: whether the lower held-out loss breaks a tie; otherwise the earlier
+            checkpoint wins.
     """
 
     metric: str
@@ -79,26 +79,26 @@ class Watched:
 
 @dataclass(frozen=True)
 class Job(Generic[AnyBatch]):
-    """Everything that knows a model or a task.
+    """Everything specific to a model or a task that the training loop needs.
 
     Attributes:
-        model: what is trained; on its device.
+        model: the model to train, already on its device.
         batches_at: step → its micro-batches; a pure function.
         score: model and micro-batch → sums of losses; differentiable.
-        evaluate: held-out metrics; `loss` among them, which must be finite. It changes nothing, and
-            a signal may end it.
+        evaluate: returns held-out metrics, including `loss`, which must be finite. It has no side
+            effects, and a signal may interrupt it.
         count_operations: floating-point operations of a training step on a micro-batch.
-        save_model: writes the model's files into a folder; what was written, by file name.
-        save_architecture: the same for all of the model's files but its weights.
-        batch_tensors: a micro-batch as named tensors, from which it can be made again.
-        shares: metrics from 0 to 1 that are worth watching, and what to call each.
-        learning_rate_scale: name of a parameter → factor of its learning rate. A parameter that
-            needs no gradient stays as it is.
-        watched: by what the best checkpoint is known; None where the last one counts.
-        needed_steps: the newest step → steps whose checkpoints are made and stay, such as those
+        save_model: writes the model's files into a folder; returns their records by file name.
+        save_architecture: the same for all of the model's files except its weights.
+        batch_tensors: micro-batch → named tensors, from which it can be rebuilt.
+        shares: metrics from 0 to 1 to display, each with its heading.
+        learning_rate_scale: name of a parameter → factor of its learning rate. Parameters that
+            don't require a gradient stay frozen.
+        watched: the metric that selects the best checkpoint; None to use the last one.
+        needed_steps: newest step → steps whose checkpoints are written and kept, such as those
             whose weights will be averaged.
-        example_names: what a batch's names of examples are, for messages.
-        can_replay: whether `bertkit replay` reads the job's dumps.
+        example_names: the noun for the examples in a batch, for messages.
+        can_replay: whether `bertkit replay` can read the job's dumps.
     """
 
     model: nn.Module
@@ -119,12 +119,12 @@ class Job(Generic[AnyBatch]):
 
 @dataclass(frozen=True)
 class Machine:
-    """Where it runs.
+    """The device to train on, and its speed.
 
     Attributes:
-        device: the model's.
-        precision: of matrix products.
-        peak_operations: floating-point operations a second of matrix products, measured at the
+        device: the model's device.
+        precision: precision of matrix products.
+        peak_operations: floating-point operations per second in matrix products, measured at the
             start.
     """
 
@@ -133,9 +133,9 @@ class Machine:
     peak_operations: float
 
     def share_of_peak(self, operations_per_second: float) -> float | None:
-        """How much of the peak a rate is; None above it.
+        """Return a rate as a share of the peak; None if it exceeds the peak.
 
-        Then the peak is too low: other work slowed its measurement.
+        In that case the peak is too low, because other work slowed its measurement.
         """
         share = operations_per_second / self.peak_operations
         return share if share <= 1.0 else None

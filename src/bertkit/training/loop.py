@@ -1,6 +1,6 @@
-"""The one loop: step, log, evaluate, save.
+"""The training loop: step, log, evaluate, save.
 
-It is handed everything that knows a model or a task, in a `Job`.
+Everything specific to a model or a task comes in a `Job`.
 """
 
 import math
@@ -41,23 +41,23 @@ def fit(
     num_steps: int,
     machine: Machine,
 ) -> RunState:
-    """Train until `num_steps` are done or the watched metric ends it, writing log and checkpoints.
+    """Train for `num_steps` steps or until early stopping, writing the log and checkpoints.
 
-    Where a metric is watched, an evaluation with the best value so far is followed by a checkpoint,
-    which stays; so are those that the job needs. The evaluation before the first step never is the
-    best: its head is a new one.
+    If a metric is watched, each evaluation with a new best value is followed by a checkpoint that
+    is kept, as are the checkpoints that the job needs. The evaluation before the first step is
+    never the best, because its head is untrained.
 
     Args:
-        job: what to train.
-        settings: how.
-        run: where log and checkpoints go.
-        state: where the run stands; its checkpoint's weights are in the model already.
+        job: the model and the task.
+        settings: settings of the optimizer and the loop.
+        run: the run, which owns the log and the checkpoints.
+        state: the state to resume from; the model already has that checkpoint's weights.
         num_steps: steps of the whole run.
-        machine: where it computes.
+        machine: the device to compute on.
 
     Returns:
-        Where the run stands: at its last step, or earlier (`has_ended_early`). The best step is
-        None where no metric is watched, or none of its values was finite.
+        The run's final state: at the last step, or earlier (`has_ended_early`). The best step is
+        None if no metric is watched or none of its values was finite.
     """
     align_weights(job.model)
     optimizer = build_optimizer(job.model, settings, job.learning_rate_scale)
@@ -85,10 +85,10 @@ class _Loop(Generic[AnyBatch]):
     spikes: SpikeFinder
 
     def go(self, state: RunState, log: RunLog, display: Display, stop: StopRequest) -> RunState:
-        """Evaluate, save, step, until the last step is done and evaluated.
+        """Evaluate, save and step until the last step is done and evaluated.
 
-        A signal may come between any two lines. An evaluation that it ends is made when the run
-        is taken up.
+        A signal may arrive between any two lines. If it interrupts an evaluation, the resumed run
+        repeats that evaluation.
         """
         saved_step, saved_at = state.step, time.monotonic()
         while True:
@@ -162,7 +162,7 @@ class _Loop(Generic[AnyBatch]):
         return state
 
     def _watch_loss(self, step: int, result: StepResult, log: RunLog, display: Display) -> None:
-        """Report a loss that is far above its recent course."""
+        """Report a loss far above the recent losses."""
         spike = self.spikes.see(step, result.metrics["loss"])
         if spike is None:
             return
@@ -176,7 +176,7 @@ class _Loop(Generic[AnyBatch]):
     def _report_skipped(
         self, state: RunState, result: StepResult, log: RunLog, display: Display
     ) -> None:
-        """Say that a step was not applied, dump it, and end the run when that goes on."""
+        """Report and dump a step that was not applied; raise after too many of them in a row."""
         text = (
             f"step {state.step:,}: loss or gradient is not finite and was not applied"
             f" ({self.job.example_names}: {result.examples})"
@@ -192,7 +192,7 @@ class _Loop(Generic[AnyBatch]):
             )
 
     def _dump(self, step: int, result: StepResult) -> str:
-        """Write the step and what it was made of, and say where; the weights are from before it."""
+        """Dump the step, with the weights from before it, and return a message about the dump."""
         batches = self.job.batches_at(step - 1)
         record = DumpRecord(
             step=step,
@@ -214,7 +214,7 @@ class _Loop(Generic[AnyBatch]):
     def _evaluate(
         self, state: RunState, log: RunLog, display: Display, stop: StopRequest
     ) -> RunState:
-        """Measure on held-out data and log it; the state stays where a stop comes first."""
+        """Evaluate on held-out data and log it; return the same state if a signal interrupts it."""
         started = time.monotonic()
         with mixed_precision(self.machine.device, self.machine.precision):
             metrics = stop.run(self.job.evaluate)
@@ -250,5 +250,5 @@ class _Loop(Generic[AnyBatch]):
 
 
 def evaluation_interval(settings: OptimizationSettings, num_steps: int) -> int:
-    """Steps between evaluations."""
+    """Return the number of steps between evaluations."""
     return settings.eval_every or -(-num_steps // NUM_EVALUATIONS)

@@ -1,4 +1,4 @@
-"""AdamW, and its state as named tensors.
+"""Builds AdamW, and saves and loads its state as named tensors.
 
 Source: Loshchilov and Hutter 2017, "Decoupled Weight Decay Regularization".
 """
@@ -14,7 +14,7 @@ from bertkit.training.job import keep_learning_rate
 from bertkit.training.settings import OptimizationSettings
 
 STATE_TENSORS = ("exp_avg", "exp_avg_sq", "step")
-SCALE = "learning_rate_scale"  # of a group, beside AdamW's own keys
+SCALE = "learning_rate_scale"  # our key in a parameter group, beside AdamW's own
 
 
 def build_optimizer(
@@ -22,16 +22,16 @@ def build_optimizer(
     settings: OptimizationSettings,
     learning_rate_scale: Callable[[str], float] = keep_learning_rate,
 ) -> torch.optim.AdamW:
-    """AdamW over the parameters that need a gradient.
+    """Build AdamW over the parameters that require a gradient.
 
-    Matrices have weight decay, biases and layer norms none: a parameter with one dimension is a
-    bias or a norm; matrices and embeddings have two.
+    Weight decay applies to matrices and embeddings, which have two dimensions, but not to biases
+    and layer norms, which have one.
 
     Args:
-        model: what is trained.
-        settings: how.
-        learning_rate_scale: name of a parameter → factor of its learning rate; parameters of the
-            same factor share groups, and `set_learning_rate` holds to it.
+        model: the model to train.
+        settings: learning rate, betas, epsilon and weight decay.
+        learning_rate_scale: parameter name → factor of its learning rate. Parameters with equal
+            factors share groups; `set_learning_rate` applies the factor.
     """
     groups: dict[tuple[bool, float], list[nn.Parameter]] = {}
     for name, parameter in model.named_parameters():
@@ -55,15 +55,15 @@ def build_optimizer(
 
 
 def set_learning_rate(optimizer: torch.optim.Optimizer, learning_rate: float) -> None:
-    """Give each group the rate times its factor."""
+    """Set each group's learning rate to the given rate times the group's factor."""
     for group in optimizer.param_groups:
         group["lr"] = learning_rate * group[SCALE]
 
 
 def optimizer_tensors(optimizer: torch.optim.Optimizer, model: nn.Module) -> dict[str, Tensor]:
-    """The optimizer's state as `parameter.exp_avg` and so on.
+    """Return the optimizer's state as tensors named `parameter.exp_avg` and so on.
 
-    A parameter that never had a gradient has none, as all before the first step.
+    A parameter that never had a gradient has no state; before the first step none has.
     """
     return {
         f"{name}.{part}": optimizer.state[parameter][part].detach().cpu()
@@ -76,7 +76,7 @@ def optimizer_tensors(optimizer: torch.optim.Optimizer, model: nn.Module) -> dic
 def load_optimizer_tensors(
     optimizer: torch.optim.Optimizer, model: nn.Module, tensors: dict[str, Tensor]
 ) -> None:
-    """Put back what `optimizer_tensors` gave."""
+    """Restore the state that `optimizer_tensors` returned."""
     trained = {name: each for name, each in model.named_parameters() if each.requires_grad}
     known = {name: each for name, each in trained.items() if f"{name}.step" in tensors}
     expected = {f"{name}.{part}" for name in known for part in STATE_TENSORS}

@@ -1,4 +1,4 @@
-"""Learning rate as a function of the step: a linear rise, then a fall.
+"""Learning rate schedules: a linear warm-up, then a decay.
 
 Source: Devlin et al. 2018, appendix A.2 (warm-up, then linear decay); Loshchilov and Hutter 2016
 (cosine); Vaswani et al. 2017, section 5.3 (inverse_sqrt).
@@ -18,15 +18,15 @@ def learning_rate_at(
     warmup: float,
     schedule: Schedule,
 ) -> float:
-    """The learning rate of one step.
+    """Return the learning rate of one step.
 
     Args:
         step: counted from 0; the first step's rate is above 0.
-        num_steps: steps of the whole run; after the last one a falling rate would be 0, but for
-            inverse_sqrt, which only halves from any step to the one four times as far.
+        num_steps: steps of the whole run. linear and cosine reach 0 just after the last one;
+            inverse_sqrt doesn't: it halves each time the number of steps quadruples.
         peak: the highest rate.
         warmup: share of the steps in which the rate rises.
-        schedule: how it falls after that.
+        schedule: the decay after the warm-up.
     """
     warmup_steps = round(warmup * num_steps)
     if step < warmup_steps:

@@ -1,4 +1,4 @@
-"""What every training run has: an optimizer, a rhythm, a device; and a budget, for most."""
+"""Settings shared by training runs: optimizer, evaluation, checkpoints, device and budget."""
 
 from typing import Annotated, Literal, Self
 
@@ -12,7 +12,7 @@ Positive = Annotated[float, Field(gt=0.0)]
 Seed = Annotated[int, Field(ge=0, lt=2**31)]
 
 DEFAULT_MINUTES = 30.0
-# A run may be taken up with other values of these; of anything else, no.
+# A resumed run may change these settings and no others.
 BUDGET_FIELDS = frozenset({"steps", "tokens", "minutes"})
 MAY_CHANGE = BUDGET_FIELDS | {"checkpoint_every", "keep", "keep_checkpoints", "max_skipped_steps"}
 

@@ -1,8 +1,8 @@
-"""SIGTERM, SIGHUP and Ctrl-C: work that can be resumed stops in order, and says how to go on.
+"""Handling of SIGTERM, SIGHUP and Ctrl-C: resumable work stops cleanly and says how to resume.
 
-A first signal asks training to stop after the step, a second one stops it at once. Work that has
-nothing to save stops where the first one finds it. A terminal that is closed often sends SIGHUP
-twice, so a SIGHUP behind another signal is ignored; so is each one under `nohup`.
+The first signal asks training to stop after the current step, the second one stops it at once.
+Work that has nothing to save stops at the first one. A terminal that closes often sends SIGHUP
+twice, so a SIGHUP after another signal is ignored, as is any SIGHUP under `nohup`.
 """
 
 import signal
@@ -23,18 +23,18 @@ Result = TypeVar("Result")
 
 
 class _Interruption(BaseException):
-    """Leaves work that a stop request ends; nothing but its beginning catches it."""
+    """Raised inside interruptible work on a stop request; only `StopRequest.run` catches it."""
 
 
 @dataclass
 class StopRequest:
-    """Set by a signal, read between steps."""
+    """A request to stop, set by a signal and checked between steps."""
 
     is_set: bool = False
     interrupts: bool = False
 
     def run(self, work: Callable[[], Result]) -> Result | None:
-        """Do work that changes nothing; None where a stop is asked for before it is done."""
+        """Run work without side effects; return None if a stop is requested before it is done."""
         self.interrupts = True
         try:
             return None if self.is_set else work()
@@ -44,7 +44,7 @@ class StopRequest:
             self.interrupts = False
 
     def ask(self) -> None:
-        """Ask for a stop."""
+        """Request a stop."""
         self.is_set = True
         if self.interrupts:
             raise _Interruption
@@ -52,9 +52,9 @@ class StopRequest:
 
 @contextmanager
 def catch_stop_signals() -> Iterator[StopRequest]:
-    """Turn the first signal into a request, and leave the second one to who was there before.
+    """Turn the first signal into a stop request; the second one goes to the previous handlers.
 
-    In a thread other than the main one signals can't be caught, and nothing is.
+    Outside the main thread signals can't be caught, so nothing happens.
     """
     request = StopRequest()
     if threading.current_thread() is not threading.main_thread():
@@ -73,12 +73,12 @@ def catch_stop_signals() -> Iterator[StopRequest]:
 
 @contextmanager
 def stop_at_once(describe: Callable[[], str]) -> Iterator[None]:
-    """Let a stop signal end the block where it is.
+    """End the block with a `StoppedError` as soon as a stop signal arrives.
 
-    In a thread other than the main one neither arrives.
+    Outside the main thread this does nothing.
 
     Args:
-        describe: says what was reached and how to go on.
+        describe: returns the message: what is done, and how to resume.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -93,10 +93,10 @@ def stop_at_once(describe: Callable[[], str]) -> Iterator[None]:
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """Let Ctrl-C end the block as a KeyboardInterrupt, whatever a library makes of that.
+    """Ensure that Ctrl-C ends the block with KeyboardInterrupt, even if a library swallows it.
 
-    In a thread other than the main one it doesn't arrive, and where a host program ignores it or
-    has a handler of its own that stays.
+    Outside the main thread, or if a host program ignores SIGINT or handles it itself, this does
+    nothing.
     """
     is_main = threading.current_thread() is threading.main_thread()
     handler = signal.getsignal(signal.SIGINT)
@@ -109,10 +109,10 @@ def interruptible() -> Iterator[None]:
 
 @contextmanager
 def _interrupted_by(before: Handlers) -> Iterator[None]:
-    """Raise KeyboardInterrupt where a signal comes, and again where something else came of it.
+    """Raise KeyboardInterrupt on a signal, and again if the block then raises another exception.
 
-    A library that is interrupted while it is being imported, torch among them, may swallow the
-    interruption and fail with an error of its own, half imported.
+    A library such as torch that is interrupted during its import may swallow the interrupt and
+    fail with an error of its own, half imported.
     """
     has_come = False
 
@@ -133,10 +133,10 @@ def _interrupted_by(before: Handlers) -> Iterator[None]:
 
 @contextmanager
 def delay_stop_signals() -> Iterator[None]:
-    """Let stop signals be heard when the block is over, and not within it.
+    """Delay stop signals until the block is over.
 
-    Any thread may be the one that takes a signal, so holding it back from this one isn't enough:
-    Python hears it in the main thread all the same.
+    Masking them in this thread isn't enough: another thread may receive the signal, and Python
+    then runs the handler in the main thread anyway.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -151,9 +151,10 @@ def delay_stop_signals() -> Iterator[None]:
 
 
 def _find_handlers() -> Handlers:
-    """Who hears the signals now, but for those that are left alone.
+    """Return the current handlers of the stop signals that may be replaced.
 
-    A handler that a host program set, not Python, couldn't be put back; its signal stays with it.
+    A handler that wasn't installed from Python couldn't be restored, so its signal is left out;
+    so is an ignored SIGHUP.
     """
     handlers = {each: signal.getsignal(each) for each in STOP_SIGNALS}
     ignored = {each for each in HANGUPS if handlers[each] is signal.SIG_IGN}
@@ -166,7 +167,7 @@ def _find_handlers() -> Handlers:
 
 @contextmanager
 def _handled_by(handler: Callable[..., Any], before: Handlers) -> Iterator[None]:
-    """Another handler for the block; a signal may come between any two lines of this."""
+    """Install another handler for the block; a signal may arrive between any two lines here."""
     try:
         for each in before:
             signal.signal(each, handler)
@@ -176,7 +177,7 @@ def _handled_by(handler: Callable[..., Any], before: Handlers) -> Iterator[None]
 
 
 def _ignore_hangups(before: Handlers) -> None:
-    """Ignore SIGHUP until handlers are put back; a signal of a host program stays with it."""
+    """Ignore SIGHUP until handlers are restored, unless a host program's handler owns it."""
     for each in filter(before.__contains__, HANGUPS):
         signal.signal(each, signal.SIG_IGN)
 

@@ -1,11 +1,11 @@
-"""One step: a pure function of (seed, step), the weights and the optimizer's state.
+"""One training step: a pure function of (seed, step), the weights and the optimizer's state.
 
 Before each micro-batch torch's default generator is seeded from (seed, step, micro-batch), and
-nothing below it seeds, so that dropout follows from them; a resumed run therefore needs no
-generator's state to go on bit for bit, and a single step can be shown again.
+nothing else seeds it, so these determine dropout. A resumed run therefore continues bit for bit
+without a saved generator state, and a single step can be replayed.
 
-Some libraries multiply matrices in another order where the numbers don't begin at a multiple of 64
-bytes, as those of a mapped file may: weights are aligned before the first step.
+Some libraries sum matrix products in another order if the data isn't aligned to 64 bytes, as in a
+memory-mapped file. Weights are therefore aligned before the first step.
 
 Source: Intel's oneMKL developer guide, "Obtaining Numerically Reproducible Results".
 """
@@ -23,18 +23,18 @@ from bertkit.training.job import AnyBatch, Job, Machine, Score
 from bertkit.training.optimizer import set_learning_rate
 from bertkit.training.settings import OptimizationSettings
 
-ALIGNMENT_BYTES = 64  # that of the memory which torch allocates
+ALIGNMENT_BYTES = 64  # as in memory that torch allocates
 
 
 @dataclass(frozen=True)
 class StepResult:
-    """What one step did.
+    """The result of one step.
 
     Attributes:
-        metrics: mean losses, accuracies and the gradient's norm.
-        num_tokens: real tokens.
-        num_operations: floating-point operations of its matrix products.
-        is_applied: False where loss or gradient was not finite, and the weights stayed.
+        metrics: mean losses, accuracies and the gradient norm.
+        num_tokens: number of tokens, without padding.
+        num_operations: floating-point operations in its matrix products.
+        is_applied: False if loss or gradient was not finite and the weights didn't change.
         examples: names of the examples.
     """
 
@@ -46,7 +46,7 @@ class StepResult:
 
 
 def align_weights(model: nn.Module) -> None:
-    """Copy the weights that lie where a product's last bits may differ from those of other runs."""
+    """Copy weights that aren't aligned, so that products don't differ in their last bits."""
     for parameter in model.parameters():
         if parameter.data_ptr() % ALIGNMENT_BYTES:
             parameter.data = parameter.data.clone()
@@ -60,7 +60,7 @@ def take_step(
     learning_rate: float,
     machine: Machine,
 ) -> StepResult:
-    """One optimizer step, which is applied where loss and gradient are finite."""
+    """Take one optimizer step; it is applied only if loss and gradient are finite."""
     batches = job.batches_at(step)
     optimizer.zero_grad(set_to_none=True)
     metrics = add_gradients(job.model, batches, job.score, settings.seed, step, machine)
@@ -85,10 +85,10 @@ def add_gradients(
     step: int,
     machine: Machine,
 ) -> dict[str, float]:
-    """Run a step's micro-batches there and back, and return mean losses and accuracies.
+    """Run a step's micro-batches forward and backward; return mean losses and accuracies.
 
-    The loss is the sum of each loss's mean over all targets of the step, so that cutting the step
-    into micro-batches changes nothing but rounding.
+    The total loss is the sum of each loss's mean over all targets in the step, so splitting the
+    step into micro-batches changes only rounding.
     """
     model.train()
     totals = {
@@ -112,7 +112,7 @@ def add_gradients(
 
 
 def clip_gradients(model: nn.Module, clip_norm: float) -> float:
-    """Scale a model's gradients down to a norm, where theirs is larger, and return theirs.
+    """Clip a model's gradients to a norm; return their norm before clipping.
 
     Source: Pascanu et al. 2013, "On the difficulty of training recurrent neural networks".
     """
@@ -125,12 +125,12 @@ def clip_gradients(model: nn.Module, clip_norm: float) -> float:
 
 
 def is_finite(metrics: dict[str, float]) -> bool:
-    """Whether a step's loss and gradient are."""
+    """Whether a step's loss and gradient norm are finite."""
     return bool(np.isfinite([metrics["loss"], metrics["gradient_norm"]]).all())
 
 
 def derive_seed(seed: int, step: int, micro_batch: int) -> int:
-    """The seed of torch's generator for one micro-batch."""
+    """Return the seed of torch's generator for one micro-batch."""
     return int(np.random.SeedSequence((seed, step, micro_batch)).generate_state(1, np.uint64)[0])
 
 
@@ -141,7 +141,7 @@ def evaluate_batches(
     score: Score[AnyBatch],
     device: torch.device,
 ) -> dict[str, float]:
-    """Mean losses and accuracies over batches, without dropout."""
+    """Return mean losses and accuracies over batches, without dropout."""
     model.eval()
     losses: dict[str, float] = {}
     hits: dict[str, float] = {}
@@ -156,7 +156,7 @@ def evaluate_batches(
 
 
 def _add(sums: dict[str, Any], more: Mapping[str, Any]) -> None:
-    """Add numbers to those of the same names."""
+    """Add numbers to the sums of the same names, in place."""
     for name, number in more.items():
         sums[name] = sums.get(name, 0) + number
 
@@ -166,7 +166,7 @@ def _mean_metrics(
     hits: Mapping[str, Tensor | float],
     totals: Mapping[str, int],
 ) -> dict[str, float]:
-    """Sums divided by the number of targets, under flat names."""
+    """Divide sums by their numbers of targets; return them as `NAME_loss` and `NAME_accuracy`."""
     return {
         **{f"{name}_loss": float(value) / totals[name] for name, value in losses.items()},
         **{f"{name}_accuracy": float(value) / totals[name] for name, value in hits.items()},

@@ -1,4 +1,4 @@
-"""What a run's bits depend on beside its settings and data."""
+"""The software and hardware that a run's exact results depend on."""
 
 import os
 import platform
@@ -9,11 +9,11 @@ from bertkit._version import __version__
 
 
 def describe_versions(device: torch.device, precision: str) -> dict[str, str]:
-    """The programs and the machine's traits on which a run's bits depend.
+    """Return the software versions and machine properties that exact results depend on.
 
     Args:
-        device: where it computes.
-        precision: of matrix products.
+        device: the device that computes.
+        precision: precision of matrix products.
     """
     versions = {
         "bertkit": __version__,

@@ -1,6 +1,6 @@
-"""Follows the watched metric: which step was best, and when a run has gone on long enough.
+"""Tracks the watched metric: selects the best step and stops the run early.
 
-Both follow from the run's state and the next value, so a resumed run comes to the same end.
+Both depend only on the run's state and the next value, so a resumed run decides the same.
 """
 
 import math
@@ -15,12 +15,12 @@ from bertkit.training.run import RunState
 def follow(
     watched: Watched, metrics: Mapping[str, float], state: RunState, num_steps: int
 ) -> RunState:
-    """Take an evaluation in; what was measured before the first step doesn't count.
+    """Return the state updated with an evaluation; one before the first step is ignored.
 
     Args:
-        watched: the metric.
-        metrics: of the evaluation after `state.step` steps; `loss` among them.
-        state: where the run stands.
+        watched: the watched metric.
+        metrics: metrics of the evaluation after `state.step` steps, including `loss`.
+        state: the run's state.
         num_steps: steps of the whole run.
     """
     if state.step == 0:
@@ -44,15 +44,15 @@ def follow(
 
 
 def is_better(watched: Watched, metrics: Mapping[str, float], state: RunState) -> bool:
-    """Whether metrics are better than the best of a run so far.
+    """Whether metrics are better than the run's best so far.
 
-    A value that isn't finite never is, and one that equals the best only by its loss, where the
-    metric is watched so.
+    A value that isn't finite never is. An equal value is better only if `is_tie_by_loss` is set
+    and its loss is lower.
 
     Args:
-        watched: the metric.
-        metrics: with its value; `loss` among them.
-        state: which knows the best.
+        watched: the watched metric.
+        metrics: the evaluation's metrics, including `loss`.
+        state: the run's state, with the best value.
     """
     value, best = metrics[watched.metric], state.best_metric
     if best is None or not math.isfinite(value):
@@ -64,12 +64,12 @@ def is_better(watched: Watched, metrics: Mapping[str, float], state: RunState) -
 
 
 def tell_best(watched: Watched, state: RunState) -> dict[str, Any]:
-    """The best value, as the log has it."""
+    """Return the best value and its step, as fields of a log row."""
     return {"metric": watched.metric, "best": state.best_metric, "best_step": state.best_step}
 
 
 def describe_end(watched: Watched, state: RunState) -> str:
-    """Say why a run ended early."""
+    """Describe why a run ended early."""
     if state.best_step is None:
         course = "was no finite number"
     else:

@@ -1,1 +1,1 @@
-"""A BERT from nothing in a few minutes: its text is the documentation that comes with Python."""
+"""The demo: pre-train a small BERT on Python's documentation in minutes; read `run.py` first."""

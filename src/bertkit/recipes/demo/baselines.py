@@ -1,8 +1,8 @@
-"""How well blanks are filled without a model: what a trained one has to beat.
+"""Baselines for masked-token prediction, which a trained model has to beat.
 
-Two guessers that have only counted the training text: one always says its most frequent token, the
-other looks at the two tokens beside the blank. Both are asked at the very positions that the model
-is asked at, and see the same corrupted input.
+Both use only counts over the training text: one always predicts its most frequent token, the other
+predicts from the two tokens beside the mask. Both are evaluated on the same masked positions and
+the same corrupted input as the model.
 """
 
 from dataclasses import dataclass
@@ -16,11 +16,11 @@ TokenIds = NDArray[Any]
 
 @dataclass(frozen=True)
 class GuessTable:
-    """For each context that was seen, the token that occurred in it most often.
+    """The most frequent token for each context in the training text.
 
     Attributes:
-        contexts: the contexts as numbers, rising.
-        guesses: the token for each context; of equally frequent ones that with the lowest id.
+        contexts: the contexts as numbers, ascending.
+        guesses: the token for each context; ties go to the lowest id.
     """
 
     contexts: NDArray[np.int64]
@@ -31,12 +31,12 @@ class GuessTable:
         """Count tokens by context; equal lengths, contexts below 2⁶³ / vocab_size."""
         keys, counts = np.unique(contexts * vocab_size + tokens, return_counts=True)
         key_contexts = keys // vocab_size
-        order = np.lexsort((-counts, key_contexts))  # stable, so that lower ids stay in front
+        order = np.lexsort((-counts, key_contexts))  # stable, so lower ids stay first
         found, first = np.unique(key_contexts[order], return_index=True)
         return cls(contexts=found, guesses=keys[order][first] % vocab_size)
 
     def look_up(self, contexts: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The guess for each context, −1 where it was never seen."""
+        """Return the guess for each context, −1 if it was never seen."""
         if not self.contexts.size:
             return np.full(contexts.shape, -1, dtype=np.int64)
         places = np.searchsorted(self.contexts, contexts).clip(max=self.contexts.size - 1)
@@ -45,7 +45,7 @@ class GuessTable:
 
 @dataclass(frozen=True)
 class NeighborGuesser:
-    """Guesses a token from the two beside it, else from the left one, else from the right one."""
+    """Predicts a token from both neighbors, else from the left one, else from the right one."""
 
     vocab_size: int
     both: GuessTable
@@ -62,17 +62,17 @@ class NeighborGuesser:
         border_id: int,
         vocab_size: int,
     ) -> Self:
-        """Count a training text.
+        """Count neighbors in a training text.
 
-        Neighbors inside a document count as they are, also across sentences, as they do within a
-        segment. Each sentence's ends also count beside a border, as at a segment's ends.
+        Within a document neighbors count across sentences too, as they appear in a segment. The
+        first and last token of each sentence also count next to a border, as at a segment's ends.
 
         Args:
             tokens: ids of the whole text, `[num_tokens]`.
-            sentence_offsets: where each sentence begins in `tokens`, and the end of the last one.
-            document_offsets: where each document begins in `tokens`, and the end of the last one.
-            border_id: the token that the input shows where a segment ends.
-            vocab_size: all ids are below it.
+            sentence_offsets: start of each sentence in `tokens`, and the end of the last one.
+            document_offsets: start of each document in `tokens`, and the end of the last one.
+            border_id: the token at a segment's ends in the input.
+            vocab_size: upper bound of the ids, exclusive.
         """
         stream = tokens.astype(np.int64)
         within = _triples(stream, document_offsets, border_id)
@@ -90,7 +90,7 @@ class NeighborGuesser:
         )
 
     def guess(self, left: TokenIds, right: TokenIds, otherwise: int) -> NDArray[np.int64]:
-        """The token for each pair of neighbors, or `otherwise` where neither is known."""
+        """Return the predicted token for each pair of neighbors; `otherwise` if none is known."""
         left, right = left.astype(np.int64), right.astype(np.int64)
         guesses = self.both.look_up(left * self.vocab_size + right)
         guesses = np.where(guesses < 0, self.left.look_up(left), guesses)
@@ -99,7 +99,7 @@ class NeighborGuesser:
 
 
 def _triples(tokens: NDArray[np.int64], offsets: TokenIds, border_id: int) -> NDArray[np.int64]:
-    """Left neighbor, token, right neighbor, `[3, num_tokens]`; pieces stand between borders."""
+    """Return left neighbor, token, right neighbor, `[3, num_tokens]`, with borders at offsets."""
     left = np.concatenate([[border_id], tokens[:-1]])
     right = np.concatenate([tokens[1:], [border_id]])
     borders = offsets[1:-1].astype(np.int64)
@@ -116,14 +116,14 @@ def _has_border(triples: NDArray[np.int64], border_id: int) -> NDArray[np.bool_]
 def neighbors(
     input_ids: TokenIds, positions: TokenIds, cls_id: int, sep_id: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The tokens beside some positions, as the corrupted input shows them.
+    """Return the tokens to the left and right of some positions in the corrupted input.
 
     Args:
-        input_ids: sequences end to end, each from [CLS] to [SEP], so that a maskable position
-            always has neighbors of its own sequence; [num_tokens].
+        input_ids: concatenated sequences, each from [CLS] to [SEP], so that a maskable position
+            always has both neighbors in its own sequence; [num_tokens].
         positions: indices into `input_ids`.
-        cls_id: taken for `sep_id`, since both are borders.
-        sep_id: the border.
+        cls_id: id of [CLS]; replaced by `sep_id`, because both are borders.
+        sep_id: id of [SEP], the border.
     """
     ids = np.where(input_ids == cls_id, sep_id, input_ids).astype(np.int64)
     return ids[positions - 1], ids[positions + 1]

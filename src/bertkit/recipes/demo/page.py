@@ -1,4 +1,4 @@
-"""The demo's report: how well the model fills blanks, how it came to that, and how to go on."""
+"""The demo's report: masked-token accuracy, training curves, and commands to try next."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,14 +14,14 @@ from bertkit.training.records.sections import SPEED, draw_curves, tabulate_setti
 
 @dataclass(frozen=True)
 class Accuracies:
-    """Shares of the same held-out blanks that are filled right.
+    """Masked-token accuracies of the model and the baselines on the same held-out positions.
 
     Attributes:
-        num_masked: how many blanks there are.
-        model: by the likeliest word of the trained model.
-        neighbors: by the best guess from the two neighboring words.
-        most_frequent: by always saying the training text's most frequent token.
-        most_frequent_token: which one that is.
+        num_masked: number of masked tokens.
+        model: accuracy of the trained model's most likely token.
+        neighbors: accuracy of the best guess from the two neighboring tokens.
+        most_frequent: accuracy of always predicting the training text's most frequent token.
+        most_frequent_token: that token.
     """
 
     num_masked: int
@@ -33,7 +33,7 @@ class Accuracies:
 
 @dataclass(frozen=True)
 class Example:
-    """A text with a blank, and the likeliest words before and after pre-training."""
+    """A text with a masked word, and the top predictions before and after pre-training."""
 
     text: str
     before: str
@@ -42,14 +42,14 @@ class Example:
 
 @dataclass(frozen=True)
 class DemoFacts:
-    """What the report tells.
+    """The data shown in the report.
 
     Attributes:
         accuracies: the result.
-        examples: blanks, before and after.
-        course: the run's.
+        examples: masked texts with predictions before and after.
+        course: the run's training history.
         settings: tables of settings by title.
-        corpus: names and numbers of what was read.
+        corpus: the corpus counts by name.
         run: the run's folder.
     """
 
@@ -62,7 +62,7 @@ class DemoFacts:
 
 
 def build_report(facts: DemoFacts) -> Report:
-    """The page."""
+    """Build the report."""
     run = quote(str(facts.run))
     sections: list[Section] = [
         _accuracy_bars(facts.accuracies),
@@ -96,7 +96,7 @@ def build_report(facts: DemoFacts) -> Report:
 
 
 def describe_result(accuracies: Accuracies) -> str:
-    """The result in two sentences, whoever wins."""
+    """Describe the result in two sentences, whether the model or a baseline is better."""
     ratio = accuracies.model / accuracies.most_frequent if accuracies.most_frequent else 0.0
     winner = (
         "The model is better than" if accuracies.model > accuracies.neighbors else "Still better is"

@@ -1,7 +1,7 @@
 """The demo: from the documentation that comes with Python to a report on a small BERT.
 
-It calls the public recipes one after the other. What is already there is taken up: a finished
-vocabulary and finished shards are used again, and an interrupted run goes on.
+It calls the public recipes in order. Existing work is reused: a finished vocabulary and finished
+shards are kept, and an interrupted run resumes.
 """
 
 import time
@@ -46,14 +46,14 @@ TEXTS = (
 
 @dataclass(frozen=True)
 class DemoResult:
-    """What the demo came to.
+    """The result of the demo.
 
     Attributes:
-        report: the HTML page.
+        report: the HTML report.
         run: the run's folder, for `fill-mask` and `inspect`.
-        accuracies: of the model and of the guessers it has to beat.
-        examples: blanks, before and after.
-        elapsed_seconds: the whole of this call.
+        accuracies: accuracies of the model and the baselines.
+        examples: masked texts with predictions before and after.
+        elapsed_seconds: duration of this call.
     """
 
     report: Path
@@ -66,24 +66,24 @@ class DemoResult:
 def run_demo(
     output: Path, settings: DemoSettings, say: Callable[[str], None] = lambda text: None
 ) -> DemoResult:
-    """Make everything that is missing, and write the report.
+    """Run the steps that aren't finished yet, and write the report.
 
     Args:
-        output: the folder for all of it.
-        settings: what can be chosen.
-        say: is told in a line what begins.
+        output: the folder for tokenizer, shards, run and report.
+        settings: settings of the demo.
+        say: called with a line of text when each step begins.
 
     Raises:
         ResumeError: `output` holds a run with other settings, or another process runs the demo
             there.
-        StoppedError: a signal came; the same call goes on.
+        StoppedError: a signal arrived; calling again with the same arguments resumes.
     """
     with open_output(output, "running the demo in", is_workplace=True):
         return _run_demo(output, settings, say)
 
 
 def _run_demo(output: Path, settings: DemoSettings, say: Callable[[str], None]) -> DemoResult:
-    """Make everything that is missing, in a folder that is this process's alone."""
+    """Run the demo in a folder that this process has locked."""
     started = time.monotonic()
     tokenizer_folder, shard_folder, run = output / "tokenizer", output / "shards", output / "run"
     if not tokenizer_folder.exists():
@@ -116,14 +116,14 @@ def _run_demo(output: Path, settings: DemoSettings, say: Callable[[str], None]) 
 
 
 def untrained_model(tokenizer: Tokenizer, settings: PretrainSettings) -> FillMask:
-    """The model as it was before its first step."""
+    """Return the model as initialized, before its first step."""
     torch.manual_seed(settings.seed)
     model = BertForPreTraining(build_config(settings, tokenizer))
     return FillMask(LoadedModel(model.eval(), tokenizer))
 
 
 def fill_examples(before: FillMask, after: FillMask) -> tuple[Example, ...]:
-    """The blanks of `TEXTS`, filled by two models."""
+    """Fill the masked words in `TEXTS` with both models."""
     pairs = zip(
         before(TEXTS, top_k=NUM_CANDIDATES), after(TEXTS, top_k=NUM_CANDIDATES), strict=True
     )
@@ -136,13 +136,13 @@ def fill_examples(before: FillMask, after: FillMask) -> tuple[Example, ...]:
 def measure_accuracies(
     shards: ShardSet, tokenizer: Tokenizer, batches: Sequence[PreTrainingBatch], model: float
 ) -> Accuracies:
-    """Ask the guessers at the positions at which the model was asked.
+    """Measure the baselines on the masked positions on which the model was evaluated.
 
     Args:
-        shards: whose training text they count.
-        tokenizer: of the shards.
+        shards: the shards; the baselines count their training text.
+        tokenizer: the shards' tokenizer.
         batches: the held-out examples of the run's evaluations.
-        model: the model's own accuracy on them.
+        model: the model's accuracy on them.
     """
     labels = np.concatenate([batch.labels.numpy() for batch in batches])
     sides = [
@@ -167,7 +167,7 @@ def measure_accuracies(
 
 
 def count_neighbors(shards: Sequence[Shard], tokenizer: Tokenizer) -> NeighborGuesser:
-    """Count the whole training text."""
+    """Count neighbors in the whole training text."""
     starts = np.cumsum([0, *(shard.num_tokens for shard in shards)])
     sentences, documents = [starts[-1:]], [starts[-1:]]
     for shard, start in zip(shards, starts, strict=False):

@@ -1,4 +1,4 @@
-"""What can be chosen about the demo, and what it has chosen for itself."""
+"""Settings of the demo, and the fixed settings that it passes to the other recipes."""
 
 from typing import Annotated
 
@@ -10,7 +10,7 @@ from bertkit.recipes.pretrain.settings import PretrainSettings
 from bertkit.recipes.train_tokenizer.settings import TrainTokenizerSettings
 
 TOKENIZER_SETTINGS = TrainTokenizerSettings(vocab_size=8192)
-# A tenth of the packages; the largest ones are not among them, so that it is 3.5 % of the text.
+# A tenth of the packages. The largest ones aren't among them, so it is only 3.5 % of the text.
 PREPARE_SETTINGS = PrepareSettings(held_out=0.1)
 
 
@@ -25,7 +25,7 @@ class DemoSettings(Settings):
     device: str = Field("auto", description="auto, cpu, cuda or cuda:N.")
 
     def pretrain_settings(self) -> PretrainSettings:
-        """How the small BERT of the demo is pre-trained."""
+        """Return the pre-training settings of the demo's small BERT."""
         return PretrainSettings(
             model="tiny",
             minutes=self.minutes,

@@ -1,1 +1,1 @@
-"""A pre-trained encoder becomes a model for a task."""
+"""The recipe `finetune`: a pre-trained encoder → a model for a task; read `run.py` first."""

@@ -1,7 +1,7 @@
-"""The model card: `README.md`, with the header that the Hub reads.
+"""The model card: `README.md`, with the YAML header that the Hub reads.
 
-Names of files and labels are anyone's: in the header they stand quoted as in JSON, which YAML reads
-too, and below it without what Markdown or HTML would take for more than text.
+Names of files and labels are untrusted: the header quotes them as JSON strings, which are valid
+YAML, and the text below escapes Markdown and HTML.
 """
 
 import json
@@ -18,7 +18,7 @@ from bertkit.tasks.table import TASKS
 
 CARD_FILE = "README.md"
 PICTURE_FILE = "confusion_matrix.svg"
-# Source: the Hub's list of tasks; another task has no tag.
+# Source: the Hub's list of tasks; other tasks have no tag.
 PIPELINE_TAGS = {
     "classify": "text-classification",
     "regress": "text-classification",
@@ -35,12 +35,12 @@ LEFT_TO_RIGHT = (
 )
 MAX_NAME_COLUMNS = 200
 MAX_LABELS = 100
-MAX_METRICS = 100  # there is one for each label
+MAX_METRICS = 100  # there may be one per label
 SPECIAL = "\\`*_[]|~#"
 
 
 def build_card(facts: FineTuningFacts) -> str:
-    """The card's text."""
+    """Build the card's text."""
     made = (
         f"{TASKS[facts.task].summary} Fine-tuned from {plain(facts.parent)} with bertkit"
         f" {__version__}; `report.html` shows more."
@@ -59,7 +59,7 @@ def build_card(facts: FineTuningFacts) -> str:
 
 
 def build_header(facts: FineTuningFacts) -> str:
-    """What the Hub reads, without a license, which is for people to say."""
+    """Build the YAML header for the Hub, without a license, which people must add."""
     tag = PIPELINE_TAGS.get(facts.task) if facts.is_for_transformers else None
     lines = ["---", f"library_name: {'transformers' if facts.is_for_transformers else 'bertkit'}"]
     if tag is not None:
@@ -90,7 +90,7 @@ def build_header(facts: FineTuningFacts) -> str:
 
 
 def describe_result(facts: FineTuningFacts) -> str:
-    """Metrics with their intervals, the picture, and what is odd."""
+    """Build the section with metrics, intervals, the confusion matrix and warnings."""
     evaluation = facts.judgment.evaluation
     rows = []
     for name, value in islice(evaluation.metrics.items(), MAX_METRICS):
@@ -114,7 +114,7 @@ def describe_result(facts: FineTuningFacts) -> str:
 
 
 def describe_search(comparison: Comparison) -> str:
-    """The runs among which this one was chosen."""
+    """Build the section on the search that selected this run."""
     rows = [
         [outcome.cell.describe(), str(len(outcome.values)), show_spread(outcome)]
         for outcome in comparison.outcomes
@@ -125,7 +125,7 @@ def describe_search(comparison: Comparison) -> str:
 
 
 def describe_data(facts: FineTuningFacts) -> str:
-    """Files and what was met in them."""
+    """Build the section on the data files: counts, checksums and labels."""
     train, dev = facts.counts["train"], facts.counts["dev"]
     rows = [
         ["file", train.name, dev.name],
@@ -152,7 +152,7 @@ def describe_data(facts: FineTuningFacts) -> str:
 
 
 def describe_making(facts: FineTuningFacts) -> str:
-    """Parent, settings, and how to use the model."""
+    """Build the section on training: steps, the parent's files and the settings."""
     source, ending = facts.record.source, " and ended early" if facts.has_ended_early else ""
     rows = [[name, sha256] for name, sha256 in source.get("sha256", {}).items()]
     if source.get("commit"):
@@ -169,7 +169,7 @@ def describe_making(facts: FineTuningFacts) -> str:
 
 
 def tabulate(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table of Markdown."""
+    """Build a Markdown table."""
     lines = [
         list(columns),
         ["---"] * len(columns),
@@ -179,17 +179,17 @@ def tabulate(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def show_number(value: float) -> str:
-    """A number, or that there is none."""
+    """Format a number, or "not defined"."""
     return f"{value:.4f}" if math.isfinite(value) else "not defined"
 
 
 def plain(text: str) -> str:
-    """A text as Markdown and HTML show it, in one line."""
+    """Escape a text for Markdown and HTML, in one line."""
     text = show(text, MAX_NAME_COLUMNS)
     text = "".join(f"\\{letter}" if letter in SPECIAL else letter for letter in text)
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 def quote(text: str) -> str:
-    """A text as YAML reads it."""
+    """Quote a text for YAML."""
     return json.dumps(make_legible(text), ensure_ascii=False)

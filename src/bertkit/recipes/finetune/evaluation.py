@@ -1,4 +1,4 @@
-"""The finished model, held against the held-out examples and against the simplest guess."""
+"""The final evaluation of the model: on the held-out examples, and against a baseline."""
 
 import math
 from dataclasses import dataclass, replace
@@ -25,14 +25,14 @@ Metrics = dict[str, float]
 
 @dataclass(frozen=True)
 class FinalEvaluation:
-    """What a model is worth.
+    """The final evaluation of a model.
 
     Attributes:
-        task: with the numbers that were found on the held-out examples.
-        predictions: for the held-out examples.
-        evaluation: of those.
-        before: the same without their temperature; None where none was found.
-        baseline: metrics of always saying the most frequent label; empty without labels.
+        task: the task, with numbers such as a temperature fitted on the held-out examples.
+        predictions: predictions for the held-out examples.
+        evaluation: their evaluation.
+        before: the evaluation without temperature scaling; None if no temperature was fitted.
+        baseline: metrics of always predicting the most frequent label; empty without labels.
     """
 
     task: Task[Any, Any]
@@ -43,7 +43,7 @@ class FinalEvaluation:
 
 
 def judge(materials: FineTuningContext) -> FinalEvaluation:
-    """Hold a model against its held-out examples."""
+    """Evaluate a model on the held-out examples."""
     plain, examples = materials.task, materials.dev_examples
     with mixed_precision(materials.machine.device, materials.machine.precision):
         task, predictions, unscaled = answer_held_out(materials)
@@ -66,14 +66,14 @@ def judge(materials: FineTuningContext) -> FinalEvaluation:
 
 
 def answer_held_out(materials: FineTuningContext) -> tuple[Task[Any, Any], list[Any], list[Any]]:
-    """The answers to the held-out examples.
+    """Predict the held-out examples.
 
-    Where labels are so many that the logits of all examples aren't in memory together, numbers such
-    as a temperature are found on every n-th example.
+    If there are so many labels that the logits of all examples don't fit in memory, numbers such
+    as a temperature are fitted on every n-th example.
 
     Returns:
-        The task with its numbers, its answers, and those without its temperature; none where it
-        has none.
+        The task with its fitted numbers, its predictions, and the predictions without temperature
+        scaling (empty if there is none).
     """
     plain, parts = materials.task, cut_held_out(materials)
     chosen = range(0, len(materials.dev), len(parts))
@@ -91,19 +91,19 @@ def answer_held_out(materials: FineTuningContext) -> tuple[Task[Any, Any], list[
 
 
 def _take(materials: FineTuningContext, part: range) -> tuple[list[Any], list[Encoded]]:
-    """Some held-out examples, and their token ids."""
+    """Return some held-out examples and their token ids."""
     examples, encoded = materials.dev_examples, materials.dev
     return [examples[number] for number in part], [encoded[number] for number in part]
 
 
 def measure_baseline(materials: FineTuningContext) -> Metrics:
-    """Metrics of a model that doesn't read: each label as likely as it is in training."""
+    """Measure a baseline that ignores the input: it scores labels by their training frequency."""
     task = materials.task
     if not materials.counts["train"].labels:
         return {}
     odds = _log_odds(task.labels, materials.counts["train"])
     examples, encoded = materials.dev_examples, materials.dev
-    if task.row == "sequence":  # all texts have the same scores, and so the same answer
+    if task.row == "sequence":  # all texts have the same scores and thus the same prediction
         predictions = decode_all(task, examples[:1], encoded[:1], [odds[None]]) * len(examples)
     else:
         logits = (np.broadcast_to(odds, (one.num_tokens, len(odds))) for one in encoded)
@@ -112,7 +112,7 @@ def measure_baseline(materials: FineTuningContext) -> Metrics:
 
 
 def _log_odds(labels: tuple[str, ...], counts: SetCounts) -> Logits:
-    """Larger for more frequent labels, and above 0 for those that more than half have."""
+    """Return smoothed log odds per label; above 0 for labels of more than half the examples."""
     number = max(counts.num_examples, *counts.labels.values())
     found = np.array([counts.labels.get(label, 0) for label in labels], dtype=np.float32)
     odds: Logits = np.log((found + 0.5) / (number - found + 0.5))
@@ -120,7 +120,7 @@ def _log_odds(labels: tuple[str, ...], counts: SetCounts) -> Logits:
 
 
 def compare_to_baseline(metric: str, evaluation: Evaluation, baseline: Metrics) -> str | None:
-    """Say it where a model isn't better than one that doesn't read."""
+    """Return a warning if the model isn't better than the baseline."""
     value, least = evaluation.metrics.get(metric, math.nan), baseline.get(metric, math.nan)
     if value > least or math.isnan(least) or least >= 1.0:
         return None
@@ -132,7 +132,7 @@ def compare_to_baseline(metric: str, evaluation: Evaluation, baseline: Metrics) 
 
 
 def find_only_label(dev: SetCounts) -> str | None:
-    """Say it where all held-out examples have one label, as a share of a few may."""
+    """Return a warning if all held-out examples have the same label, as in a small split."""
     if list(dev.labels.values()) != [dev.num_examples]:
         return None
     (label,) = dev.labels

@@ -1,4 +1,4 @@
-"""Labeled files as the examples of a task, and what was met in them."""
+"""Reads labeled files as examples of a task, splits them, and counts data problems."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
@@ -23,20 +23,20 @@ from bertkit.tasks.look_alikes import describe_look_alikes
 from bertkit.tasks.task import Task
 from bertkit.tokenization.tokenizer import Tokenizer
 
-HOLDING_OUT = 3  # what the generator is for; part of its key
+HOLDING_OUT = 3  # the purpose of the random generator; part of its seed
 MIN_EXAMPLES = 2
 EXAMPLES_AT_ONCE = 2048
-HELD_OUT = ", held out"  # behind the name of a file of which a part is
+HELD_OUT = ", held out"  # suffix of a file's name for its held-out part
 
 
 @dataclass(frozen=True)
 class ExampleSet:
-    """Examples of one file, or a part of them.
+    """The examples of one file, or a part of them.
 
     Attributes:
-        name: for messages.
-        examples: the task's own.
-        report: what was met in the file.
+        name: the name to show in messages.
+        examples: the examples, in the task's own type.
+        report: the report of reading the file.
         identity: name, format and SHA-256 of the file.
     """
 
@@ -48,26 +48,26 @@ class ExampleSet:
 
 @dataclass(frozen=True)
 class Data:
-    """What is learned from, and what is held against it."""
+    """The training and the held-out examples."""
 
     train: ExampleSet
     dev: ExampleSet
 
 
 class SetCounts(BaseModel):
-    """What was met in a set of examples; a part of `metrics.json`.
+    """Counts of a set of examples; a part of `metrics.json`.
 
     Attributes:
-        name: of the file, and which part of it.
-        sha256: of the file.
-        num_examples: that are used.
-        num_broken: rows of the file that were left out.
-        num_undecodable: rows of the file that had what isn't Unicode.
-        num_empty: examples without any text.
-        num_cut: examples of which tokens were left out.
-        num_in_windows: examples that are read in several windows.
-        num_unseen: labels that training doesn't have; they count as mistakes.
-        labels: how often each label is there; empty where labels have no names.
+        name: name of the file and of the part of it.
+        sha256: SHA-256 of the file.
+        num_examples: examples used.
+        num_broken: rows of the file that were skipped.
+        num_undecodable: rows of the file with invalid Unicode.
+        num_empty: examples without text.
+        num_cut: truncated examples.
+        num_in_windows: examples split into several windows.
+        num_unseen: labels missing from the training examples; they count as errors.
+        labels: count of each label; empty if labels have no names.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -85,7 +85,7 @@ class SetCounts(BaseModel):
 
 
 def open_tables(train: str, dev: str | None, settings: FineTuneSettings) -> list[RecordTable]:
-    """The tables of training and, where there is one, of held-out examples."""
+    """Open the table of training examples and, if given, that of held-out examples."""
     tables = []
     for flag, source in (("train", train), ("dev", dev)):
         if source is not None:
@@ -102,13 +102,13 @@ def open_tables(train: str, dev: str | None, settings: FineTuneSettings) -> list
 def read_data(
     kind: type[Task[Any, Any]], tables: Sequence[RecordTable], settings: Any, shares: Any
 ) -> Data:
-    """Read all examples; where there is one table, a share of it is held out.
+    """Read all examples; if there is only one table, hold out a share of it.
 
     Args:
         kind: the task.
-        tables: as `open_tables` gives them.
-        settings: the task's.
-        shares: the recipe's settings: how many rows may be broken, and how many are held out.
+        tables: the tables that `open_tables` returned.
+        settings: the task's settings.
+        shares: the recipe's settings, with the held-out share and the seeds.
     """
     sets = [read_set(kind, table, settings) for table in tables]
     if len(sets) == 1:
@@ -118,7 +118,7 @@ def read_data(
 
 
 def read_set(kind: type[Task[Any, Any]], table: RecordTable, settings: Any) -> ExampleSet:
-    """All examples of a table; errors as in `read_data`."""
+    """Read all examples of a table; errors as in `read_data`."""
     report = RowReport(table.name)
     parse = kind.build_parser(settings, table, needs_answer=True)
     examples = gather(table, parse, report)
@@ -126,7 +126,7 @@ def read_set(kind: type[Task[Any, Any]], table: RecordTable, settings: Any) -> E
 
 
 def hold_out(kind: type[Task[Any, Any]], whole: ExampleSet, share: float, seed: int) -> Data:
-    """Part training examples in two, by the seed; what shares a text stays together."""
+    """Split off held-out examples, by the seed; examples that share a text stay together."""
     number = len(whole.examples)
     if number < MIN_EXAMPLES:
         raise InputError(f"{whole.name} has {number} example; give held-out ones with --dev")
@@ -143,7 +143,7 @@ def hold_out(kind: type[Task[Any, Any]], whole: ExampleSet, share: float, seed: 
 
 
 def list_groups(kind: type[Task[Any, Any]], examples: Sequence[Any]) -> list[list[int]]:
-    """Numbers of examples that stay together; each one's alone where all would."""
+    """Group the indices of examples that stay together; if all would, each is its own group."""
     groups: defaultdict[str | int, list[int]] = defaultdict(list)
     for number, example in enumerate(examples):
         groups[kind.group(example) or number].append(number)
@@ -151,7 +151,7 @@ def list_groups(kind: type[Task[Any, Any]], examples: Sequence[Any]) -> list[lis
 
 
 def take_groups(groups: Sequence[Sequence[int]], most: int) -> set[int]:
-    """All of the first groups that have room among so many; the smallest group where none has."""
+    """Take groups in order while they fit into `most`; the smallest group if none fits."""
     taken: set[int] = set()
     for group in groups:
         if len(taken) + len(group) <= most:
@@ -163,7 +163,7 @@ def take_groups(groups: Sequence[Sequence[int]], most: int) -> set[int]:
 def encode(
     task: Task[Any, Any], found: ExampleSet, tokenizer: Tokenizer
 ) -> tuple[EncodedTable, PredictionCounts]:
-    """Token ids of all examples of a set, and what was odd about them."""
+    """Encode all examples of a set as token ids, and count data problems."""
     table, odd = EncodedTable(), PredictionCounts()
     number = len(found.examples)
     with show_progress(f"encoding {found.name}", number) as bar:
@@ -177,7 +177,7 @@ def encode(
 
 
 def count_set(task: Task[Any, Any], found: ExampleSet, odd: PredictionCounts) -> SetCounts:
-    """What was met in a set; most of it shows when it is encoded."""
+    """Count a set's examples, labels and data problems; `odd` are the counts from encoding."""
     labels = Counter(label for example in found.examples for label in task.list_labels(example))
     known = set(task.labels)
     return SetCounts(
@@ -195,17 +195,17 @@ def count_set(task: Task[Any, Any], found: ExampleSet, odd: PredictionCounts) ->
 
 
 def short_name(found: ExampleSet) -> str:
-    """The file's name without its folder, and which part of it."""
+    """Return the file's name without its folder, with a suffix for a held-out part."""
     return f"{found.identity['name']}{HELD_OUT if found.name.endswith(HELD_OUT) else ''}"
 
 
 def describe_rows(found: ExampleSet) -> list[str]:
-    """What was met while a file was read; empty texts are told by `describe_set`."""
+    """Describe problems found in reading a file; `describe_set` reports empty texts."""
     return replace(found.report, num_empty=0).summary_lines()
 
 
 def describe_set(task: Task[Any, Any], found: ExampleSet, counts: SetCounts) -> list[str]:
-    """A set in a line, and a line for each thing that is odd."""
+    """Describe a set in one line, plus a line for each problem."""
     name, number = found.name, counts.num_examples
     lines = [f"{name}: {pluralize(number, 'example')}{_show_labels(counts.labels)}"]
     if counts.num_empty:
@@ -229,7 +229,7 @@ def describe_set(task: Task[Any, Any], found: ExampleSet, counts: SetCounts) -> 
 
 
 def check_labels(task: Task[Any, Any], found: ExampleSet, counts: SetCounts) -> None:
-    """Refuse held-out examples most of whose labels can't be learned."""
+    """Raise `InputError` if most held-out labels don't occur in the training examples."""
     if 2 * counts.num_unseen > sum(counts.labels.values()):
         first = next(_list_unseen(task, found)).strip()
         raise InputError(

@@ -1,4 +1,4 @@
-"""What the report and the card of a fine-tuned model tell."""
+"""The data shown in the report and the card of a fine-tuned model."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -24,18 +24,18 @@ COUNT_NAMES = {
 
 @dataclass(frozen=True)
 class FineTuningFacts:
-    """All of it.
+    """The data shown in the report and the card.
 
     Attributes:
-        name: of the model's folder.
-        record: what the run was begun with.
-        judgment: what the model is worth.
-        counts: what was met in `train` and `dev`.
-        num_steps: that were trained.
-        best_epoch: how often the model had seen every example.
-        steps_per_epoch: steps in which it sees all of them.
-        has_ended_early: whether nothing had become better for long enough.
-        comparison: with the other runs of a search; None where there was none.
+        name: name of the model's folder.
+        record: the run's record: settings, data and source.
+        judgment: the model's final evaluation.
+        counts: counts of the sets `train` and `dev`.
+        num_steps: number of training steps.
+        best_epoch: the epoch, possibly fractional, of the best checkpoint.
+        steps_per_epoch: number of steps in an epoch.
+        has_ended_early: whether early stopping ended the run.
+        comparison: comparison with the other runs of a search; None if there was no search.
     """
 
     name: str
@@ -55,19 +55,19 @@ class FineTuningFacts:
 
     @property
     def parent(self) -> str:
-        """The name of the model that was fine-tuned, without the folders it lies in."""
+        """The Hub id or folder name of the model that was fine-tuned, without parent folders."""
         model = str(self.record.settings["model"])
         return model if self.is_from_hub else model.rstrip("/").rpartition("/")[2]
 
     @property
     def is_from_hub(self) -> bool:
-        """Whether the model was named by its id; a folder of the Hub's cache has a commit too."""
+        """Whether the model was named by its Hub id; a folder in the Hub's cache doesn't count."""
         model = str(self.record.settings["model"])
         return bool(self.record.source.get("commit")) and is_hub_id(model)
 
     @property
     def is_for_transformers(self) -> bool:
-        """Whether transformers knows such a model, and computes the same."""
+        """Whether transformers can load the model and computes the same."""
         settings = self.record.settings
         has_their_head = (
             settings.get("features") != "bilstm" and settings.get("feature_layers") != "last_four"
@@ -76,19 +76,19 @@ class FineTuningFacts:
 
     @property
     def pools_last(self) -> bool:
-        """Whether the last token stands for a text, as left to right it must."""
+        """Whether the last token represents the text, as a left-to-right model requires."""
         is_causal = bool(self.record.model.get("is_decoder"))
         return is_causal and self.judgment.task.row == "sequence"
 
     @property
     def has_picture(self) -> bool:
-        """Whether the confusion matrix is small enough to be drawn."""
+        """Whether there is a confusion matrix that is small enough to draw."""
         matrix = draw_confusion(self.judgment.evaluation)
         return matrix is not None and matrix.draw() is not None
 
     @property
     def settings(self) -> dict[str, str]:
-        """What was chosen, but for names of files and folders."""
+        """The settings, without names of files and folders."""
         return {
             name: "none" if value is None else str(value)
             for name, value in self.record.settings.items()
@@ -97,7 +97,7 @@ class FineTuningFacts:
 
 
 def count_rows(counts: Mapping[str, SetCounts]) -> list[tuple[str, Any, Any]]:
-    """What was met, in training and in held-out examples; only what was met at all."""
+    """Return rows (description, training count, held-out count) of the counts that aren't 0."""
     train, dev = counts["train"], counts["dev"]
     rows = [(words, getattr(train, key), getattr(dev, key)) for key, words in COUNT_NAMES.items()]
     return [row for row in rows if row[1] or row[2]]

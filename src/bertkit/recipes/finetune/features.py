@@ -1,4 +1,4 @@
-"""Training a head on hidden states of a frozen encoder, which are computed once.
+"""Trains a head on hidden states of a frozen encoder, which are computed once.
 
 Source: Devlin et al. 2018, section 5.3.
 """
@@ -27,11 +27,11 @@ from bertkit.tasks.task import TaskScores
 from bertkit.training.job import Job
 
 STATES_FOLDER = "states"
-EXAMPLES_AT_ONCE = 32  # of an evaluation
+EXAMPLES_AT_ONCE = 32  # batch size of an evaluation
 
 
 class States(NamedTuple):
-    """Hidden states of the examples."""
+    """The hidden states of the training and the held-out examples."""
 
     train: StateFile
     dev: StateFile
@@ -39,12 +39,12 @@ class States(NamedTuple):
 
 @dataclass(frozen=True)
 class StateBatch:
-    """Some examples with their hidden states.
+    """A batch of examples with their hidden states.
 
     Attributes:
-        examples: as the loss reads them.
-        states: what the head reads.
-        tokens: those that the states are of.
+        examples: the examples, for the loss.
+        states: the hidden states, the head's input.
+        tokens: the tokens that the states belong to.
     """
 
     examples: TaskBatch
@@ -53,20 +53,20 @@ class StateBatch:
 
     @property
     def num_tokens(self) -> int:
-        """Tokens of the examples."""
+        """Number of tokens in the examples."""
         return self.examples.num_tokens
 
     @property
     def target_counts(self) -> dict[str, int]:
-        """How many labels the loss is summed over."""
+        """Number of labels that the loss is summed over."""
         return self.examples.target_counts
 
     def describe(self) -> str:
-        """The examples' numbers, for messages."""
+        """Return the examples' numbers, for messages."""
         return self.examples.describe()
 
     def to(self, device: torch.device) -> Self:
-        """The same batch on another device."""
+        """Return the batch on another device."""
         return replace(
             self,
             examples=self.examples.to(device),
@@ -79,10 +79,10 @@ class StateBatch:
 def remember_states(
     run: Path, materials: FineTuningContext, settings: FineTuneSettings
 ) -> Iterator[States]:
-    """Hidden states of all examples, in files that are removed at the end."""
+    """Compute the hidden states of all examples, in files that are removed at the end."""
     folder, model = run / STATES_FOLDER, materials.model
     only_first = settings.features == "linear" and materials.task.row == "sequence"
-    remove_folder(folder)  # what a killed process left
+    remove_folder(folder)  # left by a killed process
     make_folder(folder)
     try:
         train, dev = (
@@ -97,7 +97,7 @@ def remember_states(
 def build_feature_job(
     job: Job[TaskBatch], materials: FineTuningContext, states: States
 ) -> Job[StateBatch]:
-    """The same job, but for what is computed in a step: the head alone."""
+    """Return the job with steps and evaluations that compute only the head."""
     model = materials.model
     num_trained = sum(each.numel() for each in model.parameters() if each.requires_grad)
 
@@ -126,7 +126,7 @@ def build_feature_job(
 
 @torch.inference_mode()
 def head_logits(materials: FineTuningContext, states: StateFile, part: range) -> list[Logits]:
-    """Logits of some held-out examples by their hidden states, without dropout."""
+    """Compute logits of some held-out examples from their hidden states, without dropout."""
     model, device = materials.model.eval(), materials.machine.device
     found: list[Logits] = []
     for start in range(0, len(part), EXAMPLES_AT_ONCE):

@@ -1,4 +1,4 @@
-"""What the training loop is handed for a task."""
+"""Builds the training loop's job for a task."""
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -27,23 +27,23 @@ from bertkit.tokenization.tokenizer import Tokenizer
 from bertkit.training.job import Job, Machine, Watched
 from bertkit.training.run import Run
 
-TOKENS_PER_BATCH = {"cpu": 2048, "cuda": 65536}  # of an evaluation
+TOKENS_PER_BATCH = {"cpu": 2048, "cuda": 65536}  # in evaluations
 EXAMPLES_PER_LOSS = 64
 
 
 @dataclass(frozen=True)
 class FineTuningContext:
-    """Everything a run is made of.
+    """The task, model, data and device of a run.
 
     Attributes:
-        task: with its labels.
-        model: to be trained; on its device.
-        tokenizer: the model's.
-        data: what was read.
-        train: examples as token ids.
+        task: the task, with its labels.
+        model: the model to train, on its device.
+        tokenizer: the model's tokenizer.
+        data: the examples.
+        train: training examples as token ids.
         dev: held-out examples as token ids.
-        counts: what was met in `train` and `dev`.
-        machine: where it computes.
+        counts: counts of the sets `train` and `dev`.
+        machine: the device to compute on.
     """
 
     task: Task[Any, Any]
@@ -57,19 +57,19 @@ class FineTuningContext:
 
     @property
     def dev_examples(self) -> Sequence[Any]:
-        """The held-out examples, as the task has them."""
+        """The held-out examples, in the task's own type."""
         return self.data.dev.examples
 
     def save_tokenizer(self, folder: Path) -> dict[str, FileRecord]:
-        """Write what belongs to the vocabulary, and how much the task reads at a time.
+        """Write the tokenizer's files, with the task's maximum length.
 
-        transformers cuts texts there; errors as in `Tokenizer.save`.
+        transformers truncates texts at that length. Errors as in `Tokenizer.save`.
         """
         return self.tokenizer.save(folder, max_length=self.task.settings.max_length)
 
 
 def build_job(materials: FineTuningContext, settings: FineTuneSettings) -> Job[TaskBatch]:
-    """What the loop is handed."""
+    """Build the job for the training loop."""
     task, model = materials.task, materials.model
     order = EpochOrder(len(materials.train), settings.batch_size, settings.seed)
 
@@ -114,7 +114,7 @@ def build_job(materials: FineTuningContext, settings: FineTuneSettings) -> Job[T
 
 
 def load_checkpoint(run: Run, step: int, materials: FineTuningContext) -> FineTuningContext:
-    """The same with the weights of a run's checkpoint; what was frozen is."""
+    """Return the context with the weights of a run's checkpoint; frozen parameters stay frozen."""
     path = checkpoint_path(run.folder, step)
     if not path.exists():
         raise ResumeError(f"{path} is gone; remove {run.folder} to begin again")
@@ -125,13 +125,13 @@ def load_checkpoint(run: Run, step: int, materials: FineTuningContext) -> FineTu
 
 
 def cut_held_out(materials: FineTuningContext) -> list[range]:
-    """Numbers of held-out examples whose logits are in memory together, as in `cut_by_scores`."""
+    """Split held-out examples into parts whose logits fit in memory; see `cut_by_scores`."""
     task = materials.task
     return cut_by_scores(materials.dev, len(task.labels), row=task.row)
 
 
 def held_out_logits(materials: FineTuningContext, part: range | None = None) -> list[Logits]:
-    """Logits of the held-out examples, or of a part of them, without dropout."""
+    """Compute logits of the held-out examples, or of a part of them, without dropout."""
     model, device = materials.model.eval(), materials.machine.device
     return compute_logits(
         lambda batch: model.scores(batch.to(device)),
@@ -144,11 +144,11 @@ def held_out_logits(materials: FineTuningContext, part: range | None = None) -> 
 def measure_held_out(
     materials: FineTuningContext, compute: Callable[[range], Sequence[Logits]]
 ) -> dict[str, float]:
-    """Loss and metrics of the held-out examples; the loss alone where it isn't finite.
+    """Measure loss and metrics on the held-out examples; only the loss if it isn't finite.
 
     Args:
-        materials: what the run is made of.
-        compute: gives logits of a part of the examples.
+        materials: the run's context.
+        compute: computes logits of a part of the examples.
     """
     task, examples = materials.task, materials.dev_examples
     total, count, predictions = 0.0, 0, []
@@ -168,7 +168,7 @@ def decode_all(
     encoded: Sequence[Encoded],
     logits: Iterable[Logits],
 ) -> list[Any]:
-    """The answer to each example, as an evaluation keeps it."""
+    """Decode the prediction for each example, in the compact form that evaluations keep."""
     rows = zip(examples, encoded, logits, strict=True)
     return [task.decode_in_brief(example, one, scores) for example, one, scores in rows]
 
@@ -176,7 +176,7 @@ def decode_all(
 def sum_loss(
     task: Task[Any, Any], encoded: Sequence[Encoded], logits: Sequence[Logits]
 ) -> tuple[float, int]:
-    """The loss of examples whose logits are known, summed over labels, and how many these are."""
+    """Compute the loss summed over labels, and the number of labels, from known logits."""
     total, count = 0.0, 0
     for start in range(0, len(encoded), EXAMPLES_PER_LOSS):
         chosen = range(start, min(start + EXAMPLES_PER_LOSS, len(encoded)))
@@ -190,8 +190,8 @@ def sum_loss(
 def count_operations(model: FineTunedBert, batch: TaskBatch) -> float:
     """Floating-point operations of the encoder's matrix products in one training step.
 
-    What is frozen has no way back. Where the head reads C alone, the last layer mixes no other
-    tokens than those that C comes from.
+    Frozen layers have no backward pass. If the head reads only C, the last layer computes its
+    output projection and feed-forward part only for the tokens that C comes from.
     """
     hidden, inner = model.config.hidden_size, model.config.intermediate_size
     squares = sum(length * length for length in batch.packed.lengths)

@@ -1,4 +1,4 @@
-"""Which parameters learn, and how fast: told from their names.
+"""Freezing and layer-wise learning rates, by the names of parameters.
 
 Source: Howard and Ruder 2018, section 3.2, for learning rates that fall from layer to layer.
 """
@@ -15,14 +15,14 @@ EMBEDDINGS = "encoder.embeddings."
 
 
 def scale_by_layer(decay: float, num_layers: int) -> Callable[[str], float]:
-    """Name of a parameter → factor of its learning rate.
+    """Return a function: name of a parameter → factor of its learning rate.
 
-    Pooler and head have 1, the top layer has `decay`, each one below it `decay` times that, and the
-    embeddings the lowest.
+    Pooler and head have 1, the top layer `decay`, each layer below it `decay` times the factor
+    above, and the embeddings the lowest.
 
     Args:
         decay: above 0, at most 1.
-        num_layers: of the encoder.
+        num_layers: number of the encoder's layers.
     """
 
     def scale(name: str) -> float:
@@ -32,15 +32,15 @@ def scale_by_layer(decay: float, num_layers: int) -> Callable[[str], float]:
 
 
 def freeze_parameters(model: nn.Module, what: str, num_layers: int) -> int:
-    """Let some parameters stay as they are.
+    """Freeze some parameters.
 
     Args:
-        model: what is trained.
+        model: the model to train.
         what: none, embeddings, a number of the lowest layers (embeddings included), or encoder.
-        num_layers: of the encoder.
+        num_layers: number of the encoder's layers.
 
     Returns:
-        How many parameters stay.
+        The number of frozen parameters.
     """
     if what == "none":
         return 0
@@ -63,7 +63,7 @@ def freeze_parameters(model: nn.Module, what: str, num_layers: int) -> int:
 
 
 def _height(name: str, num_layers: int) -> int:
-    """0 for the embeddings, 1 for the lowest layer, one more than layers for pooler and head."""
+    """Return 0 for embeddings, 1 for the lowest layer, `num_layers + 1` for pooler and head."""
     if name.startswith(EMBEDDINGS):
         return 0
     if name.startswith(LAYERS):

@@ -1,4 +1,4 @@
-"""The report of a fine-tuned model: how it learned, what it is worth, and where it is wrong."""
+"""The report of a fine-tuned model: evaluation, errors, training curves, data and settings."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -12,15 +12,15 @@ from bertkit.tasks.sections import build_sections
 from bertkit.training.records.history import TrainingHistory
 from bertkit.training.records.sections import LOSS, Across, Curve, draw_curves, tabulate_settings
 
-MAX_LABELS = 200  # of a table
+MAX_LABELS = 200  # in a table
 
 
 def build_page(facts: FineTuningFacts, course: TrainingHistory) -> Report:
-    """The page.
+    """Build the report.
 
     Args:
-        facts: what it tells.
-        course: the run's.
+        facts: the data to show.
+        course: the run's training history.
     """
     judgment, comparison = facts.judgment, facts.comparison
     sections: list[Section] = [
@@ -39,7 +39,7 @@ def build_page(facts: FineTuningFacts, course: TrainingHistory) -> Report:
 
 
 def summarize(facts: FineTuningFacts) -> str:
-    """The run in two sentences."""
+    """Summarize the run in two sentences."""
     task = facts.judgment.task
     value = facts.judgment.evaluation.metrics[task.metric]
     baseline = facts.judgment.baseline.get(task.metric)
@@ -53,24 +53,24 @@ def summarize(facts: FineTuningFacts) -> str:
 
 
 def choose_curves(*metrics: str) -> tuple[Curve, ...]:
-    """Loss and metrics."""
+    """Return the curves of the loss and of metrics."""
     return replace(LOSS, starts_at_zero=True), *(Curve(name, name, name) for name in metrics)
 
 
 def epochs(num_steps: int) -> Across:
-    """Epochs to the right.
+    """Return an x axis in epochs.
 
     Args:
-        num_steps: of an epoch.
+        num_steps: number of steps in an epoch.
     """
     return Across("step", "epoch", num_steps)
 
 
 def tabulate_data(counts: Mapping[str, SetCounts]) -> list[Table]:
-    """What was read, and how often each label is there.
+    """Tabulate the counts of the data and of each label.
 
     Args:
-        counts: what was met in `train` and `dev`.
+        counts: counts of the sets `train` and `dev`.
     """
     train, dev = counts["train"], counts["dev"]
     met: list[list[Cell]] = [[words, *numbers] for words, *numbers in count_rows(counts)]

@@ -1,4 +1,4 @@
-"""Labeled data as the model reads it: read, told and encoded once, for one run or for many."""
+"""Prepares labeled data: read, describe and encode it once, for one run or for many."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -29,15 +29,15 @@ from bertkit.tokenization.tokenizer import Tokenizer
 
 @dataclass(frozen=True)
 class Prepared:
-    """What a model is trained on.
+    """Encoded training data.
 
     Attributes:
-        task: with the labels of the training examples.
-        tokenizer: by which they were encoded.
-        data: what was read.
-        train: examples as token ids.
+        task: the task, with the labels of the training examples.
+        tokenizer: the tokenizer that encoded the examples.
+        data: the examples.
+        train: training examples as token ids.
         dev: held-out examples as token ids.
-        counts: what was met in `train` and `dev`.
+        counts: counts of the sets `train` and `dev`.
     """
 
     task: Task[Any, Any]
@@ -54,13 +54,13 @@ def read_task(
     task_settings: TaskSettings,
     settings: FineTuneSettings,
 ) -> tuple[Task[Any, Any], Data]:
-    """Read the data, say what was met in the files, and find the labels.
+    """Read the data, announce problems in the files, and determine the labels.
 
     Args:
         kind: the task.
-        tables: as `open_tables` gives them.
-        task_settings: the task's own.
-        settings: what can be chosen whatever the task.
+        tables: the tables that `open_tables` returned.
+        task_settings: the task's settings.
+        settings: the settings common to all tasks.
     """
     data = read_data(kind, tables, task_settings, settings)
     has_dev = len(tables) > 1
@@ -77,7 +77,7 @@ def read_task(
 def _begin_task(
     kind: type[Task[Any, Any]], data: Data, settings: TaskSettings, *, has_dev: bool
 ) -> Task[Any, Any]:
-    """The task as the training examples define it."""
+    """Build the task from the training examples; explain if the held-out split caused an error."""
     try:
         return kind.from_examples(settings, data.train.examples)
     except InputError as error:
@@ -93,10 +93,10 @@ def _begin_task(
 
 
 def prepare(task: Task[Any, Any], data: Data, tokenizer: Tokenizer) -> Prepared:
-    """Encode the data, and say what was met in it.
+    """Encode the data and announce its counts and problems.
 
     Raises:
-        InputError: most held-out labels can't be learned.
+        InputError: most held-out labels don't occur in the training examples.
     """
     train, odd_train = encode(task, data.train, tokenizer)
     dev, odd_dev = encode(task, data.dev, tokenizer)

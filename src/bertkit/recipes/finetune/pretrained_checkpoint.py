@@ -1,4 +1,4 @@
-"""The checkpoint that is fine-tuned: opened, held against the task, and given the task's head."""
+"""Opens the checkpoint to fine-tune, checks it against the task and adds the task's head."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -31,10 +31,10 @@ class PretrainedCheckpoint:
 
     Attributes:
         checkpoint: its config and the headers of its weights.
-        config: its sizes, with the task's labels and the run's dropout.
-        changes: the keys in which that differs from the checkpoint's.
-        tokenizer: its own.
-        facts: what it is, for the run's record.
+        config: its config, with the task's labels and the run's dropout.
+        changes: the config keys that the task and the run override.
+        tokenizer: the checkpoint's tokenizer.
+        facts: its identity, for the run's record.
     """
 
     checkpoint: Checkpoint
@@ -47,13 +47,13 @@ class PretrainedCheckpoint:
 def open_pretrained(
     name: str | Path, revision: str | None, task: Task[Any, Any], settings: FineTuneSettings
 ) -> PretrainedCheckpoint:
-    """Open a checkpoint and see that it can be trained for a task.
+    """Open a checkpoint and check that it can be trained for a task.
 
     Args:
-        name: a path, or the id of a model of the Hub.
-        revision: a branch, tag or commit of a model of the Hub.
-        task: what it is to learn.
-        settings: dropout.
+        name: a path, or the id of a model on the Hub.
+        revision: a branch, tag or commit of a model on the Hub.
+        task: the task to train for.
+        settings: the settings, with dropout and the kind of head.
     """
     path = resolve_model(name, revision=revision)
     checkpoint = open_checkpoint(path)
@@ -77,7 +77,7 @@ def open_pretrained(
 
 
 def dropout_rates(settings: FineTuneSettings) -> dict[str, float]:
-    """The keys of the config that the dropout flags set."""
+    """Return the config keys that the dropout flags set."""
     rates: dict[str, float] = {}
     if settings.dropout is not None:
         rates["hidden_dropout_prob"] = rates["attention_probs_dropout_prob"] = settings.dropout
@@ -87,7 +87,7 @@ def dropout_rates(settings: FineTuneSettings) -> dict[str, float]:
 
 
 def describe_head(task: Task[Any, Any], settings: FineTuneSettings) -> dict[str, Any]:
-    """The key of the config that says what a head of ours reads."""
+    """Return the config key that describes a bertkit-only head; empty for other heads."""
     if not settings.has_own_model:
         return {}
     is_choice = task.model_kind is BertForMultipleChoice
@@ -101,12 +101,12 @@ def describe_head(task: Task[Any, Any], settings: FineTuneSettings) -> dict[str,
 
 
 def choose_kind(task: Task[Any, Any], settings: FineTuneSettings) -> type[FineTunedBert]:
-    """The class of the model."""
+    """Return the class of the model."""
     return BertFeatureBased if settings.has_own_model else task.model_kind
 
 
 def load_pretrained(parent: PretrainedCheckpoint, kind: type[FineTunedBert]) -> FineTunedBert:
-    """The model with the checkpoint's encoder; a head that isn't the task's is drawn anew."""
+    """Build the model with the checkpoint's encoder; a head of another task is reinitialized."""
     checkpoint = parent.checkpoint
     heads = set(list_heads(checkpoint.tensors))
     is_replaced = not has_same_head(parent, kind) and bool(heads & TASK_HEADS)
@@ -126,7 +126,7 @@ def load_pretrained(parent: PretrainedCheckpoint, kind: type[FineTunedBert]) -> 
 
 
 def has_same_head(parent: PretrainedCheckpoint, kind: type[FineTunedBert]) -> bool:
-    """Whether the checkpoint is a model of this kind with the same labels, to be trained on."""
+    """Whether the checkpoint is of this class with the same labels, so its head can be reused."""
     checkpoint = parent.checkpoint
     heads = list_heads(checkpoint.tensors)
     if find_architecture(checkpoint.config, heads, checkpoint.folder) != kind.__name__:
@@ -136,12 +136,12 @@ def has_same_head(parent: PretrainedCheckpoint, kind: type[FineTunedBert]) -> bo
 
 
 def _name_labels(config: BertConfig) -> dict[int, str]:
-    """The labels; other tools leave out those without a name, as a model of answers has them."""
+    """Return the labels; other tools omit default names, such as those of question answering."""
     return config.id2label or {id_: f"LABEL_{id_}" for id_ in range(config.num_labels)}
 
 
 def check_pairs(parent: PretrainedCheckpoint, has_pairs: bool) -> None:
-    """Refuse pairs of texts for a model that knows one segment."""
+    """Raise `InputError` for pairs of texts if the model has only one segment."""
     if has_pairs and parent.config.type_vocab_size < 2:
         raise InputError(
             f"{parent.checkpoint.folder}: type_vocab_size must be at least 2 for pairs of texts,"

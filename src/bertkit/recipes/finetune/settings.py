@@ -1,4 +1,4 @@
-"""What can be chosen about fine-tuning, whatever the task."""
+"""Settings of `bertkit finetune` that are common to all tasks."""
 
 from typing import Annotated, Any, Literal, Self
 
@@ -9,15 +9,15 @@ from bertkit.data.tables.settings import RecordSettings
 from bertkit.training.settings import Count, LoopSettings, Positive, Seed
 
 DEFAULT_EPOCHS = 3.0
-# Fewer steps than these, or no bias correction, are what makes fine-tuning on small data collapse:
-# Mosbach et al. 2021, "On the Stability of Fine-tuning BERT"; Zhang et al. 2021, "Revisiting
-# Few-sample BERT Fine-tuning".
+# Fine-tuning on small data collapses with fewer steps than these, or without bias correction.
+# Source: Mosbach et al. 2021, "On the Stability of Fine-tuning BERT"; Zhang et al. 2021,
+# "Revisiting Few-sample BERT Fine-tuning".
 ENOUGH_STEPS = 200
 TOO_FEW_STEPS = 100
 MOST_EPOCHS = 20.0
-MAX_EPOCHS = 10_000.0  # that anyone may ask for
+MAX_EPOCHS = 10_000.0  # upper limit of --epochs
 
-FEATURE_RATE = 1e-3  # a head that begins anew, on an encoder that stays
+FEATURE_RATE = 1e-3  # for a new head on a frozen encoder
 
 Rate = Annotated[float, Field(ge=0.0, lt=1.0)]
 
@@ -106,7 +106,7 @@ class FineTuneSettings(LoopSettings, RecordSettings):
 
     @property
     def has_own_model(self) -> bool:
-        """Whether the head is one that only bertkit knows."""
+        """Whether the head is one that only bertkit supports."""
         return self.features == "bilstm" or self.feature_layers != "last"
 
     @field_validator("freeze")
@@ -134,5 +134,5 @@ class SearchSettings(Settings):
 
     @property
     def is_single(self) -> bool:
-        """Whether one run is all that was asked for."""
+        """Whether only one run is requested."""
         return self.search is None and self.seeds == 1

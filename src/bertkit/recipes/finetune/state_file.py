@@ -1,6 +1,6 @@
-"""Hidden states of examples in a file of a run, computed once and read through a memory map.
+"""Hidden states of examples, computed once into a file and read through a memory map.
 
-The file is a cache: it is made anew whenever training begins or goes on, and removed behind it.
+The file is a cache: it is recomputed whenever training begins or resumes, and removed afterward.
 """
 
 import shutil
@@ -35,10 +35,10 @@ class StateFile:
     """Hidden states of the sequences of some examples.
 
     Attributes:
-        rows: of all sequences, in the order in which they were computed; mapped into memory.
-        sequences: of all examples, one after the other; of each only what the head reads.
+        rows: states of all sequences, in the order they were computed; memory-mapped.
+        sequences: the sequences of all examples, in order; only the tokens that the head reads.
         starts: the row at which each sequence begins.
-        first_sequences: the number of each example's first sequence, and of all behind the last.
+        first_sequences: index of each example's first sequence, then the number of all sequences.
     """
 
     rows: npt.NDArray[np.float32]
@@ -47,7 +47,7 @@ class StateFile:
     first_sequences: Sequence[int]
 
     def read(self, numbers: Sequence[int]) -> tuple[Float[Tensor, "tokens features"], PackedBatch]:
-        """States of some examples, and the batch that they belong to."""
+        """Return the states of some examples and the batch of their tokens."""
         chosen = [
             index
             for number in numbers
@@ -69,14 +69,14 @@ def write_states(
     *,
     only_first: bool,
 ) -> StateFile:
-    """Compute the hidden states of examples, a batch of similar lengths at a time.
+    """Compute the hidden states of examples in batches of similar lengths.
 
     Args:
-        path: the file.
-        model: its encoder computes, without dropout.
+        path: the file to write.
+        model: the model whose encoder computes the states, without dropout.
         encoded: the examples.
-        machine: where it computes.
-        only_first: the head reads only the first token of each sequence, [CLS].
+        machine: the device to compute on.
+        only_first: keep only the states that summarize each sequence, such as those of [CLS].
     """
     whole = [sequence for one in encoded for sequence in one.sequences]
     kept = [TokenSequence(one.ids[:1], one.segments[:1]) for one in whole] if only_first else whole
@@ -108,7 +108,7 @@ def write_states(
 
 
 def _check_room(path: Path, num_bytes: int) -> None:
-    """Say how large the file will be, and refuse it where the disk hasn't as much."""
+    """Announce the file's size; raise `StorageError` if the disk doesn't have that much space."""
     with storage_errors(path.parent, "read"):
         free = shutil.disk_usage(path.parent).free
     if num_bytes > free:

@@ -1,4 +1,4 @@
-"""How many steps a run has: enough to learn from, however few examples there are."""
+"""Chooses the number of steps: enough to learn, even from few examples."""
 
 from bertkit.base.progress import announce
 from bertkit.base.wording import pluralize
@@ -13,7 +13,7 @@ from bertkit.recipes.finetune.settings import (
 
 
 def choose_epochs(settings: FineTuneSettings, steps_per_epoch: int) -> float:
-    """The epochs that were asked for, or the default, which is longer on few examples."""
+    """Return the requested epochs, or the default, which is larger for few examples."""
     if settings.epochs is not None:
         return settings.epochs
     needed = float(-(-ENOUGH_STEPS // steps_per_epoch))
@@ -21,7 +21,7 @@ def choose_epochs(settings: FineTuneSettings, steps_per_epoch: int) -> float:
 
 
 def decide_steps(settings: FineTuneSettings, steps_per_epoch: int) -> int:
-    """Steps of the whole run; what isn't as in the paper, or risky, is said."""
+    """Return the number of steps of the run; announce if they differ from the paper or are few."""
     epochs = choose_epochs(settings, steps_per_epoch)
     num_steps = max(1, round(steps_per_epoch * epochs))
     if settings.epochs is None and epochs > DEFAULT_EPOCHS:
@@ -40,5 +40,5 @@ def decide_steps(settings: FineTuneSettings, steps_per_epoch: int) -> int:
 
 
 def count_epoch_steps(num_examples: int, settings: FineTuneSettings) -> int:
-    """Steps in which each example is seen once."""
+    """Return the number of steps in an epoch."""
     return EpochOrder(num_examples, settings.batch_size, settings.seed).steps_per_epoch

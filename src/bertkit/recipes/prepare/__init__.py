@@ -1,1 +1,1 @@
-"""Raw text → token shards."""
+"""The recipe `prepare`: raw text → token shards; read `run.py` first."""

@@ -1,4 +1,4 @@
-"""What a run of `prepare` is to do, written down first, so that it can be taken up again."""
+"""The plan of a `prepare` run, written before the work begins so that the run can be resumed."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -26,7 +26,7 @@ MAX_SHOWN_CHANGES = 3
 
 
 class PlannedSource(BaseModel):
-    """A source as it was found: another size or time of change means another text."""
+    """A source's state when planned; a different size or modification time means changed text."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -36,7 +36,7 @@ class PlannedSource(BaseModel):
 
 
 class PreparationPlan(BaseModel):
-    """Everything that decides the output."""
+    """Everything that the output depends on."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -48,7 +48,7 @@ class PreparationPlan(BaseModel):
 def make_plan(
     sources: Sequence[TextSource], settings: PrepareSettings, tokenizer_fingerprint: str
 ) -> PreparationPlan:
-    """Write down what there is to do."""
+    """Build the plan."""
     planned = [
         PlannedSource(
             name=source.name, size_bytes=source.size_bytes, changed_ns=_time_of_change(source)
@@ -63,12 +63,12 @@ def make_plan(
 def _time_of_change(source: TextSource) -> int | None:
     try:
         return None if source.path is None else source.path.stat().st_mtime_ns
-    except OSError:  # reading it will say why, and count it
+    except OSError:  # reading the source reports and counts the error later
         return None
 
 
 def group_sources(sources: Sequence[TextSource]) -> list[list[TextSource]]:
-    """Bundle small files, in order, into units of about 16 MiB; larger ones stand alone."""
+    """Group small files, in order, into units of about 16 MiB; larger files get their own unit."""
     units: list[list[TextSource]] = []
     size = 0
     for source in sources:
@@ -82,7 +82,7 @@ def group_sources(sources: Sequence[TextSource]) -> list[list[TextSource]]:
 
 
 def refuse_strangers(output: Path) -> None:
-    """See that `output` is new, or holds work of `prepare`."""
+    """Raise `ResumeError` unless `output` is new or holds work of `prepare`."""
     with storage_errors(output, "read"):
         if (output / PLAN).exists() or not output.exists():
             return
@@ -91,7 +91,7 @@ def refuse_strangers(output: Path) -> None:
 
 
 def check_output(output: Path, plan: PreparationPlan) -> bool:
-    """Whether `output` holds finished shards of this very plan."""
+    """Whether `output` holds finished shards of this plan; raises if it has another plan."""
     path = output / PLAN
     if not path.exists():
         return False
@@ -111,7 +111,7 @@ def check_output(output: Path, plan: PreparationPlan) -> bool:
 
 
 def _is_whole(output: Path) -> bool:
-    """Whether finished shards are still as they were written, as far as opening them tells."""
+    """Whether finished shards and their tokenizer still open without errors."""
     try:
         ShardSet.open(output).load_tokenizer()
     except (MissingFileError, DamagedFileError, InputError) as error:
@@ -121,19 +121,19 @@ def _is_whole(output: Path) -> bool:
 
 
 def reads_standard_input(sources: Sequence[PlannedSource | TextSource]) -> bool:
-    """Whether one of the sources can't be read a second time."""
+    """Whether one of the sources is standard input, which can't be read twice."""
     return any(source.name == STANDARD_INPUT_NAME for source in sources)
 
 
 def _is_beginning(output: Path) -> bool:
-    """Whether a folder has nothing but what a run writes before its plan: its folders are empty."""
+    """Whether a folder holds only the empty folders that a run creates before its plan."""
     folders = {SHARDS_FOLDER, UNITS_FOLDER}
     found = list_names(output)
     return found <= folders and not any(list_names(output / name) for name in found)
 
 
 def list_changes(before: PreparationPlan, now: PreparationPlan) -> list[str]:
-    """What differs between two plans, for people."""
+    """List the differences between two plans, for messages."""
     changes = list_differences(before.settings, now.settings)
     if before.tokenizer_fingerprint != now.tokenizer_fingerprint:
         changes.append("another tokenizer")

@@ -1,4 +1,4 @@
-"""Running units in several processes, with progress, and without a trace when stopped."""
+"""Runs units in worker processes, with progress; no workers are left behind when stopped."""
 
 import multiprocessing
 import os
@@ -34,7 +34,7 @@ def run_in_processes(
     settings: PrepareSettings,
     num_workers: int,
 ) -> Iterator[int]:
-    """Prepare units; yields how many bytes were read since the last time."""
+    """Prepare units in parallel; yield the number of bytes read since the last yield."""
     context = multiprocessing.get_context("spawn")
     counter = context.Value("q", 0)
     executor = ProcessPoolExecutor(
@@ -46,8 +46,8 @@ def run_in_processes(
     others, workers = set(multiprocessing.active_children()), set[BaseProcess]()
     try:
         while True:
-            # nothing leaves this half-way, and a worker that is started now never gets a signal
-            # that a terminal sends to all its processes
+            # No signal may interrupt the submission half-way, and workers started here must never
+            # receive signals that a terminal sends to its whole process group.
             with delay_stop_signals(), _blocked_terminal():
                 for unit in islice(queue, QUEUED_PER_WORKER * num_workers - len(pending)):
                     pending.add(executor.submit(_work, *unit))
@@ -57,7 +57,7 @@ def run_in_processes(
             done, pending = wait(pending, POLL_SECONDS, return_when=FIRST_COMPLETED)
             for future in done:
                 future.result()
-            count = counter.get_obj().value  # the lock may be a killed worker's
+            count = counter.get_obj().value  # not locked: a killed worker may hold the lock
             yield count - seen
             seen = count
     except BrokenProcessPool:
@@ -70,14 +70,14 @@ def run_in_processes(
 
 
 def _end(executor: ProcessPoolExecutor, others: set[BaseProcess]) -> None:
-    """End the workers, and none of the processes that the caller had before."""
+    """Terminate the workers, but not the processes that the caller already had."""
     for child in set(multiprocessing.active_children()) - others:
         child.terminate()
     executor.shutdown(cancel_futures=True)
 
 
 def _explain_end(workers: set[BaseProcess], num_bytes: int) -> BertkitError:
-    """The error for workers that ended; by themselves, and at once, they never started."""
+    """Return the error for dead workers: failed to start if they exited before reading anything."""
     if not num_bytes and any((worker.exitcode or 0) > 0 for worker in workers):
         return SettingsError(
             f"{pluralize(len(workers), 'worker')} can't be started, for the reason above; a"
@@ -92,7 +92,7 @@ def _explain_end(workers: set[BaseProcess], num_bytes: int) -> BertkitError:
 
 @contextmanager
 def _blocked_terminal() -> Iterator[None]:
-    """Hold Ctrl-C and SIGHUP back in this thread; processes that it starts do so for good."""
+    """Block Ctrl-C and SIGHUP in this thread; processes it starts inherit the mask for good."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, *HANGUPS})
     try:
         yield
@@ -102,7 +102,7 @@ def _blocked_terminal() -> Iterator[None]:
 
 @dataclass(frozen=True)
 class _Worker:
-    """What one process keeps between units."""
+    """The state that a worker process keeps between units."""
 
     output: Path
     settings: PrepareSettings
@@ -117,16 +117,16 @@ class _Worker:
             self.counter.value += count
 
 
-_workers: list[_Worker] = []  # one, in a worker: its only way to reach what it was started with
+_workers: list[_Worker] = []  # one in each worker process: a task can reach its state only here
 
 
 def _start(output: Path, settings: PrepareSettings, counter: "Synchronized[int]") -> None:
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    _workers.append(_Worker(output, settings, counter))  # no more: its errors would be lost
+    _workers.append(_Worker(output, settings, counter))  # do no more here: errors would be lost
 
 
 def _end_with_parent() -> None:
-    """End this worker when its parent is gone: who holds the folder next writes the same files."""
+    """Exit when the parent is gone: the next process to lock the folder writes the same files."""
     parent = multiprocessing.parent_process()
     assert parent is not None
     parent.join()

@@ -1,8 +1,8 @@
-"""Prepare a corpus: plan units of work, run them in parallel, gather a manifest.
+"""Prepares a corpus: plan units of work, run them in parallel, write a manifest.
 
-A unit is a pure function of its sources, the settings and the tokenizer, and writes files under
-names of its own, so the output is the same for any number of workers, and units that are done need
-not be done again.
+A unit is a pure function of its sources, the settings and the tokenizer, and writes files under its
+own names. The output is therefore the same for any number of workers, and finished units aren't
+repeated.
 """
 
 import os
@@ -62,14 +62,14 @@ from bertkit.training.signals import stop_at_once
 
 @dataclass(frozen=True)
 class PrepareResult:
-    """What was prepared.
+    """The result of `prepare`.
 
     Attributes:
-        manifest: of the shards.
-        was_done: True where all was there already and nothing was written.
-        elapsed_seconds: time of this call.
-        bytes_per_second: raw text prepared by this call, in UTF-8, a second.
-        report: what was odd in the input, for people.
+        manifest: the shards' manifest.
+        was_done: True if the shards were finished before and nothing was written.
+        elapsed_seconds: duration of this call.
+        bytes_per_second: speed of this call, in UTF-8 bytes of raw text per second.
+        report: messages about data problems in the input.
     """
 
     manifest: ShardsManifest
@@ -87,26 +87,26 @@ def prepare(
     *,
     workers: int | None = None,
 ) -> PrepareResult:
-    """Turn raw text into shards, or go on with what was begun in `output`.
+    """Turn raw text into shards, or resume an interrupted run in `output`.
 
-    With several workers, a script must call this below `if __name__ == "__main__":`, since each
-    worker imports the script. What is missing from finished shards is made again.
+    With several workers, a script must call this below `if __name__ == "__main__":`, because each
+    worker imports the script. Files missing from finished shards are written again.
 
     Args:
         inputs: files, folders, globs, `-`, or `python-docs:`.
         tokenizer_path: a tokenizer's folder or `vocab.txt`.
         output: the folder for the shards.
         settings: how to read, split and hold out.
-        workers: processes; by default one for each core.
+        workers: number of processes; by default one per core.
 
     Raises:
-        SettingsError: there are no workers, or they can't be started; or `output` mixes with an
-            input.
+        SettingsError: `workers` is below 1, the workers can't be started, or `output` overlaps
+            with an input.
         MissingFileError: an input matches nothing.
         ResumeError: `output` holds something else, was begun with other inputs or settings, or
             another process is preparing in it.
-        InputError: nothing in the input can be used, or reading is strict and something is faulty.
-        StoppedError: Ctrl-C, SIGTERM or a killed worker; the message says how to go on.
+        InputError: the input has no usable text, or reading is strict and some data is invalid.
+        StoppedError: Ctrl-C, SIGTERM or a killed worker; the message says how to resume.
         StorageError: writing failed.
     """
     started = time.monotonic()
@@ -141,12 +141,12 @@ def prepare(
 
 
 def write_beginning(output: Path, plan: PreparationPlan, tokenizer: Tokenizer) -> FileRecord:
-    """Make the folders, and write the plan and then the tokenizer.
+    """Create the folders, then write the plan, then the tokenizer.
 
-    What is there under the tokenizer's name before there is a plan is not ours.
+    The plan comes first, because a tokenizer folder without a plan belongs to someone else.
 
     Returns:
-        What the tokenizer's manifest is.
+        The file record of the tokenizer's manifest.
     """
     for folder in (SHARDS_FOLDER, UNITS_FOLDER):
         make_folder(output / folder)
@@ -162,7 +162,7 @@ def write_shards(
     tokenizer_manifest: FileRecord,
     num_workers: int,
 ) -> int:
-    """Do the units that aren't done, then write the manifest; returns bytes of text prepared."""
+    """Run the unfinished units, write the manifest, and return the bytes of text prepared."""
     to_do = find_unfinished(output, units)
     run_units(output, to_do, settings, tokenizer, num_workers)
     results = [read_unit(output, number, verify_size) for number in range(len(units))]
@@ -171,7 +171,7 @@ def write_shards(
 
 
 def find_unfinished(output: Path, units: Sequence[list[TextSource]]) -> dict[int, list[TextSource]]:
-    """The units that have to be done, by number: those of which a file is missing or altered."""
+    """Return the units to run, by number: those with a missing or altered file."""
     unfinished = {}
     with show_progress("Checking what is done", len(units)) as progress:
         for number, sources in enumerate(units):
@@ -190,12 +190,12 @@ def run_units(
     tokenizer: Tokenizer,
     num_workers: int,
 ) -> None:
-    """Do units, showing progress."""
+    """Run units, in worker processes if there are several, and show progress."""
     sizes = [source.size_bytes for sources in units.values() for source in sources]
     total = None if None in sizes else sum(size for size in sizes if size is not None)
     num_workers = min(num_workers, len(units))
     with show_progress("Preparing", total, is_bytes=True) as progress:
-        if num_workers <= 1 or total is None:  # standard input belongs to this process
+        if num_workers <= 1 or total is None:  # only this process can read standard input
             for number, sources in units.items():
                 prepare_unit(output, number, sources, settings, tokenizer, progress.advance)
         else:
@@ -204,7 +204,7 @@ def run_units(
 
 
 def describe_stop(output: Path, units: Sequence[list[TextSource]]) -> str:
-    """How far a stopped run came, and how it goes on."""
+    """Describe how much of a stopped run is done and how to resume it."""
     num_done = sum(unit_path(output, number, "json").exists() for number in range(len(units)))
     advice = "the same command goes on"
     if any(map(reads_standard_input, units)):
@@ -219,7 +219,7 @@ def write_manifest(
     tokenizer: Tokenizer,
     tokenizer_manifest: FileRecord,
 ) -> None:
-    """Write the manifest over all units, which makes the shards whole."""
+    """Write the manifest over all units, which marks the shards as finished."""
     report = ReadReport()
     token_counts = np.zeros(tokenizer.vocab_size, dtype=np.uint64)
     for number, result in enumerate(results):

@@ -1,4 +1,4 @@
-"""What can be chosen about preparing a corpus."""
+"""Settings of `bertkit prepare`."""
 
 from typing import Annotated, Literal
 

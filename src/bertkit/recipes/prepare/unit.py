@@ -1,4 +1,4 @@
-"""One unit of work: some sources → some shards, a pure function without shared state."""
+"""One unit of work: sources → shards, as a pure function without shared state."""
 
 import hashlib
 from array import array
@@ -31,14 +31,14 @@ from bertkit.recipes.prepare.settings import PrepareSettings
 from bertkit.tokenization.tokenizer import Tokenizer
 
 UNITS_FOLDER = "units"
-# A unit's shard is written when it has this many tokens, so that memory stays bounded.
+# A shard is written once it has this many tokens, to bound memory.
 SHARD_TOKENS = 1 << 24
 BATCH_CHARACTERS = 1 << 20
 SPLITS: tuple[Split, ...] = ("train", "held-out")
 
 
 class UnitResult(BaseModel):
-    """What one unit wrote."""
+    """The record of the files that one unit wrote."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -49,18 +49,18 @@ class UnitResult(BaseModel):
 
 
 class ShardWriter:
-    """Gathers the documents of one split of one unit, and writes a shard when it is full.
+    """Collects the documents of one split of one unit, and writes each shard when it is full.
 
     Attributes:
-        records: the shards that are written.
-        token_counts: `[vocabulary]`, how often each token is in them.
+        records: the shards written so far.
+        token_counts: `[vocabulary]`, the count of each token in them.
 
     Args:
-        folder: the output of `prepare`.
+        folder: the output folder of `prepare`.
         split: train or held-out.
-        unit: number of the unit, for the names.
-        vocab_size: decides the type of the tokens.
-        shard_tokens: a shard is written when it has this many.
+        unit: number of the unit, for the file names.
+        vocab_size: size of the vocabulary, which determines the dtype of the tokens.
+        shard_tokens: number of tokens at which a shard is written.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class ShardWriter:
         self._sentences, self._documents = array("Q", [0]), array("Q", [0])
 
     def add(self, ids: NDArray[np.uint32], lengths: NDArray[np.int64]) -> None:
-        """Take one document: the token ids of all its sentences, and how many each has."""
+        """Add a document: the token ids of all its sentences, and the length of each sentence."""
         ends = len(self._tokens) + np.cumsum(lengths)
         self._tokens.frombytes(ids.astype(self._dtype).tobytes())
         self._sentences.frombytes(ends.astype(np.uint64).tobytes())
@@ -86,7 +86,7 @@ class ShardWriter:
             self.flush()
 
     def flush(self) -> None:
-        """Write what was gathered as a shard, if there is anything."""
+        """Write the collected documents as a shard, if there are any."""
         counts = SplitCounts(
             documents=len(self._documents) - 1,
             sentences=len(self._sentences) - 1,
@@ -118,15 +118,15 @@ def prepare_unit(
     tokenizer: Tokenizer,
     advance: Callable[[int], None],
 ) -> None:
-    """Read, split, tokenize and write the sources of one unit, and note the result.
+    """Read, split and tokenize the sources of one unit; write its shards and its result.
 
     Args:
-        folder: the output of `prepare`.
-        number: of the unit.
-        sources: what to read.
-        settings: how.
-        tokenizer: cuts sentences into tokens.
-        advance: is told how many bytes of the sources were read.
+        folder: the output folder of `prepare`.
+        number: number of the unit.
+        sources: the sources to read.
+        settings: how to read, split and hold out.
+        tokenizer: tokenizes the sentences.
+        advance: called with the number of source bytes read.
     """
     report = ReadReport()
     writers = {
@@ -158,12 +158,12 @@ def prepare_unit(
 
 
 def read_unit(folder: Path, number: int, verify: Callable[[Path, FileRecord], None]) -> UnitResult:
-    """The result of a unit that is done.
+    """Read the result of a finished unit and verify its files.
 
     Args:
-        folder: the output of `prepare`.
-        number: of the unit.
-        verify: holds each of its files against the record of its writing.
+        folder: the output folder of `prepare`.
+        number: number of the unit.
+        verify: checks a file against its record.
     """
     path = unit_path(folder, number, "json")
     try:
@@ -178,12 +178,12 @@ def read_unit(folder: Path, number: int, verify: Callable[[Path, FileRecord], No
 
 
 def unit_path(folder: Path, number: int, suffix: str) -> Path:
-    """Where the result of a unit is noted."""
+    """Return the path of a unit's result file."""
     return folder / UNITS_FOLDER / f"{number:05d}.{suffix}"
 
 
 def gather(documents: Iterable[Document]) -> Iterator[list[Document]]:
-    """Documents in lots of about a mebibyte of text, at which cutting is fastest."""
+    """Yield documents in batches of about a million characters, which tokenize fastest."""
     batch: list[Document] = []
     num_characters = 0
     for document in documents:
@@ -199,7 +199,7 @@ def gather(documents: Iterable[Document]) -> Iterator[list[Document]]:
 def cut(
     documents: Sequence[Document], settings: PrepareSettings, tokenizer: Tokenizer
 ) -> Iterator[tuple[Document, NDArray[np.uint32], NDArray[np.int64]]]:
-    """Each document with its token ids, and how many each sentence has that has any."""
+    """Yield each document with its token ids and the lengths of its non-empty sentences."""
     sentences = [find_sentences(document, settings) for document in documents]
     pieces = tokenizer.piece_arrays(list(chain.from_iterable(sentences)))
     ends = np.append(0, pieces.ends)
@@ -212,7 +212,7 @@ def cut(
 
 
 def find_sentences(document: Document, settings: PrepareSettings) -> list[str]:
-    """The sentences of a document."""
+    """Return the sentences of a document."""
     if settings.sentences == "lines":
         return list(document.lines)
     return [
@@ -221,12 +221,12 @@ def find_sentences(document: Document, settings: PrepareSettings) -> list[str]:
 
 
 def choose_split(group: str, settings: PrepareSettings) -> Split:
-    """Whether a group of documents is held out: a pure function of its name and the seed."""
+    """Choose the split of a group of documents: a pure function of its name and the seed."""
     digest = hashlib.blake2b(f"{settings.seed}:{group}".encode(), digest_size=8).digest()
     is_held_out = int.from_bytes(digest, "big") < settings.held_out * 2**64
     return "held-out" if is_held_out else "train"
 
 
 def _count_bytes(line: str) -> int:
-    """Bytes of a line in UTF-8."""
+    """Return the number of bytes of a line in UTF-8."""
     return len(line) if line.isascii() else len(line.encode())

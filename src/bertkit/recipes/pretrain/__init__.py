@@ -1,1 +1,1 @@
-"""Shards → a pre-trained BERT."""
+"""The recipe `pretrain`: shards → a pre-trained BERT; read `run.py` first."""

@@ -1,4 +1,4 @@
-"""The corpus of a run in numbers, and blanks and beginnings from its held-out part."""
+"""The corpus of a run in numbers, and masked sentences and prefixes from its held-out part."""
 
 from dataclasses import dataclass
 
@@ -9,18 +9,18 @@ from bertkit.data.shards import Shard, ShardSet
 from bertkit.inference.masked_texts import MASK
 from bertkit.tokenization.tokenizer import Tokenizer
 
-FEWEST_TOKENS, MOST_TOKENS = 6, 24  # of a sentence that tells enough and fits every model
+FEWEST_TOKENS, MOST_TOKENS = 6, 24  # per sentence: enough context, and fits every model
 FEWEST_LETTERS = 3
 TRIES_PER_BLANK = 20
 
 
 @dataclass(frozen=True)
 class Blank:
-    """A sentence in which a word is hidden.
+    """A sentence with a masked word.
 
     Attributes:
-        text: with one [MASK].
-        word: what stood there.
+        text: the sentence, with one [MASK].
+        word: the word that [MASK] replaces.
     """
 
     text: str
@@ -32,8 +32,8 @@ class TextPrefix:
     """The first half of a sentence.
 
     Attributes:
-        text: the half.
-        rest: what stood behind it.
+        text: the first half.
+        rest: the second half.
     """
 
     text: str
@@ -41,7 +41,7 @@ class TextPrefix:
 
 
 def describe_corpus(shards: ShardSet) -> dict[str, str | int]:
-    """What was read, in numbers."""
+    """Return the counts of the corpus, by name."""
     manifest = shards.manifest
     return {
         "entries of the vocabulary": manifest.vocab_size,
@@ -55,10 +55,10 @@ def describe_corpus(shards: ShardSet) -> dict[str, str | int]:
 
 
 def choose_blanks(shards: ShardSet, tokenizer: Tokenizer, num_blanks: int) -> list[Blank]:
-    """Held-out sentences from all over the largest held-out shard, the same ones every time.
+    """Mask words in sentences spread over the largest held-out shard; deterministic.
 
     Returns:
-        At most `num_blanks`, fewer where there are few sentences of middling length.
+        At most `num_blanks`; fewer if there are few sentences of medium length.
     """
     if not shards.held_out:
         return []
@@ -73,10 +73,10 @@ def choose_blanks(shards: ShardSet, tokenizer: Tokenizer, num_blanks: int) -> li
 def choose_beginnings(
     shards: ShardSet, tokenizer: Tokenizer, num_beginnings: int
 ) -> list[TextPrefix]:
-    """Halves of held-out sentences, from all over the largest held-out shard.
+    """Return first halves of sentences spread over the largest held-out shard.
 
     Returns:
-        At most `num_beginnings`, fewer where there are few sentences of middling length.
+        At most `num_beginnings`; fewer if there are few sentences of medium length.
     """
     if not shards.held_out:
         return []
@@ -86,7 +86,7 @@ def choose_beginnings(
 
 
 def halve(shard: Shard, index: int, tokenizer: Tokenizer) -> TextPrefix:
-    """Part a sentence before the word that is the nearest to its middle."""
+    """Split a sentence before the word nearest to its middle."""
     start, stop = (int(place) for place in shard.sentence_offsets[index : index + 2])
     ids = shard.tokens(start, stop).tolist()
     places = [place for place in range(1, len(ids)) if not tokenizer.is_continuation[ids[place]]]
@@ -95,23 +95,23 @@ def halve(shard: Shard, index: int, tokenizer: Tokenizer) -> TextPrefix:
 
 
 def list_usable(shard: Shard) -> NDArray[np.int64]:
-    """The sentences of middling length."""
+    """Return the indices of the sentences of medium length."""
     lengths = np.diff(shard.sentence_offsets.astype(np.int64))
     return np.flatnonzero((lengths >= FEWEST_TOKENS) & (lengths <= MOST_TOKENS))
 
 
 def hide_word(shard: Shard, index: int, tokenizer: Tokenizer) -> Blank | None:
-    """Hide the word that is the nearest to the middle of a sentence.
+    """Mask the word nearest to the middle of a sentence.
 
-    Only a word that is one entry of the vocabulary is hidden.
+    Only words that are a single entry of the vocabulary are masked.
 
     Args:
-        shard: that has the sentence.
-        index: of the sentence.
-        tokenizer: of the shard.
+        shard: the shard with the sentence.
+        index: the sentence's index.
+        tokenizer: the shard's tokenizer.
 
     Returns:
-        None where no word will do.
+        The masked sentence; None if it has no suitable word.
     """
     start, stop = (int(place) for place in shard.sentence_offsets[index : index + 2])
     ids = shard.tokens(start, stop).tolist()

@@ -1,4 +1,4 @@
-"""What is drawn of a pre-training run beside what every run has."""
+"""The curves specific to pre-training runs, beside those that every run has."""
 
 from bertkit.objectives.settings import ObjectiveName
 from bertkit.training.records.sections import Curve
@@ -12,7 +12,7 @@ NEXT_WORD = (
     Curve("clm_loss", "Next word, loss", "nats"),
     Curve("clm_accuracy", "Next word, accuracy", "of words", is_percent=True),
 )
-# By what a run learns; of words the loss and how often they are right, then what else there is.
+# By objective: first loss and accuracy of words, then the objective's other metrics.
 CURVES: dict[ObjectiveName, tuple[Curve, ...]] = {
     "bert": (*MASKED_WORDS, *NEXT_SENTENCE),
     "mlm": MASKED_WORDS,

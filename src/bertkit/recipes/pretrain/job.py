@@ -1,4 +1,4 @@
-"""The parts of a pre-training run: data, model, machine, and the job that the loop is handed."""
+"""The parts of a pre-training run: data, model, machine, and the job for the training loop."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -31,22 +31,22 @@ from bertkit.training.job import Job, Machine
 from bertkit.training.run import Run, RunState
 from bertkit.training.step import evaluate_batches
 
-# Held-out examples are planned and masked under a seed of their own, the same for every run.
+# Held-out examples are planned and masked with a fixed seed, the same for every run.
 EVALUATION_SEED = 2**31
 
 
 @dataclass(frozen=True)
 class PretrainingContext:
-    """Everything a run is made of, before it begins.
+    """The data, sizes and device of a run, before it begins.
 
     Attributes:
         shards: the data.
-        tokenizer: that of the data.
-        config: the sizes.
-        machine: where it computes.
-        trained_length: most tokens at a time that the positions were trained on, before or now;
-            None where the model that they come from doesn't say.
-        source: where the first weights come from; None where they are drawn, or not needed.
+        tokenizer: the data's tokenizer.
+        config: the model's config.
+        machine: the device to compute on.
+        trained_length: maximum sequence length that the positions were trained on, before or in
+            this run; None if the initial model doesn't say.
+        source: the checkpoint to start from; None if weights are random, or the run resumes.
     """
 
     shards: ShardSet
@@ -58,12 +58,12 @@ class PretrainingContext:
 
 
 def gather(data: Path, settings: PretrainSettings, run: Run | None = None) -> PretrainingContext:
-    """Open the data, and decide sizes and machine.
+    """Open the data, and determine the model's config and the device.
 
     Args:
-        data: the shards.
-        settings: what can be chosen.
-        run: one that may have a checkpoint; then no source is needed any more.
+        data: the shards' folder.
+        settings: settings of the run.
+        run: the run; if it already has a checkpoint, the source isn't needed.
     """
     shards = ShardSet.open(data)
     tokenizer = shards.load_tokenizer()
@@ -90,12 +90,12 @@ def gather(data: Path, settings: PretrainSettings, run: Run | None = None) -> Pr
 def find_trained_length(
     settings: PretrainSettings, model_max_length: int | None, config: BertConfig
 ) -> int | None:
-    """Most tokens at a time that a model's positions are trained on in the end, as far as is known.
+    """Return the maximum length the positions are trained on after this run; None if unknown.
 
     Args:
-        settings: of the run.
-        model_max_length: of the model that the weights come from; None where it says none.
-        config: the sizes.
+        settings: settings of the run.
+        model_max_length: maximum length of the initial model; None if it doesn't say.
+        config: the model's config.
     """
     if settings.start_from is None or OBJECTIVES[settings.objective].is_causal:
         return settings.max_length
@@ -105,7 +105,7 @@ def find_trained_length(
 
 
 def build_config(settings: PretrainSettings, tokenizer: Tokenizer) -> BertConfig:
-    """The sizes of a new model: a preset or a file, with the tokenizer's vocabulary."""
+    """Build a new model's config from a preset or a file, with the tokenizer's vocabulary size."""
     assert settings.model is not None, "the settings have a model or a source"
     is_causal = OBJECTIVES[settings.objective].is_causal
     changes = {
@@ -129,7 +129,7 @@ def build_config(settings: PretrainSettings, tokenizer: Tokenizer) -> BertConfig
 
 
 def check_config(config: BertConfig, settings: PretrainSettings, source: Path) -> BertConfig:
-    """Refuse a model that can't take examples of the objective, of the wanted length."""
+    """Return the config; raise if it doesn't fit the objective or the requested length."""
     num_segments = OBJECTIVES[settings.objective].num_segments
     if config.type_vocab_size < num_segments:
         raise InputError(
@@ -147,7 +147,7 @@ def check_config(config: BertConfig, settings: PretrainSettings, source: Path) -
 def build_model(
     materials: PretrainingContext, settings: PretrainSettings, run: Run, state: RunState
 ) -> PretrainedBert:
-    """The weights of the run's checkpoint, or those to begin with."""
+    """Build the model with the weights of the run's checkpoint, or the initial ones."""
     if not state.step:
         return begin_model(materials, settings)
     kind = OBJECTIVES[settings.objective].model_kind
@@ -156,7 +156,7 @@ def build_model(
 
 
 def begin_model(materials: PretrainingContext, settings: PretrainSettings) -> PretrainedBert:
-    """The weights of the source, or new ones from the seed."""
+    """Build the model with the weights of the source, or random ones from the seed."""
     torch.manual_seed(settings.seed)
     if materials.source is None:
         model = OBJECTIVES[settings.objective].model_kind(materials.config)
@@ -168,7 +168,7 @@ def begin_model(materials: PretrainingContext, settings: PretrainSettings) -> Pr
 def build_job(
     materials: PretrainingContext, settings: PretrainSettings, model: PretrainedBert
 ) -> Job[WordBatch]:
-    """What the loop is handed."""
+    """Build the job for the training loop."""
     shards, tokenizer, machine = materials.shards, materials.tokenizer, materials.machine
     objective = build_objective(shards.train, shards, tokenizer, settings)
     order = ExampleOrder(
@@ -213,7 +213,7 @@ def build_job(
 def build_objective(
     parts: Sequence[Shard], shards: ShardSet, tokenizer: Tokenizer, settings: PretrainSettings
 ) -> Objective[Any]:
-    """The objective over some of the shards."""
+    """Build the objective over some of the shards."""
     kind = OBJECTIVES[settings.objective]
     return kind.build(parts, tokenizer, settings, settings.seed, shards.token_counts)
 
@@ -221,7 +221,7 @@ def build_objective(
 def held_out_batches(
     shards: ShardSet, tokenizer: Tokenizer, settings: PretrainSettings
 ) -> list[Any]:
-    """The held-out examples of every evaluation, masked the same way every time."""
+    """Return the held-out batches; every evaluation uses the same ones with the same masks."""
     if not shards.held_out:
         raise InputError(
             "the shards have no held-out text; prepare again with a larger --held-out share"

@@ -1,4 +1,4 @@
-"""Show a dumped step again: the same batch, weights and dropout, there and back."""
+"""Replays a dumped step: forward and backward with the same batch, weights and dropout."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -41,7 +41,7 @@ class ReplayedExample:
 
     Attributes:
         name: epoch, shard and index, as in the run's messages.
-        text: its tokens as the model saw them, masked where words were.
+        text: the model's input as text, with its masks.
     """
 
     name: str
@@ -50,19 +50,19 @@ class ReplayedExample:
 
 @dataclass(frozen=True)
 class Replay:
-    """What the step came to.
+    """The result of replaying a step.
 
     Attributes:
-        step: as the log counts.
-        metrics: mean losses and accuracies, and the gradient's norm.
-        recorded: the same as the run had them.
-        is_same: whether they are equal, bit for bit.
-        is_finite: whether loss and gradient are.
-        first_module: the first module whose output wasn't finite, and in which micro-batch.
+        step: number of the step, counted as in the log.
+        metrics: mean losses and accuracies, and the gradient norm.
+        recorded: the metrics that the run recorded.
+        is_same: whether both are equal, bit for bit.
+        is_finite: whether loss and gradient are finite.
+        first_module: the first module with an output that wasn't finite, and its micro-batch.
         broken_weights: parameters that weren't finite before the step.
         broken_gradients: parameters whose gradient isn't finite.
-        differences: between the run's programs and machine and these.
-        examples: of all micro-batches.
+        differences: differences in software and machine from the original run.
+        examples: the examples of all micro-batches.
     """
 
     step: int
@@ -80,17 +80,17 @@ class Replay:
 def replay(path: Path, *, fp64: bool = False) -> Replay:
     """Compute a dumped step again, without applying it.
 
-    It runs where the run did, or on the CPU where there is no such device, and gives the same bits
-    with the same programs, machine and number of threads.
+    It runs on the run's type of device, or on the CPU if that is missing. With the same software,
+    machine and number of threads the result is bit for bit the same.
 
     Args:
         path: the dump's folder.
-        fp64: compute in 64 bits; what is finite then was too large for the run's precision.
+        fp64: compute in float64; if the result is then finite, the run's precision overflowed.
 
     Raises:
         MissingFileError: there is no dump.
-        DamagedFileError: a file of it isn't what was written.
-        CheckpointError: the weights aren't those of the config, or it is of a fine-tuning.
+        DamagedFileError: one of its files is altered or missing.
+        CheckpointError: the weights don't fit the config, or the dump is from fine-tuning.
     """
     dump = read_dump(path)
     if (path / TASK_FILE).exists():
@@ -135,7 +135,7 @@ def replay(path: Path, *, fp64: bool = False) -> Replay:
 
 
 def load_weights(path: Path, dump: Dump, kind: type[PretrainedBert]) -> PretrainedBert:
-    """The model of a dump, whatever the values of its weights."""
+    """Build the model of a dump, without requiring finite weights."""
     config = BertConfig.from_dict(read_config(path), path)
     if config.is_decoder != kind.may_be_causal:
         raise CheckpointError(f"{path}: is_decoder of its config contradicts its objective")
@@ -154,9 +154,9 @@ def load_weights(path: Path, dump: Dump, kind: type[PretrainedBert]) -> Pretrain
 
 @contextmanager
 def _watching(model: nn.Module) -> Iterator[list[tuple[str, int]]]:
-    """Note each module whose output isn't finite, in the order of the outputs.
+    """Collect (name, micro-batch) of each module with an output that isn't finite, in call order.
 
-    The second of a pair is the number of the micro-batch: how often the module was called before.
+    The micro-batch is the number of earlier calls of the module.
     """
     found: list[tuple[str, int]] = []
     num_calls: dict[str, int] = {}
@@ -186,7 +186,7 @@ def _list_broken(tensors: dict[str, Any]) -> list[str]:
 
 
 def _list_differences(record: DumpRecord, device: torch.device, precision: str) -> list[str]:
-    """What keeps the numbers from being the run's, as `name: there → here`."""
+    """List the differences from the run's software and machine, as `name: there → here`."""
     there, here = record.versions, describe_versions(device, precision)
     return [
         f"{name}: {there.get(name)} → {here.get(name)}"
@@ -208,7 +208,7 @@ def _describe_examples(batches: Sequence[WordBatch], tokenizer: Tokenizer) -> li
 
 
 def decode_with_marks(ids: Sequence[int], tokenizer: Tokenizer) -> str:
-    """Readable text in which [MASK] and [SEP] stay."""
+    """Decode token ids to text, keeping [MASK] and [SEP]."""
     marks = {tokenizer.mask_id: MASK, tokenizer.sep_id: SEP}
     parts: list[str] = []
     start = 0

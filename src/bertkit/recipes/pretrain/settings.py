@@ -1,4 +1,4 @@
-"""What can be chosen about pre-training."""
+"""Settings of `bertkit pretrain`."""
 
 from typing import Annotated, Any, Self
 
@@ -9,7 +9,7 @@ from pydantic.config import JsonDict
 from bertkit.objectives.settings import ObjectiveSettings
 from bertkit.training.settings import Count, Positive, TrainingSettings
 
-# Peak learning rate and batch size by model, where they were searched for: docs/results.md.
+# Tuned peak learning rate and batch size by model; see docs/results.md.
 TUNED: dict[str, dict[str, Any]] = {
     "tiny": {"learning_rate": 1e-3, "batch_size": 16},
     "mini": {"learning_rate": 1e-3, "batch_size": 32},
@@ -17,11 +17,11 @@ TUNED: dict[str, dict[str, Any]] = {
 
 
 DEFAULT_MODEL = "mini"
-BY_MODEL: JsonDict = {"depends_on": "model"}  # told to the reference: the default isn't one value
+BY_MODEL: JsonDict = {"depends_on": "model"}  # for the reference: there is no single default
 
 
 def _describe_tuned(name: str, otherwise: float) -> str:
-    """Say in words what a setting is unless it is given."""
+    """Describe the defaults of a setting, for its help."""
     values = ", ".join(f"{tuned[name]:g} for {model}" for model, tuned in TUNED.items())
     return f"by default {values}, {otherwise:g} for any other model."
 
@@ -79,7 +79,7 @@ class PretrainSettings(ObjectiveSettings, TrainingSettings):
 
     @property
     def dropout_rates(self) -> dict[str, float]:
-        """`dropout` under the names that a config has for it."""
+        """`dropout` under the keys of a model's config."""
         return {
             "hidden_dropout_prob": self.dropout,
             "attention_probs_dropout_prob": self.dropout,

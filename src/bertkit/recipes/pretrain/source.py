@@ -1,4 +1,4 @@
-"""The checkpoint that a run goes on from, told by what it holds."""
+"""The checkpoint that a pre-training run starts from (`--from`)."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -19,12 +19,12 @@ from bertkit.tokenization.tokenizer import Tokenizer
 
 @dataclass(frozen=True)
 class InitialCheckpoint:
-    """An opened checkpoint to go on from.
+    """An opened checkpoint to start from.
 
     Attributes:
         checkpoint: its config and the headers of its weights.
-        config: its sizes, with the run's dropout and direction.
-        facts: what it is, for the run's record: revision, commit, and the SHA-256 of each file.
+        config: its config, with the run's dropout and `is_decoder`.
+        facts: its identity for the run's record: revision, commit, and the SHA-256 of each file.
     """
 
     checkpoint: Checkpoint
@@ -33,12 +33,12 @@ class InitialCheckpoint:
 
 
 def open_source(name: str, settings: PretrainSettings, tokenizer: Tokenizer) -> InitialCheckpoint:
-    """Open a checkpoint, and see that shards and config fit it.
+    """Open a checkpoint, and check that it fits the shards.
 
     Args:
-        name: a path, or the id of a model of the Hub.
-        settings: what can be chosen.
-        tokenizer: that of the shards.
+        name: a path, or the id of a model on the Hub.
+        settings: settings of the run.
+        tokenizer: the shards' tokenizer.
     """
     path = resolve_model(name, revision=settings.from_revision)
     checkpoint = open_checkpoint(path)
@@ -56,14 +56,14 @@ def open_source(name: str, settings: PretrainSettings, tokenizer: Tokenizer) -> 
 
 
 def choose_changes(settings: PretrainSettings) -> dict[str, Any]:
-    """The keys of the source's config that the run has otherwise."""
+    """Return the keys of the source's config that the run overrides."""
     return {**settings.dropout_rates, "is_decoder": OBJECTIVES[settings.objective].is_causal}
 
 
 def check_tokenizer(
     checkpoint: Checkpoint, tokenizer: Tokenizer, settings: PretrainSettings
 ) -> None:
-    """Refuse shards whose ids mean other words than the checkpoint's."""
+    """Raise `InputError` if the shards were made with another tokenizer than the checkpoint's."""
     if Tokenizer.load(checkpoint.folder).fingerprint == tokenizer.fingerprint:
         return
     is_fetched = checkpoint.folder.parent.name == SNAPSHOTS
@@ -76,9 +76,9 @@ def check_tokenizer(
 
 
 def load_source(source: InitialCheckpoint, settings: PretrainSettings) -> PretrainedBert:
-    """The model with the weights of a checkpoint; those of new heads are drawn.
+    """Build the model with a checkpoint's weights; new heads get random weights.
 
-    What isn't taken over as it was is told.
+    Announces new and dropped heads, and a change of reading direction.
     """
     checkpoint = source.checkpoint
     kind = OBJECTIVES[settings.objective].model_kind

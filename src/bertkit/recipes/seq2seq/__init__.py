@@ -1,1 +1,1 @@
-"""Pairs of texts → a model that writes the second when it reads the first."""
+"""The recipe `seq2seq`: pairs of texts → an encoder-decoder model; read `run.py` first."""

@@ -1,4 +1,4 @@
-"""The model card: `README.md`, with the header that the Hub reads."""
+"""The model card: `README.md`, with the YAML header that the Hub reads."""
 
 from bertkit._version import __version__
 from bertkit.base.wording import pluralize
@@ -10,7 +10,7 @@ CARD_FILE = "README.md"
 
 
 def build_card(facts: Seq2SeqFacts) -> str:
-    """The card's text."""
+    """Build the card's text."""
     made = (
         f"{facts.kind.summary} {plain(facts.origin.capitalize())} with bertkit {__version__};"
         " `report.html` shows more."
@@ -29,7 +29,7 @@ def build_card(facts: Seq2SeqFacts) -> str:
 
 
 def build_header(facts: Seq2SeqFacts) -> str:
-    """What the Hub reads, without a license and languages, which are for people to say."""
+    """Build the YAML header for the Hub, without license and languages, which people must add."""
     is_theirs = facts.config.is_transformers_own
     lines = ["---", f"library_name: {'transformers' if is_theirs else 'bertkit'}"]
     lines.append(f"pipeline_tag: {facts.kind.pipeline_tag}")
@@ -40,13 +40,13 @@ def build_header(facts: Seq2SeqFacts) -> str:
 
 
 def describe_use(facts: Seq2SeqFacts) -> str:
-    """The command that uses it."""
+    """Build the section with the command that uses the model."""
     command = f"bertkit {facts.saved.kind} {quote(facts.name)} {facts.kind.file_words}"
     return f"## How to use it\n\n```\n{command}\n```"
 
 
 def describe_result(facts: Seq2SeqFacts) -> str:
-    """Metrics, how they were computed, and what is odd."""
+    """Build the section with metrics, their signatures and warnings."""
     saved = facts.saved
     rows = [
         [
@@ -71,7 +71,7 @@ def describe_result(facts: Seq2SeqFacts) -> str:
 
 
 def describe_data(facts: Seq2SeqFacts) -> str:
-    """Files and what was met in them."""
+    """Build the section on the data files: counts and checksums."""
     train, dev = facts.saved.train, facts.saved.dev
     rows = [
         ["files", train.name, dev.name],
@@ -85,7 +85,7 @@ def describe_data(facts: Seq2SeqFacts) -> str:
 
 
 def describe_making(facts: Seq2SeqFacts) -> str:
-    """Steps, parent and settings."""
+    """Build the section on training: steps, the parent's files and the settings."""
     saved = facts.saved
     ending = " and ended early" if saved.has_ended_early else ""
     made = (

@@ -1,4 +1,4 @@
-"""The finished model: the best weights or their mean, and what they write of held-out texts."""
+"""Selects the final weights (best or averaged) and evaluates them on the held-out pairs."""
 
 import copy
 import time
@@ -32,18 +32,18 @@ from bertkit.training.run import Run, RunState
 from bertkit.training.watching import is_better
 
 SAMPLED_TEXTS = {"cpu": 32, "cuda": 1024}  # about a batch
-RIGHT_CHARS = 200  # of a right text: enough to tell whether a metric sees anything in it
+RIGHT_CHARS = 200  # of a reference: enough to tell whether a metric can score it at all
 
 
 @dataclass(frozen=True)
 class Choice:
-    """The weights that become the model.
+    """The weights selected for the final model.
 
     Attributes:
-        materials: with them.
+        materials: the run's context, with these weights.
         best_step: the best single step.
-        averaged_steps: the steps whose mean they are; empty where they are the best step's.
-        warnings: what is odd.
+        averaged_steps: the averaged steps; empty if the weights are the best step's.
+        warnings: warnings for the report and the card.
     """
 
     materials: Seq2SeqContext
@@ -54,14 +54,14 @@ class Choice:
 
 @dataclass(frozen=True)
 class Seq2SeqEvaluation:
-    """What a model is worth.
+    """The final evaluation of a model.
 
     Attributes:
-        answers: to the held-out texts.
-        metrics: of those, and the loss of the right texts.
-        baseline: metrics of the beginnings of what is read.
+        answers: hypotheses for the held-out sources.
+        metrics: their metrics, and the loss on the references.
+        baseline: metrics of copying the beginning of each source.
         signatures: how the metrics were computed.
-        warnings: what is odd.
+        warnings: warnings for the report and the card.
     """
 
     answers: list[GeneratedText]
@@ -74,7 +74,7 @@ class Seq2SeqEvaluation:
 def choose_weights(
     run: Run, materials: Seq2SeqContext, state: RunState, settings: Seq2SeqSettings, num_steps: int
 ) -> Choice:
-    """The best step's weights, or the mean of the last ones where that can be had and is better."""
+    """Select the best step's weights, or the mean of the last ones if available and better."""
     best_step = state.best_step or state.step
     best = load_checkpoint(run, best_step, materials)
     steps = list_averaged(settings, num_steps, state.step)
@@ -101,7 +101,7 @@ def choose_weights(
 
 
 def average(run: Run, steps: Sequence[int], materials: Seq2SeqContext) -> Seq2SeqContext:
-    """The same with the mean of the weights after some steps."""
+    """Return the context with the mean of the weights after some steps."""
     paths = [checkpoint_path(run.folder, step) for step in steps]
     mean = average_weights(EncoderDecoderModel.from_pretrained(path).state_dict() for path in paths)
     model = copy.deepcopy(materials.model)
@@ -110,7 +110,7 @@ def average(run: Run, steps: Sequence[int], materials: Seq2SeqContext) -> Seq2Se
 
 
 def judge(materials: Seq2SeqContext) -> Seq2SeqEvaluation:
-    """Hold a model against its held-out pairs; it writes as it will by itself, in float32."""
+    """Evaluate a model on the held-out pairs, with its default decoding settings, in float32."""
     counts = GenerationCounts()
     answers = write_all(materials, materials.saved.decoding, counts)
     metrics = {**measure(materials, [each.text for each in answers]), **measure_loss(materials)}
@@ -121,14 +121,14 @@ def judge(materials: Seq2SeqContext) -> Seq2SeqEvaluation:
         *doubt_ends(counts),
         *warn_of_letters(materials.tokenizer.settings, materials.data.dev.targets),
     )
-    del metrics["loss"]  # it is that of words, which is there under its own name
+    del metrics["loss"]  # same as "word_loss"
     return Seq2SeqEvaluation(answers, metrics, baseline, signatures, warnings)
 
 
 def measure_judging(materials: Seq2SeqContext) -> float:
-    """Seconds that `judge` will take, from some of the texts.
+    """Estimate the seconds that `judge` will take, from a sample of the texts.
 
-    It is rather too much: a model that has learned nothing doesn't end its answers.
+    The estimate tends to be too high, because an untrained model doesn't end its hypotheses.
     """
     num_texts = len(materials.data.dev.pairs)
     num_sampled = min(SAMPLED_TEXTS[materials.machine.device.type], num_texts)
@@ -140,7 +140,7 @@ def measure_judging(materials: Seq2SeqContext) -> float:
 def write_all(
     materials: Seq2SeqContext, decoding: DecodingSettings, counts: GenerationCounts
 ) -> list[GeneratedText]:
-    """What the model writes of all held-out texts."""
+    """Generate hypotheses for all held-out sources."""
     rewriter = Seq2SeqGenerator(materials.model.eval(), materials.tokenizer, materials.saved)
     sources, answers = materials.data.dev.sources, []
     with show_progress("writing of held-out texts", len(sources)) as bar:
@@ -151,9 +151,10 @@ def write_all(
 
 
 def copy_beginnings(materials: Seq2SeqContext) -> list[str]:
-    """What a program writes that only copies: as many words as a right answer has on average.
+    """Return a copying baseline: the first words of each source, as many as a mean reference has.
 
-    But no more than the model may write tokens: ROUGE takes as long as both lengths' product.
+    The number is limited by `max_target_length`, because the time of ROUGE grows with the product
+    of both lengths.
     """
     targets = materials.data.train.targets
     mean = round(sum(map(count_words, targets)) / len(targets))
@@ -162,6 +163,6 @@ def copy_beginnings(materials: Seq2SeqContext) -> list[str]:
 
 
 def measure_right(materials: Seq2SeqContext) -> dict[str, float]:
-    """Metrics of the right texts' beginnings against themselves."""
+    """Measure the beginnings of the references against themselves."""
     texts = [text[:RIGHT_CHARS] for text in materials.data.dev.targets]
     return materials.kind.load_measure()(texts, texts)

@@ -1,4 +1,4 @@
-"""Files of pairs as token ids, and what was met in them."""
+"""Reads files of text pairs, splits and encodes them, and counts data problems."""
 
 import stat
 from collections.abc import Sequence
@@ -20,23 +20,23 @@ from bertkit.recipes.seq2seq.token_pairs import TokenPairs, TokenTexts
 from bertkit.reports.text import make_legible
 from bertkit.tokenization.tokenizer import Tokenizer
 
-HOLDING_OUT = 6  # what the generator is for; part of its key
+HOLDING_OUT = 6  # the purpose of the random generator; part of its seed
 MIN_PAIRS = 2
-HELD_OUT = ", held out"  # behind the name of a file of which a part is
-MAX_FILES = 2  # of one set: what is read, and what is to be written
+HELD_OUT = ", held out"  # suffix of a file's name for its held-out part
+MAX_FILES = 2  # per set: sources and targets
 
 Files = tuple[Path, ...]
 
 
 @dataclass(frozen=True)
 class PairSet:
-    """Pairs of one or two files, or a part of them.
+    """The pairs of one or two files, or a part of them.
 
     Attributes:
-        name: for messages.
-        sha256: of each file.
+        name: the name to show in messages.
+        sha256: SHA-256 of each file.
         pairs: the texts.
-        report: what was met in the files.
+        report: the report of reading the files.
     """
 
     name: str
@@ -46,41 +46,41 @@ class PairSet:
 
     @property
     def sources(self) -> list[str]:
-        """What is read."""
+        """The source texts."""
         return [pair.source for pair in self.pairs]
 
     @property
     def targets(self) -> list[str]:
-        """What is to be written."""
+        """The target texts."""
         return [pair.target for pair in self.pairs]
 
 
 @dataclass(frozen=True)
 class Data:
-    """What is learned from, and what is held against it."""
+    """The training and the held-out pairs."""
 
     train: PairSet
     dev: PairSet
 
 
 class SetCounts(BaseModel):
-    """What was met in a set of pairs; a part of `metrics.json`.
+    """Counts of a set of pairs; a part of `metrics.json`.
 
     Attributes:
-        name: of the file or files, and which part.
-        sha256: of each.
-        num_pairs: that are used.
-        num_source_tokens: of what is read, [CLS] and [SEP] included.
-        num_target_tokens: of what is written, ends included.
-        num_unknown: tokens among both that are [UNK].
-        num_cut: pairs of which tokens were left out.
-        num_cut_targets: of those, pairs of which the end of what is written was.
-        num_too_long: pairs that were left out, having more tokens than the settings allow.
-        num_over_limit: pairs of the files that were left out, a side being longer than any may be.
-        num_empty: pairs of the files that were left out, since a side has no text.
-        num_broken: rows of the files that were left out.
-        num_undecodable: rows of the files that had what isn't UTF-8.
-        num_with_nul: pairs of the files that had NULs, without which they are kept.
+        name: name of the file or files and of the part of them.
+        sha256: SHA-256 of each file.
+        num_pairs: pairs used.
+        num_source_tokens: tokens of the sources, including [CLS] and [SEP].
+        num_target_tokens: tokens of the targets, including end tokens.
+        num_unknown: [UNK] tokens in both.
+        num_cut: truncated pairs.
+        num_cut_targets: truncated pairs whose target was truncated.
+        num_too_long: pairs skipped because they have more tokens than the settings allow.
+        num_over_limit: pairs skipped because a side exceeds the character limit.
+        num_empty: pairs skipped because a side has no text.
+        num_broken: rows of the files that were skipped.
+        num_undecodable: rows of the files with invalid UTF-8.
+        num_with_nul: pairs with NULs, which were removed.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -102,7 +102,7 @@ class SetCounts(BaseModel):
 
 
 def check_files(flag: str, files: Files) -> None:
-    """See that there are one or two files, whose content stays."""
+    """Check that there are one or two regular files, because a resumed run reads them again."""
     if not 1 <= len(files) <= MAX_FILES:
         raise InputError(
             f"--{flag} takes one file with both sides, or one of each side; got {len(files)}"
@@ -123,12 +123,12 @@ def check_files(flag: str, files: Files) -> None:
 
 
 def identify(files: Files) -> tuple[str, ...]:
-    """SHA-256 of each file."""
+    """Return the SHA-256 of each file."""
     return tuple(record_file(path).sha256 for path in files)
 
 
 def read_data(train: Files, dev: Files | None, settings: Seq2SeqSettings) -> Data:
-    """Read all pairs; where there is no `dev`, a share of the training pairs is held out."""
+    """Read all pairs; without `dev`, hold out a share of the training pairs."""
     learned = read_set(train, settings)
     if dev is None:
         seed = settings.seed if settings.split_seed is None else settings.split_seed
@@ -140,7 +140,7 @@ def read_data(train: Files, dev: Files | None, settings: Seq2SeqSettings) -> Dat
 
 
 def read_set(files: Files, settings: Seq2SeqSettings) -> PairSet:
-    """All pairs of a file, or of two, and what was met in a line or more on standard error."""
+    """Read all pairs of one or two files, and announce counts and problems."""
     pairs, report = read_pairs(files[0], files[1] if len(files) > 1 else None, settings)
     for line in report.summary_lines():
         announce(make_legible(line))
@@ -149,10 +149,10 @@ def read_set(files: Files, settings: Seq2SeqSettings) -> PairSet:
 
 
 def hold_out(whole: PairSet, share: float, seed: int) -> Data:
-    """Part training pairs in two, by the seed; equal sources stay together.
+    """Split off held-out pairs, by the seed; pairs with equal sources stay together.
 
-    A share of millions of pairs would take longer to be translated than the rest to be learned; no
-    more are held out than what tells models apart.
+    At most `MOST_HELD_OUT` pairs are held out: that is enough to compare models, and translating a
+    share of millions of pairs would take longer than training on the rest.
     """
     by_source: dict[str, list[Pair]] = {}
     for pair in whole.pairs:
@@ -178,7 +178,7 @@ def hold_out(whole: PairSet, share: float, seed: int) -> Data:
 def encode_training(
     found: PairSet, tokenizer: Tokenizer, settings: Seq2SeqSettings
 ) -> tuple[TokenPairs, SetCounts]:
-    """Training pairs as token ids; those that are too long are cut or left out."""
+    """Encode training pairs as token ids; truncate or skip those that are too long."""
     pairs = encode_pairs(found, tokenizer)
     is_long = find_long(pairs, settings)
     if not is_long.any():
@@ -198,19 +198,19 @@ def encode_training(
 def encode_held_out(
     found: PairSet, tokenizer: Tokenizer, settings: Seq2SeqSettings
 ) -> tuple[TokenPairs, SetCounts]:
-    """Held-out pairs as token ids, none left out."""
+    """Encode held-out pairs as token ids; truncate those that are too long, skip none."""
     return cut_pairs(found, encode_pairs(found, tokenizer), tokenizer, settings)
 
 
 def encode_pairs(found: PairSet, tokenizer: Tokenizer) -> TokenPairs:
-    """Whole pairs as token ids."""
+    """Encode pairs as token ids, without truncation."""
     return TokenPairs(
         TokenTexts.encode(found.sources, tokenizer), TokenTexts.encode(found.targets, tokenizer)
     )
 
 
 def find_long(pairs: TokenPairs, settings: Seq2SeqSettings) -> npt.NDArray[np.bool_]:
-    """Which pairs are longer than the settings allow."""
+    """Return a mask of the pairs that are longer than the settings allow."""
     return (pairs.sources.lengths > settings.max_source_length) | (
         pairs.targets.lengths - 1 > settings.max_target_length
     )
@@ -219,7 +219,7 @@ def find_long(pairs: TokenPairs, settings: Seq2SeqSettings) -> npt.NDArray[np.bo
 def cut_pairs(
     found: PairSet, pairs: TokenPairs, tokenizer: Tokenizer, settings: Seq2SeqSettings
 ) -> tuple[TokenPairs, SetCounts]:
-    """The beginnings of those that are too long, and all others; and what was met."""
+    """Truncate pairs that are too long; return all pairs and their counts."""
     kept = pairs.cut(settings.max_source_length, settings.max_target_length)
     numbers = {
         "num_cut": int(find_long(pairs, settings).sum()),
@@ -231,7 +231,7 @@ def cut_pairs(
 def count_set(
     found: PairSet, kept: TokenPairs, tokenizer: Tokenizer, num_too_long: int = 0
 ) -> SetCounts:
-    """What was met in a set."""
+    """Build the counts of a set."""
     sides = (kept.sources, kept.targets)
     return SetCounts(
         name=found.name,
@@ -251,7 +251,7 @@ def count_set(
 
 
 def describe_set(counts: SetCounts) -> Sequence[str]:
-    """A set in a line, and a line for each thing that is odd."""
+    """Describe a set in one line, plus a line for each problem."""
     name = counts.name
     sizes = (
         f"{pluralize(counts.num_source_tokens, 'token')} to read and"

@@ -1,4 +1,4 @@
-"""What the report and the card of an encoder-decoder tell."""
+"""The data shown in the report and the card of an encoder-decoder."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +10,7 @@ from bertkit.recipes.seq2seq.kinds import Kind
 from bertkit.training.finished import FinishedRecord, MaybeNumber
 from bertkit.training.run import RunRecord
 
-# Counts of a set, and what to call each; all are told that aren't 0.
+# The descriptions of a set's counts; those that aren't 0 are shown.
 COUNT_NAMES = {
     "num_pairs": "pairs",
     "num_source_tokens": "tokens to read",
@@ -32,14 +32,14 @@ class SavedResult(FinishedRecord):
 
     Attributes:
         kind: a key of `KINDS`.
-        metric: the one by which the best step was known.
-        metrics: of the held-out pairs, as the model writes by itself.
-        signatures: how they were computed.
-        baseline: of copying the beginnings of what is read.
-        num_epochs: how often all pairs were seen.
-        averaged_steps: those whose mean the model is; empty where it is that of the best step.
-        train: what was met in the training pairs.
-        dev: what was met in the held-out ones.
+        metric: the metric that selected the best step.
+        metrics: metrics on the held-out pairs, with the model's default decoding settings.
+        signatures: how the metrics were computed.
+        baseline: metrics of copying the beginning of each source.
+        num_epochs: number of epochs trained.
+        averaged_steps: the averaged steps; empty if the model is the best step's.
+        train: counts of the training pairs.
+        dev: counts of the held-out pairs.
     """
 
     kind: str
@@ -55,14 +55,14 @@ class SavedResult(FinishedRecord):
 
 @dataclass(frozen=True)
 class Seq2SeqFacts:
-    """All of it.
+    """The data shown in the report and the card.
 
     Attributes:
-        name: of the model's folder.
-        record: what the run was begun with.
-        kind: what it was trained for.
-        saved: what came of it.
-        config: the model's sizes.
+        name: name of the model's folder.
+        record: the run's record: settings, data and source.
+        kind: the kind of task.
+        saved: the saved result.
+        config: the model's config.
     """
 
     name: str
@@ -73,7 +73,7 @@ class Seq2SeqFacts:
 
     @property
     def parent(self) -> str | None:
-        """The name of the encoder that it began with, without folders; None for a new model."""
+        """The Hub id or folder name of the initial encoder; None for a new model."""
         model = self.record.settings["model"]
         if model is None:
             return None
@@ -81,20 +81,20 @@ class Seq2SeqFacts:
 
     @property
     def is_from_hub(self) -> bool:
-        """Whether the encoder was named by its id on the Hub."""
+        """Whether the encoder was named by its Hub id."""
         model = str(self.record.settings["model"])
         return bool(self.record.source.get("commit")) and is_hub_id(model)
 
     @property
     def origin(self) -> str:
-        """What its weights were at first."""
+        """A description of the initial weights."""
         if self.parent is None:
             return "trained from nothing"
         return f"both halves begun with the weights of {self.parent}"
 
     @property
     def weights(self) -> str:
-        """Which weights these are."""
+        """A description of the final weights: averaged, or those of one step."""
         saved = self.saved
         if saved.averaged_steps:
             return (
@@ -105,7 +105,7 @@ class Seq2SeqFacts:
 
     @property
     def settings(self) -> dict[str, str]:
-        """What was chosen, but for names of files and folders."""
+        """The settings, without names of files and folders."""
         return {
             name: "none" if value is None else str(value)
             for name, value in self.record.settings.items()
@@ -113,7 +113,7 @@ class Seq2SeqFacts:
         }
 
     def count_rows(self) -> list[tuple[str, Any, Any]]:
-        """What was met, in training and in held-out pairs; only what was met at all."""
+        """Return rows (description, training count, held-out count) of counts that aren't 0."""
         train, dev = self.saved.train, self.saved.dev
         rows = [
             (words, getattr(train, key), getattr(dev, key)) for key, words in COUNT_NAMES.items()

@@ -1,6 +1,6 @@
-"""What a model writes of texts, or of the rows of a file, and how that compares with what is right.
+"""Generates texts from inputs or the rows of a file, and scores them against references.
 
-Answer n is that to text n: an empty row has an empty answer.
+Output n belongs to input n: an empty row has an empty output.
 """
 
 import time
@@ -21,14 +21,14 @@ from bertkit.recipes.seq2seq.kinds import KINDS, load_address
 
 @dataclass
 class GeneratedTexts:
-    """Answers to texts, given once.
+    """Generated texts, as an iterator that can be read once.
 
     Attributes:
-        rewriter: the model.
-        texts: what is read.
-        settings: how it writes.
-        counts: what was met, so far.
-        elapsed_seconds: without loading the model; 0 until all were given.
+        rewriter: the generator with its model.
+        texts: the inputs.
+        settings: decoding settings.
+        counts: counts of texts and problems so far.
+        elapsed_seconds: time without loading the model; 0 until all texts are generated.
     """
 
     rewriter: Seq2SeqGenerator
@@ -38,10 +38,10 @@ class GeneratedTexts:
     elapsed_seconds: float = 0.0
 
     def read(self, progress: ProgressBar | None = None) -> Iterator[GeneratedText]:
-        """Answers in the order of the texts.
+        """Yield the generated texts in the order of the inputs.
 
         Args:
-            progress: is told of each byte of a file, of each text otherwise.
+            progress: advanced by the bytes of each row of a file; unused for other inputs.
         """
         started = time.monotonic()
         texts = self._read_rows(progress) if isinstance(self.texts, TextTable) else self.texts
@@ -58,12 +58,12 @@ class GeneratedTexts:
 
 @dataclass(frozen=True)
 class Scoring:
-    """Written texts, held against right ones.
+    """Scores of hypotheses against references.
 
     Attributes:
-        num_texts: of each.
-        metrics: by name.
-        signatures: how they were computed.
+        num_texts: number of hypotheses, equal to that of references.
+        metrics: metrics by name.
+        signatures: how the metrics were computed.
     """
 
     num_texts: int
@@ -74,15 +74,15 @@ class Scoring:
 def read_references(
     kind: str, path: Path, settings: TableSettings, texts: Sequence[str] | TextTable
 ) -> list[str]:
-    """Right texts, a row each, if what is written can be held against them.
+    """Read the references, one per row, and check that they can be compared with the texts.
 
     Args:
         kind: a key of `KINDS`.
-        path: of a file of texts.
-        settings: how it is read.
-        texts: what will be read; rows of a file are counted.
+        path: path of the file of references.
+        settings: how to read the file.
+        texts: the inputs of the model; rows of a file are counted.
     """
-    KINDS[kind].load_measure()([""], [""])  # before hours of writing
+    KINDS[kind].load_measure()([""], [""])  # fail now, not after hours of generation
     right = open_texts(path, settings)
     if isinstance(texts, TextTable):
         check_apart(texts, right)
@@ -94,7 +94,7 @@ def read_references(
 
 
 def check_apart(texts: TextTable, right: TextTable) -> None:
-    """See that texts aren't held against themselves, and that both can be read."""
+    """Check that texts and references differ, and that both can be read."""
     if texts.path is None and right.path is None:
         raise InputError("texts and references can't both be standard input; name a file of one")
     if texts.path is None or right.path is None or not texts.path.samefile(right.path):
@@ -108,14 +108,14 @@ def check_apart(texts: TextTable, right: TextTable) -> None:
 
 
 def count_texts(texts: Sequence[str] | TextTable) -> int | None:
-    """How many there are; None where they can be read only once, as from a pipe."""
+    """Return the number of texts; None if they can be read only once, as from a pipe."""
     if not isinstance(texts, TextTable):
         return len(texts)
     return None if texts.size_bytes is None else sum(1 for _ in texts.rows())
 
 
 def check_numbers(num_texts: int, num_references: int) -> None:
-    """See that each text has its reference."""
+    """Check that each text has a reference."""
     if num_texts != num_references or not num_texts:
         raise InputError(
             f"{num_texts:,} texts were read, and there are"
@@ -125,12 +125,12 @@ def check_numbers(num_texts: int, num_references: int) -> None:
 
 
 def score_texts(kind: str, answers: Iterable[GeneratedText], references: list[str]) -> Scoring:
-    """Hold what was written against what is right.
+    """Score hypotheses against references.
 
     Args:
         kind: a key of `KINDS`.
-        answers: as many as references.
-        references: what is right.
+        answers: the hypotheses, as many as references.
+        references: the references.
     """
     texts = [answer.text for answer in islice(answers, len(references) + 1)]
     check_numbers(len(texts), len(references))

@@ -1,4 +1,4 @@
-"""How a model begins: from nothing, or both halves from an encoder."""
+"""Builds the initial model: new, or with encoder and decoder warm-started from an encoder."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,9 +26,9 @@ from bertkit.tokenization.word_counts import count_words
 
 DEFAULT_LAYERS, DEFAULT_HIDDEN_SIZE = 3, 256
 HEAD_FEATURES = 64
-POSITION_STEP = 64  # a new model takes a multiple of so many tokens
-# Distinct characters of a new vocabulary: so many, or its entries by that. Languages that are
-# written in thousands of characters get them from a larger vocabulary.
+POSITION_STEP = 64  # the number of positions of a new model is a multiple of this
+# A new vocabulary may have LETTERS distinct characters, or one per ENTRIES_A_LETTER entries if that
+# is more. Languages with thousands of characters therefore need a larger vocabulary.
 LETTERS, ENTRIES_A_LETTER = 1000, 4
 
 
@@ -37,9 +37,9 @@ class InitialModel:
     """A model before its first step.
 
     Attributes:
-        tokenizer: of both sides.
-        model: on the CPU.
-        facts: what its weights come from; empty where they were drawn.
+        tokenizer: the tokenizer of both sides.
+        model: the model, on the CPU.
+        facts: identity of the initial checkpoint; empty if the weights are random.
     """
 
     tokenizer: Tokenizer
@@ -48,7 +48,7 @@ class InitialModel:
 
 
 def begin(data: Data, settings: Seq2SeqSettings) -> InitialModel:
-    """Make the model that is trained."""
+    """Build the model to train."""
     torch.manual_seed(settings.seed)
     if settings.model is not None:
         return begin_from(settings.model, settings)
@@ -59,7 +59,7 @@ def begin(data: Data, settings: Seq2SeqSettings) -> InitialModel:
 
 
 def train_tokenizer(texts: Sequence[Sequence[str]], settings: Seq2SeqSettings) -> Tokenizer:
-    """A vocabulary of all texts together."""
+    """Train a tokenizer on all texts together."""
     wanted = VocabularySettings(
         vocab_size=settings.vocab_size,
         alphabet_limit=max(LETTERS, settings.vocab_size // ENTRIES_A_LETTER),
@@ -73,7 +73,7 @@ def train_tokenizer(texts: Sequence[Sequence[str]], settings: Seq2SeqSettings) -
 
 
 def choose_sizes(settings: Seq2SeqSettings, tokenizer: Tokenizer) -> BertConfig:
-    """The sizes of each half of a new model."""
+    """Build the config of encoder and decoder for a new model."""
     named = {} if settings.size is None else PRESETS[settings.size]
     hidden = settings.hidden_size or named.get("hidden_size", DEFAULT_HIDDEN_SIZE)
     is_named = "hidden_size" in named and settings.hidden_size is None
@@ -92,7 +92,7 @@ def choose_sizes(settings: Seq2SeqSettings, tokenizer: Tokenizer) -> BertConfig:
 
 
 def dropout_rates(settings: Seq2SeqSettings) -> dict[str, float]:
-    """The keys of a config for dropout."""
+    """Return the config keys for dropout."""
     return {
         "hidden_dropout_prob": settings.dropout,
         "attention_probs_dropout_prob": settings.attention_dropout,
@@ -102,7 +102,7 @@ def dropout_rates(settings: Seq2SeqSettings) -> dict[str, float]:
 def join_halves(
     config: BertConfig, tokenizer: Tokenizer, settings: Seq2SeqSettings
 ) -> EncoderDecoderConfig:
-    """Two halves of one size."""
+    """Build an encoder-decoder config with two halves of equal size."""
     return EncoderDecoderConfig.of(
         config,
         start_id=tokenizer.cls_id,
@@ -114,7 +114,7 @@ def join_halves(
 
 
 def begin_from(name: str, settings: Seq2SeqSettings) -> InitialModel:
-    """Both halves with the weights of an encoder; cross-attention is new.
+    """Build a model with both halves warm-started from an encoder; cross-attention is new.
 
     Source: Rothe et al. 2020, "Leveraging Pre-trained Checkpoints for Sequence Generation Tasks".
     """

@@ -1,4 +1,4 @@
-"""What the training loop is handed for pairs of texts."""
+"""Builds the training loop's job for pairs of texts."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -30,23 +30,23 @@ from bertkit.training.job import Job, Machine, Watched
 from bertkit.training.run import Run
 from bertkit.training.step import evaluate_batches
 
-TOKENS_PER_BATCH = {"cpu": 4096, "cuda": 65536}  # of an evaluation
+TOKENS_PER_BATCH = {"cpu": 4096, "cuda": 65536}  # in evaluations
 GREEDY = DecodingSettings()
 
 
 @dataclass(frozen=True)
 class Seq2SeqContext:
-    """Everything a run is made of.
+    """The model, data and device of a run.
 
     Attributes:
-        model: to be trained; on its device.
-        tokenizer: of both sides.
-        saved: how texts are made of what it writes.
+        model: the model to train, on its device.
+        tokenizer: the tokenizer of both sides.
+        saved: the settings saved with the model: kind, decoding, spacing and maximum lengths.
         data: the texts.
-        train: pairs as token ids.
+        train: training pairs as token ids.
         dev: held-out pairs as token ids.
-        counts: what was met in `train` and `dev`.
-        machine: where it computes.
+        counts: counts of the sets `train` and `dev`.
+        machine: the device to compute on.
     """
 
     model: EncoderDecoderModel
@@ -60,24 +60,24 @@ class Seq2SeqContext:
 
     @property
     def kind(self) -> Kind:
-        """What it is trained for."""
+        """The kind of task."""
         return KINDS[self.saved.kind]
 
     def save_tokenizer(self, folder: Path) -> dict[str, FileRecord]:
-        """Write what belongs to the vocabulary, and how long sources are; other tools cut there."""
+        """Write the tokenizer's files, with the maximum source length for other tools."""
         return self.tokenizer.save(folder, max_length=self.saved.max_source_length)
 
 
 @dataclass(frozen=True)
 class PairScores:
-    """Sums over the words of a batch."""
+    """Sums over the target tokens of a batch."""
 
     losses: dict[str, Tensor]
     hits: dict[str, Tensor]
 
 
 def build_job(materials: Seq2SeqContext, settings: Seq2SeqSettings) -> Job[PairBatch]:
-    """What measures a run; what trains it has `with_averages` beside."""
+    """Build a job without checkpoints to average; `with_averages` adds them for training."""
     model = materials.model
     order = order_pairs(materials.train, settings)
 
@@ -112,9 +112,10 @@ def build_job(materials: Seq2SeqContext, settings: Seq2SeqSettings) -> Job[PairB
 
 
 def watch(kind: Kind, settings: Seq2SeqSettings) -> Watched:
-    """By what the best weights are known.
+    """Return the metric that selects the best weights; the held-out loss breaks ties.
 
-    Short texts that are all wrong, and such without spaces, are equally bad to most metrics.
+    Ties are common, because most metrics are 0 for short texts that are all wrong and for texts
+    without spaces.
     """
     is_by_metric = settings.best_by == "metric"
     return Watched(
@@ -126,30 +127,30 @@ def watch(kind: Kind, settings: Seq2SeqSettings) -> Watched:
 
 
 def with_averages(job: Job[PairBatch], settings: Seq2SeqSettings, num_steps: int) -> Job[PairBatch]:
-    """A job that makes and keeps the checkpoints that will be averaged.
+    """Return the job extended to write and keep the checkpoints that will be averaged.
 
     Args:
-        job: for a run.
-        settings: with a rhythm.
-        num_steps: of the whole run.
+        job: the run's job.
+        settings: the settings, with `eval_every` set.
+        num_steps: steps of the whole run.
     """
     return replace(job, needed_steps=partial(list_averaged, settings, num_steps))
 
 
 def score(model: EncoderDecoderModel, batch: PairBatch, smoothing: float = 0.0) -> PairScores:
-    """Sums of the losses of all words of a batch."""
+    """Compute loss and number of correct predictions, summed over the target tokens of a batch."""
     loss, num_hits = model.next_loss(batch.source, batch.target, batch.labels, smoothing)
     return PairScores({"word": loss}, {"word": num_hits})
 
 
 def evaluate(materials: Seq2SeqContext, settings: Seq2SeqSettings) -> dict[str, float]:
-    """Held-out loss without smoothing, and metrics of what is written greedily of some texts."""
+    """Measure the held-out loss without smoothing, and metrics of greedy decoding on some texts."""
     written = write_held_out(materials, GREEDY, settings.eval_pairs)
     return {**measure_loss(materials), **measure(materials, written)}
 
 
 def measure_loss(materials: Seq2SeqContext) -> dict[str, float]:
-    """Loss, accuracy and perplexity of the right words of all held-out pairs."""
+    """Measure loss, accuracy and perplexity on the references of all held-out pairs."""
     device = materials.machine.device
     budget = TOKENS_PER_BATCH[device.type]
     batches = [
@@ -163,19 +164,19 @@ def measure_loss(materials: Seq2SeqContext) -> dict[str, float]:
 def write_held_out(
     materials: Seq2SeqContext, decoding: DecodingSettings, num_pairs: int | None = None
 ) -> list[str]:
-    """What the model writes of held-out texts: of the first ones, or of all."""
+    """Generate hypotheses for the first `num_pairs` held-out sources, or for all."""
     rewriter = Seq2SeqGenerator(materials.model.eval(), materials.tokenizer, materials.saved)
     texts = materials.data.dev.sources[:num_pairs]
     return [answer.text for answer in rewriter.stream(texts, decoding)]
 
 
 def measure(materials: Seq2SeqContext, written: Sequence[str]) -> dict[str, float]:
-    """Metrics of texts that were written of the first held-out ones."""
+    """Measure hypotheses for the first held-out sources."""
     return materials.kind.load_measure()(written, materials.data.dev.targets[: len(written)])
 
 
 def load_checkpoint(run: Run, step: int, materials: Seq2SeqContext) -> Seq2SeqContext:
-    """The same with the weights of a run's checkpoint."""
+    """Return the context with the weights of a run's checkpoint."""
     path = checkpoint_path(run.folder, step)
     if not path.exists():
         raise ResumeError(f"{path} is gone; remove {run.folder} to begin again")
@@ -184,7 +185,7 @@ def load_checkpoint(run: Run, step: int, materials: Seq2SeqContext) -> Seq2SeqCo
 
 
 def count_operations(config: EncoderDecoderConfig, batch: PairBatch) -> float:
-    """Floating-point operations of all matrix products in one training step."""
+    """Return the floating-point operations of all matrix products in one training step."""
     read, written = batch.source.num_tokens, batch.target.num_tokens
     hidden, inner = config.encoder.hidden_size, config.encoder.intermediate_size
     block = 4 * hidden * hidden + 2 * hidden * inner
@@ -201,5 +202,5 @@ def count_operations(config: EncoderDecoderConfig, batch: PairBatch) -> float:
 
 
 def _squares(ones: tuple[int, ...], others: tuple[int, ...]) -> int:
-    """Pairs of tokens that look at each other."""
+    """Return the number of token pairs in attention."""
     return sum(one * other for one, other in zip(ones, others, strict=True))

@@ -1,4 +1,4 @@
-"""What translation and summarization have of their own, in a table without torch."""
+"""A table of the seq2seq tasks, translation and summarization; doesn't import torch."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -65,18 +65,18 @@ SUMMARIZE_HELP = """Learn to write summaries from texts that have one.
 
 @dataclass(frozen=True)
 class Kind:
-    """One thing to learn from pairs of texts.
+    """A kind of seq2seq task.
 
     Attributes:
-        settings: of its training.
-        summary: what it is, in a sentence.
-        metric: the one by which the best step is known.
-        measure: where the function is that holds written texts against right ones.
-        signatures: where what says how the metrics were computed is.
-        decoding: how a model writes unless it is told otherwise.
-        pipeline_tag: what the Hub calls it.
-        file_words: behind its name on the command line, to read a file.
-        help: of the command that trains it.
+        settings: class of its training settings.
+        summary: description in a sentence.
+        metric: the metric that selects the best step.
+        measure: address (`module:name`) of the function that scores hypotheses.
+        signatures: address of the function that describes how the metrics were computed.
+        decoding: the model's default decoding settings.
+        pipeline_tag: the task's name on the Hub.
+        file_words: command-line arguments, after the model's name, that read a file.
+        help: help text of the command that trains it.
     """
 
     settings: type[Seq2SeqSettings]
@@ -90,13 +90,13 @@ class Kind:
     help: str
 
     def load_measure(self) -> Measure:
-        """The function of `measure`."""
+        """Import the function at `measure`."""
         found: Measure = load_address(self.measure)
         return found
 
 
 def load_address(address: str) -> Callable[..., Any]:
-    """What is at `module:name`."""
+    """Import the function at `module:name`."""
     module, _, name = address.partition(":")
     found: Callable[..., Any] = getattr(import_module(module), name)
     return found

@@ -1,4 +1,4 @@
-"""The report of an encoder-decoder: how it learned, what it is worth, and what it writes."""
+"""The report of an encoder-decoder: metrics, training curves, sample outputs and data."""
 
 import math
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ from bertkit.training.records.sections import (
     tabulate_settings,
 )
 
-NUM_SHOWN, SHOWN_COLUMNS = 20, 400  # texts, and of each
+NUM_SHOWN, SHOWN_COLUMNS = 20, 400  # number of texts, and width of each
 
 
 def build_page(
@@ -30,13 +30,13 @@ def build_page(
     pairs: Sequence[Pair],
     answers: Sequence[GeneratedText],
 ) -> Report:
-    """The page.
+    """Build the report.
 
     Args:
-        facts: what it tells.
-        course: the run's.
-        pairs: held-out ones.
-        answers: to them, as many.
+        facts: the data to show.
+        course: the run's training history.
+        pairs: the held-out pairs.
+        answers: the hypotheses for them, as many as pairs.
     """
     saved = facts.saved
     is_smoothed = facts.record.settings["label_smoothing"] > 0.0
@@ -59,7 +59,7 @@ def build_page(
 
 
 def summarize(facts: Seq2SeqFacts) -> str:
-    """The run in two sentences."""
+    """Summarize the run in two sentences."""
     saved = facts.saved
     value = saved.metrics[saved.metric]
     ending = ", and ended early" if saved.has_ended_early else ""
@@ -73,12 +73,12 @@ def summarize(facts: Seq2SeqFacts) -> str:
 
 
 def show_number(value: float | None) -> str:
-    """A metric, or that there is none."""
+    """Format a metric, or "not defined"."""
     return "not defined" if value is None else f"{value:.4g}"
 
 
 def tabulate_metrics(facts: Seq2SeqFacts) -> Table:
-    """Metrics of the held-out texts beside those of copying."""
+    """Tabulate the held-out metrics beside those of the copying baseline."""
     saved = facts.saved
     rows: list[list[Cell]] = [
         [name, _cell(value), _cell(saved.baseline.get(name))]
@@ -98,7 +98,7 @@ def _cell(value: float | None) -> Cell:
 
 
 def show_answers(pairs: Sequence[Pair], answers: Sequence[GeneratedText]) -> Table:
-    """The first held-out texts with what is right and what was written."""
+    """Tabulate the first held-out sources with their references and hypotheses."""
     shown = zip(pairs[:NUM_SHOWN], answers, strict=False)
     rows: list[list[Cell]] = [
         [shorten(text, SHOWN_COLUMNS) for text in (pair.source, pair.target, answer.text)]
@@ -113,7 +113,7 @@ def show_answers(pairs: Sequence[Pair], answers: Sequence[GeneratedText]) -> Tab
 
 
 def tabulate_data(facts: Seq2SeqFacts) -> Table:
-    """What was read."""
+    """Tabulate the counts of the data."""
     train, dev = facts.saved.train, facts.saved.dev
     rows: list[list[Cell]] = [[words, *numbers] for words, *numbers in facts.count_rows()]
     return Table(["What", train.name, dev.name], rows, title="What was read")

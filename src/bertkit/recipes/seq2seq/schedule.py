@@ -1,4 +1,4 @@
-"""How many steps a run has, when it is evaluated, and after which steps weights are averaged."""
+"""Chooses the number of steps, the evaluation interval and the steps to average."""
 
 import time
 from collections.abc import Callable
@@ -17,7 +17,7 @@ NUM_EVALUATIONS = 20
 
 
 def order_pairs(pairs: TokenPairs, settings: Seq2SeqSettings) -> TokenBatchOrder:
-    """Which pairs each step has."""
+    """Return the order that assigns pairs to steps."""
     return TokenBatchOrder(pairs.lengths, settings.tokens_per_batch, settings.seed)
 
 
@@ -28,14 +28,14 @@ def decide_steps(
     machine: Machine,
     measure_judging: Callable[[], float],
 ) -> int:
-    """Steps of the whole run, at least 1; a budget in minutes pays for all but reading the data.
+    """Return the number of steps, at least 1; a budget in minutes covers all but reading the data.
 
     Args:
-        job: what to train.
-        order: of its pairs.
-        settings: with the budget.
-        machine: where it computes.
-        measure_judging: tells the seconds that it will take to judge the finished model.
+        job: the training job.
+        order: the order of its pairs.
+        settings: the settings, with the budget.
+        machine: the device to compute on.
+        measure_judging: estimates the seconds that the final evaluation will take.
     """
     if settings.epochs is not None:
         return count_epoch_steps(order, settings.epochs)
@@ -47,7 +47,7 @@ def decide_steps(
     judging_seconds = measure_judging()
     seconds = max(1.0, end - time.monotonic() - judging_seconds)
     limited = settings.model_copy(update={"minutes": seconds / 60.0})
-    # Evaluations are counted as often as the loop has them by itself.
+    # `count_steps` assumes the loop's default number of evaluations; scale their cost to ours.
     share = NUM_EVALUATIONS / USUAL_EVALUATIONS if settings.eval_every is None else 1.0
     frequent = replace(pace, evaluation_seconds=share * pace.evaluation_seconds)
     num_steps = budget.count_steps(job, limited, machine, frequent)
@@ -60,7 +60,7 @@ def decide_steps(
 def tell_share(
     pace: StepPace, settings: Seq2SeqSettings, num_steps: int, judging_seconds: float
 ) -> None:
-    """Say where held-out texts take more of a run's time than learning, and what to do."""
+    """Warn if evaluation takes more of the run's time than training, and say what to do."""
     minutes = settings.minutes or DEFAULT_MINUTES
     if judging_seconds > 60.0 * minutes / 2:
         announce(
@@ -80,14 +80,14 @@ def tell_share(
 
 
 def count_epoch_steps(order: TokenBatchOrder, epochs: float) -> int:
-    """Steps in which all pairs are seen so often."""
+    """Return the number of steps in some epochs, which may be fractional."""
     whole = int(epochs)
     part = round((epochs - whole) * order.steps_per_epoch(whole)) if epochs > whole else 0
     return max(1, order.first_step(whole) + part)
 
 
 def limit_epochs(order: TokenBatchOrder, num_steps: int) -> int:
-    """As many steps, but at most those of the most epochs; none is planned that isn't reached."""
+    """Limit the steps to `MOST_EPOCHS` epochs, planning only as many epochs as are needed."""
     for epoch in range(1, int(MOST_EPOCHS)):
         if order.first_step(epoch) >= num_steps:
             return num_steps
@@ -95,27 +95,27 @@ def limit_epochs(order: TokenBatchOrder, num_steps: int) -> int:
 
 
 def count_epochs(order: TokenBatchOrder, num_steps: int) -> float:
-    """How often all pairs are seen in so many steps."""
+    """Return the number of epochs, possibly fractional, in some steps."""
     epoch = order.epoch_of(num_steps)
     return epoch + (num_steps - order.first_step(epoch)) / order.steps_per_epoch(epoch)
 
 
 def choose_schedule(settings: Seq2SeqSettings, num_steps: int) -> Seq2SeqSettings:
-    """The same with the steps between evaluations decided."""
+    """Return the settings with `eval_every` set."""
     interval = settings.eval_every or -(-num_steps // NUM_EVALUATIONS)
     return settings.model_copy(update={"eval_every": interval})
 
 
 def list_averaged(settings: Seq2SeqSettings, num_steps: int, step: int) -> tuple[int, ...]:
-    """The steps whose weights would be averaged if a run ended after `step`: evaluations, the last.
+    """List the steps to average if the run ended after `step`: the last evaluated ones.
 
-    They depend alone on settings that stay as they are, so that it doesn't matter where the run
-    was interrupted. There is none where the best step is to be the model.
+    They depend only on settings that a resumed run can't change, so interruptions don't affect
+    them. The list is empty if `average` is 1, which selects the best step.
 
     Args:
-        settings: with a rhythm.
-        num_steps: of the whole run.
-        step: the newest.
+        settings: the settings, with `eval_every` set.
+        num_steps: steps of the whole run.
+        step: the newest step.
     """
     assert settings.eval_every is not None, "the rhythm is chosen"
     if settings.average == 1:

@@ -1,4 +1,4 @@
-"""What can be chosen about training an encoder-decoder."""
+"""Settings of training an encoder-decoder."""
 
 from typing import Annotated, Any, ClassVar, Literal, Self
 
@@ -9,11 +9,11 @@ from bertkit.data.tables.parallel_settings import PairSettings
 from bertkit.generation.seq2seq_file import KindName
 from bertkit.training.settings import BUDGET_FIELDS, BudgetedSettings, Count, Positive, Seed
 
-# What a run gets that is given no budget: enough for some ten thousand short pairs.
+# The default budget: enough for some ten thousand short pairs.
 DEFAULT_MINUTES = 50.0
 MOST_EPOCHS = 60.0
-MAX_EPOCHS = 10_000.0  # that anyone may ask for
-MOST_HELD_OUT = 2_000  # pairs of the training text
+MAX_EPOCHS = 10_000.0  # upper limit of --epochs
+MOST_HELD_OUT = 2_000  # maximum number of training pairs to hold out
 
 Rate = Annotated[float, Field(ge=0.0, lt=1.0)]
 Length = Annotated[int, Field(ge=4, le=4096)]

@@ -1,4 +1,4 @@
-"""Pairs of texts as token ids, end to end, and batches of them."""
+"""Pairs of texts as concatenated token ids, and batches of them."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from bertkit.tokenization.tokenizer import Tokenizer
 Ids = npt.NDArray[np.int32]
 Numbers = npt.NDArray[np.int64]
 
-LOT_CHARS = 1 << 20  # that are cut into pieces at a time: it is fastest so, and needs little memory
+LOT_CHARS = 1 << 20  # characters to tokenize at a time: fastest, and needs little memory
 
 
 @dataclass(frozen=True)
@@ -24,8 +24,8 @@ class TokenTexts:
     """Texts as token ids, each between [CLS] and [SEP].
 
     Attributes:
-        ids: of all texts, end to end.
-        offsets: where each begins, and the end of the last.
+        ids: concatenated token ids of all texts.
+        offsets: start of each text in `ids`, and the end of the last one.
     """
 
     ids: Ids
@@ -33,7 +33,7 @@ class TokenTexts:
 
     @classmethod
     def encode(cls, texts: Sequence[str], tokenizer: Tokenizer) -> Self:
-        """Whole texts, however long they are."""
+        """Encode texts, without truncation."""
         lots = [tokenizer.piece_arrays(lot) for lot in cut_lots(texts)]
         inner = np.concatenate([np.diff(lot.ends, prepend=0) for lot in lots])
         offsets = np.concatenate([[0], np.cumsum(inner + 2)])
@@ -46,14 +46,14 @@ class TokenTexts:
 
     @property
     def lengths(self) -> Numbers:
-        """Tokens of each text, [CLS] and [SEP] included."""
+        """Number of tokens of each text, including [CLS] and [SEP]."""
         return np.diff(self.offsets)
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
     def choose(self, numbers: Numbers) -> Self:
-        """Some of the texts, in this order."""
+        """Select texts, in this order."""
         starts = self.offsets[numbers]
         lengths = self.offsets[numbers + 1] - starts
         offsets = np.concatenate([[0], np.cumsum(lengths)])
@@ -61,46 +61,46 @@ class TokenTexts:
         return type(self)(self.ids[places], offsets)
 
     def cut(self, max_length: int) -> Self:
-        """The beginning of each text, with [SEP] behind it."""
+        """Truncate each text to `max_length` tokens, ending with [SEP]."""
         found = self.cut_open(max_length)
         found.ids[found.offsets[1:] - 1] = self.ids[self.offsets[1:] - 1]
         return found
 
     def cut_open(self, max_length: int) -> Self:
-        """The beginning of each text; behind what was cut there is no [SEP]."""
+        """Truncate each text to `max_length` tokens; truncated texts have no [SEP]."""
         lengths = np.minimum(self.lengths, max_length)
         offsets = np.concatenate([[0], np.cumsum(lengths)])
         places = np.arange(offsets[-1]) + np.repeat(self.offsets[:-1] - offsets[:-1], lengths)
         return type(self)(self.ids[places], offsets)
 
     def pack(self) -> PackedBatch:
-        """All texts as one batch."""
+        """Return all texts as one batch."""
         return pack(self.ids, self.lengths)
 
 
 @dataclass(frozen=True)
 class TokenPairs:
-    """What is read and what is to be written, as many."""
+    """Sources and targets, as many of each."""
 
     sources: TokenTexts
     targets: TokenTexts
 
     @property
     def lengths(self) -> Numbers:
-        """Tokens that a pair costs, of both sides together."""
+        """Number of tokens that each pair counts for in a batch, both sides together."""
         return self.sources.lengths + self.targets.lengths - 1
 
     def __len__(self) -> int:
         return len(self.sources)
 
     def choose(self, numbers: Numbers) -> Self:
-        """Some of the pairs, in this order."""
+        """Select pairs, in this order."""
         return type(self)(self.sources.choose(numbers), self.targets.choose(numbers))
 
     def cut(self, max_source_length: int, max_target_length: int) -> Self:
-        """The beginnings of pairs; of a target, [CLS] doesn't count, which nobody writes.
+        """Truncate pairs; a target's [CLS] doesn't count, because the model doesn't generate it.
 
-        A target that was cut has no end: nobody is to learn to stop there.
+        A truncated target has no [SEP], so that the model doesn't learn to stop there.
         """
         return type(self)(
             self.sources.cut(max_source_length), self.targets.cut_open(max_target_length + 1)
@@ -109,13 +109,13 @@ class TokenPairs:
 
 @dataclass(frozen=True)
 class PairBatch:
-    """Some pairs as the model takes them.
+    """A batch of pairs as model inputs.
 
     Attributes:
-        source: what is read.
-        target: what is written: [CLS], then all tokens but the last.
-        labels: the token after each of `target`.
-        numbers: which pairs they are.
+        source: the encoder's input.
+        target: the decoder's input: [CLS], then all target tokens except the last.
+        labels: the next token for each token in `target`.
+        numbers: indices of the pairs.
     """
 
     source: PackedBatch
@@ -125,7 +125,7 @@ class PairBatch:
 
     @classmethod
     def of(cls, pairs: TokenPairs, numbers: Numbers) -> Self:
-        """Some of the pairs."""
+        """Build a batch of the pairs with these indices."""
         chosen = pairs.choose(numbers)
         targets, lengths = chosen.targets, chosen.targets.lengths
         is_input = np.ones(len(targets.ids), dtype=np.bool_)
@@ -140,20 +140,20 @@ class PairBatch:
 
     @property
     def num_tokens(self) -> int:
-        """Real tokens of both sides."""
+        """Number of tokens of both sides."""
         return self.source.num_tokens + self.target.num_tokens
 
     @property
     def target_counts(self) -> dict[str, int]:
-        """How many words are to be foretold."""
+        """Number of target tokens to predict."""
         return {"word": len(self.labels)}
 
     def describe(self) -> str:
-        """The pairs' numbers, counted from 1."""
+        """Return the pairs' numbers, counted from 1, for messages."""
         return " ".join(str(number + 1) for number in self.numbers.tolist())
 
     def to(self, device: torch.device) -> "PairBatch":
-        """The same batch on another device."""
+        """Return the batch on another device."""
         return PairBatch(
             self.source.to(device),
             self.target.to(device),
@@ -163,7 +163,7 @@ class PairBatch:
 
 
 def cut_lots(texts: Sequence[str]) -> Iterator[Sequence[str]]:
-    """The texts in lots of about a mebibyte, the last of which may be empty."""
+    """Yield the texts in lots of about a million characters; the last one may be empty."""
     start = num_chars = 0
     for stop, text in enumerate(texts, start=1):
         num_chars += len(text)
@@ -174,7 +174,7 @@ def cut_lots(texts: Sequence[str]) -> Iterator[Sequence[str]]:
 
 
 def pack(ids: Ids, lengths: Numbers) -> PackedBatch:
-    """Token ids end to end as a batch of segment A."""
+    """Return concatenated token ids as a batch in segment A."""
     ends = np.cumsum(lengths)
     positions = np.arange(len(ids)) - np.repeat(ends - lengths, lengths)
     input_ids = torch.from_numpy(ids.astype(np.int64))
@@ -187,7 +187,7 @@ def pack(ids: Ids, lengths: Numbers) -> PackedBatch:
 
 
 def batch_tensors(batch: PairBatch) -> dict[str, Tensor]:
-    """A batch as named tensors, from which it can be made again."""
+    """Return a batch as named tensors, from which it can be rebuilt."""
     return {
         "source_ids": batch.source.input_ids,
         "source_lengths": torch.tensor(batch.source.lengths),

@@ -1,4 +1,4 @@
-"""What a user should know of a model that seems finished."""
+"""Warnings about a finished model whose metrics or outputs look wrong."""
 
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from bertkit.generation.seq2seq_generator import GenerationCounts
 from bertkit.tokenization.settings import TokenizerSettings
 
-MOST_UNFINISHED = 0.02  # share of the answers that may be stopped without a word about it
-# Why right texts have 0, for metrics that can be so.
+MOST_UNFINISHED = 0.02  # warn if a larger share of outputs is stopped at a length limit
+# Why references can score 0, by metric.
 REASONS = {
     "bleu": "; it counts four words in a row, and takes what stands between spaces for a word. Go"
     " by chrf and the held-out loss",
@@ -18,13 +18,13 @@ Metrics = Mapping[str, float]
 def doubt_metric(
     metric: str, written: Metrics, copied: Metrics, measure_right: Callable[[], Metrics]
 ) -> Iterable[str]:
-    """Say where a model is no better than one that copies, or its metric tells nothing of that.
+    """Warn if the model isn't better than the copying baseline, or the metric can't tell.
 
     Args:
-        metric: the one by which the best step was known.
-        written: metrics of what the model wrote.
-        copied: of the beginnings of what is read.
-        measure_right: gives those of the right texts themselves; called only where they matter.
+        metric: the metric that selected the best step.
+        written: metrics of the model's hypotheses.
+        copied: metrics of the copying baseline.
+        measure_right: measures the references against themselves; called only if needed.
     """
     if written[metric] > copied[metric]:
         return
@@ -39,11 +39,11 @@ def doubt_metric(
 
 
 def warn_of_best_step(metric: str, values: Sequence[float]) -> Iterable[str]:
-    """Say where a metric couldn't tell the best step.
+    """Warn if a metric was the same at all evaluations and couldn't select the best step.
 
     Args:
-        metric: its name.
-        values: of each evaluation, that before the first step being the first.
+        metric: the metric's name.
+        values: its value at each evaluation; the first one is from before the first step.
     """
     trained = values[1:]
     if len(trained) > 1 and min(trained) == max(trained):
@@ -54,7 +54,7 @@ def warn_of_best_step(metric: str, values: Sequence[float]) -> Iterable[str]:
 
 
 def doubt_ends(counts: GenerationCounts) -> Iterable[str]:
-    """Say where many answers had no end."""
+    """Warn if many outputs didn't end by themselves."""
     if counts.unfinished > MOST_UNFINISHED * counts.texts:
         yield (
             f"{counts.unfinished:,} of {counts.texts:,} answers had no end and were stopped, at"
@@ -64,11 +64,11 @@ def doubt_ends(counts: GenerationCounts) -> Iterable[str]:
 
 
 def warn_of_letters(settings: TokenizerSettings, texts: Sequence[str]) -> Iterable[str]:
-    """Say which letters right texts have and a vocabulary doesn't, so that none is ever written.
+    """Warn if references have capital letters or accents that the vocabulary lacks.
 
     Args:
-        settings: of the vocabulary.
-        texts: right ones.
+        settings: settings of the tokenizer.
+        texts: the references.
     """
     missing = []
     if settings.lowercase and any(text != text.lower() for text in texts):
@@ -84,5 +84,5 @@ def warn_of_letters(settings: TokenizerSettings, texts: Sequence[str]) -> Iterab
 
 
 def has_accents(text: str) -> bool:
-    """Whether a text has marks that a vocabulary without accents drops."""
+    """Whether a text has accents that a vocabulary without accents drops."""
     return any(unicodedata.category(char) == "Mn" for char in unicodedata.normalize("NFD", text))

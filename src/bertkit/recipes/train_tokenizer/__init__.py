@@ -1,1 +1,1 @@
-"""Raw text to a vocabulary."""
+"""The recipe `train-tokenizer`: raw text → a vocabulary; read `run.py` first."""

@@ -1,4 +1,4 @@
-"""Reads a corpus, trains a vocabulary on it, and writes the tokenizer's folder."""
+"""Trains a vocabulary on a corpus and writes the tokenizer's folder."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -25,14 +25,14 @@ OWN_FILES = {VOCABULARY_FILE, ENGINE_FILE, CONFIG_FILE, MANIFEST_FILE, FACTS_FIL
 
 @dataclass(frozen=True)
 class TrainTokenizerResult:
-    """What training came to.
+    """The result of training a tokenizer.
 
     Attributes:
         folder: the tokenizer's folder.
         tokenizer: the trained tokenizer.
-        word_counts: what was read.
-        report: what was odd in the input.
-        elapsed_seconds: the whole of it, reading included.
+        word_counts: the word counts of the corpus.
+        report: data problems in the input.
+        elapsed_seconds: duration of the call, including reading.
     """
 
     folder: Path
@@ -53,25 +53,25 @@ def train_tokenizer(
 
     Args:
         inputs: files, folders, globs, `-`, or `python-docs:`.
-        output: folder to write; it appears whole, or not at all.
-        settings: what can be chosen.
-        overwrite: replace an older tokenizer there.
+        output: folder to write, atomically.
+        settings: settings of the vocabulary and of reading.
+        overwrite: replace an existing tokenizer in `output`.
 
     Raises:
-        SettingsError: `output` holds something, or mixes with an input, or `vocab_size` can't hold
-            the characters.
+        SettingsError: `output` isn't empty or overlaps with an input, or `vocab_size` is too small
+            for the characters.
         ResumeError: another process is writing `output`.
         MissingFileError: an input matches nothing.
-        InputError: the input holds no word, or is faulty and `strict` is set.
+        InputError: the input has no words, or is invalid and `strict` is set.
         StorageError: writing failed.
     """
     started = time.monotonic()
     check = partial(check_output, overwrite=overwrite)
     with (
         open_output(output, "training a tokenizer into", inputs=inputs, check=check) as place,
-        durable_folder(place) as folder,  # what can't be written is known before the work
+        durable_folder(place) as folder,  # fails before the work if the folder can't be written
     ):
-        check(place)  # an older one may have been put back
+        check(place)  # again: `durable_folder` may have restored an older folder
         corpus = open_corpus(inputs, settings)
         with show_progress("Counting words", corpus.size_bytes, is_bytes=True) as progress:
             corpus.advance = progress.advance
@@ -95,7 +95,7 @@ def train_tokenizer(
 
 
 def check_output(output: Path, *, overwrite: bool) -> None:
-    """Refuse an output folder in which something would be lost."""
+    """Raise `SettingsError` if writing to the output folder would lose files."""
     names = list_names(output)
     strangers = sorted(names - OWN_FILES)
     if strangers or (names and FACTS_FILE not in names):
@@ -108,7 +108,7 @@ def check_output(output: Path, *, overwrite: bool) -> None:
 
 
 def iterate_lines(corpus: Corpus) -> Iterator[str]:
-    """All lines of all documents."""
+    """Yield all lines of all documents."""
     for document in corpus.documents():
         yield from document.lines
 
@@ -119,7 +119,7 @@ def write_result(
     inputs: Sequence[str],
     settings: TrainTokenizerSettings,
 ) -> None:
-    """Write the tokenizer's files, and beside them what they were made from."""
+    """Write the tokenizer's files and `training.json`."""
     result.tokenizer.save(folder)
     write_checksummed_json(folder / FACTS_FILE, describe(result, inputs, settings))
 
@@ -127,7 +127,7 @@ def write_result(
 def describe(
     result: TrainTokenizerResult, inputs: Sequence[str], settings: TrainTokenizerSettings
 ) -> dict[str, object]:
-    """The contents of `training.json`."""
+    """Return the contents of `training.json`."""
     return {
         "fingerprint": result.tokenizer.fingerprint,
         "settings": settings.model_dump(mode="json"),
@@ -139,7 +139,7 @@ def describe(
 
 
 def summarize(result: TrainTokenizerResult) -> dict[str, int]:
-    """What was read and what came out, as counts."""
+    """Return the counts of the corpus and of the vocabulary."""
     words = result.word_counts
     return {
         "entries": result.tokenizer.vocab_size,

@@ -1,4 +1,4 @@
-"""What can be chosen about training a vocabulary."""
+"""Settings of `bertkit train-tokenizer`."""
 
 from bertkit.data.readers.settings import ReaderSettings
 from bertkit.tokenization.settings import VocabularySettings

@@ -1,1 +1,1 @@
-"""What a run leaves to read: its log, its history, its display; read `log.py` first."""
+"""Records of a run: log, training history, display, report sections; read `log.py` first."""

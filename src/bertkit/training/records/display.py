@@ -1,4 +1,4 @@
-"""What a person sees of a run: a live panel on a terminal, a line now and then elsewhere."""
+"""Progress display of a run: a live panel on a terminal, otherwise a line every few seconds."""
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,31 +17,31 @@ SMOOTHING = 0.95
 
 
 class Display(Protocol):
-    """What the loop tells a display."""
+    """The interface that the training loop calls."""
 
     def show_step(self, step: int, values: Mapping[str, float]) -> None:
-        """After each step."""
+        """Show a training step; called after each."""
 
     def show_evaluation(
         self, step: int, values: Mapping[str, float], *, is_best: bool = False
     ) -> None:
-        """After each evaluation; `is_best` where the watched metric is the best so far."""
+        """Show an evaluation; `is_best` if the watched metric is the best so far."""
 
     def say(self, text: str) -> None:
-        """An event worth a line."""
+        """Print a message on a line of its own."""
 
 
 @contextmanager
 def show_training(
     num_steps: int, step: int, shares: Mapping[str, str], watched: str | None = None
 ) -> Iterator[Display]:
-    """Show a run on standard error, as it fits.
+    """Show a run's progress on standard error, as a panel on a terminal and as lines elsewhere.
 
     Args:
         num_steps: steps of the whole run.
         step: steps already done.
-        shares: metrics from 0 to 1 that are worth watching, and what to call each.
-        watched: the metric that tells the best checkpoint, if any; one of `shares` or another.
+        shares: metrics from 0 to 1 to display, each with its heading.
+        watched: the metric that selects the best checkpoint, if any; in `shares` or not.
     """
     columns = _list_columns(shares, watched)
     console = open_console()
@@ -54,7 +54,7 @@ def show_training(
 
 
 class _Column(NamedTuple):
-    """How a value is shown."""
+    """A displayed metric: its key, its heading and its format."""
 
     name: str
     heading: str
@@ -62,7 +62,7 @@ class _Column(NamedTuple):
 
 
 class _Smoothed:
-    """Exponential means of what a display shows, so that numbers can be read."""
+    """Exponential moving averages of the displayed metrics, so that the numbers are readable."""
 
     def __init__(self) -> None:
         self.values: dict[str, float] = {}
@@ -163,7 +163,7 @@ def _list_columns(shares: Mapping[str, str], watched: str | None) -> list[_Colum
 
 
 def _cells(values: Mapping[str, float], columns: Sequence[_Column]) -> tuple[str, ...]:
-    """What stands below the headings; empty where it isn't known."""
+    """Return the formatted values, in column order; empty for unknown ones."""
     return tuple(
         format(values[column.name], column.form) if column.name in values else ""
         for column in columns

@@ -1,4 +1,4 @@
-"""A run's course: the numbers of its log, column by column, from which curves are drawn."""
+"""A run's training history: the numbers in its log, column by column, for plotting curves."""
 
 import math
 from array import array
@@ -7,19 +7,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-MAX_COLUMNS = 64  # of an event: a log may come from anyone
+MAX_COLUMNS = 64  # per event, because a log may come from an untrusted source
 MAX_INCIDENTS = 200
-LARGEST = 1e150  # beyond it a number can't be drawn
+LARGEST = 1e150  # larger numbers can't be plotted
 
 Row = Mapping[str, Any]
 Point = tuple[float, float]
 
 
 class Columns:
-    """Numbers by name, one for each row; NaN where a row has none.
+    """Columns of numbers by name, with one number per row; NaN where a row has none.
 
     Attributes:
-        num_rows: rows that were added.
+        num_rows: number of rows added.
     """
 
     def __init__(self) -> None:
@@ -28,11 +28,11 @@ class Columns:
 
     @property
     def names(self) -> list[str]:
-        """What there are numbers of."""
+        """Names of the columns."""
         return list(self._values)
 
     def add(self, row: Row) -> None:
-        """Take the numbers of a row in; of other things it may hold, none."""
+        """Add a row's numbers; other values are ignored."""
         for name, value in row.items():
             number = _read_number(value)
             if number is None or (name not in self._values and len(self._values) == MAX_COLUMNS):
@@ -46,30 +46,30 @@ class Columns:
                 column.append(math.nan)
 
     def __getitem__(self, name: str) -> Sequence[float]:
-        """All numbers of a name, in the order of the rows; none of a name that isn't there."""
+        """Return a column, in row order; empty if there is no such column."""
         return self._values.get(name, ())
 
     def points(self, across: str, name: str) -> list[Point]:
-        """The rows that have both numbers, as points of a line."""
-        pairs = zip(self[across], self[name], strict=False)  # both whole, or one empty
+        """Return the points (`across`, `name`) of the rows that have both numbers."""
+        pairs = zip(self[across], self[name], strict=False)  # equally long, or one is empty
         return [(x, y) for x, y in pairs if math.isfinite(x) and math.isfinite(y)]
 
     def last(self, name: str) -> float | None:
-        """The newest number of a name; None where there is none."""
+        """Return the last number in a column; None if there is none."""
         return next((value for value in reversed(self[name]) if math.isfinite(value)), None)
 
 
 @dataclass
 class TrainingHistory:
-    """What a log tells, in as little memory as a long run needs.
+    """The contents of a run's log, in compact columns so that a long run fits in memory.
 
     Attributes:
-        num_steps: steps done, those that weren't applied among them.
-        train: of the steps that were applied.
-        held_out: of the evaluations; `elapsed_seconds` is that of the step before.
-        incidents: the first rows of every other event: `spike` and `not-finite`.
-        num_incidents: how many of each such event there are.
-        has_ended_early: whether the run did, because nothing had become better for long enough.
+        num_steps: steps done, including those that weren't applied.
+        train: metrics of the applied steps.
+        held_out: metrics of the evaluations; `elapsed_seconds` is that of the step before.
+        incidents: the first rows of all other events: `spike` and `not-finite`.
+        num_incidents: number of rows of each such event.
+        has_ended_early: whether early stopping ended the run.
     """
 
     num_steps: int = 0
@@ -81,7 +81,7 @@ class TrainingHistory:
 
     @classmethod
     def from_rows(cls, rows: Iterable[Row]) -> Self:
-        """Read a log, such as `read_log` gives it, row by row."""
+        """Build the history from a log's rows, such as `read_log` yields."""
         course, elapsed_seconds = cls(), 0.0
         for row in rows:
             course.num_steps = max(course.num_steps, int(_read_number(row["step"]) or 0))
@@ -105,14 +105,14 @@ class TrainingHistory:
 
 
 def average(points: Sequence[Point], num_points: int = 100) -> list[Point]:
-    """Means over equally many neighbors, each at the place of the last of them."""
+    """Average groups of consecutive points; each mean is at the last x of its group."""
     size = max(1, -(-len(points) // num_points))
     groups = [points[start : start + size] for start in range(0, len(points), size)]
     return [(group[-1][0], sum(y for _, y in group) / len(group)) for group in groups]
 
 
 def _read_number(value: Any) -> float | None:
-    """A number that can be drawn; NaN for null, which stands for what wasn't finite."""
+    """Return a number that can be plotted, NaN for null (not finite), None for anything else."""
     if value is None:
         return math.nan
     if isinstance(value, bool) or not isinstance(value, int | float) or abs(value) > LARGEST:

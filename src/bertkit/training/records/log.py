@@ -1,7 +1,7 @@
-"""The run's log: one JSON object a line, and TensorBoard where it is installed.
+"""The run's log: JSON Lines, and TensorBoard if it is installed.
 
-Rows hold nothing that a resumed run would compute otherwise, but for the fields named in
-`CLOCK_FIELDS`, and end with a checksum of their own, so that an altered one is never read.
+Except for `CLOCK_FIELDS`, a resumed run logs the same values as an uninterrupted one. Each row
+ends with its own checksum, so altered rows are rejected.
 """
 
 import math
@@ -24,18 +24,18 @@ CLOCK_FIELDS = ("tokens_per_second", "share_of_peak", "elapsed_seconds")
 
 
 class RunLog:
-    """Appends rows to those that a run is taken up with; what stands behind them is cut off.
+    """Appends rows to the log; opening it drops rows written after the resumed checkpoint.
 
     Args:
-        path: the JSONL file; where it is gone, a new one begins.
-        step: after which the run is taken up.
-        num_rows: rows that were synced when the run was saved.
+        path: the JSONL file; if it is missing, a new one is created.
+        step: the step after which the run resumes.
+        num_rows: number of rows synced when that checkpoint was saved.
 
     Attributes:
-        num_rows: rows that it holds.
+        num_rows: number of rows in the log.
 
     Raises:
-        DamagedFileError: the old rows aren't all there as they were written.
+        DamagedFileError: one of those rows is missing or altered.
         StorageError: writing failed.
     """
 
@@ -58,7 +58,7 @@ class RunLog:
             raise
 
     def write(self, event: str, step: int, **values: Any) -> None:
-        """Add one row; a number that isn't finite is null there, for JSON has none."""
+        """Append one row; numbers that aren't finite become null, because JSON can't hold them."""
         values = {name: None if _is_not_finite(value) else value for name, value in values.items()}
         row = add_row_checksum({"event": event, "step": step, **values})
         with storage_errors(self.path, "written"):
@@ -71,7 +71,7 @@ class RunLog:
                         self._tensorboard.add_scalar(f"{event}/{name}", value, step)
 
     def sync(self) -> None:
-        """Make all rows durable; done before each checkpoint."""
+        """Sync all rows to disk; called before each checkpoint."""
         with storage_errors(self.path, "written"):
             storage.sync(self._descriptor)
 
@@ -86,29 +86,29 @@ class RunLog:
     ) -> None:
         self._close()
         if self._tensorboard is not None:
-            with suppress(OSError):  # the log has it all, and an error of the block goes first
+            with suppress(OSError):  # the log is complete; don't hide an error of the block
                 self._tensorboard.close()
 
     def _close(self) -> None:
-        with suppress(OSError):  # what matters was synced, and an error of the block goes first
+        with suppress(OSError):  # the rows that matter are synced; don't hide an error of the block
             storage.close(self._descriptor)
 
 
 def read_log(path: Path, num_rows: int | None = None) -> Iterator[dict[str, Any]]:
-    """The rows of a run's log, in order; none where there is no log.
+    """Yield the rows of a run's log, in order; nothing if there is no log.
 
     Args:
         path: the JSONL file.
-        num_rows: rows that were synced when the run was saved. All of them must be there, and
-            behind them a crash may have left anything, which isn't read. Without it, every line
-            must be a row, but for a last one that was cut short.
+        num_rows: number of rows synced when the run was saved. All of them must be intact; what
+            a crash left after them isn't read. If None, every line must be a valid row, except a
+            truncated last one.
     """
     for _, row in _read_lines(path, num_rows):
         yield row
 
 
 def _read_lines(path: Path, num_rows: int | None) -> Iterator[tuple[bytes, dict[str, Any]]]:
-    """Each line as it stands, and its row; as in `read_log`."""
+    """Yield each raw line with its parsed row; see `read_log`."""
     number = 0
     with storage_errors(path, "read"):
         if not path.exists():
@@ -133,7 +133,7 @@ def _read_lines(path: Path, num_rows: int | None) -> Iterator[tuple[bytes, dict[
 
 
 def _parse_line(line: bytes) -> dict[str, Any]:
-    """One line of the log."""
+    """Parse and verify one line of the log."""
     if not line.endswith(b"\n"):
         raise ValueError("it was altered or cut short")
     row = verify_row(line[:-1])
@@ -143,7 +143,7 @@ def _parse_line(line: bytes) -> dict[str, Any]:
 
 
 def _is_cut_short(line: bytes) -> bool:
-    """Whether a line misses its end, which wasn't altered to be something else."""
+    """Whether a line was truncated; a complete row that only lacks its newline was altered."""
     return not line.endswith(b"\n") and not is_intact_row(line[:-1])
 
 
@@ -152,7 +152,7 @@ def _is_not_finite(value: Any) -> bool:
 
 
 def _open_tensorboard(folder: Path, step: int) -> Any:
-    """A TensorBoard writer that hides what is behind `step`; None where it isn't installed."""
+    """Return a TensorBoard writer that hides events after `step`; None if it isn't installed."""
     if find_spec("tensorboard") is None:
         return None
     from torch.utils.tensorboard import SummaryWriter

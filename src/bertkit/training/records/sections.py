@@ -1,4 +1,4 @@
-"""A run's course, settings and machine as sections of a page."""
+"""Report sections on a run: training curves, speed, incidents, settings and environment."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -12,7 +12,7 @@ from bertkit.reports.report import Paragraph, Section, Table
 from bertkit.reports.text import shorten
 from bertkit.training.records.history import Columns, TrainingHistory, average
 
-VALUE_COLUMNS = 1000  # of what a record says of itself
+VALUE_COLUMNS = 1000  # width at which a value from a record is shortened
 MAX_SHOWN_INCIDENTS, MAX_SHOWN_EVENTS = 20, 8
 INCIDENTS = {
     "spike": "loss far above its recent course",
@@ -22,12 +22,12 @@ INCIDENTS = {
 
 @dataclass(frozen=True)
 class Across:
-    """What runs to the right.
+    """The x axis of a chart.
 
     Attributes:
-        name: of a column.
-        label: what it is called, with its unit.
-        unit: how much of the column is one of these.
+        name: the column in the history.
+        label: the axis label, with its unit.
+        unit: the divisor that converts the column to the axis's unit.
     """
 
     name: str
@@ -41,14 +41,14 @@ MINUTES = Across("elapsed_seconds", "minutes of training", 60.0)
 
 @dataclass(frozen=True)
 class Curve:
-    """What runs upwards.
+    """The y axis of a chart.
 
     Attributes:
-        name: of a column.
-        title: what is shown.
-        unit: what its values are.
-        is_percent: they are shares of 1.
-        starts_at_zero: the axis does.
+        name: the column in the history.
+        title: the chart's title.
+        unit: the unit or meaning of the values.
+        is_percent: whether the values are shares of 1.
+        starts_at_zero: whether the axis starts at zero.
     """
 
     name: str
@@ -58,7 +58,7 @@ class Curve:
     starts_at_zero: bool = False
 
 
-# Of every run, whatever it learns.
+# Curves that every run has, whatever its task.
 LOSS = Curve("loss", "Loss", "lower is better")
 PACE = (
     Curve("learning_rate", "Learning rate", "peak × schedule", starts_at_zero=True),
@@ -79,7 +79,7 @@ SPEED = (
 def draw_curves(
     course: TrainingHistory, curves: Sequence[Curve], across: Across = STEPS
 ) -> list[LineChart]:
-    """A chart for each curve that has points: the training steps, and the held-out data."""
+    """Draw a chart for each curve that has points, with a training and a held-out line."""
     charts = []
     for curve in curves:
         series = [
@@ -93,7 +93,7 @@ def draw_curves(
 def compare_curves(
     courses: Sequence[tuple[str, TrainingHistory]], curves: Sequence[Curve], across: Across = STEPS
 ) -> list[LineChart]:
-    """For each curve the runs side by side, on training steps and on held-out data."""
+    """Draw two charts for each curve, training and held-out, with one line per run."""
     charts = []
     for curve in curves:
         training = [
@@ -125,7 +125,7 @@ def _chart(curve: Curve, title: str, across: Across, series: Sequence[Series]) -
 
 
 def tabulate_speed(course: TrainingHistory) -> Table:
-    """How fast it was, in the middle and at worst and best."""
+    """Tabulate the run's size and speed: the median, and the slowest and fastest tenth."""
     rows: list[list[Cell]] = [["steps", course.num_steps]]
     for name, words, unit in (
         ("tokens", "real tokens read", 1.0),
@@ -149,7 +149,7 @@ def tabulate_speed(course: TrainingHistory) -> Table:
 
 
 def tabulate_incidents(course: TrainingHistory) -> Section:
-    """Losses that stood out, and steps that weren't applied."""
+    """Tabulate loss spikes and steps that weren't applied."""
     title = "Spikes and skipped steps"
     if not course.incidents:
         return Paragraph(
@@ -180,18 +180,18 @@ def tabulate_incidents(course: TrainingHistory) -> Section:
 
 
 def tabulate_settings(values: Mapping[str, Any], title: str = "Settings") -> Table:
-    """All settings."""
+    """Tabulate all settings."""
     return Table(
         ["Setting", "Value"], [[_show(name), _show(value)] for name, value in values.items()], title
     )
 
 
 def tabulate_choices(values: Mapping[str, Any], defaults: Mapping[str, Any]) -> Section:
-    """The settings that aren't what they would be by themselves.
+    """Tabulate the settings that differ from their defaults.
 
     Args:
-        values: of the run.
-        defaults: of this bertkit; a setting that it doesn't know has none.
+        values: the run's settings.
+        defaults: the defaults of this version of bertkit; settings it doesn't know have none.
     """
     title = "Settings that differ from the defaults"
     rows: list[list[Cell]] = [
@@ -205,7 +205,7 @@ def tabulate_choices(values: Mapping[str, Any], defaults: Mapping[str, Any]) -> 
 
 
 def tabulate_environment(versions: Mapping[str, str]) -> Table:
-    """The programs and the machine that the run began with."""
+    """Tabulate the software versions and the machine at the start of the run."""
     return Table(
         ["What", "Version or value"],
         [[_show(name), _show(value)] for name, value in versions.items()],
@@ -215,12 +215,12 @@ def tabulate_environment(versions: Mapping[str, str]) -> Table:
 
 
 def _show(value: Any) -> str:
-    """A value of a record or a log, which may be anything."""
+    """Format a value from a record or a log, which may be of any type."""
     if value is None:
         return "none"
     return shorten(str(value), VALUE_COLUMNS)
 
 
 def _show_loss(value: Any) -> str:
-    """A loss of a log, which may be anything."""
+    """Format a loss from a log, which may be of any type."""
     return f"{value:.4g}" if isinstance(value, float) else _show(value)

@@ -1,7 +1,7 @@
-"""Finds losses that stand far above their recent course.
+"""Finds loss spikes: losses far above the recent ones.
 
-What is reported follows from the losses and earlier reports that the log holds, so a resumed run
-reports the same.
+Reports depend only on the losses and earlier reports in the log, so a resumed run reports the
+same spikes.
 """
 
 from collections import deque
@@ -10,20 +10,20 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any, Self
 
-WINDOW = 100  # losses that the course is told by
+WINDOW = 100  # recent losses to compare with
 FEWEST = 30
 NUM_DEVIATIONS = 8.0
-LEAST_RISE = 0.1  # of the median, however steady the course was
-PAUSE = 50  # steps without another report
+LEAST_RISE = 0.1  # relative to the median, even if the losses hardly vary
+PAUSE = 50  # steps after a report without another one
 NORMAL_DEVIATION = 1.4826  # standard deviation of a normal over its median absolute deviation
 
 
 @dataclass(frozen=True)
 class Spike:
-    """A loss far above what it was.
+    """A loss far above the recent ones.
 
     Attributes:
-        loss: of the step.
+        loss: the step's loss.
         expected: the median of the losses before it.
         deviation: their robust standard deviation.
     """
@@ -34,7 +34,7 @@ class Spike:
 
 
 class SpikeFinder:
-    """Follows the loss of a run; a spike lifts the median no more than any other loss does."""
+    """Detects spikes in a run's loss, compared with a moving median, which resists outliers."""
 
     def __init__(self) -> None:
         self._losses: deque[float] = deque(maxlen=WINDOW)
@@ -42,7 +42,7 @@ class SpikeFinder:
 
     @classmethod
     def from_log(cls, rows: Iterable[dict[str, Any]]) -> Self:
-        """Take up the course where a log ends."""
+        """Restore the state at the end of a log."""
         finder = cls()
         for row in rows:
             if row["event"] == "train":
@@ -52,7 +52,7 @@ class SpikeFinder:
         return finder
 
     def see(self, step: int, loss: float) -> Spike | None:
-        """Take the next loss in, and say whether it is a spike that is worth a report."""
+        """Add the next loss and return a spike if it is one to report, else None."""
         spike = self._find(loss) if step > self._quiet_until else None
         self._losses.append(loss)
         if spike is not None:

@@ -1,1 +1,1 @@
-"""Several fine-tuning runs, one after the other; read `run.py` first."""
+"""Hyperparameter search: several fine-tuning runs in sequence; read `run.py` first."""

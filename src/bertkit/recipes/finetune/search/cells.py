@@ -1,4 +1,4 @@
-"""Which runs a search has: its cells, and each of them with several seeds."""
+"""The runs of a search: its grid cells, each with one or more seeds."""
 
 from dataclasses import dataclass
 from itertools import product
@@ -10,20 +10,20 @@ from bertkit.recipes.finetune.settings import FEATURE_RATE, FineTuneSettings, Se
 # Source: Devlin et al. 2018, appendix A.3.
 LEARNING_RATES = (5e-5, 3e-5, 2e-5)
 BATCH_SIZES = (16, 32)
-# The paper has no grid for heads on a frozen encoder; these lie around their default.
+# The paper has no grid for heads on a frozen encoder; these are around the default.
 FEATURE_LEARNING_RATES = (3e-3, 1e-3, 3e-4)
-EPOCHS = (2.0, 3.0, 4.0)  # a run each, for the learning rate falls to 0 by its end
+EPOCHS = (2.0, 3.0, 4.0)  # separate runs, because the learning rate decays to 0 in each
 CHOSEN_BY_SEARCH = ("learning_rate", "batch_size", "epochs")
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One choice, whatever the seed.
+    """A grid cell: one combination of hyperparameters, without the seed.
 
     Attributes:
-        learning_rate: the peak.
-        batch_size: examples of a step.
-        epochs: how often every example is seen; None for as often as the recipe decides.
+        learning_rate: the peak learning rate.
+        batch_size: examples per step.
+        epochs: number of epochs; None for the recipe's default.
     """
 
     learning_rate: float
@@ -32,30 +32,30 @@ class Cell:
 
     @property
     def name(self) -> str:
-        """Its folder's."""
+        """The name of the cell's folder."""
         epochs = "" if self.epochs is None else f"-epochs{self.epochs:g}"
         return f"lr{self.learning_rate:g}-batch{self.batch_size}{epochs}"
 
     def describe(self) -> str:
-        """The choice in words."""
+        """Describe the hyperparameters in words."""
         words = f"learning rate {self.learning_rate:g}, batch {self.batch_size}"
         return words if self.epochs is None else f"{words}, epochs {self.epochs:g}"
 
 
 @dataclass(frozen=True)
 class Trial:
-    """One run of a search."""
+    """One run of a search: a cell and a seed."""
 
     cell: Cell
     seed: int
 
     @property
     def place(self) -> str:
-        """Its folder in the search's."""
+        """The run's folder, relative to the search's folder."""
         return f"{self.cell.name}/seed{self.seed}"
 
     def choose(self, settings: FineTuneSettings) -> FineTuneSettings:
-        """The settings of this run; all runs hold out what that with the first seed would."""
+        """Return the run's settings; all runs share the held-out split of the first seed."""
         values = {
             **settings.model_dump(),
             "learning_rate": self.cell.learning_rate,
@@ -68,10 +68,10 @@ class Trial:
 
 
 def list_trials(search: SearchSettings, settings: FineTuneSettings) -> list[Trial]:
-    """All runs: cell by cell, and in each the seeds from the lowest."""
+    """List all runs: cell by cell, with ascending seeds in each."""
     given = [name for name in CHOSEN_BY_SEARCH if name in settings.model_fields_set]
     if settings.features is not None and settings.learning_rate == FEATURE_RATE:
-        given = [name for name in given if name != "learning_rate"]  # it is the default
+        given = [name for name in given if name != "learning_rate"]  # set by default, not by a user
     if search.search is not None and given:
         flags = " and ".join(f"--{name.replace('_', '-')}" for name in given)
         raise SettingsError(

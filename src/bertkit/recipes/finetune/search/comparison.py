@@ -1,4 +1,4 @@
-"""Runs of a search side by side: median and spread of each cell, and which run is the best."""
+"""Compares the runs of a search: median and range of each cell, and the best run."""
 
 import math
 import statistics
@@ -19,11 +19,11 @@ SELECTION_BIAS = (
 
 @dataclass(frozen=True)
 class CellOutcome:
-    """What the runs of one cell came to.
+    """The results of the runs of one cell.
 
     Attributes:
-        cell: what was chosen.
-        values: the metric by seed; NaN of a run that failed or isn't judged by any number.
+        cell: the cell.
+        values: the metric by seed; NaN if a run failed or its metric isn't defined.
     """
 
     cell: Cell
@@ -31,29 +31,29 @@ class CellOutcome:
 
     @property
     def median(self) -> float:
-        """Of all seeds; one without a value is the worst. NaN where the median has none."""
+        """Median over all seeds; seeds without a value rank last. NaN if the median is one."""
         median = statistics.median(_rank(value) for value in self.values.values())
         return median if math.isfinite(median) else math.nan
 
     @property
     def spread(self) -> tuple[float, float]:
-        """The lowest and the highest value; NaN where there is none."""
+        """The lowest and the highest value; NaN if there is none."""
         found = [value for value in self.values.values() if math.isfinite(value)]
         return (min(found), max(found)) if found else (math.nan, math.nan)
 
     @property
     def best_seed(self) -> int:
-        """The seed with the highest value; the lowest of several."""
+        """The seed with the highest value; ties go to the lowest seed."""
         return max(self.values, key=lambda seed: (_rank(self.values[seed]), -seed))
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """All cells.
+    """A comparison of all cells of a search.
 
     Attributes:
-        metric: by which they are compared; higher is better.
-        outcomes: at least one, in the order of the search.
+        metric: the metric to compare by; higher is better.
+        outcomes: the results of each cell, in the order of the search; at least one.
     """
 
     metric: str
@@ -61,7 +61,7 @@ class Comparison:
 
     @classmethod
     def build(cls, metric: str, values: Mapping[Trial, float]) -> "Comparison":
-        """Put runs of the same cell together."""
+        """Group runs by cell."""
         by_cell: dict[Cell, dict[int, float]] = {}
         for trial, value in values.items():
             by_cell.setdefault(trial.cell, {})[trial.seed] = value
@@ -69,7 +69,7 @@ class Comparison:
 
     @property
     def best(self) -> CellOutcome:
-        """The cell with the highest median; the first of several."""
+        """The cell with the highest median; ties go to the first cell."""
         return max(self.outcomes, key=lambda outcome: _rank(outcome.median))
 
     @property
@@ -79,11 +79,11 @@ class Comparison:
 
     @property
     def num_runs(self) -> int:
-        """Runs of all cells."""
+        """Number of runs over all cells."""
         return sum(len(outcome.values) for outcome in self.outcomes)
 
     def describe(self) -> list[str]:
-        """A line for each cell, the best one marked; and which run was taken."""
+        """Describe each cell in a line, with the best one marked, and then the selected run."""
         width = max(len(outcome.cell.describe()) for outcome in self.outcomes)
         lines = []
         for outcome in self.outcomes:
@@ -93,7 +93,7 @@ class Comparison:
         return [*lines, f"{self.summarize()}. {SELECTION_BIAS}."]
 
     def summarize(self) -> str:
-        """Which run was taken, in a sentence without its point."""
+        """Describe the selected run in a sentence, without its period."""
         best, num_cells = self.best, len(self.outcomes)
         among = f", the best median of {num_cells:,} choices" if num_cells > 1 else ""
         return (
@@ -102,7 +102,7 @@ class Comparison:
         )
 
     def to_json(self) -> list[dict[str, Any]]:
-        """The cells for programs; a number that isn't defined is null."""
+        """Return the cells as JSON values; undefined numbers are null."""
         return [
             {
                 "learning_rate": outcome.cell.learning_rate,
@@ -118,7 +118,7 @@ class Comparison:
         ]
 
     def sections(self) -> list[Section]:
-        """The comparison as parts of a page."""
+        """Return the comparison as sections of a report."""
         rows: list[list[TableCell]] = []
         bars = []
         for outcome in self.outcomes:
@@ -150,7 +150,7 @@ class Comparison:
 
 
 def show_spread(outcome: CellOutcome) -> str:
-    """The median, and the spread where there are several seeds."""
+    """Format the median, with the range if there are several seeds."""
     if not math.isfinite(outcome.median):
         return "not defined"
     if len(outcome.values) == 1:
@@ -165,7 +165,7 @@ def _count_seeds(outcome: CellOutcome) -> str:
 
 
 def _rank(value: float) -> float:
-    """A value by which runs are sorted: one that isn't defined is the worst."""
+    """Return the value for ranking; undefined values are the worst."""
     return value if math.isfinite(value) else -math.inf
 
 

@@ -1,7 +1,7 @@
-"""Several fine-tunings one after another: the paper's grid, seeds, or both; the best one is kept.
+"""A search: several fine-tuning runs, over the paper's grid, seeds, or both; keeps the best one.
 
-Each run is a folder of its own in `search/`, made as by itself, but on data that was read once and,
-where no held-out file is given, parted once. What is finished isn't done again.
+Each run has its own folder in `search/`, like a single run, but the data is read once and, without
+a held-out file, split once. Finished runs aren't repeated.
 """
 
 import math
@@ -59,11 +59,11 @@ SEARCH_FILE = "search.json"
 
 
 class SavedSearch(BaseModel):
-    """The content of `search.json`, which is written when all is done.
+    """The content of `search.json`, which is written when all runs are done.
 
     Attributes:
-        metric: by which runs are compared.
-        values: the metric by the run's folder; null where a run came to no number.
+        metric: the metric that runs are compared by.
+        values: the metric by the run's folder; null if a run has no value.
         best: the folder of the run whose model was kept.
     """
 
@@ -77,13 +77,13 @@ class SavedSearch(BaseModel):
 
 @dataclass(frozen=True)
 class Search:
-    """What is the same for all runs of a search.
+    """The plan of a search, common to all its runs.
 
     Attributes:
         sources: model, task and data.
         output: the folder of the best run's model.
-        task_settings: the task's own.
-        settings: those that the search doesn't choose.
+        task_settings: the task's settings.
+        settings: the settings that the search doesn't vary.
         trials: all runs.
     """
 
@@ -95,11 +95,11 @@ class Search:
 
     @property
     def folder(self) -> Path:
-        """Where the runs are."""
+        """The folder of the runs."""
         return self.output / SEARCH_FOLDER
 
     def run(self, trial: Trial, prepared: Prepared) -> FineTuneResult:
-        """Fine-tune once; errors as in `finetune`."""
+        """Run one trial; errors as in `finetune`."""
         chosen = trial.choose(self.settings)
         place = self.folder / trial.place
         return finetune(self.sources, place, self.task_settings, chosen, prepared)
@@ -112,27 +112,27 @@ def search(
     settings: FineTuneSettings,
     choice: SearchSettings,
 ) -> FineTuneResult:
-    """Fine-tune several times, or go on with that, and keep the best model.
+    """Fine-tune several times, or resume a search, and keep the best model.
 
-    A run whose loss goes to infinity counts as the worst. More seeds may be asked for later; what
-    is there already counts.
+    A run that diverges counts as the worst. More seeds may be requested later; finished runs are
+    reused.
 
     Args:
         sources: model, task and data.
         output: the folder of the best run's model; its `search/` has the runs.
-        task_settings: the task's own.
-        settings: what can be chosen whatever the task; `seed` is the first one, and parts the
-            examples where none are held out.
-        choice: which runs there are.
+        task_settings: the task's settings.
+        settings: the settings common to all tasks; `seed` is the first seed, and also splits the
+            examples if no held-out file is given.
+        choice: the grid and the number of seeds.
 
     Raises:
-        SettingsError: a grid is asked for, and a value that it chooses is given too.
-        NonFiniteError: no run came to a number.
+        SettingsError: a setting that the grid varies is also given.
+        NonFiniteError: no run has a value for the metric.
         BertkitError: as in `finetune`.
     """
     plan = Search(sources, output, task_settings, settings, list_trials(choice, settings))
     for trial in plan.trials:
-        trial.choose(settings)  # so that none is refused after hours
+        trial.choose(settings)  # validate all settings now, not after hours of training
     record = Run(plan.folder)
     inputs = [path for path in (sources.train, sources.dev) if path is not None]
     check = partial(check_output, run=record)
@@ -156,7 +156,7 @@ def search(
 
 
 def describe_search(plan: Search, choice: SearchSettings) -> RunRecord:
-    """What decides a search, but for the number of seeds, which may grow."""
+    """Build the search's record, without the number of seeds, which may grow."""
     tables = open_tables(plan.sources.train, plan.sources.dev, plan.settings)
     record = describe_run(plan.sources, tables, plan.task_settings, plan.settings)
     settings = {**record.settings, "search": choice.search}
@@ -164,7 +164,7 @@ def describe_search(plan: Search, choice: SearchSettings) -> RunRecord:
 
 
 def prepare_search(plan: Search) -> tuple[Prepared, dict[str, object]]:
-    """Read the data once; also the parent's facts."""
+    """Read and encode the data once; return it with the parent checkpoint's facts."""
     kind, sources, settings = TASKS[plan.sources.task].load(), plan.sources, plan.settings
     tables = open_tables(sources.train, sources.dev, settings)
     task, data = read_task(kind, tables, plan.task_settings, settings)
@@ -173,7 +173,7 @@ def prepare_search(plan: Search) -> tuple[Prepared, dict[str, object]]:
 
 
 def _search(plan: Search, prepared: Prepared) -> FineTuneResult:
-    """All runs that aren't finished, and the best of them put into `output`."""
+    """Run all unfinished trials and write the best model into `output`."""
     metric = prepared.task.metric
     values = run_trials(plan, prepared)
     comparison = Comparison.build(metric, values)
@@ -182,9 +182,9 @@ def _search(plan: Search, prepared: Prepared) -> FineTuneResult:
             f"none of {pluralize(len(values), 'run')} came to a number for {metric}; look at"
             f" their logs in {plan.folder}"
         )
-    remove_folder(plan.output / SEARCH_FILE)  # that of fewer seeds isn't true while others come in
+    remove_folder(plan.output / SEARCH_FILE)  # a file about fewer seeds is now out of date
     write_best(plan, prepared, comparison)
-    # Before the file that says all is done: nothing else would remove what a kill leaves here.
+    # Before writing the file that marks the search as finished: nothing removes leftovers later.
     drop_weights(plan, values, {comparison.best_trial})
     saved = SavedSearch(
         metric=metric,
@@ -196,7 +196,7 @@ def _search(plan: Search, prepared: Prepared) -> FineTuneResult:
 
 
 def run_trials(plan: Search, prepared: Prepared) -> dict[Trial, float]:
-    """The metric of each run; NaN of one that failed."""
+    """Run all trials; return the metric of each, NaN for failed ones."""
     values: dict[Trial, float] = {}
     pace = SearchPace(plan.trials)
     for number, trial in enumerate(plan.trials, start=1):
@@ -214,7 +214,7 @@ def run_trials(plan: Search, prepared: Prepared) -> dict[Trial, float]:
 
 
 def try_trial(plan: Search, trial: Trial, prepared: Prepared) -> float:
-    """One run; NaN where its loss went to infinity."""
+    """Run one trial and return its metric; NaN if it diverged."""
     try:
         plan.run(trial, prepared)
     except NonFiniteError as error:
@@ -231,7 +231,7 @@ def _read_value(plan: Search, trial: Trial, prepared: Prepared) -> float:
 
 
 def _keep_so_far(values: Mapping[Trial, float], last: Trial) -> set[Trial]:
-    """Whose model may still be the best: of the cells before, and of the one that is being run."""
+    """Return the runs that may still win: the best of the earlier cells and of the current cell."""
     groups = (
         {trial: value for trial, value in values.items() if (trial.cell == last.cell) is is_last}
         for is_last in (False, True)
@@ -240,7 +240,7 @@ def _keep_so_far(values: Mapping[Trial, float], last: Trial) -> set[Trial]:
 
 
 def drop_weights(plan: Search, values: Mapping[Trial, float], kept: set[Trial]) -> None:
-    """Remove the weights of runs that won't be the best; their metrics and reports stay."""
+    """Remove the weights of runs that can't win; their metrics and reports stay."""
     for trial in values.keys() - kept:
         remove_folder(plan.folder / trial.place / WEIGHTS_FILE)
 
@@ -249,7 +249,7 @@ def write_best(plan: Search, prepared: Prepared, comparison: Comparison) -> None
     """Write the best run's model into `output`, with a card and a report that compare the runs."""
     trial = comparison.best_trial
     place, settings = plan.folder / trial.place, trial.choose(plan.settings)
-    if not (place / WEIGHTS_FILE).exists():  # another run was the best of fewer seeds
+    if not (place / WEIGHTS_FILE).exists():  # with fewer seeds, another run was the best
         announce(f"{trial.place} is the best now, and is trained again: its weights were dropped")
         remove_folder(place)
         plan.run(trial, prepared)
@@ -260,7 +260,7 @@ def write_best(plan: Search, prepared: Prepared, comparison: Comparison) -> None
 
 
 def read_finished_search(plan: Search) -> FineTuneResult | None:
-    """The result of a search that is finished; None where there is still something to do."""
+    """Return the result of a finished search; None if some runs aren't done."""
     path = plan.output / SEARCH_FILE
     if not path.exists():
         return None
@@ -278,12 +278,12 @@ def read_finished_search(plan: Search) -> FineTuneResult | None:
 
 @dataclass
 class SearchPace:
-    """How long the rest takes, by what was done before it.
+    """Estimates the remaining time from the runs done so far.
 
     Attributes:
         trials: all runs.
-        seconds: that those took which were done here.
-        epochs: that they had together.
+        seconds: total time of the runs done by this process.
+        epochs: total epochs of those runs.
     """
 
     trials: Sequence[Trial]
@@ -291,12 +291,12 @@ class SearchPace:
     epochs: float = field(default=0.0, init=False)
 
     def add(self, trial: Trial, seconds: float) -> None:
-        """Count a run that is done."""
+        """Add a finished run."""
         self.seconds += seconds
         self.epochs += trial.cell.epochs or 1.0
 
     def describe(self, num_done: int) -> str:
-        """The time that is left; nothing where none is known."""
+        """Describe the remaining time; empty if unknown."""
         if not self.epochs:
             return ""
         left = sum(trial.cell.epochs or 1.0 for trial in self.trials[num_done:])

@@ -1,1 +1,1 @@
-"""What a checkpoint is; read `description.py` first."""
+"""Descriptions of checkpoints, made without running them; read `description.py` first."""

@@ -1,4 +1,4 @@
-"""What a checkpoint says that a model is made of: a BERT, two that are joined, or another net."""
+"""The architecture of a checkpoint: a BERT, an encoder-decoder or a recurrent network."""
 
 import math
 from abc import ABC, abstractmethod
@@ -31,10 +31,10 @@ Shapes = Mapping[str, tuple[int, ...]]
 
 @dataclass(frozen=True)
 class Architecture(ABC):
-    """A checkpoint, held against the kind of model that it is.
+    """A checkpoint, to be compared with the kind of model that its config names.
 
     Attributes:
-        checkpoint: what was opened; it may be without tensors.
+        checkpoint: the open checkpoint; it may have no tensors.
     """
 
     checkpoint: Checkpoint
@@ -42,52 +42,52 @@ class Architecture(ABC):
     @property
     @abstractmethod
     def names(self) -> NameTable:
-        """Those of its tensors."""
+        """The table of its tensor names."""
 
     @property
     @abstractmethod
     def architecture(self) -> str:
-        """The model's class."""
+        """The name of the model's class."""
 
     @abstractmethod
     def read_config(self) -> BertConfig | EncoderDecoderConfig | NetConfig:
-        """The config."""
+        """Read the config."""
 
     @abstractmethod
     def expected(self, config: Any, architecture: str) -> Shapes:
-        """Our names and shapes of the model of a config, with the heads that are there."""
+        """Return bertkit's tensor names and shapes for a config and the heads present."""
 
     @property
     def heads(self) -> tuple[str, ...]:
-        """The heads that are there, and the pooler."""
+        """The heads present, pooler included."""
         return ()
 
     @property
     def unused_parts(self) -> tuple[str, ...]:
-        """Parts that loading leaves behind."""
+        """Parts that loading ignores."""
         return ()
 
     def list_problems(self, config: Any, architecture: str) -> list[str]:
-        """In what names and shapes of the tensors aren't those of the config."""
+        """List where names and shapes of the tensors differ from those that the config requires."""
         expected = self.expected(config, architecture)
         return list_problems(self.checkpoint.tensors, expected, self.unused_parts, self.names)
 
     def list_unequal_copies(self) -> list[str]:
-        """Tied tensors that are there twice, and not equal."""
+        """List tied tensors that are stored twice and differ."""
         return list_unequal_copies(self.checkpoint.tensors, self.names)
 
     def list_dropped(self) -> tuple[str, ...]:
-        """Tensors that are copies of others or no weights."""
+        """List tensors that are copies of others or aren't weights."""
         known = {*self.names.dropped, *self.names.copies}
         return tuple(sorted(known.intersection(self.checkpoint.tensors)))
 
     def count_tensors(self) -> dict[str, int]:
-        """Parameters by part, of the tensors that there are."""
+        """Count the parameters of the checkpoint's tensors, by part."""
         shapes = {name: tensor.shape for name, tensor in self.checkpoint.tensors.items()}
         return count_parameters(shapes, self.names)
 
     def count_expected(self, config: Any, architecture: str) -> dict[str, int]:
-        """Parameters by part, of those that a config asks for."""
+        """Count the parameters that a config requires, by part."""
         parts: Counter[str] = Counter()
         for name, shape in self.expected(config, architecture).items():
             words = name.split(".")
@@ -104,26 +104,26 @@ class SingleEncoder(Architecture):
 
     @property
     def names(self) -> NameTable:
-        """Those of a BERT's tensors."""
+        """The table of a BERT's tensor names."""
         return BERT
 
     @property
     def heads(self) -> tuple[str, ...]:
-        """The heads that are there, and the pooler."""
+        """The heads present, pooler included."""
         return list_heads(self.checkpoint.tensors)
 
     @property
     def architecture(self) -> str:
-        """The class that the config names, where heads fit, or that they show."""
+        """The class that the config names if the heads fit it, else the first that fits."""
         checkpoint = self.checkpoint
         return find_architecture(checkpoint.config, self.heads, checkpoint.folder)
 
     def read_config(self) -> BertConfig:
-        """The config; errors as in `BertConfig.from_dict`."""
+        """Read the config; errors as in `BertConfig.from_dict`."""
         return BertConfig.from_dict(self.checkpoint.config, self.checkpoint.folder)
 
     def expected(self, config: BertConfig, architecture: str) -> Shapes:
-        """Those of the heads that are there, or without tensors of those that a class has."""
+        """Return names and shapes for the heads present or, without tensors, those of the class."""
         if self.checkpoint.tensors:
             return expected_shapes(config, architecture, self.heads)
         needed = ARCHITECTURES.get(architecture)
@@ -140,12 +140,12 @@ class EncoderDecoder(Architecture):
 
     @property
     def names(self) -> NameTable:
-        """Those of both halves' tensors."""
+        """The table of both halves' tensor names."""
         return ENCODER_DECODER
 
     @property
     def architecture(self) -> str:
-        """There is one class."""
+        """The name of the only class."""
         return ARCHITECTURE
 
     @property
@@ -154,18 +154,18 @@ class EncoderDecoder(Architecture):
         return UNUSED_PARTS
 
     def read_config(self) -> EncoderDecoderConfig:
-        """The config; errors as in `EncoderDecoderConfig.from_dict`."""
+        """Read the config; errors as in `EncoderDecoderConfig.from_dict`."""
         return EncoderDecoderConfig.from_dict(self.checkpoint.config, self.checkpoint.folder)
 
     def expected(self, config: EncoderDecoderConfig, architecture: str) -> Shapes:
-        """Those of both halves and the head."""
+        """Return names and shapes of both halves and the head."""
         del architecture
         with without_memory():
             states = EncoderDecoderModel(config).state_dict()
         return {name: tuple(tensor.shape) for name, tensor in states.items()}
 
     def count_tensors(self) -> dict[str, int]:
-        """Parameters by part; embeddings that are shared count once."""
+        """Count parameters by part; shared embeddings count once."""
         tensors = dict(self.checkpoint.tensors)
         if self.checkpoint.config.get("shares_embeddings") is True:
             tensors.pop(SHARED[1], None)
@@ -175,7 +175,7 @@ class EncoderDecoder(Architecture):
 @final
 @dataclass(frozen=True)
 class RecurrentNet(Architecture):
-    """A net of a study.
+    """A recurrent network of a study.
 
     Attributes:
         kind: its class.
@@ -185,20 +185,20 @@ class RecurrentNet(Architecture):
 
     @property
     def names(self) -> NameTable:
-        """Those of its tensors: ours."""
+        """The table of its tensor names, which are bertkit's own."""
         return OWN_NAMES
 
     @property
     def architecture(self) -> str:
-        """The class of its type."""
+        """The name of its class."""
         return self.kind.__name__
 
     def read_config(self) -> NetConfig:
-        """The config; errors as in `NetConfig.from_dict`."""
+        """Read the config; errors as in `NetConfig.from_dict`."""
         return self.kind.config_kind.from_dict(self.checkpoint.config, self.checkpoint.folder)
 
     def expected(self, config: NetConfig, architecture: str) -> Shapes:
-        """Those of the net."""
+        """Return names and shapes of the network."""
         del architecture
         with without_memory():
             states = self.kind(config).state_dict()
@@ -206,7 +206,7 @@ class RecurrentNet(Architecture):
 
 
 def choose_anatomy(checkpoint: Checkpoint) -> Architecture:
-    """The kind of model that a config says."""
+    """Return the architecture that a checkpoint's config names."""
     if is_encoder_decoder(checkpoint.config):
         return EncoderDecoder(checkpoint)
     kind = NETS.get(str(checkpoint.config.get("model_type")))

@@ -1,6 +1,6 @@
-"""What a checkpoint is, told by its config and the headers of its weights.
+"""A description of a checkpoint, from its config and the headers of its weights.
 
-A checkpoint that is broken is described as far as it can be read, and what is wrong is listed.
+A broken checkpoint is described as far as it can be read, and its problems are listed.
 """
 
 from collections import Counter
@@ -40,26 +40,26 @@ Config = BertConfig | EncoderDecoderConfig | NetConfig
 
 @dataclass(frozen=True)
 class ModelDescription:
-    """All that is known of a checkpoint without running it.
+    """Everything known about a checkpoint without running it.
 
     Attributes:
-        folder: where the files are.
+        folder: the folder of its files.
         format: a key of `FORMATS`.
-        architecture: the model's class, as `config.json` names it or as its heads show.
-        config: the content of `config.json`, or what stands for it; where it is one that bertkit
-            understands, with the defaults of what it leaves open.
-        heads: those that are there, and the pooler; of an encoder-decoder none.
+        architecture: the model's class, as named in `config.json` or inferred from its heads.
+        config: the content of `config.json` or of its counterpart, completed with defaults if
+            bertkit supports it.
+        heads: the heads present, pooler included; none for an encoder-decoder.
         labels: names of a classifier's labels, by id.
-        num_attention_heads: heads of all layers together, in a decoder those of both its
-            attentions; None where the config isn't understood.
-        parameters: number of parameters by part; without weights, those that the config asks for.
-        dtypes: number of tensors by type.
-        tokenizer: entries and switches; None where there is none.
-        sentences: what makes one vector of the encoder's output; None for other models.
-        training: steps, tokens and the last evaluation; None where it isn't a run.
-        files: config, weights and what belongs to them.
-        dropped: tensors that are copies of others or no weights.
-        problems: what is wrong with it; a model without any can be loaded.
+        num_attention_heads: total over all layers, counting both attentions of a decoder layer;
+            None if the config can't be read.
+        parameters: number of parameters by part; without weights, those that the config requires.
+        dtypes: number of tensors by dtype.
+        tokenizer: vocabulary size and settings; None if there is no tokenizer.
+        sentences: the modules that turn token vectors into a sentence vector; None for others.
+        training: steps, tokens and the last evaluation; None if it isn't a run.
+        files: the config, the weights and related files.
+        dropped: tensors that are copies of others or aren't weights.
+        problems: what is wrong; a model without problems can be loaded.
     """
 
     folder: Path
@@ -80,18 +80,18 @@ class ModelDescription:
 
     @property
     def num_parameters(self) -> int:
-        """All parameters together; tied ones count once."""
+        """Total number of parameters; tied ones count once."""
         return sum(self.parameters.values())
 
 
 @dataclass
 class _Problems:
-    """What is wrong, found on the way."""
+    """Collects problems while a checkpoint is read."""
 
     found: list[str] = field(default_factory=list)
 
     def attempt(self, read: Callable[[], Found], otherwise: Found) -> Found:
-        """What `read` returns; where it can't, `otherwise`, and the reason is noted."""
+        """Return what `read` returns; on an error, record it and return `otherwise`."""
         try:
             return read()
         except BertkitError as error:
@@ -105,9 +105,9 @@ def describe(
     """Describe a checkpoint of any format.
 
     Args:
-        path: a folder, a run, a TensorFlow checkpoint, or the id of a model of the Hub.
-        revision: a branch, tag or commit of a model of the Hub.
-        hashes: compute the SHA-256 of each file, which reads all of it.
+        path: a folder, a run, a TensorFlow checkpoint, or the id of a model on the Hub.
+        revision: a branch, tag or commit of a model on the Hub.
+        hashes: whether to compute the SHA-256 of each file, which reads all of it.
     """
     path = resolve_model(path, revision=revision)
     problems = _Problems()
@@ -141,7 +141,7 @@ def describe(
 
 
 def _open(path: Path, problems: _Problems) -> Checkpoint:
-    """Open a checkpoint, or where its weights can't be read its config alone."""
+    """Open a checkpoint, or only its config if its weights can't be read."""
     try:
         return open_checkpoint(path)
     except BertkitError as error:
@@ -159,7 +159,7 @@ def _open(path: Path, problems: _Problems) -> Checkpoint:
 
 
 def _find_architecture(anatomy: Architecture, problems: _Problems) -> str:
-    """The model's class: of a folder without weights, the one that its config names."""
+    """Return the model's class; for a folder without weights, the one that its config names."""
     checkpoint = anatomy.checkpoint
     nameless = replace(anatomy, checkpoint=replace(checkpoint, config={}))
     found = problems.attempt(lambda: anatomy.architecture, nameless.architecture)
@@ -174,7 +174,7 @@ def _list_labels(config: Config | None) -> tuple[str, ...]:
 
 
 def _list_sizes(config: Config | None) -> list[BertConfig]:
-    """Those of the model, or of both its halves."""
+    """Return the config of the model, or those of both its halves."""
     if isinstance(config, EncoderDecoderConfig):
         return [config.encoder, config.decoder]
     return [config] if isinstance(config, BertConfig) else []
@@ -188,14 +188,14 @@ def _count_attention_heads(config: Config | None) -> int | None:
 def _count_parameters(
     anatomy: Architecture, config: Config | None, architecture: str
 ) -> dict[str, int]:
-    """By part: of the tensors that there are, or else of those that the config asks for."""
+    """Count the parameters of the tensors or, without any, those that the config requires."""
     if anatomy.checkpoint.tensors:
         return anatomy.count_tensors()
     return {} if config is None else anatomy.count_expected(config, architecture)
 
 
 def _describe_tokenizer(folder: Path, config: Config | None) -> dict[str, Any] | None:
-    """Entries and switches."""
+    """Return the vocabulary size and the settings; None if there is no tokenizer."""
     if not any(has_member(folder, name) for name in (VOCABULARY_FILE, ENGINE_FILE)):
         return None
     vocabulary, settings = read_folder(folder)
@@ -209,7 +209,7 @@ def _describe_tokenizer(folder: Path, config: Config | None) -> dict[str, Any] |
 
 
 def _describe_sentences(path: Path, format_name: str) -> dict[str, Any] | None:
-    """What makes one vector of the encoder's output."""
+    """Return the modules and settings of a sentence-transformers model; None for others."""
     if format_name != "sentence_transformers":
         return None
     model = read_sentence_model(path)
@@ -234,7 +234,7 @@ def _describe_module(module: Module) -> str:
 
 
 def _describe_training(path: Path, format_name: str) -> dict[str, Any] | None:
-    """How far a run has come; None for other folders."""
+    """Return a run's progress and settings; None for other folders."""
     record = Run(path).read_record() if format_name == "run_folder" else None
     if record is None:
         return None

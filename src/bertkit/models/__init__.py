@@ -1,1 +1,1 @@
-"""Model families, one folder each."""
+"""Model families, one folder each; read `bert/encoder.py` first."""

@@ -1,17 +1,17 @@
-"""Multi-head self-attention over a packed batch, each sequence by itself.
+"""Multi-head self-attention over a packed batch; each token attends within its own sequence.
 
-`attend_spelled_out` is the paper's equation 1, within each sequence, or, left to right, within the
-part of it that ends with the token. All else computes the same faster, and may be skipped at first:
+`attend_spelled_out` is the paper's equation 1 (scaled dot-product attention), optionally causal.
+All other functions compute the same result faster, and may be skipped at first reading:
 
-- `attend`, of a packed batch, takes the first of three that fits:
-  `attend_flash`: CUDA in half precision, from Ampere on, variable-length flash attention for heads
-  of 8, 16 … 256 features. It has no dropout on the weights; in training, dropout on the attention's
-  output takes its place there.
-  `attend_runs`: a CPU in inference mode, views of sequences of equal length.
-  `attend_rows`: sequences in rows, padded; on a CPU those of similar length to each other only.
-- `attend_rows` takes PyTorch's `attend_fused`, or spells attention out: where there is dropout on
-  the weights, and on a CPU for short sequences that are learned from, where that is faster.
-- `attend_growing`: the newest token of each row, over the KV cache.
+- `attend`, for a packed batch, takes the first of three that applies:
+  `attend_flash`: variable-length flash attention, on CUDA (Ampere or later) in half precision, for
+  heads of 8, 16 … 256 features. It has no dropout on the attention weights; in training, dropout
+  is applied to the attention output instead.
+  `attend_runs`: on a CPU in inference mode, views of sequences of equal length.
+  `attend_rows`: padded rows; on a CPU, only sequences of similar length are padded together.
+- `attend_rows` uses PyTorch's fused kernel (`attend_fused`), or `attend_spelled_out` with dropout
+  on the attention weights, and for training on short sequences on a CPU, where that is faster.
+- `attend_growing`: when generating, the newest token of each row attends to the KV cache.
 
 Source: Vaswani et al. 2017, section 3.2.
 """
@@ -28,17 +28,17 @@ from bertkit.nn.dropout import drop
 from bertkit.nn.key_value_cache import KVCache
 from bertkit.nn.packing import PackedBatch
 
-SHORT = 64  # tokens of rows that PyTorch's fused kernel and its way back are slower with on a CPU
+SHORT = 64  # longest row for which PyTorch's fused forward and backward are slower on a CPU
 
 
 class SelfAttention(nn.Module):
-    """Each token gathers from all tokens of its own sequence, or from those up to itself.
+    """Multi-head self-attention within each sequence, bidirectional or causal.
 
     Args:
         hidden_size: features of a token; a multiple of `num_heads`.
         num_heads: attention heads, each of hidden_size / num_heads features.
-        dropout_rate: probability with which an attention weight is dropped while training.
-        is_causal: left to right: a token sees itself and those before it.
+        dropout_rate: dropout on the attention weights.
+        is_causal: whether a token attends only to itself and the tokens before it.
     """
 
     def __init__(
@@ -57,9 +57,9 @@ class SelfAttention(nn.Module):
         batch: PackedBatch | KVCache,
         kept: Int[Tensor, " rows"] | None = None,
     ) -> Float[Tensor, "rows hidden"]:
-        """Attend, and mix the heads: of all tokens, or of those that are kept.
+        """Attend, then concatenate and project the heads of all tokens, or only of `kept`.
 
-        Attention is computed for all tokens either way; only the mixing is saved.
+        Attention itself is always computed for all tokens; `kept` saves only the projection.
         """
         heads: Tensor = self.query_key_value(tokens).view(len(tokens), 3, self.num_heads, -1)
         rate = self.dropout_rate if self.training else 0.0
@@ -82,7 +82,7 @@ def attend_spelled_out(
     *,
     is_causal: bool = False,
 ) -> Float[Tensor, "batch heads length features"]:
-    """Equation 1 of the paper, line by line, with dropout on the weights."""
+    """Compute equation 1 of the paper line by line, with dropout on the attention weights."""
     scores = score_keys(query, key)
     if mask is not None:
         barred = torch.zeros_like(mask, dtype=scores.dtype).masked_fill_(~mask, -math.inf)
@@ -96,12 +96,12 @@ def attend_spelled_out(
 def score_keys(
     query: Float[Tensor, "*heads length features"], key: Float[Tensor, "*heads others features"]
 ) -> Float[Tensor, "*heads length others"]:
-    """Q kᵀ / √features: a row for each token that looks, a column for each that is seen."""
+    """Return Q Kᵀ / √d_k: a row for each query, a column for each key."""
     return (query / math.sqrt(query.shape[-1])) @ key.transpose(-2, -1)
 
 
 def bar_later(scores: Float[Tensor, "*heads length length"]) -> Float[Tensor, "length length"]:
-    """What keeps each token from those after it: minus infinity above the diagonal, 0 elsewhere."""
+    """Return the causal mask: minus infinity above the diagonal, 0 elsewhere."""
     return scores.new_full(scores.shape[-2:], -math.inf).triu_(1)
 
 
@@ -112,7 +112,7 @@ def attend(
     *,
     is_causal: bool = False,
 ) -> Float[Tensor, "tokens heads features"]:
-    """Attention within each sequence of a packed batch, by the kernel that fits."""
+    """Attend within each sequence of a packed batch, with the fastest kernel that applies."""
     if uses_flash(query_key_value):
         query, key, value = query_key_value.unbind(dim=1)
         context = attend_flash(query, key, value, batch, batch, is_causal=is_causal)
@@ -123,7 +123,7 @@ def attend(
     heads = batch.lay_out_heads(3, num_heads)
     contexts = []
     for (query, key, value), mask in zip(heads.spread(query_key_value), heads.masks, strict=True):
-        # Left to right nothing that counts sees the padding, which stands at the end.
+        # Causal attention needs no mask: padding stands at the end, where no real token sees it.
         seen = None if is_causal else mask
         contexts.append(attend_rows(query, key, value, seen, dropout_rate, is_causal=is_causal))
     return batch.lay_out_heads(1, num_heads).gather(contexts)
@@ -138,10 +138,10 @@ def attend_rows(
     *,
     is_causal: bool = False,
 ) -> Float[Tensor, "batch heads length features"]:
-    """Attention over sequences in rows.
+    """Attend within padded rows.
 
-    Spelled out where there is dropout on the weights, and on a CPU where short sequences are
-    learned from; fused elsewhere.
+    Uses `attend_spelled_out` with dropout on the attention weights, and for training on short
+    sequences on a CPU; otherwise `attend_fused`.
     """
     is_short = query.is_cpu and max(query.shape[2], key.shape[2]) <= SHORT
     if dropout_rate > 0.0 or (is_short and query.requires_grad):
@@ -157,14 +157,14 @@ def attend_fused(
     *,
     is_causal: bool = False,
 ) -> Float[Tensor, "batch heads length features"]:
-    """PyTorch's fused attention.
+    """Attend with PyTorch's fused kernel.
 
     Args:
-        query: of the tokens that look.
-        key: of those that are seen.
-        value: of the same.
-        mask: True means "may be attended to"; None where nothing is padding.
-        is_causal: a token sees itself and those before it; without a mask only.
+        query: queries.
+        key: keys.
+        value: values, one for each key.
+        mask: True for keys that may be attended to; None if there is no padding.
+        is_causal: whether a token attends only to itself and those before it; needs mask=None.
     """
     attended = None if mask is None else mask[:, None, None, :]
     return F.scaled_dot_product_attention(
@@ -178,9 +178,9 @@ def attend_runs(
     *,
     is_causal: bool = False,
 ) -> Float[Tensor, "tokens heads features"]:
-    """Attention over each run of neighbors of equal length: without padding, mask or copies.
+    """Attend within runs of adjacent sequences of equal length, without padding, mask or copies.
 
-    A batch in order of length has few runs. In any order the result is the same, and only slower.
+    A batch sorted by length has few runs. Any other order gives the same result, only slower.
     """
     contexts, start = [], 0
     for length, run in groupby(batch.lengths):
@@ -194,7 +194,7 @@ def attend_runs(
 
 
 def uses_flash(values: Float[Tensor, "*tokens heads features"]) -> bool:
-    """Whether `attend_flash` computes with such values: its kernel pads no heads itself."""
+    """Whether `attend_flash` supports these values; its kernel doesn't pad heads."""
     is_half = values.is_cuda and values.dtype in (torch.float16, torch.bfloat16)
     num_features = values.shape[-1]
     fits = is_half and num_features % 8 == 0 and num_features <= 256
@@ -210,15 +210,15 @@ def attend_flash(
     *,
     is_causal: bool = False,
 ) -> Float[Tensor, "tokens heads features"]:
-    """Variable-length flash attention; CUDA, half precision.
+    """Attend with variable-length flash attention (CUDA, half precision).
 
     Args:
-        query: of the tokens that look.
-        key: of those that are seen.
-        value: of the same.
-        batch: the borders of the first.
-        others: the borders of the second; `batch` itself in self-attention.
-        is_causal: a token sees itself and those before it.
+        query: queries.
+        key: keys.
+        value: values, one for each key.
+        batch: the sequences of the queries.
+        others: the sequences of the keys; `batch` itself in self-attention.
+        is_causal: whether a token attends only to itself and those before it.
     """
     from torch.nn.attention.varlen import varlen_attn
 
@@ -227,7 +227,7 @@ def attend_flash(
     context = varlen_attn(
         query, key, value, batch.offsets, others.offsets, longest, longest_other, window_size=window
     )
-    assert isinstance(context, Tensor)  # a pair only where the log-sum-exp was asked for
+    assert isinstance(context, Tensor)  # it is a pair only if the log-sum-exp is requested
     return context
 
 
@@ -236,12 +236,12 @@ def attend_growing(
     batch: KVCache,
     layer: nn.Module,
 ) -> Float[Tensor, "tokens heads features"]:
-    """The newest tokens look back at all that each sequence has, which the batch remembers.
+    """Attend within the prompts in the first pass, then from the newest tokens to the KV cache.
 
     Args:
-        query_key_value: of the prompts' tokens at first, then of a token of each sequence.
-        batch: the sequences.
-        layer: whose tokens these are.
+        query_key_value: of all prompt tokens at first, then of the newest token of each sequence.
+        batch: the KV cache, to which the new keys and values are added.
+        layer: the attention layer, under which the cache keeps them.
     """
     query, key, value = query_key_value.unbind(dim=1)
     keys, values = batch.remember(layer, key, value)

@@ -1,16 +1,16 @@
-"""Which sequences are computed together."""
+"""Batches of sequences of similar length, under a token budget."""
 
 from collections.abc import Iterator, Sequence
 
-MAX_PADDING = 2  # places per token of the budget, where attention lays sequences out in rows
+MAX_PADDING = 2  # most tokens of a batch, padding included, as a multiple of the token budget
 
 
 def plan_batches(lengths: Sequence[int], tokens_per_batch: int) -> Iterator[list[int]]:
-    """Numbers of the sequences of each batch: similar lengths together, up to a token budget.
+    """Yield the sequence indices of each batch: similar lengths together, up to a token budget.
 
-    The longest come first, so that a lack of memory shows at once. A sequence that is longer than
-    the budget is a batch of its own. A long one takes only so many short ones along that rows of
-    its length stay within twice the budget: on a GPU in float32, attention pads.
+    The longest come first, so that a lack of memory shows at once. A sequence longer than the
+    budget is a batch of its own. Padded to its longest sequence, a batch of several stays within
+    twice the budget, because attention on a GPU in float32 pads.
     """
     chosen: list[int] = []
     num_tokens = 0

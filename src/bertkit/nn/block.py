@@ -1,4 +1,4 @@
-"""One layer of the encoder: attention, then a feed-forward net, each added and normalized.
+"""One encoder layer: self-attention, then feed-forward, each with residual and layer norm.
 
 Source: Vaswani et al. 2017, section 3.1; Devlin et al. 2018, section 3.
 """
@@ -17,14 +17,14 @@ from bertkit.nn.packing import PackedBatch
 
 
 def gelu_tanh(values: Float[Tensor, " *shape"]) -> Float[Tensor, " *shape"]:
-    """GELU by its tanh approximation, as in google-research/bert.
+    """Compute GELU by its tanh approximation, as in google-research/bert.
 
     Source: Hendrycks and Gimpel 2016, section 2.
     """
     return F.gelu(values, approximate="tanh")
 
 
-# Names as transformers reads them; of google-research/bert's, "linear" alone is missing.
+# The names that transformers uses; of google-research/bert's, only "linear" is missing.
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "gelu": F.gelu,
     "gelu_new": gelu_tanh,
@@ -39,11 +39,11 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
 
 
 class FeedForward(nn.Module):
-    """The same two-layer net for each token by itself.
+    """The position-wise feed-forward network: two linear layers, applied to each token separately.
 
     Args:
         hidden_size: features of a token.
-        intermediate_size: features in between, usually four times as many.
+        intermediate_size: features of the inner layer, usually four times as many.
         activation: a key of `ACTIVATIONS`.
     """
 
@@ -54,7 +54,7 @@ class FeedForward(nn.Module):
         self.down = nn.Linear(intermediate_size, hidden_size)
 
     def forward(self, tokens: Float[Tensor, "tokens hidden"]) -> Float[Tensor, "tokens hidden"]:
-        """Widen, bend, narrow."""
+        """Project up, apply the activation, project down."""
         narrowed: Tensor = self.down(self.activation(self.up(tokens)))
         return narrowed
 
@@ -63,11 +63,11 @@ class EncoderBlock(nn.Module):
     """Attention and feed-forward, each followed by dropout, residual and layer normalization.
 
     Args:
-        attention: gathers from the other tokens.
-        feed_forward: works on each token.
+        attention: the self-attention sub-layer.
+        feed_forward: the feed-forward sub-layer.
         hidden_size: features of a token.
         layer_norm_epsilon: added to the variance.
-        dropout_rate: probability with which a feature of either output is dropped while training.
+        dropout_rate: dropout on the output of each sub-layer.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class EncoderBlock(nn.Module):
         batch: PackedBatch | KVCache,
         kept: Int[Tensor, " rows"] | None = None,
     ) -> Float[Tensor, "rows hidden"]:
-        """One layer up: for all tokens, or for those that are kept, which read all of them."""
+        """Return the states of all tokens, or only of `kept`, which still attend to all."""
         attended = self.attention(tokens, batch, kept)
         tokens = tokens if kept is None else tokens[kept]
         tokens = self.attention_norm(tokens + self.dropout(attended))

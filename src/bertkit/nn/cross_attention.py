@@ -1,4 +1,4 @@
-"""Multi-head attention of the tokens of one packed batch over those of another.
+"""Cross-attention: the decoder's tokens attend to the encoder's output.
 
 Source: Vaswani et al. 2017, section 3.2.3 ("encoder-decoder attention").
 """
@@ -16,12 +16,12 @@ from bertkit.nn.packing import PackedBatch
 
 @dataclass(frozen=True, eq=False)
 class Memory:
-    """What is read: the encoder's output, a sequence for each that is written.
+    """The encoder's output, with one source sequence for each target sequence.
 
     Attributes:
-        tokens: of all sequences, end to end.
-        batch: their borders.
-        readers: the sequences that are written, as many.
+        tokens: the encoder's states of all source sequences, end to end.
+        batch: the source sequences.
+        readers: the target sequences, as many.
     """
 
     tokens: Float[Tensor, "others hidden"]
@@ -33,7 +33,7 @@ class Memory:
         assert len(self.batch.lengths) == len(self.readers.lengths), "each has one reader"
 
     def lay_out_heads(self, num_heads: int) -> HeadBlocks:
-        """Keys and values in rows, grouped as the readers' are; found once, for all layers."""
+        """Lay out keys and values in the readers' groups; computed once for all layers."""
         if num_heads not in self._placements:
             self._placements[num_heads] = lay_out_heads(
                 self.batch.lengths, self.readers.groups, 2, num_heads, self.tokens.device
@@ -42,16 +42,16 @@ class Memory:
 
 
 class CrossAttentionCache:
-    """A memory that is read again and again: the KV cache of what is read.
+    """The KV cache of cross-attention, for generating.
 
-    Keys and values of each layer are computed once; `KVCache` has those of what is written.
+    Each layer's keys and values of the source are computed once; `KVCache` has the target's.
 
     Args:
         tokens: the encoder's output, sequences end to end.
-        batch: their borders. Each is read by the same number of neighboring rows.
+        batch: the source sequences; each has the same number of adjacent target rows.
 
     Attributes:
-        mask: where a sequence has a token; None where all are equally long.
+        mask: True at tokens, False at padding; None if all sequences are equally long.
     """
 
     def __init__(self, tokens: Float[Tensor, "others hidden"], batch: PackedBatch) -> None:
@@ -62,7 +62,7 @@ class CrossAttentionCache:
         self._cache: dict[nn.Module, tuple[Tensor, Tensor]] = {}
 
     def select(self, sequences: Int[Tensor, " chosen"]) -> None:
-        """Keep some of the sequences, in this order; once all layers have read them."""
+        """Keep these source sequences, in this order; call it after each layer has run once."""
         assert self._cache, "sequences are read before some are chosen"
         self._cache = {
             layer: (keys.index_select(0, sequences), values.index_select(0, sequences))
@@ -76,7 +76,7 @@ class CrossAttentionCache:
         Float[Tensor, "sequences heads longest features"],
         Float[Tensor, "sequences heads longest features"],
     ]:
-        """Of a layer, in rows."""
+        """Return a layer's keys and values in padded rows, computed at the first call."""
         if layer not in self._cache:
             heads = layer.keys_and_values(self._tokens)
             rows = heads.new_zeros(*self._columns.shape, *heads.shape[1:])
@@ -87,12 +87,12 @@ class CrossAttentionCache:
 
 
 class CrossAttention(nn.Module):
-    """Each token gathers from all tokens of the sequence that belongs to its own.
+    """Multi-head attention of each target token to all tokens of its source sequence.
 
     Args:
         hidden_size: features of a token; a multiple of `num_heads`.
         num_heads: attention heads, each of hidden_size / num_heads features.
-        dropout_rate: probability with which an attention weight is dropped while training.
+        dropout_rate: dropout on the attention weights.
     """
 
     def __init__(self, hidden_size: int, num_heads: int, dropout_rate: float) -> None:
@@ -108,7 +108,7 @@ class CrossAttention(nn.Module):
         tokens: Float[Tensor, "tokens hidden"],
         memory: Memory | CrossAttentionCache,
     ) -> Float[Tensor, "tokens hidden"]:
-        """Attend, and mix the heads."""
+        """Attend, then concatenate and project the heads."""
         query: Tensor = self.query(tokens).view(len(tokens), self.num_heads, -1)
         rate = self.dropout_rate if self.training else 0.0
         if isinstance(memory, CrossAttentionCache):
@@ -121,7 +121,7 @@ class CrossAttention(nn.Module):
     def keys_and_values(
         self, others: Float[Tensor, "others hidden"]
     ) -> Float[Tensor, "others 2 heads features"]:
-        """What the tokens that are read can be found by (0), and what they give (1)."""
+        """Project the encoder's output to keys (0) and values (1)."""
         heads: Tensor = self.key_value(others).view(len(others), 2, self.num_heads, -1)
         return heads
 
@@ -132,12 +132,12 @@ def attend_across(
     memory: Memory,
     dropout_rate: float,
 ) -> Float[Tensor, "tokens heads features"]:
-    """Attention of each sequence over its own of another packed batch, by the kernel that fits.
+    """Attend from each target sequence to its source, with the fastest kernel that applies.
 
     Args:
-        query: of the tokens that look.
-        key_value: of those that are seen; 0 is the key, 1 the value.
-        memory: the borders of both.
+        query: queries of the target tokens.
+        key_value: keys (0) and values (1) of the source tokens.
+        memory: source and target sequences.
         dropout_rate: of the attention weights, as in `bertkit.nn.attention.attend`.
     """
     if uses_flash(query):
@@ -161,6 +161,6 @@ def attend_cached(
     values: Float[Tensor, "sequences heads longest features"],
     mask: Bool[Tensor, "sequences longest"] | None,
 ) -> Float[Tensor, "rows heads features"]:
-    """Attention of the newest tokens; all rows of a sequence look at the same memory at once."""
+    """Attend from the newest tokens; all rows of a source sequence share its keys and values."""
     by_sequence = query.view(len(keys), -1, *query.shape[1:]).transpose(1, 2)
     return attend_fused(by_sequence, keys, values, mask).transpose(1, 2).flatten(0, 1)

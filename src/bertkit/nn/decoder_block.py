@@ -1,4 +1,4 @@
-"""One layer of the decoder.
+"""One decoder layer: self-attention, cross-attention and feed-forward.
 
 Source: Vaswani et al. 2017, section 3.1.
 """
@@ -15,17 +15,17 @@ from bertkit.nn.packing import PackedBatch
 
 
 class DecoderBlock(nn.Module):
-    """Attention to what was written, then to what is read, then feed-forward.
+    """Causal self-attention, cross-attention to the encoder's output, then feed-forward.
 
     Each is followed by dropout, residual and layer normalization.
 
     Args:
-        attention: gathers from the tokens before; causal.
-        cross_attention: gathers from the memory.
-        feed_forward: works on each token.
+        attention: the self-attention sub-layer; causal.
+        cross_attention: the cross-attention sub-layer.
+        feed_forward: the feed-forward sub-layer.
         hidden_size: features of a token.
         layer_norm_epsilon: added to the variance.
-        dropout_rate: probability with which a feature of an output is dropped while training.
+        dropout_rate: dropout on the output of each sub-layer.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class DecoderBlock(nn.Module):
         batch: PackedBatch | KVCache,
         memory: Memory | CrossAttentionCache,
     ) -> Float[Tensor, "tokens hidden"]:
-        """One layer up."""
+        """Return the layer's output for each target token."""
         tokens = self.attention_norm(tokens + self.dropout(self.attention(tokens, batch)))
         read = self.cross_attention(tokens, memory)
         tokens = self.cross_attention_norm(tokens + self.dropout(read))

@@ -1,10 +1,10 @@
-"""Dropout whose random numbers are cheap.
+"""Dropout with cheap random numbers on a CPU.
 
-On a CPU most of the time of dropout goes into one random number for each element. Here one random
-64-bit word serves eight elements: an element is kept when its byte reaches a threshold. The rate
-is therefore rounded to a multiple of 1/256 and the scale is that of the rounded rate, so the
-expectation is exact. What is kept is held as bytes of 0 and 1, which PyTorch multiplies with floats
-three times as fast as Booleans. A CUDA device draws its numbers fast enough by itself.
+There, PyTorch's dropout spends most of its time on one random number for each element. Here one
+random 64-bit word serves eight elements: an element is kept when its byte reaches a threshold. The
+rate is therefore rounded to a multiple of 1/256, and the scale is that of the rounded rate, so the
+expectation is exact. The mask is stored as bytes of 0 and 1, which PyTorch multiplies with floats
+three times as fast as Booleans. Other devices use PyTorch's dropout, which is fast enough there.
 """
 
 import torch
@@ -26,11 +26,11 @@ class Dropout(nn.Module):
         self.rate = rate
 
     def forward(self, values: Float[Tensor, " *shape"]) -> Float[Tensor, " *shape"]:
-        """Drop while training; in evaluation the values pass unchanged."""
+        """Apply dropout in training mode; return the values unchanged in evaluation mode."""
         return drop(values, self.rate) if self.training else values
 
     def extra_repr(self) -> str:
-        """The rate, for `print(model)`."""
+        """Return the rate, for `print(model)`."""
         return f"rate={self.rate}"
 
 
@@ -38,7 +38,7 @@ def drop(values: Float[Tensor, " *shape"], rate: float) -> Float[Tensor, " *shap
     """Zero elements at random from torch's default generator, and scale the others up.
 
     Args:
-        values: anything.
+        values: a tensor of any shape.
         rate: probability of zero, at least 0 and below 1.
     """
     if rate == 0.0:
@@ -53,13 +53,13 @@ def drop(values: Float[Tensor, " *shape"], rate: float) -> Float[Tensor, " *shap
 
 
 def random_bytes(count: int) -> Tensor:
-    """Uniform bytes (uint8) from torch's default CPU generator."""
+    """Draw uniform bytes (uint8) from torch's default CPU generator."""
     words = torch.empty((count + 7) // 8, dtype=torch.int64)
     return words.random_(-(2**63), None).view(torch.uint8)[:count]
 
 
 class _Drop(torch.autograd.Function):
-    """values × kept × scale, remembering one byte an element for the way back."""
+    """Computes values × kept × scale, saving one byte per element for the backward pass."""
 
     @staticmethod
     def forward(
@@ -68,7 +68,7 @@ class _Drop(torch.autograd.Function):
         kept: UInt8[Tensor, " *shape"],
         scale: float,
     ) -> Float[Tensor, " *shape"]:
-        """Zero what is not kept."""
+        """Zero the dropped elements, and scale the others."""
         ctx.save_for_backward(kept)
         ctx.scale = scale  # type: ignore[attr-defined]
         return (values * kept).mul_(scale)
@@ -77,6 +77,6 @@ class _Drop(torch.autograd.Function):
     def backward(
         ctx: torch.autograd.function.FunctionCtx, gradient: Float[Tensor, " *shape"]
     ) -> tuple[Float[Tensor, " *shape"], None, None]:
-        """Pass the gradient of what was kept."""
+        """Return the gradient of the kept elements, scaled."""
         (kept,) = ctx.saved_tensors  # type: ignore[attr-defined]
         return (gradient * kept).mul_(ctx.scale), None, None  # type: ignore[attr-defined]

@@ -15,15 +15,15 @@ from bertkit.nn.packing import PackedBatch
 
 
 class Embeddings(nn.Module):
-    """What the token is + where it stands + which segment it is in; normalized.
+    """The sum of token, position and segment embeddings, with layer norm and dropout.
 
     Args:
         vocab_size: entries of the vocabulary.
-        num_positions: the longest sequence.
-        num_segments: values of `token_type_ids`.
+        num_positions: tokens of the longest sequence.
+        num_segments: number of values of `token_type_ids`.
         hidden_size: features of a token.
         layer_norm_epsilon: added to the variance.
-        dropout_rate: probability with which a feature is dropped while training.
+        dropout_rate: dropout on the normalized sum.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class Embeddings(nn.Module):
         self.dropout = Dropout(dropout_rate)
 
     def forward(self, batch: PackedBatch | KVCache) -> Float[Tensor, "tokens hidden"]:
-        """Look up, add, normalize."""
+        """Look up the three embeddings, add and normalize them."""
         summed = (
             self.word(batch.input_ids)
             + self.position(batch.position_ids)
@@ -55,7 +55,7 @@ class Embeddings(nn.Module):
 
 
 def sinusoids(num_positions: int, hidden_size: int) -> Float[Tensor, "positions hidden"]:
-    """Positions that aren't learned: sines and cosines of falling frequency, in turns.
+    """Return fixed position embeddings: alternating sines and cosines of decreasing frequency.
 
     Source: Vaswani et al. 2017, section 3.5.
     """

@@ -1,7 +1,7 @@
-"""Moving rows to other places and back, where both ways are copies of whole rows.
+"""Moving attention heads from packed tokens into padded blocks and back.
 
-PyTorch's own indexing scatters on the way back, element by element; here the way back of one
-direction is the other direction.
+The backward pass of PyTorch's indexing scatters element by element. Here forward and backward both
+copy whole rows, because the backward pass of each direction is the other direction.
 """
 
 import math
@@ -17,12 +17,12 @@ from torch.autograd.function import once_differentiable
 
 @dataclass(frozen=True, eq=False)
 class HeadLayout:
-    """A place for each row; some places may stay empty.
+    """A mapping of rows to places; some places may stay empty.
 
     Attributes:
-        place_of_row: where each row goes.
-        row_of_place: which row comes to each place; 0 at the empty ones.
-        empty_places: the places that no row comes to.
+        place_of_row: the place of each row.
+        row_of_place: the row at each place; 0 at empty places.
+        empty_places: the places without a row.
     """
 
     place_of_row: Int[Tensor, " rows"]
@@ -31,19 +31,19 @@ class HeadLayout:
 
     @classmethod
     def of(cls, place_of_row: Int[Tensor, " rows"], num_places: int) -> "HeadLayout":
-        """The placement that takes each row to its place."""
+        """Build the layout from the place of each row."""
         row_of_place = place_of_row.new_full((num_places,), -1)
         row_of_place[place_of_row] = torch.arange(len(place_of_row), device=place_of_row.device)
         empty_places = (row_of_place < 0).nonzero().flatten()
         return cls(place_of_row, row_of_place.clamp_min_(0), empty_places)
 
     def spread(self, rows: Float[Tensor, "rows features"]) -> Float[Tensor, "places features"]:
-        """Rows at their places, zeros at the empty ones."""
+        """Move rows to their places, with zeros at empty places."""
         moved: Tensor = _Move.apply(rows, self, True)  # type: ignore[no-untyped-call]
         return moved
 
     def gather(self, places: Float[Tensor, "places features"]) -> Float[Tensor, "rows features"]:
-        """Rows back from their places; what is at the empty ones is left out."""
+        """Move rows back from their places; empty places are ignored."""
         moved: Tensor = _Move.apply(places, self, False)  # type: ignore[no-untyped-call]
         return moved
 
@@ -67,21 +67,21 @@ def _copy_rows(values: Tensor, placement: HeadLayout, is_spreading: bool) -> Ten
 
 
 def length_mask(lengths: Sequence[int], device: torch.device) -> Bool[Tensor, "sequences longest"]:
-    """True where a sequence, laid out in a row of its own, has a token."""
+    """Return the mask of sequences in padded rows: True at tokens, False at padding."""
     columns = torch.arange(max(lengths), device=device)
     return columns < torch.tensor(lengths, device=device)[:, None]
 
 
 @dataclass(frozen=True, eq=False)
 class HeadBlocks:
-    """Heads in rows of their sequences: a block `[sequences, heads, longest]` a group and part.
+    """The layout of heads in padded blocks `[sequences, heads, longest]`, one per group and part.
 
     Attributes:
-        placement: from `[tokens, parts, heads]` to the blocks, end to end: all parts of the first
+        placement: maps `[tokens, parts, heads]` to the blocks, end to end: all parts of the first
             group, then those of the next.
-        shapes: of each group's blocks.
-        masks: of each group, True where a sequence has a token; None where all are equally long.
-        num_parts: of each head.
+        shapes: the block shape of each group.
+        masks: of each group, True at tokens; None if all its sequences are equally long.
+        num_parts: parts of each head: 3 for query, key and value; 2 for key and value.
     """
 
     placement: HeadLayout
@@ -92,9 +92,9 @@ class HeadBlocks:
     def spread(
         self, heads: Float[Tensor, "tokens *parts_and_heads features"]
     ) -> list[list[Float[Tensor, "_ _ _ features"]]]:
-        """A block `[sequences, heads, longest, features]` a part, of each group.
+        """Return, for each group, a block `[sequences, heads, longest, features]` per part.
 
-        Zeros stand where a sequence has no token.
+        Padding is zero.
         """
         sizes = [math.prod(shape) for shape in self.shapes for _ in range(self.num_parts)]
         blocks = iter(self.placement.spread(heads.flatten(0, -2)).split_with_sizes(sizes))
@@ -106,21 +106,22 @@ class HeadBlocks:
     def gather(
         self, blocks: Sequence[Float[Tensor, "_ _ _ features"]]
     ) -> Float[Tensor, "tokens heads features"]:
-        """The heads of all tokens, end to end, from a block of one part of each group."""
+        """Return the heads of all tokens, end to end, from one block of each group."""
         places = [block.flatten(0, 2) for block in blocks]
         rows = self.placement.gather(places[0] if len(places) == 1 else torch.cat(places))
         return rows.view(-1, self.shapes[0][1], rows.shape[1])
 
 
 def group_lengths(lengths: Sequence[int], min_share: float) -> list[list[int]]:
-    """Numbers of the sequences in groups of similar length, the longest group first.
+    """Group the indices of sequences of similar length, the longest group first.
 
-    Attention's work grows with the square of a row, most of which would be padding where a short
-    sequence shares a block with a long one.
+    The cost of attention grows with the square of the padded length, and most of a short sequence's
+    row would be padding if it shared a block with a long one.
 
     Args:
         lengths: of the sequences.
-        min_share: what part of its group's longest a sequence has at least; 0 makes one group.
+        min_share: a sequence's minimum length relative to the longest of its group; 0 makes one
+            group.
     """
     groups: list[list[int]] = []
     for number in sorted(range(len(lengths)), key=lengths.__getitem__, reverse=True):
@@ -137,20 +138,20 @@ def lay_out_heads(
     num_heads: int,
     device: torch.device,
 ) -> HeadBlocks:
-    """Place the parts of all heads: query, key and value, or the one context.
+    """Lay out the parts of all heads: query, key and value, or only the context.
 
-    Of two sequences of 3 and 2 tokens in one group, with one head of two parts, the first parts
-    come to places 0 1 2 and 3 4, the second ones to 6 7 8 and 9 10; places 5 and 11 stay empty.
+    Example: two sequences of 3 and 2 tokens in one group, with one head of two parts. The first
+    parts go to places 0 1 2 and 3 4, the second ones to 6 7 8 and 9 10; 5 and 11 stay empty.
 
     Args:
         lengths: of the sequences.
-        groups: numbers of the sequences that share a block.
-        num_parts: of each head.
-        num_heads: of each token.
+        groups: indices of the sequences that share a block.
+        num_parts: parts of each head.
+        num_heads: heads of each token.
         device: of the tokens.
     """
     shapes, masks, num_places = [], [], 0
-    # Of each sequence: where its group begins, how many share that, its row there, and their width.
+    # For each sequence: the start of its group, the group's size, its row there, the row's width.
     homes = [(0, 0, 0, 0)] * len(lengths)
     for group in groups:
         longest = max(lengths[number] for number in group)

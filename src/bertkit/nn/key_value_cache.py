@@ -1,8 +1,7 @@
-"""Sequences that grow by a token at a time, and what attention remembers of them.
+"""The KV cache, for generating text token by token.
 
-The other inner form beside the packed batch: a row a sequence, for generating. Keys and values of
-all tokens so far are kept, layer by layer (the KV cache), so that a step computes one token of each
-sequence.
+It takes the place of the packed batch when generating, with one row per sequence. It keeps each
+layer's keys and values of all tokens so far, so that a step computes one token of each sequence.
 
 Source: Shazeer 2019, "Fast Transformer Decoding: One Write-Head is All You Need", section 2.4.
 """
@@ -18,7 +17,7 @@ FIRST_CAPACITY = 32
 
 
 def count_room(length: int) -> int:
-    """Tokens for which a row has room that begins with one token and grows to a length."""
+    """Return the capacity, in tokens, of a row that began with one token and grew to a length."""
     room = FIRST_CAPACITY
     while room < length:
         room *= 2
@@ -26,21 +25,21 @@ def count_room(length: int) -> int:
 
 
 class KVCache:
-    """Prompts at first, then a token of each sequence in each step.
+    """The KV cache of a batch of growing sequences, and the input of the next pass.
 
-    A model reads it as it reads a packed batch. The first pass reads the prompts; before each later
-    one come `select`, where rows change, and then `extend`.
+    A model takes it in place of a packed batch. The first pass computes the prompts. Before each
+    later pass, call `select` if rows change, then `extend`.
 
     Args:
-        prompts: what the sequences begin with.
+        prompts: the beginnings of the sequences.
 
     Attributes:
-        prompts: as given; None once tokens were added.
+        prompts: as given; None after the first `extend`.
         lengths: tokens of each sequence.
-        input_ids: what the next pass reads: of all prompts end to end, or the newest of each row.
-        token_type_ids: of the same.
-        position_ids: of the same.
-        mask: where a row has a token; None where all rows are equally long.
+        input_ids: token ids of the next pass: all prompts end to end, or each row's newest token.
+        token_type_ids: segments of these tokens.
+        position_ids: positions of these tokens.
+        mask: True at tokens, False at padding; None if all rows are equally long.
     """
 
     def __init__(self, prompts: PackedBatch) -> None:
@@ -55,7 +54,7 @@ class KVCache:
         self._remembered: dict[nn.Module, tuple[Tensor, Tensor]] = {}
 
     def extend(self, tokens: Int[Tensor, " rows"]) -> None:
-        """Add a token to each sequence: what the next pass reads."""
+        """Append a token to each sequence, as the input of the next pass."""
         self.prompts = None
         self.input_ids = tokens
         self.token_type_ids = torch.zeros_like(tokens)
@@ -67,9 +66,9 @@ class KVCache:
             self.mask = columns < self.lengths[:, None]
 
     def select(self, rows: Int[Tensor, " chosen"]) -> None:
-        """Keep some rows, in this order; a row may be there more than once."""
+        """Keep these rows, in this order; a row may occur more than once."""
         self.lengths = self.lengths[rows]
-        for layer, (keys, values) in self._remembered.items():  # so only one is there twice
+        for layer, (keys, values) in self._remembered.items():  # only one layer is in memory twice
             self._remembered[layer] = (self._choose(keys, rows), self._choose(values, rows))
 
     def remember(
@@ -80,10 +79,10 @@ class KVCache:
     ) -> tuple[
         Float[Tensor, "rows heads longest features"], Float[Tensor, "rows heads longest features"]
     ]:
-        """Keep what a layer computed of the tokens of this pass.
+        """Add a layer's keys and values of the tokens of this pass.
 
         Returns:
-            Keys and values of all tokens so far.
+            The layer's keys and values of all tokens so far.
         """
         if self.prompts is not None:
             kept = (self._lay_out(key), self._lay_out(value))
@@ -95,7 +94,7 @@ class KVCache:
         return kept[0][:, :, :longest], kept[1][:, :, :longest]
 
     def _lay_out(self, tokens: Tensor) -> Tensor:
-        """The prompts' tokens in rows, with room for more behind them."""
+        """Put the prompts' tokens into padded rows, with room for more after them."""
         assert self.prompts is not None, "rows are laid out once"
         mask = length_mask(self.prompts.lengths, tokens.device)
         capacity = max(FIRST_CAPACITY, 2 * self._longest)
@@ -104,7 +103,7 @@ class KVCache:
         return rows
 
     def _with_room(self, layer: nn.Module) -> tuple[Tensor, Tensor]:
-        """A layer's keys and values, moved to twice the room where it is used up."""
+        """Return a layer's keys and values, with twice the capacity if it is used up."""
         keys, values = self._remembered[layer]
         capacity = keys.shape[2]
         if self._longest <= capacity:
@@ -114,20 +113,20 @@ class KVCache:
             torch.cat([values, torch.zeros_like(values)], dim=2),
         )
 
-    @torch.no_grad()  # an `out` has no gradient, and neither has what is written into
+    @torch.no_grad()  # neither `out=` nor writing in place supports gradients
     def _choose(self, rows: Tensor, chosen: Tensor) -> Tensor:
-        """Some of the rows; of their room only what is used is copied."""
+        """Select rows, copying only the used part of their capacity."""
         kept = rows.new_empty(len(chosen), *rows.shape[1:])
         used = self._longest
         torch.index_select(rows[:, :, :used], 0, chosen, out=kept[:, :, :used])
         return kept
 
     def _append(self, rows: Tensor, newest: Tensor) -> Tensor:
-        """Write each row's newest token behind its others."""
+        """Write each row's newest token after its others."""
         if self._has_equal_lengths:
             rows[:, :, self._longest - 1] = newest
         else:
-            rows[:, :, self._longest - 1] = 0  # what no row has written may not be NaN
+            rows[:, :, self._longest - 1] = 0  # places not yet written must not be NaN
             numbers = torch.arange(len(rows), device=rows.device)
             rows[numbers, :, self.position_ids] = newest
         return rows
@@ -136,12 +135,12 @@ class KVCache:
 def find_sources(
     rows: Int[Tensor, " chosen"], num_rows: int, num_sources: int
 ) -> Int[Tensor, " left"] | None:
-    """The sources of some rows, each once; None where all are left.
+    """Return the sources that still have rows, each once; None if all have.
 
     Args:
-        rows: that are kept, those of a source as neighbors.
-        num_rows: that there were, as many for each source.
-        num_sources: that there were.
+        rows: indices of the kept rows; those of a source are adjacent.
+        num_rows: rows before, equally many for each source.
+        num_sources: sources before.
     """
     left = torch.unique_consecutive(rows // (num_rows // num_sources))
     return None if len(left) == num_sources else left

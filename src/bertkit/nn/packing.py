@@ -1,7 +1,7 @@
-"""The packed batch: the tokens of all sequences end to end, and the lengths beside them.
+"""The packed batch: the tokens of all sequences end to end, and their lengths.
 
-Nothing inside the encoder is padding. The padded form that people know, `[batch, length]` with an
-`attention_mask`, is turned into this one at the door and back again on the way out.
+The encoder sees no padding. The usual padded form, `[batch, length]` with an `attention_mask`, is
+converted to this one on input and back on output.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from torch import Tensor
 from bertkit.base.errors import InputError
 from bertkit.nn.head_layout import HeadBlocks, group_lengths, lay_out_heads
 
-MIN_SHARE_OF_LONGEST = 0.75  # of a group of sequences that attention lays out together
+MIN_SHARE_OF_LONGEST = 0.75  # minimum length of a sequence in a group that attention pads together
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,12 +26,12 @@ class PackedBatch:
     """Sequences laid end to end.
 
     Attributes:
-        input_ids: vocabulary entries.
+        input_ids: token ids.
         token_type_ids: 0 for segment A, 1 for segment B.
-        position_ids: the place of each token in its own sequence, from 0; of padded input its
+        position_ids: the position of each token in its sequence, from 0; for padded input, its
             column.
-        lengths: tokens in each sequence, none of them 0; kept on the host, so that cutting the
-            batch up never waits for the device.
+        lengths: tokens in each sequence, none of them 0; kept on the host, so that splitting the
+            batch never waits for the device.
     """
 
     input_ids: Int[Tensor, " tokens"]
@@ -46,7 +46,7 @@ class PackedBatch:
     def from_sequences(
         cls, input_ids: Sequence[Sequence[int]], token_type_ids: Sequence[Sequence[int]]
     ) -> Self:
-        """Pack lists of ids.
+        """Pack lists of token ids.
 
         Raises:
             InputError: a sequence is empty, or the two arguments differ in length.
@@ -67,7 +67,7 @@ class PackedBatch:
 
     @classmethod
     def from_single(cls, input_ids: Sequence[Sequence[int]]) -> Self:
-        """Pack lists of ids of single texts: all of segment A.
+        """Pack lists of token ids of single texts; all are segment A.
 
         Raises:
             InputError: a sequence is empty, or there is none.
@@ -84,7 +84,7 @@ class PackedBatch:
         """Keep the tokens where `mask` is True; a token's position is its column.
 
         Raises:
-            InputError: a row has no token at all.
+            InputError: a row has no token.
         """
         lengths = tuple(mask.sum(dim=1).tolist())
         if not lengths or 0 in lengths:
@@ -94,31 +94,31 @@ class PackedBatch:
 
     @cached_property
     def offsets(self) -> Int[Tensor, " sequences_and_one"]:
-        """Where each sequence begins, and the end of the last, on the batch's device."""
+        """The start of each sequence, then the end of the last, on the batch's device."""
         ends = torch.tensor((0, *self.lengths), dtype=torch.int32).cumsum(0, dtype=torch.int32)
         return ends.to(self.input_ids.device, non_blocking=True)
 
     @property
     def first_tokens(self) -> Int[Tensor, " sequences"]:
-        """The place of each sequence's first token, [CLS]."""
+        """The index of each sequence's first token, [CLS]."""
         return self.offsets[:-1]
 
     @property
     def last_tokens(self) -> Int[Tensor, " sequences"]:
-        """The place of each sequence's last token, [SEP]."""
+        """The index of each sequence's last token, [SEP]."""
         return self.offsets[1:] - 1
 
     @cached_property
     def groups(self) -> list[list[int]]:
-        """Numbers of the sequences that attention lays out together.
+        """Indices of the sequences that attention pads together.
 
-        On a CPU those of similar length; elsewhere, where each kernel's launch counts, all.
+        On a CPU, those of similar length; elsewhere all, because each kernel launch has a cost.
         """
         is_cpu = self.input_ids.device.type == "cpu"
         return group_lengths(self.lengths, MIN_SHARE_OF_LONGEST if is_cpu else 0.0)
 
     def lay_out_heads(self, num_parts: int, num_heads: int) -> HeadBlocks:
-        """As `placement.lay_out_heads`; found once, for all layers."""
+        """Call `head_layout.lay_out_heads`, once for all layers."""
         key = (num_parts, num_heads)
         if key not in self._placements:
             device = self.input_ids.device
@@ -129,11 +129,11 @@ class PackedBatch:
 
     @property
     def num_tokens(self) -> int:
-        """Tokens of all sequences together."""
+        """Number of tokens of all sequences."""
         return self.input_ids.shape[0]
 
     def to(self, device: torch.device) -> Self:
-        """The same batch on another device; itself where it is there already."""
+        """Return the batch on another device; itself if it is there already."""
         if self.input_ids.device == device:
             return self
         return replace(
@@ -145,14 +145,14 @@ class PackedBatch:
 
 
 def _lay_end_to_end(sequences: Sequence[Sequence[int]], num_tokens: int) -> Int[Tensor, " tokens"]:
-    """All numbers in a row; NumPy reads lists several times as fast as torch."""
+    """Concatenate lists of ids; NumPy reads lists several times as fast as torch."""
     return torch.from_numpy(np.fromiter(chain.from_iterable(sequences), np.int64, num_tokens))
 
 
 def pad(
     tokens: Float[Tensor, "tokens *rest"], mask: Bool[Tensor, "batch length"]
 ) -> Float[Tensor, "batch length *rest"]:
-    """Lay packed tokens out where `mask` is True, in order, with zeros elsewhere."""
+    """Put packed tokens where `mask` is True, in order, and zeros elsewhere."""
     padded = tokens.new_zeros(*mask.shape, *tokens.shape[1:])
     padded[mask] = tokens
     return padded

@@ -1,4 +1,4 @@
-"""The blocks that normalize first: the input of each part, and not the sum behind it.
+"""Pre-norm blocks: layer norm on the input of each sub-layer, instead of on the residual sum.
 
 Source: Xiong et al. 2020, "On Layer Normalization in the Transformer Architecture".
 """
@@ -14,7 +14,7 @@ from bertkit.nn.packing import PackedBatch
 
 
 class PreNormEncoderBlock(EncoderBlock):
-    """As `EncoderBlock`, but it normalizes first."""
+    """An `EncoderBlock` with layer norm before each sub-layer."""
 
     def forward(
         self,
@@ -22,7 +22,7 @@ class PreNormEncoderBlock(EncoderBlock):
         batch: PackedBatch | KVCache,
         kept: Int[Tensor, " rows"] | None = None,
     ) -> Float[Tensor, "rows hidden"]:
-        """One layer up: for all tokens, or for those that are kept, which read all of them."""
+        """Return the states of all tokens, or only of `kept`, which still attend to all."""
         attended = self.attention(self.attention_norm(tokens), batch, kept)
         tokens = tokens if kept is None else tokens[kept]
         tokens = tokens + self.dropout(attended)
@@ -31,7 +31,7 @@ class PreNormEncoderBlock(EncoderBlock):
 
 
 class PreNormDecoderBlock(DecoderBlock):
-    """As `DecoderBlock`, but it normalizes first."""
+    """A `DecoderBlock` with layer norm before each sub-layer."""
 
     def forward(
         self,
@@ -39,7 +39,7 @@ class PreNormDecoderBlock(DecoderBlock):
         batch: PackedBatch | KVCache,
         memory: Memory | CrossAttentionCache,
     ) -> Float[Tensor, "tokens hidden"]:
-        """One layer up."""
+        """Return the layer's output for each target token."""
         tokens = tokens + self.dropout(self.attention(self.attention_norm(tokens), batch))
         read = self.cross_attention(self.cross_attention_norm(tokens), memory)
         tokens = tokens + self.dropout(read)

@@ -1,4 +1,4 @@
-"""Recurrent nets over a packed batch: each sequence is read by itself, without padding."""
+"""Recurrent networks over a packed batch, without padding."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,13 +14,13 @@ from bertkit.nn.packing import PackedBatch
 
 @dataclass(frozen=True, eq=False)
 class Steps:
-    """The first tokens of all sequences, then the second ones, and so on; longest sequences first.
+    """Token order by time step, as in PyTorch's `PackedSequence`; longest sequences first.
 
     Attributes:
-        order: the token that stands at each place.
-        places: where each token stands.
-        rows: the sequences, longest first.
-        batch_sizes: sequences that have a token, step by step; on the host.
+        order: the index of the token at each place.
+        places: the place of each token.
+        rows: indices of the sequences, longest first.
+        batch_sizes: number of sequences that have a token, for each step; on the host.
     """
 
     order: Int[Tensor, " tokens"]
@@ -32,12 +32,12 @@ class Steps:
     def of(
         cls, lengths: Sequence[int], device: torch.device, *, is_backwards: bool = False
     ) -> "Steps":
-        """The steps of sequences.
+        """Build the order for sequences of these lengths.
 
         Args:
             lengths: of the sequences.
             device: of their tokens.
-            is_backwards: whether the last tokens come first.
+            is_backwards: whether sequences are read from the last token to the first.
         """
         sizes = torch.tensor(lengths)
         rows = sizes.argsort(descending=True, stable=True)
@@ -56,13 +56,13 @@ def run_net(
     *,
     is_backwards: bool = False,
 ) -> Float[Tensor, "tokens hidden"]:
-    """The state of the last layer after each token.
+    """Return the last layer's state after each token.
 
     Args:
-        net: of one direction, or of both, whose states stand side by side.
-        tokens: of all sequences, end to end.
+        net: unidirectional, or bidirectional, which concatenates both states.
+        tokens: features of all sequences, end to end.
         lengths: of the sequences.
-        is_backwards: whether a net of one direction reads each from its end.
+        is_backwards: whether a unidirectional network reads from the last token to the first.
     """
     steps = Steps.of(lengths, tokens.device, is_backwards=is_backwards)
     states, _ = net(PackedSequence(tokens.index_select(0, steps.order), steps.batch_sizes))
@@ -73,9 +73,9 @@ def run_net(
 def join_ends(
     states: Float[Tensor, "tokens twice_hidden"], batch: PackedBatch
 ) -> Float[Tensor, "sequences twice_hidden"]:
-    """A sequence as a whole: the forward half of its last token, the backward half of its first.
+    """Concatenate the forward state of a sequence's last token and the backward one of its first.
 
-    Each of the two has read all of it.
+    Each of these has read the whole sequence.
     """
     half = states.shape[1] // 2
     return torch.cat([states[batch.last_tokens, :half], states[batch.first_tokens, half:]], dim=1)

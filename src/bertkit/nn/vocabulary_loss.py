@@ -1,8 +1,8 @@
 """Cross-entropy over a large vocabulary, a few positions at a time.
 
-The scores of all words at all masked positions are the largest tensor of a step. On a CPU they are
-made, turned into their own gradient, multiplied back and dropped, some positions at a time, while
-they are in the cache. Where no gradient is needed, no device makes them all at once.
+The logits of all words at all masked positions are the largest tensor of a step. On a CPU they are
+computed, turned into their gradient in place, multiplied back and freed in chunks of positions,
+while they are in the processor's cache. Without gradients, every device computes them in chunks.
 
 Source: the idea is that of Wijmans et al. 2024, "Cut Your Losses in Large-Vocabulary Language
 Models" (2411.09009).
@@ -17,7 +17,9 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 POSITIONS_AT_A_TIME = 128
-SCORED_AT_A_TIME = 4096  # positions without gradients: gigabytes of scores, with many words
+SCORED_AT_A_TIME = (
+    4096  # without gradients; more would be gigabytes of logits with a large vocabulary
+)
 
 
 def vocabulary_loss(
@@ -27,19 +29,19 @@ def vocabulary_loss(
     labels: Int[Tensor, " positions"],
     smoothing: float = 0.0,
 ) -> tuple[Float[Tensor, ""], Int[Tensor, ""]]:
-    """Score all words at each position, and hold the scores against the right word.
+    """Compute the cross-entropy of the labels, and count correct predictions.
 
     Args:
-        features: what is held against each word's embedding.
-        weight: the embeddings.
+        features: vectors to be multiplied with the word embeddings.
+        weight: the word embeddings.
         bias: of each word.
-        labels: the right words.
-        smoothing: share of the right word's probability that is wanted spread evenly over all
-            words (Szegedy et al. 2015, section 7).
+        labels: the correct word at each position.
+        smoothing: label smoothing: the share of the target probability that is spread evenly over
+            all words (Szegedy et al. 2015, section 7).
 
     Returns:
-        The sum of the cross-entropies, at least in float32, and how often the right word scored
-        highest. In learning on a CPU a word that is as high as the right one takes nothing away.
+        The sum of the cross-entropies, at least in float32, and the number of positions where the
+        label scored highest. In training on a CPU, a tie with another word counts as correct.
     """
     needs_gradient = any(each.requires_grad for each in (features, weight, bias))
     if not (needs_gradient and torch.is_grad_enabled()):
@@ -64,7 +66,7 @@ def _score_at_once(
     labels: Int[Tensor, " positions"],
     smoothing: float,
 ) -> tuple[Float[Tensor, ""], Int[Tensor, ""]]:
-    """The same of all scores at once; arguments as those of `vocabulary_loss`."""
+    """Compute the same from all logits at once; arguments as in `vocabulary_loss`."""
     scores = at_least_float32(F.linear(features, weight, bias))
     num_hits = (scores.argmax(dim=1) == labels).sum()
     loss = F.cross_entropy(scores, labels, reduction="sum", label_smoothing=smoothing)
@@ -72,12 +74,12 @@ def _score_at_once(
 
 
 def at_least_float32(values: Float[Tensor, " *shape"]) -> Float[Tensor, " *shape"]:
-    """Half precision made float32; anything else as it is."""
+    """Convert half precision to float32; return other types unchanged."""
     return values.float() if values.dtype.itemsize < 4 else values
 
 
 class _VocabularyLoss(torch.autograd.Function):
-    """Takes the gradients on the way forth, where the scores are at hand."""
+    """Computes the gradients in the forward pass, while the logits are in memory."""
 
     @staticmethod
     @torch.amp.custom_fwd(device_type="cpu", cast_inputs=torch.float32)  # type: ignore[untyped-decorator]
@@ -101,9 +103,9 @@ class _VocabularyLoss(torch.autograd.Function):
             loss -= (1.0 - smoothing) * chosen.sum()
             if smoothing > 0.0:
                 loss -= share * logarithms.sum()
-            # To take the first of equal words, as elsewhere, argmax would cost a tenth of the time.
+            # Ties count as hits: breaking them by argmax, as elsewhere, takes a tenth of the time.
             num_hits += (chosen >= logarithms.amax(dim=1, keepdim=True)).sum()
-            errors = logarithms.exp_()  # probabilities less the wanted ones: the gradient
+            errors = logarithms.exp_()  # probabilities minus targets: the gradient
             if smoothing > 0.0:
                 errors -= share
             errors.scatter_add_(1, right, errors.new_full(right.shape, smoothing - 1.0))

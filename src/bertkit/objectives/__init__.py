@@ -1,1 +1,1 @@
-"""Pre-training objectives: how examples are planned, corrupted and scored."""
+"""Pre-training objectives: how examples are planned, masked and scored; read `bert.py` first."""

@@ -1,4 +1,4 @@
-"""A pre-training batch as named tensors, for a file, and back."""
+"""Conversion of a pre-training batch to named tensors, for a file, and back."""
 
 from collections.abc import Mapping
 from dataclasses import astuple, fields
@@ -18,7 +18,7 @@ Batch = TypeVar("Batch", bound=WordBatch)
 
 
 def batch_tensors(batch: WordBatch) -> dict[str, Tensor]:
-    """All of a batch, as tensors of whole numbers."""
+    """Return a batch as named int64 tensors."""
     tensors = {
         "input_ids": batch.packed.input_ids,
         "token_type_ids": batch.packed.token_type_ids,
@@ -34,13 +34,13 @@ def batch_tensors(batch: WordBatch) -> dict[str, Tensor]:
 def batch_from_tensors(
     tensors: dict[str, Tensor], kind: type[Batch], config: BertConfig, source: Path
 ) -> Batch:
-    """Make the batch again of which `batch_tensors` gave the tensors.
+    """Rebuild the batch that `batch_tensors` converted.
 
     Args:
-        tensors: from a file that may come from anyone.
+        tensors: from a file that isn't trusted.
         kind: the batch's class.
         config: of the model that the batch is for.
-        source: the file, for messages.
+        source: the file, for error messages.
     """
     if not _is_batch(tensors, kind.label_limits, config):
         raise DamagedFileError(
@@ -63,7 +63,7 @@ def batch_from_tensors(
 def _is_batch(
     tensors: dict[str, Tensor], label_limits: Mapping[str, int], config: BertConfig
 ) -> bool:
-    """Whether names, types, shapes and values are those of a batch."""
+    """Whether names, dtypes, shapes and values are valid for a batch."""
     has_names = {"lengths", "labels"} <= tensors.keys()
     if not has_names or any(tensor.dtype != torch.int64 for tensor in tensors.values()):
         return False

@@ -1,4 +1,4 @@
-"""The objective of BERT: masked language model and next sentence, jointly.
+"""BERT's objective: masked language model and next sentence prediction, trained jointly.
 
 Source: Devlin et al. 2018, section 3.1 and appendix A.
 """
@@ -25,7 +25,7 @@ from bertkit.objectives.sentence_pairs import IS_RANDOM
 @final
 @dataclass(frozen=True)
 class PreTrainingBatch(MaskedBatch):
-    """A corrupted batch of pairs with what has to be predicted.
+    """A masked batch of sentence pairs with its targets.
 
     Attributes:
         next_sentence_labels: 0 where B follows A, 1 where it doesn't.
@@ -37,12 +37,12 @@ class PreTrainingBatch(MaskedBatch):
 
     @property
     def target_counts(self) -> dict[str, int]:
-        """How many targets each loss is summed over."""
+        """Number of targets that each loss is summed over."""
         return {"mlm": len(self.labels), "nsp": len(self.next_sentence_labels)}
 
 
 def score(model: BertForPreTraining, batch: PreTrainingBatch) -> PreTrainingLosses:
-    """Both losses of a batch, in float32 whatever the model computes in."""
+    """Compute both losses of a batch, in float32 whatever the model's precision."""
     loss, num_hits, relations = model.masked_loss_and_relations(
         batch.packed, batch.positions, batch.labels
     )
@@ -57,7 +57,7 @@ def score(model: BertForPreTraining, batch: PreTrainingBatch) -> PreTrainingLoss
 
 
 def count_operations(config: BertConfig, batch: PreTrainingBatch) -> float:
-    """As `Objective.count_operations`, with pooler and next sentence."""
+    """Count as `Objective.count_operations`, including pooler and next sentence head."""
     pooler = len(batch.keys) * config.hidden_size * (config.hidden_size + 2)
     return 6.0 * (count_products(config, batch) + pooler)
 
@@ -65,7 +65,7 @@ def count_operations(config: BertConfig, batch: PreTrainingBatch) -> float:
 @final
 @dataclass(frozen=True)
 class BertObjective(MaskedPairs[PreTrainingBatch]):
-    """Masked words, and whether B follows A."""
+    """Predicts masked words, and whether B follows A."""
 
     model_kind = BertForPreTraining
     batch_kind = PreTrainingBatch
@@ -75,7 +75,7 @@ class BertObjective(MaskedPairs[PreTrainingBatch]):
     count_operations = staticmethod(count_operations)
 
     def batch(self, examples: Sequence[PlannedExample]) -> PreTrainingBatch:
-        """Lay examples end to end, `[CLS] A [SEP] B [SEP]`, and mask them."""
+        """Concatenate examples, `[CLS] A [SEP] B [SEP]`, and mask them."""
         masked = self.corrupt(examples)
         is_random = np.array([example.row[IS_RANDOM] for example in examples])
         return PreTrainingBatch(

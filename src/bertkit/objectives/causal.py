@@ -1,9 +1,9 @@
-"""The next word, left to right: at each token, which one comes after it?
+"""The causal language model objective: predict the next word at each token.
 
 An example is `[CLS] text [SEP]`, where the text is as many consecutive sentences of a document as
-fit. Each token of the text is in one example of an epoch, and predicted once. [SEP] is predicted
-where a sentence ends, so that a model learns where it may, and not where one that is too long is
-cut.
+fit. Each token of a document is in one example per epoch, and predicted once. [SEP] is predicted
+only after a complete sentence, not where a sentence that is too long is cut, so that the model
+learns where a text may end.
 
 Source: Radford et al. 2018, "Improving Language Understanding by Generative Pre-Training", section
 3.1; Devlin et al. 2018, section 5.1 ("LTR & No NSP").
@@ -39,9 +39,9 @@ START, STOP, IS_CUT = range(3)
 @final
 @dataclass(frozen=True)
 class CausalBatch(WordBatch):
-    """Whole sequences; every token but the last of each predicts the one after it.
+    """Sequences in which every token but the last predicts the next one.
 
-    Where a sequence ends within a sentence, the last of the text predicts nothing either.
+    If the text ends within a sentence, its last token predicts nothing either.
     """
 
     word_loss = "clm"
@@ -50,19 +50,19 @@ class CausalBatch(WordBatch):
 @final
 @dataclass(frozen=True)
 class CausalObjective(Objective[CausalBatch]):
-    """The next word of running text."""
+    """Predicts the next word of running text."""
 
     model_kind = BertLMHeadModel
     batch_kind = CausalBatch
     shares = MappingProxyType({"clm_accuracy": "next-word acc."})
     num_segments = 1
-    num_evaluated = 8  # the scores of all words at every token are large
+    num_evaluated = 8  # logits of all words at every token are large
     is_causal = True
 
     def plan(self, epoch: int, shard: int) -> Examples:
-        """The examples of one shard for one epoch.
+        """Plan the examples of one shard for one epoch.
 
-        Start and stop among the shard's tokens, and whether a sentence goes on behind them.
+        A row is start and stop among the shard's tokens, and 1 if it ends within a sentence.
         """
         source = self.shards[shard]
         offsets: list[int] = source.sentence_offsets.tolist()
@@ -78,7 +78,7 @@ class CausalObjective(Objective[CausalBatch]):
     def _cut_document(
         self, offsets: list[int], first: int, last: int, generator: np.random.Generator
     ) -> Iterator[tuple[int, int, bool]]:
-        """Sentences first to last, as many at a time as fit; one that is too long is cut."""
+        """Yield as many consecutive sentences at a time as fit; cut one that is too long."""
         room = self.max_length - SPECIAL_TOKENS
         sentence = first
         while sentence < last:
@@ -92,7 +92,7 @@ class CausalObjective(Objective[CausalBatch]):
                 yield begin, min(begin + room, stop), begin + room < stop
 
     def batch(self, examples: Sequence[PlannedExample]) -> CausalBatch:
-        """Lay examples end to end, `[CLS] text [SEP]`, with the next tokens as labels."""
+        """Concatenate examples, `[CLS] text [SEP]`, with the next tokens as labels."""
         cls, sep = np.array([self.cls_id]), np.array([self.sep_id])
         pieces: list[NDArray[np.integer]] = []
         for example in examples:
@@ -104,7 +104,7 @@ class CausalObjective(Objective[CausalBatch]):
         ends = np.cumsum(lengths)
         predicts = np.ones(len(input_ids), dtype=np.bool_)
         predicts[ends - 1] = False
-        predicts[ends[rows[:, IS_CUT] > 0] - 2] = False  # a sentence goes on where [SEP] stands
+        predicts[ends[rows[:, IS_CUT] > 0] - 2] = False  # [SEP] stands within a sentence
         positions = torch.from_numpy(np.flatnonzero(predicts))
         return CausalBatch(
             packed=PackedBatch(
@@ -120,6 +120,6 @@ class CausalObjective(Objective[CausalBatch]):
 
     @staticmethod
     def score(model: BertLMHeadModel, batch: CausalBatch) -> PreTrainingLosses:
-        """The loss of a batch, in float32 whatever the model computes in."""
+        """Compute the loss of a batch, in float32 whatever the model's precision."""
         loss, num_hits = model.next_loss(batch.packed, batch.positions, batch.labels)
         return PreTrainingLosses(losses={"clm": loss}, hits={"clm": num_hits})

@@ -1,4 +1,4 @@
-"""What objectives that mask words share: pairs of stretches of text, some of their words hidden.
+"""The base of the masked LM objectives: pairs of text segments with masked words.
 
 Source: Devlin et al. 2018, section 3.1 and appendix A.
 """
@@ -30,7 +30,7 @@ from bertkit.tokenization.tokenizer import Tokenizer
 
 @dataclass(frozen=True)
 class MaskedBatch(WordBatch):
-    """A corrupted batch; its labels are the words that stood at `positions`."""
+    """A masked batch; its labels are the original words at `positions`."""
 
     word_loss = "mlm"
 
@@ -45,7 +45,7 @@ class MaskedPairs(Objective[Batch]):
 
     num_segments = 2
     num_evaluated = 64
-    has_random_pairs: ClassVar[bool]  # whether B is, half of the time, from another document
+    has_random_pairs: ClassVar[bool]  # whether half of the Bs are from another document
 
     masker: Masker
 
@@ -53,7 +53,7 @@ class MaskedPairs(Objective[Batch]):
     def build_parts(
         cls, tokenizer: Tokenizer, settings: ObjectiveSettings, token_counts: NDArray[np.integer]
     ) -> dict[str, Any]:
-        """The masker; errors as its own."""
+        """Build the masker; errors as in `Masker`."""
         masker = Masker(
             settings,
             mask_id=tokenizer.mask_id,
@@ -64,7 +64,7 @@ class MaskedPairs(Objective[Batch]):
         return {"masker": masker}
 
     def plan(self, epoch: int, shard: int) -> Examples:
-        """The examples of one shard for one epoch, as `PairPlanner` gives them."""
+        """Plan the examples of one shard for one epoch, with `PairPlanner`."""
         source = self.shards[shard]
         return PairPlanner(
             sentence_offsets=source.sentence_offsets,
@@ -76,7 +76,7 @@ class MaskedPairs(Objective[Batch]):
         ).plan()
 
     def corrupt(self, examples: Sequence[PlannedExample]) -> MaskedBatch:
-        """Lay examples end to end, and mask them."""
+        """Concatenate examples and mask them."""
         rows = np.stack([example.row for example in examples])
         lengths_a = rows[:, A_STOP] - rows[:, A_START] + 2
         lengths_b = rows[:, B_STOP] - rows[:, B_START]
@@ -103,7 +103,7 @@ class MaskedPairs(Objective[Batch]):
         )
 
     def _list_pieces(self, examples: Sequence[PlannedExample]) -> list[NDArray[np.integer]]:
-        """What the sequences are made of, end to end; a B without tokens has no [SEP]."""
+        """List the parts of the sequences, in order; an empty B has no [SEP]."""
         cls, sep = np.array([self.cls_id]), np.array([self.sep_id])
         pieces: list[NDArray[np.integer]] = []
         for example in examples:
@@ -114,6 +114,6 @@ class MaskedPairs(Objective[Batch]):
         return pieces
 
     def _mask_generator(self, key: ExampleKey) -> np.random.Generator:
-        """The generator of one example's mask, by its name alone."""
+        """Return the generator of one example's mask, which depends only on seed and key."""
         words = ((self.seed << 32) + (key.epoch << 8) + MASKING, (key.shard << 40) + key.index)
         return np.random.Generator(np.random.Philox(key=np.array(words, dtype=np.uint64)))

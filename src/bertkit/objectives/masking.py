@@ -1,7 +1,7 @@
-"""Masking for the masked language model, done when a batch is made.
+"""Dynamic masking for the masked language model, done when a batch is made.
 
 Of the maskable tokens of a sequence, `max(1, round(rate × maskable))` are chosen; of those 80 %
-become [MASK], 10 % a random word, 10 % stay. Special tokens are never chosen.
+become [MASK], 10 % a random word, and 10 % stay. Special tokens are never chosen.
 
 Source: Devlin et al. 2018, section 3.1 and appendix A.1; whole words: google-research/bert, 2019.
 """
@@ -35,12 +35,12 @@ class MaskingSettings(Settings):
 
 @dataclass(frozen=True)
 class Masked:
-    """Corrupted sequences, laid end to end.
+    """Masked sequences, end to end.
 
     Attributes:
-        input_ids: int64 `[tokens]`, what the model sees.
-        positions: int64 `[masked]`, where it has to predict, ascending.
-        labels: int64 `[masked]`, what stood there.
+        input_ids: int64 `[tokens]`, the model's input.
+        positions: int64 `[masked]`, positions to predict, ascending.
+        labels: int64 `[masked]`, the original tokens there.
     """
 
     input_ids: NDArray[np.int64]
@@ -49,17 +49,17 @@ class Masked:
 
 
 class Masker:
-    """Chooses and replaces tokens.
+    """Chooses the tokens to predict and replaces them.
 
     Args:
         settings: the rates.
         mask_id: id of [MASK].
         special_ids: ids that are never chosen and never drawn.
-        is_continuation: bool `[vocabulary]`, True for pieces that go on with a word.
-        token_counts: `[vocabulary]`, how often the text has each, for drawing by frequency.
+        is_continuation: bool `[vocabulary]`, True for pieces that continue a word.
+        token_counts: `[vocabulary]`, how often the text has each token, for drawing by frequency.
 
     Raises:
-        SettingsError: the shares add up to more than 1, or nothing can be drawn.
+        SettingsError: the shares add up to more than 1, or there is no token to draw.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class Masker:
         lengths: NDArray[np.int64],
         generators: list[np.random.Generator],
     ) -> Masked:
-        """Mask a batch; each sequence draws from its own generator, whatever is beside it.
+        """Mask a batch; each sequence has its own generator, so other sequences don't affect it.
 
         Args:
             input_ids: `[tokens]`, sequences end to end.
@@ -117,7 +117,7 @@ class Masker:
         is_maskable: NDArray[np.bool_],
         scores: NDArray[np.float64],
     ) -> NDArray[np.bool_]:
-        """In each sequence, the tokens with the lowest scores."""
+        """Choose the tokens with the lowest scores in each sequence."""
         sequence = np.repeat(np.arange(len(lengths)), lengths)
         order = np.lexsort((np.where(is_maskable, scores, np.inf), sequence))
         starts = np.cumsum(lengths) - lengths
@@ -133,7 +133,7 @@ class Masker:
         is_maskable: NDArray[np.bool_],
         scores: NDArray[np.float64],
     ) -> NDArray[np.bool_]:
-        """In each sequence, words in random order, passing over those that are too long."""
+        """Choose whole words in random order in each sequence, skipping those that don't fit."""
         is_chosen = np.zeros(len(input_ids), dtype=np.bool_)
         begins_word = is_maskable & ~self._is_continuation[input_ids]
         # After a special token, and after a cut, a word begins with whatever is there.
@@ -147,7 +147,7 @@ class Masker:
             words = [word for word in words if len(word)]
             by_score = sorted(words, key=lambda word: scores[word[0]])
             if left and by_score and left < min(map(len, by_score)):
-                is_chosen[by_score[0]] = True  # no word is short enough, and one must be chosen
+                is_chosen[by_score[0]] = True  # no word fits, but one must be chosen
                 left = 0
             for word in by_score:
                 if len(word) <= left:
@@ -157,7 +157,7 @@ class Masker:
         return is_chosen
 
     def _num_chosen(self, num_maskable: NDArray[np.number]) -> NDArray[np.int64]:
-        """How many tokens of each sequence are predicted: never none where any can be."""
+        """Return how many tokens of each sequence to predict: at least one if any is maskable."""
         rounded = np.maximum(np.rint(self.settings.mask_rate * num_maskable), 1.0)
         chosen: NDArray[np.int64] = np.minimum(rounded, num_maskable).astype(np.int64)
         return chosen
@@ -168,7 +168,7 @@ class Masker:
         actions: NDArray[np.float64],
         words: NDArray[np.float64],
     ) -> NDArray[np.int64]:
-        """What stands at the chosen places instead."""
+        """Return the tokens that replace the chosen ones."""
         share_masked = self.settings.mask_token_share
         share_changed = share_masked + self.settings.random_token_share
         drawn = np.searchsorted(self._cumulative, words * self._cumulative[-1], side="right")

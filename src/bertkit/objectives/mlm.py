@@ -1,7 +1,7 @@
-"""Masked words alone: the objective of BERT without next sentence.
+"""The masked language model objective: BERT's without next sentence prediction.
 
-Examples are BERT's own, but that B always follows A: what differs is the one loss. A document of
-one sentence is an example without B.
+Examples are like BERT's, except that B always follows A. A document of one sentence is an example
+without B.
 
 Source: Devlin et al. 2018, section 5.1 ("No NSP"); Liu et al. 2019, "RoBERTa", section 4.2.
 """
@@ -20,7 +20,7 @@ from bertkit.objectives.objective import PreTrainingLosses
 @final
 @dataclass(frozen=True)
 class MaskedObjective(MaskedPairs[MaskedBatch]):
-    """Masked words of text that belongs together."""
+    """Predicts masked words of contiguous text."""
 
     model_kind = BertForMaskedLM
     batch_kind = MaskedBatch
@@ -28,11 +28,11 @@ class MaskedObjective(MaskedPairs[MaskedBatch]):
     has_random_pairs = False
 
     def batch(self, examples: Sequence[PlannedExample]) -> MaskedBatch:
-        """Lay examples end to end, `[CLS] A [SEP] B [SEP]`, and mask them."""
+        """Concatenate examples, `[CLS] A [SEP] B [SEP]`, and mask them."""
         return self.corrupt(examples)
 
     @staticmethod
     def score(model: BertForMaskedLM, batch: MaskedBatch) -> PreTrainingLosses:
-        """The loss of a batch, in float32 whatever the model computes in."""
+        """Compute the loss of a batch, in float32 whatever the model's precision."""
         loss, num_hits = model.masked_loss(batch.packed, batch.positions, batch.labels)
         return PreTrainingLosses(losses={"mlm": loss}, hits={"mlm": num_hits})

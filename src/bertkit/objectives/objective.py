@@ -1,7 +1,7 @@
-"""What a pre-training objective is: it plans examples, makes batches of them, and scores those.
+"""The base of the pre-training objectives: plan examples, build batches and compute losses.
 
-Everything is a pure function: the plan of (seed, epoch, shard), a batch of (seed, its examples),
-the losses of the batch and the weights.
+Each is a pure function: a plan of (seed, epoch, shard), a batch of (seed, its examples), and losses
+of the batch and the weights.
 """
 
 from abc import ABC, abstractmethod
@@ -24,8 +24,8 @@ from bertkit.nn.packing import PackedBatch
 from bertkit.objectives.settings import ObjectiveSettings
 from bertkit.tokenization.tokenizer import Tokenizer
 
-# Which draws a generator is for; part of its key, so that no two uses share their numbers. The
-# order of examples has its own, in `data/order.py`.
+# The use of a random generator; part of its key, so that no two uses share random numbers. The
+# order of examples has its own generator, in `data/order.py`.
 PLANNING, MASKING = 1, 2
 
 Examples = NDArray[np.int64]
@@ -33,17 +33,17 @@ Examples = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class WordBatch:
-    """Sequences with the words that have to be predicted.
+    """Sequences with the words to predict.
 
     Attributes:
         packed: the sequences, end to end.
-        positions: places in the packed batch to predict from.
-        labels: the words that are right there.
-        keys: the examples' names.
+        positions: positions in the packed batch to predict from.
+        labels: the correct words there.
+        keys: identify the examples.
     """
 
-    word_loss: ClassVar[str]  # what the loss on the words is called
-    # Fields that only this kind has, a label a sequence, and how many labels each tells apart.
+    word_loss: ClassVar[str]  # the name of the loss on the words
+    # Fields of a subclass with one label per sequence, and the number of their classes.
     label_limits: ClassVar[Mapping[str, int]] = MappingProxyType({})
 
     packed: PackedBatch
@@ -53,20 +53,20 @@ class WordBatch:
 
     @property
     def num_tokens(self) -> int:
-        """Real tokens; nothing here is padding."""
+        """Number of tokens; there is no padding."""
         return self.packed.num_tokens
 
     @property
     def target_counts(self) -> dict[str, int]:
-        """How many targets each loss is summed over."""
+        """Number of targets that each loss is summed over."""
         return {self.word_loss: len(self.labels)}
 
     def describe(self) -> str:
-        """The examples' names, for messages."""
+        """Return the examples' keys, for messages."""
         return ", ".join(f"{key.epoch}/{key.shard}/{key.index}" for key in self.keys)
 
     def to(self, device: torch.device) -> Self:
-        """The same batch on another device."""
+        """Return the batch on another device."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         moved: dict[str, Any] = {
             name: value.to(device, non_blocking=True)
@@ -81,8 +81,8 @@ class PreTrainingLosses:
     """Sums over a batch's targets, on the model's device.
 
     Attributes:
-        losses: cross-entropies, by the names of `target_counts`.
-        hits: how often the likeliest answer was right.
+        losses: sums of cross-entropies, by the names of `target_counts`.
+        hits: numbers of correct predictions, by the same names.
     """
 
     losses: dict[str, Tensor]
@@ -94,12 +94,12 @@ Batch = TypeVar("Batch", bound=WordBatch)
 
 @dataclass(frozen=True)
 class Objective(ABC, Generic[Batch]):
-    """Plans, makes batches and scores them.
+    """Plans examples, builds batches and computes losses.
 
     Args:
-        shards: where the examples' tokens are.
-        seed: decides plans, and whatever is drawn for a batch.
-        max_length: tokens of an example.
+        shards: the tokens of the text.
+        seed: determines plans and all random choices of a batch.
+        max_length: tokens of an example, special tokens included.
         short_rate: share of examples that are cut to a random shorter length.
         cls_id: id of [CLS].
         sep_id: id of [SEP].
@@ -107,9 +107,9 @@ class Objective(ABC, Generic[Batch]):
 
     model_kind: ClassVar[type[PretrainedBert]]
     batch_kind: ClassVar[type[WordBatch]]
-    shares: ClassVar[Mapping[str, str]]  # metrics that are worth watching, and names for people
-    num_segments: ClassVar[int]  # that the model must know
-    num_evaluated: ClassVar[int]  # sequences that an evaluation scores at a time
+    shares: ClassVar[Mapping[str, str]]  # accuracies to show during training, with column headings
+    num_segments: ClassVar[int]  # segments that the model must have
+    num_evaluated: ClassVar[int]  # sequences that an evaluation computes at a time
     is_causal: ClassVar[bool] = False
 
     shards: Sequence[Shard]
@@ -128,14 +128,14 @@ class Objective(ABC, Generic[Batch]):
         seed: int,
         token_counts: NDArray[np.integer],
     ) -> Self:
-        """The objective as settings say.
+        """Build the objective from settings.
 
         Args:
-            shards: where the examples' tokens are.
+            shards: the tokens of the text.
             tokenizer: of the shards.
-            settings: what can be chosen.
-            seed: as the class has it.
-            token_counts: `[vocabulary]`, how often the text that is learned from has each token.
+            settings: the objective's settings.
+            seed: as in the class.
+            token_counts: `[vocabulary]`, how often the training text has each token.
 
         Raises:
             SettingsError: the settings contradict each other or the text.
@@ -154,35 +154,35 @@ class Objective(ABC, Generic[Batch]):
     def build_parts(
         cls, tokenizer: Tokenizer, settings: ObjectiveSettings, token_counts: NDArray[np.integer]
     ) -> dict[str, Any]:
-        """The fields that only this kind has; arguments and errors as those of `build`."""
+        """Build the fields that only a subclass has; arguments and errors as in `build`."""
         return {}
 
     @abstractmethod
     def plan(self, epoch: int, shard: int) -> Examples:
-        """The examples of one shard for one epoch, a row each."""
+        """Plan the examples of one shard for one epoch, one row each."""
 
     @abstractmethod
     def batch(self, examples: Sequence[PlannedExample]) -> Batch:
-        """Lay examples end to end, with what has to be predicted."""
+        """Concatenate examples and add their targets."""
 
     @staticmethod
     @abstractmethod
     def score(model: Any, batch: Batch) -> PreTrainingLosses:
-        """All losses of a batch, in float32 whatever the model computes in."""
+        """Compute all losses of a batch, in float32 whatever the model's precision."""
 
     @staticmethod
     def count_operations(config: BertConfig, batch: Batch) -> float:
-        """Floating-point operations of the matrix products of one training step on a batch.
+        """Count the floating-point operations of a training step's matrix products.
 
-        A multiplication and an addition are two operations; the way back costs twice the way
-        forth. Embedding look-ups, norms and activations are left out; attention left to right is
-        counted as if every token saw all others.
+        A multiplication and an addition count as two; the backward pass costs twice the forward.
+        Embedding look-ups, norms and activations are left out; causal attention is counted as if
+        it were bidirectional.
         """
         return 6.0 * count_products(config, batch)
 
 
 def count_products(config: BertConfig, batch: WordBatch) -> int:
-    """Multiplications of one way forth through the encoder, and to the words."""
+    """Count the multiplications of a forward pass through the encoder and the masked LM head."""
     hidden, inner = config.hidden_size, config.intermediate_size
     linear = batch.num_tokens * (4 * hidden * hidden + 2 * hidden * inner)
     attention = 2 * hidden * sum(length * length for length in batch.packed.lengths)
@@ -191,6 +191,6 @@ def count_products(config: BertConfig, batch: WordBatch) -> int:
 
 
 def number_positions(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The place of each token in its sequence, for sequences laid end to end."""
+    """Return each token's position in its sequence, for sequences laid end to end."""
     starts = np.cumsum(lengths) - lengths
     return np.arange(lengths.sum()) - np.repeat(starts, lengths)

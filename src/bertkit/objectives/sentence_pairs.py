@@ -1,12 +1,12 @@
 """Sentence pairs for next-sentence prediction, planned as ranges of a shard's tokens.
 
-Consecutive sentences of a document fill an example up to its length. The example is cut at a random
-sentence into A and B; half of the time B is replaced by a stretch of another document, and the
-sentences it would have had come round again in the next example.
+Consecutive sentences of a document fill an example up to its length. The example is split at a
+random sentence into A and B; half of the time B is replaced by text of another document, and its
+original sentences are used in the next example.
 
 Two things differ from google-research/bert. The length of a short example is drawn for each
-example, not for each document. And a pair whose B must be random, because one sentence was all that
-was left, is made up for by a true pair later, so that the shares stay at one half.
+example, not for each document. And a pair whose B must be random, because only one sentence was
+left, is balanced by a true pair later, so that half of the pairs stay random.
 
 Source: Devlin et al. 2018, section 3.1 and appendix A.2; google-research/bert
 `create_pretraining_data.py`.
@@ -31,12 +31,12 @@ class PairPlanner:
     """Plans the examples of one shard for one epoch.
 
     Args:
-        sentence_offsets: where each sentence begins in the shard's tokens, and the end of the last.
-        document_offsets: where each document begins among the sentences, and the end of the last.
+        sentence_offsets: the start of each sentence in the shard's tokens, then the last one's end.
+        document_offsets: the first sentence of each document, then the end of the last.
         max_length: tokens of an example, special tokens included.
         short_rate: share of examples that are cut to a random shorter length.
-        generator: draws everything; the plan is a pure function of it and the offsets.
-        has_random_pairs: False leaves every B what follows A; a document of one sentence has no B.
+        generator: the only source of randomness.
+        has_random_pairs: if False, every B follows its A; a document of one sentence has no B.
     """
 
     sentence_offsets: NDArray[np.integer]
@@ -50,11 +50,11 @@ class PairPlanner:
     _num_forced: int = field(default=0, init=False, repr=False)
 
     def plan(self) -> Examples:
-        """All examples, in the order of the shard.
+        """Plan all examples, in the order of the shard.
 
         Returns:
             int64 `[examples, 5]`: start and stop of A and of B among the shard's tokens, and 1
-            where B is from another document.
+            if B is from another document.
         """
         self._sentences = self.sentence_offsets.tolist()
         self._documents = self.document_offsets.tolist()
@@ -65,7 +65,7 @@ class PairPlanner:
         return truncate_pairs(examples, self.max_length - SPECIAL_TOKENS_IN_PAIR, self.generator)
 
     def _plan_document(self, document: int) -> list[tuple[int, int, int, int, int]]:
-        """Walk through one document, chunk by chunk."""
+        """Plan the examples of one document, chunk by chunk."""
         offsets = self._sentences
         first, last = self._documents[document], self._documents[document + 1]
         rows = []
@@ -75,7 +75,7 @@ class PairPlanner:
             end = bisect_left(offsets, offsets[sentence] + target, sentence + 1, last + 1)
             end = min(max(end, sentence + 2), last)
             if end == last - 1:
-                end = last  # one sentence left alone could only get a random B
+                end = last  # a single sentence could only get a random B
             cut, has_random_b = self._draw_cut(sentence, end)
             room = max(1, target - (offsets[cut] - offsets[sentence]))
             b = self._draw_b(document, room) if has_random_b else None
@@ -92,14 +92,14 @@ class PairPlanner:
         return rows
 
     def _draw_target(self) -> int:
-        """How many tokens A and B shall have together."""
+        """Draw the total number of tokens of A and B."""
         room = self.max_length - SPECIAL_TOKENS_IN_PAIR
         if self.generator.random() < self.short_rate:
             return int(self.generator.integers(SHORTEST_PAIR, room, endpoint=True))
         return room
 
     def _draw_cut(self, sentence: int, end: int) -> tuple[int, bool]:
-        """The sentence at which B begins, and whether B shall be random."""
+        """Draw the sentence at which B begins, and whether B is random."""
         if end - sentence == 1:
             self._num_forced += 1
             return end, self.has_random_pairs
@@ -108,12 +108,12 @@ class PairPlanner:
             return cut, False
         has_random_b = bool(self.generator.random() < 0.5)
         if has_random_b and self._num_forced >= 2:
-            self._num_forced -= 2  # two forced pairs took the place of one random and one true
+            self._num_forced -= 2  # two forced random pairs replaced one random and one true pair
             return cut, False
         return cut, has_random_b
 
     def _draw_b(self, document: int, room: int) -> tuple[int, int] | None:
-        """A stretch of another document; None where there is no other."""
+        """Draw a range of another document's tokens; None if there is no other document."""
         num_others = len(self._documents) - 2
         if num_others < 1:
             return None
@@ -127,12 +127,12 @@ class PairPlanner:
 
 
 def truncate_pairs(examples: Examples, room: int, generator: np.random.Generator) -> Examples:
-    """Cut pairs that are too long: the longer segment first, each token at either end by chance.
+    """Truncate pairs that are too long: the longer segment first, at either end at random.
 
     Args:
-        examples: as `PairPlanner.plan` returns them; not altered.
-        room: tokens that A and B may have together.
-        generator: draws how much goes at the front.
+        examples: as returned by `PairPlanner.plan`; not modified.
+        room: maximum number of tokens of A and B together.
+        generator: draws how many tokens are cut at the front.
     """
     examples = examples.copy()
     length_a = examples[:, A_STOP] - examples[:, A_START]

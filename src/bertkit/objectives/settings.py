@@ -1,4 +1,4 @@
-"""What can be chosen about what a model learns from, and how it is asked."""
+"""The settings of the pre-training objectives."""
 
 from typing import Annotated, Any, Literal, Self, TypeAlias
 
@@ -21,7 +21,7 @@ class ObjectiveSettings(MaskingSettings):
         DEFAULT_OBJECTIVE,
         description="bert: masked words, and whether one text follows another; mlm: masked words"
         " alone; causal: the next word, left to right.",
-        exclude_if=_is_default,  # runs that were begun before there were others don't say it
+        exclude_if=_is_default,  # the records of runs from before there were others lack it
     )
     max_length: Annotated[int, Field(ge=8, le=512)] = Field(
         128, description="Tokens of an example, with [CLS] and [SEP]."

@@ -1,4 +1,4 @@
-"""The pre-training objectives, by the names that `--objective` knows."""
+"""The pre-training objectives, by their `--objective` names."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Which of the published models a set of heads is, and the shapes that its tensors have."""
+"""The published BERT architectures: the heads that each needs, and its tensor shapes."""
 
 from collections.abc import Collection, Mapping
 from typing import Any
@@ -15,8 +15,8 @@ from bertkit.models.bert.weights import without_memory
 
 FEATURE_BASED = BertFeatureBased.__name__
 CAUSAL = BertLMHeadModel.__name__
-# The heads that each needs, the largest first: of several that fit, a config without a name is
-# taken for the first.
+# The heads that each needs, the most heads first: a config that names no architecture gets the
+# first that fits.
 ARCHITECTURES: dict[str, frozenset[str]] = {
     "BertForPreTraining": frozenset({"pooler", "masked_lm", "next_sentence"}),
     "BertForNextSentencePrediction": frozenset({"pooler", "next_sentence"}),
@@ -29,17 +29,17 @@ ARCHITECTURES: dict[str, frozenset[str]] = {
     FEATURE_BASED: frozenset({"classifier"}),  # only by name; transformers doesn't know it
     "BertModel": frozenset(),
 }
-# What a config that says is_decoder never means; its head for words is that of `CAUSAL`.
+# Never chosen for a config with is_decoder, whose masked LM head belongs to `CAUSAL`.
 BOTH_WAYS = frozenset({"BertForPreTraining", "BertForNextSentencePrediction", "BertForMaskedLM"})
 
 
 def find_architecture(config: Mapping[str, Any], heads: Collection[str], source: object) -> str:
-    """The model that a config names, where heads and direction fit, or else the one they show.
+    """Return the class that a config names if heads and direction fit, else the first that fits.
 
     Args:
         config: the content of `config.json`.
-        heads: as `bertkit.checkpoints.names.list_heads` finds them.
-        source: where both came from, for messages.
+        heads: as `bertkit.checkpoints.names.list_heads` returns them.
+        source: where both came from, for error messages.
 
     Raises:
         CheckpointError: `architectures` isn't a list of names.
@@ -61,12 +61,12 @@ def find_architecture(config: Mapping[str, Any], heads: Collection[str], source:
 def expected_shapes(
     config: BertConfig, architecture: str, heads: Collection[str]
 ) -> dict[str, tuple[int, ...]]:
-    """Our names and shapes of an encoder with some heads, built without memory.
+    """Return bertkit's tensor names and shapes of an encoder with heads, allocating no memory.
 
     Args:
         config: the sizes.
-        architecture: tells one logit a choice from one a label.
-        heads: those that there are, also such as the architecture has no use for.
+        architecture: decides between one logit per choice and one per label.
+        heads: the heads present, including those that the architecture doesn't use.
     """
     if architecture == FEATURE_BASED:
         with without_memory():

@@ -1,4 +1,4 @@
-"""The encoder read left to right, with the head that says which word comes next.
+"""BERT as a left-to-right language model: a causal encoder with the masked LM head.
 
 Source: Radford et al. 2018, "Improving Language Understanding by Generative Pre-Training"; Devlin
 et al. 2018, section 5.1 ("LTR & No NSP").
@@ -17,13 +17,13 @@ from bertkit.nn.packing import PackedBatch, pad
 
 
 class BertLMHeadModel(WordScoringBert):
-    """A left-to-right language model: at each token, scores of the word after it.
+    """A left-to-right language model: predicts the next word at each token.
 
     Args:
         config: the sizes; `is_decoder` must be true.
 
     Raises:
-        SettingsError: it isn't.
+        SettingsError: `is_decoder` is false.
     """
 
     may_be_causal = True
@@ -41,7 +41,7 @@ class BertLMHeadModel(WordScoringBert):
     def next_scores(
         self, batch: PackedBatch | KVCache, positions: Int[Tensor, " chosen"] | None = None
     ) -> Float[Tensor, "chosen vocabulary"]:
-        """Scores of all words as the next one, at the chosen places or at all."""
+        """Return logits of the next word at these positions of the packed batch, or at all."""
         tokens = self.encoder(batch)
         return self.score_words(tokens if positions is None else tokens.index_select(0, positions))
 
@@ -51,7 +51,7 @@ class BertLMHeadModel(WordScoringBert):
         positions: Int[Tensor, " chosen"],
         labels: Int[Tensor, " chosen"],
     ) -> tuple[Float[Tensor, ""], Int[Tensor, ""]]:
-        """The sum of the cross-entropies of the next words, and how often the right one won."""
+        """Return the sum of the cross-entropies, and the number of correct predictions."""
         return self.words_loss(self.encoder(batch).index_select(0, positions), labels)
 
     def forward(
@@ -60,6 +60,6 @@ class BertLMHeadModel(WordScoringBert):
         token_type_ids: Int[Tensor, "batch length"] | None = None,
         attention_mask: Shaped[Tensor, "batch length"] | None = None,
     ) -> Float[Tensor, "batch length vocabulary"]:
-        """As `next_scores` everywhere, zeros at padding; arguments and errors as in `BertModel`."""
+        """Like `next_scores` at all positions, zeros at padding; arguments as in `BertModel`."""
         batch, mask = pack_padded(self.config, input_ids, token_type_ids, attention_mask)
         return pad(self.next_scores(batch), mask)

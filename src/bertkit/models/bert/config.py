@@ -28,32 +28,32 @@ def _is_false(value: object) -> bool:
 class BertConfig(BaseModel):
     """The architecture; the defaults are those of BERT-Base, uncased.
 
-    Keys that bertkit doesn't know are kept and written back; keys that mean what it doesn't do
-    are refused by name. `preset` gives the published sizes.
+    Unknown keys are kept and written back; keys that ask for something unsupported are refused by
+    name. `preset` returns the published sizes.
 
     Attributes:
         vocab_size: entries of the vocabulary.
         hidden_size: features of a token; a multiple of `num_attention_heads`.
         num_hidden_layers: encoder blocks.
         num_attention_heads: attention heads of each block.
-        intermediate_size: features inside the feed-forward net.
+        intermediate_size: features of the feed-forward network's inner layer.
         hidden_act: its activation, a key of `bertkit.nn.block.ACTIVATIONS`.
-        hidden_dropout_prob: dropout on embeddings and on the output of each half of a block.
+        hidden_dropout_prob: dropout on embeddings and on the output of each sub-layer.
         attention_probs_dropout_prob: dropout on attention weights.
         max_position_embeddings: tokens of the longest sequence.
-        type_vocab_size: segments.
+        type_vocab_size: number of segments.
         initializer_range: standard deviation of initial weights.
         layer_norm_eps: added to the variance in layer normalization.
         pad_token_id: the id of [PAD].
-        classifier_dropout: dropout before a classifier; None is `hidden_dropout_prob`.
-        id2label: names of a classifier's labels, by id from 0. `num_labels=3` makes LABEL_0 to
+        classifier_dropout: dropout before a classifier; None means `hidden_dropout_prob`.
+        id2label: names of a classifier's labels, by id from 0; `num_labels=3` makes LABEL_0 to
             LABEL_2.
-        label2id: the same from right to left; follows from `id2label`.
-        problem_type: what the labels are; None where nothing says it.
-        is_decoder: left to right: a token sees itself and those before it.
+        label2id: the inverse, derived from `id2label`.
+        problem_type: the kind of labels; None if unknown.
+        is_decoder: whether a token attends only to itself and those before it.
 
     Raises:
-        SettingsError: sizes that don't fit each other, or labels that contradict each other.
+        SettingsError: values are invalid, or contradict each other.
 
     Source: Devlin et al. 2018, section 3.
     """
@@ -82,13 +82,13 @@ class BertConfig(BaseModel):
 
     @property
     def num_labels(self) -> int:
-        """Labels that a classifier tells apart; 2 where no name and number is given."""
+        """Number of a classifier's labels; 2 if the config doesn't say."""
         return 2 if self.id2label is None else len(self.id2label)
 
     @model_validator(mode="before")
     @classmethod
     def _labels_agree(cls, values: Any) -> Any:
-        if not isinstance(values, dict):  # half of an encoder-decoder's config may be anything
+        if not isinstance(values, dict):  # an encoder-decoder's config may have anything here
             return values
         rest = {name: value for name, value in values.items() if name not in LABEL_KEYS}
         return {**rest, **read_labels(values)}
@@ -148,10 +148,10 @@ class BertConfig(BaseModel):
 
     @classmethod
     def preset(cls, name: str, **changes: Any) -> Self:
-        """A published size, with changes such as `vocab_size`.
+        """Return the config of a published size, with changes such as `vocab_size`.
 
         Raises:
-            SettingsError: no such size.
+            SettingsError: there is no such size.
         """
         if name not in PRESETS:
             raise SettingsError(f"there is no preset {name!r}; there are {', '.join(PRESETS)}")
@@ -159,10 +159,10 @@ class BertConfig(BaseModel):
 
     @classmethod
     def from_dict(cls, values: dict[str, Any], source: str | Path) -> Self:
-        """The config in a foreign `config.json`.
+        """Build the config from a foreign `config.json`.
 
         Raises:
-            CheckpointError: it isn't a BERT, or means something that this one doesn't do.
+            CheckpointError: it isn't a BERT, is invalid, or asks for something unsupported.
         """
         if values.get("model_type") in (MODEL_TYPE, OWN_MODEL_TYPE):
             raise CheckpointError(
@@ -171,13 +171,13 @@ class BertConfig(BaseModel):
             )
         try:
             config = cls(**values)
-            config.to_dict()  # a key that is only kept must be one that can be written back
+            config.to_dict()  # unknown keys are kept, so they must be serializable
         except (ValueError, TypeError) as error:
             raise CheckpointError(f"{source}: {error}") from None
         return config
 
     def to_dict(self) -> dict[str, Any]:
-        """All keys for `config.json`, foreign ones included."""
+        """Return all keys for `config.json`, unknown ones included."""
         return self.model_dump(mode="json")
 
 
@@ -206,7 +206,7 @@ class Unsupported(NamedTuple):
 
     Attributes:
         harmless: the values under which it changes nothing.
-        reason: what bertkit's BERT does, to follow "bertkit's BERT".
+        reason: what bertkit does instead; continues a message after "bertkit's BERT".
     """
 
     harmless: tuple[Any, ...]

@@ -1,7 +1,6 @@
-"""The BERT encoder, from ids to a vector for each token (T_i) and one for the sequence (C).
+"""The BERT encoder: from token ids to a vector for each token (T_i) and for each sequence (C).
 
-`BertEncoder` and `Pooler` work on packed batches. `BertModel` is the door with the padded
-interface that people know.
+`BertEncoder` and `Pooler` work on packed batches. `BertModel` has the usual padded interface.
 """
 
 from collections.abc import Collection, Iterator
@@ -24,7 +23,7 @@ from bertkit.nn.packing import PackedBatch, pad
 
 
 class BertEncoder(nn.Module):
-    """Embeddings, then a stack of identical blocks; with `is_decoder` it reads left to right."""
+    """Embeddings, then a stack of identical blocks; with `is_decoder`, attention is causal."""
 
     block: ClassVar[type[EncoderBlock]] = EncoderBlock
 
@@ -44,14 +43,14 @@ class BertEncoder(nn.Module):
         )
 
     def forward(self, batch: PackedBatch | KVCache) -> Float[Tensor, "tokens hidden"]:
-        """T_i for each token of the batch."""
+        """Return T_i, the final hidden state, for each token."""
         tokens: Tensor = self.embeddings(batch)
         for layer in self.layers:
             tokens = layer(tokens, batch)
         return tokens
 
     def summary_states(self, batch: PackedBatch) -> Float[Tensor, "sequences hidden"]:
-        """T of each sequence's `summary_tokens`; the last layer computes no other."""
+        """Return the final states of `summary_tokens` only; the last layer skips the others."""
         tokens: Tensor = self.embeddings(batch)
         for layer in self.layers[:-1]:
             tokens = layer(tokens, batch)
@@ -59,7 +58,7 @@ class BertEncoder(nn.Module):
         return summaries
 
     def hidden_states(self, batch: PackedBatch) -> Iterator[Float[Tensor, "tokens hidden"]]:
-        """What the embeddings give, then what each layer gives; the last is T_i."""
+        """Yield the embeddings, then each layer's hidden states; the last are T_i."""
         tokens: Tensor = self.embeddings(batch)
         yield tokens
         for layer in self.layers:
@@ -68,7 +67,7 @@ class BertEncoder(nn.Module):
 
 
 def build_embeddings(config: BertConfig) -> Embeddings:
-    """Those of a config's sizes."""
+    """Build the embeddings of a config's sizes."""
     return Embeddings(
         vocab_size=config.vocab_size,
         num_positions=config.max_position_embeddings,
@@ -80,7 +79,7 @@ def build_embeddings(config: BertConfig) -> Embeddings:
 
 
 def build_attention(config: BertConfig) -> SelfAttention:
-    """Self-attention of a config's sizes and direction."""
+    """Build self-attention of a config's sizes, causal if it says so."""
     return SelfAttention(
         config.hidden_size,
         config.num_attention_heads,
@@ -90,20 +89,20 @@ def build_attention(config: BertConfig) -> SelfAttention:
 
 
 def build_feed_forward(config: BertConfig) -> FeedForward:
-    """The net of a config's sizes."""
+    """Build the feed-forward network of a config's sizes."""
     return FeedForward(config.hidden_size, config.intermediate_size, config.hidden_act)
 
 
 def summary_tokens(config: BertConfig, batch: PackedBatch) -> Int[Tensor, " sequences"]:
-    """The token that stands for each sequence: the first, [CLS]; left to right the last, [SEP].
+    """Return the index of each sequence's summary token: the first, [CLS]; if causal, the last.
 
-    Left to right [CLS] sees nothing but itself.
+    With causal attention, [CLS] sees only itself, and the last token, [SEP], sees everything.
     """
     return batch.last_tokens if config.is_decoder else batch.first_tokens
 
 
 class Pooler(nn.Module):
-    """C: the `summary_tokens` of each sequence, [CLS], through a dense layer and tanh."""
+    """Computes C: the state of each sequence's summary token ([CLS]), a dense layer and tanh."""
 
     def __init__(self, config: BertConfig) -> None:
         super().__init__()
@@ -113,24 +112,24 @@ class Pooler(nn.Module):
     def forward(
         self, tokens: Float[Tensor, "tokens hidden"], batch: PackedBatch
     ) -> Float[Tensor, "sequences hidden"]:
-        """C for each sequence of the batch."""
+        """Return C for each sequence of the batch."""
         return self.pool(tokens[summary_tokens(self.config, batch)])
 
     def pool(
         self, summaries: Float[Tensor, "sequences hidden"]
     ) -> Float[Tensor, "sequences hidden"]:
-        """C of those tokens."""
+        """Return C from the states of the summary tokens."""
         pooled: Tensor = self.dense(summaries).tanh()
         return pooled
 
 
 @dataclass(frozen=True)
 class BertOutput:
-    """What `BertModel` returns, padded as its input was.
+    """The output of `BertModel`, padded like its input.
 
     Attributes:
         last_hidden_state: T_i; zeros at padding.
-        pooler_output: C; None where the model has no pooler.
+        pooler_output: C; None if the model has no pooler.
     """
 
     last_hidden_state: Float[Tensor, "batch length hidden"]
@@ -138,11 +137,11 @@ class BertOutput:
 
 
 class BertModel(PretrainedBert):
-    """Encoder and pooler, with the padded interface.
+    """BERT's encoder and pooler, with the padded interface.
 
     Args:
         config: the sizes.
-        has_pooler: a checkpoint without pooler is loaded as a model without one.
+        has_pooler: whether to add a pooler; `from_pretrained` adds one if the checkpoint has it.
     """
 
     def __init__(self, config: BertConfig, *, has_pooler: bool = True) -> None:
@@ -160,9 +159,9 @@ class BertModel(PretrainedBert):
         """Encode a padded batch.
 
         Args:
-            input_ids: vocabulary entries.
+            input_ids: token ids.
             token_type_ids: 0 for segment A (the default), 1 for B.
-            attention_mask: 0 or False where there is only padding; by default nothing is.
+            attention_mask: 0 or False at padding; by default, there is none.
 
         Raises:
             InputError: shapes differ, an id is out of range, or a row has no token.
@@ -183,7 +182,7 @@ def pack_padded(
     token_type_ids: Int[Tensor, "batch length"] | None,
     attention_mask: Shaped[Tensor, "batch length"] | None,
 ) -> tuple[PackedBatch, Tensor]:
-    """Check a padded batch and pack it; also its mask, [batch, length], True where tokens are.
+    """Check and pack a padded batch; also return its mask, [batch, length], True at tokens.
 
     Raises:
         InputError: shapes differ, an id is out of range, or a row has no token.
@@ -214,10 +213,10 @@ def check_shapes(
     token_type_ids: Int[Tensor, " *shape"] | None,
     attention_mask: Shaped[Tensor, " *shape"] | None,
 ) -> None:
-    """See that what is said of the tokens has their shape.
+    """Check that `token_type_ids` and `attention_mask` have the shape of `input_ids`.
 
     Raises:
-        InputError: it hasn't.
+        InputError: shapes differ.
     """
     for name, other in (("token_type_ids", token_type_ids), ("attention_mask", attention_mask)):
         if other is not None and other.shape != input_ids.shape:

@@ -1,6 +1,6 @@
-"""A head on hidden states of a frozen encoder: of its last layer or four, perhaps by a BiLSTM.
+"""The feature-based approach: a head, optionally with a BiLSTM, on a frozen encoder's states.
 
-Source: Devlin et al. 2018, section 5.3, where words are tagged that way.
+Source: Devlin et al. 2018, section 5.3, which tags words this way.
 """
 
 from typing import Annotated, Any, Literal
@@ -25,13 +25,13 @@ LAYERS = {"last": (-1,), "last_four": (-4, -3, -2, -1)}
 
 
 class FeatureHead(BaseModel):
-    """What `config.json` says under `feature_head`.
+    """The value of `feature_head` in `config.json`.
 
     Attributes:
-        layers: the hidden states that are read, side by side.
+        layers: the layers whose hidden states are concatenated.
         lstm_hidden: features of each direction of the BiLSTM; None for no BiLSTM.
-        scores: of what there is a row of scores: each token, each sequence, or each sequence with
-            one score alone.
+        scores: whether logits are per token, per sequence, or a single logit per sequence
+            (multiple choice).
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
@@ -42,10 +42,10 @@ class FeatureHead(BaseModel):
 
 
 def read_feature_head(config: BertConfig) -> FeatureHead:
-    """What the config says of the head.
+    """Read and check `feature_head`.
 
     Raises:
-        SettingsError: nothing, or something that can't be meant.
+        SettingsError: it is missing or invalid.
     """
     value: Any = (config.model_extra or {}).get(FEATURE_HEAD)
     try:
@@ -61,15 +61,15 @@ def read_feature_head(config: BertConfig) -> FeatureHead:
 
 
 class BertFeatureBased(FineTunedBert):
-    """Scores from hidden states; which ones, and of what, `config.feature_head` says.
+    """Logits from hidden states, as `config.feature_head` says.
 
-    A sequence is [CLS] of each layer, or, where there is a BiLSTM, its two ends' states.
+    A sequence is represented by [CLS] of each layer or, with a BiLSTM, by its two end states.
 
     Args:
         config: sizes, labels and `feature_head`.
 
     Raises:
-        SettingsError: `feature_head` isn't there, or can't be meant.
+        SettingsError: `feature_head` is missing or invalid.
     """
 
     def __init__(self, config: BertConfig) -> None:
@@ -93,7 +93,7 @@ class BertFeatureBased(FineTunedBert):
         return LAYERS[self.head.layers]
 
     def states(self, batch: PackedBatch) -> Float[Tensor, "tokens features"]:
-        """As in `FineTunedBert`: the layers side by side."""
+        """As in `FineTunedBert`: the layers' states, concatenated."""
         states = list(self.encoder.hidden_states(batch))
         return torch.cat([states[layer] for layer in self.head_layers], dim=1)
 

@@ -1,9 +1,9 @@
-"""The heads that fine-tuning puts on the encoder, one model each; losses are the tasks' own.
+"""The encoder with a fine-tuning head, one model for each head; the tasks define the losses.
 
-Each has `scores` on a packed batch, and the padded interface in front of it. `head_scores` is what
-comes after the encoder, for hidden states that something else computed.
+`scores` takes a packed batch, `forward` a padded one. `head_scores` is the part after the encoder,
+for hidden states computed elsewhere.
 
-Source: Devlin et al. 2018, section 4; the multiple choice is that of section 4.4.
+Source: Devlin et al. 2018, section 4; multiple choice: section 4.4.
 """
 
 from dataclasses import dataclass
@@ -21,38 +21,38 @@ from bertkit.nn.packing import PackedBatch, pad
 
 
 class FineTunedBert(PretrainedBert):
-    """Base of the models below: an encoder, and a head that scores what it gives."""
+    """Base of the models below: an encoder, and a head on its hidden states."""
 
     may_be_causal = True
     encoder: BertEncoder
 
     def scores(self, batch: PackedBatch) -> Float[Tensor, "rows ..."]:
-        """What the head makes of a batch, a row for each sequence or each token."""
+        """Return the head's logits, a row for each sequence or each token."""
         return self.head_scores(self.states(batch), batch)
 
     @property
     def head_layers(self) -> tuple[int, ...]:
-        """The layers whose hidden states the head reads, side by side; -1 is the last."""
+        """The layers whose hidden states the head reads, concatenated; -1 is the last."""
         return (-1,)
 
     def states(self, batch: PackedBatch) -> Float[Tensor, "tokens features"]:
-        """The hidden states that the head reads."""
+        """Return the hidden states that the head reads."""
         states: Tensor = self.encoder(batch)
         return states
 
     def head_scores(
         self, tokens: Float[Tensor, "tokens hidden"], batch: PackedBatch
     ) -> Float[Tensor, "rows ..."]:
-        """What the head makes of the hidden states of a batch, those of `head_layers`."""
+        """Return the head's logits for hidden states of `head_layers`."""
         raise NotImplementedError
 
 
 class PooledBert(FineTunedBert):
-    """Base of those that score C; only the tokens that it comes from are computed to the end.
+    """Base of the models with a head on C; the last layer computes only the tokens C needs.
 
     Args:
         config: the sizes.
-        num_scores: of each sequence.
+        num_scores: logits of each sequence.
     """
 
     def __init__(self, config: BertConfig, num_scores: int) -> None:
@@ -64,23 +64,23 @@ class PooledBert(FineTunedBert):
         initialize(self, config.initializer_range)
 
     def scores(self, batch: PackedBatch) -> Float[Tensor, "sequences ..."]:
-        """What the head makes of each sequence."""
+        """Return the head's logits for each sequence."""
         return self.score(self.pooler.pool(self.encoder.summary_states(batch)))
 
     def head_scores(
         self, tokens: Float[Tensor, "tokens hidden"], batch: PackedBatch
     ) -> Float[Tensor, "sequences ..."]:
-        """The same of hidden states."""
+        """Return the head's logits for the encoder's hidden states."""
         return self.score(self.pooler(tokens, batch))
 
     def score(self, pooled: Float[Tensor, "sequences hidden"]) -> Float[Tensor, "sequences ..."]:
-        """The same of C."""
+        """Return the head's logits for C."""
         scores: Tensor = self.classifier(self.dropout(pooled))
         return scores
 
 
 class BertForSequenceClassification(PooledBert):
-    """Scores of `config.num_labels` labels for each sequence, from its C.
+    """Sequence classification: `config.num_labels` logits for each sequence, from its C.
 
     Args:
         config: the sizes and labels.
@@ -95,13 +95,13 @@ class BertForSequenceClassification(PooledBert):
         token_type_ids: Int[Tensor, "batch length"] | None = None,
         attention_mask: Shaped[Tensor, "batch length"] | None = None,
     ) -> Float[Tensor, "batch labels"]:
-        """As `scores`; arguments and errors as in `BertModel`."""
+        """Like `scores`; arguments and errors as in `BertModel`."""
         batch, _ = pack_padded(self.config, input_ids, token_type_ids, attention_mask)
         return self.scores(batch)
 
 
 class BertForTokenClassification(FineTunedBert):
-    """Scores of `config.num_labels` labels for each token, from its T_i.
+    """Token classification: `config.num_labels` logits for each token, from its T_i.
 
     Args:
         config: the sizes and labels.
@@ -117,7 +117,7 @@ class BertForTokenClassification(FineTunedBert):
     def head_scores(
         self, tokens: Float[Tensor, "tokens hidden"], batch: PackedBatch
     ) -> Float[Tensor, "tokens labels"]:
-        """Scores of all labels for each token."""
+        """Return logits of all labels for each token."""
         scores: Tensor = self.classifier(self.dropout(tokens))
         return scores
 
@@ -127,18 +127,18 @@ class BertForTokenClassification(FineTunedBert):
         token_type_ids: Int[Tensor, "batch length"] | None = None,
         attention_mask: Shaped[Tensor, "batch length"] | None = None,
     ) -> Float[Tensor, "batch length labels"]:
-        """As `scores`, zeros at padding; arguments and errors as in `BertModel`."""
+        """Like `scores`, zeros at padding; arguments and errors as in `BertModel`."""
         batch, mask = pack_padded(self.config, input_ids, token_type_ids, attention_mask)
         return pad(self.scores(batch), mask)
 
 
 @dataclass(frozen=True)
 class QuestionAnsweringOutput:
-    """What `BertForQuestionAnswering` returns, padded as its input was.
+    """The output of `BertForQuestionAnswering`, padded like its input.
 
     Attributes:
-        start_logits: scores of "the answer begins here"; zeros at padding.
-        end_logits: scores of "it ends here", the token itself included; zeros at padding.
+        start_logits: logits of each token as the answer's first; zeros at padding.
+        end_logits: logits of each token as the answer's last; zeros at padding.
     """
 
     start_logits: Float[Tensor, "batch length"]
@@ -146,13 +146,13 @@ class QuestionAnsweringOutput:
 
 
 class BertForQuestionAnswering(FineTunedBert):
-    """Where in the text the answer begins and ends.
+    """Extractive question answering: the first and last token of the answer in the text.
 
     Args:
-        config: the sizes; `num_labels` must be 2, as other tools read it.
+        config: the sizes; `num_labels` must be 2, as other tools expect.
 
     Raises:
-        SettingsError: `num_labels` is another number.
+        SettingsError: `num_labels` isn't 2.
     """
 
     def __init__(self, config: BertConfig) -> None:
@@ -169,7 +169,7 @@ class BertForQuestionAnswering(FineTunedBert):
     def head_scores(
         self, tokens: Float[Tensor, "tokens hidden"], batch: PackedBatch
     ) -> Float[Tensor, "tokens 2"]:
-        """Scores of beginning (0) and end (1) for each token."""
+        """Return logits of start (0) and end (1) for each token."""
         scores: Tensor = self.qa_outputs(tokens)
         return scores
 
@@ -179,14 +179,14 @@ class BertForQuestionAnswering(FineTunedBert):
         token_type_ids: Int[Tensor, "batch length"] | None = None,
         attention_mask: Shaped[Tensor, "batch length"] | None = None,
     ) -> QuestionAnsweringOutput:
-        """As `scores`; arguments and errors as in `BertModel`."""
+        """Like `scores`; arguments and errors as in `BertModel`."""
         batch, mask = pack_padded(self.config, input_ids, token_type_ids, attention_mask)
         starts, ends = pad(self.scores(batch), mask).unbind(dim=-1)
         return QuestionAnsweringOutput(starts, ends)
 
 
 class BertForMultipleChoice(PooledBert):
-    """Which of several endings? One score for each, from the C of beginning and ending together.
+    """Multiple choice: one logit for each choice, from the C of context and choice together.
 
     Args:
         config: the sizes.
@@ -196,7 +196,7 @@ class BertForMultipleChoice(PooledBert):
         super().__init__(config, num_scores=1)
 
     def score(self, pooled: Float[Tensor, "sequences hidden"]) -> Float[Tensor, " sequences"]:
-        """A score for each sequence, to be held against those of the same question."""
+        """Return a logit for each sequence, comparable within the choices of one question."""
         return super().score(pooled)[:, 0]
 
     def forward(
@@ -205,7 +205,7 @@ class BertForMultipleChoice(PooledBert):
         token_type_ids: Int[Tensor, "batch choices length"] | None = None,
         attention_mask: Shaped[Tensor, "batch choices length"] | None = None,
     ) -> Float[Tensor, "batch choices"]:
-        """A score for each choice; arguments and errors otherwise as in `BertModel`."""
+        """Return a logit for each choice; arguments and errors otherwise as in `BertModel`."""
         if input_ids.dim() != 3:
             shape = list(input_ids.shape)
             raise InputError(f"input_ids must be [batch, choices, length], and is {shape}")
@@ -220,6 +220,6 @@ class BertForMultipleChoice(PooledBert):
 
 
 def classifier_dropout(config: BertConfig) -> Dropout:
-    """Dropout before a classifier, as transformers has it."""
+    """Build the dropout before a classifier, with the same rate as in transformers."""
     rate = config.classifier_dropout
     return Dropout(config.hidden_dropout_prob if rate is None else rate)

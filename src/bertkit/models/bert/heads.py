@@ -1,4 +1,4 @@
-"""The heads that pre-training puts on the encoder, and the models that carry them.
+"""The pre-training heads, and the models that have them: masked LM and next sentence prediction.
 
 Source: Devlin et al. 2018, section 3.1 and appendix A.
 """
@@ -22,7 +22,7 @@ IS_NEXT, NOT_NEXT = 0, 1
 
 
 class MaskedLMHead(nn.Module):
-    """Which word stood here, or comes next? Its last weights are the word embeddings."""
+    """The masked LM head, also used for next words; tied to the word embeddings."""
 
     def __init__(self, config: BertConfig) -> None:
         super().__init__()
@@ -36,11 +36,11 @@ class MaskedLMHead(nn.Module):
         tokens: Float[Tensor, "tokens hidden"],
         word_embeddings: Float[Tensor, "vocabulary hidden"],
     ) -> Float[Tensor, "tokens vocabulary"]:
-        """Scores of all words, for each of the given tokens."""
+        """Return logits of all words for each given token."""
         return F.linear(self.features(tokens), word_embeddings, self.bias)
 
     def features(self, tokens: Float[Tensor, "tokens hidden"]) -> Float[Tensor, "tokens hidden"]:
-        """What is held against each word's embedding."""
+        """Transform hidden states into the vectors to be multiplied with the word embeddings."""
         normalized: Tensor = self.norm(self.activation(self.dense(tokens)))
         return normalized
 
@@ -51,13 +51,13 @@ class MaskedLMHead(nn.Module):
         labels: Int[Tensor, " tokens"],
         smoothing: float = 0.0,
     ) -> tuple[Float[Tensor, ""], Int[Tensor, ""]]:
-        """The sum of the cross-entropies, and how often the right word scored highest."""
+        """Return the sum of the cross-entropies, and the number of correct predictions."""
         features = self.features(tokens)
         return vocabulary_loss(features, word_embeddings, self.bias, labels, smoothing)
 
 
 class WordScoringBert(PretrainedBert):
-    """Base of the models that have an `encoder`, and `masked_lm` on it."""
+    """Base of the models that have an `encoder` and a `masked_lm` head."""
 
     encoder: BertEncoder
     masked_lm: MaskedLMHead
@@ -65,25 +65,25 @@ class WordScoringBert(PretrainedBert):
     def score_words(
         self, tokens: Float[Tensor, "tokens hidden"]
     ) -> Float[Tensor, "tokens vocabulary"]:
-        """Scores of all words, for each of the encoder's tokens that are given."""
+        """Return logits of all words for each given hidden state of the encoder."""
         scores: Tensor = self.masked_lm(tokens, self.encoder.embeddings.word.weight)
         return scores
 
     def words_loss(
         self, tokens: Float[Tensor, "tokens hidden"], labels: Int[Tensor, " tokens"]
     ) -> tuple[Float[Tensor, ""], Int[Tensor, ""]]:
-        """The sum of the cross-entropies, and how often the right word scored highest.
+        """Return the sum of the cross-entropies, and the number of correct predictions.
 
         Args:
-            tokens: of the encoder, usually the masked ones. The projection on the vocabulary is
-                the largest product of a small model, so it is done nowhere else.
-            labels: the right words.
+            tokens: hidden states of the encoder, usually of masked tokens only, because the
+                projection to the vocabulary is the largest product of a small model.
+            labels: the correct words.
         """
         return self.masked_lm.loss(tokens, self.encoder.embeddings.word.weight, labels)
 
 
 class BertForMaskedLM(WordScoringBert):
-    """The encoder with the head for masked words.
+    """The encoder with the masked LM head.
 
     Args:
         config: the sizes.
@@ -101,7 +101,7 @@ class BertForMaskedLM(WordScoringBert):
         positions: Int[Tensor, " masked"],
         labels: Int[Tensor, " masked"],
     ) -> tuple[Float[Tensor, ""], Int[Tensor, ""]]:
-        """As `words_loss`, at places of the packed batch."""
+        """Like `words_loss`, at positions of the packed batch."""
         return self.words_loss(self.encoder(batch).index_select(0, positions), labels)
 
     def forward(
@@ -110,13 +110,13 @@ class BertForMaskedLM(WordScoringBert):
         token_type_ids: Int[Tensor, "batch length"] | None = None,
         attention_mask: Shaped[Tensor, "batch length"] | None = None,
     ) -> Float[Tensor, "batch length vocabulary"]:
-        """Scores at every position, zeros at padding; arguments and errors as in `BertModel`."""
+        """Return logits everywhere, zeros at padding; arguments and errors as in `BertModel`."""
         batch, mask = pack_padded(self.config, input_ids, token_type_ids, attention_mask)
         return pad(self.score_words(self.encoder(batch)), mask)
 
 
 class BertForNextSentencePrediction(PretrainedBert):
-    """The encoder with the head for next sentence.
+    """The encoder with the next sentence prediction head.
 
     Args:
         config: the sizes.
@@ -130,7 +130,7 @@ class BertForNextSentencePrediction(PretrainedBert):
         initialize(self, config.initializer_range)
 
     def pair_scores(self, batch: PackedBatch) -> Float[Tensor, "sequences 2"]:
-        """Scores of "B follows A" (0) and "it doesn't" (1)."""
+        """Return logits of "B follows A" (0) and "it doesn't" (1)."""
         relations: Tensor = self.next_sentence(self.pooler.pool(self.encoder.summary_states(batch)))
         return relations
 
@@ -140,18 +140,18 @@ class BertForNextSentencePrediction(PretrainedBert):
         token_type_ids: Int[Tensor, "batch length"] | None = None,
         attention_mask: Shaped[Tensor, "batch length"] | None = None,
     ) -> Float[Tensor, "batch 2"]:
-        """As `pair_scores`; arguments and errors as in `BertModel`."""
+        """Like `pair_scores`; arguments and errors as in `BertModel`."""
         batch, _ = pack_padded(self.config, input_ids, token_type_ids, attention_mask)
         return self.pair_scores(batch)
 
 
 @dataclass(frozen=True)
 class PreTrainingOutput:
-    """What `BertForPreTraining` returns, padded as its input was.
+    """The output of `BertForPreTraining`, padded like its input.
 
     Attributes:
-        prediction_logits: scores of all words at each position; zeros at padding.
-        seq_relationship_logits: scores of "B follows A" (0) and "it doesn't" (1).
+        prediction_logits: logits of all words at each position; zeros at padding.
+        seq_relationship_logits: logits of "B follows A" (0) and "it doesn't" (1).
     """
 
     prediction_logits: Float[Tensor, "batch length vocabulary"]
@@ -159,7 +159,7 @@ class PreTrainingOutput:
 
 
 class BertForPreTraining(WordScoringBert):
-    """The encoder with both heads of pre-training: masked words and next sentence.
+    """The encoder with both pre-training heads: masked LM and next sentence prediction.
 
     Args:
         config: the sizes.
@@ -179,7 +179,7 @@ class BertForPreTraining(WordScoringBert):
         positions: Int[Tensor, " masked"],
         labels: Int[Tensor, " masked"],
     ) -> tuple[Float[Tensor, ""], Int[Tensor, ""], Float[Tensor, "sequences 2"]]:
-        """As `words_loss`, at places of the packed batch; and the scores of next sentence."""
+        """Like `words_loss`, at positions of the packed batch; plus the next sentence logits."""
         tokens = self.encoder(batch)
         loss, num_hits = self.words_loss(tokens.index_select(0, positions), labels)
         return loss, num_hits, self.next_sentence(self.pooler(tokens, batch))
@@ -190,7 +190,7 @@ class BertForPreTraining(WordScoringBert):
         token_type_ids: Int[Tensor, "batch length"] | None = None,
         attention_mask: Shaped[Tensor, "batch length"] | None = None,
     ) -> PreTrainingOutput:
-        """Score every position of a padded batch; arguments and errors as in `BertModel`."""
+        """Return the logits of both heads; arguments and errors as in `BertModel`."""
         batch, mask = pack_padded(self.config, input_ids, token_type_ids, attention_mask)
         tokens = self.encoder(batch)
         relations = self.next_sentence(self.pooler(tokens, batch))

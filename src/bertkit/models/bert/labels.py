@@ -1,4 +1,4 @@
-"""What the three keys of a foreign config say of a classifier's labels."""
+"""A classifier's label names in a foreign config: `id2label`, `label2id` and `num_labels`."""
 
 import json
 from collections.abc import Sequence
@@ -7,16 +7,16 @@ from typing import Any
 from bertkit.base.errors import InputError
 from bertkit.checkpoints.file_names import CONFIG_LIMIT_BYTES
 
-MAX_LABELS = 100_000  # a classifier of Base has 77 million weights then
+MAX_LABELS = 100_000  # a classifier on BERT-Base then has 77 million weights
 LABEL_KEYS = ("id2label", "label2id", "num_labels")
-BYTES_BESIDE = 20  # of each label in `config.json`: its number, quotes, blanks and the line's end
+BYTES_BESIDE = 20  # per label in `config.json`: its id, quotes, spaces and line break
 
 
 def check_names(labels: Sequence[str]) -> None:
-    """See that a model's `config.json` has room for its labels.
+    """Check that a model's labels fit into its `config.json`.
 
     Raises:
-        InputError: they are too many, or too long together.
+        InputError: there are too many labels, or they are too long in total.
     """
     if len(labels) > MAX_LABELS:
         raise InputError(
@@ -33,16 +33,16 @@ def check_names(labels: Sequence[str]) -> None:
 
 
 def without_replaced_labels(values: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
-    """A foreign config without what it says of labels, where changes say something else."""
+    """Return a foreign config, without its label keys if `changes` has any of them."""
     if not changes.keys() & set(LABEL_KEYS):
         return values
     return {name: value for name, value in values.items() if name not in LABEL_KEYS}
 
 
 def read_labels(values: dict[str, Any]) -> dict[str, Any]:
-    """What the three keys say together: `id2label` and `label2id`, or nothing.
+    """Check the three keys and combine them to `id2label` and `label2id`, or to nothing.
 
-    Source: transformers, where labels without names are LABEL_0, LABEL_1 …
+    Source: transformers, which names labels LABEL_0, LABEL_1 … by default.
     """
     names, ids, number = map(values.get, LABEL_KEYS)
     if names is None and ids is not None:
@@ -63,7 +63,7 @@ def read_labels(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _list_labels(names: Any) -> list[str]:
-    """The labels in the order of their ids, which are texts where they come from a file."""
+    """Return the labels in the order of their ids, which are strings if read from a file."""
     if not isinstance(names, dict) or not 1 <= len(names) <= MAX_LABELS:
         raise ValueError(f"id2label must give 1 to {MAX_LABELS:,} ids their labels")
     by_id = {str(id_): label for id_, label in names.items()}
@@ -81,7 +81,7 @@ def _list_labels(names: Any) -> list[str]:
 
 
 def _is_same(found: Any, expected: dict[str, int]) -> bool:
-    """Whether a foreign label2id, whose ids may be texts, says what it must."""
+    """Whether a foreign label2id, whose ids may be strings, equals the expected one."""
     if not isinstance(found, dict):
         return False
     return {label: str(id_) for label, id_ in found.items()} == {

@@ -1,4 +1,4 @@
-"""What all BERT models share: a config, an encoder, and the way from and to a checkpoint."""
+"""The base class of all BERT models: a config, an encoder, loading and saving."""
 
 from collections.abc import Collection
 from pathlib import Path
@@ -18,17 +18,17 @@ from bertkit.models.bert.weights import fill_model, save_weights, without_memory
 
 
 class PretrainedBert(nn.Module):
-    """Base of all models; each has an `encoder` and, by its kind, a `pooler` and heads.
+    """Base of all BERT models; a subclass has an `encoder` and may have a `pooler` and heads.
 
     Args:
         config: the sizes.
 
     Attributes:
-        new_heads: of a loaded model, what the checkpoint lacked: pooler or heads whose weights
-            were drawn and still mean nothing.
+        new_heads: the heads, or the pooler, that a loaded checkpoint lacked: randomly initialized
+            and not yet trained.
     """
 
-    may_be_causal: ClassVar[bool] = False  # whether it means something left to right
+    may_be_causal: ClassVar[bool] = False  # whether it accepts `is_decoder`
 
     def __init__(self, config: BertConfig) -> None:
         super().__init__()
@@ -44,26 +44,24 @@ class PretrainedBert(nn.Module):
         new_heads: bool = False,
         **changes: Any,
     ) -> Self:
-        """Load a checkpoint; ready for evaluation, in float32.
+        """Load a checkpoint in float32, in evaluation mode.
 
         Args:
             path: a run of `bertkit pretrain`, a checkpoint in any format of
-                `bertkit.checkpoints.formats`, or the id of a model of the Hub.
-            revision: a branch, tag or commit of a model of the Hub.
-            new_heads: draw initial weights for heads that the checkpoint lacks, from torch's
-                default generator, and list them in the model's `new_heads`; without it they are
-                an error.
-            changes: keys of the config to be had otherwise, such as `hidden_dropout_prob`;
-                `id2label` or `num_labels` take the place of all that the checkpoint says of
-                labels.
+                `bertkit.checkpoints.formats`, or the id of a model on the Hub.
+            revision: a branch, tag or commit of a model on the Hub.
+            new_heads: initialize heads that the checkpoint lacks, from torch's default generator,
+                and list them in the model's `new_heads`; if False, a missing head is an error.
+            changes: config keys to override, such as `hidden_dropout_prob`; `id2label` or
+                `num_labels` replace all label keys of the checkpoint.
 
         Raises:
             SettingsError: the config has no key of that name, or `revision` is given for a path.
-            MissingFileError: no model is there.
-            HubError: the Hub doesn't give it.
+            MissingFileError: there is no model at the path.
+            HubError: the model can't be downloaded from the Hub.
             CheckpointError: the config or tensors don't fit.
-            DamagedFileError: a file was cut short or altered.
-            UnsafeFileError: a file asks for what none may.
+            DamagedFileError: a file is truncated or altered.
+            UnsafeFileError: a file would run code, leave its folder or use unbounded memory.
         """
         _check_changes(changes)
         checkpoint = open_checkpoint(resolve_model(path, revision=revision))
@@ -73,7 +71,7 @@ class PretrainedBert(nn.Module):
     def from_checkpoint(
         cls, checkpoint: Checkpoint, *, new_heads: bool = False, **changes: Any
     ) -> Self:
-        """Load a checkpoint that is open already; arguments and errors as in `from_pretrained`."""
+        """Load an open checkpoint; arguments and errors as in `from_pretrained`."""
         _check_changes(changes)
         values = {**without_replaced_labels(checkpoint.config, changes), **changes}
         config = BertConfig.from_dict(values, checkpoint.folder)
@@ -97,7 +95,7 @@ class PretrainedBert(nn.Module):
         return model.eval()
 
     def save_pretrained(self, folder: str | Path) -> dict[str, FileRecord]:
-        """Write `config.json` and `model.safetensors`; returns what was written, by file name.
+        """Write `config.json` and `model.safetensors`; return their records by file name.
 
         Raises:
             CheckpointError: a weight isn't finite.
@@ -107,12 +105,12 @@ class PretrainedBert(nn.Module):
 
     @classmethod
     def _for_heads(cls, config: BertConfig, heads: Collection[str]) -> Self:
-        """The model for a checkpoint that has these heads."""
+        """Build the model for a checkpoint that has these heads."""
         return cls(config)
 
 
 def _check_changes(changes: dict[str, Any]) -> None:
-    """Refuse what a config would only carry along, such as a misspelled key.
+    """Refuse unknown keys, such as misspelled ones, which a config would silently keep.
 
     Raises:
         SettingsError: the config has no key of that name.

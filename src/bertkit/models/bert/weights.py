@@ -1,4 +1,4 @@
-"""Weights: how they begin, and how they come from and go to a checkpoint."""
+"""Weights: initialization, loading from and saving to a checkpoint."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -18,18 +18,18 @@ from bertkit.checkpoints.transfer import check_finite, export_tensors, import_te
 
 
 def initialize(model: nn.Module, standard_deviation: float) -> None:
-    """Draw initial weights: truncated normal; biases 0; norms 1; from the default generator.
+    """Initialize weights from the default generator: truncated normal; biases 0; norms 1.
 
-    An LSTM's are torch's own.
+    LSTMs keep torch's own initialization.
 
-    Source: google-research/bert, which cuts the normal at two standard deviations.
+    Source: google-research/bert, which truncates at two standard deviations.
     """
     if next(model.parameters()).is_meta:
-        return  # without memory there are no values
+        return  # there are no values to initialize
     limit = 2 * standard_deviation
     for module in model.modules():
         if isinstance(module, nn.LSTM):
-            module.reset_parameters()  # torch's: uniform, by its size
+            module.reset_parameters()  # uniform, with limits by its size
             continue
         for name, parameter in module.named_parameters(recurse=False):
             if name == "bias":
@@ -41,7 +41,7 @@ def initialize(model: nn.Module, standard_deviation: float) -> None:
 
 
 class _WithoutValues(TorchFunctionMode):
-    """Leaves out what torch's own modules would draw."""
+    """Skips the random initialization of torch's own modules."""
 
     def __torch_function__(
         self,
@@ -58,9 +58,9 @@ class _WithoutValues(TorchFunctionMode):
 
 @contextmanager
 def without_memory() -> Iterator[None]:
-    """Build modules that have shapes only, on "meta", however large they say that they are.
+    """Build modules on the "meta" device: shapes without memory, however large a config claims.
 
-    Nothing is drawn for them: torch would load its compiler to do that, which takes seconds.
+    Initialization is skipped, because torch would load its compiler for it, which takes seconds.
     """
     with torch.device("meta"), _WithoutValues():
         yield
@@ -69,21 +69,21 @@ def without_memory() -> Iterator[None]:
 def fill_model(
     model: nn.Module, checkpoint: Checkpoint, *, standard_deviation: float, new_heads: bool = False
 ) -> tuple[str, ...]:
-    """Give a model that was built without memory (on "meta") the weights of a checkpoint.
+    """Load a checkpoint's weights into a model that was built with `without_memory`.
 
     Args:
-        model: its shapes are those that the checkpoint must have.
-        checkpoint: heads that the model has no use for are left behind.
-        standard_deviation: of the weights of new heads.
-        new_heads: draw initial weights for heads that the checkpoint lacks, from the default
-            generator, instead of refusing it.
+        model: the checkpoint must have its shapes.
+        checkpoint: heads that the model lacks are ignored.
+        standard_deviation: for initializing new heads.
+        new_heads: initialize heads that the checkpoint lacks, from the default generator, instead
+            of raising an error.
 
     Returns:
-        The new heads, pooler included, in the order in which they were drawn.
+        The new heads, pooler included, in the order of their initialization.
 
     Raises:
         CheckpointError: a tensor is missing, unknown, of the wrong shape or not finite, or a head
-            has another number of labels.
+            has a different number of labels.
     """
     expected = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
     heads = list_heads(their for name in expected for their in their_names(name))
@@ -121,7 +121,7 @@ def fill_model(
 def _check_labels(
     model: nn.Module, checkpoint: Checkpoint, expected: Mapping[str, tuple[int, ...]]
 ) -> None:
-    """See that a trained head tells as many labels apart as the config says."""
+    """Check that a trained head has as many labels as the config says."""
     for head in ("classifier", "qa_outputs"):
         name = f"{head}.weight"
         if name not in expected or name not in checkpoint.tensors:
@@ -138,16 +138,16 @@ def _check_labels(
 def save_weights(
     model: nn.Module, config: Mapping[str, Any], folder: Path, names: NameTable = BERT
 ) -> dict[str, FileRecord]:
-    """Write a model as a Hugging Face folder; files of the same names are replaced.
+    """Write a model as a Hugging Face folder, replacing files of the same names.
 
     Args:
-        model: its weights, and its class, under which other tools know it.
-        config: its sizes, as `config.json` has them.
-        folder: for the files.
-        names: of the weights, there and here.
+        model: its weights are written, and its class name, which other tools read.
+        config: the sizes, under the keys of `config.json`.
+        folder: the output folder.
+        names: the table of weight names in the file and in bertkit.
 
     Returns:
-        What was written, by file name.
+        Records of the files, by file name.
 
     Raises:
         CheckpointError: a weight isn't finite.
@@ -163,7 +163,9 @@ def save_weights(
 def describe_config(
     config: Mapping[str, Any], architecture: str, dtype: torch.dtype
 ) -> dict[str, Any]:
-    """The content of `config.json` for weights of a type."""
-    sizes = {name: value for name, value in config.items() if name != "torch_dtype"}  # its old name
+    """Return the content of `config.json` for weights of a dtype."""
+    sizes = {
+        name: value for name, value in config.items() if name != "torch_dtype"
+    }  # dtype's old name
     dtype_name = str(dtype).removeprefix("torch.")
     return {**sizes, "architectures": [architecture], "dtype": dtype_name}

@@ -1,1 +1,1 @@
-"""Recurrent nets, small and plain: what attention is measured against."""
+"""Recurrent networks: baselines to compare BERT with; read `reader.py` first."""

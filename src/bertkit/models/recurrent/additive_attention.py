@@ -1,4 +1,4 @@
-"""Attention whose scores are computed by a small net of one hidden layer.
+"""Additive attention: a network with one hidden layer computes the scores.
 
 Source: Bahdanau et al. 2014, "Neural Machine Translation by Jointly Learning to Align and
 Translate", section 3.1 and appendix A.1.2.
@@ -13,12 +13,12 @@ from torch import Tensor, nn
 
 @dataclass(frozen=True, eq=False)
 class Annotations:
-    """What is read, a row a sequence.
+    """The encoder's annotations of the source, one padded row per sequence.
 
     Attributes:
-        states: the encoder's, both directions; zeros behind a sequence's end.
-        keys: what is compared with the reader's state.
-        mask: where a sequence has a token.
+        states: the encoder's states, both directions concatenated; zeros at padding.
+        keys: projected states (U h), which are compared with the decoder's state.
+        mask: True at tokens, False at padding.
     """
 
     states: Float[Tensor, "sequences longest features"]
@@ -26,7 +26,7 @@ class Annotations:
     mask: Bool[Tensor, "sequences longest"]
 
     def first(self, count: int) -> "Annotations":
-        """Those of the first sequences."""
+        """Return the annotations of the first sequences."""
         if count == len(self.mask):
             return self
         return replace(
@@ -34,7 +34,7 @@ class Annotations:
         )
 
     def select(self, sequences: Int[Tensor, " chosen"]) -> "Annotations":
-        """Those of some sequences, in this order."""
+        """Return the annotations of these sequences, in this order."""
         return Annotations(
             self.states.index_select(0, sequences),
             self.keys.index_select(0, sequences),
@@ -43,11 +43,11 @@ class Annotations:
 
 
 class AdditiveAttention(nn.Module):
-    """Scores v · tanh(W s + U h), made shares that add up to 1.
+    """Attention weights: the softmax of the scores v · tanh(W s + U h).
 
     Args:
-        query_size: features of s, the state of what writes.
-        memory_size: features of h, the states of what is read.
+        query_size: features of s, the decoder's state.
+        memory_size: features of h, the encoder's states.
         attention_size: features of the hidden layer.
     """
 
@@ -60,14 +60,14 @@ class AdditiveAttention(nn.Module):
     def forward(
         self, query: Float[Tensor, "rows hidden"], memory: Annotations
     ) -> tuple[Float[Tensor, "rows features"], Float[Tensor, "rows longest"]]:
-        """Gather from what is read.
+        """Attend to the encoder's states.
 
         Args:
-            query: states of what writes; each sequence has the same number of neighboring rows.
-            memory: what is read.
+            query: decoder states; each source sequence has the same number of adjacent rows.
+            memory: the annotations of the source.
 
         Returns:
-            What each row gathers, and its shares.
+            The context vector of each row, and its attention weights.
         """
         num_sequences, longest = memory.mask.shape
         queries = self.query(query).view(num_sequences, -1, 1, self.query.out_features)

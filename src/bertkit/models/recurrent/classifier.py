@@ -1,4 +1,4 @@
-"""A class for a text, from the states of a recurrent net.
+"""A text classifier on the states of a recurrent network.
 
 Source: max-pooling: Conneau et al. 2017, "Supervised Learning of Universal Sentence
 Representations from Natural Language Inference Data", section 3.2.
@@ -21,7 +21,7 @@ READER_SIZES = set(ReaderConfig.model_fields) - {"model_type", "dropout"}
 
 
 class RecurrentClassifier(SavedNet):
-    """Reads a text, and scores each class.
+    """Reads a text and computes a logit for each class.
 
     Args:
         config: the sizes.
@@ -36,7 +36,7 @@ class RecurrentClassifier(SavedNet):
         self.classifier = nn.Linear(self.reader.num_features, config.num_labels)
 
     def encode(self, batch: PackedBatch) -> Float[Tensor, "sequences features"]:
-        """What stands for each text."""
+        """Return a vector for each text."""
         states = self.reader(batch)
         if self.config.pooling == "max":
             return torch.stack([part.amax(dim=0) for part in states.split(batch.lengths)])
@@ -46,24 +46,24 @@ class RecurrentClassifier(SavedNet):
         return last
 
     def scores(self, batch: PackedBatch) -> Float[Tensor, "sequences labels"]:
-        """Scores of all classes, a row a text."""
+        """Return logits of all classes, one row per text."""
         scores: Tensor = self.classifier(self.encode(batch))
         return scores
 
     def loss(
         self, batch: PackedBatch, labels: Int[Tensor, " sequences"]
     ) -> tuple[Float[Tensor, ""], Int[Tensor, ""]]:
-        """The sum of the cross-entropies, and how often the right class won."""
+        """Return the sum of the cross-entropies, and the number of correct predictions."""
         scores = self.scores(batch).float()
         num_hits = (scores.argmax(dim=1) == labels).sum()
         return F.cross_entropy(scores, labels, reduction="sum"), num_hits
 
     def warm_start(self, parent: RecurrentLanguageModel, *, freezes: bool = False) -> None:
-        """Read with the weights of a language model of the same sizes.
+        """Initialize the reader with a language model of the same sizes.
 
         Args:
             parent: the language model.
-            freezes: keep them from being trained: the classifier learns on its states.
+            freezes: whether to freeze the reader and train only the classifier on its states.
 
         Raises:
             SettingsError: the sizes differ.
@@ -80,9 +80,9 @@ class RecurrentClassifier(SavedNet):
         self.reader.requires_grad_(not freezes)
 
     def count_operations(self, batch: PackedBatch) -> float:
-        """Floating-point operations of a training step, as in `RecurrentLanguageModel`.
+        """Count a training step's operations, as in `RecurrentLanguageModel`.
 
-        A reader whose weights aren't trained is walked forth only.
+        A frozen reader has no backward pass.
         """
         is_trained = any(each.requires_grad for each in self.reader.parameters())
         reading = batch.num_tokens * self.reader.count_weights()

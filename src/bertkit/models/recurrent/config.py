@@ -1,4 +1,4 @@
-"""The sizes of the recurrent nets, each as `config.json` has them."""
+"""The sizes of the recurrent networks, under the names of `config.json`."""
 
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -14,14 +14,14 @@ Rate = Annotated[float, Field(ge=0.0, lt=1.0)]
 
 
 class NetConfig(BaseModel):
-    """What all of them have.
+    """Base of the configs below.
 
     Attributes:
-        model_type: which net it is.
+        model_type: the kind of network.
         vocab_size: entries of the vocabulary.
 
     Raises:
-        SettingsError: a size that can't be meant, or a key that isn't known.
+        SettingsError: a size is invalid, or a key is unknown.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
@@ -36,15 +36,15 @@ class NetConfig(BaseModel):
             raise SettingsError(f"{type(self).__name__}: {describe_validation(error)}") from None
 
     def to_dict(self) -> dict[str, Any]:
-        """As `config.json` has it."""
+        """Return the content of `config.json`."""
         return self.model_dump(mode="json")
 
     @classmethod
     def from_dict(cls, values: dict[str, Any], source: str | Path) -> Self:
-        """The config in a foreign `config.json`.
+        """Build the config from a foreign `config.json`.
 
         Raises:
-            CheckpointError: it is none of this net.
+            CheckpointError: it belongs to another kind of model, or is invalid.
         """
         expected, found = cls.model_fields["model_type"].default, values.get("model_type")
         if found != expected:
@@ -58,12 +58,12 @@ class NetConfig(BaseModel):
 
 
 class RecurrentConfig(NetConfig):
-    """What those have that read a token after the other.
+    """Sizes of the networks that read token by token.
 
     Attributes:
-        embedding_size: features of a word's embedding, by which words are scored too.
+        embedding_size: features of a word embedding; the output layer is tied to the embeddings.
         hidden_size: features of a state.
-        dropout: on embeddings and on what follows from the states.
+        dropout: dropout on embeddings, and on states or on the output computed from them.
     """
 
     embedding_size: Size = 128
@@ -72,12 +72,12 @@ class RecurrentConfig(NetConfig):
 
 
 class ReaderConfig(RecurrentConfig):
-    """What reads sequences, from one end or from both.
+    """Sizes of the networks that read sequences in one direction or in both.
 
     Attributes:
-        cell: the kind of net.
-        num_layers: nets on top of each other, in each direction.
-        is_bidirectional: whether another net reads from the end to the beginning.
+        cell: the kind of recurrent cell.
+        num_layers: stacked layers in each direction.
+        is_bidirectional: whether a second network reads from the last token to the first.
     """
 
     cell: Literal["lstm", "gru"] = "lstm"
@@ -95,9 +95,9 @@ class ClassifierConfig(ReaderConfig):
     """The sizes of a `RecurrentClassifier`.
 
     Attributes:
-        num_labels: that it tells apart.
-        pooling: what stands for a sequence: the largest value of each feature, or the states at
-            which each direction has read all of it.
+        num_labels: number of classes.
+        pooling: how states become a sequence's vector: the maximum of each feature (max), or each
+            direction's final state (ends).
     """
 
     model_type: Literal["bertkit-recurrent-classifier"] = "bertkit-recurrent-classifier"
@@ -115,9 +115,9 @@ class TranslatorConfig(RecurrentConfig):
     """The sizes of an `AttentionalTranslator`.
 
     Attributes:
-        attention_size: features in which the decoder's state and the encoder's are compared.
-        decoder_start_token_id: what a translation begins with, [CLS].
-        eos_token_id: what ends it, [SEP].
+        attention_size: features of the attention's hidden layer.
+        decoder_start_token_id: id of the token that begins a translation, [CLS].
+        eos_token_id: id of the token that ends it, [SEP].
     """
 
     model_type: Literal["bertkit-attentional-translator"] = "bertkit-attentional-translator"

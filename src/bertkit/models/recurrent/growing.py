@@ -1,4 +1,4 @@
-"""Translations that a recurrent translator goes on with; what `bertkit.decoding` searches in."""
+"""Step-by-step generation with the recurrent translator, for the searches of `bertkit.decoding`."""
 
 import torch
 from jaxtyping import Float, Int
@@ -10,11 +10,11 @@ from bertkit.nn.packing import PackedBatch
 
 
 class GrowingTranslations:
-    """One row a source at first; each begins with the start token.
+    """Unfinished translations: at first one row per source, with only the start token.
 
     Args:
-        model: in evaluation.
-        sources: what is translated.
+        model: in evaluation mode.
+        sources: the sequences to translate.
     """
 
     @torch.inference_mode()
@@ -27,19 +27,19 @@ class GrowingTranslations:
 
     @torch.inference_mode()
     def scores(self) -> Float[Tensor, "rows vocabulary"]:
-        """Scores of each row's next token."""
+        """Return logits of each row's next token."""
         model = self._model
         return model.word_scores(model.features(self._embedded, self._state, self._context)).float()
 
     @torch.inference_mode()
     def extend(self, tokens: Int[Tensor, " rows"]) -> None:
-        """Add a token to each row."""
+        """Append a token to each row."""
         self._embedded = self._model.embed(tokens)
         self._state, self._context, _ = self._model.step(self._embedded, self._state, self._memory)
 
     @torch.inference_mode()
     def select(self, rows: Int[Tensor, " chosen"]) -> None:
-        """Keep these rows, in this order; those of a source stay neighbors, as many for each."""
+        """Keep these rows, in this order; each source's rows stay adjacent and equally many."""
         kept = find_sources(rows, len(self._state), len(self._memory.mask))
         self._state, self._context, self._embedded = (
             part.index_select(0, rows) for part in (self._state, self._context, self._embedded)

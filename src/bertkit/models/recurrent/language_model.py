@@ -1,4 +1,4 @@
-"""Two recurrent nets that say which word comes next, and which one stood before.
+"""A recurrent language model that predicts the next word and, if bidirectional, the previous one.
 
 Source: Peters et al. 2018, "Deep contextualized word representations", section 3.1; tied
 embeddings: Press and Wolf 2016, "Using the Output Embedding to Improve Language Models".
@@ -17,9 +17,9 @@ from bertkit.nn.vocabulary_loss import vocabulary_loss
 
 
 class RecurrentLanguageModel(SavedNet):
-    """A left-to-right language model, and a right-to-left one where it reads both ways.
+    """A left-to-right language model and, if bidirectional, a right-to-left one.
 
-    Both share the words' embeddings and biases.
+    Both share the word embeddings and biases.
 
     Args:
         config: the sizes.
@@ -40,7 +40,7 @@ class RecurrentLanguageModel(SavedNet):
     def next_scores(
         self, batch: PackedBatch, positions: Int[Tensor, " chosen"] | None = None
     ) -> Float[Tensor, "chosen vocabulary"]:
-        """Scores of all words as the next one, at the chosen places or at all."""
+        """Return logits of the next word at these positions of the packed batch, or at all."""
         states = self.reader.read_on(batch)
         chosen = states if positions is None else states.index_select(0, positions)
         return F.linear(self.next_word(chosen), self.reader.embeddings.weight, self.bias)
@@ -51,7 +51,7 @@ class RecurrentLanguageModel(SavedNet):
         positions: Int[Tensor, " chosen"],
         labels: Int[Tensor, " chosen"],
     ) -> tuple[Float[Tensor, ""], Int[Tensor, ""]]:
-        """The sum of the cross-entropies of the next words, and how often the right one won."""
+        """Return the sum of the cross-entropies, and the number of correct predictions."""
         states = self.reader.read_on(batch).index_select(0, positions)
         return self._hold_against(self.next_word(states), labels)
 
@@ -61,7 +61,7 @@ class RecurrentLanguageModel(SavedNet):
         positions: Int[Tensor, " chosen"],
         labels: Int[Tensor, " chosen"],
     ) -> tuple[Float[Tensor, ""], Int[Tensor, ""]]:
-        """As `next_loss`, of the words before the chosen places, by what stands behind them."""
+        """Like `next_loss`, for the word before each position, predicted right to left."""
         assert self.previous_word is not None, "a net of one direction predicts next words"
         states = self.reader.read_back(batch).index_select(0, positions)
         return self._hold_against(self.previous_word(states), labels)
@@ -72,13 +72,13 @@ class RecurrentLanguageModel(SavedNet):
         return vocabulary_loss(features, self.reader.embeddings.weight, self.bias, labels)
 
     def count_operations(self, batch: PackedBatch, num_predicted: int) -> float:
-        """Floating-point operations of the matrix products of a training step.
+        """Count the floating-point operations of a training step's matrix products.
 
-        A multiplication and an addition are two; the way back costs twice the way forth.
+        A multiplication and an addition count as two; the backward pass costs twice the forward.
 
         Args:
-            batch: what is read.
-            num_predicted: words that are predicted, in each direction.
+            batch: the input.
+            num_predicted: number of predicted words, in each direction.
         """
         heads = [head for head in (self.next_word, self.previous_word) if head is not None]
         scoring = len(heads) * self.reader.embeddings.weight.numel() + count_weights(*heads)

@@ -1,4 +1,4 @@
-"""What all of these nets have: a config, and the way to and from a folder."""
+"""The base class of the recurrent networks: a config, loading and saving."""
 
 import math
 from pathlib import Path
@@ -26,7 +26,7 @@ OWN_NAMES = NameTable(
 
 
 class SavedNet(nn.Module):
-    """Base of the nets.
+    """Base of the networks that are saved with a config.
 
     Args:
         config: the sizes.
@@ -40,16 +40,16 @@ class SavedNet(nn.Module):
 
     @classmethod
     def from_pretrained(cls, path: str | Path) -> Self:
-        """Load what `save_pretrained` wrote; ready for evaluation.
+        """Load what `save_pretrained` wrote, in evaluation mode.
 
         Args:
             path: the folder, a run or one of its checkpoints.
 
         Raises:
-            MissingFileError: no model is there.
+            MissingFileError: there is no model at the path.
             CheckpointError: it is a model of another kind, or its tensors don't fit its config.
-            DamagedFileError: a file was cut short or altered.
-            UnsafeFileError: a file asks for what none may.
+            DamagedFileError: a file is truncated or altered.
+            UnsafeFileError: a file would run code, leave its folder or use unbounded memory.
         """
         folder = find_checkpoint(Path(path), reading=(CONFIG_FILE, SAFETENSORS_FILE))
         config = cls.config_kind.from_dict(read_config(folder), folder)
@@ -65,7 +65,7 @@ class SavedNet(nn.Module):
         return net.eval()
 
     def save_pretrained(self, folder: str | Path) -> dict[str, FileRecord]:
-        """Write `config.json` and `model.safetensors`; returns what was written, by file name.
+        """Write `config.json` and `model.safetensors`; return their records by file name.
 
         Raises:
             CheckpointError: a weight isn't finite.
@@ -77,9 +77,9 @@ class SavedNet(nn.Module):
 
 
 def draw_embeddings(num_entries: int, num_features: int) -> nn.Embedding:
-    """A table of vectors of a length of about 1, drawn from the default generator.
+    """Build an embedding table, with vectors of length about 1 from the default generator.
 
-    Words are scored by them too; torch's own would begin with certainty.
+    The output layer is tied to it; torch's larger initial vectors would give overconfident logits.
     """
     table = nn.Embedding(num_entries, num_features)
     limit = math.sqrt(3.0 / num_features)
@@ -88,6 +88,6 @@ def draw_embeddings(num_entries: int, num_features: int) -> nn.Embedding:
 
 
 def count_weights(*modules: nn.Module) -> int:
-    """Weights of the matrices that each token goes through."""
+    """Count the weights of the modules' matrices, which each token is multiplied with."""
     parameters = [each for module in modules for each in module.parameters()]
     return sum(each.numel() for each in parameters if each.dim() == 2)

@@ -1,4 +1,4 @@
-"""All nets, by the `model_type` of their config."""
+"""All recurrent networks, by the `model_type` of their config."""
 
 from bertkit.models.recurrent.classifier import RecurrentClassifier
 from bertkit.models.recurrent.language_model import RecurrentLanguageModel

@@ -1,4 +1,4 @@
-"""Embeddings, and the nets that read them from the beginning and from the end."""
+"""Word embeddings, and the recurrent networks that read them forward and backward."""
 
 import torch
 from jaxtyping import Float
@@ -14,10 +14,10 @@ CELLS = {"lstm": nn.LSTM, "gru": nn.GRU}
 
 
 class Reader(nn.Module):
-    """Two stacks of nets that know nothing of each other, so that each may predict words.
+    """A forward and a backward network, independent of each other so that each can predict words.
 
     Args:
-        config: the sizes; one that isn't bidirectional has no `from_end`.
+        config: the sizes; if it isn't bidirectional, `from_end` is None.
     """
 
     def __init__(self, config: ReaderConfig) -> None:
@@ -29,21 +29,21 @@ class Reader(nn.Module):
 
     @property
     def num_features(self) -> int:
-        """Features of what `forward` gives."""
+        """Features of each token in the output of `forward`."""
         directions = 1 if self.from_end is None else 2
         return directions * self.from_start.hidden_size
 
     def read_on(self, batch: PackedBatch) -> Float[Tensor, "tokens hidden"]:
-        """What is known after each token from it and those before."""
+        """Return the forward network's state after each token."""
         return self._read(self.from_start, batch, is_backwards=False)
 
     def read_back(self, batch: PackedBatch) -> Float[Tensor, "tokens hidden"]:
-        """What is known at each token from it and those behind."""
+        """Return the backward network's state after each token."""
         assert self.from_end is not None, "a net of one direction reads from the start"
         return self._read(self.from_end, batch, is_backwards=True)
 
     def forward(self, batch: PackedBatch) -> Float[Tensor, "tokens features"]:
-        """The states of both directions side by side."""
+        """Return the states of both directions, concatenated."""
         if self.from_end is None:
             return self.read_on(batch)
         return torch.cat([self.read_on(batch), self.read_back(batch)], dim=1)
@@ -58,13 +58,13 @@ class Reader(nn.Module):
         return states
 
     def count_weights(self) -> int:
-        """Weights that each token is multiplied with."""
+        """Count the weights that each token is multiplied with."""
         nets = (self.from_start, self.from_end)
         return count_weights(*(net for net in nets if net is not None))
 
 
 def _build_net(config: ReaderConfig) -> nn.LSTM | nn.GRU:
-    """One direction; between its layers there is dropout too."""
+    """Build one direction, with dropout between its layers."""
     rate = config.dropout if config.num_layers > 1 else 0.0
     sizes = (config.embedding_size, config.hidden_size, config.num_layers)
     net: nn.LSTM | nn.GRU = CELLS[config.cell](*sizes, dropout=rate)
@@ -74,13 +74,13 @@ def _build_net(config: ReaderConfig) -> nn.LSTM | nn.GRU:
 
 
 def _open_forget_gates(net: nn.LSTM) -> None:
-    """Let them begin with a bias of 1; torch's own is near 0, with which half of a state fades.
+    """Initialize forget gate biases to 1; with torch's, near 0, each step halves the cell state.
 
     Source: Jozefowicz et al. 2015, "An Empirical Exploration of Recurrent Network Architectures",
     abstract.
     """
     with torch.no_grad():
         for name, bias in net.named_parameters():
-            if name.startswith("bias"):  # bias_ih and bias_hh, which are added
+            if name.startswith("bias"):  # bias_ih and bias_hh, which torch adds up
                 forget = bias[net.hidden_size : 2 * net.hidden_size]
                 forget.fill_(1.0 if name.startswith("bias_ih") else 0.0)

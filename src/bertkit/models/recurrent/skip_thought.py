@@ -1,8 +1,7 @@
-"""A vector for a sentence, learned by predicting the sentences beside it.
+"""Skip-thought: sentence vectors, learned by predicting the previous and the next sentence.
 
-Source: Kiros et al. 2015, "Skip-Thought Vectors", section 2. A decoder there has the sentence's
-vector in each gate, which is what a net computes whose input is the word and the vector side by
-side.
+Source: Kiros et al. 2015, "Skip-Thought Vectors", section 2. The paper's decoder adds the sentence
+vector in each gate; concatenating it to each input word, as here, computes the same.
 """
 
 from typing import Literal
@@ -22,7 +21,7 @@ Side = Literal["before", "after"]
 
 
 class SkipThought(SavedNet):
-    """A GRU that reads a sentence, and two that write the one before and the one after it.
+    """A GRU that encodes a sentence, and two that decode the previous and the next sentence.
 
     Args:
         config: the sizes.
@@ -44,7 +43,7 @@ class SkipThought(SavedNet):
         self.dropout = Dropout(config.dropout)
 
     def encode(self, batch: PackedBatch) -> Float[Tensor, "sequences hidden"]:
-        """The vector of each sentence: the state after its last token."""
+        """Return the vector of each sentence: the state after its last token."""
         states = run_net(self.encoder, self._embed(batch), batch.lengths)
         return states.index_select(0, batch.last_tokens)
 
@@ -55,12 +54,12 @@ class SkipThought(SavedNet):
         written: PackedBatch,
         labels: Int[Tensor, " tokens"],
     ) -> tuple[Float[Tensor, ""], Int[Tensor, ""]]:
-        """The sum of the cross-entropies of a neighbor's words, and how often the right one won.
+        """Return a neighbor's sum of cross-entropies, and the number of correct predictions.
 
         Args:
-            side: on which the neighbor stands.
-            vectors: of the sentences in the middle.
-            written: the neighbor of each: [CLS], then all but the last of its labels.
+            side: whether the neighbor is the previous or the next sentence.
+            vectors: of the middle sentences.
+            written: the decoder's input for each neighbor: [CLS], then all labels but the last.
             labels: the word after each token of `written`.
         """
         lengths = torch.tensor(written.lengths, device=vectors.device)
@@ -74,7 +73,7 @@ class SkipThought(SavedNet):
         return embedded
 
     def count_operations(self, middle: PackedBatch, *neighbors: PackedBatch) -> float:
-        """Floating-point operations of a training step, as in `RecurrentLanguageModel`."""
+        """Count a training step's operations, as in `RecurrentLanguageModel`."""
         num_written = sum(batch.num_tokens for batch in neighbors)
         writing = count_weights(self.writers["before"], self.word) + self.embeddings.weight.numel()
         return 6.0 * (middle.num_tokens * count_weights(self.encoder) + num_written * writing)

@@ -1,8 +1,8 @@
-"""A recurrent translator that looks at the sentence that it translates.
+"""A recurrent translator with attention to the source.
 
 Source: Bahdanau et al. 2014, "Neural Machine Translation by Jointly Learning to Align and
-Translate", section 3 and appendix A. The next word is read from the state that it follows from,
-s_i, as in equation 4; the words of both languages share one table, by which they are scored too.
+Translate", section 3 and appendix A. The next word is predicted from the state s_i, as in
+equation 4; both languages share one embedding table, to which the output layer is tied.
 """
 
 import torch
@@ -23,7 +23,7 @@ MAXOUT_PIECES = 2
 
 
 class AttentionalTranslator(SavedNet):
-    """GRUs read the source from both ends; another GRU writes, looking at what they read.
+    """A bidirectional GRU encodes the source; another GRU decodes, with attention to it.
 
     Args:
         config: the sizes.
@@ -46,7 +46,7 @@ class AttentionalTranslator(SavedNet):
         self.dropout = Dropout(config.dropout)
 
     def read(self, source: PackedBatch) -> Annotations:
-        """What the writer looks at."""
+        """Encode the source."""
         embedded = self.embed(source.input_ids)
         on = run_net(self.from_start, embedded, source.lengths)
         back = run_net(self.from_end, embedded, source.lengths, is_backwards=True)
@@ -55,7 +55,7 @@ class AttentionalTranslator(SavedNet):
         return Annotations(states, self.attention.key(states), mask)
 
     def begin(self, memory: Annotations) -> Float[Tensor, "sequences hidden"]:
-        """The state before the first word: from what was read back to the source's beginning."""
+        """Return the decoder's initial state, from the backward state at the first source token."""
         back = memory.states[:, 0, self.config.hidden_size :]
         return torch.tanh(self.first_state(back))
 
@@ -67,10 +67,10 @@ class AttentionalTranslator(SavedNet):
     ) -> tuple[
         Float[Tensor, "rows hidden"], Float[Tensor, "rows twice_hidden"], Float[Tensor, "rows _"]
     ]:
-        """Take in a word for each row.
+        """Run the decoder for one word of each row.
 
         Returns:
-            The next states, what was gathered for them, and the shares of the source's tokens.
+            The next states, the context vectors, and the attention weights of the source tokens.
         """
         context, shares = self.attention(state, memory)
         return self.writer(torch.cat([embedded, context], dim=1), state), context, shares
@@ -81,7 +81,7 @@ class AttentionalTranslator(SavedNet):
         states: Float[Tensor, "tokens hidden"],
         contexts: Float[Tensor, "tokens twice_hidden"],
     ) -> Float[Tensor, "tokens embedding"]:
-        """What is held against each word's embedding: the larger of each two (maxout)."""
+        """Return the vectors to be multiplied with the word embeddings: a maxout layer."""
         pieces = self.readout(torch.cat([embedded, states, contexts], dim=1))
         features: Tensor = self.dropout(pieces.view(len(pieces), -1, MAXOUT_PIECES).amax(dim=-1))
         return features
@@ -89,11 +89,11 @@ class AttentionalTranslator(SavedNet):
     def write(
         self, target: PackedBatch, memory: Annotations
     ) -> tuple[Float[Tensor, "tokens embedding"], Float[Tensor, "tokens longest"]]:
-        """Features of the word after each token, and the shares of the source's tokens.
+        """Decode: return features of the word after each target token, and its attention weights.
 
         Args:
-            target: what is written, a sequence for each of the memory.
-            memory: what is read.
+            target: the decoder's input, one sequence for each source sequence.
+            memory: the encoded source.
         """
         steps = Steps.of(target.lengths, target.input_ids.device)
         embedded = self.embed(target.input_ids.index_select(0, steps.order))
@@ -110,13 +110,13 @@ class AttentionalTranslator(SavedNet):
     def word_scores(
         self, features: Float[Tensor, "rows embedding"]
     ) -> Float[Tensor, "rows vocabulary"]:
-        """Scores of all words, by their features."""
+        """Return logits of all words from `features`."""
         return F.linear(features, self.embeddings.weight, self.bias)
 
     def next_scores(
         self, source: PackedBatch, target: PackedBatch
     ) -> Float[Tensor, "tokens vocabulary"]:
-        """Scores of all words as the next one, behind each token of the target."""
+        """Return logits of the next word after each target token."""
         return self.word_scores(self.write(target, self.read(source))[0])
 
     def next_loss(
@@ -126,7 +126,7 @@ class AttentionalTranslator(SavedNet):
         labels: Int[Tensor, " tokens"],
         smoothing: float = 0.0,
     ) -> tuple[Float[Tensor, ""], Int[Tensor, ""]]:
-        """As in `EncoderDecoderModel`: the sum of the cross-entropies, and the hits."""
+        """Compute the loss as in `EncoderDecoderModel`."""
         features, _ = self.write(target, self.read(source))
         return vocabulary_loss(features, self.embeddings.weight, self.bias, labels, smoothing)
 
@@ -134,18 +134,18 @@ class AttentionalTranslator(SavedNet):
     def align(
         self, source: PackedBatch, target: PackedBatch
     ) -> list[Float[Tensor, "written others"]]:
-        """For each pair, how far each next word was looked up at each token of the source."""
+        """Return, for each pair, the attention weights of each next word over the source tokens."""
         _, shares = self.write(target, self.read(source))
         rows = zip(torch.split(shares, list(target.lengths)), source.lengths, strict=True)
         return [part[:, :length] for part, length in rows]
 
     def embed(self, input_ids: Int[Tensor, " tokens"]) -> Float[Tensor, "tokens embedding"]:
-        """The words' vectors."""
+        """Look up word embeddings, with dropout."""
         embedded: Tensor = self.dropout(self.embeddings(input_ids))
         return embedded
 
     def count_operations(self, source: PackedBatch, target: PackedBatch) -> float:
-        """Floating-point operations of a training step, as in `RecurrentLanguageModel`."""
+        """Count a training step's operations, as in `RecurrentLanguageModel`."""
         config = self.config
         reading = count_weights(self.from_start, self.from_end, self.attention.key)
         writing = count_weights(self.attention.query, self.writer, self.readout)

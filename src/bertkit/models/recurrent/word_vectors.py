@@ -1,4 +1,4 @@
-"""A vector for each word, whatever stands around it: skip-gram with negative sampling.
+"""Static word vectors: skip-gram with negative sampling.
 
 Source: Mikolov et al. 2013, "Distributed Representations of Words and Phrases and their
 Compositionality", sections 2.2 and 2.3; trained by gensim.
@@ -37,7 +37,7 @@ class SkipGramSettings(Settings):
 
 
 class StaticVectors(SavedNet):
-    """A frozen table of vectors; a text is the mean of those of its tokens.
+    """A frozen table of word vectors; a text's vector is the mean of its tokens' vectors.
 
     Args:
         config: the sizes.
@@ -52,7 +52,7 @@ class StaticVectors(SavedNet):
         self.table.weight.requires_grad_(False)
 
     def encode(self, batch: PackedBatch) -> Float[Tensor, "sequences features"]:
-        """The mean of the vectors of each text's tokens that have one; zeros where none has."""
+        """Return the mean vector of each text's known tokens; zeros if it has none."""
         vectors = self.table(batch.input_ids)
         sums = torch.stack([part.sum(dim=0) for part in vectors.split(batch.lengths)])
         is_known = vectors.any(dim=1)
@@ -63,15 +63,15 @@ class StaticVectors(SavedNet):
 def learn_vectors(
     sentences: Iterable[Sequence[str]], vocab_size: int, settings: SkipGramSettings
 ) -> StaticVectors:
-    """Learn vectors from sentences; the same for the same sentences and settings.
+    """Learn vectors from sentences; deterministic for the same sentences and settings.
 
     Args:
-        sentences: token ids as decimal numbers; gone through once more than there are epochs.
-        vocab_size: entries of the vocabulary; those that are too rare have zeros.
-        settings: how.
+        sentences: token ids as decimal strings; iterated once more than there are epochs.
+        vocab_size: entries of the vocabulary; entries that are too rare have zeros.
+        settings: how to learn them.
 
     Raises:
-        InputError: no token is there often enough.
+        InputError: no token occurs `min_count` times.
         MissingExtraError: gensim isn't installed.
     """
     trained = load_word2vec()(
@@ -83,7 +83,7 @@ def learn_vectors(
         seed=settings.seed,
         sg=1,
         hs=0,
-        workers=1,  # several would take turns by chance
+        workers=1,  # several aren't deterministic
     )
     trained.build_vocab(sentences)
     words = trained.wv.index_to_key
@@ -101,7 +101,7 @@ def learn_vectors(
 
 
 def load_word2vec() -> Any:
-    """The class of gensim that learns vectors.
+    """Import gensim's Word2Vec class.
 
     Raises:
         MissingExtraError: gensim isn't installed, or can't be loaded.

@@ -1,1 +1,1 @@
-"""A sequence in, another one out: an encoder that reads, and a decoder that writes."""
+"""Encoder-decoder models; read `model.py` first."""

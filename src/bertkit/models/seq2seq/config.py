@@ -1,4 +1,4 @@
-"""The sizes of an encoder-decoder: those of its two halves, and how they are joined."""
+"""The config of an encoder-decoder: the sizes of both halves, and how they are joined."""
 
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -12,25 +12,26 @@ from bertkit.models.bert.config import BertConfig
 
 Id = Annotated[int, Field(ge=0, strict=True)]
 Flag = Annotated[bool, Field(strict=True)]
-CROSS_KEY = "add_cross_attention"  # in the decoder's part of a file; here every decoder has it
+CROSS_KEY = (
+    "add_cross_attention"  # in a file's decoder part; here every decoder has cross-attention
+)
 
 
 class EncoderDecoderConfig(BaseModel):
-    """The architecture; with the defaults, two BERTs joined as in transformers.
+    """The architecture; by default, two BERTs joined as in transformers.
 
     Attributes:
-        encoder: of the half that reads.
-        decoder: of the half that writes; `is_decoder` is true, and its `hidden_size` is the
-            encoder's.
-        decoder_start_token_id: what the decoder begins with, [CLS].
-        eos_token_id: what ends a sequence, [SEP].
+        encoder: sizes of the encoder.
+        decoder: sizes of the decoder; `is_decoder` is true, and `hidden_size` is the encoder's.
+        decoder_start_token_id: id of the token that begins the decoder's input, [CLS].
+        eos_token_id: id of the token that ends a sequence, [SEP].
         pad_token_id: the id of [PAD].
-        shares_embeddings: whether both halves have one table of words.
-        normalizes_first: whether each part of a block normalizes its input instead of the sum.
+        shares_embeddings: whether both halves share one table of word embeddings.
+        normalizes_first: whether blocks are pre-norm: layer norm before each sub-layer.
         positions: learned, or fixed sines and cosines.
 
     Raises:
-        SettingsError: the halves don't fit each other.
+        SettingsError: a value is invalid, or the halves don't fit each other.
 
     Source: Vaswani et al. 2017; two BERTs: Rothe et al. 2020, "Leveraging Pre-trained Checkpoints
     for Sequence Generation Tasks".
@@ -80,13 +81,13 @@ class EncoderDecoderConfig(BaseModel):
 
     @classmethod
     def of(cls, config: BertConfig, *, start_id: int, end_id: int, **joined: Any) -> Self:
-        """Two halves of the sizes of one BERT.
+        """Build a config with both halves of the sizes of one BERT.
 
         Args:
-            config: of both.
-            start_id: what the decoder begins with.
-            end_id: what ends a sequence.
-            joined: how they are joined: attributes of this class.
+            config: the sizes of both halves.
+            start_id: the `decoder_start_token_id`.
+            end_id: the `eos_token_id`.
+            joined: other attributes of this class.
         """
         plain = config.to_dict()
         return cls(
@@ -99,10 +100,10 @@ class EncoderDecoderConfig(BaseModel):
 
     @classmethod
     def from_dict(cls, values: dict[str, Any], source: str | Path) -> Self:
-        """The config in a foreign `config.json`.
+        """Build the config from a foreign `config.json`.
 
         Raises:
-            CheckpointError: it is no encoder-decoder of two BERTs.
+            CheckpointError: it isn't a valid encoder-decoder of two BERTs.
         """
         kind = values.get("model_type")
         if kind not in (MODEL_TYPE, OWN_MODEL_TYPE):
@@ -112,7 +113,7 @@ class EncoderDecoderConfig(BaseModel):
             )
         try:
             config = cls(**values)
-            config.to_dict()  # a key that is only kept must be one that can be written back
+            config.to_dict()  # unknown keys are kept, so they must be serializable
         except (ValueError, TypeError) as error:
             raise CheckpointError(f"{source}: {error}") from None
         return config
@@ -123,7 +124,7 @@ class EncoderDecoderConfig(BaseModel):
         return not self.normalizes_first
 
     def to_dict(self) -> dict[str, Any]:
-        """All keys for `config.json`, foreign ones included."""
+        """Return all keys for `config.json`, unknown ones included."""
         values = self.model_dump(mode="json")
         return {
             **values,

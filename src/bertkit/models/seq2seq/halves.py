@@ -1,4 +1,4 @@
-"""The two halves: an encoder that may normalize first, and the decoder.
+"""The two halves of the encoder-decoder: the pre-norm encoder, and the decoder in both forms.
 
 Source: Vaswani et al. 2017, section 3 and figure 1.
 """
@@ -24,7 +24,7 @@ from bertkit.nn.pre_norm import PreNormDecoderBlock, PreNormEncoderBlock
 
 
 class PreNormEncoder(BertEncoder):
-    """As `BertEncoder`, of blocks that normalize first; the last sum is normalized behind them."""
+    """A `BertEncoder` with pre-norm blocks and a final layer norm."""
 
     block = PreNormEncoderBlock
 
@@ -33,24 +33,24 @@ class PreNormEncoder(BertEncoder):
         self.final_norm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps)
 
     def forward(self, batch: PackedBatch | KVCache) -> Float[Tensor, "tokens hidden"]:
-        """A vector for each token that is read."""
+        """Return the final hidden state of each source token."""
         normalized: Tensor = self.final_norm(super().forward(batch))
         return normalized
 
     def summary_states(self, batch: PackedBatch) -> Float[Tensor, "sequences hidden"]:
-        """As `BertEncoder` has them, of what `forward` gives."""
+        """As in `BertEncoder`, with the final layer norm."""
         normalized: Tensor = self.final_norm(super().summary_states(batch))
         return normalized
 
     def hidden_states(self, batch: PackedBatch) -> Iterator[Float[Tensor, "tokens hidden"]]:
-        """As `BertEncoder` has them; the last is what `forward` gives."""
+        """As in `BertEncoder`, with the final layer norm on the last."""
         *lower, last = super().hidden_states(batch)
         yield from lower
         yield self.final_norm(last)
 
 
 class Decoder(nn.Module):
-    """Embeddings, then a stack of blocks that see what was written and what is read."""
+    """Embeddings, then a stack of decoder blocks, which attend to target and source."""
 
     block: ClassVar[type[DecoderBlock]] = DecoderBlock
 
@@ -76,7 +76,7 @@ class Decoder(nn.Module):
     def forward(
         self, batch: PackedBatch | KVCache, memory: Memory | CrossAttentionCache
     ) -> Float[Tensor, "tokens hidden"]:
-        """A vector for each token that was written."""
+        """Return the final hidden state of each target token."""
         tokens: Tensor = self.embeddings(batch)
         for layer in self.layers:
             tokens = layer(tokens, batch, memory)
@@ -84,7 +84,7 @@ class Decoder(nn.Module):
 
 
 class PreNormDecoder(Decoder):
-    """As `Decoder`, of blocks that normalize first; the last sum is normalized behind them."""
+    """A `Decoder` with pre-norm blocks and a final layer norm."""
 
     block = PreNormDecoderBlock
 
@@ -95,6 +95,6 @@ class PreNormDecoder(Decoder):
     def forward(
         self, batch: PackedBatch | KVCache, memory: Memory | CrossAttentionCache
     ) -> Float[Tensor, "tokens hidden"]:
-        """A vector for each token that was written."""
+        """Return the final hidden state of each target token."""
         normalized: Tensor = self.final_norm(super().forward(batch, memory))
         return normalized

@@ -1,4 +1,4 @@
-"""The whole Transformer: what the encoder read, the decoder writes, a token after the other.
+"""The encoder-decoder Transformer: the encoder reads the source, the decoder writes the target.
 
 Source: Vaswani et al. 2017; both halves from a BERT: Rothe et al. 2020, "Leveraging Pre-trained
 Checkpoints for Sequence Generation Tasks".
@@ -31,7 +31,7 @@ from bertkit.nn.packing import PackedBatch, pad
 
 
 class EncoderDecoderModel(nn.Module):
-    """An encoder, a decoder that reads its output, and a head that scores the next word.
+    """An encoder, a decoder that attends to its output, and a head that predicts the next word.
 
     Args:
         config: the sizes.
@@ -48,7 +48,7 @@ class EncoderDecoderModel(nn.Module):
         self.join()
 
     def join(self) -> None:
-        """Tie what is shared, and keep positions that aren't learned from being trained."""
+        """Tie shared embeddings, and set and freeze sinusoidal positions."""
         if self.config.shares_embeddings:
             self.decoder.embeddings.word = self.encoder.embeddings.word
         if self.config.positions == "sinusoidal":
@@ -56,13 +56,13 @@ class EncoderDecoderModel(nn.Module):
                 fix_positions(half.embeddings)
 
     def read(self, source: PackedBatch) -> CrossAttentionCache:
-        """What the decoder reads in each step of generating."""
+        """Encode the source, for generating."""
         return CrossAttentionCache(self.encoder(source), source)
 
     def next_scores(
         self, batch: PackedBatch | KVCache, memory: Memory | CrossAttentionCache
     ) -> Float[Tensor, "tokens vocabulary"]:
-        """Scores of all words as the next one, behind each token of the batch."""
+        """Return logits of the next word after each target token."""
         tokens = self.decoder(batch, memory)
         words: Tensor = self.masked_lm(tokens, self.decoder.embeddings.word.weight)
         return words
@@ -74,11 +74,11 @@ class EncoderDecoderModel(nn.Module):
         labels: Int[Tensor, " tokens"],
         smoothing: float = 0.0,
     ) -> tuple[Float[Tensor, ""], Int[Tensor, ""]]:
-        """The sum of the cross-entropies of the next words, and how often the right one won.
+        """Return the sum of the cross-entropies, and the number of correct predictions.
 
         Args:
-            source: what is read.
-            target: what is written: `decoder_start_token_id`, then all but the last of the labels.
+            source: the encoder's input.
+            target: the decoder's input: `decoder_start_token_id`, then all labels but the last.
             labels: the word after each token of `target`.
             smoothing: as in `bertkit.nn.vocabulary_loss.vocabulary_loss`.
         """
@@ -93,13 +93,13 @@ class EncoderDecoderModel(nn.Module):
         attention_mask: Shaped[Tensor, "batch others"] | None = None,
         decoder_attention_mask: Shaped[Tensor, "batch length"] | None = None,
     ) -> Float[Tensor, "batch length vocabulary"]:
-        """Scores of the next word everywhere, zeros at padding.
+        """Return logits of the next word after each target token, zeros at padding.
 
         Args:
-            input_ids: what is read.
-            decoder_input_ids: what was written.
-            attention_mask: 0 or False where there is only padding; by default nothing is.
-            decoder_attention_mask: the same of what was written.
+            input_ids: the encoder's input.
+            decoder_input_ids: the decoder's input.
+            attention_mask: 0 or False at padding; by default, there is none.
+            decoder_attention_mask: the same for the decoder's input.
 
         Raises:
             InputError: shapes differ, an id is out of range, or a row has no token.
@@ -118,25 +118,25 @@ class EncoderDecoderModel(nn.Module):
 
     @classmethod
     def from_pretrained(cls, path: str | Path, *, revision: str | None = None) -> Self:
-        """Load an encoder-decoder; ready for evaluation, in float32.
+        """Load an encoder-decoder in float32, in evaluation mode.
 
         Args:
-            path: what `bertkit finetune translate` wrote, a folder of transformers'
-                EncoderDecoderModel, or the id of a model of the Hub.
-            revision: a branch, tag or commit of a model of the Hub.
+            path: the output of `bertkit finetune translate`, a folder of transformers'
+                EncoderDecoderModel, or the id of a model on the Hub.
+            revision: a branch, tag or commit of a model on the Hub.
 
         Raises:
-            MissingFileError: no model is there.
-            HubError: the Hub doesn't give it.
+            MissingFileError: there is no model at the path.
+            HubError: the model can't be downloaded from the Hub.
             CheckpointError: the config or tensors don't fit.
-            DamagedFileError: a file was cut short or altered.
-            UnsafeFileError: a file asks for what none may.
+            DamagedFileError: a file is truncated or altered.
+            UnsafeFileError: a file would run code, leave its folder or use unbounded memory.
         """
         return cls.from_checkpoint(open_checkpoint(resolve_model(path, revision=revision)))
 
     @classmethod
     def from_checkpoint(cls, checkpoint: Checkpoint) -> Self:
-        """Load a checkpoint that is open already; errors as in `from_pretrained`."""
+        """Load an open checkpoint; errors as in `from_pretrained`."""
         config = EncoderDecoderConfig.from_dict(checkpoint.config, checkpoint.folder)
         with without_memory():
             model = cls(config)
@@ -145,7 +145,7 @@ class EncoderDecoderModel(nn.Module):
         return model.eval()
 
     def save_pretrained(self, folder: str | Path) -> dict[str, FileRecord]:
-        """Write `config.json` and `model.safetensors`; returns what was written, by file name.
+        """Write `config.json` and `model.safetensors`; return their records by file name.
 
         Raises:
             CheckpointError: a weight isn't finite.
@@ -154,13 +154,12 @@ class EncoderDecoderModel(nn.Module):
         return save_weights(self, self.config.to_dict(), Path(folder), ENCODER_DECODER)
 
     def warm_start(self, parent: PretrainedBert) -> None:
-        """Give both halves the weights of a BERT of their sizes; cross-attention stays as drawn.
+        """Initialize both halves with a BERT of their sizes; cross-attention keeps its weights.
 
-        The head is the parent's where it has one for masked words; positions that aren't learned
-        stay what they are.
+        A masked LM head of the parent is copied too. Sinusoidal positions stay.
 
         Args:
-            parent: any model of the encoder.
+            parent: any BERT model with an encoder.
 
         Source: Rothe et al. 2020, section 3 ("BERT2BERT").
         """
@@ -168,7 +167,7 @@ class EncoderDecoderModel(nn.Module):
         with torch.no_grad():
             for half in (self.encoder, self.decoder):
                 missing, unexpected = half.load_state_dict(weights, strict=False)
-                own = ("cross_attention", "final_norm")  # what an encoder hasn't
+                own = ("cross_attention", "final_norm")  # not in a BERT encoder
                 lost = [name for name in missing if not any(part in name for part in own)]
                 assert not [*unexpected, *lost], f"{[*unexpected, *lost]} is in one of both alone"
             if isinstance(head := getattr(parent, "masked_lm", None), MaskedLMHead):
@@ -177,7 +176,7 @@ class EncoderDecoderModel(nn.Module):
 
 
 def fix_positions(embeddings: Embeddings) -> None:
-    """Make the positions of embeddings sines and cosines that stay as they are."""
+    """Set position embeddings to sines and cosines, and freeze them."""
     weight = embeddings.position.weight
     if not weight.is_meta:
         with torch.no_grad():

@@ -1,4 +1,4 @@
-"""How the weights of an encoder-decoder come from a checkpoint."""
+"""Loading an encoder-decoder's weights from a checkpoint."""
 
 import torch
 from torch import Tensor, nn
@@ -10,19 +10,19 @@ from bertkit.checkpoints.transfer import import_tensors
 from bertkit.nn.embeddings import sinusoids
 
 ARCHITECTURE = "EncoderDecoderModel"
-MAX_ROUNDING = 0.01  # of values up to 1; bfloat16's is 0.004
+MAX_ROUNDING = 0.01  # for values up to 1, which bfloat16 rounds by up to 0.004
 
 
 def fill_halves(model: nn.Module, checkpoint: Checkpoint) -> None:
-    """Give a model that was built without memory (on "meta") the weights of a checkpoint.
+    """Load a checkpoint's weights into a model that was built with `without_memory`.
 
     Args:
-        model: its shapes are those that the checkpoint must have.
-        checkpoint: a pooler is left behind.
+        model: the checkpoint must have its shapes.
+        checkpoint: a pooler in it is ignored.
 
     Raises:
-        CheckpointError: a tensor is missing, unknown, of the wrong shape or not finite, embeddings
-            that are shared differ, or positions that aren't learned are no sines and cosines.
+        CheckpointError: a tensor is missing, unknown, of the wrong shape or not finite, shared
+            embeddings differ, or sinusoidal positions aren't sines and cosines.
     """
     expected = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
     tensors = import_tensors(
@@ -40,7 +40,7 @@ def fill_halves(model: nn.Module, checkpoint: Checkpoint) -> None:
 
 
 def _check_shared(checkpoint: Checkpoint, tensors: dict[str, Tensor]) -> None:
-    """See that embeddings that are one table in the model are equal in the file."""
+    """Check that shared embeddings are equal in the file."""
     ours = ("encoder.embeddings.word.weight", "decoder.embeddings.word.weight")
     if checkpoint.config.get("shares_embeddings") and not tensors[ours[0]].equal(tensors[ours[1]]):
         raise CheckpointError(
@@ -50,9 +50,9 @@ def _check_shared(checkpoint: Checkpoint, tensors: dict[str, Tensor]) -> None:
 
 
 def _check_positions(checkpoint: Checkpoint, tensors: dict[str, Tensor]) -> None:
-    """See that positions that aren't learned are what the model makes them.
+    """Check that sinusoidal positions are sines and cosines in the file.
 
-    Other tools train them like any weights, and a model that lost those would be another one.
+    Other tools train them like other weights, and replacing trained positions changes the model.
     """
     if checkpoint.config.get("positions") != "sinusoidal":
         return

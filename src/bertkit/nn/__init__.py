@@ -1,4 +1,6 @@
-"""Transformer layers. Read `embeddings`, `attention`, `block`, then `decoder_block`.
+"""The layers of the Transformer as tensor code: no files, no settings, no names of formats.
 
-For speed: `packing`, `head_layout`, `key_value_cache`, `dropout`, `vocabulary_loss`, `batching`.
+Read `embeddings` (Devlin et al. 2018, figure 2), `attention` (Vaswani et al. 2017, equation 1),
+`block` (equation 2, figure 1), then `cross_attention` and `decoder_block`. For speed: `packing`,
+`head_layout`, `key_value_cache`, `dropout`, `vocabulary_loss`, `batching`.
 """

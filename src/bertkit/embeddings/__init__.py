@@ -1,1 +1,1 @@
-"""Vectors of texts, tokens and words, by an encoder; read `embedder.py` first."""
+"""Embeddings of texts, tokens and words from an encoder; read `embedder.py` first."""

@@ -1,4 +1,4 @@
-"""Texts → vectors."""
+"""Text embeddings: one vector for each text."""
 
 import dataclasses
 from collections.abc import Iterable, Iterator, Sequence, Sized
@@ -40,7 +40,7 @@ Vectors = npt.NDArray[np.float32]
 
 @dataclasses.dataclass(frozen=True)
 class Embedder:
-    """Makes a vector of each text.
+    """Computes one vector for each text.
 
     Examples:
         >>> embedder = Embedder.load("all-MiniLM-L6-v2/")  # doctest: +SKIP
@@ -48,13 +48,13 @@ class Embedder:
         (2, 384)
 
     Attributes:
-        path: the model's files.
-        engine: what computes hidden states.
-        text_encoder: what makes token ids.
-        head: what makes one vector of hidden states.
-        settings: what was chosen.
-        similarity: how the model's folder compares two vectors: cosine, dot, euclidean or
-            manhattan; cosine where it doesn't say.
+        path: path of the model.
+        engine: computes hidden states.
+        text_encoder: encodes texts as token ids.
+        head: pools hidden states to one vector.
+        settings: the embedder's settings.
+        similarity: similarity function stated in the model's folder: cosine, dot, euclidean or
+            manhattan; cosine if not stated.
         prompts: the model's prompts, by name.
     """
 
@@ -75,7 +75,7 @@ class Embedder:
         device: str = "auto",
         revision: str | None = None,
     ) -> Self:
-        """Load any BERT; of a sentence-transformers folder, what it says is the default.
+        """Load any BERT; a sentence-transformers folder provides the default settings.
 
         Args:
             path: a folder of any format, a run of `bertkit pretrain`, or the id of a model of the
@@ -85,7 +85,7 @@ class Embedder:
             revision: a branch, tag or commit of a model of the Hub.
 
         Raises:
-            SettingsError: something is chosen that the model hasn't.
+            SettingsError: a setting asks for something that the model doesn't have.
             MissingExtraError: the chosen engine isn't installed.
             BertkitError: the model can't be loaded, as in `LoadedModel.load`.
         """
@@ -109,14 +109,14 @@ class Embedder:
 
     @property
     def dimension(self) -> int:
-        """Features of a vector."""
+        """Number of features of a vector."""
         return self.head.dimension
 
     @cached_property
     def identity(self) -> dict[str, Any]:
-        """All that a vector depends on: what a result or an index keeps beside its vectors.
+        """Everything that vectors depend on; results and indexes store it with their vectors.
 
-        Reading the model's files for their SHA-256 takes a moment, the first time.
+        The first access reads the model's files for their SHA-256, which takes a moment.
         """
         encoder = self.text_encoder
         return {
@@ -139,7 +139,7 @@ class Embedder:
     def encode(self, texts: Sequence[str], *, progress: bool = False) -> Vectors: ...
 
     def encode(self, texts: str | Sequence[str], *, progress: bool = False) -> Vectors:
-        """Make vectors.
+        """Compute the vectors of texts.
 
         Args:
             texts: one text, or several.
@@ -149,7 +149,7 @@ class Embedder:
             `[num_texts, dimension]`, or `[dimension]` for one text.
 
         Raises:
-            InputError: something else than texts was given.
+            InputError: an input isn't a text.
         """
         check_sized(texts)
         check_texts([texts] if isinstance(texts, str) else texts)
@@ -167,17 +167,17 @@ class Embedder:
         return vectors
 
     def stream(self, texts: Iterable[str], counts: TextCounts | None = None) -> Iterator[Vectors]:
-        """Make vectors of any number of texts, in bounded memory.
+        """Compute vectors of any number of texts, in bounded memory.
 
         Args:
             texts: read a window at a time.
-            counts: is added to, before each window's rows are given.
+            counts: updated before the rows of each window are yielded.
 
         Yields:
-            Rows of some texts at a time, `[num_texts, dimension]`, in the order of the texts.
+            The rows of one window, `[num_texts, dimension]`, in the order of the texts.
 
         Raises:
-            InputError: one text is given in place of several, or something else than a text.
+            InputError: one text is given instead of several, or an input isn't a text.
         """
         for sequences in encode_ahead(cut_windows(check_each(texts)), self.text_encoder):
             rows = self._embed(sequences)
@@ -187,7 +187,7 @@ class Embedder:
 
     @torch.inference_mode()
     def _embed(self, sequences: Sequences) -> Vectors:
-        """Vectors of a window of texts."""
+        """Compute the vectors of a window of texts."""
         lengths = [len(ids) for ids in sequences.ids]
         budget = 1 if self.settings.deterministic else self.engine.tokens_per_batch
         pooled: dict[int, Tensor] = {}
@@ -211,7 +211,7 @@ class Embedder:
 
 
 def check_sized(texts: object) -> None:
-    """Refuse what texts can't be counted in."""
+    """Raise InputError for an input without a length, such as an iterator."""
     if not (isinstance(texts, Sized) and isinstance(texts, Iterable)):
         raise InputError(
             f"expected a text or a list of texts, got {type(texts).__name__}; `stream` takes texts"
@@ -222,9 +222,9 @@ def check_sized(texts: object) -> None:
 def average_parts(
     vectors: Float[Tensor, "sequences features"], sequences: Sequences
 ) -> Float[Tensor, "texts features"]:
-    """One vector of each text: the mean over its parts, weighted by their own tokens.
+    """Average the vectors of each text's parts, weighted by their number of tokens.
 
-    A text of one part keeps its vector to the last bit.
+    The vector of a text with one part is returned unchanged, bit for bit.
     """
     owners = torch.tensor(sequences.owners, device=vectors.device)
     sizes = zip(sequences.ids, sequences.num_skipped, strict=True)
@@ -242,7 +242,7 @@ def build_text_encoder(
     settings: EmbedderSettings,
     head: SentenceHead,
 ) -> TextEncoder:
-    """How texts become token ids, as the folder says and the settings say otherwise."""
+    """Build the text encoder from the folder's defaults and the settings that override them."""
     limit = loaded.model.config.max_position_embeddings
     told = sentences.max_seq_length if sentences else loaded.max_length
     max_length = settings.max_length or told
@@ -269,7 +269,7 @@ def build_text_encoder(
 
 
 def find_prompt(sentences: SentenceModel | None, settings: EmbedderSettings) -> str:
-    """What is put before each text."""
+    """Find the prompt that is prepended to each text."""
     prompts = sentences.prompts if sentences else {}
     if settings.prompt is not None and settings.prompt_name is not None:
         raise SettingsError("prompt and prompt_name exclude each other; give one")

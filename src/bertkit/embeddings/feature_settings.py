@@ -1,4 +1,4 @@
-"""What can be chosen about features; without a choice, what did best in the paper."""
+"""Settings of feature extraction; the defaults are the best setting in the BERT paper."""
 
 from typing import Annotated, Literal
 

@@ -1,4 +1,4 @@
-"""From texts and pairs to what the model reads, with the place of each token in its text."""
+"""Encoding of texts and pairs for feature extraction, with character offsets of tokens."""
 
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -11,12 +11,12 @@ from bertkit.tokenization.tokenizer import Tokenizer, check_texts
 
 TextOrPair: TypeAlias = str | tuple[str, str]
 
-CHARS_PER_TOKEN = 64  # far more than any token has, white space aside
+CHARS_PER_TOKEN = 64  # far more than any token has, apart from white space
 
 
 @dataclass(frozen=True)
 class FeatureText:
-    """A text or pair, ready for the model.
+    """An encoded text or pair.
 
     Attributes:
         encoding: its tokens.
@@ -29,12 +29,13 @@ class FeatureText:
 
 @dataclass(frozen=True)
 class PairEncoder:
-    """Encodes texts and pairs, cuts what is too long, and counts what is odd.
+    """Encodes and truncates texts and pairs, and counts problems found in them.
 
     Attributes:
-        tokenizer: the model's.
-        max_length: most tokens, special ones included; of a pair the longer text is cut first.
-        has_pairs: whether the model knows a second segment.
+        tokenizer: the model's tokenizer.
+        max_length: maximum number of tokens, including special tokens; the longer text of a pair is
+            cut first.
+        has_pairs: whether the model has a second segment.
     """
 
     tokenizer: Tokenizer
@@ -42,7 +43,7 @@ class PairEncoder:
     has_pairs: bool
 
     def __call__(self, text: TextOrPair, counts: TextCounts) -> FeatureText:
-        """Encode one text or pair; none is refused for what stands in it."""
+        """Encode one text or pair; no text is rejected for its content."""
         parts = text if isinstance(text, tuple) else (text,)
         check_texts(parts)
         if len(parts) not in {1, 2}:
@@ -60,14 +61,14 @@ class PairEncoder:
         return FeatureText(encoding, is_truncated)
 
     def _head(self, text: str) -> str:
-        """So much of a far too long text that it still is too long, up to white space."""
+        """Shorten a far too long text at white space, to one that still exceeds max_length."""
         end = text.find(" ", self.max_length * CHARS_PER_TOKEN)
         if end < 0 or len(self.tokenizer.piece_ids([text[:end]])[0]) <= self.max_length:
             return text
         return text[:end]
 
     def _count(self, parts: tuple[str, ...], encoding: Encoding, counts: TextCounts) -> None:
-        """Note what is odd about a text."""
+        """Update the counts for a text."""
         counts.texts += 1
         counts.tokens += len(encoding)
         counts.with_nul += any(NUL in part for part in parts)

@@ -1,4 +1,4 @@
-"""The feature-based use of BERT: hidden states of a text's tokens, T_i, and C for the whole.
+"""Feature-based use of BERT: hidden states T_i of a text's tokens, and C for the whole text.
 
 Source: Devlin et al. 2018, section 5.3.
 """
@@ -38,19 +38,19 @@ from bertkit.tokenization.tokenizer import check_texts
 Array = npt.NDArray[np.float32]
 
 NUM_DEFAULT_LAYERS = 4
-WINDOW_BYTES = 256 << 20  # features that are held until they can be given in order
-WINDOW_TOKENS = 1 << 17  # as many encoded tokens take some 50 MB
+WINDOW_BYTES = 256 << 20  # features held in memory to be returned in order
+WINDOW_TOKENS = 1 << 17  # so many encoded tokens take about 50 MB
 
 
 @dataclass(frozen=True)
 class FeaturePlan:
-    """Which features a model gives.
+    """The features to extract from a model.
 
     Attributes:
-        asked: layers as they were asked for.
+        asked: layers as requested, possibly negative.
         layers: the same, counted from 0.
         combine: concat, sum, mean or none.
-        hidden_size: features of one layer.
+        hidden_size: number of features of one layer.
     """
 
     asked: tuple[int, ...]
@@ -60,7 +60,7 @@ class FeaturePlan:
 
     @classmethod
     def build(cls, settings: FeatureSettings, config: BertConfig) -> Self:
-        """Find the layers that are asked for."""
+        """Resolve the requested layers for a model."""
         num_layers = config.num_hidden_layers
         asked = settings.layers
         if asked is None:
@@ -78,7 +78,7 @@ class FeaturePlan:
         return (self.hidden_size * (len(self.layers) if self.combine == "concat" else 1),)
 
     def join(self, states: Sequence[Float[Tensor, "tokens hidden"]]) -> Float[Tensor, "tokens ..."]:
-        """Features of the hidden states of `layers`."""
+        """Combine the hidden states of `layers` to features."""
         if self.combine == "concat":
             return torch.cat(list(states), dim=-1)
         stacked = torch.stack(list(states), dim=1)
@@ -89,11 +89,11 @@ class FeaturePlan:
 
 @dataclass(frozen=True)
 class TextFeatures:
-    """What a model makes of one text or pair.
+    """The features of one text or pair.
 
     Attributes:
-        encoding: tokens with [CLS] and [SEP], their segments, and where they stand in the text.
-        features: T_i, `[tokens, features]`, or `[tokens, layers, hidden]` where layers aren't
+        encoding: tokens with [CLS] and [SEP], their segments, and their offsets in the text.
+        features: T_i, `[tokens, features]`, or `[tokens, layers, hidden]` if layers aren't
             combined; in the order of `encoding.tokens`.
         sequence: C, `[hidden]`.
         is_truncated: whether the end of the text was cut off.
@@ -106,14 +106,14 @@ class TextFeatures:
 
 
 class FeatureExtractor:
-    """Gives hidden states of any layers.
+    """Extracts hidden states of any layers.
 
-    C is what the pooler makes of the last layer's [CLS] where the model has a pooler, and else that
-    vector itself; `sequence_from` says which.
+    C is the pooler's output if the model has a pooler, else the last layer's hidden state of [CLS];
+    `sequence_from` tells which.
 
     Args:
         loaded: the model; its heads aren't used.
-        path: the model's files.
+        path: path of the model.
 
     Examples:
         >>> extract = FeatureExtractor.load("run/")  # doctest: +SKIP
@@ -135,7 +135,7 @@ class FeatureExtractor:
 
     @property
     def sequence_from(self) -> Literal["pooler", "[CLS]"]:
-        """What C is."""
+        """Whether C comes from the pooler or from the last layer's [CLS]."""
         return "[CLS]" if self._model.pooler is None else "pooler"
 
     @overload
@@ -147,10 +147,10 @@ class FeatureExtractor:
     def __call__(
         self, texts: TextOrPair | list[TextOrPair], **settings: Any
     ) -> TextFeatures | list[TextFeatures]:
-        """Features of one text or pair, or of a list of them.
+        """Extract features of one text or pair, or of a list of them.
 
         Args:
-            texts: a text, a tuple of two for a pair, or a list of such.
+            texts: a text, a tuple of two for a pair, or a list of them.
             settings: fields of `FeatureSettings`, such as `layers` and `combine`.
         """
         chosen = parse_settings(FeatureSettings, settings, "features")
@@ -164,12 +164,12 @@ class FeatureExtractor:
         settings: FeatureSettings | None = None,
         counts: TextCounts | None = None,
     ) -> Iterator[TextFeatures]:
-        """Features of any number of texts, in their order and in bounded memory.
+        """Extract features of any number of texts, in their order and in bounded memory.
 
         Args:
-            texts: texts, or tuples of two for pairs; read some at a time.
-            settings: which features.
-            counts: is added to, before the features of a text are given.
+            texts: texts, or tuples of two for pairs; read a window at a time.
+            settings: layers, their combination and other settings.
+            counts: updated before the features of a text are yielded.
 
         Raises:
             BertkitError: as in `__call__`.
@@ -187,7 +187,7 @@ class FeatureExtractor:
             yield from self._extract(window, plan, engine)
 
     def plan(self, settings: FeatureSettings) -> FeaturePlan:
-        """Which features the settings ask of this model.
+        """Resolve the settings for this model.
 
         Raises:
             SettingsError: the model has no such layer, or one is named twice.
@@ -195,9 +195,9 @@ class FeatureExtractor:
         return FeaturePlan.build(settings, self._model.config)
 
     def identity(self, settings: FeatureSettings) -> dict[str, Any]:
-        """All that features depend on: what a result keeps beside them.
+        """Return everything that features depend on; results store it with their features.
 
-        Reading the model's files for their SHA-256 takes a moment.
+        This reads the model's files for their SHA-256, which takes a moment.
         """
         plan = self.plan(settings)
         return {
@@ -219,7 +219,7 @@ class FeatureExtractor:
         return PairEncoder(self._tokenizer, max_length, has_pairs=config.type_vocab_size > 1)
 
     def _find_engine(self, settings: FeatureSettings, plan: FeaturePlan) -> Engine:
-        """An engine for the layers that are asked for, and the last, of which C is made."""
+        """Return an engine for the requested layers and the last one, which C is computed from."""
         layers = tuple(dict.fromkeys((*plan.layers, self._model.config.num_hidden_layers)))
         key = (settings.engine, layers)
         if self._last_engine is None or self._last_engine[0] != key:
@@ -230,7 +230,7 @@ class FeatureExtractor:
     def _extract(
         self, window: Sequence[FeatureText], plan: FeaturePlan, engine: Engine
     ) -> list[TextFeatures]:
-        """Features of some texts, computed in batches of similar length."""
+        """Extract features of a window of texts, in batches of similar length."""
         found: dict[int, TextFeatures] = {}
         lengths = [len(text.encoding) for text in window]
         for chosen in plan_batches(lengths, engine.tokens_per_batch):
@@ -252,7 +252,7 @@ class FeatureExtractor:
     def _read_sequences(
         self, last: Float[Tensor, "tokens hidden"], batch: PackedBatch
     ) -> Float[Tensor, "sequences hidden"]:
-        """C of each sequence."""
+        """Return C of each sequence."""
         batch = batch.to(last.device)
         if self._model.pooler is None:
             return last[batch.first_tokens]
@@ -261,12 +261,12 @@ class FeatureExtractor:
 
 
 def count_tokens(text: FeatureText) -> int:
-    """What a text counts in a window."""
+    """Return the size of a text in a window, in tokens."""
     return len(text.encoding)
 
 
 def as_array(features: Float[Tensor, "..."]) -> Array:
-    """Features in NumPy."""
+    """Convert features to NumPy; raise NonFiniteError if they aren't finite."""
     if not features.isfinite().all():
         raise NonFiniteError(
             "the model gives features that aren't finite; see what `bertkit inspect` says of it"

@@ -1,8 +1,8 @@
-"""From the vectors of a text's tokens to one vector of the text.
+"""Pooling of the hidden states of a text's tokens to one vector.
 
-Source: the ways of Reimers and Gurevych 2019, "Sentence-BERT", section 3, and of the
-sentence-transformers library; first and last, and the last four, as in Li et al. 2020, "On the
-Sentence Embeddings from Pre-trained Language Models", and Devlin et al. 2018, section 5.3.
+Source: Reimers and Gurevych 2019, "Sentence-BERT", section 3, and the sentence-transformers
+library; first and last layer, and the last four, as in Li et al. 2020, "On the Sentence Embeddings
+from Pre-trained Language Models", and Devlin et al. 2018, section 5.3.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,13 +18,13 @@ from bertkit.nn.packing import PackedBatch
 
 @dataclass(frozen=True)
 class Span:
-    """The tokens of a packed batch that count, text by text.
+    """The tokens of a packed batch that are pooled.
 
     Attributes:
-        batch: the texts.
-        places: those of the tokens that count; None where all do.
-        positions: the place in its own text of each token that counts.
-        lengths: how many tokens count in each text; at least one.
+        batch: the packed texts.
+        places: indexes of the pooled tokens in the batch; None for all tokens.
+        positions: position of each pooled token in its own text.
+        lengths: number of pooled tokens of each text; at least one.
     """
 
     batch: PackedBatch
@@ -34,11 +34,11 @@ class Span:
 
     @classmethod
     def of(cls, batch: PackedBatch, num_skipped: Sequence[int]) -> Self:
-        """All tokens but the first few of each text, which are those of a prompt.
+        """Select all tokens except the leading ones of each text that belong to a prompt.
 
         Args:
-            batch: the texts.
-            num_skipped: leading tokens of each text that don't count, [CLS] among them.
+            batch: the packed texts.
+            num_skipped: number of leading tokens of each text to leave out, [CLS] included.
         """
         device = batch.input_ids.device
         lengths = torch.tensor(batch.lengths, device=device)
@@ -50,41 +50,41 @@ class Span:
         return cls(batch, places, batch.position_ids[places], lengths - skipped)
 
     def counted(self, tokens: Float[Tensor, "tokens hidden"]) -> Float[Tensor, "counted hidden"]:
-        """The rows of the tokens that count."""
+        """Return the rows of the pooled tokens."""
         return tokens if self.places is None else tokens[self.places]
 
 
 def take_first(tokens: Float[Tensor, "tokens hidden"], span: Span) -> Float[Tensor, "texts hidden"]:
-    """[CLS], whether or not it counts."""
+    """Return the hidden state of [CLS], even if it is left out of the span."""
     return tokens[span.batch.first_tokens.long()]
 
 
 def take_last(tokens: Float[Tensor, "tokens hidden"], span: Span) -> Float[Tensor, "texts hidden"]:
-    """The last token, [SEP]."""
+    """Return the hidden state of the last token, [SEP]."""
     return span.counted(tokens)[span.lengths.cumsum(0) - 1]
 
 
 def take_mean(tokens: Float[Tensor, "tokens hidden"], span: Span) -> Float[Tensor, "texts hidden"]:
-    """The mean of the tokens."""
+    """Average the tokens."""
     return torch.segment_reduce(span.counted(tokens), "mean", lengths=span.lengths)
 
 
 def take_max(tokens: Float[Tensor, "tokens hidden"], span: Span) -> Float[Tensor, "texts hidden"]:
-    """The greatest value of each feature."""
+    """Take the maximum of each feature over the tokens."""
     return torch.segment_reduce(span.counted(tokens), "max", lengths=span.lengths)
 
 
 def take_scaled_sum(
     tokens: Float[Tensor, "tokens hidden"], span: Span
 ) -> Float[Tensor, "texts hidden"]:
-    """The sum of the tokens by the square root of their number."""
+    """Sum the tokens, and divide by the square root of their number."""
     return take_mean(tokens, span) * span.lengths.sqrt()[:, None]
 
 
 def take_weighted_mean(
     tokens: Float[Tensor, "tokens hidden"], span: Span
 ) -> Float[Tensor, "texts hidden"]:
-    """The mean in which a token weighs as much as its place in the text, from 1."""
+    """Average the tokens, weighted by their position in the text, from 1."""
     weights = (span.positions + 1).to(tokens.dtype)
     sums = torch.segment_reduce(
         span.counted(tokens) * weights[:, None], "sum", lengths=span.lengths
@@ -95,21 +95,21 @@ def take_weighted_mean(
 def mean_of_layers(
     layers: Sequence[Float[Tensor, "tokens hidden"]], span: Span
 ) -> Float[Tensor, "texts hidden"]:
-    """The mean over layers and tokens."""
+    """Average over layers and tokens."""
     return take_mean(torch.stack(tuple(layers)).mean(dim=0), span)
 
 
 def sum_of_layers(
     layers: Sequence[Float[Tensor, "tokens hidden"]], span: Span
 ) -> Float[Tensor, "texts hidden"]:
-    """The sum of layers, then the mean of tokens."""
+    """Sum over layers, then average over tokens."""
     return take_mean(torch.stack(tuple(layers)).sum(dim=0), span)
 
 
 def joined_layers(
     layers: Sequence[Float[Tensor, "tokens hidden"]], span: Span
 ) -> Float[Tensor, "texts features"]:
-    """The mean of tokens of each layer, the layers' features one after the other."""
+    """Average the tokens of each layer, and concatenate the layers' features."""
     return torch.cat([take_mean(tokens, span) for tokens in layers], dim=1)
 
 
@@ -122,12 +122,12 @@ LAST_FOUR = (-1, -2, -3, -4)
 
 @dataclass(frozen=True)
 class Pooling:
-    """A way to make one vector.
+    """A pooling method, with the layers that it needs.
 
     Attributes:
-        layers: the hidden states that it needs, as in `resolve_layers`.
-        pool: what it does with them.
-        num_parts: how many times as many features as a token has its result has.
+        layers: layers whose hidden states it needs, as in `resolve_layers`.
+        pool: the function that pools them.
+        num_parts: size of its result as a multiple of the hidden size.
     """
 
     layers: tuple[int, ...]

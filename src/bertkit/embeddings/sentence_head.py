@@ -1,4 +1,4 @@
-"""What stands behind an encoder of sentences: pooling, dense layers, scaling, cutting off."""
+"""The head of a sentence encoder: pooling, dense layers, normalization, truncation."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -27,13 +27,13 @@ DEFAULT_POOLING = ("mean",)
 
 
 def scale(vectors: Float[Tensor, "texts features"]) -> Float[Tensor, "texts features"]:
-    """Each vector by its Euclidean length; zeros stay zeros."""
+    """Normalize each vector to Euclidean length 1; zero vectors stay zero."""
     return F.normalize(vectors, dim=1)
 
 
 @dataclass(frozen=True)
 class Dense:
-    """A linear layer and what bends its result."""
+    """A linear layer with an activation."""
 
     weight: Float[Tensor, "out in"]
     bias: Float[Tensor, " out"] | None
@@ -41,24 +41,24 @@ class Dense:
 
     @classmethod
     def read(cls, module: sentence_modules.Dense, device: torch.device) -> Self:
-        """Read a folder's module."""
+        """Read a dense module of a sentence-transformers folder."""
         bias = None if module.bias is None else module.bias.read().float().to(device)
         return cls(module.weight.read().float().to(device), bias, module.activation)
 
     def __call__(self, vectors: Float[Tensor, "texts in"]) -> Float[Tensor, "texts out"]:
-        """Map each vector."""
+        """Apply the layer to each vector."""
         return ACTIVATIONS[self.activation](F.linear(vectors, self.weight, self.bias))
 
 
 @dataclass(frozen=True)
 class SentenceHead:
-    """From the hidden states of a batch to a vector for each text.
+    """Turns the hidden states of a batch into one vector per text.
 
     Attributes:
-        poolings: keys of `POOLINGS`, joined in this order.
-        steps: what follows, by name: dense layers, scaling and cutting off.
-        dimension: features of a finished vector.
-        includes_prompt: whether the tokens of a prompt count.
+        poolings: keys of `POOLINGS`, whose results are concatenated in this order.
+        steps: named functions that follow: dense layers, normalization and truncation.
+        dimension: number of features of a finished vector.
+        includes_prompt: whether the tokens of a prompt are pooled.
     """
 
     poolings: tuple[str, ...]
@@ -74,13 +74,13 @@ class SentenceHead:
         hidden_size: int,
         device: torch.device,
     ) -> Self:
-        """What the folder says, with what the settings say otherwise.
+        """Build the head from the folder's modules and the settings that override them.
 
         Args:
-            model: of a sentence-transformers folder; None for other models.
-            settings: choices.
-            hidden_size: features of a token.
-            device: where hidden states will be.
+            model: content of a sentence-transformers folder; None for other models.
+            settings: the embedder's settings.
+            hidden_size: number of features of a token.
+            device: device of the hidden states.
         """
         poolings, includes_prompt = find_poolings(model, settings)
         dimension = hidden_size * sum(POOLINGS[name].num_parts for name in poolings)
@@ -108,20 +108,20 @@ class SentenceHead:
 
     @property
     def layers(self) -> tuple[int, ...]:
-        """The hidden states that it needs, each once, as in `resolve_layers`."""
+        """The layers whose hidden states it needs, without duplicates, as in `resolve_layers`."""
         return tuple(
             dict.fromkeys(layer for name in self.poolings for layer in POOLINGS[name].layers)
         )
 
     @property
     def description(self) -> str:
-        """All that is done, in a line."""
+        """All poolings and steps, in one line."""
         return " → ".join([" + ".join(self.poolings), *(name for name, _ in self.steps)])
 
     def pool(
         self, states: Sequence[Float[Tensor, "tokens hidden"]], span: Span
     ) -> Float[Tensor, "sequences features"]:
-        """One vector of each sequence, from the states of `layers`."""
+        """Pool the hidden states of `layers` to one vector per sequence."""
         of_layer = dict(zip(self.layers, states, strict=True))
         parts = [
             POOLINGS[name].pool([of_layer[layer] for layer in POOLINGS[name].layers], span)
@@ -130,7 +130,7 @@ class SentenceHead:
         return parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)
 
     def finish(self, vectors: Float[Tensor, "texts pooled"]) -> Float[Tensor, "texts features"]:
-        """All steps behind pooling."""
+        """Apply all steps after pooling."""
         for _, step in self.steps:
             vectors = step(vectors)
         return vectors
@@ -139,7 +139,7 @@ class SentenceHead:
 def find_poolings(
     model: SentenceModel | None, settings: EmbedderSettings
 ) -> tuple[tuple[str, ...], bool]:
-    """The ways of pooling, and whether the tokens of a prompt count."""
+    """Find the pooling methods, and whether the tokens of a prompt are pooled."""
     for module in model.modules if model else ():
         if isinstance(module, sentence_modules.Pooling):
             return settings.pooling or module.modes, module.include_prompt

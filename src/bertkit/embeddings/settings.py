@@ -1,4 +1,4 @@
-"""What can be chosen about embedding; without a choice, what the model's folder says."""
+"""Settings of text embedding; the defaults come from the model's folder."""
 
 from typing import Annotated, Literal
 

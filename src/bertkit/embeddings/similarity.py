@@ -1,7 +1,7 @@
-"""How alike two vectors are: the four measures that sentence-transformers folders name.
+"""The four similarity functions of sentence-transformers folders.
 
-More is always more alike; distances count negative, as they do there. Everything here is computed
-in float64, row by row, so that a score depends on its two vectors and on nothing beside them.
+Higher is always more similar; distances are negated, as they are there. Everything is computed in
+float64, row by row, so that a score depends only on its two vectors.
 """
 
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from bertkit.base.errors import InputError
 from bertkit.embeddings.similarity_names import Similarity
 
-# Between these the squares of float32 numbers neither vanish nor overflow.
+# Between these norms, squares in float32 neither underflow nor overflow.
 LEAST_NORM = 1e-18
 GREATEST_NORM = 1e18
 
@@ -53,13 +53,13 @@ _MEASURES: dict[Similarity, Callable[[Rows, Rows], Rows]] = {
 def compare(
     similarity: Similarity, first: NDArray[np.floating], second: NDArray[np.floating]
 ) -> Rows:
-    """How alike the rows of one array are to those of another.
+    """Compute the similarity of the rows of one array to those of another.
 
     Args:
         similarity: cosine (0 where a vector is zero, or shorter than `LEAST_NORM`), dot product,
             or the negative Euclidean or Manhattan distance.
         first: `[..., features]`.
-        second: as many features; other axes as NumPy broadcasts them.
+        second: `[..., features]`; the other axes are broadcast as in NumPy.
     """
     return _MEASURES[similarity](first.astype(np.float64), second.astype(np.float64))
 
@@ -67,7 +67,7 @@ def compare(
 def compare_all(
     similarity: Similarity, first: NDArray[np.floating], second: NDArray[np.floating]
 ) -> Rows:
-    """How alike each row of one array is to each row of another, `[first, second]`.
+    """Compute the similarity of each row of one array to each row of another, `[first, second]`.
 
     Args:
         similarity: as in `compare`.
@@ -83,12 +83,12 @@ def compare_all(
 def find_norms(
     vectors: NDArray[np.float32], name: str, *, first_row: int = 0
 ) -> NDArray[np.float64]:
-    """The length of each vector, `[rows]`.
+    """Compute the Euclidean length of each vector, `[rows]`.
 
     Args:
         vectors: `[rows, features]`.
-        name: what errors call the vectors.
-        first_row: what errors count from.
+        name: name of the vectors in error messages.
+        first_row: number of the first row in error messages.
     """
     wide = vectors.astype(np.float64)
     norms: NDArray[np.float64] = np.sqrt((wide * wide).sum(axis=-1))

@@ -1,4 +1,4 @@
-"""The measures of similarity, for settings, which load no numbers."""
+"""Names of the similarity functions, for settings, which don't import NumPy."""
 
 from typing import Literal, get_args
 

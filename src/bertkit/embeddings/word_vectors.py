@@ -1,4 +1,4 @@
-"""Vectors of single words, without a text around them: neighbors and analogies."""
+"""Vectors of single words without context: neighbors and analogies."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -23,16 +23,16 @@ from bertkit.tokenization.tokenizer import Tokenizer
 
 UNUSED = re.compile(r"\[unused\d+\]")
 TOKENS_PER_ENTRY = 3  # [CLS], the entry, [SEP]
-MIN_LENGTH = 1e-6  # of a sum of vectors of length 1; what is shorter is rounding
+MIN_LENGTH = 1e-6  # of a sum of unit vectors; a shorter one is only rounding error
 
 
 @dataclass(frozen=True)
 class NamedWord:
-    """A word that somebody asked for.
+    """A word of a query.
 
     Attributes:
-        word: as it was given.
-        pieces: the entries that it becomes; of several, the vector is the mean.
+        word: the word as given.
+        pieces: its vocabulary entries; with several, the vector is their mean.
         token_ids: their ids.
     """
 
@@ -43,12 +43,12 @@ class NamedWord:
 
 @dataclass(frozen=True)
 class Neighbor:
-    """An entry of the vocabulary near the place that was asked for.
+    """A vocabulary entry near a query vector.
 
     Attributes:
-        token: the entry; a piece that goes on with the word before begins with ##.
+        token: the entry; pieces that continue a word begin with ##.
         token_id: its id.
-        similarity: the cosine, from -1 to 1.
+        similarity: its cosine similarity to the query, from -1 to 1.
     """
 
     token: str
@@ -58,13 +58,13 @@ class Neighbor:
 
 @dataclass(frozen=True)
 class Neighbors:
-    """What is near a word, or near a sum of words.
+    """The nearest entries to a word, or to a sum of words.
 
     Attributes:
-        plus: the words that were added.
-        minus: the words that were taken away.
-        layer: whose vectors were compared, counted from 0.
-        neighbors: the nearest first; of equally near ones, the lower id.
+        plus: the added words.
+        minus: the subtracted words.
+        layer: the layer of the vectors, counted from 0.
+        neighbors: the nearest first; ties by the lower id.
     """
 
     plus: tuple[NamedWord, ...]
@@ -77,17 +77,17 @@ class WordVectors:
     """A vector for each entry of a model's vocabulary.
 
     At layer 0 these are the word embeddings themselves. At a higher layer each is the hidden state
-    of its entry alone, `[CLS] entry [SEP]`; the first question runs them all through the model.
+    of its entry alone, `[CLS] entry [SEP]`; the first query runs all entries through the model.
 
     Args:
         loaded: the model; its heads aren't used.
         layer: 0, or a block: 1 is the first, -1 the last.
-        whole_words: answer with whole words only; False takes pieces (##), special and unused
-            entries in.
-        engine: what computes a layer above 0, as in `choose_engine`.
+        whole_words: return whole words only; False includes pieces (##), special and unused
+            entries.
+        engine: the engine for layers above 0, as in `choose_engine`.
 
     Raises:
-        SettingsError: the model has no such layer, or the engine can't run there.
+        SettingsError: the model has no such layer, or the engine can't run the model.
         MissingExtraError: the engine isn't installed.
 
     Examples:
@@ -127,8 +127,8 @@ class WordVectors:
     ) -> Self:
         """Load the encoder of any checkpoint.
 
-        `path`, `device`, `revision` and their errors are those of `LoadedModel.load`, the others
-        those of the class.
+        `path`, `device` and `revision` are as in `LoadedModel.load`, with its errors; the other
+        arguments are as in the class.
         """
         loaded = LoadedModel.load(BertModel, path, device, revision=revision)
         return cls(loaded, layer=layer, whole_words=whole_words, engine=engine)
@@ -136,19 +136,19 @@ class WordVectors:
     def nearest(
         self, plus: str | Sequence[str], minus: str | Sequence[str] = (), *, top_k: int = 10
     ) -> Neighbors:
-        """The entries nearest to a word, or to a sum of words.
+        """Find the entries nearest to a word, or to a sum of words.
 
-        Each word's vector is brought to length 1 before it is added or taken away. The words
-        themselves and their pieces are never among the answers.
+        Each word's vector is normalized before it is added or subtracted. The words themselves and
+        their pieces are never among the results.
 
         Args:
             plus: a word, or words to add.
-            minus: a word, or words to take away.
-            top_k: how many entries; all, where there are fewer.
+            minus: a word, or words to subtract.
+            top_k: number of entries; all if there are fewer.
 
         Raises:
-            InputError: there is no word, one can't be made of the vocabulary's entries or is too
-                long, or the words cancel each other out.
+            InputError: there is no word, a word isn't covered by the vocabulary or is too long, or
+                the words cancel each other out.
             NonFiniteError: the vectors aren't finite.
 
         Source: Mikolov et al. 2013, "Linguistic Regularities in Continuous Space Word
@@ -172,15 +172,15 @@ class WordVectors:
         return Neighbors(added, taken, self.layer, ranked)
 
     def vector(self, word: str) -> Float[Tensor, " hidden"]:
-        """A word's vector, brought to length 1; of zeros where it has no direction.
+        """Return a word's vector, normalized; a zero vector stays zero.
 
         Raises:
-            InputError: the word can't be made of the vocabulary's entries, or is too long.
+            InputError: the word isn't covered by the vocabulary, or is too long.
         """
         return self._unit_vector(self._find(word))
 
     def _find(self, word: str) -> NamedWord:
-        """The entries of a word: the one that is spelled so, or else its pieces."""
+        """Find the entries of a word: the entry with that exact spelling, or else its pieces."""
         tokenizer = self._tokenizer
         exact = tokenizer.token_to_id(word)
         ids = tokenizer.piece_ids([word])[0] if exact is None else [exact]
@@ -199,7 +199,7 @@ class WordVectors:
         return NamedWord(word, pieces, tuple(ids))
 
     def _unit_vector(self, word: NamedWord) -> Float[Tensor, " hidden"]:
-        """A word's vector with length 1, or of zeros where it has no direction."""
+        """Return a word's vector, normalized; a zero vector stays zero."""
         if self._engine is None:
             pieces = self._table[list(word.token_ids)]
         else:
@@ -209,7 +209,7 @@ class WordVectors:
     def _rank(
         self, target: Float[Tensor, " hidden"], top_k: int, left_out: set[int]
     ) -> tuple[Neighbor, ...]:
-        """The entries nearest to a vector of length 1."""
+        """Find the entries nearest to a unit vector."""
         similarities = (self._vectors @ target / self._lengths).cpu()
         order = similarities.sort(descending=True, stable=True).indices[: top_k + len(left_out)]
         ids = [self._entries[number] for number in order.tolist()]
@@ -222,7 +222,7 @@ class WordVectors:
 
     @cached_property
     def _vectors(self) -> Float[Tensor, "entries hidden"]:
-        """The vectors of all entries that may be answers."""
+        """The vectors of all entries that may be results."""
         if self._engine is None:
             return self._table[self._entries]
         parts = []
@@ -237,19 +237,19 @@ class WordVectors:
 
     @cached_property
     def _lengths(self) -> Float[Tensor, " entries"]:
-        """Their lengths, for the cosine."""
+        """The lengths of these vectors, for the cosine."""
         lengths: Tensor = torch.linalg.vector_norm(self._vectors, dim=1)
         if not lengths.isfinite().all():
             raise NonFiniteError(
                 f"the vectors of layer {self.layer} aren't finite; see what `bertkit inspect` says"
                 " of the model"
             )
-        return lengths.clamp_min(torch.finfo(lengths.dtype).tiny)  # zeros are near nothing: 0
+        return lengths.clamp_min(torch.finfo(lengths.dtype).tiny)  # cosine 0 for zero vectors
 
     def _read_alone(
         self, engine: Engine, words: Iterable[tuple[int, ...]]
     ) -> Float[Tensor, "tokens hidden"]:
-        """The hidden states of words, each by itself as `[CLS] pieces [SEP]`."""
+        """Compute the hidden states of words, each encoded alone as `[CLS] pieces [SEP]`."""
         cls_id, sep_id = self._tokenizer.cls_id, self._tokenizer.sep_id
         batch = PackedBatch.from_single([[cls_id, *ids, sep_id] for ids in words])
         states: Tensor = engine(batch)[0]
@@ -257,7 +257,7 @@ class WordVectors:
 
 
 def list_entries(tokenizer: Tokenizer, *, whole_words: bool) -> list[int]:
-    """The ids of all entries, or of whole words: no piece, special or unused entry."""
+    """List the ids of all entries, or of whole words: no piece, special or unused entry."""
     if not whole_words:
         return list(range(tokenizer.vocab_size))
     return [

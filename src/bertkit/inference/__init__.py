@@ -1,1 +1,1 @@
-"""Text → typed result, by a model that is loaded once."""
+"""Inference: models that are loaded once and return typed results; read `predictor.py` first."""

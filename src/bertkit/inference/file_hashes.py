@@ -1,4 +1,4 @@
-"""The files of a model, with their sizes and hashes."""
+"""The files of a model, with sizes and hashes."""
 
 import hashlib
 import json
@@ -24,7 +24,7 @@ class FileDescription:
     Attributes:
         name: relative to the model's folder.
         size_bytes: its length.
-        sha256: of its content; None where it wasn't asked for.
+        sha256: SHA-256 of its content; None if it wasn't computed.
     """
 
     name: str
@@ -33,11 +33,11 @@ class FileDescription:
 
 
 def list_model_files(path: Path, checkpoint: Checkpoint) -> tuple[Path, tuple[Path, ...]]:
-    """The folder of a model, and its files: the weights, and those that tell how to use them.
+    """List the files of a model, weights and metadata, with the folder that holds them.
 
     Args:
-        path: where the checkpoint was opened.
-        checkpoint: what was found there.
+        path: path that the checkpoint was opened from.
+        checkpoint: the opened checkpoint.
     """
     home, prefixes = checkpoint.folder, [""]
     if checkpoint.format == "sentence_transformers":
@@ -53,7 +53,7 @@ def list_model_files(path: Path, checkpoint: Checkpoint) -> tuple[Path, tuple[Pa
 
 
 def hash_model(path: Path, checkpoint: Checkpoint) -> str:
-    """SHA-256 over the names and contents of a model's files, wherever they lie."""
+    """Compute the SHA-256 of a model's file names and contents, independent of its location."""
     home, paths = list_model_files(path, checkpoint)
     files = sorted((file.name, file.sha256) for file in describe_files(home, paths, hashes=True))
     return hashlib.sha256(json.dumps(files).encode()).hexdigest()
@@ -62,7 +62,7 @@ def hash_model(path: Path, checkpoint: Checkpoint) -> str:
 def describe_files(
     folder: Path, paths: Iterable[Path], *, hashes: bool
 ) -> tuple[FileDescription, ...]:
-    """Measure files, and hash them where that is asked for."""
+    """Return the size of each file, and with `hashes` its SHA-256."""
     sizes = {}
     for path in dict.fromkeys(paths):
         check_is_file(path)

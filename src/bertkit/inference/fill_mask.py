@@ -1,4 +1,4 @@
-"""Fill the blanks: the likeliest words where a text says [MASK]."""
+"""Masked-word prediction: the likeliest vocabulary entries for each [MASK] in a text."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -22,17 +22,17 @@ from bertkit.models.bert.heads import BertForMaskedLM, BertForPreTraining
 from bertkit.nn.batching import plan_batches
 from bertkit.nn.packing import PackedBatch
 
-BLANKS_AT_A_TIME = 128  # the scores of all words for each are the largest tensor there is
+BLANKS_AT_A_TIME = 128  # logits over the whole vocabulary are the largest tensor here
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """One word for one blank.
+    """A candidate for a [MASK].
 
     Attributes:
-        token: the vocabulary's entry; a piece that goes on with the word before begins with ##.
+        token: the vocabulary entry; pieces that continue a word begin with ##.
         token_id: its id.
-        probability: among all entries of the vocabulary, from 0 to 1.
+        probability: probability among all vocabulary entries, from 0 to 1.
     """
 
     token: str
@@ -42,12 +42,12 @@ class Candidate:
 
 @dataclass(frozen=True)
 class FilledText:
-    """What a model puts into the blanks of one text.
+    """A text with predictions for its [MASK] tokens.
 
     Attributes:
-        text: as it was given.
-        blanks: for each [MASK], candidates, the likeliest first.
-        filled: the text with the likeliest word in each blank.
+        text: the input text.
+        blanks: candidates for each [MASK], the likeliest first.
+        filled: the text with the likeliest candidate in place of each [MASK].
     """
 
     text: str
@@ -57,11 +57,11 @@ class FilledText:
 
 @dataclass(frozen=True)
 class BestWords:
-    """The likeliest entries of the vocabulary for some blanks, the likeliest first.
+    """The likeliest vocabulary entries for some [MASK] tokens, the likeliest first.
 
     Attributes:
         ids: their ids.
-        probabilities: among all entries.
+        probabilities: their probabilities among all entries.
     """
 
     ids: Int[Tensor, "blanks top_k"]
@@ -70,7 +70,7 @@ class BestWords:
 
 @dataclass(frozen=True)
 class FillMask:
-    """Fills blanks.
+    """Predicts masked words.
 
     Examples:
         >>> fill = FillMask.load("run/")  # doctest: +SKIP
@@ -79,7 +79,7 @@ class FillMask:
 
     Attributes:
         loaded: the model and its tokenizer.
-        engine_name: the program that runs the encoder, as in `choose_engine`.
+        engine_name: the runtime of the encoder, as in `choose_engine`.
     """
 
     loaded: LoadedModel[BertForMaskedLM | BertForPreTraining]
@@ -123,13 +123,13 @@ class FillMask:
         targets: Sequence[str] | None = None,
         names: Sequence[str] | None = None,
     ) -> FilledText | list[FilledText]:
-        """Fill the blanks of one text, or of several.
+        """Predict the masked words of one text, or of several.
 
         Args:
-            text: each with at least one `[MASK]`.
-            top_k: candidates of each blank.
-            targets: only these words are candidates; probabilities stay those among all words.
-            names: what errors call the texts; by default text 1, text 2, …
+            text: a text or texts, each with at least one `[MASK]`.
+            top_k: number of candidates for each [MASK].
+            targets: restrict candidates to these words; probabilities stay those among all words.
+            names: names of the texts in error messages; by default text 1, text 2, …
         """
         texts = [text] if isinstance(text, str) else text
         if names is not None and len(names) != len(texts):
@@ -145,18 +145,18 @@ class FillMask:
         top_k: int = 5,
         targets: Sequence[str] | None = None,
     ) -> Iterator[FilledText]:
-        """Fill the blanks of any number of texts, in bounded memory.
+        """Predict the masked words of any number of texts, in bounded memory.
 
         Args:
-            texts: read some thousands ahead; each with at least one `[MASK]`.
-            top_k: candidates of each blank.
-            targets: as in calling.
+            texts: texts, each with at least one `[MASK]`; read some thousands ahead.
+            top_k: number of candidates for each [MASK].
+            targets: as in `__call__`.
 
         Yields:
-            A result a text, in their order.
+            One result per text, in order.
 
         Raises:
-            InputError: as in calling; what is wrong with a text is found when its turn comes.
+            InputError: as in `__call__`; an invalid text raises when its turn comes.
         """
         if top_k < 1:
             raise InputError(f"top_k must be at least 1, and is {top_k}")
@@ -187,14 +187,14 @@ class FillMask:
     def _find_best(
         self, sequences: list[list[int]], top_k: int, target_ids: Int[Tensor, " targets"] | None
     ) -> BestWords:
-        """The likeliest words of all blanks of a batch, in their order."""
+        """Return the likeliest entries for all [MASK] tokens of a batch, in their order."""
         batch, model = PackedBatch.from_single(sequences), self.loaded.model
         places = (batch.input_ids == self.loaded.tokenizer.mask_id).nonzero()[:, 0]
         (tokens,) = self._engine(batch)
         found = []
         for masked in torch.split(tokens[places.to(tokens.device)], BLANKS_AT_A_TIME):
             scores = model.score_words(masked)
-            # A model may have more entries than its vocabulary has words.
+            # A model's vocab_size may exceed the number of entries in its vocabulary.
             shares = scores.softmax(dim=-1)[:, : self.loaded.tokenizer.vocab_size]
             if target_ids is not None:
                 shares = shares[:, target_ids]
@@ -212,7 +212,7 @@ class FillMask:
         ]
 
     def _target_ids(self, targets: Sequence[str] | None) -> Int[Tensor, " targets"] | None:
-        """The entries of the vocabulary that alone are candidates; None where all are."""
+        """Return the ids that candidates are restricted to; None for all entries."""
         if targets is None:
             return None
         if not targets:
@@ -222,7 +222,7 @@ class FillMask:
         return torch.tensor([self._target_id(word) for word in targets])
 
     def _target_id(self, word: str) -> int:
-        """The id of a word that must be one entry of the vocabulary."""
+        """Return the id of a target, which must be a single vocabulary entry."""
         tokenizer = self.loaded.tokenizer
         pieces = tokenizer.piece_ids([word])[0]
         exact = tokenizer.token_to_id(word)
@@ -237,7 +237,7 @@ class FillMask:
 
 
 def fill_in(text: str, blanks: Sequence[Sequence[Candidate]]) -> str:
-    """The text with the likeliest candidate in place of each [MASK]."""
+    """Replace each [MASK] in a text by its likeliest candidate."""
     first, *others = text.split(MASK)
     words = [candidates[0].token.removeprefix("##") for candidates in blanks]
     return "".join([first, *chain.from_iterable(zip(words, others, strict=True))])

@@ -1,4 +1,4 @@
-"""A model with its tokenizer."""
+"""Loading of a model with its tokenizer."""
 
 import sys
 from dataclasses import dataclass
@@ -25,12 +25,12 @@ Model = TypeVar("Model", bound=PretrainedBert)
 
 @dataclass(frozen=True)
 class LoadedModel(Generic[Model]):
-    """A pre-trained model, in evaluation, and the tokenizer that belongs to it.
+    """A pre-trained model in evaluation mode, with its tokenizer.
 
     Attributes:
         model: the model, on its device.
         tokenizer: its tokenizer.
-        model_max_length: most tokens at a time that the model's folder tells of, as in
+        model_max_length: maximum sequence length stated in the model's folder, as in
             `load_tokenizer_and_length`.
     """
 
@@ -40,12 +40,12 @@ class LoadedModel(Generic[Model]):
 
     @property
     def max_length(self) -> int:
-        """Most tokens that it reads at a time unless it is asked for more."""
+        """Maximum number of tokens of a sequence, unless a caller asks for more."""
         return find_max_length(self.model.config, self.model_max_length)
 
     @property
     def limit(self) -> str:
-        """How many those are, and who says so."""
+        """The maximum length as text for messages, with its origin."""
         return describe_limit(self.model.config, self.model_max_length)
 
     @classmethod
@@ -73,12 +73,12 @@ class LoadedModel(Generic[Model]):
     def from_checkpoint(
         cls, kind: type[Model], checkpoint: Checkpoint, device: str = "auto"
     ) -> Self:
-        """Load a checkpoint that is open already; errors as in `load`."""
+        """Load an opened checkpoint; errors as in `load`."""
         model = kind.from_checkpoint(checkpoint).to(choose_device(device))
         return cls(model, *load_tokenizer_and_length(checkpoint, model.config))
 
     def check_text(self, name: str, num_tokens: int, *, is_empty: bool) -> None:
-        """Refuse a text, or a pair, that a single answer can't be had for."""
+        """Raise InputError for a text or pair that is empty or too long."""
         if is_empty:
             raise InputError(f"{name} has an empty text; each must have at least one word")
         if num_tokens > self.max_length:
@@ -89,12 +89,12 @@ class LoadedModel(Generic[Model]):
 
 
 def find_max_length(config: BertConfig, model_max_length: int | None) -> int:
-    """Most tokens that a model reads at a time: its positions, or fewer, if its folder says so."""
+    """Return the maximum sequence length: the positions, or fewer if the folder says so."""
     return min(config.max_position_embeddings, model_max_length or sys.maxsize)
 
 
 def describe_limit(config: BertConfig, model_max_length: int | None) -> str:
-    """How many tokens a model takes, and who says so where it has more positions."""
+    """Describe the maximum sequence length, and its origin if the model has more positions."""
     most = find_max_length(config, model_max_length)
     if most < config.max_position_embeddings:
         return f"takes {most:,} at a time (model_max_length of its tokenizer's folder)"
@@ -102,17 +102,17 @@ def describe_limit(config: BertConfig, model_max_length: int | None) -> str:
 
 
 def load_tokenizer(checkpoint: Checkpoint, config: BertConfig) -> Tokenizer:
-    """The tokenizer of a checkpoint; errors as in `load_tokenizer_and_length`."""
+    """Load the tokenizer of a checkpoint; errors as in `load_tokenizer_and_length`."""
     return load_tokenizer_and_length(checkpoint, config)[0]
 
 
 def load_tokenizer_and_length(
     checkpoint: Checkpoint, config: BertConfig
 ) -> tuple[Tokenizer, int | None]:
-    """The tokenizer of a checkpoint, and most tokens at a time that its folder tells of, if any.
+    """Load the tokenizer of a checkpoint, and the maximum length stated in its folder, if any.
 
-    A run of `bertkit pretrain` tells how many it was trained on (`model_max_length`): the positions
-    behind those hold what was drawn for them.
+    A run of `bertkit pretrain` states the length it was trained with (`model_max_length`): the
+    embeddings of later positions still have their random initial values.
     """
     folder = find_checkpoint(checkpoint.folder, reading=TOKENIZER_FILES)
     tokenizer = Tokenizer.load(folder)

@@ -1,4 +1,4 @@
-"""Texts with blanks, as the model reads them."""
+"""Encoding of texts that contain [MASK]."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,11 +13,11 @@ MASK = "[MASK]"
 
 @dataclass(frozen=True)
 class MaskedTexts:
-    """Texts with blanks.
+    """Encoded texts with [MASK] tokens.
 
     Attributes:
-        texts: as they were given.
-        ids: of each text, with [CLS] and [SEP].
+        texts: the input texts.
+        ids: token ids of each text, with [CLS] and [SEP].
     """
 
     texts: list[str]
@@ -25,7 +25,7 @@ class MaskedTexts:
 
 
 def encode_masked(loaded: LoadedModel[Model], window: Sequence[NamedText]) -> MaskedTexts:
-    """Encode texts, all of each; what stands between two blanks is tokenized by itself."""
+    """Encode texts without truncation; the parts between [MASK]s are tokenized separately."""
     tokenizer = loaded.tokenizer
     parts = [named.text.split(MASK) for named in window]
     pieces = iter(tokenizer.piece_ids(chain.from_iterable(parts)))
@@ -34,7 +34,7 @@ def encode_masked(loaded: LoadedModel[Model], window: Sequence[NamedText]) -> Ma
         ids = [tokenizer.cls_id]
         for _ in own_parts:
             ids += [*next(pieces), tokenizer.mask_id]
-        ids[-1] = tokenizer.sep_id  # behind the last part there is no blank
+        ids[-1] = tokenizer.sep_id  # no [MASK] follows the last part
         name = f"{named.name} ({named.text[:40]!r})"
         loaded.check_text(name, len(ids), is_empty=len(ids) == 2)
         if len(own_parts) == 1:

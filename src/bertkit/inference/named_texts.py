@@ -1,4 +1,4 @@
-"""Texts with names, which errors call them by."""
+"""Texts with names for error messages."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from bertkit.tokenization.tokenizer import check_several, check_texts
 
 @dataclass(frozen=True)
 class NamedText:
-    """A text with what errors call it, such as line 3 of a file."""
+    """A text with its name in error messages, such as line 3 of a file."""
 
     name: str
     text: str
@@ -18,7 +18,7 @@ class NamedText:
 
 
 def name_texts(texts: Iterable[str | NamedText]) -> Iterator[NamedText]:
-    """Give each text that has no name one by its number."""
+    """Name each unnamed text by its number."""
     check_several(texts)
     for number, text in enumerate(texts, start=1):
         named = text if isinstance(text, NamedText) else NamedText(f"text {number}", text)

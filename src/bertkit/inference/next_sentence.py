@@ -1,4 +1,4 @@
-"""Does the second text follow the first?"""
+"""Next-sentence prediction: the probability that a text follows another."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ from bertkit.tokenization.encoding import Encoding
 
 @dataclass(frozen=True)
 class NextSentence:
-    """Judges pairs of texts."""
+    """Predicts whether the second text of a pair follows the first."""
 
     loaded: LoadedModel[BertForNextSentencePrediction | BertForPreTraining]
 
@@ -36,11 +36,11 @@ class NextSentence:
         return cls(LoadedModel.load(BertForNextSentencePrediction, path, device, revision=revision))
 
     def __call__(self, first: str, second: str) -> float:
-        """The probability, from 0 to 1, that `second` follows `first`."""
+        """Return the probability, from 0 to 1, that `second` follows `first`."""
         return self.score_pairs([(first, second)])[0]
 
     def score_pairs(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
-        """The probability for each pair.
+        """Return the probability for each pair.
 
         Raises:
             InputError: a text is empty, or a pair is too long.
@@ -73,12 +73,12 @@ class NextSentence:
         return probabilities
 
     def _encode(self, name: str, first: str, second: str) -> Encoding:
-        """Both texts, all of them."""
+        """Encode a pair without truncation."""
         if self.loaded.model.config.type_vocab_size == 1:
             raise InputError("this model takes single texts only: its type_vocab_size is 1")
         encoding = self.loaded.tokenizer.encode(first, second)
         segments = encoding.token_type_ids
-        # Of the first text two tokens are special, [CLS] and [SEP], of the second one.
+        # The first segment has two special tokens, [CLS] and [SEP], the second one [SEP].
         is_empty = segments.count(0) == 2 or segments.count(1) == 1
         self.loaded.check_text(name, len(encoding), is_empty=is_empty)
         return encoding

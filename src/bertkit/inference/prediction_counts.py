@@ -1,4 +1,4 @@
-"""What was odd about the inputs of a prediction."""
+"""Counts of empty, truncated and windowed inputs of predictions."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
@@ -10,14 +10,14 @@ from bertkit.tasks.task import Task
 
 @dataclass
 class PredictionCounts:
-    """What was met among inputs.
+    """Counts over the inputs of predictions.
 
     Attributes:
-        inputs: all of them.
-        tokens: those that the model read, special ones and overlaps of windows included.
-        empty: inputs without a token, such as blanks; they are read as [CLS] [SEP].
-        truncated: inputs of which a part was left out.
-        windowed: inputs that were read in several windows.
+        inputs: all inputs.
+        tokens: tokens that the model processed, including special tokens and overlaps of windows.
+        empty: inputs without a token, such as white space; they are encoded as [CLS] [SEP].
+        truncated: inputs of which a part was cut off.
+        windowed: inputs that were split into several windows.
     """
 
     inputs: int = 0
@@ -27,13 +27,13 @@ class PredictionCounts:
     windowed: int = 0
 
     def add(self, other: "PredictionCounts") -> None:
-        """Count what another one counted."""
+        """Add the counts of another object."""
         for field in fields(self):
             setattr(self, field.name, getattr(self, field.name) + getattr(other, field.name))
 
 
 def count_encoded(task: Task[Any, Any], encoded: Sequence[Encoded]) -> PredictionCounts:
-    """What some examples of a task were like."""
+    """Count encoded examples of a task."""
     return PredictionCounts(
         inputs=len(encoded),
         tokens=sum(one.num_tokens for one in encoded),
@@ -44,5 +44,5 @@ def count_encoded(task: Task[Any, Any], encoded: Sequence[Encoded]) -> Predictio
 
 
 def is_empty(encoded: Encoded) -> bool:
-    """Whether an example has nothing but special tokens: [CLS], and [SEP] after each text."""
+    """Whether an example has only special tokens: [CLS], and [SEP] after each text."""
     return all(len(ids) == 2 + segments[-1] for ids, segments in encoded.sequences)

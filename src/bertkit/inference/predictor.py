@@ -1,4 +1,4 @@
-"""A fine-tuned model at work: inputs → typed answers, for every task of `TASKS`."""
+"""Predictions of a fine-tuned model: inputs to typed results, for every task of `TASKS`."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -37,7 +37,7 @@ ONE_INPUT = (str, bytes, tuple, Mapping)  # bytes are refused as a whole, not nu
 
 
 class Window(NamedTuple, Generic[Example]):
-    """Some examples, their token ids, and what the model makes of them."""
+    """A group of examples, with their token ids and logits."""
 
     examples: list[Example]
     encoded: list[Encoded]
@@ -46,19 +46,19 @@ class Window(NamedTuple, Generic[Example]):
 
 @dataclass(frozen=True)
 class Predictor(Generic[Input, Example, Prediction]):
-    """Answers for inputs of a task, whichever the model is for.
+    """Predicts for the task that the model was fine-tuned for.
 
     Attributes:
-        task: what the model is for.
+        task: the model's task.
         loaded: the model and its tokenizer.
-        engine: the program that runs the encoder.
+        engine: the runtime of the encoder.
     """
 
     task: Task[Example, Prediction]
     loaded: LoadedModel[FineTunedBert]
     engine: Engine
 
-    task_kind: ClassVar[type[Task[Any, Any]] | None] = None  # any
+    task_kind: ClassVar[type[Task[Any, Any]] | None] = None  # None for any task
 
     @classmethod
     def load(
@@ -69,17 +69,17 @@ class Predictor(Generic[Input, Example, Prediction]):
         revision: str | None = None,
         engine: EngineName = "auto",
     ) -> Self:
-        """Load a folder that `bertkit finetune` wrote, or another tool's fine-tuned model.
+        """Load a model folder of `bertkit finetune`, or a model fine-tuned with another tool.
 
         Args:
             path: the folder, or the id of a model of the Hub.
             device: auto, cpu, cuda or cuda:N.
             revision: a branch, tag or commit of a model of the Hub.
-            engine: the program that computes; auto takes the fastest that is installed.
+            engine: the runtime; auto takes the fastest that is installed.
 
         Raises:
-            CheckpointError: the model is for no task, or for another one, or takes fewer tokens
-                than the task reads.
+            CheckpointError: the model has no task or another one, or supports fewer tokens than its
+                task's max_length.
             BertkitError: it can't be loaded, as in `LoadedModel.load`.
         """
         checkpoint = open_checkpoint(resolve_model(path, revision=revision))
@@ -110,11 +110,11 @@ class Predictor(Generic[Input, Example, Prediction]):
     def __call__(self, inputs: Sequence[Input]) -> list[Prediction]: ...
 
     def __call__(self, inputs: Input | Sequence[Input]) -> Prediction | list[Prediction]:
-        """The answer to one input, or those to several.
+        """Predict for one input, or for several.
 
         Args:
-            inputs: one input, as the task takes it: a text, a tuple or a mapping; anything else,
-                such as a list, is several of them.
+            inputs: one input in the task's format (a text, a tuple or a mapping), or a list or
+                another iterable of several.
         """
         if isinstance(inputs, Iterable) and not isinstance(inputs, ONE_INPUT):
             return list(self.stream(inputs))
@@ -125,11 +125,10 @@ class Predictor(Generic[Input, Example, Prediction]):
         return prediction
 
     def stream(self, inputs: Iterable[Input]) -> Iterator[Prediction]:
-        """Answers to any number of inputs, in their order and in bounded memory.
+        """Predict for any number of inputs, in their order and in bounded memory.
 
         Raises:
-            InputError: one input is given in place of several, or something else than the task
-                takes.
+            InputError: one input is given instead of several, or an input has the wrong type.
         """
         if isinstance(inputs, ONE_INPUT):
             raise InputError("expected a list or an iterator of inputs, got one; call with it")
@@ -142,11 +141,11 @@ class Predictor(Generic[Input, Example, Prediction]):
     def stream_examples(
         self, examples: Iterable[Example], counts: PredictionCounts | None = None
     ) -> Iterator[tuple[Example, Prediction]]:
-        """Examples of the task with their answers, in their order and in bounded memory.
+        """Yield examples with their predictions, in order and in bounded memory.
 
         Args:
             examples: read a window at a time.
-            counts: is added to, before each window's answers are given.
+            counts: updated before the predictions of each window are yielded.
         """
         for window in self.stream_windows(examples):
             if counts is not None:
@@ -154,9 +153,9 @@ class Predictor(Generic[Input, Example, Prediction]):
             yield from self.decode(window)
 
     def stream_windows(self, examples: Iterable[Example]) -> Iterator[Window[Example]]:
-        """Some thousands of examples at a time, with what the model makes of them.
+        """Yield windows of some thousands of examples, with their logits.
 
-        Where labels are very many, they are fewer. While the model computes one window, a thread
+        Windows are smaller if labels are very many. While the model computes one window, a thread
         encodes the next.
         """
         task, windows = self.task, cut_windows(examples, self.task.num_chars)
@@ -168,13 +167,13 @@ class Predictor(Generic[Input, Example, Prediction]):
     def decode(
         self, window: Window[Example], *, in_brief: bool = False
     ) -> Iterator[tuple[Example, Prediction]]:
-        """Examples of a window with their answers, perhaps as an evaluation keeps them."""
+        """Decode the examples of a window; `in_brief` as in `Task.decode_in_brief`."""
         decode = self.task.decode_in_brief if in_brief else self.task.decode
         rows = zip(window.examples, window.encoded, window.logits, strict=True)
         return ((example, decode(example, one, row)) for example, one, row in rows)
 
     def logits(self, encoded: list[Encoded]) -> list[Logits]:
-        """What the model makes of examples, as in `compute_logits`."""
+        """Compute the logits of examples, as in `compute_logits`."""
         return compute_logits(
             self._compute,
             encoded,
@@ -183,7 +182,7 @@ class Predictor(Generic[Input, Example, Prediction]):
         )
 
     def _encode(self, examples: list[Example]) -> tuple[list[Example], list[Encoded]]:
-        """Examples with their token ids."""
+        """Return examples with their token ids."""
         encoded = self.task.encode(examples, self.loaded.tokenizer)
         num_segments = self.loaded.model.config.type_vocab_size
         sequences = (sequence for one in encoded for sequence in one.sequences)
@@ -193,9 +192,9 @@ class Predictor(Generic[Input, Example, Prediction]):
 
     @torch.inference_mode()
     def _compute(self, batch: PackedBatch) -> Float[Tensor, "rows ..."]:
-        """Scores of a batch."""
+        """Compute the logits of a batch."""
         model, placed = self.loaded.model, batch.to(find_device(self.loaded.model))
-        if isinstance(self.engine, TorchEngine):  # a model that reads C alone computes less itself
+        if isinstance(self.engine, TorchEngine):  # computes less if the head needs only C
             scores = model.scores(placed)
         else:
             states = self.engine(batch)

@@ -1,4 +1,4 @@
-"""Predictors of one task each, with the types that belong to it."""
+"""Typed predictors, one for each task."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
@@ -21,9 +21,9 @@ from bertkit.tasks.tag.task import Tag
 
 
 class Classifier(Predictor[str | tuple[str, str], ClassifyExample, Classification]):
-    """Labels texts, or pairs of texts.
+    """Classifies texts, or pairs of texts.
 
-    Called with a text, or a tuple of two, it gives a `Classification`; with a list of them, a list.
+    A call with a text or a tuple of two returns a `Classification`; a call with a list, a list.
 
     Examples:
         >>> classify = Classifier.load("sentiment/")  # doctest: +SKIP
@@ -37,9 +37,9 @@ class Classifier(Predictor[str | tuple[str, str], ClassifyExample, Classificatio
 
 
 class Regressor(Predictor[str | tuple[str, str], RegressExample, Regression]):
-    """Gives texts, or pairs of texts, a number.
+    """Predicts a number for texts, or pairs of texts.
 
-    Called with a text, or a tuple of two, it gives a `Regression`; with a list of them, a list.
+    A call with a text or a tuple of two returns a `Regression`; a call with a list, a list.
 
     Examples:
         >>> compare = Regressor.load("similarity/")  # doctest: +SKIP
@@ -53,7 +53,7 @@ class Regressor(Predictor[str | tuple[str, str], RegressExample, Regression]):
 class Tagger(Predictor[str | tuple[str, ...], TagExample, Tagging]):
     """Tags the words of texts, and finds entities.
 
-    Called with a text, or a tuple of its words, it gives a `Tagging`; with a list of them, a list.
+    A call with a text or a tuple of its words returns a `Tagging`; a call with a list, a list.
 
     Examples:
         >>> tag = Tagger.load("names/")  # doctest: +SKIP
@@ -66,9 +66,9 @@ class Tagger(Predictor[str | tuple[str, ...], TagExample, Tagging]):
 
 
 class Answerer(Predictor[tuple[str, str] | Mapping[str, str], AnswerExample, Answer]):
-    """Answers questions with words of a text.
+    """Answers questions with a part of a context.
 
-    Called with a tuple of question and context, it gives an `Answer`; with a list of them, a list.
+    A call with a tuple (question, context) returns an `Answer`; a call with a list, a list.
 
     Examples:
         >>> answer = Answerer.load("squad/")  # doctest: +SKIP
@@ -80,10 +80,10 @@ class Answerer(Predictor[tuple[str, str] | Mapping[str, str], AnswerExample, Ans
 
 
 class Chooser(Predictor[tuple[str, Sequence[str]] | Mapping[str, Any], ChooseExample, Choice]):
-    """Chooses among answers or endings.
+    """Multiple choice among answers or endings.
 
-    Called with a tuple of context and choices, or a mapping of `context`, `choices` and perhaps
-    `question`, it gives a `Choice`; with a list of them, a list.
+    A call with a tuple (context, choices), or a mapping of `context`, `choices` and optionally
+    `question`, returns a `Choice`; a call with a list, a list.
 
     Examples:
         >>> choose = Chooser.load("swag/")  # doctest: +SKIP

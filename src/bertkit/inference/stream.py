@@ -1,6 +1,6 @@
-"""From a stream of texts to a stream of results in the same order.
+"""Streaming of texts through a model in windows, with results in the same order.
 
-Texts are taken a window at a time, so memory doesn't grow with their number. Inside a window they
+Texts are read a window at a time, so memory doesn't grow with their number. Inside a window they
 are sorted by length and packed to a token budget (`nn/batching.py`); while the model computes one
 window, a thread tokenizes the next.
 """
@@ -13,14 +13,14 @@ from bertkit.base.errors import BertkitError, InputError
 from bertkit.tokenization.tokenizer import check_several, check_texts
 
 WINDOW_TEXTS = 4096
-WINDOW_CHARS = 1 << 18  # about 60,000 tokens: what is saved, shown and interrupted at a time
+WINDOW_CHARS = 1 << 18  # about 60,000 tokens: the unit of saving, progress and interruption
 
-Text = TypeVar("Text")  # a text, or one with more beside it
+Text = TypeVar("Text")  # a text, or an object that holds one
 Encoded = TypeVar("Encoded")
 
 
 def check_each(texts: Iterable[str]) -> Iterator[str]:
-    """The same texts, each looked at when its turn comes."""
+    """Yield the same texts, checking each when its turn comes."""
     check_several(texts)
     for text in texts:
         check_texts([text])
@@ -30,15 +30,15 @@ def check_each(texts: Iterable[str]) -> Iterator[str]:
 def cut_windows(
     texts: Iterable[Text], measure: Callable[[Any], int] = len, most: int | None = None
 ) -> Iterator[list[Text]]:
-    """Texts, some thousands at a time.
+    """Yield lists of texts, at most some thousands each.
 
-    Where a window ends depends on the texts since it began alone, so whoever begins at the first
-    text of a window gets the same windows. Only before a text that is at fault one ends early.
+    The end of a window depends only on the texts since its start, so a stream resumed at the first
+    text of a window yields the same windows. Only before an invalid text a window ends early.
 
     Args:
-        texts: texts, or what holds them.
-        measure: the size of one; by default its characters.
-        most: a window ends as soon as its texts have this size together; by default 262,144.
+        texts: texts, or objects that hold them.
+        measure: returns the size of one; by default its number of characters.
+        most: total size of texts that ends a window; by default 262,144.
     """
     most = WINDOW_CHARS if most is None else most
     window: list[Text] = []
@@ -63,7 +63,7 @@ def encode_ahead(
 ) -> Iterator[Encoded]:
     """Encode each window in a thread, while the caller works on the one before.
 
-    Where a window can't be read, those before it are given first.
+    If reading a window fails, the windows before it are yielded before the error is raised.
     """
     remaining, waiting = iter(windows), None
     with ThreadPoolExecutor(max_workers=1) as worker:

@@ -1,4 +1,4 @@
-"""From texts to the sequences that a model reads, and a count of what was odd about them."""
+"""Encoding of texts to token sequences, with counts of problems found in them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
@@ -11,17 +11,17 @@ NUM_SPECIAL = 2  # [CLS] and [SEP]
 
 @dataclass
 class TextCounts:
-    """What was met among texts; each text also counts under all that hold of it.
+    """Counts over texts; a text is counted under each attribute that applies.
 
     Attributes:
-        texts: all of them.
-        tokens: those that the model read, special ones and overlaps of parts included.
-        empty: texts without a token, such as blanks; they are read as [CLS] [SEP].
-        unknown_only: texts of which the vocabulary knows nothing; they are read as [UNK] …
+        texts: all texts.
+        tokens: tokens that the model processed, including special tokens and overlaps of parts.
+        empty: texts without a token, such as white space; they are encoded as [CLS] [SEP].
+        unknown_only: texts with no word in the vocabulary; they are encoded as [UNK] …
         truncated: texts of which the end was cut off.
-        windowed: texts that were read in parts.
-        with_nul: texts with a NUL, which is dropped as BERT drops all control characters.
-        undecodable: texts with bytes that weren't UTF-8, which are dropped too.
+        windowed: texts that were split into parts.
+        with_nul: texts with a NUL, which is dropped because BERT drops all control characters.
+        undecodable: texts with bytes that aren't valid UTF-8, which are dropped too.
     """
 
     texts: int = 0
@@ -34,21 +34,22 @@ class TextCounts:
     undecodable: int = 0
 
     def add(self, other: "TextCounts") -> None:
-        """Count what another one counted."""
+        """Add the counts of another object."""
         for field in fields(self):
             setattr(self, field.name, getattr(self, field.name) + getattr(other, field.name))
 
 
 @dataclass(frozen=True)
 class Sequences:
-    """Texts as token ids; a long text may be several sequences.
+    """Encoded texts; a long text may have several sequences.
 
     Attributes:
-        ids: of each sequence, with [CLS] and [SEP].
-        owners: which text each belongs to; the sequences of a text follow one another.
-        num_skipped: leading tokens of each sequence that are of a prompt which doesn't count.
-        num_texts: how many texts there are.
-        counts: what they were like.
+        ids: token ids of each sequence, with [CLS] and [SEP].
+        owners: index of the text of each sequence; the sequences of a text are consecutive.
+        num_skipped: number of leading tokens of each sequence to leave out of pooling: [CLS] and
+            the prompt, or 0.
+        num_texts: number of texts.
+        counts: counts over the texts.
     """
 
     ids: list[list[int]]
@@ -60,15 +61,15 @@ class Sequences:
 
 @dataclass(frozen=True)
 class TextEncoder:
-    """Makes sequences of texts.
+    """Encodes texts as sequences.
 
     Attributes:
-        tokenizer: the model's.
-        max_length: most tokens of a sequence, special ones included.
-        stride: tokens from the beginning of one part of a long text to the next; None cuts it.
-        prompt: what is put before each text.
-        lowercase: whether texts are lower-cased before the tokenizer sees them.
-        skips_prompt: whether the tokens of the prompt don't count.
+        tokenizer: the model's tokenizer.
+        max_length: maximum number of tokens of a sequence, including special tokens.
+        stride: distance in tokens between the starts of two parts of a long text; None truncates.
+        prompt: text that is prepended to each text.
+        lowercase: whether texts are lower-cased before tokenization.
+        skips_prompt: whether the tokens of the prompt are left out of pooling.
     """
 
     tokenizer: Tokenizer
@@ -79,7 +80,7 @@ class TextEncoder:
     skips_prompt: bool = False
 
     def __call__(self, texts: Sequence[str]) -> Sequences:
-        """Encode texts, none of which is ever refused."""
+        """Encode texts; no text is ever rejected."""
         room = self.max_length - NUM_SPECIAL
         counts = TextCounts(texts=len(texts), with_nul=sum(NUL in text for text in texts))
         found = Sequences([], [], [], len(texts), counts)
@@ -105,7 +106,7 @@ class TextEncoder:
         )
 
     def _split(self, pieces: list[int], room: int) -> list[list[int]]:
-        """The parts of a text; the last one ends where the text ends."""
+        """Split a text into parts; the last one ends at the end of the text."""
         if self.stride is None or len(pieces) <= room:
             return [pieces[:room]]
         num_parts = 1 + -(-(len(pieces) - room) // self.stride)

@@ -1,1 +1,1 @@
-"""One folder a fine-tuning task: what it reads, its loss, and how its scores become an answer."""
+"""Fine-tuning tasks, one folder each: data, loss, decoding, metrics; read `task.py` first."""

@@ -1,4 +1,4 @@
-"""Examples as token ids, and a batch of them as the training loop takes it."""
+"""Encoded examples, and the packed batches that the training loop takes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -18,7 +18,7 @@ IGNORED_LABEL = -100
 
 
 class TokenSequence(NamedTuple):
-    """One sequence as the model reads it, special tokens included.
+    """An encoded sequence, special tokens included.
 
     Attributes:
         ids: token ids.
@@ -31,16 +31,16 @@ class TokenSequence(NamedTuple):
 
 @dataclass(frozen=True)
 class Encoded:
-    """An example as the model reads it.
+    """An encoded example.
 
     Attributes:
-        sequences: one; several where a long text is read in windows, or where there are choices.
-        labels: what the loss compares with, a row for each thing that is scored; rows of all
-            examples of a batch follow one another. -100 is ignored. None where there is no answer.
-        num_flags: where an example may have any number of labels, how many labels there are:
-            `labels` are the numbers of its own then, and become a row of zeros and ones in a batch.
+        sequences: one; several for the windows of a long text, or for multiple choice.
+        labels: targets of the loss, one row for each unit that the task scores (example, token or
+            window); a batch concatenates them. -100 is ignored. None if there is no answer.
+        num_flags: for multi-label tasks, the number of labels: `labels` then holds the ids of the
+            example's own labels, and becomes a multi-hot row in a batch.
         is_cut: whether tokens were left out.
-        alignment: what the task needs to find its way back to the text.
+        alignment: task-specific data that maps tokens back to the text.
     """
 
     sequences: tuple[TokenSequence, ...]
@@ -51,7 +51,7 @@ class Encoded:
 
     @property
     def label_rows(self) -> npt.NDArray[Any]:
-        """The rows that the loss compares with."""
+        """Targets of the loss; for multi-label tasks one multi-hot row."""
         assert self.labels is not None, "only examples with an answer have rows"
         if self.num_flags is None:
             return self.labels
@@ -61,19 +61,19 @@ class Encoded:
 
     @property
     def num_tokens(self) -> int:
-        """Tokens of all its sequences."""
+        """Number of tokens in all sequences."""
         return sum(len(sequence.ids) for sequence in self.sequences)
 
 
 @dataclass(frozen=True)
 class TaskBatch:
-    """Some examples, packed.
+    """A packed batch of examples.
 
     Attributes:
-        packed: the sequences of all examples, end to end.
-        labels: as in `Encoded`, of one example after the other.
-        num_sequences: sequences of each example.
-        numbers: of the examples in their table, from 0; for messages.
+        packed: the sequences of all examples, concatenated.
+        labels: as in `Encoded`, concatenated over the examples.
+        num_sequences: number of sequences of each example.
+        numbers: row numbers of the examples in their table, from 0; for messages.
     """
 
     packed: PackedBatch
@@ -93,12 +93,12 @@ class TaskBatch:
 
     @property
     def num_tokens(self) -> int:
-        """Real tokens; nothing here is padding."""
+        """Number of tokens; a packed batch has no padding."""
         return self.packed.num_tokens
 
     @property
     def target_counts(self) -> dict[str, int]:
-        """How many labels the loss is summed over."""
+        """Number of targets that the loss is summed over."""
         return {"task": self._num_targets}
 
     @cached_property
@@ -108,11 +108,11 @@ class TaskBatch:
         return int((self.labels != IGNORED_LABEL).sum())
 
     def describe(self) -> str:
-        """The examples' numbers, for messages."""
+        """Return the examples' row numbers, for messages."""
         return ", ".join(map(str, self.numbers))
 
     def to(self, device: torch.device) -> Self:
-        """The same batch on another device."""
+        """Return the same batch on another device."""
         return replace(
             self,
             packed=self.packed.to(device),
@@ -121,14 +121,14 @@ class TaskBatch:
 
 
 def pack_sequences(sequences: Sequence[TokenSequence]) -> PackedBatch:
-    """Sequences end to end."""
+    """Concatenate sequences into a packed batch."""
     return PackedBatch.from_sequences(
         [sequence.ids for sequence in sequences], [sequence.segments for sequence in sequences]
     )
 
 
 def batch_tensors(batch: TaskBatch) -> dict[str, Tensor]:
-    """All of a batch as named tensors, for a file."""
+    """Return the whole batch as named tensors, to be saved."""
     return {
         "input_ids": batch.packed.input_ids,
         "token_type_ids": batch.packed.token_type_ids,

@@ -1,7 +1,7 @@
-"""Those of a task's settings that say which column of a file is what.
+"""The task settings that name the columns of a file.
 
-They are stored with a model, as its training data had them. Another file may have other columns,
-so what reads one takes them again.
+They are stored with a model, with the column names of its training data. Another file may have
+other columns, so every command that reads a file accepts them again.
 """
 
 from collections import defaultdict
@@ -19,9 +19,9 @@ SettingsKind = TypeVar("SettingsKind", bound=TaskSettings)
 
 
 def choose_columns(*kinds: type[TaskSettings]) -> type[Settings]:
-    """Settings with the columns of some tasks, none of which needs to be given.
+    """Build a settings class with the column settings of some tasks, all of them optional.
 
-    One that several tasks have is described as in each of them.
+    The description of a setting that several tasks share joins the descriptions of each.
     """
     types: dict[str, Any] = {}
     descriptions: defaultdict[str, list[str]] = defaultdict(list)
@@ -38,7 +38,7 @@ def choose_columns(*kinds: type[TaskSettings]) -> type[Settings]:
 
 
 def with_columns(settings: SettingsKind, columns: Settings) -> SettingsKind:
-    """A model's settings, for a file whose columns have other names."""
+    """Return a model's settings with the column names of another file."""
     given = columns.model_dump(exclude_none=True)
     foreign = sorted(given.keys() - type(settings).model_fields.keys())
     if foreign:

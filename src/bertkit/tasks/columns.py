@@ -1,4 +1,4 @@
-"""Which column of a table is what, and what a cell says."""
+"""Finding the columns of a table by role, and reading texts and labels from its cells."""
 
 from collections.abc import Mapping, Sequence
 
@@ -8,19 +8,19 @@ from bertkit.data.tables.records import RecordTable
 from bertkit.reports.text import show
 
 SHOWN_CHARS, SHOWN_LABELS = 40, 10
-MAX_LABEL_CHARS = 1000  # the longest of real data, paths of a taxonomy, have a few hundred
+MAX_LABEL_CHARS = 1000  # the longest real labels, paths in a taxonomy, have a few hundred
 
 
 def find_column(
     table: RecordTable, role: str, wanted: str | None, usual: Sequence[str] = ()
 ) -> str:
-    """The name of the column that has a role.
+    """Find the name of the column for a role.
 
     Args:
-        table: some formats know their own roles.
-        role: text, pair, label …; its flag is `--<role>-column`.
+        table: the table; some formats define the roles of their columns.
+        role: text, pair, label …; the matching flag is `--<role>-column`.
         wanted: the flag's value.
-        usual: names to look for without it.
+        usual: names to look for if the flag isn't given.
     """
     columns = table.columns
     if wanted is None:
@@ -37,7 +37,7 @@ def find_column(
 
 
 def take_text(record: Record, column: str) -> str:
-    """The text in a column."""
+    """Return the text in a column."""
     value = take_value(record, column)
     if not isinstance(value, str):
         raise BrokenRowError(
@@ -47,7 +47,7 @@ def take_text(record: Record, column: str) -> str:
 
 
 def take_label(record: Record, column: str) -> str:
-    """The label in a column, as text: whole numbers and truth values are labels too."""
+    """Return the label in a column as text; integers and booleans are labels too."""
     value = take_value(record, column)
     label = read_label(value)
     if label is None:
@@ -58,7 +58,7 @@ def take_label(record: Record, column: str) -> str:
 
 
 def take_labels(record: Record, column: str, separator: str) -> tuple[str, ...]:
-    """The labels in a column: a list, or a text of labels with a separator between; maybe none."""
+    """Return the labels in a column: a list, or a text with separators; possibly empty."""
     value = take_value(record, column)
     values = value.split(separator) if isinstance(value, str) else value
     labels = [read_label(each) for each in values] if isinstance(values, list) else [None]
@@ -72,7 +72,7 @@ def take_labels(record: Record, column: str, separator: str) -> tuple[str, ...]:
 
 
 def check_label(label: str, record: Record, column: str, role: str) -> str:
-    """The same label, unless it is so long that it must be a text."""
+    """Return the label, or raise BrokenRowError if it is so long that it must be a text."""
     if len(label) > MAX_LABEL_CHARS:
         raise BrokenRowError(
             f"{record.place} has {len(label):,} characters in {show(column, SHOWN_CHARS)}, and a"
@@ -83,23 +83,23 @@ def check_label(label: str, record: Record, column: str, role: str) -> str:
 
 
 def name_labels(labels: Sequence[str]) -> str:
-    """The first labels, each in a line and not too long, and how many more there are."""
+    """List the first labels, shortened and each on one line, and how many more there are."""
     more = len(labels) - SHOWN_LABELS
     shown = ", ".join(show(label, SHOWN_CHARS) for label in labels[:SHOWN_LABELS])
     return shown + (f" and {more:,} more" if more > 0 else "")
 
 
 def read_label(value: object) -> str | None:
-    """A cell's value as a label, as JSON spells it; None where it can't be one."""
+    """Convert a cell's value to a label, spelled as in JSON; None if it can't be one."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, float) and value.is_integer():
-        value = int(value)  # tables with a missing cell have whole numbers as 1.0
+        value = int(value)  # in tables with missing cells, integers are stored as 1.0
     return str(value).strip() if isinstance(value, str | int) else None
 
 
 def take_value(record: Record, column: str) -> object:
-    """What a column has, whatever it is."""
+    """Return the value in a column, of any type."""
     values: Mapping[str, object] = record.values
     if column not in values:
         raise BrokenRowError(f"{record.place} has no {column}")

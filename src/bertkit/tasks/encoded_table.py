@@ -1,4 +1,4 @@
-"""Encoded examples in flat arrays: 5 bytes a token, where lists of Python's take 16 and more."""
+"""Encoded examples in flat arrays: 5 bytes per token, where Python lists take 16 or more."""
 
 from array import array
 from collections.abc import Iterable, Sequence
@@ -11,19 +11,19 @@ from bertkit.tasks.batch import Encoded, TokenSequence
 
 
 class EncodedTable(Sequence[Encoded]):
-    """Any number of encoded examples that have labels, each made anew when it is asked for."""
+    """A sequence of encoded examples with labels, stored compactly and rebuilt on access."""
 
     def __init__(self) -> None:
         self._ids, self._segments = array("i"), array("b")
         self._sequence_stops, self._example_stops = array("q", [0]), array("q", [0])
         self._labels, self._label_stops = bytearray(), array("q", [0])
         self._label_type: npt.DTypeLike = np.int64
-        self._label_shape: tuple[int, ...] = ()  # of a row
+        self._label_shape: tuple[int, ...] = ()  # of one row
         self._is_cut = bytearray()
         self._alignments: list[Any] = []
 
     def extend(self, encoded: Iterable[Encoded]) -> None:
-        """Add examples of one task, behind those that are there."""
+        """Append examples of the same task."""
         for one in encoded:
             for ids, segments in one.sequences:
                 self._ids.extend(ids)

@@ -1,4 +1,4 @@
-"""What is found when predictions are held against the truth."""
+"""Results of evaluating predictions against true answers."""
 
 from dataclasses import dataclass, field, replace
 
@@ -8,19 +8,19 @@ import numpy.typing as npt
 from bertkit.metrics.calibration import CalibrationError, measure_calibration
 
 BOOTSTRAP_SEED = 0
-CALIBRATION = "calibration_error"  # among metrics
+CALIBRATION = "calibration_error"  # key in `metrics`
 
 
 @dataclass(frozen=True)
 class Mistake:
-    """A prediction that is wrong, or far off.
+    """A wrong prediction, or one with a large error.
 
     Attributes:
         place: file and line of the example.
-        text: what was read.
-        expected: what is right.
-        predicted: what was said instead.
-        badness: how wrong; the worst mistakes have the largest.
+        text: the input.
+        expected: the true answer.
+        predicted: the predicted answer.
+        badness: size of the error; larger is worse.
     """
 
     place: str
@@ -32,19 +32,19 @@ class Mistake:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Predictions against the truth.
+    """The evaluation of a set of predictions.
 
     Attributes:
-        metrics: by name.
-        intervals: lowest and highest plausible value of metrics, by bootstrap.
-        labels: names of the confusion matrix's rows and columns; empty where there is none.
-        confusion: how often one label was taken for another, by the numbers of the true and the
-            predicted one; what never came isn't in it.
-        confidences: of each judged answer, from 0 to 1; empty where there is none.
-        is_right: whether that answer was.
-        calibration: how far the two lie apart; None where there are none.
+        metrics: values by name.
+        intervals: lower and upper bounds of the metrics' bootstrap intervals.
+        labels: names of the confusion matrix's rows and columns; empty if there is no matrix.
+        confusion: sparse confusion matrix: counts by the ids of the true and the predicted label;
+            pairs that never occur are left out.
+        confidences: confidence of each prediction, from 0 to 1; None if the task has none.
+        is_right: whether each of these predictions is correct.
+        calibration: calibration error of the two; None if the task has none.
         mistakes: the worst first.
-        warnings: what is odd, such as that all predictions are one label.
+        warnings: problems found, such as that all predictions are one label.
     """
 
     metrics: dict[str, float]
@@ -59,7 +59,7 @@ class Evaluation:
 
 
 def calibrate(evaluation: Evaluation) -> Evaluation:
-    """The same with how far confidences and accuracy lie apart, where it has both."""
+    """Add the calibration error, if the evaluation has confidences."""
     confidences, is_right = evaluation.confidences, evaluation.is_right
     if confidences is None or is_right is None or not len(confidences):
         return evaluation
@@ -68,7 +68,7 @@ def calibrate(evaluation: Evaluation) -> Evaluation:
 
 
 def tell_calibration(evaluation: Evaluation) -> Evaluation:
-    """The same with the calibration error among its metrics, too."""
+    """Add the calibration error, to the metrics as well."""
     evaluation = calibrate(evaluation)
     found = evaluation.calibration
     if found is None:

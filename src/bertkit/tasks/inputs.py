@@ -1,4 +1,4 @@
-"""What a task's command takes from the command line, known without loading torch."""
+"""The command-line inputs of a task's command, known without loading torch."""
 
 from collections.abc import Sequence
 from typing import Any, ClassVar
@@ -22,7 +22,7 @@ class TaskInputs(Settings):
     example_file: ClassVar[str] = "texts.txt"
 
     def gather(self, words: Sequence[str]) -> list[Any]:
-        """Inputs as the task's `make_example` takes them, in the order of the answers."""
+        """Return inputs as the task's `make_example` takes them, in the order of the words."""
         return list(words)
 
 
@@ -32,5 +32,5 @@ class PairInputs(TaskInputs):
     pair: str | None = Field(None, description="Second text, for models of pairs.")
 
     def gather(self, words: Sequence[str]) -> list[Any]:
-        """Texts, or tuples of two."""
+        """Return texts, or tuples of two."""
         return list(words) if self.pair is None else [(word, self.pair) for word in words]

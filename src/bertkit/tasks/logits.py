@@ -14,7 +14,7 @@ from bertkit.nn.batching import plan_batches
 from bertkit.nn.packing import PackedBatch
 from bertkit.tasks.batch import Encoded, TokenSequence, pack_sequences
 
-MAX_SCORES = 1 << 23  # in memory at a time: 32 MB, and a few times as many while they are read
+MAX_SCORES = 1 << 23  # logits in memory at a time: 32 MB, a few times that while decoding
 
 Logits: TypeAlias = npt.NDArray[np.float32]
 Compute = Callable[[PackedBatch], Float[Tensor, "rows ..."]]
@@ -27,13 +27,13 @@ def compute_logits(
     row: Literal["sequence", "token"],
     tokens_per_batch: int,
 ) -> list[Logits]:
-    """The rows of each example's sequences, in order.
+    """Compute the logits of each example, `[rows, ...]`, the rows of its sequences in order.
 
     Args:
-        compute: a model's scores.
+        compute: the model's forward pass, from a packed batch to logits.
         encoded: the examples.
-        row: what has a row of scores.
-        tokens_per_batch: about how many tokens are computed at a time.
+        row: whether each sequence or each token has a row of logits.
+        tokens_per_batch: approximate number of tokens in a batch.
     """
     sequences = [sequence for one in encoded for sequence in one.sequences]
     by_sequence = _compute_sequences(compute, sequences, row, tokens_per_batch)
@@ -52,13 +52,13 @@ def cut_by_scores(
     row: Literal["sequence", "token"],
     most: int | None = None,
 ) -> list[range]:
-    """Numbers of examples whose logits are in memory together: all, but where labels are very many.
+    """Split examples into ranges whose logits fit in memory; one range unless labels are very many.
 
     Args:
         encoded: the examples.
-        num_labels: scores of a row; 0 where labels have no names, and all examples are one part.
-        row: what has a row of scores.
-        most: scores of a part; a single example may have more. By default 8,388,608.
+        num_labels: logits per row; 0 if labels have no names, and all examples are one range.
+        row: whether each sequence or each token has a row of logits.
+        most: logits per range; a single example may have more. By default 8,388,608.
     """
     most = MAX_SCORES if most is None else most
     parts, start, size = [], 0, 0
@@ -78,7 +78,7 @@ def _compute_sequences(
     row: Literal["sequence", "token"],
     tokens_per_batch: int,
 ) -> dict[int, Logits]:
-    """The rows of each sequence."""
+    """Compute the logits of each sequence, by its index."""
     found: dict[int, Logits] = {}
     lengths = [len(sequence.ids) for sequence in sequences]
     for chosen in plan_batches(lengths, tokens_per_batch):

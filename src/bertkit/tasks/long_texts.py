@@ -1,7 +1,7 @@
-"""Texts and pairs as token ids: what is read of long ones, and their windows' scores as one.
+"""Encoding of texts and pairs: truncation or windows for long ones, and pooling of windows.
 
 Source: google-research/bert `run_classifier.py` for pairs; Sun et al. 2019, "How to Fine-Tune BERT
-for Text Classification?", section 5.3.1, for beginnings and ends.
+for Text Classification?", section 5.3.1, for head and tail truncation.
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ Ids = list[int]
 
 
 class Reading(NamedTuple):
-    """What the model reads of a text or a pair.
+    """An encoded text or pair.
 
     Attributes:
         sequences: one, or windows.
@@ -38,7 +38,7 @@ class Reading(NamedTuple):
 def encode_texts(
     texts: Sequence[Texts], settings: TextSettings, tokenizer: Tokenizer
 ) -> list[Reading]:
-    """`[CLS] A [SEP]` or `[CLS] A [SEP] B [SEP]`, of long texts the part or the windows chosen."""
+    """Encode as `[CLS] A [SEP]` or `[CLS] A [SEP] B [SEP]`; long texts are cut or windowed."""
     firsts = tokenizer.piece_ids([each.text for each in texts])
     seconds = iter(tokenizer.piece_ids([each.pair for each in texts if each.pair is not None]))
     found = []
@@ -53,7 +53,7 @@ def encode_texts(
 def pool_windows(
     logits: Float[Tensor, "sequences labels"], batch: TaskBatch
 ) -> Float[Tensor, "examples labels"]:
-    """The mean over each example's windows, in float32 at least."""
+    """Average the logits over each example's windows, in float32 or wider."""
     scores = logits.to(torch.promote_types(logits.dtype, torch.float32))
     if len(scores) == len(batch.num_sequences):
         return scores
@@ -62,7 +62,7 @@ def pool_windows(
 
 
 def _choose_windows(parts: list[Ids], settings: TextSettings) -> tuple[list[list[Ids]], bool]:
-    """What is read of one text or two, and whether something isn't."""
+    """Choose the parts of a text or pair to encode, and tell whether tokens were left out."""
     budget = settings.max_length - 1 - len(parts)
     if sum(map(len, parts)) <= budget:
         return [parts], False
@@ -77,7 +77,7 @@ def _choose_windows(parts: list[Ids], settings: TextSettings) -> tuple[list[list
 
 
 def _keep(ids: Ids, size: int, how: str) -> Ids:
-    """Some tokens of a text from its beginning, its end, or both."""
+    """Keep `size` tokens from the head of a text, its tail, or both."""
     if how == "head":
         return ids[:size]
     num_first = round(HEAD_SHARE * size) if how == "head_tail" and size < len(ids) else 0
@@ -85,7 +85,7 @@ def _keep(ids: Ids, size: int, how: str) -> Ids:
 
 
 def _slide(parts: list[Ids], budget: int, settings: TextSettings) -> tuple[list[list[Ids]], bool]:
-    """Windows over the longer text; the other one stands in each, half of it at most."""
+    """Slide windows over the longer text; each repeats the other text, cut to half the budget."""
     longer = max(range(len(parts)), key=lambda place: len(parts[place]))
     whole = parts[longer]
     fixed = [part[: budget // 2] for part in parts]

@@ -1,8 +1,8 @@
-"""Labels that a person takes for the same and a program doesn't: `Good`, `good` and `gооd`.
+"""Detection of labels that look the same but differ in characters: `Good`, `good` and `gооd`.
 
-Each label is brought to a form step by step, and those that come to the same form look alike, so
-that no label is compared with all others. Of letters that look alike, those of Cyrillic and Greek
-are known that have the shape of a Latin one, small or large.
+Each label is normalized step by step, and labels with the same normal form look alike, so no label
+needs to be compared with all others. Of confusable letters, only Cyrillic and Greek ones with the
+shape of a Latin letter (lower or upper case) are known.
 
 Source: Unicode Technical Standard 39, "Unicode Security Mechanisms", section 4, of whose table of
 confusable characters this is a small part.
@@ -15,12 +15,12 @@ from itertools import islice, pairwise
 
 from bertkit.reports.text import show
 
-# Small letters, for case is gone by then: в stands for b because В looks like B.
+# Lower case, because case folding comes first: в maps to b because В looks like B.
 LETTERS = str.maketrans(
     "авеѕіјкмнорстухһԁԛԝ" + "αβεζηικμνορτυχ", "abesijkmhopctyxhdqw" + "abezhikmnoptyx"
 )
 MARKS = str.maketrans("‐‑‒–—―−‘’ʼ“”„", "-------'''\"\"\"")
-# What shows nothing, beside characters of the category Cf: fillers and variation selectors.
+# Invisible characters outside the category Cf: fillers and variation selectors.
 FILLERS = {0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x3164, 0xFFA0}
 FILLERS |= {*range(0x180B, 0x1810), *range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0)}
 SHOWN_PAIRS, SHOWN_COLUMNS = 3, 40
@@ -29,12 +29,12 @@ Counts = Mapping[str, int]
 
 
 def describe_look_alikes(counts: Counts, known: Counts | None = None) -> list[str]:
-    """Labels that look alike, in a line for people; none where there are no such labels.
+    """Describe labels that look alike in one line; an empty list if there are none.
 
     Args:
-        counts: how often each label is there.
-        known: labels of a model with which those that it doesn't know are compared; by default
-            all labels are compared with each other.
+        counts: how often each label occurs.
+        known: labels of a model; only labels unknown to it are compared, with its labels. By
+            default all labels are compared with each other.
     """
     pairs = list(_pair_up(counts) if known is None else _pair_with(counts, known))
     if not pairs:
@@ -46,7 +46,7 @@ def describe_look_alikes(counts: Counts, known: Counts | None = None) -> list[st
 
 
 def find_form(label: str) -> str:
-    """What all labels have in common that look like this one."""
+    """Return the normal form that a label shares with all labels that look like it."""
     if label.isascii():
         return " ".join(label.split()).casefold()
     for change in DIFFERENCES.values():
@@ -55,7 +55,7 @@ def find_form(label: str) -> str:
 
 
 def _pair_up(counts: Counts) -> Iterator[tuple[str, str]]:
-    """Labels beside the next one of the same form."""
+    """Yield pairs of successive labels with the same form."""
     by_form: defaultdict[str, list[str]] = defaultdict(list)
     for label in counts:
         by_form[find_form(label)].append(label)
@@ -64,7 +64,7 @@ def _pair_up(counts: Counts) -> Iterator[tuple[str, str]]:
 
 
 def _pair_with(counts: Counts, known: Counts) -> Iterator[tuple[str, str]]:
-    """Labels that aren't known beside a known one of the same form."""
+    """Yield unknown labels, each with a known label of the same form."""
     unknown = [label for label in counts if label not in known]
     by_form = {find_form(label): label for label in (known if unknown else ())}
     for label in unknown:
@@ -73,7 +73,7 @@ def _pair_with(counts: Counts, known: Counts) -> Iterator[tuple[str, str]]:
 
 
 def _tell(pair: tuple[str, str], counts: Counts) -> str:
-    """Both labels, how often each is there, and in what they differ."""
+    """Describe both labels, how often each occurs, and the difference."""
     first, second = (
         f"'{show(label, SHOWN_COLUMNS)}'" + (f" ({counts[label]:,})" if label in counts else "")
         for label in pair
@@ -95,7 +95,7 @@ def _drop_invisible(text: str) -> str:
     )
 
 
-# What labels that look alike may differ in, and what does away with it, one after the other.
+# Kinds of differences between look-alikes, and the normalization that removes each, in order.
 DIFFERENCES: dict[str, Callable[[str], str]] = {
     "case": str.casefold,
     "characters that show nothing": lambda text: _drop_invisible(text).casefold(),

@@ -1,4 +1,4 @@
-"""`task.json`: which task a model folder is for, and what belongs to it beside the weights."""
+"""`task.json`: the task of a model folder, its settings and fitted numbers."""
 
 from pathlib import Path
 from typing import Any, Literal
@@ -16,7 +16,7 @@ from bertkit.tasks.task import Task
 from bertkit.tokenization.folder import read_max_length
 
 LIMIT_BYTES = 4 << 20
-# What a model is for whose folder has no task.json, as other tools write them.
+# Tasks of model folders without a task.json, as other tools write them.
 BY_ARCHITECTURE = {
     "BertForSequenceClassification": "classify",
     "BertForTokenClassification": "tag",
@@ -30,8 +30,8 @@ class SavedTask(BaseModel):
 
     Attributes:
         task: a key of `TASKS`.
-        settings: the task's.
-        numbers: what was found on held-out data after training.
+        settings: the task's settings.
+        numbers: values fitted on held-out data after training.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
@@ -43,7 +43,7 @@ class SavedTask(BaseModel):
 
 
 def save_task(folder: Path, task: Task[Any, Any]) -> dict[str, FileRecord]:
-    """Write `task.json`; returns what was written, by file name."""
+    """Write `task.json`; return its size and checksum, by file name."""
     saved = SavedTask(
         task=task.name,
         settings=task.settings.model_dump(mode="json"),
@@ -53,12 +53,12 @@ def save_task(folder: Path, task: Task[Any, Any]) -> dict[str, FileRecord]:
 
 
 def load_task(folder: Path, config: BertConfig, architecture: str | None) -> Task[Any, Any]:
-    """The task of a model folder, also of one that another tool wrote.
+    """Load the task of a model folder, including folders written by other tools.
 
     Args:
-        folder: the model's.
+        folder: the model folder.
         config: its config.
-        architecture: the class that the config names.
+        architecture: class name in the config.
     """
     path = source = folder / TASK_FILE
     if path.exists():
@@ -86,7 +86,7 @@ def load_task(folder: Path, config: BertConfig, architecture: str | None) -> Tas
 
 
 def find_task(architecture: str, config: BertConfig) -> str:
-    """The task of a model that another tool wrote, as transformers tells a regression."""
+    """Find the task of another tool's model, recognizing regression as transformers does."""
     is_number = config.problem_type == "regression"
     if config.problem_type is None:
         is_number = config.num_labels == 1

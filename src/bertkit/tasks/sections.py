@@ -1,4 +1,4 @@
-"""An evaluation as sections of a page."""
+"""Report sections for an evaluation."""
 
 import math
 from itertools import islice
@@ -11,15 +11,15 @@ from bertkit.reports.mistakes import MarkedText, Mistake, Mistakes
 from bertkit.reports.report import Charts, Paragraph, Section, Table
 from bertkit.tasks.evaluation import Evaluation
 
-MAX_METRICS = 200  # of a table; there is one for each label
+MAX_METRICS = 200  # rows of the table; there may be one for each label
 
 
 def build_sections(evaluation: Evaluation, before: Evaluation | None = None) -> list[Section]:
-    """Metrics, what is odd, who is taken for whom, how sure is right, and the worst mistakes.
+    """Build warnings, metrics, confusion matrix, reliability diagram and worst mistakes.
 
     Args:
         evaluation: what to show.
-        before: of the same answers before their probabilities were scaled by a temperature.
+        before: evaluation of the same predictions before temperature scaling.
     """
     sections: list[Section] = [Paragraph(warning) for warning in evaluation.warnings]
     sections.append(tabulate_metrics(evaluation))
@@ -41,7 +41,7 @@ def build_sections(evaluation: Evaluation, before: Evaluation | None = None) -> 
 
 
 def tabulate_metrics(evaluation: Evaluation) -> Table:
-    """Metrics, with their intervals where there are any."""
+    """Build a table of metrics, with intervals if there are any."""
     rows: list[list[Cell]] = []
     for name, value in islice(evaluation.metrics.items(), MAX_METRICS):
         low, high = evaluation.intervals.get(name, (math.nan, math.nan))
@@ -56,7 +56,7 @@ def tabulate_metrics(evaluation: Evaluation) -> Table:
 
 
 def draw_confusion(evaluation: Evaluation) -> ConfusionMatrix | None:
-    """The confusion matrix; None where the task has none."""
+    """Draw the confusion matrix; None if the task has none."""
     if evaluation.confusion is None:
         return None
     return ConfusionMatrix("Confusion matrix", evaluation.labels, evaluation.confusion)
@@ -65,7 +65,7 @@ def draw_confusion(evaluation: Evaluation) -> ConfusionMatrix | None:
 def draw_reliability(
     evaluation: Evaluation, before: Evaluation | None = None
 ) -> ReliabilityDiagram | None:
-    """Accuracy over confidence; None where the task's answers have no confidence."""
+    """Draw accuracy over confidence; None if the task's predictions have no confidence."""
     curves = [
         ReliabilityCurve(name, _fill_bins(each))
         for name, each in (("before scaling", before), ("as it is", evaluation))
@@ -75,7 +75,7 @@ def draw_reliability(
 
 
 def _fill_bins(evaluation: Evaluation) -> list[Bin]:
-    """All bins from 0 to 1, the empty ones too."""
+    """Return all bins from 0 to 1, including empty ones."""
     assert evaluation.confidences is not None
     assert evaluation.is_right is not None
     bins = [Bin(math.nan, math.nan, 0)] * NUM_BINS
@@ -85,7 +85,7 @@ def _fill_bins(evaluation: Evaluation) -> list[Bin]:
 
 
 def list_mistakes(evaluation: Evaluation) -> Mistakes:
-    """The worst mistakes, the worst first; of their files the names, without the folders."""
+    """List the worst mistakes, the worst first, with file names but no folders."""
     return Mistakes(
         [
             Mistake(

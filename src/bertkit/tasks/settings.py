@@ -1,4 +1,4 @@
-"""What can be chosen about every task, and about those that read texts as a whole."""
+"""Settings shared by all tasks, and by tasks on texts or pairs."""
 
 from typing import Annotated, Literal, Self
 
@@ -6,7 +6,7 @@ from pydantic import Field, model_validator
 
 from bertkit.base.settings import Settings
 
-LEAST_WINDOW = 8  # tokens: [CLS], two times [SEP], and at least two of each text
+LEAST_WINDOW = 8  # tokens: [CLS], two [SEP], and at least two of each text
 
 Count = Annotated[int, Field(ge=1)]
 

@@ -1,4 +1,4 @@
-"""All tasks: what is known of each without loading torch."""
+"""The table of all tasks, with the facts about each that don't need torch."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TaskEntry:
-    """A task, before its code is loaded.
+    """Facts about a task that are known before its code is loaded.
 
     Attributes:
-        settings: its settings.
-        summary: what it does, in a sentence, for `--help`.
+        settings: class of its settings.
+        summary: one sentence for `--help`.
         home: module and class, as `module:Class`.
-        inputs: what its command takes from the command line.
-        example_data: labeled files in examples, by their ending.
+        inputs: class of the command-line inputs of its command.
+        example_data: suffix of labeled files in examples of commands.
     """
 
     settings: type[TaskSettings]
@@ -37,7 +37,7 @@ class TaskEntry:
     example_data: str = ".csv"
 
     def load(self) -> "type[Task[Any, Any]]":
-        """The task's class."""
+        """Import and return the task's class."""
         module, _, name = self.home.partition(":")
         kind: type[Task[Any, Any]] = getattr(import_module(module), name)
         return kind

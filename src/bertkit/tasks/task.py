@@ -1,7 +1,7 @@
-"""What a task is: from a record to an example, to token ids, to a loss, to an answer.
+"""Base class of tasks: records to examples, to token ids, to a loss, to predictions.
 
-A task is a room of `tasks/` with a class of this kind, and one line in `TASKS`. Its commands, its
-predictor and its place in every recipe follow from those two.
+A task is a folder of `tasks/` with a subclass of `Task`, and an entry in `TASKS`. Commands,
+predictors and recipes work with every task through these two.
 """
 
 from abc import ABC, abstractmethod
@@ -25,16 +25,16 @@ from bertkit.tokenization.tokenizer import Tokenizer
 Example = TypeVar("Example")
 Prediction = TypeVar("Prediction")
 
-TEMPERATURE = "temperature"  # among a task's numbers
+TEMPERATURE = "temperature"  # key in a task's `numbers`
 
 
 @dataclass(frozen=True)
 class TaskScores:
-    """Sums over a batch's labels, for the loop.
+    """Sums over a batch's targets, for the training loop.
 
     Attributes:
-        losses: under "task".
-        hits: how often the likeliest answer was right, under "task"; empty where none is.
+        losses: the loss, under "task".
+        hits: number of correct predictions, under "task"; empty if the task has none.
     """
 
     losses: dict[str, Tensor]
@@ -43,12 +43,12 @@ class TaskScores:
 
 @dataclass(frozen=True)
 class Task(ABC, Generic[Example, Prediction]):
-    """A task with all that belongs to one model of it.
+    """A task, with the settings, labels and fitted numbers of one model.
 
     Attributes:
-        settings: what was chosen.
-        labels: names of what is told apart, by id; empty where the task has no labels.
-        numbers: what was found on held-out data after training, such as a temperature, by name.
+        settings: the task's settings.
+        labels: names of labels, by id; empty if the task has none.
+        numbers: values fitted on held-out data after training, such as a temperature, by name.
     """
 
     settings: Any
@@ -58,35 +58,35 @@ class Task(ABC, Generic[Example, Prediction]):
     name: ClassVar[str]  # its key in TASKS
     settings_kind: ClassVar[type[TaskSettings]]
     model_kind: ClassVar[type[FineTunedBert]]
-    row: ClassVar[Literal["sequence", "token"]]  # what has a row of logits
-    sequence: ClassVar[Literal["window", "choice"]] = "window"  # of which an example may have many
-    needs_both_ways: ClassVar[bool] = False  # a token stands for what comes behind it
-    scorer_files: ClassVar[tuple[str, ...]] = ()  # names that `prediction_files` may give
+    row: ClassVar[Literal["sequence", "token"]]  # whether each sequence or token has logits
+    sequence: ClassVar[Literal["window", "choice"]] = "window"  # kind of an example's sequences
+    needs_both_ways: ClassVar[bool] = False  # needs bidirectional attention
+    scorer_files: ClassVar[tuple[str, ...]] = ()  # file names `prediction_files` may return
 
     @property
     def temperature(self) -> float:
-        """What scores are divided by before they become probabilities; 1 where none was found."""
+        """Temperature that logits are divided by before the softmax; 1 if none was fitted."""
         return self.numbers.get(TEMPERATURE, 1.0)
 
     @property
     @abstractmethod
     def metric(self) -> str:
-        """Name of the metric by which the best epoch is chosen; higher is better."""
+        """Name of the metric that selects the best epoch; higher is better."""
 
     @classmethod
     @abstractmethod
     def build_parser(
         cls, settings: Any, table: RecordTable, *, needs_answer: bool
     ) -> Callable[[Record], Example]:
-        """How a record of a table becomes an example.
+        """Build a function that converts a record of a table to an example.
 
-        The parser raises BrokenRowError where a record can't be one.
+        The function raises BrokenRowError for an invalid record.
 
         Args:
-            settings: the task's.
-            table: the file; its columns.
-            needs_answer: without it nothing is asked of the columns of the answer, nor read from
-                them: the answers are to be found. A file with a text a line has the column `text`.
+            settings: the task's settings.
+            table: the file and its columns.
+            needs_answer: whether examples must have answers; if not, the columns of answers are
+                neither required nor read. A file with one text per line has the column `text`.
 
         Raises:
             InputError: columns are missing.
@@ -95,28 +95,28 @@ class Task(ABC, Generic[Example, Prediction]):
     @classmethod
     @abstractmethod
     def from_examples(cls, settings: Any, examples: Sequence[Example]) -> Self:
-        """The task of training examples: their labels.
+        """Build the task for training examples, with their labels.
 
         Raises:
-            InputError: nothing can be learned from them, such as where there is one label only.
+            InputError: nothing can be learned from them, for example with only one label.
         """
 
     @classmethod
     @abstractmethod
     def from_config(cls, settings: Any, config: BertConfig, numbers: Mapping[str, float]) -> Self:
-        """The task of a model that was trained.
+        """Build the task of a trained model.
 
         Raises:
-            CheckpointError: the config isn't that of a model of this task.
+            CheckpointError: the config doesn't belong to a model of this task.
         """
 
     @property
     @abstractmethod
     def config_changes(self) -> dict[str, Any]:
-        """Keys of the model's config that follow from the task."""
+        """Keys of the model's config that the task sets."""
 
     def check_number(self, num_examples: int) -> None:
-        """See that the answers to so many examples fit into memory.
+        """Check that predictions for so many examples fit in memory.
 
         Raises:
             InputError: they don't.
@@ -125,41 +125,41 @@ class Task(ABC, Generic[Example, Prediction]):
 
     @classmethod
     def group(cls, example: Example) -> str | None:
-        """What an example shares with others, such as the text that several questions are about.
+        """Return what an example shares with others, such as the context of several questions.
 
-        Examples that share it are held out together. None where an example stands alone.
+        Examples that share it are held out together. None if the example stands alone.
         """
         del example
         return None
 
     @abstractmethod
     def make_example(self, value: Any, place: str) -> Example:
-        """An example without an answer, of what a caller gave: a text, a tuple, a mapping.
+        """Build an example without an answer from a caller's input: a text, a tuple, a mapping.
 
         Raises:
-            InputError: it is something else; the message begins with the place.
+            InputError: the input has another type; the message begins with `place`.
         """
 
     @abstractmethod
     def num_chars(self, example: Example) -> int:
-        """About how much text an example has, so that windows of them stay small."""
+        """Return the approximate size of an example in characters, to bound a window's size."""
 
     @abstractmethod
     def encode(self, examples: Sequence[Example], tokenizer: Tokenizer) -> list[Encoded]:
-        """Token ids of examples, and labels of those that have an answer."""
+        """Encode examples as token ids, and the answers of those that have one as labels."""
 
     @abstractmethod
     def loss(self, logits: Float[Tensor, "rows ..."], batch: TaskBatch) -> TaskScores:
-        """The loss of a batch, in float32 whatever the model computes in."""
+        """Compute the loss of a batch, in float32 whatever the model's precision."""
 
     @abstractmethod
     def decode(self, example: Example, encoded: Encoded, logits: Logits) -> Prediction:
-        """The answer that logits mean."""
+        """Decode logits to a prediction."""
 
     def decode_in_brief(self, example: Example, encoded: Encoded, logits: Logits) -> Prediction:
-        """The answer as an evaluation keeps it, which holds those to all its examples in memory.
+        """Decode for an evaluation, which keeps the predictions of all examples in memory.
 
-        Where labels are very many, it has the probabilities of the likeliest alone.
+        If there are very many labels, only the probabilities of the likeliest are kept.
         """
         return self.decode(example, encoded, logits)
 
@@ -167,23 +167,23 @@ class Task(ABC, Generic[Example, Prediction]):
     def measure(
         self, examples: Sequence[Example], predictions: Sequence[Prediction]
     ) -> dict[str, float]:
-        """Metrics alone, after each epoch; `metric` among them."""
+        """Compute the metrics only, after each epoch; `metric` is among them."""
 
     @abstractmethod
     def evaluate(
         self, examples: Sequence[Example], predictions: Sequence[Prediction]
     ) -> Evaluation:
-        """Metrics, with what else there is to see, once at the end."""
+        """Compute the full evaluation, once at the end."""
 
     def list_labels(self, example: Example) -> Sequence[str]:
-        """The labels of an example's answer, known or not; none where labels have no names."""
+        """Return the labels of an example, known or not; none if labels have no names."""
         del example
         return ()
 
     def list_warnings(self, examples: Sequence[Example]) -> list[str]:
-        """What else was met in a set of examples, in lines for people; it is told before training.
+        """Return task-specific warnings about a set of examples, shown before training.
 
-        Broken rows, empty and cut texts and unseen labels are told for every task already.
+        Broken rows, empty or cut texts and unseen labels are reported for every task already.
         """
         del examples
         return []
@@ -191,26 +191,26 @@ class Task(ABC, Generic[Example, Prediction]):
     def prediction_files(
         self, examples: Sequence[Example], predictions: Sequence[Prediction]
     ) -> dict[str, Any]:
-        """What official scorers read: contents of JSON files, by file name."""
+        """Return the files for official scorers: JSON contents by file name."""
         del examples, predictions
         return {}
 
     def fit_numbers(
         self, examples: Sequence[Example], encoded: Sequence[Encoded], logits: Sequence[Logits]
     ) -> Self:
-        """The same task with numbers that are found on held-out data after training."""
+        """Return the task with numbers fitted on held-out data after training."""
         del examples, encoded, logits
         return self
 
     def show(self, example: Example) -> str:
-        """What was read, in a line for people; nothing where `describe` says it already."""
+        """Return the input as one line; empty if `describe` shows it already."""
         del example
         return ""
 
     @abstractmethod
     def describe(self, prediction: Prediction) -> str:
-        """An answer in a line or a few, for people."""
+        """Return a prediction as readable text, one line or a few."""
 
     @abstractmethod
     def to_json(self, prediction: Prediction) -> dict[str, Any]:
-        """An answer for programs."""
+        """Return a prediction as JSON data."""

@@ -1,4 +1,4 @@
-"""A text or a pair of texts: of a record, or as a caller gives it."""
+"""Texts and pairs of texts, from records or from a caller."""
 
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, TypeVar
@@ -9,7 +9,7 @@ from bertkit.data.tables.records import RecordTable
 from bertkit.tasks.columns import find_column, take_text
 from bertkit.tasks.settings import TextSettings
 
-# First and second text, as the files of GLUE, its relatives and the Hub's copies call them.
+# Column names of first and second text in GLUE, related datasets and their copies on the Hub.
 USUAL_PAIRS = (
     ("premise", "hypothesis"),
     ("sentence1", "sentence2"),
@@ -24,23 +24,23 @@ SettingsKind = TypeVar("SettingsKind", bound=TextSettings)
 
 
 class Texts(NamedTuple):
-    """A text, or two that are read together."""
+    """A text, or a pair that is encoded together."""
 
     text: str
     pair: str | None = None
 
     @property
     def num_chars(self) -> int:
-        """Characters of both."""
+        """Number of characters of both."""
         return len(self.text) + len(self.pair or "")
 
     def show(self) -> str:
-        """Both, for people."""
+        """Return the text or pair as one readable string."""
         return self.text if self.pair is None else f"{self.text} ||| {self.pair}"
 
 
 def build_text_parser(settings: TextSettings, table: RecordTable) -> Callable[[Record], Texts]:
-    """Look for text and pair in their columns."""
+    """Build a function that reads text and pair from a record."""
     text, pair = find_text_columns(settings, table)
     if settings.pairs and pair is None:
         raise InputError(
@@ -56,10 +56,10 @@ def build_text_parser(settings: TextSettings, table: RecordTable) -> Callable[[R
 
 
 def find_text_columns(settings: TextSettings, table: RecordTable) -> tuple[str, str | None]:
-    """Columns of text and pair: as they are named, as the layout has them, or as is usual."""
+    """Find the columns of text and pair: from the settings, the table's roles or usual names."""
     text, pair = settings.text_column, settings.pair_column
     if table.format == TEXT and pair is None:
-        return TEXT, None  # a text a line is that, whatever the column was called in training
+        return TEXT, None  # one text per line, whatever the column was called in training
     if text is None and pair is None and not table.roles:
         columns = set(table.columns or ())
         for names in USUAL_PAIRS:
@@ -73,13 +73,13 @@ def find_text_columns(settings: TextSettings, table: RecordTable) -> tuple[str, 
 
 
 def learn_pairs(settings: SettingsKind, texts: Iterable[Texts]) -> SettingsKind:
-    """The settings of a model for what it learns from: where that is pairs, it asks for pairs."""
+    """Set `pairs` if the training texts are pairs: the model then always requires pairs."""
     has_pairs = any(each.pair is not None for each in texts)
     return settings.model_copy(update={"pairs": True}) if has_pairs else settings
 
 
 def read_texts(value: Any, place: str, settings: TextSettings) -> Texts:
-    """What a caller gave: a text, or a tuple of two."""
+    """Convert a caller's input, a text or a tuple of two."""
     if isinstance(value, str):
         if settings.pairs:
             raise InputError(

@@ -1,1 +1,1 @@
-"""Programs that run an encoder, behind one door: packed ids in, hidden states out."""
+"""Runtimes of the encoder with one interface, batches to hidden states; read `engine.py` first."""

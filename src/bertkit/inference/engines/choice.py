@@ -1,4 +1,4 @@
-"""Which engine runs a model."""
+"""Choice of the engine that runs a model."""
 
 from collections.abc import Callable, Iterable
 from importlib.util import find_spec
@@ -15,12 +15,12 @@ Precision: TypeAlias = Literal["fp32", "bf16"]
 
 
 def build_torch(model: HasEncoder, layers: Iterable[int], precision: Precision) -> Engine:
-    """PyTorch, which is always there."""
+    """Build the PyTorch engine, which is always available."""
     return TorchEngine(model, layers, precision=precision)
 
 
 def build_onnx(model: HasEncoder, layers: Iterable[int], precision: Precision) -> Engine:
-    """ONNX Runtime, for CPUs."""
+    """Build the ONNX Runtime engine, for CPUs."""
     from bertkit.inference.engines.onnx_engine import OnnxEngine
 
     if not can_run_onnx(model, precision):
@@ -42,13 +42,13 @@ def choose_engine(
     layers: Iterable[int] = (-1,),
     precision: Precision = "fp32",
 ) -> Engine:
-    """Make an engine for a model.
+    """Build an engine for a model.
 
     Args:
-        name: auto takes the fastest that is installed and fits: onnx on a CPU for models that read
-            both ways, else torch.
-        model: on its device already.
-        layers: hidden states to give, as in `resolve_layers`.
+        name: auto takes the fastest that is installed and supports the model: onnx on a CPU for
+            bidirectional models, else torch.
+        model: the model, on its device.
+        layers: layers whose hidden states are returned, as in `resolve_layers`.
         precision: of the weights and matrix products.
     """
     if name == "auto":
@@ -57,12 +57,12 @@ def choose_engine(
 
 
 def find_device(model: HasEncoder) -> torch.device:
-    """Where a model is."""
+    """Return the device of a model."""
     return model.encoder.embeddings.word.weight.device
 
 
 def can_run_onnx(model: HasEncoder, precision: Precision) -> bool:
-    """Whether ONNX Runtime can take a model as it is; its graph knows no direction."""
+    """Whether ONNX Runtime can run a model; its graph has no causal mask."""
     weight = model.encoder.embeddings.word.weight
     is_float32 = weight.dtype == torch.float32 and precision == "fp32"
     return weight.device.type == "cpu" and is_float32 and not model.config.is_decoder

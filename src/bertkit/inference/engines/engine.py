@@ -1,4 +1,4 @@
-"""What an engine is: it computes the hidden states of a packed batch."""
+"""The interface of engines, which compute the hidden states of a packed batch."""
 
 from collections.abc import Iterable
 from typing import Protocol
@@ -13,19 +13,19 @@ from bertkit.nn.packing import PackedBatch
 
 
 class HasEncoder(Protocol):
-    """Any of our models."""
+    """Any bertkit model with an encoder."""
 
     config: BertConfig
     encoder: BertEncoder
 
 
 class Engine(Protocol):
-    """An encoder that is ready to run, in one of several programs.
+    """An encoder that is ready to run in one of several runtimes.
 
     Attributes:
         name: its key in `ENGINES`.
-        layers: which hidden states it gives: 0 is what the embeddings give, n what block n gives.
-        tokens_per_batch: about how many tokens it computes fastest at a time.
+        layers: layers whose hidden states it returns: 0 for the embeddings, n for block n.
+        tokens_per_batch: approximate batch size in tokens at which it is fastest.
     """
 
     name: str
@@ -33,11 +33,11 @@ class Engine(Protocol):
     tokens_per_batch: int
 
     def __call__(self, batch: PackedBatch) -> list[Float[Tensor, "tokens hidden"]]:
-        """Hidden states in float32, on the model's device, one tensor for each of `layers`."""
+        """Compute hidden states in float32, on the model's device, one tensor per layer."""
 
 
 def resolve_layers(layers: Iterable[int], num_hidden_layers: int) -> tuple[int, ...]:
-    """Layers counted from the front: -1 is the last block, 0 what the embeddings give."""
+    """Convert negative layers (-1 is the last block) to indexes; 0 is the embeddings."""
     asked = tuple(layers)
     if not asked:
         raise SettingsError("name at least one layer, such as -1 for the last")

@@ -1,12 +1,12 @@
-"""The engine for CPUs: ONNX Runtime, given a graph of our own.
+"""The CPU engine: ONNX Runtime, with a graph built by bertkit.
 
-The graph is written from the model's weights when the engine is made; nothing is written to the
-disk, and ONNX Runtime takes the weights from the model's own memory. Each session keeps a copy of
-the matrices in the order in which it multiplies.
+The graph is built in memory from the model's weights; nothing is written to disk, and ONNX Runtime
+reads the weights from the model's memory. Each session keeps a copy of the matrices, packed in the
+layout that its kernels need.
 
-A batch is cut into parts of a few hundred tokens, and each thread takes one after the other, alone:
-what a part needs stays in that core's cache, and no thread waits for another inside the model. On a
-single sequence, such as a query, all threads work together.
+A batch is split into parts of a few hundred tokens, and each thread computes whole parts alone:
+the data of a part stays in that core's cache, and no thread waits for another inside the model. On
+a single sequence, such as a query, all threads work together.
 """
 
 import math
@@ -25,9 +25,9 @@ from bertkit.inference.engines.engine import HasEncoder, resolve_layers
 from bertkit.inference.engines.onnx_session import OnnxSession
 from bertkit.nn.packing import PackedBatch
 
-TOKENS_PER_THREAD = 2048  # of a batch: enough parts that none waits long for the last
+TOKENS_PER_THREAD = 2048  # of a batch: enough parts that no thread idles long at the end
 MAX_PART_TOKENS = 256
-# So many tokens of one length are worth a part of their own: attention is faster without a mask.
+# Minimum tokens of one length for a separate part: attention is faster without a mask.
 UNIFORM_PART_TOKENS = 96
 
 
@@ -36,13 +36,13 @@ class OnnxEngine:
 
     Args:
         model: any model, on a CPU; only its encoder is used.
-        layers: hidden states to give, as in `resolve_layers`.
+        layers: layers whose hidden states are returned, as in `resolve_layers`.
 
     Attributes:
-        num_threads: as many as torch has when the engine is made.
+        num_threads: torch's number of threads when the engine is built.
 
     Raises:
-        SettingsError: the model has no such layer, or reads left to right.
+        SettingsError: the model has no such layer, or is causal.
         MissingExtraError: `bertkit[onnx]` isn't installed.
     """
 
@@ -54,19 +54,19 @@ class OnnxEngine:
         self.layers = resolve_layers(layers, model.config.num_hidden_layers)
         self.num_threads = torch.get_num_threads()
         self.tokens_per_batch = TOKENS_PER_THREAD * self.num_threads
-        self._given = tuple(dict.fromkeys(self.layers))  # one that is asked for twice is given once
+        self._given = tuple(dict.fromkeys(self.layers))  # the graph outputs each layer once
         self._model = model
         for package in ("onnx", "onnxruntime"):
             import_extra(package)
 
     @cached_property
     def _together(self) -> OnnxSession:
-        """All threads work on one sequence."""
+        """The session in which all threads work on one sequence."""
         return self._start(self.num_threads, is_mixed=False)
 
     @cached_property
     def _alone(self) -> OnnxSession:
-        """Each caller works on a part of its own."""
+        """The session in which each calling thread works on its own part."""
         return self._start(1, is_mixed=True)
 
     def _start(self, num_threads: int, *, is_mixed: bool) -> OnnxSession:
@@ -82,7 +82,7 @@ class OnnxEngine:
         return ThreadPoolExecutor(self.num_threads)
 
     def __call__(self, batch: PackedBatch) -> list[Float[Tensor, "tokens hidden"]]:
-        """Hidden states in float32, one tensor for each of `layers`."""
+        """Compute hidden states in float32, one tensor for each of `layers`."""
         size = self._model.config.hidden_size
         states = [torch.empty(batch.num_tokens, size) for _ in self._given]
         if len(batch.lengths) == 1 and self.num_threads > 1:
@@ -96,10 +96,10 @@ class OnnxEngine:
 
 
 def cut_parts(lengths: Sequence[int], num_threads: int) -> Iterator[tuple[int, int]]:
-    """Where each part of a batch begins and ends, in sequences.
+    """Yield start and end of each part of a batch, in sequences.
 
-    A part ends where it would grow too large, or where the length changes and it is large enough.
-    Of a small batch, each thread gets about the same.
+    A part ends before it grows too large, or where the length changes if it is large enough. A
+    small batch is split about evenly among the threads.
     """
     limit = min(MAX_PART_TOKENS, math.ceil(sum(lengths) / num_threads))
     start, num_tokens = 0, 0

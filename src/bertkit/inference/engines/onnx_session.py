@@ -1,4 +1,4 @@
-"""Sessions of ONNX Runtime, and how a packed batch goes in and hidden states come out."""
+"""ONNX Runtime sessions that compute hidden states of a packed batch."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -10,17 +10,17 @@ from torch import Tensor
 from bertkit.exporters.onnx_graph import import_extra
 from bertkit.nn.packing import PackedBatch
 
-QUIET = 3  # of ONNX Runtime's levels that for errors, which come as exceptions too
+QUIET = 3  # ONNX Runtime's log level for errors, which are raised as exceptions too
 
 
 class OnnxSession:
-    """A packed graph, ready to run; several threads may call it at once.
+    """A session of the packed graph; several threads may call it at once.
 
     Args:
         model: the serialized graph of `exporters/onnx_packed.py`.
-        weights: what it only names; their memory is used and must stay.
-        outputs: names of the hidden states that it gives.
-        num_threads: that share the work of each call; the caller is one of them.
+        weights: external initializers by name; their memory is used and must stay allocated.
+        outputs: names of the hidden states that it returns.
+        num_threads: number of threads that share the work of a call, the caller included.
 
     Raises:
         MissingExtraError: `bertkit[onnx]` isn't installed.
@@ -37,7 +37,7 @@ class OnnxSession:
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = num_threads
         options.log_severity_level = QUIET
-        # At higher levels norms and GELU are joined with their neighbors, which makes them slow.
+        # Higher levels fuse layer norms and GELU with their neighbors, which is slower.
         options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
         self._weights = [
             onnxruntime.OrtValue.ortvalue_from_numpy(weight.contiguous().numpy())
@@ -52,13 +52,13 @@ class OnnxSession:
     def run(
         self, batch: PackedBatch, start: int, end: int, states: Sequence[Float[Tensor, "tokens h"]]
     ) -> None:
-        """Compute some sequences of a batch into their rows of the results.
+        """Compute some sequences of a batch, and write to their rows of `states`.
 
         Args:
-            batch: on a CPU.
-            start: the first sequence.
-            end: the one behind the last.
-            states: a tensor for each output, contiguous, of as many rows as the batch has tokens.
+            batch: the batch, on a CPU.
+            start: index of the first sequence.
+            end: index after the last sequence.
+            states: a contiguous tensor for each output, with one row per token of the batch.
         """
         first = sum(batch.lengths[:start])
         lengths = batch.lengths[start:end]
@@ -82,7 +82,7 @@ class OnnxSession:
 
 
 def lay_out(lengths: Sequence[int]) -> dict[str, np.ndarray]:
-    """How attention finds the tokens of each sequence, and they their places again."""
+    """Return the indexes that pad tokens for attention, and that unpad its result."""
     sizes = np.array(lengths, dtype=np.int32)
     is_token = np.arange(sizes.max()) < sizes[:, None]
     rows = np.zeros(is_token.shape, dtype=np.int64)

@@ -1,4 +1,4 @@
-"""The engine that is always there: PyTorch."""
+"""The PyTorch engine, which is always available."""
 
 from collections.abc import Iterable
 from typing import Literal
@@ -10,18 +10,18 @@ from torch import Tensor
 from bertkit.inference.engines.engine import HasEncoder, resolve_layers
 from bertkit.nn.packing import PackedBatch
 
-# On a CPU a batch should stay in the cache; a GPU wants work for all its cores.
+# On a CPU a batch should fit in the cache; a GPU needs work for all its cores.
 TOKENS_PER_BATCH = {"cpu": 2048, "cuda": 65536}
 
 
 class TorchEngine:
-    """Runs a model's own encoder, where the model is.
+    """Runs a model's own encoder, on the model's device.
 
     Args:
-        model: any model; only its encoder is used. It is put into evaluation, and must be whenever
-            the engine runs: where it trains meanwhile, its dropout is met here too.
-        layers: hidden states to give, as in `resolve_layers`.
-        precision: bf16 casts the model's own encoder; it is for GPUs.
+        model: any model; only its encoder is used. It is set to evaluation mode, and must be in it
+            whenever the engine runs: in training mode, dropout applies here too.
+        layers: layers whose hidden states are returned, as in `resolve_layers`.
+        precision: bf16 casts the model's own encoder; for GPUs.
     """
 
     name = "torch"
@@ -42,7 +42,7 @@ class TorchEngine:
 
     @torch.inference_mode()
     def __call__(self, batch: PackedBatch) -> list[Float[Tensor, "tokens hidden"]]:
-        """Hidden states in float32, on the model's device, one tensor for each of `layers`."""
+        """Compute hidden states in float32, on the model's device, one tensor per layer."""
         states: dict[int, Tensor] = {}
         last = max(self.layers)
         for layer, tokens in enumerate(self._encoder.hidden_states(batch.to(self._device))):

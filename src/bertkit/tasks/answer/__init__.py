@@ -1,4 +1,4 @@
-"""Answer questions with words of a text, or say that it has no answer.
+"""Extractive question answering, with "no answer" as in SQuAD 2.0; read `task.py` first.
 
 Source: Devlin et al. 2018, sections 4.2 and 4.3: a start and an end vector over all T_i.
 """

@@ -1,4 +1,4 @@
-"""From logits to answers: beginnings and ends of all windows, the best spans, and "none".
+"""Decoding of start and end logits of all windows to the best spans, or to "no answer".
 
 Source: google-research/bert `run_squad.py`, `write_predictions`.
 """
@@ -15,7 +15,7 @@ from bertkit.tasks.answer.settings import AnswerSettings
 from bertkit.tasks.answer.windows import Windows
 from bertkit.tasks.logits import Logits
 
-MARK = "Mn"  # Unicode's category of accents that stand behind their letter
+MARK = "Mn"  # Unicode category of combining accents, which follow their letter
 
 
 @dataclass(frozen=True)
@@ -23,12 +23,12 @@ class Candidate:
     """A possible answer.
 
     Attributes:
-        text: a part of the context; empty for "there is no answer".
-        start: where it begins in the context, in characters; None for "there is no answer".
-        stop: where it ends, as in `context[start:stop]`.
-        probability: among the candidates of its question, from 0 to 1.
-        start_logit: of its first token.
-        end_logit: of its last.
+        text: a part of the context; empty for "no answer".
+        start: index of its first character in the context; None for "no answer".
+        stop: index after its last, as in `context[start:stop]`.
+        probability: probability among the candidates of its question, from 0 to 1.
+        start_logit: start logit of its first token.
+        end_logit: end logit of its last token.
     """
 
     text: str
@@ -44,11 +44,11 @@ class Answer:
     """The answer to a question.
 
     Attributes:
-        text: a part of the context; empty where there is no answer.
-        start: where it begins in the context, in characters; None where there is no answer.
-        stop: where it ends, as in `context[start:stop]`.
-        probability: among the candidates, from 0 to 1.
-        null_odds: by how many logits "there is no answer" is ahead of the best one; None by the
+        text: a part of the context; empty for "no answer".
+        start: index of its first character in the context; None for "no answer".
+        stop: index after its last, as in `context[start:stop]`.
+        probability: probability among the candidates, from 0 to 1.
+        null_odds: score of "no answer" minus the score of the best span, in logits; None under the
             rules of SQuAD 1.1.
         n_best: the candidates, the best first.
     """
@@ -62,19 +62,19 @@ class Answer:
 
     @property
     def is_null(self) -> bool:
-        """Whether the answer is that there is none."""
+        """Whether the answer is "no answer"."""
         return self.start is None
 
     @property
     def best(self) -> Candidate | None:
-        """The best candidate that is a part of the context; None where the context has no token."""
+        """The best candidate that is a part of the context; None if the context has no token."""
         return next((one for one in self.n_best if one.start is not None), None)
 
     @classmethod
     def choose(
         cls, n_best: tuple[Candidate, ...], null_odds: float | None, threshold: float
     ) -> Self:
-        """The best part of the context, or "none" where its odds are above a threshold."""
+        """Choose the best span, or "no answer" if its odds are above the threshold."""
         nulls = [one for one in n_best if one.start is None]
         spans = [one for one in n_best if one.start is not None]
         is_null = not spans or (null_odds is not None and null_odds > threshold)
@@ -82,18 +82,18 @@ class Answer:
         return cls(chosen.text, chosen.start, chosen.stop, chosen.probability, null_odds, n_best)
 
     def decide(self, threshold: float) -> Self:
-        """The same candidates under another threshold."""
+        """Choose again among the same candidates, with another threshold."""
         return self.choose(self.n_best, self.null_odds, threshold)
 
 
 class Spans(NamedTuple):
-    """Spans of tokens, the best first; of equal ones that which was found first.
+    """Spans of tokens, the best first; ties in the order in which they were found.
 
     Attributes:
-        firsts: `[spans]`, the first token of each in the context.
-        lasts: the last.
-        start_logits: of the first.
-        end_logits: of the last.
+        firsts: `[spans]`, index of the first token of each in the context.
+        lasts: `[spans]`, index of the last.
+        start_logits: `[spans]`, start logit of the first token.
+        end_logits: `[spans]`, end logit of the last.
     """
 
     firsts: npt.NDArray[np.int64]
@@ -105,14 +105,14 @@ class Spans(NamedTuple):
 def find_answer(
     context: str, windows: Windows, logits: Logits, settings: AnswerSettings, threshold: float
 ) -> Answer:
-    """The answer that logits mean.
+    """Decode logits to an answer.
 
     Args:
         context: the text.
-        windows: of it.
-        logits: `[tokens, 2]` of all windows: scores of beginning and end.
-        settings: version, lengths and numbers.
-        threshold: of `null_odds`, above which there is no answer.
+        windows: the windows of the text.
+        logits: `[tokens, 2]` of all windows: start and end logits.
+        settings: version, maximum answer length and n_best.
+        threshold: value of `null_odds` above which the answer is "no answer".
     """
     parts = _split(windows, logits)
     spans = find_spans(windows, parts, settings)
@@ -124,17 +124,17 @@ def find_answer(
         null_odds = _score(null) - (_score(candidates[0]) if candidates else 0.0)
     if has_null or not candidates:
         rank = sum(_score(one) >= _score(null) for one in candidates)
-        if rank < settings.n_best:  # it takes the place of the last; otherwise it is one more
+        if rank < settings.n_best:  # it replaces the last; otherwise it is appended
             del candidates[settings.n_best - 1 :]
         candidates.insert(rank, null)
     return Answer.choose(_with_probabilities(candidates), null_odds, threshold)
 
 
 def find_spans(windows: Windows, parts: list[Logits], settings: AnswerSettings) -> Spans:
-    """Spans of the context's tokens that begin and end at one of the best places of a window.
+    """Find the spans between the best start and end tokens of a window.
 
-    Where none of a question's best places may be an answer, all places are tried; google's script
-    answers "empty" then.
+    If a question's best tokens form no valid span, all tokens are tried; google's script returns
+    "empty" in this case.
     """
     most = max(map(len, parts))
     for num_best in (settings.n_best, most):
@@ -156,7 +156,7 @@ def _sort_spans(found: list[Spans]) -> Spans:
 def _pair_places(
     windows: Windows, number: int, logits: Logits, num_best: int, max_length: int
 ) -> Spans:
-    """Spans of one window, in the order of their beginnings, then of their ends."""
+    """Combine the best starts of one window with its best ends, ranked by start, then end."""
     part = windows.parts[number]
     starts, ends = (_best_places(logits[:, side], num_best) for side in (0, 1))
     shift = part.start - windows.num_before
@@ -180,9 +180,9 @@ def _keep_inside(tokens: npt.NDArray[np.int64], part: range) -> npt.NDArray[np.i
 def _list_candidates(
     context: str, windows: Windows, spans: Spans, num_best: int
 ) -> Iterator[Candidate]:
-    """The best spans, each text once; probabilities are still to come."""
+    """List the best spans, each text once; their probabilities are set later."""
     seen: set[str] = set()
-    for first, last, *logits in zip(*spans, strict=True):  # few of many are looked at
+    for first, last, *logits in zip(*spans, strict=True):  # stops after a few of many
         start = int(windows.offsets[first, 0])
         stop = _with_marks(context, windows, last)
         text = context[start:stop]
@@ -194,7 +194,7 @@ def _list_candidates(
 
 
 def _with_marks(context: str, windows: Windows, last: np.int64) -> int:
-    """Where a token ends, with the accents behind it, which a tokenizer may have dropped."""
+    """Return the end of a token in characters, including accents that a tokenizer may drop."""
     stop = int(windows.offsets[last, 1])
     end = len(context)
     if last + 1 < len(windows.offsets):
@@ -205,13 +205,13 @@ def _with_marks(context: str, windows: Windows, last: np.int64) -> int:
 
 
 def _split(windows: Windows, logits: Logits) -> list[Logits]:
-    """The rows of each window."""
+    """Split logits by window."""
     sizes = [windows.num_before + len(part) + 1 for part in windows.parts]
     return np.split(logits, np.cumsum(sizes)[:-1])
 
 
 def _null_of(logits: Logits) -> Candidate:
-    """That a window's answer is [CLS], which says that it has none."""
+    """Return the "no answer" candidate of a window, scored by its [CLS]."""
     return Candidate("", None, None, 0.0, *logits[0].tolist())
 
 

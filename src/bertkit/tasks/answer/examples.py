@@ -1,4 +1,4 @@
-"""Questions with their texts and answers, of any record that has them."""
+"""Question-answering examples: questions with contexts and answers, read from records."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,12 +16,12 @@ TRUTH_VALUES = {"true": True, "false": False}
 
 
 class GoldAnswer(NamedTuple):
-    """An answer that people gave.
+    """A true answer.
 
     Attributes:
-        text: its words, without blanks around them.
-        start: where it begins in the context; None where it isn't there.
-        is_moved: whether the record said that it begins elsewhere.
+        text: its words, without surrounding white space.
+        start: index of its first character in the context; None if the context doesn't contain it.
+        is_moved: whether the record gave another start.
     """
 
     text: str
@@ -31,14 +31,14 @@ class GoldAnswer(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class AnswerExample:
-    """A question about a text.
+    """A question about a context, with optional answers.
 
     Attributes:
-        question: what is asked.
-        context: the text that is read.
-        answers: those that people gave, one of them at least in the context; empty where it has
-            none, and None where that isn't known.
-        identity: its id, or its place where it has none.
+        question: the question.
+        context: the text that may answer it.
+        answers: true answers, at least one of them in the context; empty if there is no answer,
+            None if unknown.
+        identity: its id, or its place if it has none.
         place: file and line, for messages.
     """
 
@@ -50,7 +50,7 @@ class AnswerExample:
 
     @property
     def span(self) -> tuple[int, int] | None:
-        """Where the first answer that is in the context stands there, in characters."""
+        """Start and end in the context, in characters, of the first answer found there."""
         for answer in self.answers or ():
             if answer.start is not None:
                 return answer.start, answer.start + len(answer.text)
@@ -60,7 +60,7 @@ class AnswerExample:
 def build_parser(
     settings: AnswerSettings, table: RecordTable, *, needs_answer: bool
 ) -> Callable[[Record], AnswerExample]:
-    """Look for question, context and answers in their columns."""
+    """Build a function that reads question, context and answers from a record."""
     question = find_column(table, "question", settings.question_column, ("question",))
     context = find_column(table, "context", settings.context_column, ("context",))
     answers = None
@@ -86,7 +86,7 @@ def build_parser(
 
 
 def make_example(value: Any, place: str) -> AnswerExample:
-    """An example of (question, context), or of a mapping that has both, and perhaps an id."""
+    """Build an example from (question, context), or a mapping of both with an optional id."""
     identity = place
     if isinstance(value, Mapping):
         identity = str(value.get("id", place))
@@ -100,12 +100,12 @@ def make_example(value: Any, place: str) -> AnswerExample:
 
 
 def locate_answer(context: str, text: str, start: int | None) -> GoldAnswer:
-    """Find an answer in its context: where it is said to be, or else nearest to that.
+    """Find an answer in its context: at its stated start, or else nearest to it.
 
     Args:
         context: the text.
-        text: the answer; blanks around it don't count.
-        start: where it is said to begin; None where nothing is said, which is the first place.
+        text: the answer; surrounding white space is ignored.
+        start: its stated start; None if not stated, and the first occurrence is taken.
     """
     bare = text.strip()
     num_blanks = len(text) - len(text.lstrip())
@@ -119,7 +119,7 @@ def locate_answer(context: str, text: str, start: int | None) -> GoldAnswer:
 
 
 def list_warnings(examples: Sequence[AnswerExample]) -> list[str]:
-    """How many questions have no answer, and how many answers stand elsewhere than it is said."""
+    """Report questions without an answer, and answers that aren't at their stated start."""
     num_impossible = sum(example.answers == () for example in examples)
     golds = [(gold, example.place) for example in examples for gold in example.answers or ()]
     moved = [place for gold, place in golds if gold.is_moved]
@@ -141,7 +141,7 @@ def list_warnings(examples: Sequence[AnswerExample]) -> list[str]:
 
 
 def _check_new(identity: str, seen: set[str], place: str) -> None:
-    """Add an id to those that there are."""
+    """Check that an id is new, and remember it."""
     if identity in seen:
         raise BrokenRowError(
             f"{place} has the id {identity[:NUM_SHOWN_CHARS]!r}, which was there before"
@@ -150,7 +150,7 @@ def _check_new(identity: str, seen: set[str], place: str) -> None:
 
 
 def _read_answers(record: Record, column: str, context: str) -> tuple[GoldAnswer, ...]:
-    """The answers of a record; none where it says that there are none."""
+    """Read the answers of a record; none if it is marked as impossible."""
     said = _list_answers(record, column)
     is_impossible = _read_impossible(record)
     if is_impossible:
@@ -168,7 +168,7 @@ def _read_answers(record: Record, column: str, context: str) -> tuple[GoldAnswer
 
 
 def _read_impossible(record: Record) -> bool | None:
-    """Whether a record says that there is no answer; None where it says nothing."""
+    """Read `is_impossible`; None if the record doesn't state it."""
     value = record.values.get("is_impossible")
     if value is None or value == "":
         return None
@@ -182,7 +182,7 @@ def _read_impossible(record: Record) -> bool | None:
 
 
 def _list_answers(record: Record, column: str) -> list[tuple[str, int | None]]:
-    """The texts of a cell and where they are said to begin."""
+    """Read the answers of a cell with their stated starts."""
     if column not in record.values:
         raise BrokenRowError(f"{record.place} has no {column}")
     cell = _pair_lists(record.values[column])
@@ -197,7 +197,7 @@ def _list_answers(record: Record, column: str) -> list[tuple[str, int | None]]:
 
 
 def _pair_lists(cell: object) -> object:
-    """The object of two lists that the Hub's columns have as a list of objects; others as they are.
+    """Convert an object of two lists, as on the Hub, to a list of objects; keep other values.
 
     Source: the Hub's `rajpurkar/squad` and `squad_v2`.
     """

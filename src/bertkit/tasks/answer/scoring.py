@@ -1,4 +1,4 @@
-"""Answers held against those of people, and the threshold of "there is no answer"."""
+"""Evaluation of answers, and the choice of the "no answer" threshold."""
 
 from collections.abc import Sequence
 
@@ -19,20 +19,20 @@ from bertkit.tasks.answer.decoding import Answer
 from bertkit.tasks.answer.examples import AnswerExample
 from bertkit.tasks.evaluation import Evaluation, Mistake
 
-PERCENT = 100.0  # the official scripts' unit
-COUNT_ENDING = "total"  # of names of numbers of questions
-MARGIN = 1.0  # logits that a threshold lies above all odds
+PERCENT = 100.0  # the unit of the official scripts
+COUNT_ENDING = "total"  # suffix of totals that count questions
+MARGIN = 1.0  # logits between the highest odds and a threshold above all of them
 BOOTSTRAP_SEED = 0
 MAX_MISTAKES = 100
-SHOWN_CHARS = 120  # of the context, on each side of what is to be seen
+SHOWN_CHARS = 120  # of the context, on each side of the answer
 NO_ANSWER = "(no answer)"
 
 
 def find_threshold(examples: Sequence[AnswerExample], answers: Sequence[Answer]) -> float | None:
-    """The odds above which "there is no answer" gives the best F1.
+    """Find the threshold on the odds of "no answer" with the best F1.
 
-    It lies halfway to the next odds, since those of another engine differ in their last bits. None
-    where questions with an answer or those without are missing: nothing would be weighed then.
+    It lies halfway to the next odds, because the odds of another engine differ in the last bits.
+    None unless there are both questions with and without an answer: there is no trade-off then.
     """
     has_answer = list_answerable(examples)
     if has_answer.all() or not has_answer.any():
@@ -46,9 +46,9 @@ def find_threshold(examples: Sequence[AnswerExample], answers: Sequence[Answer])
 
 
 def measure(examples: Sequence[AnswerExample], answers: Sequence[Answer]) -> dict[str, float]:
-    """Totals from 0 to 1, under the names of the official script of 1.1 or 2.0.
+    """Compute metrics from 0 to 1, named as in the official script of SQuAD 1.1 or 2.0.
 
-    The rules are those of 2.0 where answers may be none, or where questions have none.
+    The rules of 2.0 apply if "no answer" can be predicted, or if some questions have no answer.
     """
     scores, version = _score(examples, answers)
     if version == "1.1":
@@ -61,7 +61,7 @@ def measure(examples: Sequence[AnswerExample], answers: Sequence[Answer]) -> dic
 
 
 def evaluate(examples: Sequence[AnswerExample], answers: Sequence[Answer]) -> Evaluation:
-    """Totals, their intervals over questions, and the mistakes that were made most surely."""
+    """Compute metrics, their intervals over questions, and the most confident mistakes."""
     scores, version = _score(examples, answers)
     columns = {"exact_match" if version == "1.1" else "exact": scores.exact, "f1": scores.f1}
     return Evaluation(
@@ -75,7 +75,7 @@ def evaluate(examples: Sequence[AnswerExample], answers: Sequence[Answer]) -> Ev
 
 
 def list_answerable(examples: Sequence[AnswerExample]) -> npt.NDArray[np.bool_]:
-    """Which questions have an answer."""
+    """Return for each question whether it has an answer."""
     return np.array([bool(example.answers) for example in examples])
 
 
@@ -127,7 +127,7 @@ def _describe_mistake(example: AnswerExample, answer: Answer, badness: float) ->
 
 
 def _excerpt(example: AnswerExample, answer: Answer) -> str:
-    """The context around what people answered, or around what was answered instead."""
+    """Return the context around the true answer, or around the predicted one if there is none."""
     start, stop = example.span or (answer.start or 0, answer.stop or 0)
     first, last = max(0, start - SHOWN_CHARS), min(len(example.context), stop + SHOWN_CHARS)
     before = "…" if first else ""

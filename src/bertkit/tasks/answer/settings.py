@@ -1,4 +1,4 @@
-"""What can be chosen about answering questions, and what its command takes."""
+"""Settings and command-line inputs of the task answer."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any, ClassVar, Literal, Self
@@ -68,7 +68,7 @@ class AnswerInputs(TaskInputs):
     context: str | None = Field(None, description="Text that has the answers to all questions.")
 
     def gather(self, words: Sequence[str]) -> list[Any]:
-        """Each question with the context."""
+        """Return each question with the context."""
         if words and self.context is None:
             raise InputError("questions need the text that answers them: give it with --context")
         return [(word, self.context) for word in words]

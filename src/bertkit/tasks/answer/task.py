@@ -1,4 +1,4 @@
-"""T_i, then two vectors: where in the context the answer begins, and where it ends."""
+"""The task answer: a start and an end vector over T_i score an answer's borders."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -43,7 +43,7 @@ DEFAULT_THRESHOLD = 0.0  # logits; that of google-research/bert
 
 @dataclass(frozen=True)
 class AnswerQuestions(Task[AnswerExample, Answer]):
-    """Answers questions with words of a text."""
+    """Extractive question answering."""
 
     name: ClassVar = "answer"
     settings_kind: ClassVar = AnswerSettings
@@ -60,12 +60,12 @@ class AnswerQuestions(Task[AnswerExample, Answer]):
     def build_parser(
         cls, settings: AnswerSettings, table: RecordTable, *, needs_answer: bool
     ) -> Callable[[Record], AnswerExample]:
-        """Look for question, context and answers in their columns."""
+        """Build a function that reads question, context and answers from a record."""
         return records.build_parser(settings, table, needs_answer=needs_answer)
 
     @classmethod
     def from_examples(cls, settings: AnswerSettings, examples: Sequence[AnswerExample]) -> Self:
-        """By the rules of SQuAD 2.0 where a question has no answer, of 1.1 otherwise."""
+        """Build the task; version auto is SQuAD 2.0 if a question has no answer, else 1.1."""
         num_answerable = int(scoring.list_answerable(examples).sum())
         num_impossible = len(examples) - num_answerable
         if not num_answerable:
@@ -83,7 +83,7 @@ class AnswerQuestions(Task[AnswerExample, Answer]):
     def from_config(
         cls, settings: AnswerSettings, config: BertConfig, numbers: Mapping[str, float]
     ) -> Self:
-        """Nothing of the config; a model that another tool made answers every question."""
+        """Build the task; a model of another tool answers every question (SQuAD 1.1)."""
         if config.num_labels != 2:
             raise CheckpointError(
                 f"a model that answers has 2 labels, beginning and end, not {config.num_labels}"
@@ -93,35 +93,35 @@ class AnswerQuestions(Task[AnswerExample, Answer]):
 
     @property
     def config_changes(self) -> dict[str, Any]:
-        """Beginning and end, which have no names."""
+        """Two labels, start and end, without names."""
         return {"num_labels": 2}
 
     @property
     def threshold(self) -> float:
-        """Of the odds above which there is no answer, in logits."""
+        """Threshold on the odds of "no answer", in logits."""
         return self.numbers.get(NULL_THRESHOLD, DEFAULT_THRESHOLD)
 
     @classmethod
     def group(cls, example: AnswerExample) -> str | None:
-        """The text: other questions about it would give its words away."""
+        """Return the context, because other questions about it would leak its words."""
         return example.context or None
 
     def make_example(self, value: Any, place: str) -> AnswerExample:
-        """A tuple of question and context, or a mapping that has both."""
+        """Build an example from (question, context), or a mapping of both with an optional id."""
         return records.make_example(value, place)
 
     def num_chars(self, example: AnswerExample) -> int:
-        """Characters of question and context."""
+        """Return the number of characters of question and context."""
         return len(example.question) + len(example.context)
 
     def list_warnings(self, examples: Sequence[AnswerExample]) -> list[str]:
-        """Questions without an answer, and answers that stand elsewhere than it is said."""
+        """Report questions without an answer, and answers that aren't at their stated start."""
         return records.list_warnings(examples)
 
     def encode(self, examples: Sequence[AnswerExample], tokenizer: Tokenizer) -> list[Encoded]:
-        """`[CLS] question [SEP] part of the context [SEP]`, a window for each part."""
+        """Encode as `[CLS] question [SEP] part of the context [SEP]`, one window per part."""
         questions = tokenizer.piece_ids([example.question for example in examples])
-        contexts: dict[str, tuple[list[int], Numbers]] = {}  # several questions ask about one
+        contexts: dict[str, tuple[list[int], Numbers]] = {}  # questions share contexts
         found = []
         for example, question in zip(examples, questions, strict=True):
             if example.context not in contexts:
@@ -137,7 +137,7 @@ class AnswerQuestions(Task[AnswerExample, Answer]):
         offsets: Numbers,
         tokenizer: Tokenizer,
     ) -> Encoded:
-        """The windows of one question."""
+        """Encode one question in windows."""
         kept = question[: self.settings.max_question_length]
         room = self.settings.max_length - NUM_SPECIAL - len(kept)
         parts = cut_parts(len(context), room, self.settings.doc_stride)
@@ -157,24 +157,24 @@ class AnswerQuestions(Task[AnswerExample, Answer]):
         return Encoded(sequences, labels, is_cut=len(kept) < len(question), alignment=windows)
 
     def loss(self, logits: Float[Tensor, "rows 2"], batch: TaskBatch) -> TaskScores:
-        """The mean of two cross-entropies over each window's tokens."""
+        """Compute the mean of start and end cross-entropy over each window's tokens."""
         scores = pad_with_nothing(logits, batch.packed)
         loss = F.cross_entropy(scores, batch.labels, reduction="sum") / 2
         is_right = (scores.detach().argmax(dim=1) == batch.labels).all(dim=1)
         return TaskScores({"task": loss}, {"task": is_right.sum()})
 
     def decode(self, example: AnswerExample, encoded: Encoded, logits: Logits) -> Answer:
-        """The best part of the context that one window has, or that there is no answer."""
+        """Return the best span within one window, or "no answer"."""
         windows: Windows = encoded.alignment
         return find_answer(example.context, windows, logits, self.settings, self.threshold)
 
     def measure(
         self, examples: Sequence[AnswerExample], predictions: Sequence[Answer]
     ) -> dict[str, float]:
-        """Exact match and F1, from 0 to 1.
+        """Compute exact match and F1, from 0 to 1.
 
-        Until the threshold of "there is no answer" is known, it is the best for these examples, as
-        it will be for the finished model.
+        Until a threshold of "no answer" is fitted, the best one for these examples is used, as it
+        will be for the finished model.
         """
         if NULL_THRESHOLD not in self.numbers:
             task = self._with_threshold(examples, predictions)
@@ -184,7 +184,7 @@ class AnswerQuestions(Task[AnswerExample, Answer]):
     def evaluate(
         self, examples: Sequence[AnswerExample], predictions: Sequence[Answer]
     ) -> Evaluation:
-        """Exact match and F1, and the mistakes that were made most surely."""
+        """Compute exact match and F1, and the most confident mistakes."""
         return scoring.evaluate(examples, predictions)
 
     def fit_numbers(
@@ -193,7 +193,7 @@ class AnswerQuestions(Task[AnswerExample, Answer]):
         encoded: Sequence[Encoded],
         logits: Sequence[Logits],
     ) -> Self:
-        """The same task with the threshold that gives the best F1, by the rules of 2.0."""
+        """Fit the threshold of "no answer" with the best F1, under the rules of SQuAD 2.0."""
         rows = zip(examples, encoded, logits, strict=True)
         answers = [self.decode(example, one, scores) for example, one, scores in rows]
         return self._with_threshold(examples, answers)
@@ -209,7 +209,7 @@ class AnswerQuestions(Task[AnswerExample, Answer]):
     def prediction_files(
         self, examples: Sequence[AnswerExample], predictions: Sequence[Answer]
     ) -> dict[str, Any]:
-        """The files of google-research/bert, which the official scripts read."""
+        """Return the files of google-research/bert, which the official scripts read."""
         rows = [
             (example.identity, answer)
             for example, answer in zip(examples, predictions, strict=True)
@@ -226,22 +226,22 @@ class AnswerQuestions(Task[AnswerExample, Answer]):
         return files
 
     def show(self, example: AnswerExample) -> str:
-        """The question."""
+        """Return the question."""
         return example.question
 
     def describe(self, prediction: Answer) -> str:
-        """The answer and its probability."""
+        """Return the answer and its probability."""
         return f"{prediction.text or scoring.NO_ANSWER}\t{prediction.probability:.4f}"
 
     def to_json(self, prediction: Answer) -> dict[str, Any]:
-        """The answer with all candidates."""
+        """Return the answer with all candidates."""
         return asdict(prediction)
 
 
 def pad_with_nothing(
     logits: Float[Tensor, "tokens 2"], packed: PackedBatch
 ) -> Float[Tensor, "windows longest 2"]:
-    """Rows of each window, in float32 at least; -inf, which has no probability, where it has none.
+    """Pad the logits of each window with -inf (probability 0), in float32 or wider.
 
     Only these two columns are ever padded.
     """
@@ -256,7 +256,7 @@ def pad_with_nothing(
 
 
 def _cut_context(context: str, tokenizer: Tokenizer) -> tuple[list[int], Numbers]:
-    """Token ids of a context, and where each stands in it."""
+    """Return the token ids of a context, and the character offsets of each."""
     encoding = tokenizer.encode(context)
     offsets = np.array(encoding.offsets[1:-1], dtype=np.int32).reshape(-1, 2)
     return encoding.ids[1:-1], offsets

@@ -1,7 +1,7 @@
-"""A long text in windows that overlap, and which of them knows a token best.
+"""Overlapping windows over a long context, and the window with the most context per token.
 
-Source: google-research/bert `run_squad.py`: `doc_stride` is the distance between the beginnings of
-two windows, and a token's context in a window is the shorter of its two sides.
+Source: google-research/bert `run_squad.py`: `doc_stride` is the distance between the starts of two
+windows, and a token's context in a window is the shorter of its two sides.
 """
 
 from dataclasses import dataclass
@@ -10,19 +10,19 @@ import numpy as np
 import numpy.typing as npt
 
 Numbers = npt.NDArray[np.int32]
-LENGTH_BONUS = 0.01  # a token's worth of window, so that of equal contexts the longer window wins
-NO_ANSWER = (0, 0)  # [CLS] is where an answer points that isn't in the window
+LENGTH_BONUS = 0.01  # score per token of a window, so that the longer window wins ties
+NO_ANSWER = (0, 0)  # start and end at [CLS] label an answer that isn't in the window
 
 
 @dataclass(frozen=True)
 class Windows:
-    """Where the windows of a context lie in it.
+    """The positions of windows in a context.
 
     Attributes:
-        parts: the context's tokens that each window has, as a range of their numbers.
-        owners: `[tokens]`, the window in which each token of the context has most context.
-        offsets: `[tokens, 2]`, where each stands in the context, in characters.
-        num_before: tokens of each window before its part: [CLS], question and [SEP].
+        parts: the range of context tokens in each window.
+        owners: `[tokens]`, index of the window in which each token has most context.
+        offsets: `[tokens, 2]`, start and end of each token in the context, in characters.
+        num_before: number of tokens before each window's part: [CLS], question and [SEP].
     """
 
     parts: tuple[range, ...]
@@ -32,13 +32,13 @@ class Windows:
 
 
 def cut_parts(num_tokens: int, size: int, stride: int) -> tuple[range, ...]:
-    """Parts of a context, the last one perhaps shorter; one, empty, of an empty context.
+    """Split a context into parts; the last may be shorter, an empty context has one empty part.
 
     Args:
-        num_tokens: of the context.
-        size: tokens of a part.
-        stride: from the beginning of one to that of the next; never more than `size`, so that
-            every token is in a window.
+        num_tokens: number of tokens of the context.
+        size: number of tokens of a part.
+        stride: distance between the starts of two parts; capped at `size`, so that every token is
+            in a window.
     """
     num_more = max(0, num_tokens - size)
     step = min(size, stride)
@@ -47,7 +47,7 @@ def cut_parts(num_tokens: int, size: int, stride: int) -> tuple[range, ...]:
 
 
 def find_owners(parts: tuple[range, ...], num_tokens: int) -> Numbers:
-    """For each token, the part in which it has most context; of several the first."""
+    """Find the part in which each token has most context; ties go to the first."""
     owners = np.zeros(num_tokens, dtype=np.int32)
     most = np.full(num_tokens, -1.0)
     for number, part in enumerate(parts):
@@ -60,18 +60,18 @@ def find_owners(parts: tuple[range, ...], num_tokens: int) -> Numbers:
 
 
 def find_tokens(offsets: Numbers, span: tuple[int, int]) -> tuple[int, int] | None:
-    """First and last token of some characters; None where no token has any of them."""
+    """Find the first and last token of a character span; None if no token overlaps it."""
     first = int(np.searchsorted(offsets[:, 1], span[0], side="right"))
     last = int(np.searchsorted(offsets[:, 0], span[1], side="left")) - 1
     return (first, last) if first <= last else None
 
 
 def label_windows(windows: Windows, tokens: tuple[int, int] | None) -> npt.NDArray[np.int64]:
-    """Where an answer begins and ends in each window, `[windows, 2]`.
+    """Label the start and end of an answer in each window, `[windows, 2]`.
 
     Args:
-        windows: of the context.
-        tokens: the answer's first and last; None where there is no answer.
+        windows: windows of the context.
+        tokens: the answer's first and last token; None if there is no answer.
     """
     labels = np.zeros((len(windows.parts), 2), dtype=np.int64)
     labels[:] = NO_ANSWER

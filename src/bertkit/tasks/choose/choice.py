@@ -1,4 +1,4 @@
-"""From the scores of choices to the one that is taken."""
+"""Decoding of multiple choice: from logits to the predicted choice."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,13 +10,13 @@ from bertkit.tasks.logits import Logits
 
 @dataclass(frozen=True)
 class Choice:
-    """The choice that was taken.
+    """The predicted choice.
 
     Attributes:
-        index: its number, from 0.
+        index: its index, from 0.
         text: its text.
-        probability: from 0 to 1.
-        probabilities: of all choices, in their order.
+        probability: its probability, from 0 to 1.
+        probabilities: probabilities of all choices, in their order.
     """
 
     index: int
@@ -26,7 +26,7 @@ class Choice:
 
 
 def take_choice(choices: Sequence[str], logits: Logits, temperature: float) -> Choice:
-    """The likeliest choice, and how likely each is."""
+    """Return the likeliest choice, with the probability of each."""
     scores = logits.astype(np.float64) / temperature
     powers = np.exp(scores - scores.max())
     shares = powers / powers.sum()

@@ -1,4 +1,4 @@
-"""Contexts with their choices, of any record that has them."""
+"""Multiple-choice examples: contexts with choices, read from records."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -22,10 +22,10 @@ class ChooseExample:
     """A context and its choices.
 
     Attributes:
-        context: what comes first.
-        choices: from 2 to 64.
-        question: what each choice goes on from, or answers; empty where there is nothing.
-        label: the number of the right choice, from 0; None where it is to be found.
+        context: the first segment.
+        choices: 2 to 64 choices.
+        question: text before each choice in the second segment; may be empty.
+        label: index of the correct choice, from 0; None if unknown.
         place: file and line, for messages.
     """
 
@@ -36,14 +36,14 @@ class ChooseExample:
     place: str = ""
 
     def join(self, choice: str) -> str:
-        """The question and a choice, as the model reads them behind the context."""
+        """Join the question and a choice, which follow the context as the second segment."""
         return f"{self.question} {choice}" if self.question else choice
 
 
 def build_parser(
     settings: ChooseSettings, table: RecordTable, *, needs_answer: bool
 ) -> Callable[[Record], ChooseExample]:
-    """Look for context, question, choices and the right one in their columns."""
+    """Build a function that reads context, question, choices and label from a record."""
     context = find_column(table, "context", settings.context_column, USUAL_CONTEXT)
     question = _find_question(settings, table)
     take_choices = _find_choices(settings, table)
@@ -65,7 +65,7 @@ def build_parser(
 
 
 def make_example(value: Any, place: str) -> ChooseExample:
-    """An example of (context, choices), or of a mapping with context, choices, maybe a question."""
+    """Build an example from (context, choices), or a mapping that may also have a question."""
     question: Any = None
     if isinstance(value, Mapping):
         question = value.get("question")
@@ -84,7 +84,7 @@ def make_example(value: Any, place: str) -> ChooseExample:
 
 
 def _find_question(settings: ChooseSettings, table: RecordTable) -> str | None:
-    """The question's column; None where none was named, and there is none with a usual name."""
+    """Find the question's column; None if none was named, and none has a usual name."""
     columns = table.columns or ()
     if settings.question_column is None and not set(USUAL_QUESTION) & set(columns):
         return None
@@ -94,7 +94,7 @@ def _find_question(settings: ChooseSettings, table: RecordTable) -> str | None:
 def _find_choices(
     settings: ChooseSettings, table: RecordTable
 ) -> Callable[[Record], tuple[str, ...]]:
-    """How a record's choices are taken: from a list, or from columns with numbers."""
+    """Build a function that reads choices from a list, or from numbered columns."""
     columns = table.columns or ()
     wanted = settings.choices_column
     beginnings = USUAL_BEGINNINGS if wanted is None else (wanted,)
@@ -108,14 +108,14 @@ def _find_choices(
 
 
 def _list_numbered(beginning: str, columns: Sequence[str]) -> list[str]:
-    """Columns such as ending0, ending1, in the order of their numbers."""
+    """List columns such as ending0, ending1, in the order of their numbers."""
     pattern = re.compile(rf"{re.escape(beginning)}(\d{{1,3}})", re.ASCII)
     found = [(int(match[1]), name) for name in columns if (match := pattern.fullmatch(name))]
     return [name for _, name in sorted(found)]
 
 
 def _take_numbered(record: Record, beginning: str) -> tuple[str, ...]:
-    """Choices in columns of their own; empty ones behind the last aren't there."""
+    """Read choices from numbered columns, without empty ones at the end."""
     values = [record.values[name] for name in _list_numbered(beginning, list(record.values))]
     while values and values[-1] in (None, ""):
         values.pop()
@@ -123,7 +123,7 @@ def _take_numbered(record: Record, beginning: str) -> tuple[str, ...]:
 
 
 def _check(values: object, record: Record, column: str) -> tuple[str, ...]:
-    """Choices, as texts."""
+    """Check the type and the number of choices."""
     if not isinstance(values, list) or not all(isinstance(choice, str) for choice in values):
         raise BrokenRowError(
             f"{record.place} has {values!r:.{SHOWN_CHARS}} in {column} where a list of texts should"
@@ -139,7 +139,7 @@ def _describe_number(number: int) -> str:
 
 
 def _take_label(record: Record, column: str, choices: tuple[str, ...]) -> int:
-    """The number of the right choice: a cell's whole number, or the place of its text."""
+    """Read the index of the correct choice: an integer, or the text of one choice."""
     value = take_value(record, column)
     if isinstance(value, float) and value.is_integer():
         value = int(value)

@@ -1,4 +1,4 @@
-"""Choices held against the right ones, and how sure of them the model may be."""
+"""Evaluation of multiple choice, and fitting of its temperature."""
 
 from collections.abc import Sequence
 
@@ -15,19 +15,19 @@ from bertkit.tasks.logits import Logits
 
 BOOTSTRAP_SEED = 0
 MAX_MISTAKES = 100
-SHOWN_CHARS = 5000  # of a context among the mistakes
-NO_CHOICE = -1e4  # the score of a choice that isn't there, beside the others
+SHOWN_CHARS = 5000  # shown of a mistake's context
+NO_CHOICE = -1e4  # logit that pads examples with fewer choices
 
 Flags = npt.NDArray[np.bool_]
 
 
 def measure(examples: Sequence[ChooseExample], choices: Sequence[Choice]) -> dict[str, float]:
-    """Accuracy."""
+    """Compute the accuracy."""
     return {"accuracy": float(_find_hits(examples, choices).mean())}
 
 
 def evaluate(examples: Sequence[ChooseExample], choices: Sequence[Choice]) -> Evaluation:
-    """Accuracy with its interval, how sure is right, and the surest mistakes."""
+    """Compute accuracy with its interval, calibration, and the most confident mistakes."""
     is_right = _find_hits(examples, choices)
     confidences = np.array([choice.probability for choice in choices])
     found = bootstrap_interval(
@@ -45,7 +45,7 @@ def evaluate(examples: Sequence[ChooseExample], choices: Sequence[Choice]) -> Ev
 
 
 def find_temperature(examples: Sequence[ChooseExample], logits: Sequence[Logits]) -> float | None:
-    """The temperature under which the right choices are likeliest; None where all are right."""
+    """Fit the temperature by likelihood; None if all predictions are correct."""
     truth = np.array([example.label for example in examples])
     most = max(map(len, logits))
     scores = np.full((len(logits), most), NO_CHOICE)
@@ -85,7 +85,7 @@ def _describe_mistake(example: ChooseExample, choice: Choice) -> Mistake:
 def _warn(
     examples: Sequence[ChooseExample], choices: Sequence[Choice], is_right: Flags
 ) -> tuple[str, ...]:
-    """Say where a model has one answer to everything, or is no better than chance."""
+    """Warn if the model always predicts the same choice, or is no better than chance."""
     warnings = []
     indexes = {choice.index for choice in choices}
     if len(indexes) == 1:

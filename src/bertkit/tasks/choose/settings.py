@@ -1,4 +1,4 @@
-"""What can be chosen about multiple choice, and what its command takes."""
+"""Settings and command-line inputs of the task choose."""
 
 from collections.abc import Sequence
 from typing import Any, ClassVar
@@ -49,7 +49,7 @@ class ChooseInputs(TaskInputs):
     question: str | None = Field(None, description="What each choice goes on from, or answers.")
 
     def gather(self, words: Sequence[str]) -> list[Any]:
-        """Each context with the choices."""
+        """Return each context with the choices."""
         choices = self.choice or ()
         if words and len(choices) < MIN_CHOICES:
             raise InputError("give at least two choices, each with --choice")

@@ -1,4 +1,4 @@
-"""One score for each choice, from its C; a softmax over the choices of an example."""
+"""The task choose: one logit per choice from its C, a softmax over an example's choices."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -33,7 +33,7 @@ from bertkit.tokenization.tokenizer import Tokenizer
 
 @dataclass(frozen=True)
 class Choose(Task[ChooseExample, Choice]):
-    """Chooses among answers or endings."""
+    """Multiple choice among answers or endings."""
 
     name: ClassVar = "choose"
     settings_kind: ClassVar = ChooseSettings
@@ -50,12 +50,12 @@ class Choose(Task[ChooseExample, Choice]):
     def build_parser(
         cls, settings: ChooseSettings, table: RecordTable, *, needs_answer: bool
     ) -> Callable[[Record], ChooseExample]:
-        """Look for context, question, choices and the right one in their columns."""
+        """Build a function that reads context, question, choices and label from a record."""
         return records.build_parser(settings, table, needs_answer=needs_answer)
 
     @classmethod
     def from_examples(cls, settings: ChooseSettings, examples: Sequence[ChooseExample]) -> Self:
-        """Nothing of the examples."""
+        """Build the task; nothing depends on the examples."""
         del examples
         return cls(settings)
 
@@ -63,7 +63,7 @@ class Choose(Task[ChooseExample, Choice]):
     def from_config(
         cls, settings: ChooseSettings, config: BertConfig, numbers: Mapping[str, float]
     ) -> Self:
-        """Nothing of the config: a model scores any number of choices."""
+        """Build the task; nothing depends on the config, since any number of choices is scored."""
         del config
         if not numbers.get(TEMPERATURE, 1.0) > 0.0:
             raise CheckpointError(f"the temperature is {numbers[TEMPERATURE]}, and must be above 0")
@@ -71,25 +71,25 @@ class Choose(Task[ChooseExample, Choice]):
 
     @property
     def config_changes(self) -> dict[str, Any]:
-        """None: choices have no names, and each has one score."""
+        """No changes: choices have no names, and each has one logit."""
         return {}
 
     @classmethod
     def group(cls, example: ChooseExample) -> str | None:
-        """The context, which other examples may have too."""
+        """Return the context, which several examples may share."""
         return example.context or None
 
     def make_example(self, value: Any, place: str) -> ChooseExample:
-        """A tuple of context and choices, or a mapping with both and perhaps a question."""
+        """Build an example from (context, choices), or a mapping that may also have a question."""
         return records.make_example(value, place)
 
     def num_chars(self, example: ChooseExample) -> int:
-        """Characters of all sequences."""
+        """Return the number of characters of all sequences."""
         texts = (example.join(choice) for choice in example.choices)
         return sum(len(example.context) + len(text) for text in texts)
 
     def encode(self, examples: Sequence[ChooseExample], tokenizer: Tokenizer) -> list[Encoded]:
-        """`[CLS] context [SEP] question choice [SEP]`, a sequence for each choice."""
+        """Encode as `[CLS] context [SEP] question choice [SEP]`, one sequence per choice."""
         texts = [
             Texts(example.context, example.join(choice))
             for example in examples
@@ -109,7 +109,7 @@ class Choose(Task[ChooseExample, Choice]):
         return found
 
     def loss(self, logits: Float[Tensor, " sequences"], batch: TaskBatch) -> TaskScores:
-        """Cross-entropy over each example's choices."""
+        """Compute the cross-entropy over each example's choices."""
         scores = logits.to(torch.promote_types(logits.dtype, torch.float32))
         parts = torch.split(scores, list(batch.num_sequences))
         rows = pad_sequence(list(parts), batch_first=True, padding_value=-torch.inf)
@@ -119,7 +119,7 @@ class Choose(Task[ChooseExample, Choice]):
         )
 
     def decode(self, example: ChooseExample, encoded: Encoded, logits: Logits) -> Choice:
-        """The likeliest choice, and how likely each is."""
+        """Return the likeliest choice, with the probability of each."""
         del encoded
         return take_choice(example.choices, logits, self.temperature)
 
@@ -129,7 +129,7 @@ class Choose(Task[ChooseExample, Choice]):
         encoded: Sequence[Encoded],
         logits: Sequence[Logits],
     ) -> Self:
-        """The same task with the temperature of held-out examples."""
+        """Fit the temperature on held-out examples."""
         del encoded
         value = scoring.find_temperature(examples, logits)
         return self if value is None else replace(self, numbers={TEMPERATURE: value})
@@ -137,23 +137,23 @@ class Choose(Task[ChooseExample, Choice]):
     def measure(
         self, examples: Sequence[ChooseExample], predictions: Sequence[Choice]
     ) -> dict[str, float]:
-        """Accuracy."""
+        """Compute the accuracy."""
         return scoring.measure(examples, predictions)
 
     def evaluate(
         self, examples: Sequence[ChooseExample], predictions: Sequence[Choice]
     ) -> Evaluation:
-        """Also its interval, how sure is right, and the surest mistakes."""
+        """Compute accuracy with its interval, calibration, and the most confident mistakes."""
         return scoring.evaluate(examples, predictions)
 
     def show(self, example: ChooseExample) -> str:
-        """The context and the question."""
+        """Return context and question."""
         return f"{example.context} {example.question}".strip()
 
     def describe(self, prediction: Choice) -> str:
-        """The choice and its probability."""
+        """Return the choice and its probability."""
         return f"{prediction.text}\t{prediction.probability:.4f}"
 
     def to_json(self, prediction: Choice) -> dict[str, Any]:
-        """The choice and all probabilities."""
+        """Return the choice and all probabilities."""
         return asdict(prediction)

@@ -1,4 +1,4 @@
-"""Label texts, or pairs of texts.
+"""Classification of texts, or pairs of texts; read `task.py` first.
 
 Source: Devlin et al. 2018, section 4.1: C, then a linear layer.
 """

@@ -1,4 +1,4 @@
-"""From scores to labels and probabilities, and what is found for that on held-out examples.
+"""Decoding of logits to labels and probabilities; fitting of temperature and threshold.
 
 Source: Guo et al. 2017, "On Calibration of Modern Neural Networks", section 4.2 (temperature).
 """
@@ -22,14 +22,14 @@ Numbers = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Classification:
-    """The label of a text, or its labels.
+    """The predicted label of a text, or labels.
 
     Attributes:
-        label: the likeliest.
+        label: the likeliest label.
         probability: its probability, from 0 to 1.
-        probabilities: of each label; where a text may have several, they don't add up to 1.
-        labels: those that are given: the likeliest; or, where a text may have several, those whose
-            probability reaches the threshold, perhaps none.
+        probabilities: probability of each label; with multi-label they don't sum to 1.
+        labels: the predicted labels: the likeliest one, or with multi-label those whose probability
+            reaches the threshold, possibly none.
     """
 
     label: str
@@ -41,8 +41,8 @@ class Classification:
 def find_probabilities(
     scores: Sequence[float], temperature: float, *, multi_label: bool
 ) -> list[float]:
-    """Probabilities of one example's labels; without numpy, which is slow on a few numbers."""
-    if multi_label:  # the logistic function; nothing overflows
+    """Compute probabilities of one example's labels, without NumPy: it is slow on few numbers."""
+    if multi_label:  # the sigmoid, written with tanh so that nothing overflows
         return [0.5 + 0.5 * math.tanh(score / temperature / 2) for score in scores]
     most = max(scores)
     powers = [math.exp((score - most) / temperature) for score in scores]
@@ -51,7 +51,7 @@ def find_probabilities(
 
 
 def choose_label(labels: Sequence[str], values: Sequence[float]) -> Classification:
-    """The likeliest label."""
+    """Predict the likeliest label."""
     best = values.index(max(values))
     shares = dict(zip(labels, values, strict=True))
     return Classification(labels[best], values[best], shares, (labels[best],))
@@ -60,7 +60,7 @@ def choose_label(labels: Sequence[str], values: Sequence[float]) -> Classificati
 def choose_labels(
     labels: Sequence[str], values: Sequence[float], threshold: float
 ) -> Classification:
-    """All labels whose probability reaches the threshold."""
+    """Predict all labels whose probability reaches the threshold."""
     best = values.index(max(values))
     shares = dict(zip(labels, values, strict=True))
     given = tuple(label for label, share in shares.items() if share >= threshold)
@@ -68,34 +68,34 @@ def choose_labels(
 
 
 def find_many_probabilities(scores: Logits, temperature: float, *, multi_label: bool) -> Numbers:
-    """The same of very many labels, with numpy."""
+    """Compute probabilities of very many labels, with NumPy."""
     scaled = (scores.astype(np.float64) - (0.0 if multi_label else scores.max())) / temperature
     shares: Numbers = 0.5 + 0.5 * np.tanh(scaled / 2) if multi_label else np.exp(scaled)
     return shares if multi_label else shares / shares.sum()
 
 
 def find_likeliest(shares: Numbers, most: int) -> list[int]:
-    """Numbers of the likeliest labels in order, the first of the very likeliest among them."""
+    """Return the sorted ids of the likeliest labels, always with the first argmax."""
     kept = np.argpartition(-shares, most)[:most]
     numbers: list[int] = np.union1d(kept, shares.argmax()).tolist()
     return numbers
 
 
 def pool_windows(rows: Logits) -> Logits:
-    """The mean scores of an example's windows."""
+    """Average the logits over an example's windows."""
     scores: Logits = rows[0] if len(rows) == 1 else rows.mean(axis=0)
     return scores
 
 
 def fit(scores: Numbers, labels: npt.NDArray[np.int64]) -> dict[str, float]:
-    """The temperature under which the true labels are likeliest.
+    """Fit the temperature that maximizes the likelihood of the true labels.
 
-    Nothing where no example has a label that is known, or where all are right: then any temperature
-    would be beaten by a lower one, and the examples say nothing of how sure the model may be.
+    Return nothing if no example has a known label, or if all predictions are correct: then a lower
+    temperature is always likelier, and the examples can't calibrate the model.
 
     Args:
-        scores: `[examples, labels]`.
-        labels: the true ones; -100 is left out.
+        scores: logits, `[examples, labels]`.
+        labels: true label ids; -100 is ignored.
     """
     is_known = labels != IGNORED_LABEL
     scores, labels = scores[is_known], labels[is_known]
@@ -107,7 +107,7 @@ def fit(scores: Numbers, labels: npt.NDArray[np.int64]) -> dict[str, float]:
 def fit_joint(
     scores: Numbers, labels: npt.NDArray[np.bool_], *, needs_threshold: bool
 ) -> dict[str, float]:
-    """The same where each label is there or not, one temperature for all; and the threshold."""
+    """Fit one temperature for all labels of a multi-label task, and the threshold if needed."""
     rows = np.stack([np.zeros(scores.size), scores.ravel()], axis=1)
     found = fit(rows, labels.ravel().astype(np.int64))
     if needs_threshold and labels.any():
@@ -121,16 +121,16 @@ def fit_joint(
 
 
 def find_threshold(probabilities: Numbers, labels: npt.NDArray[np.bool_]) -> float:
-    """The probability from which a label is given so that the micro F1 is best.
+    """Find the probability threshold for labels with the best micro F1.
 
-    It lies in the middle between two probabilities that came.
+    It lies halfway between two predicted probabilities.
     """
     values, is_there = probabilities.ravel(), labels.ravel()
     order = np.argsort(-values, kind="stable")
     values = values[order]
     correct = np.cumsum(is_there[order])
     f1 = 2 * correct / (np.arange(1, len(values) + 1) + is_there.sum())
-    is_end = np.append(values[:-1] > values[1:], True)  # equal probabilities aren't parted
+    is_end = np.append(values[:-1] > values[1:], True)  # don't cut between equal values
     best = int(np.argmax(np.where(is_end, f1, -1.0)))
     below = values[best + 1] if best + 1 < len(values) else 0.0
     return float((values[best] + below) / 2)

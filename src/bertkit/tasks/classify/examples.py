@@ -1,4 +1,4 @@
-"""Texts with their labels, of any record that has them."""
+"""Classification examples: texts with labels, read from records."""
 
 import sys
 from collections import Counter
@@ -20,7 +20,7 @@ from bertkit.tasks.texts import Texts, build_text_parser
 
 USUAL_LABEL = ("label", "labels")
 MAX_DIGITS = 18  # of a label that is a number
-# Two labels of which everybody takes the second for the positive one; by name they are in order.
+# Pairs of labels, sorted by name, of which the second is clearly the positive one.
 CLEAR_PAIRS = {
     ("0", "1"),
     ("false", "true"),
@@ -33,12 +33,11 @@ CLEAR_PAIRS = {
 
 @dataclass(frozen=True, slots=True)
 class ClassifyExample:
-    """A text or a pair, and perhaps its labels.
+    """A text or pair, with optional labels.
 
     Attributes:
-        texts: what is read.
-        labels: one; any number of them where a text may have several; None where they are to be
-            found.
+        texts: the text or pair.
+        labels: one label; any number of labels with multi-label; None if unknown.
         place: file and line, for messages.
     """
 
@@ -50,7 +49,7 @@ class ClassifyExample:
 def build_parser(
     settings: ClassifySettings, table: RecordTable, *, needs_answer: bool
 ) -> Callable[[Record], ClassifyExample]:
-    """Look for text, pair and label in their columns."""
+    """Build a function that reads text, pair and label from a record."""
     parse_texts = build_text_parser(settings, table)
     column = None
     if needs_answer:
@@ -64,7 +63,7 @@ def build_parser(
 
 
 def _take(record: Record, column: str, settings: ClassifySettings) -> tuple[str, ...]:
-    """The labels of a record."""
+    """Read the labels of a record."""
     if settings.multi_label:
         labels = take_labels(record, column, settings.label_separator)
     else:
@@ -76,11 +75,11 @@ def _take(record: Record, column: str, settings: ClassifySettings) -> tuple[str,
             f"{record.place} has the label {unknown[0]!r:.{SHOWN_CHARS}}, which isn't among labels"
             f" ({settings.labels:.{SHOWN_CHARS}})"
         )
-    return tuple(map(sys.intern, labels))  # a million rows have few of them
+    return tuple(map(sys.intern, labels))  # a million rows share few labels
 
 
 def find_labels(settings: ClassifySettings, examples: Sequence[ClassifyExample]) -> tuple[str, ...]:
-    """The labels that are listed, or those of examples: numbers by their size, others by name."""
+    """Return the listed labels, or those of the examples, sorted by value or by name."""
     found = {label for example in examples for label in example.labels or ()}
     if not found:
         raise InputError("no example has a label")
@@ -105,14 +104,14 @@ def find_labels(settings: ClassifySettings, examples: Sequence[ClassifyExample])
 
 
 def has_clear_positive(settings: ClassifySettings, labels: Sequence[str]) -> bool:
-    """Whether nobody doubts which label f1 is of: one is named, or the order of two tells."""
+    """Whether the positive label for F1 is unambiguous: named, listed second, or a usual pair."""
     is_named, is_listed = settings.positive_label is not None, settings.labels is not None
     is_usual = tuple(map(str.casefold, labels)) in CLEAR_PAIRS
     return is_named or is_usual or (is_listed and len(labels) == 2)
 
 
 def sort_labels(labels: set[str]) -> tuple[str, ...]:
-    """Labels in order: 2 stands before 10 where all are whole numbers."""
+    """Sort labels by name, or by value if all are integers (2 before 10)."""
     if all(label.isdecimal() and len(label) <= MAX_DIGITS for label in labels):
         return tuple(sorted(labels, key=lambda label: (int(label), label)))
     return tuple(sorted(labels))
@@ -121,11 +120,11 @@ def sort_labels(labels: set[str]) -> tuple[str, ...]:
 def weigh_labels(
     settings: ClassifySettings, labels: Sequence[str], examples: Sequence[ClassifyExample]
 ) -> tuple[float, ...]:
-    """What a mistake on each label costs in the loss; nothing where all cost the same.
+    """Compute the class weights of the loss; empty if all are equal.
 
-    With one label a text, examples / (labels x examples of that label), as in scikit-learn: the
-    mean over all examples is 1. With several, that of "has it" beside "hasn't": those without it
-    for each that has it. A label that training doesn't have has 1.
+    With one label per text: examples / (labels x examples of that label), as in scikit-learn, so
+    that the mean over all examples is 1. With multi-label: the ratio of examples without the label
+    to examples with it. A label without training examples has weight 1.
     """
     if settings.class_weights == "none":
         return ()
@@ -142,7 +141,7 @@ def weigh_labels(
 
 
 def list_warnings(examples: Sequence[ClassifyExample]) -> list[str]:
-    """Whether they are pairs, and how many have no label."""
+    """Report whether texts are pairs, and how many have no label."""
     lines = []
     if any(example.texts.pair is not None for example in examples):
         lines.append("they are pairs of texts")

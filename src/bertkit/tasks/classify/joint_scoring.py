@@ -1,4 +1,4 @@
-"""Any number of labels a text: predictions held against the truth."""
+"""Evaluation of multi-label classification."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,8 +18,8 @@ from bertkit.tasks.classify.scoring import BOOTSTRAP_SEED, MAX_MISTAKES, SHOWN_C
 from bertkit.tasks.evaluation import Evaluation, Mistake, tell_calibration
 
 NO_LABEL = "(no label)"
-MAX_FLAGS = 1 << 23  # of texts and labels, in memory at a time
-MAX_RESAMPLED = 1000  # labels; the counts of more, in hundreds of resamples, take gigabytes
+MAX_FLAGS = 1 << 23  # texts x labels in memory at a time
+MAX_RESAMPLED = 1000  # labels; with more, the counts of hundreds of resamples take gigabytes
 
 Flags = npt.NDArray[np.bool_]
 Numbers = npt.NDArray[np.float64]
@@ -28,13 +28,13 @@ Statistic = Callable[[Numbers], Numbers]
 
 @dataclass(frozen=True)
 class Tally:
-    """Given labels held against true ones.
+    """Counts that compare predicted labels with true ones.
 
     Attributes:
-        by_label: counts of each label, `[labels]`.
-        by_text: counts of all labels in each text, `[texts, 1]`.
-        num_wrong: labels that are missing or too many in each text, `[texts]`.
-        by_both: counts `[texts, labels]`; None where these are too many to be in memory together.
+        by_label: counts per label, `[labels]`.
+        by_text: counts per text over all labels, `[texts, 1]`.
+        num_wrong: number of missing and extra labels per text, `[texts]`.
+        by_both: counts `[texts, labels]`; None if they are too large for memory.
     """
 
     by_label: Counts
@@ -48,7 +48,7 @@ def measure(
     predictions: Sequence[Classification],
     labels: Sequence[str],
 ) -> dict[str, float]:
-    """Micro F1, macro F1, and the share of texts all of whose labels are right."""
+    """Compute micro F1, macro F1 and subset accuracy (texts with exactly the true labels)."""
     return _measure(_tally(examples, predictions, list_names(examples, labels)))
 
 
@@ -57,7 +57,7 @@ def evaluate(
     predictions: Sequence[Classification],
     labels: Sequence[str],
 ) -> Evaluation:
-    """The same with intervals, F1 of each label, how sure is right, and the worst mistakes."""
+    """Compute the same with intervals, F1 of each label, calibration and the worst mistakes."""
     names = list_names(examples, labels)
     tally = _tally(examples, predictions, names)
     by_label = tally.by_label.f1.tolist()
@@ -81,7 +81,7 @@ def _tally(
     predictions: Sequence[Classification],
     names: Sequence[str],
 ) -> Tally:
-    """Count labels, of as many texts at a time as have room in memory."""
+    """Count labels, in parts of as many texts as fit in memory."""
     ids = {name: id_ for id_, name in enumerate(names)}
     num_at_once = max(1, MAX_FLAGS // max(1, len(names)))
     chosen = [slice(start, start + num_at_once) for start in range(0, len(examples), num_at_once)]
@@ -125,7 +125,7 @@ def _measure(tally: Tally) -> dict[str, float]:
 
 
 def _list_resampled(tally: Tally) -> dict[str, Statistic]:
-    """The same from how often each text counts; without macro F1 where labels are too many."""
+    """Return the metrics as functions of bootstrap weights; no macro F1 for too many labels."""
     scores: dict[str, Statistic] = {
         "micro_f1": lambda weights: tally.by_text.add_up(weights).pool().f1,
         "subset_accuracy": lambda weights: weighted_mean(tally.num_wrong == 0, weights),
@@ -139,7 +139,7 @@ def _list_resampled(tally: Tally) -> dict[str, Statistic]:
 def _list_confidences(
     examples: Sequence[ClassifyExample], predictions: Sequence[Classification]
 ) -> tuple[Numbers, Flags]:
-    """How sure it is that a text has a label or hasn't, of each that has a probability."""
+    """List confidence and correctness of each decision, label given or not, with a probability."""
     confidences, is_right = [], []
     for example, found in zip(examples, predictions, strict=True):
         truth, given = set(example.labels or ()), set(found.labels)
@@ -159,7 +159,7 @@ def _list_mistakes(
     predictions: Sequence[Classification],
     num_wrong: npt.NDArray[np.int64],
 ) -> tuple[Mistake, ...]:
-    """The texts with the most labels that are missing or too many."""
+    """List the texts with the most missing and extra labels."""
     worst = np.argsort(-num_wrong, kind="stable")[:MAX_MISTAKES].tolist()
     return tuple(
         Mistake(

@@ -1,4 +1,4 @@
-"""One label a text: predictions held against the truth."""
+"""Evaluation of single-label classification."""
 
 from collections.abc import Callable, Sequence
 
@@ -23,8 +23,8 @@ from bertkit.tasks.evaluation import Evaluation, Mistake, tell_calibration
 
 BOOTSTRAP_SEED = 0
 MAX_MISTAKES = 100
-MAX_INTERVAL_LABELS = 100  # of more, a thousand resamples of each label take too long
-SHOWN_CHARS = 5000  # of a text among the mistakes
+MAX_INTERVAL_LABELS = 100  # with more, a thousand resamples of each label take too long
+SHOWN_CHARS = 5000  # shown of a mistake's text
 
 Ids = npt.NDArray[np.int64]
 Statistic = Callable[[Counts], npt.NDArray[np.float64]]
@@ -36,13 +36,13 @@ def measure(
     labels: Sequence[str],
     positive: str | None,
 ) -> dict[str, float]:
-    """Accuracy, F1 of the positive label, macro F1 and Matthews' correlation.
+    """Compute accuracy, F1 of the positive label, macro F1 and Matthews' correlation.
 
     Args:
-        examples: with their labels; those that the model doesn't know count as its mistakes.
-        predictions: as many.
-        labels: that the model knows.
-        positive: the label that f1 is of; None where there is none.
+        examples: labeled examples; labels unknown to the model count as mistakes.
+        predictions: one for each example.
+        labels: the labels of the model.
+        positive: the label that F1 is computed for; None for no F1.
     """
     names = list_names(examples, labels)
     counts = count_labels(*_number(examples, predictions, names), len(names))
@@ -55,7 +55,7 @@ def evaluate(
     labels: Sequence[str],
     positive: str | None,
 ) -> Evaluation:
-    """The same with intervals, F1 of each label, how sure is right, and the surest mistakes."""
+    """Compute the same with intervals, F1 of each label, calibration and confident mistakes."""
     names = list_names(examples, labels)
     truth, guess = _number(examples, predictions, names)
     counts = count_labels(truth, guess, len(names))
@@ -80,7 +80,7 @@ def evaluate(
 
 
 def list_names(examples: Sequence[ClassifyExample], labels: Sequence[str]) -> tuple[str, ...]:
-    """The labels, and behind them those that the model can't give."""
+    """Return the model's labels, followed by labels of examples that it doesn't know."""
     met = {label for example in examples for label in example.labels or ()}
     return (*labels, *sorted(met - set(labels)))
 
@@ -90,7 +90,7 @@ def _number(
     predictions: Sequence[Classification],
     names: Sequence[str],
 ) -> tuple[Ids, Ids]:
-    """Ids of the true and of the predicted labels."""
+    """Return the ids of the true and the predicted labels."""
     ids = {name: id_ for id_, name in enumerate(names)}
     truth = [ids[label] for example in examples for label in example.labels or ()]
     return np.array(truth), np.array([ids[found.label] for found in predictions])
@@ -107,7 +107,7 @@ def _list_scores(names: Sequence[str], positive: str | None) -> dict[str, Statis
 def _find_intervals(
     truth: Ids, guess: Ids, num_labels: int, scores: dict[str, Statistic]
 ) -> dict[str, tuple[float, float]]:
-    """Intervals of the metrics; of very many labels only that of the accuracy."""
+    """Compute intervals of the metrics; only of the accuracy if labels are very many."""
     number = len(truth)
     if num_labels > MAX_INTERVAL_LABELS:
         hits = truth == guess
@@ -133,7 +133,7 @@ def _list_mistakes(
     predictions: Sequence[Classification],
     is_right: npt.NDArray[np.bool_],
 ) -> tuple[Mistake, ...]:
-    """The mistakes that were made most surely."""
+    """List the mistakes with the highest confidence."""
     wrong = np.flatnonzero(~is_right).tolist()
     wrong.sort(key=lambda number: -predictions[number].probability)
     return tuple(

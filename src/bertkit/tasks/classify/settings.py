@@ -1,4 +1,4 @@
-"""What can be chosen about labeling texts."""
+"""Settings of the task classify."""
 
 from typing import Annotated, Literal, Self
 
@@ -53,12 +53,12 @@ class ClassifySettings(TextSettings):
 
     @property
     def label_names(self) -> tuple[str, ...] | None:
-        """The labels that were listed."""
+        """The listed labels; None if none are listed."""
         return None if self.labels is None else tuple(map(str.strip, self.labels.split(",")))
 
     @property
     def chosen_metric(self) -> str:
-        """The metric, whichever is the default."""
+        """The metric, with auto replaced by the default."""
         if self.metric != "auto":
             return self.metric
         return "micro_f1" if self.multi_label else "accuracy"

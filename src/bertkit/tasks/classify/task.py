@@ -1,4 +1,4 @@
-"""C, then a linear layer: one label for a text or a pair, or any number of them."""
+"""The task classify: C, then a linear layer; one label per text or pair, or multi-label."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -32,19 +32,18 @@ from bertkit.tokenization.tokenizer import Tokenizer
 
 MULTI_LABEL = "multi_label_classification"
 ONE_LABEL = "single_label_classification"
-MANY_LABELS = 1000  # of more, an evaluation keeps the probabilities of the likeliest
+MANY_LABELS = 1000  # with more, an evaluation keeps only the likeliest probabilities
 MAX_KEPT = 100
-LABEL_COLUMNS = 200  # of an answer in a line; JSON has all
-MAX_GIVEN = 1 << 27  # labels of all texts of an evaluation: 1 GB
+LABEL_COLUMNS = 200  # width of a label in a line of text; JSON has all of it
+MAX_GIVEN = 1 << 27  # predicted labels of all texts in an evaluation: 1 GB
 
 
 @dataclass(frozen=True)
 class Classify(Task[ClassifyExample, Classification]):
-    """Labels texts or pairs of texts.
+    """Classification of texts or pairs of texts.
 
     Attributes:
-        label_weights: what a mistake on each label costs while it is trained; empty where all cost
-            the same.
+        label_weights: class weights of the training loss; empty if all are equal.
     """
 
     label_weights: tuple[float, ...] = ()
@@ -56,13 +55,13 @@ class Classify(Task[ClassifyExample, Classification]):
 
     @property
     def metric(self) -> str:
-        """The one that was chosen: by default accuracy, or micro F1 of several labels."""
+        """The chosen metric: by default accuracy, or micro F1 with multi-label."""
         metric: str = self.settings.chosen_metric
         return metric
 
     @property
     def positive(self) -> str | None:
-        """The label that f1 is of; None where none was named and there are more than two."""
+        """The label that F1 is computed for; None if none is named and there are more than two."""
         named: str | None = self.settings.positive_label
         return self.labels[1] if named is None and len(self.labels) == 2 else named
 
@@ -70,12 +69,12 @@ class Classify(Task[ClassifyExample, Classification]):
     def build_parser(
         cls, settings: ClassifySettings, table: RecordTable, *, needs_answer: bool
     ) -> Callable[[Record], ClassifyExample]:
-        """Look for text, pair and label in their columns."""
+        """Build a function that reads text, pair and label from a record."""
         return records.build_parser(settings, table, needs_answer=needs_answer)
 
     @classmethod
     def from_examples(cls, settings: ClassifySettings, examples: Sequence[ClassifyExample]) -> Self:
-        """The labels that are listed, or those of the examples, and whether these are pairs."""
+        """Build the task with the listed labels, or those of the examples; set `pairs`."""
         labels = records.find_labels(settings, examples)
         settings = learn_pairs(settings, (example.texts for example in examples))
         return cls(settings, labels, label_weights=records.weigh_labels(settings, labels, examples))
@@ -84,9 +83,9 @@ class Classify(Task[ClassifyExample, Classification]):
     def from_config(
         cls, settings: ClassifySettings, config: BertConfig, numbers: Mapping[str, float]
     ) -> Self:
-        """The labels of the config, and whether a text may have several."""
+        """Build the task with the labels and the problem type of the config."""
         names = config.id2label or {id_: f"LABEL_{id_}" for id_ in range(config.num_labels)}
-        if config.problem_type == MULTI_LABEL:  # which only the config says of another tool's model
+        if config.problem_type == MULTI_LABEL:  # another tool's model has this only in its config
             settings = settings.model_copy(update={"multi_label": True})
         if config.problem_type == "regression" or (len(names) < 2 and not settings.multi_label):
             raise CheckpointError(
@@ -105,14 +104,14 @@ class Classify(Task[ClassifyExample, Classification]):
 
     @property
     def config_changes(self) -> dict[str, Any]:
-        """Labels, and how many of them a text has."""
+        """The labels, and single-label or multi-label as problem type."""
         return {
             "id2label": dict(enumerate(self.labels)),
             "problem_type": MULTI_LABEL if self.settings.multi_label else ONE_LABEL,
         }
 
     def check_number(self, num_examples: int) -> None:
-        """Refuse very many labels for very many texts, each of which may be given all of them."""
+        """Raise InputError for too many labels x texts: each text may be given all labels."""
         most = MAX_GIVEN // len(self.labels)
         if self.settings.multi_label and num_examples > most:
             raise InputError(
@@ -122,19 +121,19 @@ class Classify(Task[ClassifyExample, Classification]):
             )
 
     def make_example(self, value: Any, place: str) -> ClassifyExample:
-        """A text, or a tuple of two."""
+        """Build an example from a text, or a tuple of two."""
         return ClassifyExample(read_texts(value, place, self.settings), place=place)
 
     def num_chars(self, example: ClassifyExample) -> int:
-        """Characters of text and pair."""
+        """Return the number of characters of text and pair."""
         return example.texts.num_chars
 
     def list_labels(self, example: ClassifyExample) -> Sequence[str]:
-        """Its labels."""
+        """Return its labels."""
         return example.labels or ()
 
     def list_warnings(self, examples: Sequence[ClassifyExample]) -> list[str]:
-        """Whether they are pairs, how many have no label, and whose f1 is told, where in doubt."""
+        """Report pairs, texts without a label, and the positive label if it is ambiguous."""
         lines = records.list_warnings(examples)
         has_f1 = self.positive is not None and not self.settings.multi_label
         if has_f1 and not records.has_clear_positive(self.settings, self.labels):
@@ -144,7 +143,7 @@ class Classify(Task[ClassifyExample, Classification]):
         return lines
 
     def encode(self, examples: Sequence[ClassifyExample], tokenizer: Tokenizer) -> list[Encoded]:
-        """`[CLS] A [SEP]` or `[CLS] A [SEP] B [SEP]`; of a long text, perhaps windows."""
+        """Encode as `[CLS] A [SEP]` or `[CLS] A [SEP] B [SEP]`; long texts are cut or windowed."""
         ids = {label: id_ for id_, label in enumerate(self.labels)}
         num_flags = len(ids) if self.settings.multi_label else None
         readings = encode_texts([each.texts for each in examples], self.settings, tokenizer)
@@ -159,7 +158,7 @@ class Classify(Task[ClassifyExample, Classification]):
         ]
 
     def _number(self, example: ClassifyExample, ids: dict[str, int]) -> npt.NDArray[Any] | None:
-        """The id that the loss compares with; or those of several labels."""
+        """Return the label id as the loss's target, or the ids of several labels."""
         if example.labels is None:
             return None
         if not self.settings.multi_label:
@@ -168,7 +167,7 @@ class Classify(Task[ClassifyExample, Classification]):
         return np.array([ids[label] for label in example.labels if label in ids], dtype=np.int32)
 
     def loss(self, logits: Float[Tensor, "sequences labels"], batch: TaskBatch) -> TaskScores:
-        """Cross-entropy; of several labels, that of each, their mean."""
+        """Compute the cross-entropy; with multi-label the mean binary cross-entropy of labels."""
         scores = pool_windows(logits, batch)
         weights = scores.new_tensor(self.label_weights) if self.label_weights else None
         guesses = scores.detach()
@@ -186,7 +185,7 @@ class Classify(Task[ClassifyExample, Classification]):
         return TaskScores({"task": loss}, {"task": hits})
 
     def decode(self, example: ClassifyExample, encoded: Encoded, logits: Logits) -> Classification:
-        """The likeliest label, or all that reach the threshold, and how likely each is."""
+        """Return the likeliest label, or all that reach the threshold, with probabilities."""
         del example, encoded
         scores, is_multi = decoding.pool_windows(logits), self.settings.multi_label
         if len(scores) > MANY_LABELS:
@@ -199,7 +198,7 @@ class Classify(Task[ClassifyExample, Classification]):
     def decode_in_brief(
         self, example: ClassifyExample, encoded: Encoded, logits: Logits
     ) -> Classification:
-        """The same; of more than 1,000 labels, with the probabilities of the 100 likeliest."""
+        """Return the same; with more than 1,000 labels only the 100 likeliest probabilities."""
         if len(self.labels) <= MANY_LABELS:
             return self.decode(example, encoded, logits)
         shares = self._find_many(decoding.pool_windows(logits))
@@ -207,12 +206,12 @@ class Classify(Task[ClassifyExample, Classification]):
         found = self._choose([self.labels[id_] for id_ in kept], shares[kept].tolist())
         if not self.settings.multi_label:
             return found
-        given = np.flatnonzero(shares >= self.threshold).tolist()  # perhaps more than are kept
+        given = np.flatnonzero(shares >= self.threshold).tolist()  # may be more than MAX_KEPT
         return replace(found, labels=tuple(self.labels[id_] for id_ in given))
 
     @property
     def threshold(self) -> float:
-        """The probability from which a label is given, where a text may have several."""
+        """Minimum probability of a predicted label, with multi-label."""
         threshold: float = self.numbers.get(THRESHOLD, self.settings.threshold)
         return threshold
 
@@ -232,7 +231,7 @@ class Classify(Task[ClassifyExample, Classification]):
         encoded: Sequence[Encoded],
         logits: Sequence[Logits],
     ) -> Self:
-        """The same task with the temperature, and perhaps the threshold, of held-out examples."""
+        """Fit the temperature, and the threshold if asked for, on held-out examples."""
         del examples
         scores = np.array([decoding.pool_windows(rows) for rows in logits], dtype=np.float64)
         labels = np.concatenate([one.label_rows for one in encoded])
@@ -247,7 +246,7 @@ class Classify(Task[ClassifyExample, Classification]):
     def measure(
         self, examples: Sequence[ClassifyExample], predictions: Sequence[Classification]
     ) -> dict[str, float]:
-        """Accuracy, F1s and Matthews' correlation; of several labels, F1s and subset accuracy."""
+        """Compute accuracy, F1s and Matthews' correlation; or F1s and subset accuracy."""
         if self.settings.multi_label:
             return joint_scoring.measure(examples, predictions, self.labels)
         return scoring.measure(examples, predictions, self.labels, self.positive)
@@ -255,17 +254,17 @@ class Classify(Task[ClassifyExample, Classification]):
     def evaluate(
         self, examples: Sequence[ClassifyExample], predictions: Sequence[Classification]
     ) -> Evaluation:
-        """Also intervals, each label, how sure is right, and the worst mistakes."""
+        """Compute the same with intervals, F1 of each label, calibration and the worst mistakes."""
         if self.settings.multi_label:
             return joint_scoring.evaluate(examples, predictions, self.labels)
         return scoring.evaluate(examples, predictions, self.labels, self.positive)
 
     def show(self, example: ClassifyExample) -> str:
-        """The text, or the pair."""
+        """Return the text or the pair."""
         return example.texts.show()
 
     def describe(self, prediction: Classification) -> str:
-        """The label and its probability, or each of the labels with its own."""
+        """Return the label and its probability, or each of several labels with its own."""
         if not self.settings.multi_label:
             return f"{show(prediction.label, LABEL_COLUMNS)}\t{prediction.probability:.4f}"
         shares = prediction.probabilities
@@ -273,7 +272,7 @@ class Classify(Task[ClassifyExample, Classification]):
         return ", ".join(given) or joint_scoring.NO_LABEL
 
     def to_json(self, prediction: Classification) -> dict[str, Any]:
-        """All probabilities."""
+        """Return the labels and all probabilities."""
         if self.settings.multi_label:
             return {
                 "labels": list(prediction.labels),

@@ -1,4 +1,4 @@
-"""Choosing sentences for a summary: the best ones that don't say the same again."""
+"""Selection of sentences for a summary: the most relevant ones that aren't redundant."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -10,19 +10,19 @@ import numpy.typing as npt
 
 from bertkit.metrics.words import is_character
 
-NUM_WORDS = 3  # in a row, that say the same again
-NUM_CHARACTERS = 6  # where those are words: about three words of Chinese or Japanese
+NUM_WORDS = 3  # length of a word n-gram that counts as a repetition
+NUM_CHARACTERS = 6  # the same in characters: about three words of Chinese or Japanese
 
 Numbers = npt.NDArray[np.float64]
 Run: TypeAlias = tuple[str, ...]
 
 
 class Room(NamedTuple):
-    """How much a summary may have.
+    """The maximum size of a summary.
 
     Attributes:
-        num_sentences: most sentences.
-        num_words: most words; None for any number.
+        num_sentences: maximum number of sentences.
+        num_words: maximum number of words; None for no limit.
     """
 
     num_sentences: int
@@ -31,14 +31,13 @@ class Room(NamedTuple):
 
 @dataclass(frozen=True)
 class Taken:
-    """A sentence that was taken.
+    """A selected sentence.
 
     Attributes:
-        index: of the sentence among those that could be taken.
-        score: its relevance less what it repeats, when it was taken.
-        similarity: how alike it is to the sentence before it in the list that it is most alike to;
-            0 for the first.
-        similar_to: index of that one; None for the first.
+        index: index among the candidates.
+        score: its relevance minus its redundancy penalty when it was selected.
+        similarity: highest similarity to a sentence selected before it; 0 for the first.
+        similar_to: index of that sentence; None for the first.
     """
 
     index: int
@@ -48,34 +47,34 @@ class Taken:
 
 
 class Redundancy(Protocol):
-    """What sentences repeat of those that were taken."""
+    """Measures how much each sentence repeats the sentences selected so far."""
 
     def add(self, index: int) -> None:
-        """Take a sentence."""
+        """Mark a sentence as selected."""
 
     def penalties(self) -> Numbers:
-        """What each sentence's relevance is lessened by; infinite where it mustn't be taken."""
+        """Return the penalty on each sentence's relevance; infinite for excluded sentences."""
 
     def nearest(self, index: int) -> tuple[float, int | None]:
-        """How alike a sentence is to that of the taken ones it is most alike to, and which."""
+        """Return the highest similarity to a selected sentence, and that sentence's index."""
 
 
 def choose_sentences(
     relevance: Numbers, redundancy: Redundancy, word_counts: Sequence[int], room: Room
 ) -> list[Taken]:
-    """Take sentences one after the other, each the best beside those before it.
+    """Select sentences greedily by maximal marginal relevance.
 
     Source: Carbonell and Goldstein 1998, "The Use of MMR, Diversity-Based Reranking for Reordering
     Documents and Producing Summaries".
 
     Args:
-        relevance: of each sentence; more is better. Of equal ones the first is taken.
-        redundancy: what those that were taken make the others worth less.
-        word_counts: words of each sentence.
-        room: how much is taken. Where no sentence is short enough, the shortest is taken.
+        relevance: relevance of each sentence; higher is better. Ties go to the first.
+        redundancy: penalties for sentences that repeat selected ones.
+        word_counts: number of words of each sentence.
+        room: maximum size. If every sentence is too long, the shortest is selected.
 
     Returns:
-        Sentences, in the order in which they were taken.
+        Sentences, in the order in which they were selected.
     """
     taken: list[Taken] = []
     is_free = np.ones(len(relevance), dtype=bool)
@@ -98,11 +97,11 @@ def choose_sentences(
 
 
 class SameDirection:
-    """A sentence repeats another as far as their vectors point the same way.
+    """Redundancy as the highest cosine similarity to a selected sentence.
 
     Args:
-        vectors: of each sentence, `[sentences, features]`, of length 1.
-        weight: of the highest cosine to a sentence that was taken.
+        vectors: unit vector of each sentence, `[sentences, features]`.
+        weight: factor on the highest cosine to a selected sentence.
     """
 
     def __init__(self, vectors: npt.NDArray[np.float32], weight: float) -> None:
@@ -111,7 +110,7 @@ class SameDirection:
         self._nearest = np.zeros(len(vectors), dtype=np.int64)
 
     def add(self, index: int) -> None:
-        """Compare all sentences with it."""
+        """Update the highest cosines with a selected sentence."""
         cosines = (self._vectors @ self._vectors[index]).astype(np.float64)
         if self._highest is None:
             self._highest = np.full(len(cosines), -np.inf)
@@ -119,28 +118,28 @@ class SameDirection:
         self._highest = np.maximum(cosines, self._highest)
 
     def penalties(self) -> Numbers:
-        """The highest cosines, weighted; none before the first is taken."""
+        """Return the weighted highest cosines; zeros before the first selection."""
         if self._highest is None:
             return np.zeros(len(self._vectors))
         return self._weight * self._highest
 
     def nearest(self, index: int) -> tuple[float, int | None]:
-        """The highest cosine, and whose it is."""
+        """Return the highest cosine, and the index of that selected sentence."""
         if self._highest is None:
             return 0.0, None
         return float(self._highest[index]), int(self._nearest[index])
 
 
 class SameRuns:
-    """A sentence that has three words in a row with another in common isn't taken beside it.
+    """Trigram blocking: exclude sentences that share three consecutive words with a selected one.
 
-    In scripts that put no blanks between words it is six characters in a row.
+    In scripts without spaces between words, six consecutive characters count instead.
 
     Source: Paulus et al. 2017, "A Deep Reinforced Model for Abstractive Summarization", section
     2.5; Liu 2019, section 3.4.
 
     Args:
-        sentences: the words of each, in small letters.
+        sentences: lower-cased words of each sentence.
     """
 
     def __init__(self, sentences: Sequence[Sequence[str]]) -> None:
@@ -152,22 +151,22 @@ class SameRuns:
         self._is_barred = np.zeros(len(sentences), dtype=bool)
 
     def add(self, index: int) -> None:
-        """Bar all that have a run of it."""
+        """Exclude all sentences that share an n-gram with it."""
         for run in self._runs[index]:
             self._is_barred[self._holders[run]] = True
 
     def penalties(self) -> Numbers:
-        """Infinite for what is barred."""
+        """Return infinity for excluded sentences, 0 for others."""
         return np.where(self._is_barred, np.inf, 0.0)
 
     def nearest(self, index: int) -> tuple[float, int | None]:
-        """Nothing: what is taken has no run of another."""
+        """Return no similarity: selected sentences share no n-gram."""
         del index
         return 0.0, None
 
 
 def find_runs(words: Sequence[str]) -> set[Run]:
-    """Words in a row, as many as say the same again: more where one of the first is a character."""
+    """Return all n-grams: 3 words, or 6 if one of the first 3 is a single character."""
     is_short = [is_character(word) for word in words]
     runs = set()
     for start in range(len(words)):

@@ -1,4 +1,4 @@
-"""Texts with summaries that people wrote, of any record that has both."""
+"""Examples for extractive summarization: texts with reference summaries."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -19,12 +19,12 @@ USUAL_SUMMARY = ("summary", "highlights", "abstract")
 
 @dataclass(frozen=True, slots=True)
 class ExtractExample:
-    """A text, and perhaps a summary of it.
+    """A text, with an optional reference summary.
 
     Attributes:
         candidates: its sentences.
-        num_chars: of the text.
-        summary: what a person wrote; None where it isn't known.
+        num_chars: number of characters of the text.
+        summary: reference summary written by a person; None if unknown.
         place: file and line, for messages.
     """
 
@@ -37,8 +37,8 @@ class ExtractExample:
 def build_parser(
     settings: ExtractSettings, table: RecordTable, *, needs_answer: bool
 ) -> Callable[[Record], ExtractExample]:
-    """Look for text and summary in their columns."""
-    # A text a line is that, whatever the column of texts was in training.
+    """Build a function that reads text and summary from a record."""
+    # A file with one text per line has this column, whatever it was called in training.
     wanted = None if table.format == TEXT else settings.text_column
     text_column = find_column(table, "text", wanted, USUAL_TEXT)
     if not needs_answer:
@@ -50,14 +50,14 @@ def build_parser(
 
 
 def make_example(value: Any, place: str, language: str) -> ExtractExample:
-    """Of a text."""
+    """Build an example from a text."""
     if not isinstance(value, str):
         raise InputError(f"{place}: expected a text, got {value!r:.80}")
     return ExtractExample(Candidates.find(value, language), len(value), place=place)
 
 
 def list_warnings(examples: Sequence[ExtractExample], num_sentences: int) -> list[str]:
-    """Texts that are summaries already, in a line for people."""
+    """Warn of texts that have no more sentences than a summary."""
     short = [example for example in examples if len(example.candidates) <= num_sentences]
     if not short:
         return []
@@ -70,7 +70,7 @@ def list_warnings(examples: Sequence[ExtractExample], num_sentences: int) -> lis
 
 
 def _parse(record: Record, text_column: str, summary_column: str, language: str) -> ExtractExample:
-    """A text with its summary."""
+    """Read a text with its summary."""
     text, summary = take_text(record, text_column), take_text(record, summary_column)
     candidates = Candidates.find(text, language)
     if not len(candidates):

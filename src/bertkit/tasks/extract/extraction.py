@@ -1,4 +1,4 @@
-"""What is said of a text: how likely each of its sentences belongs to a summary."""
+"""The prediction for a text: the probability of each sentence, and the summary."""
 
 from dataclasses import dataclass
 
@@ -12,14 +12,14 @@ from bertkit.tasks.extract.choosing import Room, SameRuns, choose_sentences
 
 @dataclass(frozen=True)
 class ScoredSentence:
-    """A sentence that could stand in a summary.
+    """A candidate sentence with its probability.
 
     Attributes:
         text: the sentence, in one line.
-        number: which sentence of its text it is, from 1.
-        start: its first character in the text, from 0.
-        stop: the one behind its last.
-        probability: that it belongs to a summary.
+        number: number of the sentence in its text, from 1.
+        start: index of its first character in the text, from 0.
+        stop: index after its last character.
+        probability: probability that it belongs to a summary.
         is_taken: whether it is in the summary.
     """
 
@@ -33,7 +33,7 @@ class ScoredSentence:
 
 @dataclass(frozen=True)
 class Extraction:
-    """A text's sentences, and those that make its summary.
+    """A text's sentences, with those of its summary marked.
 
     Attributes:
         sentences: in the order of the text.
@@ -43,19 +43,19 @@ class Extraction:
 
     @property
     def summary(self) -> str:
-        """What was taken, as running text."""
+        """The selected sentences, joined."""
         return " ".join(sentence.text for sentence in self.sentences if sentence.is_taken)
 
 
 def extract(
     candidates: Candidates, probabilities: npt.NDArray[np.float64], num_sentences: int
 ) -> Extraction:
-    """Take the likeliest sentences that don't say the same, as in `SameRuns`.
+    """Select the likeliest sentences that don't repeat each other, as in `SameRuns`.
 
     Args:
-        candidates: of the text.
-        probabilities: of each.
-        num_sentences: that are taken at most.
+        candidates: candidate sentences of the text.
+        probabilities: probability of each.
+        num_sentences: maximum number of sentences to select.
     """
     words = [split_words(sentence) for sentence in candidates.sentences]
     lengths = list(map(len, words))

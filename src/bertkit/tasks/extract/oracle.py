@@ -1,7 +1,7 @@
-"""Which sentences of a text are together most like a summary: what is learned from.
+"""Oracle labels for training: the sentences with the highest ROUGE against the summary.
 
-Source: Nallapati et al. 2017, "SummaRuNNer", section 4.1, for taking them greedily; Liu 2019,
-section 4.2, for the sum of ROUGE-1 and ROUGE-2.
+Source: Nallapati et al. 2017, "SummaRuNNer", section 4.1, for greedy selection; Liu 2019, section
+4.2, for the sum of ROUGE-1 and ROUGE-2.
 """
 
 from collections import Counter
@@ -11,53 +11,53 @@ from typing import Self, TypeAlias
 
 from bertkit.metrics.words import split_words
 
-SIZES = (1, 2)  # words of what is counted
+SIZES = (1, 2)  # n of the n-grams
 
 Gram: TypeAlias = tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class Grams:
-    """The words and the pairs of words of a text, counted.
+    """Counts of the unigrams and bigrams of a text.
 
     Attributes:
-        counts: of words, and of pairs.
+        counts: counts of unigrams, and of bigrams.
     """
 
     counts: tuple[Counter[Gram], ...]
 
     @classmethod
     def of(cls, words: Sequence[str]) -> Self:
-        """Those of some words in a row."""
+        """Count the n-grams of consecutive words."""
         runs = ([words[start:] for start in range(size)] for size in SIZES)
         return cls(tuple(Counter(zip(*run, strict=False)) for run in runs))
 
     def __add__(self, other: "Grams") -> "Grams":
-        """Those of two texts, without pairs that reach from one into the other."""
+        """Add the counts of two texts, without bigrams across their border."""
         pairs = zip(self.counts, other.counts, strict=True)
         return Grams(tuple(one + more for one, more in pairs))
 
     def likeness(self, other: "Grams") -> float:
-        """The sum of ROUGE-1 and ROUGE-2, as F1, of two texts."""
+        """Return the sum of ROUGE-1 and ROUGE-2 F1 of two texts."""
         return sum(map(f1, self.counts, other.counts))
 
 
 def f1(one: Counter[Gram], other: Counter[Gram]) -> float:
-    """Twice what two texts have in common, by what they have."""
+    """Return the F1 of two bags of n-grams: 2 x overlap / total."""
     size = one.total() + other.total()
     return 2.0 * (one & other).total() / size if size else 0.0
 
 
 def find_best(sentences: Sequence[str], summary: str, num_sentences: int) -> list[int]:
-    """Take the sentence that makes the most of those before it, until none does.
+    """Select sentences greedily, each the one that raises ROUGE most, until none does.
 
     Args:
-        sentences: of the text.
-        summary: that a person wrote.
-        num_sentences: that are taken at most.
+        sentences: sentences of the text.
+        summary: reference summary.
+        num_sentences: maximum number of sentences to select.
 
     Returns:
-        Indexes of sentences, in their order; none where no sentence has a word of the summary.
+        Sorted indexes of sentences; empty if no sentence has a word of the summary.
     """
     wanted = Grams.of(split_words(summary))
     grams = [Grams.of(split_words(sentence)) for sentence in sentences]

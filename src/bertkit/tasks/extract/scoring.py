@@ -1,4 +1,4 @@
-"""Summaries held against those that people wrote, and against the texts' first sentences."""
+"""Evaluation of summaries against reference summaries, with first-sentence and oracle baselines."""
 
 from collections.abc import Sequence
 
@@ -11,25 +11,25 @@ from bertkit.tasks.extract.extraction import Extraction
 from bertkit.tasks.extract.oracle import Grams, find_best
 
 MAX_MISTAKES = 100
-SHOWN_CHARS = 5000  # of a text among the mistakes
+SHOWN_CHARS = 5000  # shown of a mistake's text
 
 
 def check_metrics() -> None:
-    """See before training that summaries can be measured."""
+    """Check before training that ROUGE can be computed."""
     measure_summaries(["a"], ["a"])
 
 
 def measure(
     examples: Sequence[ExtractExample], predictions: Sequence[Extraction]
 ) -> dict[str, float]:
-    """ROUGE-1, ROUGE-2 and ROUGE-L."""
+    """Compute ROUGE-1, ROUGE-2 and ROUGE-L."""
     return measure_summaries([found.summary for found in predictions], list_references(examples))
 
 
 def evaluate(
     examples: Sequence[ExtractExample], predictions: Sequence[Extraction], num_sentences: int
 ) -> Evaluation:
-    """The same beside what the first sentences get, and the best ones; and the worst summaries."""
+    """Compute ROUGE, also for the first and the oracle sentences, and list the worst summaries."""
     references = list_references(examples)
     first = [" ".join(one.candidates.sentences[:num_sentences]) for one in examples]
     best = [choose_best(one, num_sentences) for one in examples]
@@ -46,12 +46,12 @@ def evaluate(
 
 
 def list_references(examples: Sequence[ExtractExample]) -> list[str]:
-    """The summaries of examples that have one."""
+    """Return the reference summaries; empty texts where there are none."""
     return [example.summary or "" for example in examples]
 
 
 def choose_best(example: ExtractExample, num_sentences: int) -> str:
-    """The sentences that are most like the summary."""
+    """Return the oracle summary: the sentences with the highest ROUGE."""
     sentences = example.candidates.sentences
     chosen = find_best(sentences, example.summary or "", num_sentences)
     return " ".join(sentences[index] for index in chosen)
@@ -60,7 +60,7 @@ def choose_best(example: ExtractExample, num_sentences: int) -> str:
 def _list_mistakes(
     examples: Sequence[ExtractExample], predictions: Sequence[Extraction], best: Sequence[str]
 ) -> tuple[Mistake, ...]:
-    """Summaries that are less like those of people than could be, the worst first."""
+    """List summaries with a lower ROUGE than the oracle's, the largest loss first."""
     mistakes = []
     for example, found, other in zip(examples, predictions, best, strict=True):
         wanted = Grams.of(split_words(example.summary or ""))
@@ -73,7 +73,7 @@ def _list_mistakes(
 
 
 def _warn(metrics: dict[str, float], num_sentences: int) -> tuple[str, ...]:
-    """Say where a model is no better than the beginning of the text."""
+    """Warn if the model is no better than the first sentences."""
     own, first = metrics["rouge2"], metrics["rouge2_first_sentences"]
     if own > first:
         return ()

@@ -1,4 +1,4 @@
-"""What can be chosen about learning which sentences to take, and what its command takes."""
+"""Settings and command-line inputs of the task extract."""
 
 from typing import Annotated, ClassVar
 

@@ -1,7 +1,7 @@
-"""The hidden state of each sentence's own [CLS], then a linear layer: does it belong to a summary?
+"""The task extract: classify the hidden state of each sentence's [CLS] with a linear layer.
 
-Source: Liu 2019, "Fine-tune BERT for Extractive Summarization", with its simple classifier and with
-one segment in place of two that take turns.
+Source: Liu 2019, "Fine-tune BERT for Extractive Summarization", with its simple classifier, and
+one segment in place of alternating ones.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -38,13 +38,13 @@ LABELS = ("OTHER", "SUMMARY")
 
 @dataclass(frozen=True)
 class Extract(Task[ExtractExample, Extraction]):
-    """Takes the sentences of a text that make a summary."""
+    """Selects the sentences of a text that make a summary."""
 
     name: ClassVar = "extract"
     settings_kind: ClassVar = ExtractSettings
     model_kind: ClassVar = BertForTokenClassification
     row: ClassVar[Literal["sequence", "token"]] = "token"
-    needs_both_ways: ClassVar = True  # [CLS] stands before its sentence
+    needs_both_ways: ClassVar = True  # [CLS] comes before its sentence
 
     @property
     def metric(self) -> str:
@@ -55,12 +55,12 @@ class Extract(Task[ExtractExample, Extraction]):
     def build_parser(
         cls, settings: ExtractSettings, table: RecordTable, *, needs_answer: bool
     ) -> Callable[[Record], ExtractExample]:
-        """Look for text and summary in their columns."""
+        """Build a function that reads text and summary from a record."""
         return records.build_parser(settings, table, needs_answer=needs_answer)
 
     @classmethod
     def from_examples(cls, settings: ExtractSettings, examples: Sequence[ExtractExample]) -> Self:
-        """Nothing of the examples, but that there is something to choose, and to measure it by."""
+        """Build the task, after checking that something can be learned and measured."""
         if all(len(example.candidates) <= settings.sentences for example in examples):
             raise InputError(
                 f"no text has more than {settings.sentences} sentences, so nothing can be learned;"
@@ -78,7 +78,7 @@ class Extract(Task[ExtractExample, Extraction]):
     def from_config(
         cls, settings: ExtractSettings, config: BertConfig, numbers: Mapping[str, float]
     ) -> Self:
-        """Nothing of the config, but that the model has two labels."""
+        """Build the task, after checking that the model has two labels."""
         if config.num_labels != len(LABELS):
             raise CheckpointError(
                 f"a model that takes sentences has 2 labels, not {config.num_labels}; is this a"
@@ -88,28 +88,28 @@ class Extract(Task[ExtractExample, Extraction]):
 
     @property
     def config_changes(self) -> dict[str, Any]:
-        """Two labels."""
+        """The two labels."""
         return {"id2label": dict(enumerate(LABELS))}
 
     @classmethod
     def group(cls, example: ExtractExample) -> str | None:
-        """The text: another summary of it would give away which sentences matter."""
+        """Return the text, because another summary of it would leak which sentences matter."""
         return " ".join(example.candidates.sentences) or None
 
     def make_example(self, value: Any, place: str) -> ExtractExample:
-        """A text."""
+        """Build an example from a text."""
         return records.make_example(value, place, self.settings.language)
 
     def num_chars(self, example: ExtractExample) -> int:
-        """Characters of the text."""
+        """Return the number of characters of the text."""
         return example.num_chars
 
     def list_warnings(self, examples: Sequence[ExtractExample]) -> list[str]:
-        """Texts where there is nothing to choose."""
+        """Warn of texts that have no more sentences than a summary."""
         return records.list_warnings(examples, self.settings.sentences)
 
     def encode(self, examples: Sequence[ExtractExample], tokenizer: Tokenizer) -> list[Encoded]:
-        """`[CLS] sentence [SEP] [CLS] sentence [SEP] …`; of a long text several such sequences."""
+        """Encode as `[CLS] sentence [SEP] [CLS] sentence [SEP] …`; long texts in several."""
         sentences = chain.from_iterable(example.candidates.sentences for example in examples)
         pieces = iter(tokenizer.piece_ids(list(sentences)))
         found = []
@@ -121,7 +121,7 @@ class Extract(Task[ExtractExample, Extraction]):
         return found
 
     def _label(self, example: ExtractExample, windows: SentenceWindows) -> Any:
-        """1 at the [CLS] of the sentences that are most like the summary, 0 at the others."""
+        """Return 1 at the [CLS] of oracle sentences, 0 at that of others, -100 elsewhere."""
         sentences, summary = example.candidates.sentences, example.summary or ""
         labels = np.full(sum(len(one.ids) for one in windows.sequences), IGNORED_LABEL)
         rows = np.array(windows.rows)
@@ -130,14 +130,14 @@ class Extract(Task[ExtractExample, Extraction]):
         return labels
 
     def loss(self, logits: Float[Tensor, "tokens 2"], batch: TaskBatch) -> TaskScores:
-        """Cross-entropy over the sentences."""
+        """Compute the cross-entropy over the sentences."""
         scores = logits.to(torch.promote_types(logits.dtype, torch.float32))
         loss = F.cross_entropy(scores, batch.labels, reduction="sum", ignore_index=IGNORED_LABEL)
         hits = (scores.detach().argmax(dim=-1) == batch.labels).sum()
         return TaskScores({"task": loss}, {"task": hits})
 
     def decode(self, example: ExtractExample, encoded: Encoded, logits: Logits) -> Extraction:
-        """The likeliest sentences, and how likely each is."""
+        """Select the likeliest sentences, and return the probability of each."""
         rows = logits[list(encoded.alignment)].astype(np.float64)
         probabilities = 0.5 + 0.5 * np.tanh((rows[:, 1] - rows[:, 0]) / 2.0)  # softmax of the two
         return extract(example.candidates, probabilities, self.settings.sentences)
@@ -145,21 +145,21 @@ class Extract(Task[ExtractExample, Extraction]):
     def measure(
         self, examples: Sequence[ExtractExample], predictions: Sequence[Extraction]
     ) -> dict[str, float]:
-        """ROUGE of the summaries."""
+        """Compute the ROUGE of the summaries."""
         return scoring.measure(examples, predictions)
 
     def evaluate(
         self, examples: Sequence[ExtractExample], predictions: Sequence[Extraction]
     ) -> Evaluation:
-        """Also that of the first sentences and of the best, and the worst summaries."""
+        """Compute ROUGE, also for first and oracle sentences, and list the worst summaries."""
         return scoring.evaluate(examples, predictions, self.settings.sentences)
 
     def describe(self, prediction: Extraction) -> str:
-        """The summary."""
+        """Return the summary."""
         return prediction.summary
 
     def to_json(self, prediction: Extraction) -> dict[str, Any]:
-        """The summary, and all sentences."""
+        """Return the summary and all sentences."""
         return {
             "summary": prediction.summary,
             "sentences": [asdict(sentence) for sentence in prediction.sentences],

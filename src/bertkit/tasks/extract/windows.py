@@ -1,4 +1,4 @@
-"""A text as sequences of whole sentences, each with a [CLS] of its own."""
+"""Windows of whole sentences, each sentence with its own [CLS]."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -10,11 +10,11 @@ NUM_SPECIAL = 2  # [CLS] and [SEP] of each sentence
 
 
 class SentenceWindows(NamedTuple):
-    """What the model reads of a text.
+    """An encoded text.
 
     Attributes:
-        sequences: one, or several of a long text; `[CLS] [SEP]` of one without a sentence.
-        rows: where the [CLS] of each sentence stands in the tokens of all sequences.
+        sequences: one, or several for a long text; `[CLS] [SEP]` for a text without a sentence.
+        rows: index of each sentence's [CLS] in the tokens of all sequences.
         is_cut: whether the end of a sentence was left out.
     """
 
@@ -26,14 +26,14 @@ class SentenceWindows(NamedTuple):
 def join_sentences(
     pieces: Sequence[list[int]], max_length: int, tokenizer: Tokenizer
 ) -> SentenceWindows:
-    """`[CLS] sentence [SEP] [CLS] sentence [SEP] …`, as many in a sequence as there is room for.
+    """Encode as `[CLS] sentence [SEP] [CLS] sentence [SEP] …`, as many per sequence as fit.
 
     Source: Liu 2019, section 3.1.
 
     Args:
         pieces: token ids of each sentence; one that is too long for a sequence is cut.
-        max_length: most tokens of a sequence.
-        tokenizer: has the special tokens.
+        max_length: maximum number of tokens of a sequence.
+        tokenizer: provides the special tokens.
     """
     room = max_length - NUM_SPECIAL
     windows: list[list[int]] = [[]]

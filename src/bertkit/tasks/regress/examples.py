@@ -1,4 +1,4 @@
-"""Texts with their numbers, of any record that has them."""
+"""Regression examples: texts with target numbers, read from records."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -13,17 +13,17 @@ from bertkit.tasks.regress.settings import RegressSettings
 from bertkit.tasks.texts import Texts, build_text_parser
 
 USUAL_NUMBER = ("label", "labels", "score", "similarity", "similarity_score")
-LARGEST = 1e18  # its square, summed over a batch, is still a float32
-FAR_MEAN, SMALL_SPREAD, LARGE_SPREAD = 20.0, 0.05, 20.0  # STS-B: 0 to 5, mean 2.7, spread 1.5
+LARGEST = 1e18  # its square, summed over a batch, still fits a float32
+FAR_MEAN, SMALL_SPREAD, LARGE_SPREAD = 20.0, 0.05, 20.0  # STS-B: 0 to 5, mean 2.7, std 1.5
 
 
 @dataclass(frozen=True, slots=True)
 class RegressExample:
-    """A text or a pair, and perhaps its number.
+    """A text or pair, with an optional target number.
 
     Attributes:
-        texts: what is read.
-        number: None where it is to be found.
+        texts: the text or pair.
+        number: the target; None if unknown.
         place: file and line, for messages.
     """
 
@@ -35,7 +35,7 @@ class RegressExample:
 def build_parser(
     settings: RegressSettings, table: RecordTable, *, needs_answer: bool
 ) -> Callable[[Record], RegressExample]:
-    """Look for text, pair and number in their columns."""
+    """Build a function that reads text, pair and number from a record."""
     parse_texts = build_text_parser(settings, table)
     column = None
     if needs_answer:
@@ -49,7 +49,7 @@ def build_parser(
 
 
 def take_number(record: Record, column: str) -> float:
-    """The number in a column, perhaps as text."""
+    """Return the number in a column, which may be stored as text."""
     value = take_value(record, column)
     number = read_number(value)
     if not abs(number) <= LARGEST:
@@ -61,11 +61,11 @@ def take_number(record: Record, column: str) -> float:
 
 
 def read_number(value: object) -> float:
-    """A cell's value as a number, with a point if it isn't whole; NaN where it is none."""
+    """Convert a cell's value to a number, with a decimal point; NaN if it isn't one."""
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         return math.nan
     if isinstance(value, str) and not (value.isascii() and "_" not in value):
-        return math.nan  # Python would read 1_000 and Arabic digits
+        return math.nan  # float() would accept 1_000 and Arabic digits
     try:
         return float(value)
     except (ValueError, OverflowError):
@@ -73,7 +73,7 @@ def read_number(value: object) -> float:
 
 
 def list_warnings(examples: Sequence[RegressExample]) -> list[str]:
-    """From where to where the numbers go, and whether that is a scale which is learned well."""
+    """Report the range of the numbers, and warn if their scale is hard to learn."""
     numbers = np.array([example.number for example in examples], dtype=np.float64)
     mean, spread = float(numbers.mean()), float(numbers.std())
     extent = f"numbers from {numbers.min():g} to {numbers.max():g}"

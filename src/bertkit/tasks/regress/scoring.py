@@ -1,4 +1,4 @@
-"""Numbers held against the truth."""
+"""Evaluation of predicted numbers against true ones."""
 
 from collections.abc import Callable, Sequence
 
@@ -17,8 +17,8 @@ from bertkit.tasks.regress.examples import RegressExample
 
 BOOTSTRAP_SEED = 0
 MAX_MISTAKES = 100
-SHOWN_CHARS = 5000  # of a text among the mistakes
-SAME_SHARE = 0.01  # predictions whose spread is less, beside that of the truth, are as good as one
+SHOWN_CHARS = 5000  # shown of a mistake's text
+SAME_SHARE = 0.01  # with a lower std, relative to the truth, predictions count as constant
 
 Numbers = npt.NDArray[np.float64]
 SCORES: dict[str, Callable[[Numbers, Numbers, Numbers | None], Numbers]] = {
@@ -30,13 +30,13 @@ SCORES: dict[str, Callable[[Numbers, Numbers, Numbers | None], Numbers]] = {
 
 
 def measure(examples: Sequence[RegressExample], values: Sequence[float]) -> dict[str, float]:
-    """Correlations, NaN where all numbers of a side are the same, and errors."""
+    """Compute correlations (NaN if all true or all predicted numbers are equal) and errors."""
     truth, guess = _read(examples, values)
     return {name: float(score(truth, guess, None)) for name, score in SCORES.items()}
 
 
 def evaluate(examples: Sequence[RegressExample], values: Sequence[float]) -> Evaluation:
-    """The same with intervals, and the predictions that are farthest off."""
+    """Compute the same with intervals, and list the predictions with the largest errors."""
     truth, guess = _read(examples, values)
     intervals = {}
     for name, score in SCORES.items():

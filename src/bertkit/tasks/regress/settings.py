@@ -1,4 +1,4 @@
-"""What can be chosen about giving texts a number."""
+"""Settings of the task regress."""
 
 from pydantic import Field
 

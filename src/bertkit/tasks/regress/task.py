@@ -1,4 +1,4 @@
-"""C, then a linear layer with one output: a number for a text or a pair."""
+"""The task regress: C, then a linear layer with one output, for a text or a pair."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -29,14 +29,14 @@ from bertkit.tokenization.tokenizer import Tokenizer
 
 @dataclass(frozen=True)
 class Regression:
-    """The number of a text, in the unit of the training examples."""
+    """The predicted number, in the unit of the training examples."""
 
     value: float
 
 
 @dataclass(frozen=True)
 class Regress(Task[RegressExample, Regression]):
-    """Gives texts or pairs of texts a number."""
+    """Regression on texts or pairs of texts."""
 
     name: ClassVar = "regress"
     settings_kind: ClassVar = RegressSettings
@@ -52,12 +52,12 @@ class Regress(Task[RegressExample, Regression]):
     def build_parser(
         cls, settings: RegressSettings, table: RecordTable, *, needs_answer: bool
     ) -> Callable[[Record], RegressExample]:
-        """Look for text, pair and number in their columns."""
+        """Build a function that reads text, pair and number from a record."""
         return records.build_parser(settings, table, needs_answer=needs_answer)
 
     @classmethod
     def from_examples(cls, settings: RegressSettings, examples: Sequence[RegressExample]) -> Self:
-        """Nothing of the examples, but that their numbers differ, and whether they are pairs."""
+        """Build the task, after checking that numbers differ; set `pairs` if texts are pairs."""
         numbers = {example.number for example in examples}
         if len(numbers) < 2:
             raise InputError(
@@ -71,7 +71,7 @@ class Regress(Task[RegressExample, Regression]):
     def from_config(
         cls, settings: RegressSettings, config: BertConfig, numbers: Mapping[str, float]
     ) -> Self:
-        """Nothing of the config, but that the model gives one number."""
+        """Build the task, after checking that the model has one output."""
         if config.num_labels != 1:
             raise CheckpointError(
                 f"a regression has 1 label, the number, not {config.num_labels}; is this a"
@@ -81,23 +81,23 @@ class Regress(Task[RegressExample, Regression]):
 
     @property
     def config_changes(self) -> dict[str, Any]:
-        """One number."""
+        """One output, trained as a regression."""
         return {"num_labels": 1, "problem_type": "regression"}
 
     def make_example(self, value: Any, place: str) -> RegressExample:
-        """A text, or a tuple of two."""
+        """Build an example from a text, or a tuple of two."""
         return RegressExample(read_texts(value, place, self.settings), place=place)
 
     def num_chars(self, example: RegressExample) -> int:
-        """Characters of text and pair."""
+        """Return the number of characters of text and pair."""
         return example.texts.num_chars
 
     def list_warnings(self, examples: Sequence[RegressExample]) -> list[str]:
-        """From where to where the numbers go, and whether that is a good scale."""
+        """Report the range of the numbers, and warn if their scale is hard to learn."""
         return records.list_warnings(examples)
 
     def encode(self, examples: Sequence[RegressExample], tokenizer: Tokenizer) -> list[Encoded]:
-        """`[CLS] A [SEP]` or `[CLS] A [SEP] B [SEP]`; of a long text, perhaps windows."""
+        """Encode as `[CLS] A [SEP]` or `[CLS] A [SEP] B [SEP]`; long texts are cut or windowed."""
         readings = encode_texts([each.texts for each in examples], self.settings, tokenizer)
         return [
             Encoded(
@@ -109,36 +109,36 @@ class Regress(Task[RegressExample, Regression]):
         ]
 
     def loss(self, logits: Float[Tensor, "sequences 1"], batch: TaskBatch) -> TaskScores:
-        """The squared error."""
+        """Compute the squared error."""
         values = pool_windows(logits, batch)[:, 0]
         truth = batch.labels.to(values.dtype)
         return TaskScores({"task": F.mse_loss(values, truth, reduction="sum")}, {})
 
     def decode(self, example: RegressExample, encoded: Encoded, logits: Logits) -> Regression:
-        """The number; of windows, their mean."""
+        """Return the number, averaged over windows."""
         del example, encoded
         return Regression(float(logits.mean(dtype=np.float64)))
 
     def measure(
         self, examples: Sequence[RegressExample], predictions: Sequence[Regression]
     ) -> dict[str, float]:
-        """Pearson's and Spearman's correlation, squared and absolute error."""
+        """Compute Pearson's and Spearman's correlation, squared and absolute error."""
         return scoring.measure(examples, [found.value for found in predictions])
 
     def evaluate(
         self, examples: Sequence[RegressExample], predictions: Sequence[Regression]
     ) -> Evaluation:
-        """Also intervals, and the predictions that are farthest off."""
+        """Compute the same with intervals, and list the predictions with the largest errors."""
         return scoring.evaluate(examples, [found.value for found in predictions])
 
     def show(self, example: RegressExample) -> str:
-        """The text, or the pair."""
+        """Return the text or the pair."""
         return example.texts.show()
 
     def describe(self, prediction: Regression) -> str:
-        """The number."""
+        """Return the number."""
         return f"{prediction.value:.4f}"
 
     def to_json(self, prediction: Regression) -> dict[str, Any]:
-        """The number."""
+        """Return the number."""
         return asdict(prediction)

@@ -1,4 +1,4 @@
-"""From scores of words to tags and entities."""
+"""Decoding of logits to tags and entities."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,11 +23,11 @@ class TaggedWord(NamedTuple):
 
     Attributes:
         text: the word.
-        tag: the likeliest tag; those of entities are mended where they don't fit each other, so
-            that they say what `entities` says.
-        probability: of the likeliest tag, from 0 to 1.
-        start: where the word stands in the text; None where words were given.
-        stop: where it ends.
+        tag: the likeliest tag; inconsistent entity tags are repaired to agree with
+            `Tagging.entities`.
+        probability: probability of the likeliest tag, from 0 to 1.
+        start: index of its first character in the text; None if words were given.
+        stop: index after its last character.
     """
 
     text: str
@@ -41,13 +41,13 @@ class NamedEntity(NamedTuple):
     """An entity of one or more words.
 
     Attributes:
-        type: such as PER.
-        text: as it stands in the text, or its words with blanks between.
-        first_word: number of its first word, from 0.
-        stop_word: number of the word behind its last.
-        probability: mean of its words' tags, from 0 to 1.
-        start: where it stands in the text; None where words were given.
-        stop: where it ends.
+        type: its type, such as PER.
+        text: its part of the text, or its words joined by spaces.
+        first_word: index of its first word, from 0.
+        stop_word: index after its last word.
+        probability: mean probability of its words' tags, from 0 to 1.
+        start: index of its first character in the text; None if words were given.
+        stop: index after its last character.
     """
 
     type: str
@@ -61,11 +61,11 @@ class NamedEntity(NamedTuple):
 
 @dataclass(frozen=True)
 class Tagging:
-    """A sentence with its tags.
+    """A tagged sentence.
 
     Attributes:
         words: all words.
-        entities: what the tags mean; empty where each word has a tag of its own.
+        entities: entities that the tags mark; empty if tags don't mark entities.
     """
 
     words: tuple[TaggedWord, ...]
@@ -82,9 +82,9 @@ class Sentence:
     """The words of a sentence.
 
     Attributes:
-        words: as they were given, or stand in the text.
-        spans: start and end of each in the text; None where words were given.
-        text: that text.
+        words: the given words, or those found in the text.
+        spans: start and end of each word in the text; None if words were given.
+        text: the text; None if words were given.
     """
 
     words: Sequence[str]
@@ -94,11 +94,11 @@ class Sentence:
 
 @dataclass(frozen=True)
 class Words:
-    """A sentence, and where its words' scores are.
+    """A sentence, and the rows of its words among the logits.
 
     Attributes:
         sentence: the words.
-        rows: the row of each among the logits of the sentence.
+        rows: row of each word's logits among the logits of the sentence.
     """
 
     sentence: Sentence
@@ -106,7 +106,7 @@ class Words:
 
 
 def find_scheme(labels: Sequence[str]) -> Scheme | None:
-    """How the labels mark entities; None where they don't."""
+    """Detect the scheme by which labels mark entities; None if they don't."""
     letters = {label.partition("-")[0] for label in labels}
     has_types = all("-" in label for label in labels)
     if not letters <= MEANINGS.keys() or not (OUTSIDE in labels or has_types):
@@ -119,7 +119,7 @@ def find_scheme(labels: Sequence[str]) -> Scheme | None:
 
 
 def decode(words: Words, logits: Logits, labels: Sequence[str], scheme: Scheme | None) -> Tagging:
-    """The likeliest tag of each word, and the entities that they make."""
+    """Return the likeliest tag of each word, and the entities that the tags mark."""
     sentence = words.sentence
     tags, probabilities = _choose(logits[words.rows], labels)
     entities: tuple[NamedEntity, ...] = ()
@@ -134,7 +134,7 @@ def decode(words: Words, logits: Logits, labels: Sequence[str], scheme: Scheme |
 
 
 def _choose(scores: Logits, labels: Sequence[str]) -> tuple[list[str], list[float]]:
-    """The likeliest label of each word, and its probability."""
+    """Return the likeliest label of each word, and its probability."""
     if not len(scores):
         return [], []
     peaks = scores.max(axis=-1, keepdims=True)
@@ -143,7 +143,7 @@ def _choose(scores: Logits, labels: Sequence[str]) -> tuple[list[str], list[floa
 
 
 def _name(entity: Entity, sentence: Sentence, probabilities: Sequence[float]) -> NamedEntity:
-    """An entity with its text."""
+    """Add its text and probability to an entity."""
     type_, first, stop = entity
     probability = sum(probabilities[first:stop]) / (stop - first)
     if sentence.spans is None or sentence.text is None:

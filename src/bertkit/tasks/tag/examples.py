@@ -1,4 +1,4 @@
-"""Sentences as words with tags."""
+"""Tagging examples: sentences as words with tags, read from records."""
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -17,17 +17,17 @@ from bertkit.tasks.tag.settings import TagSettings
 USUAL_WORDS = ("tokens", "words")
 USUAL_TAGS = ("tags", "ner_tags", "pos_tags")
 TEXT = "text"
-REPLACEMENT = "\ufffd"  # BERT's cleaning drops it too
+REPLACEMENT = "\ufffd"  # BERT's text cleaning drops it too
 
 
 @dataclass(frozen=True, slots=True)
 class TagExample:
-    """A sentence.
+    """A sentence with optional tags.
 
     Attributes:
-        words: its words; None where a text is still to be cut into words.
-        text: that text.
-        tags: one for each word; None where they are to be found.
+        words: its words; None for a text that still has to be split into words.
+        text: the text to split; None if words were given.
+        tags: one tag per word; None if unknown.
         place: file and line, for messages.
     """
 
@@ -40,20 +40,20 @@ class TagExample:
 def build_parser(
     settings: TagSettings, table: RecordTable, *, needs_answer: bool
 ) -> Callable[[Record], TagExample]:
-    """Look for words and tags in their columns; without an answer a text will do."""
+    """Build a function that reads words and tags, or untagged words or a text, from a record."""
     if needs_answer:
         _check_tagged(table)
         words_column = find_column(table, "words", settings.words_column, USUAL_WORDS)
         tags_column = find_column(table, "tags", settings.tags_column, USUAL_TAGS)
         return lambda record: _parse_tagged(record, words_column, tags_column)
-    # A text a line is that, whatever the column of words was in training.
+    # A file with one text per line has this column, whatever it was called in training.
     wanted = None if table.format == TEXT else settings.words_column
     column = find_column(table, "words", wanted, (*USUAL_WORDS, TEXT))
     return lambda record: _parse_untagged(record, column)
 
 
 def _check_tagged(table: RecordTable) -> None:
-    """Refuse a file of CoNLL whose lines have one column, of which no flag can make two."""
+    """Raise InputError for a CoNLL file with one column, which has no tags for any flag."""
     if table.format == "conll" and table.columns == ("tokens",):
         raise InputError(
             f"{table.name} has one column, the words, and no tags; put a tab between each word and"
@@ -63,7 +63,7 @@ def _check_tagged(table: RecordTable) -> None:
 
 
 def make_example(value: Any, place: str) -> TagExample:
-    """Of a text, or a list of words; a mapping may have either by its usual name."""
+    """Build an example from a text or a list of words, or a mapping with a usual name for it."""
     words = value
     if isinstance(value, Mapping):
         words = next((value[name] for name in (*USUAL_WORDS, TEXT) if name in value), None)
@@ -75,7 +75,7 @@ def make_example(value: Any, place: str) -> TagExample:
 
 
 def list_warnings(examples: Sequence[TagExample], scheme: Scheme | None) -> list[str]:
-    """What is odd about words and tags, in lines for people, with the place of the first."""
+    """Warn of blank words and of tags that break the scheme, with the place of the first."""
     blank = [example for example in examples if any(map(is_blank, example.words or ()))]
     lines = []
     if blank:
@@ -99,14 +99,14 @@ def list_warnings(examples: Sequence[TagExample], scheme: Scheme | None) -> list
 
 
 def is_blank(word: str) -> bool:
-    """Whether BERT's cleaning leaves nothing of a word."""
+    """Whether nothing of a word is left after BERT's text cleaning."""
     return all(category(sign)[0] in "CZ" or sign == REPLACEMENT for sign in word)
 
 
 def read_tags(tags: Sequence[str], scheme: Scheme) -> list[str]:
-    """Tags of people as tags of a scheme; what is no tag of entities becomes one of its own type.
+    """Convert true tags to a scheme; a tag outside the scheme becomes an entity of its own type.
 
-    So a tag that the model doesn't know counts as an entity that it doesn't find.
+    A tag that the model doesn't know thus counts as an entity that it misses.
     """
     known = [tag if tag.partition("-")[0] in MEANINGS else f"B-{tag!r}" for tag in tags]
     return repair_tags(known, scheme)
@@ -117,7 +117,7 @@ def _count(examples: Sequence[TagExample]) -> str:
 
 
 def _parse_tagged(record: Record, words_column: str, tags_column: str) -> TagExample:
-    """A sentence with its tags."""
+    """Read a sentence with its tags."""
     words, tags = _take_list(record, words_column), _take_list(record, tags_column)
     if len(tags) != len(words):
         raise BrokenRowError(
@@ -125,7 +125,7 @@ def _parse_tagged(record: Record, words_column: str, tags_column: str) -> TagExa
         )
     if not words:
         raise BrokenRowError(f"{record.place} has no words")
-    tags = tuple(sys.intern(tag.strip()) for tag in tags)  # one string for each tag there is
+    tags = tuple(sys.intern(tag.strip()) for tag in tags)  # share one string per distinct tag
     if not all(tags):
         raise BrokenRowError(f"{record.place} has an empty tag")
     for tag in tags:
@@ -134,7 +134,7 @@ def _parse_tagged(record: Record, words_column: str, tags_column: str) -> TagExa
 
 
 def _parse_untagged(record: Record, column: str) -> TagExample:
-    """A sentence or a text."""
+    """Read a list of words, or a text."""
     value = record.values.get(column)
     if isinstance(value, str):
         return TagExample(text=value, place=record.place)
@@ -142,7 +142,7 @@ def _parse_untagged(record: Record, column: str) -> TagExample:
 
 
 def _take_list(record: Record, column: str) -> tuple[str, ...]:
-    """A list of texts; whole numbers are texts too."""
+    """Read a list of texts; integers are accepted as texts."""
     value = record.values.get(column)
     if not isinstance(value, list | tuple):
         raise BrokenRowError(f"{record.place} has no list in {column}: {value!r:.40}")

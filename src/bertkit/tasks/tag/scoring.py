@@ -1,4 +1,4 @@
-"""Tags held against those of people."""
+"""Evaluation of predicted tags against true ones."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -24,10 +24,10 @@ MAX_MISTAKES = 100
 def measure(
     examples: Sequence[TagExample], predictions: Sequence[Tagging], scheme: Scheme | None
 ) -> dict[str, float]:
-    """Accuracy over words; for entities also precision, recall and F1, as seqeval has them.
+    """Compute accuracy over words; for entities also precision, recall and F1, as seqeval does.
 
-    A word is right if its entity's type and the word's place in it are, whatever the letters that
-    its file has for that: I-PER that begins an entity is B-PER.
+    A word is correct if its entity's type and its position in the entity are, however the file
+    spells the tag: I-PER at the beginning of an entity is read as B-PER.
     """
     truth, found = _list_tags(examples, predictions, scheme)
     return _measure(truth, found, None if scheme is None else count_entities(truth, found))
@@ -39,7 +39,7 @@ def evaluate(
     labels: Sequence[str],
     scheme: Scheme | None,
 ) -> Evaluation:
-    """Metrics with intervals over sentences, F1 of each type, and the worst sentences."""
+    """Compute metrics with intervals over sentences, F1 of each type, and the worst sentences."""
     truth, found = _list_tags(examples, predictions, scheme)
     counts = None if scheme is None else count_entities(truth, found)
     metrics = _measure(truth, found, counts)
@@ -66,7 +66,7 @@ def evaluate(
 def _list_tags(
     examples: Sequence[TagExample], predictions: Sequence[Tagging], scheme: Scheme | None
 ) -> tuple[Tags, Tags]:
-    """Those of people and those that were found, in the letters of one scheme."""
+    """Return true and predicted tags, spelled in the same scheme."""
     truth = [_read_truth(example, scheme) for example in examples]
     return truth, [prediction.tags for prediction in predictions]
 
@@ -89,7 +89,7 @@ def _measure(truth: Tags, found: Tags, counts: EntityCounts | None) -> dict[str,
 def _find_intervals(
     truth: Tags, found: Tags, counts: EntityCounts | None
 ) -> dict[str, tuple[float, float]]:
-    """By drawing sentences anew."""
+    """Compute bootstrap intervals by resampling sentences."""
     hits = [sum(_list_hits([one], [other])) for one, other in zip(truth, found, strict=True)]
     by_sentence = np.array([hits, list(map(len, truth))], dtype=np.float64)
     statistics: dict[str, Callable[[Numbers], Numbers]] = {
@@ -105,7 +105,7 @@ def _find_intervals(
 
 
 def _list_hits(truth: Tags, found: Tags) -> list[bool]:
-    """Of each word, whether its tag is right."""
+    """Return for each word whether its tag is correct."""
     return [
         tag == other
         for one, guess in zip(truth, found, strict=True)
@@ -114,13 +114,13 @@ def _list_hits(truth: Tags, found: Tags) -> list[bool]:
 
 
 def _list_names(labels: Sequence[str], truth: Tags, found: Tags) -> tuple[str, ...]:
-    """The labels, and behind them those that training didn't have, or mending made."""
+    """Return the labels, followed by tags unseen in training or produced by repair."""
     seen = set(chain.from_iterable(truth)) | set(chain.from_iterable(found))
     return (*labels, *sorted(seen - set(labels)))
 
 
 def _confuse(truth: Tags, found: Tags, names: Sequence[str]) -> dict[tuple[int, int], int]:
-    """Which tag was taken for which, by word."""
+    """Compute the confusion matrix over words."""
     ids = {name: number for number, name in enumerate(names)}
     rows, columns = ([ids[tag] for tag in chain.from_iterable(tags)] for tags in (truth, found))
     return confuse_labels(rows, columns, len(names))
@@ -129,7 +129,7 @@ def _confuse(truth: Tags, found: Tags, names: Sequence[str]) -> dict[tuple[int, 
 def _find_mistakes(
     examples: Sequence[TagExample], predictions: Sequence[Tagging], scheme: Scheme | None
 ) -> tuple[Mistake, ...]:
-    """The sentences with the most that is wrong."""
+    """List the sentences with the most missed and wrong entities or tags."""
     found = []
     for example, prediction in zip(examples, predictions, strict=True):
         words = [word.text for word in prediction.words]
@@ -149,7 +149,7 @@ def _find_mistakes(
 
 
 def _name(words: Sequence[str], tags: Sequence[str], scheme: Scheme | None) -> Counter[str]:
-    """What tags say, one entry for each entity or word."""
+    """Count the entities that tags mark, or the tagged words."""
     if scheme is not None:
         return Counter(
             f"{' '.join(words[start:stop])} ({type_}, word {start + 1})"
@@ -162,7 +162,7 @@ def _name(words: Sequence[str], tags: Sequence[str], scheme: Scheme | None) -> C
 
 
 def _warn(found: Tags) -> tuple[str, ...]:
-    """Say it where all words have one tag."""
+    """Warn if all words have the same tag."""
     tags = set(chain.from_iterable(found))
     if tags == {OUTSIDE}:
         return ("no word was found to be of an entity: every tag is O",)

@@ -1,4 +1,4 @@
-"""What can be chosen about tagging words."""
+"""Settings of the task tag."""
 
 from typing import Annotated, Literal
 

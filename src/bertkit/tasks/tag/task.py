@@ -1,4 +1,4 @@
-"""T_i of a word's first piece, then a linear layer: one tag for each word."""
+"""The task tag: T_i of a word's first piece, then a linear layer; one tag per word."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -46,24 +46,24 @@ class Tag(Task[TagExample, Tagging]):
 
     @property
     def metric(self) -> str:
-        """F1 of entities, or accuracy where tags don't mark any."""
+        """F1 of entities, or accuracy if tags don't mark entities."""
         return "f1" if self.scheme is not None else "accuracy"
 
     @cached_property
     def scheme(self) -> Scheme | None:
-        """How tags mark entities; None where each word has a tag of its own."""
+        """The scheme by which tags mark entities; None if they don't."""
         return None if self.settings.scheme == "plain" else find_scheme(self.labels)
 
     @classmethod
     def build_parser(
         cls, settings: TagSettings, table: RecordTable, *, needs_answer: bool
     ) -> Callable[[Record], TagExample]:
-        """Look for words and tags in their columns."""
+        """Build a function that reads words and tags from a record."""
         return records.build_parser(settings, table, needs_answer=needs_answer)
 
     @classmethod
     def from_examples(cls, settings: TagSettings, examples: Sequence[TagExample]) -> Self:
-        """The tags of the examples: O, then the others in the order of their names."""
+        """Build the task with the tags of the examples: O first, the others sorted by name."""
         tags = {tag for example in examples for tag in example.tags or ()}
         if len(tags) < 2:
             shown = (
@@ -82,7 +82,7 @@ class Tag(Task[TagExample, Tagging]):
     def from_config(
         cls, settings: TagSettings, config: BertConfig, numbers: Mapping[str, float]
     ) -> Self:
-        """The labels of the config."""
+        """Build the task with the labels of the config."""
         if config.num_labels < 2:
             raise CheckpointError("a tagger needs at least two labels")
         names = config.id2label or {id_: f"LABEL_{id_}" for id_ in range(config.num_labels)}
@@ -94,30 +94,30 @@ class Tag(Task[TagExample, Tagging]):
         return {"id2label": dict(enumerate(self.labels))}
 
     def make_example(self, value: Any, place: str) -> TagExample:
-        """A text, or a list of words."""
+        """Build an example from a text or a list of words."""
         return records.make_example(value, place)
 
     def num_chars(self, example: TagExample) -> int:
-        """Characters of all words."""
+        """Return the number of characters of the text or all words."""
         return len(example.text or "") + sum(map(len, example.words or ()))
 
     def list_labels(self, example: TagExample) -> Sequence[str]:
-        """The tags of its words."""
+        """Return the tags of its words."""
         return example.tags or ()
 
     def list_warnings(self, examples: Sequence[TagExample]) -> list[str]:
-        """Words that nothing is read of, and tags that have to be mended."""
+        """Warn of blank words and of tags that break the scheme."""
         return records.list_warnings(examples, self.scheme)
 
     def encode(self, examples: Sequence[TagExample], tokenizer: Tokenizer) -> list[Encoded]:
-        """`[CLS] words [SEP]`, a window for each part of a long sentence."""
+        """Encode as `[CLS] words [SEP]`; a long sentence in several windows."""
         ids = {label: id_ for id_, label in enumerate(self.labels)}
         sentences = [find_sentence(example, tokenizer) for example in examples]
         words = chain.from_iterable(sentence.words for sentence in sentences)
         pieces = iter(tokenizer.piece_ids(words))
         found = []
         for example, sentence in zip(examples, sentences, strict=True):
-            # What BERT's cleaning leaves nothing of is still a word with a tag.
+            # A word of which BERT's text cleaning leaves nothing still has a tag.
             own = [next(pieces) or [tokenizer.unk_id] for _ in sentence.words]
             labels = None
             if example.tags is not None:
@@ -132,7 +132,7 @@ class Tag(Task[TagExample, Tagging]):
         labels: list[int] | None,
         tokenizer: Tokenizer,
     ) -> Encoded:
-        """The windows of one sentence."""
+        """Encode one sentence in windows."""
         room = self.settings.max_length - NUM_SPECIAL
         kept = [word[:room] for word in pieces]
         windows = cut_windows([len(word) for word in kept], room, self.settings.context)
@@ -152,35 +152,35 @@ class Tag(Task[TagExample, Tagging]):
         )
 
     def loss(self, logits: Float[Tensor, "tokens labels"], batch: TaskBatch) -> TaskScores:
-        """Cross-entropy over the words' first pieces."""
+        """Compute the cross-entropy over the words' first pieces."""
         scores = logits.to(torch.promote_types(logits.dtype, torch.float32))
         loss = F.cross_entropy(scores, batch.labels, reduction="sum", ignore_index=IGNORED_LABEL)
         hits = (scores.detach().argmax(dim=-1) == batch.labels).sum()
         return TaskScores({"task": loss}, {"task": hits})
 
     def decode(self, example: TagExample, encoded: Encoded, logits: Logits) -> Tagging:
-        """The likeliest tag of each word, and what the tags mean."""
+        """Return the likeliest tag of each word, and the entities that the tags mark."""
         del example
         return decoding.decode(encoded.alignment, logits, self.labels, self.scheme)
 
     def measure(
         self, examples: Sequence[TagExample], predictions: Sequence[Tagging]
     ) -> dict[str, float]:
-        """F1 of entities and accuracy over words."""
+        """Compute F1 of entities and accuracy over words."""
         return scoring.measure(examples, predictions, self.scheme)
 
     def evaluate(
         self, examples: Sequence[TagExample], predictions: Sequence[Tagging]
     ) -> Evaluation:
-        """Also intervals, each type of entity, and the worst sentences."""
+        """Compute metrics with intervals, F1 of each entity type, and the worst sentences."""
         return scoring.evaluate(examples, predictions, self.labels, self.scheme)
 
     def describe(self, prediction: Tagging) -> str:
-        """Each word with its tag, as `word/tag`."""
+        """Return each word with its tag, as `word/tag`."""
         return " ".join(f"{word.text}/{show(word.tag)}" for word in prediction.words)
 
     def to_json(self, prediction: Tagging) -> dict[str, Any]:
-        """All words and entities."""
+        """Return all words and entities."""
         return {
             "words": [word._asdict() for word in prediction.words],
             "entities": [entity._asdict() for entity in prediction.entities],
@@ -188,7 +188,7 @@ class Tag(Task[TagExample, Tagging]):
 
 
 def find_sentence(example: TagExample, tokenizer: Tokenizer) -> Sentence:
-    """The words of an example; those of a text are cut as BERT cuts them, before WordPiece."""
+    """Return the words of an example; a text is split by BERT's pre-tokenizer."""
     if example.words is not None:
         return Sentence(example.words)
     text = example.text or ""

@@ -1,8 +1,8 @@
-"""Sentences that are longer than a sequence, in windows.
+"""Overlapping windows over sentences that are longer than a sequence.
 
-A window holds whole words. Neighboring windows overlap, and each word is tagged once, in the
-window that has the most tokens on the side where it has fewer; where the sentence itself begins or
-ends, nothing is missing.
+A window holds whole words. Each word is tagged once, in the window with the most context, which is
+the number of tokens on the word's shorter side; the end of the sentence doesn't count as missing
+context.
 """
 
 from collections.abc import Sequence
@@ -19,9 +19,9 @@ class WordWindows:
     """A sentence in windows.
 
     Attributes:
-        words: first word of each window, and the one behind its last.
-        rows: for each word, where its first piece stands in the tokens of all windows, [CLS] and
-            [SEP] of each included.
+        words: index of the first word of each window, and the index after its last.
+        rows: for each word, the index of its first piece in the tokens of all windows, including
+            [CLS] and [SEP] of each.
     """
 
     words: tuple[tuple[int, int], ...]
@@ -32,10 +32,10 @@ def cut_windows(lengths: Sequence[int], room: int, context: int) -> WordWindows:
     """Cut a sentence into windows.
 
     Args:
-        lengths: pieces of each word, none more than `room`.
-        room: most pieces of a window.
-        context: pieces that two windows have in common; at most half of a window, and as far as
-            there is room for a new word.
+        lengths: number of pieces of each word, at most `room`.
+        room: maximum number of pieces in a window.
+        context: overlap of two windows in pieces; reduced to half of a window, and to leave room
+            for a new word.
     """
     ends = np.cumsum(lengths, dtype=np.int64)
     starts = ends - np.asarray(lengths, dtype=np.int64)
@@ -50,7 +50,7 @@ def cut_windows(lengths: Sequence[int], room: int, context: int) -> WordWindows:
 
 
 def _find_rows(windows: Sequence[tuple[int, int]], starts: Numbers, ends: Numbers) -> Numbers:
-    """The row of each word, in the window where it has most around it."""
+    """Find the row of each word in the window where it has most context."""
     rows = np.zeros(len(starts), dtype=np.int64)
     most = np.full(len(starts), -1, dtype=np.int64)
     far = np.iinfo(np.int64).max
@@ -59,7 +59,7 @@ def _find_rows(windows: Sequence[tuple[int, int]], starts: Numbers, ends: Number
         first, last = starts[begin], ends[stop - 1]
         before = starts[begin:stop] - first
         behind = last - ends[begin:stop]
-        if stop == len(starts):  # at the beginning it makes no difference
+        if stop == len(starts):  # at the beginning it would make no difference
             behind = np.full_like(behind, far)
         around = np.minimum(before, behind)
         is_better = around > most[begin:stop]

@@ -1,1 +1,1 @@
-"""Jobs that run a model over files, one folder each."""
+"""Jobs that run a model over files, one folder per job; read `embed/run.py` first."""

@@ -1,1 +1,1 @@
-"""Models that write: continuations, translations, summaries; read `generator.py` first."""
+"""Text generation: continuations, translations and summaries; read `generator.py` first."""

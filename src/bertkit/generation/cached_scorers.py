@@ -1,7 +1,7 @@
-"""The sequences of our models, as a search asks for them.
+"""Adapters that give decoding the next-token scores of a model.
 
-Two ways for each model: a token at a time, where keys and values of what was written are kept, and
-every prefix anew. The second is what the first is tested and measured against.
+Each model has two: one with a key/value cache, which computes one token per step, and one without,
+which recomputes every prefix. The second is the reference in tests and benchmarks of the first.
 """
 
 import torch
@@ -15,11 +15,11 @@ from bertkit.nn.packing import PackedBatch
 
 
 class PromptSequences:
-    """What a left-to-right model writes behind prompts.
+    """Continuations of prompts by a left-to-right model, with a key/value cache.
 
     Args:
-        model: in evaluation.
-        prompts: what the rows begin with, without an end; on the model's device.
+        model: in evaluation mode.
+        prompts: the first tokens of each row, without the end token; on the model's device.
     """
 
     def __init__(self, model: BertLMHeadModel, prompts: PackedBatch) -> None:
@@ -28,28 +28,28 @@ class PromptSequences:
 
     @torch.inference_mode()
     def scores(self) -> Float[Tensor, "rows vocabulary"]:
-        """Of each row's next token."""
+        """Return the scores of each row's next token."""
         prompts = self._batch.prompts
         last = None if prompts is None else prompts.last_tokens
         return self._model.next_scores(self._batch, last).float()
 
     @torch.inference_mode()
     def select(self, rows: Int[Tensor, " chosen"]) -> None:
-        """Keep some rows."""
+        """Keep the given rows only."""
         self._batch.select(rows)
 
     @torch.inference_mode()
     def extend(self, tokens: Int[Tensor, " rows"]) -> None:
-        """Add a token to each row."""
+        """Append one token to each row."""
         self._batch.extend(tokens)
 
 
 class SourceSequences:
-    """What an encoder-decoder writes of sources, all of which it reads at once.
+    """Outputs of an encoder-decoder for a batch of sources, with a key/value cache.
 
     Args:
-        model: in evaluation.
-        sources: what is read; on the model's device.
+        model: in evaluation mode.
+        sources: the encoder's inputs; on the model's device.
     """
 
     @torch.inference_mode()
@@ -62,12 +62,12 @@ class SourceSequences:
 
     @torch.inference_mode()
     def scores(self) -> Float[Tensor, "rows vocabulary"]:
-        """Of each row's next token."""
+        """Return the scores of each row's next token."""
         return self._model.next_scores(self._batch, self._memory).float()
 
     @torch.inference_mode()
     def select(self, rows: Int[Tensor, " chosen"]) -> None:
-        """Keep some rows, and of what is read what they belong to."""
+        """Keep the given rows, and the encoder outputs that they attend to."""
         kept = find_sources(rows, self._num_rows, self._num_sources)
         if kept is not None:
             self._memory.select(kept)
@@ -77,16 +77,16 @@ class SourceSequences:
 
     @torch.inference_mode()
     def extend(self, tokens: Int[Tensor, " rows"]) -> None:
-        """Add a token to each row."""
+        """Append one token to each row."""
         self._batch.extend(tokens)
 
 
 class PromptSequencesAgain:
-    """As `PromptSequences`, but each pass reads all of each row.
+    """Like `PromptSequences`, but without a cache: each step recomputes whole rows.
 
     Args:
-        model: in evaluation.
-        prompts: what the rows begin with; on the model's device.
+        model: in evaluation mode.
+        prompts: the first tokens of each row; on the model's device.
     """
 
     def __init__(self, model: BertLMHeadModel, prompts: PackedBatch) -> None:
@@ -95,27 +95,27 @@ class PromptSequencesAgain:
 
     @torch.inference_mode()
     def scores(self) -> Float[Tensor, "rows vocabulary"]:
-        """Of each row's next token."""
+        """Return the scores of each row's next token."""
         batch = pack_rows(self._rows)
         return self._model.next_scores(batch, batch.last_tokens).float()
 
     def select(self, rows: Int[Tensor, " chosen"]) -> None:
-        """Keep some rows."""
+        """Keep the given rows only."""
         self._rows = [self._rows[row] for row in rows.tolist()]
 
     def extend(self, tokens: Int[Tensor, " rows"]) -> None:
-        """Add a token to each row."""
+        """Append one token to each row."""
         self._rows = [
             torch.cat(pair) for pair in zip(self._rows, torch.split(tokens, 1), strict=True)
         ]
 
 
 class SourceSequencesAgain:
-    """As `SourceSequences`, but each pass reads all that was written of each row.
+    """Like `SourceSequences`, but without a cache: each step recomputes whole target rows.
 
     Args:
-        model: in evaluation.
-        sources: what is read; on the model's device.
+        model: in evaluation mode.
+        sources: the encoder's inputs; on the model's device.
     """
 
     @torch.inference_mode()
@@ -128,7 +128,7 @@ class SourceSequencesAgain:
 
     @torch.inference_mode()
     def scores(self) -> Float[Tensor, "rows vocabulary"]:
-        """Of each row's next token."""
+        """Return the scores of each row's next token."""
         batch = pack_rows(self._rows)
         tokens = self._model.decoder(batch, self._memory).index_select(0, batch.last_tokens)
         words = self._model.decoder.embeddings.word.weight
@@ -137,7 +137,7 @@ class SourceSequencesAgain:
 
     @torch.inference_mode()
     def select(self, rows: Int[Tensor, " chosen"]) -> None:
-        """Keep some rows, and of what is read what they belong to."""
+        """Keep the given rows, and the encoder outputs that they attend to."""
         kept = find_sources(rows, len(self._rows), self._num_sources)
         if kept is not None:
             self._memory.select(kept)
@@ -145,14 +145,14 @@ class SourceSequencesAgain:
         self._rows = [self._rows[row] for row in rows.tolist()]
 
     def extend(self, tokens: Int[Tensor, " rows"]) -> None:
-        """Add a token to each row."""
+        """Append one token to each row."""
         self._rows = [
             torch.cat(pair) for pair in zip(self._rows, torch.split(tokens, 1), strict=True)
         ]
 
 
 def pack_rows(rows: list[Tensor]) -> PackedBatch:
-    """Rows of ids, end to end."""
+    """Pack rows of token ids into one batch."""
     ids = torch.cat(rows)
     lengths = tuple(map(len, rows))
     places = torch.cat([torch.arange(length, device=ids.device) for length in lengths])

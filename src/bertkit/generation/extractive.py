@@ -1,11 +1,11 @@
-"""Extractive summaries by any encoder, without training: the sentences in the middle of a text.
+"""Extractive summaries with any encoder, without training: the sentences closest to the centroid.
 
-A sentence says much of a text if its vector is near to those of all the others. The mean of its
-cosines to them is its cosine to their mean, but for scale, so it needs no matrix: memory and time
-grow with the number of sentences, not with its square.
+A sentence is relevant if its vector is similar to those of all others. Its mean cosine to them is,
+up to scale, its cosine to their mean, so no similarity matrix is needed: memory and time grow with
+the number of sentences, not with its square.
 
-Source: Radev et al. 2004, "Centroid-based summarization of multiple documents", for the center;
-Carbonell and Goldstein 1998 for what repeats (`tasks/extract/choosing.py`).
+Source: Radev et al. 2004, "Centroid-based summarization of multiple documents", for the centroid;
+Carbonell and Goldstein 1998 for redundancy (`tasks/extract/choosing.py`).
 """
 
 from collections import deque
@@ -38,8 +38,8 @@ class CentralSummarizer:
         'A storm closed the harbour on Monday. Two ships are still missing.'
 
     Attributes:
-        embedder: makes the sentences' vectors.
-        settings: how long summaries are, and how sentences are chosen.
+        embedder: computes the sentence vectors.
+        settings: summary length and how sentences are selected.
     """
 
     embedder: Embedder
@@ -55,14 +55,14 @@ class CentralSummarizer:
         device: str = "auto",
         revision: str | None = None,
     ) -> Self:
-        """Load any encoder; arguments and errors otherwise as in `Embedder.load`.
+        """Load any encoder; raises the errors of `Embedder.load`.
 
         Args:
-            path: as there.
-            settings: how long summaries are, and how sentences are chosen.
-            embedding: how sentences become vectors.
-            device: as there.
-            revision: as there.
+            path: as in `Embedder.load`.
+            settings: summary length and how sentences are selected.
+            embedding: how sentences are embedded.
+            device: as in `Embedder.load`.
+            revision: as in `Embedder.load`.
         """
         embedder = Embedder.load(path, embedding, device=device, revision=revision)
         return cls(embedder, settings or SummarySettings())
@@ -75,15 +75,15 @@ class CentralSummarizer:
     def stream(
         self, texts: Iterable[str], counts: SummaryCounts | None = None
     ) -> Iterator[ExtractiveSummary]:
-        """Summarize any number of texts, in their order; memory grows with the longest alone.
+        """Summarize any number of texts, in input order; memory depends on the longest text only.
 
         Args:
-            texts: read some at a time.
-            counts: is added to as summaries are given.
+            texts: consumed a few at a time.
+            counts: updated as summaries are yielded.
 
         Raises:
-            InputError: something else than a text was given.
-            NonFiniteError: the model gives vectors that aren't finite.
+            InputError: an input isn't a string.
+            NonFiniteError: the model's vectors aren't finite.
         """
         counts = SummaryCounts() if counts is None else counts
         already_truncated = counts.truncated
@@ -104,7 +104,7 @@ class CentralSummarizer:
                 rows = [vectors[start:]]
 
     def _read(self, texts: Iterable[str], waiting: deque[Candidates]) -> Iterator[str]:
-        """The sentences of one text after the other; what each has waits for its vectors."""
+        """Yield the sentences of all texts, and queue each text's candidates in `waiting`."""
         for text in check_each(texts):
             candidates = Candidates.find(text, self.settings.language or DEFAULT_LANGUAGE)
             waiting.append(candidates)
@@ -125,12 +125,12 @@ class CentralSummarizer:
 
 
 def count_rows(candidates: Candidates) -> int:
-    """Rows of vectors that a text takes: where it has no sentence, one that nobody reads."""
+    """Return the number of vectors of a text; one without sentences has an unused vector."""
     return max(1, len(candidates))
 
 
 def normalize(vectors: Vectors) -> Vectors:
-    """Vectors of length 1; those without a length stay zero."""
+    """Scale vectors to length 1; zero vectors stay zero."""
     norms = np.sqrt(np.einsum("ij,ij->i", vectors, vectors, dtype=np.float64))
     if not np.isfinite(norms).all():
         raise NonFiniteError(
@@ -142,10 +142,10 @@ def normalize(vectors: Vectors) -> Vectors:
 
 
 def find_centrality(directions: Vectors) -> Numbers:
-    """The cosine of each sentence to the mean of all; it ranks as the mean cosine to all does.
+    """Return each sentence's cosine to the mean; it ranks like the mean cosine to all sentences.
 
     Args:
-        directions: `[sentences, features]`, of length 1.
+        directions: `[sentences, features]`, rows of length 1.
     """
     center = directions.sum(axis=0, dtype=np.float64)
     length = np.sqrt((center * center).sum())

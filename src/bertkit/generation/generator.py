@@ -1,4 +1,4 @@
-"""Go on with a text: what a left-to-right model writes behind it."""
+"""Continue texts with a left-to-right model."""
 
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
@@ -23,22 +23,22 @@ from bertkit.nn.packing import PackedBatch
 from bertkit.tokenization.detokenization import Spacing, join_word_pieces
 from bertkit.tokenization.spacing_rules import find_sign
 
-PROMPTS_AT_A_TIME = 64  # sorted, batched, answered
-# Tokens of a batch; keys and values have room for a few times as many, 74 kB each for BERT-Base.
+PROMPTS_AT_A_TIME = 64  # prompts that are sorted by length and batched together
+# Tokens of a batch; the key/value cache holds a few times as many, 74 kB each for BERT-Base.
 TOKENS_AT_A_TIME = 8192
 BY_DEFAULT = GeneratorSettings()
 
 
 @dataclass(frozen=True)
 class Continuation:
-    """One way in which a text may go on.
+    """One continuation of a text.
 
     Attributes:
-        text: what comes behind the prompt, with the blank between where there is one.
-        num_tokens: that were written, without the end.
-        log_probability: natural logarithm of the probability of all of it, the end included.
-        score: what answers are ordered by, as in `Hypothesis`.
-        is_finished: whether the model ended it; otherwise it had its most tokens.
+        text: the text after the prompt, with a leading space if one belongs there.
+        num_tokens: tokens written, without the end token.
+        log_probability: natural log probability of the whole continuation, end token included.
+        score: the ranking score of answers, as in `Hypothesis`.
+        is_finished: whether the model wrote the end token; otherwise it reached the length limit.
     """
 
     text: str
@@ -50,11 +50,11 @@ class Continuation:
 
 @dataclass(frozen=True)
 class ContinuedText:
-    """What a model writes behind one text.
+    """A prompt and its continuations.
 
     Attributes:
-        prompt: as it was given.
-        answers: the best first.
+        prompt: the text as given.
+        answers: the continuations, best first.
     """
 
     prompt: str
@@ -62,12 +62,12 @@ class ContinuedText:
 
     @property
     def text(self) -> str:
-        """The prompt and the best answer."""
+        """The prompt followed by the best answer."""
         return self.prompt + self.answers[0].text
 
 
 class Prompt(NamedTuple):
-    """A text to go on with, and the ids of [CLS] and its pieces."""
+    """A text to continue, with its token ids: [CLS] and its pieces."""
 
     text: str
     ids: list[int]
@@ -75,7 +75,7 @@ class Prompt(NamedTuple):
 
 @dataclass(frozen=True)
 class Generator:
-    """Goes on with texts.
+    """Continues texts.
 
     Examples:
         >>> generate = Generator.load("gpt/")  # doctest: +SKIP
@@ -84,7 +84,7 @@ class Generator:
 
     Attributes:
         loaded: the model and its tokenizer.
-        spacing: where blanks stand around marks in what is written; `Spacing.learn` counts it in
+        spacing: where spaces go around punctuation in the output; `Spacing.learn` learns it from
             texts.
     """
 
@@ -109,10 +109,10 @@ class Generator:
         prompt: str | list[str] | tuple[str, ...],
         settings: GeneratorSettings = BY_DEFAULT,
     ) -> ContinuedText | list[ContinuedText]:
-        """Go on with one text, or with several.
+        """Continue one text, or several.
 
         Args:
-            prompt: may be empty: then the model begins by itself.
+            prompt: may be empty; the model then starts from [CLS] alone.
             settings: how tokens are chosen.
         """
         prompts = [prompt] if isinstance(prompt, str) else prompt
@@ -122,17 +122,17 @@ class Generator:
     def stream(
         self, prompts: Iterable[str | NamedText], settings: GeneratorSettings = BY_DEFAULT
     ) -> Iterator[ContinuedText]:
-        """Go on with any number of texts, in bounded memory.
+        """Continue any number of texts, in bounded memory.
 
         Args:
-            prompts: read some dozens ahead.
-            settings: as in calling.
+            prompts: read ahead by a few dozen.
+            settings: as in `__call__`.
 
         Yields:
-            A result a text, in their order.
+            One result per text, in input order.
 
         Raises:
-            InputError: as in calling, once the texts before have their results.
+            InputError: as in `__call__`, after the results of the preceding texts.
         """
         named, first = name_texts(prompts), 0
         while True:
@@ -145,20 +145,20 @@ class Generator:
             first += len(window)
 
     def write(self, prompt: str, settings: GeneratorSettings = BY_DEFAULT) -> Iterator[str]:
-        """Go on with one text, a word at a time.
+        """Continue one text, yielding it word by word.
 
         Args:
-            prompt: as in calling.
-            settings: without beams and for one answer.
+            prompt: as in `__call__`.
+            settings: without beam search and for one answer.
 
         Yields:
-            What comes behind the prompt, each word as soon as the next is begun, since it may be
-            gone on with, and a mark a word later, since blanks around it depend on what follows;
-            together, the same as calling.
+            Pieces of the continuation. A word is held back until the next one starts, because more
+            pieces may extend it, and punctuation for one word more, because the spaces around it
+            depend on what follows. Joined, they equal the result of `__call__`.
 
         Raises:
-            InputError: as in calling.
-            SettingsError: there are beams, or several answers.
+            InputError: as in `__call__`.
+            SettingsError: `settings` ask for beams or several answers.
         """
         (named,) = name_texts([prompt])
         ids = self._encode(named)
@@ -175,7 +175,7 @@ class Generator:
         yield self._text_behind(prompt, ids, written)[num_shown:]
 
     def _take(self, named: Iterator[NamedText]) -> tuple[list[Prompt], BertkitError | None]:
-        """The next texts, up to one that can't be read or gone on with, and what is wrong there."""
+        """Return the next texts up to the first that fails, and its error if there is one."""
         window: list[Prompt] = []
         try:
             for one in islice(named, PROMPTS_AT_A_TIME):
@@ -188,7 +188,7 @@ class Generator:
     def _go_on(
         self, window: Sequence[Prompt], first: int, settings: GeneratorSettings
     ) -> Iterator[ContinuedText]:
-        """Results of some texts, the first of which has a number among all."""
+        """Yield the results of a window of texts; `first` is the number of its first text."""
         encoded = [prompt.ids for prompt in window]
         num_rows = max(settings.beams, settings.num_answers)
         limit = self.loaded.max_length
@@ -205,7 +205,7 @@ class Generator:
             yield ContinuedText(text, [self._word(text, ids, one) for one in found[index]])
 
     def _encode(self, named: NamedText) -> list[int]:
-        """The ids of [CLS] and the text."""
+        """Return the ids of [CLS] and the text."""
         ids = [self.loaded.tokenizer.cls_id, *self.loaded.tokenizer.piece_ids([named.text])[0]]
         if len(ids) >= self.loaded.max_length:
             raise InputError(
@@ -241,13 +241,13 @@ class Generator:
     def _text_behind(
         self, prompt: str, ids: Sequence[int], written: Sequence[int], *, is_open: bool = False
     ) -> str:
-        """What was written, as it stands behind the prompt: with a blank before it, or none.
+        """Return the written text as it follows the prompt, with or without a leading space.
 
         Args:
-            prompt: as it was given.
-            ids: its tokens.
-            written: those that follow.
-            is_open: whether more may follow; then what that may change is left out.
+            prompt: the prompt as given.
+            ids: the prompt's token ids.
+            written: the token ids that follow.
+            is_open: whether more tokens may follow; text that they could change is then left out.
         """
         vocabulary = self.loaded.tokenizer.vocabulary
         pieces = [vocabulary[token] for token in (*ids, *written)]
@@ -259,14 +259,14 @@ class Generator:
 
 
 def count_letters(pieces: Sequence[str]) -> int:
-    """Characters of some pieces' words, without blanks."""
+    """Count the characters of the words that pieces form, without spaces."""
     return sum(map(len, join_word_pieces(pieces)))
 
 
 def count_settled_letters(pieces: Sequence[str]) -> int:
-    """Characters of those words that stay where they are, whatever follows.
+    """Count the characters of the words that no later token can change.
 
-    The last one may be gone on with, and blanks around a mark before it depend on what it becomes.
+    More pieces may extend the last word, and the spaces around punctuation before it depend on it.
     """
     words = join_word_pieces(pieces)
     is_behind_mark = len(words) > 1 and find_sign(words[-2]) is not None
@@ -274,7 +274,7 @@ def count_settled_letters(pieces: Sequence[str]) -> int:
 
 
 def find_letter(text: str, number: int) -> int:
-    """Where so many characters other than blanks have passed."""
+    """Return the index in `text` after the first `number` characters that aren't spaces."""
     passed = 0
     for place, letter in enumerate(text):
         if passed >= number:

@@ -1,4 +1,4 @@
-"""How a left-to-right model goes on with a text."""
+"""Settings for continuing texts with a left-to-right model."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""How well a left-to-right model foresees texts."""
+"""Perplexity of texts under a left-to-right model."""
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
@@ -19,18 +19,18 @@ from bertkit.nn.batching import plan_batches
 from bertkit.nn.packing import PackedBatch
 
 TOKENS_PER_BATCH = 1024
-TOKENS_AT_A_TIME = 128  # the scores of all words for each are the largest tensor there is
+TOKENS_AT_A_TIME = 128  # limits the largest tensor: the vocabulary scores of each token
 
 
 @dataclass(frozen=True)
 class TextPerplexity:
-    """How well one text was foreseen.
+    """The log probability and perplexity of one text.
 
     Attributes:
-        text: as it was given.
-        num_tokens: that were foreseen: the text's pieces and the end.
-        num_unknown: of these, what the vocabulary has no pieces for.
-        log_probability: natural logarithm of the probability of all of them.
+        text: the text as given.
+        num_tokens: tokens that were predicted: the text's pieces and the end token.
+        num_unknown: how many of these are [UNK].
+        log_probability: sum of the natural log probabilities of these tokens.
     """
 
     text: str
@@ -40,17 +40,17 @@ class TextPerplexity:
 
     @property
     def perplexity(self) -> float:
-        """Among how many tokens, equally likely, the model was in doubt at each place."""
+        """The exponential of the mean negative log probability per token."""
         return find_perplexity(-self.log_probability / self.num_tokens)
 
 
 @dataclass(frozen=True)
 class Part:
-    """What the model reads of a text at a time.
+    """A part of a text that fits into the model.
 
     Attributes:
-        ids: [CLS] and tokens one after the other.
-        first: the place of the first token that is counted; those before are context.
+        ids: [CLS] and consecutive tokens of the text.
+        first: index of the first token that is scored; the tokens before it are context.
     """
 
     ids: list[int]
@@ -59,7 +59,7 @@ class Part:
 
 @dataclass(frozen=True)
 class ScoredText:
-    """A text in parts, each of which the model takes."""
+    """A text split into parts that fit into the model."""
 
     text: str
     num_tokens: int
@@ -69,7 +69,7 @@ class ScoredText:
 
 @dataclass(frozen=True)
 class Perplexity:
-    """Measures texts.
+    """Computes the perplexity of texts.
 
     Attributes:
         loaded: the model and its tokenizer.
@@ -91,18 +91,18 @@ class Perplexity:
     def __call__(
         self, text: str | list[str] | tuple[str, ...]
     ) -> TextPerplexity | list[TextPerplexity]:
-        """Measure one text, or several, of any length; errors as in `stream`."""
+        """Score one text, or several, of any length; errors as in `stream`."""
         found = list(self.stream([text] if isinstance(text, str) else text))
         return found[0] if isinstance(text, str) else found
 
     def stream(self, texts: Iterable[str | NamedText]) -> Iterator[TextPerplexity]:
-        """Measure any number of texts, in bounded memory.
+        """Score any number of texts, in bounded memory.
 
         Yields:
-            A result a text, in their order.
+            One result per text, in input order.
 
         Raises:
-            InputError: something else than a text was given.
+            InputError: an input isn't a string.
             NonFiniteError: the model's scores aren't finite.
         """
         encode = partial(encode_texts, self.loaded)
@@ -114,7 +114,7 @@ class Perplexity:
                 yield TextPerplexity(one.text, one.num_tokens, one.num_unknown, total)
 
     def _measure(self, parts: Sequence[Part]) -> list[float]:
-        """The log probability of each part's counted tokens."""
+        """Return the log probability of each part's scored tokens."""
         found: dict[int, float] = {}
         for chosen in plan_batches([len(part.ids) for part in parts], TOKENS_PER_BATCH):
             found.update(zip(chosen, self._foresee([parts[i] for i in chosen]), strict=True))
@@ -149,7 +149,7 @@ class Perplexity:
 
 
 def encode_texts(loaded: CausalModel, window: Sequence[NamedText]) -> list[ScoredText]:
-    """[CLS], a text and [SEP], in parts that the model takes."""
+    """Tokenize texts, add [CLS] and [SEP], and split them into parts that fit into the model."""
     tokenizer = loaded.tokenizer
     pieces = tokenizer.piece_ids([named.text for named in window])
     return [
@@ -164,14 +164,14 @@ def encode_texts(loaded: CausalModel, window: Sequence[NamedText]) -> list[Score
 
 
 def cut_parts(tokens: Sequence[int], start_id: int, limit: int) -> list[Part]:
-    """Parts of a text that together count each token once.
+    """Split a text into overlapping parts that together score each token once.
 
-    Behind the first, half of a part is context for what is counted.
+    In every part but the first, the first half is context for the tokens that are scored.
 
     Args:
-        tokens: of the text.
-        start_id: what each part begins with.
-        limit: most tokens of a part.
+        tokens: the text's token ids.
+        start_id: the first id of each part.
+        limit: the maximum length of a part.
     """
     room = limit - 1
     parts = [Part([start_id, *tokens[:room]], 1)]

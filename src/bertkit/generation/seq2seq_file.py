@@ -1,4 +1,4 @@
-"""`bertkit_seq2seq.json`: what belongs to an encoder-decoder beside weights and vocabulary."""
+"""`bertkit_seq2seq.json`: settings of an encoder-decoder beside its weights and vocabulary."""
 
 from pathlib import Path
 from typing import Any, Literal
@@ -21,11 +21,11 @@ class Seq2SeqSettingsFile(BaseModel):
     """The content of `bertkit_seq2seq.json`.
 
     Attributes:
-        kind: what the model was trained for.
-        decoding: how it writes unless it is told otherwise.
-        spacing: how pieces become running text, as `Spacing.to_dict` gives it.
-        max_source_length: most tokens that are read, [CLS] and [SEP] included.
-        max_target_length: most tokens that are written, the end included.
+        kind: the task that the model was trained for.
+        decoding: the default decoding settings.
+        spacing: how pieces are joined into text, as returned by `Spacing.to_dict`.
+        max_source_length: maximum number of source tokens, [CLS] and [SEP] included.
+        max_target_length: maximum number of target tokens, the end token included.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
@@ -39,18 +39,18 @@ class Seq2SeqSettingsFile(BaseModel):
 
 
 def is_seq2seq_model(folder: Path) -> bool:
-    """Whether a folder is one of `bertkit finetune translate` or `summarize`."""
+    """Whether `bertkit finetune translate` or `summarize` wrote this folder."""
     return has_member(folder, REWRITER_FILE)
 
 
 def write_seq2seq_file(folder: Path, saved: Seq2SeqSettingsFile) -> dict[str, FileRecord]:
-    """Write `bertkit_seq2seq.json`; returns what was written, by file name."""
+    """Write `bertkit_seq2seq.json` and return its record by file name."""
     content = saved.model_dump(mode="json")
     return {REWRITER_FILE: write_checksummed_json(folder / REWRITER_FILE, content)}
 
 
 def read_seq2seq_file(folder: Path) -> Seq2SeqSettingsFile:
-    """Read what `write_seq2seq_file` wrote."""
+    """Read the `bertkit_seq2seq.json` of a folder."""
     if not is_seq2seq_model(folder):
         raise CheckpointError(
             f"{folder} has no {REWRITER_FILE}; `bertkit finetune translate` and `bertkit finetune"

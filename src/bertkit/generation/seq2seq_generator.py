@@ -1,4 +1,4 @@
-"""An encoder-decoder at work: texts in, other texts out, in their order and in bounded memory."""
+"""Generate texts with an encoder-decoder: one output per input, in order and bounded memory."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
@@ -32,30 +32,30 @@ from bertkit.tokenization.detokenization import Spacing
 from bertkit.tokenization.tokenizer import Tokenizer
 
 TOKENS_PER_BATCH = {"cpu": 4096, "cuda": 65536}
-# Writing takes far longer than reading: of what is shown at a time there is so many times less.
+# Decoding takes far longer than encoding, so windows are this many times smaller to show progress.
 WINDOW_SHARE = 8
-# What a text costs in a batch beside the tokens that are read, for each so many rows that it has.
+# Tokens that a text's output adds to its cost in a batch, per `USUAL_ROWS` rows (beams or answers).
 WRITTEN_TOKENS, USUAL_ROWS = 32, 5
-# On a GPU, tokens for whose keys and values room may be made, for each token of a batch: at most
-# 131,072 in all, which is 10 GB for BERT-Base. While room is doubled, the old and the new are held.
+# On a GPU, cached tokens per token of a batch: at most 131,072 in all, whose keys and values take
+# 10 GB for BERT-Base. While the cache doubles its size, the old and the new buffers both exist.
 KEPT_PER_TOKEN = 2
-# Without `max_tokens` a model that never ends is stopped here: tokens for each that was read, and
-# these more; or behind `min_tokens` and the end, where those are more.
+# Without `max_tokens`, output stops at MOST_TIMES × source tokens + MOST_MORE, or at `min_tokens`
+# and the end token, whichever is longer, in case a model never writes the end token.
 MOST_TIMES, MOST_MORE = 3, 20
 
-Texts = list[str] | tuple[str, ...]  # and not one text, which is a sequence of texts too
+Texts = list[str] | tuple[str, ...]  # not Sequence[str], which includes str
 
 
 @dataclass(frozen=True)
 class GeneratedText:
-    """What a model wrote of one text.
+    """The output of a model for one text.
 
     Attributes:
-        text: the best answer; empty where there was nothing to read.
-        score: what answers are ordered by, as in `Hypothesis`; 0 where there was nothing to read.
-        is_finished: whether the model ended it; otherwise it was stopped at its greatest length.
-        is_cut: whether the end of what was to be read was left out, being too long.
-        others: more answers where they were asked for, the next best first.
+        text: the best answer; empty for an empty input.
+        score: the ranking score of answers, as in `Hypothesis`; 0 for an empty input.
+        is_finished: whether the model wrote the end token; otherwise it reached the length limit.
+        is_cut: whether the input was truncated.
+        others: further answers if requested, best first.
     """
 
     text: str
@@ -67,15 +67,15 @@ class GeneratedText:
 
 @dataclass
 class GenerationCounts:
-    """What was met among texts.
+    """Statistics of inputs and outputs.
 
     Attributes:
-        texts: all of them.
-        tokens_read: [CLS] and [SEP] included.
-        tokens_written: of the best answers, without ends.
-        empty: texts without a token; their answer is empty.
-        cut: texts of which the end was left out.
-        unfinished: answers that were stopped at their greatest length.
+        texts: all inputs.
+        tokens_read: source tokens, [CLS] and [SEP] included.
+        tokens_written: tokens of the best answers, without end tokens.
+        empty: inputs without a token; their answer is empty.
+        cut: inputs that were truncated.
+        unfinished: answers that reached the length limit.
     """
 
     texts: int = 0
@@ -86,13 +86,13 @@ class GenerationCounts:
     unfinished: int = 0
 
     def add(self, other: "GenerationCounts") -> None:
-        """Count what another one counted."""
+        """Add the counts of another object to these."""
         for each in fields(self):
             setattr(self, each.name, getattr(self, each.name) + getattr(other, each.name))
 
 
 class Window(NamedTuple):
-    """Some texts as token ids, the first of them being number `first` of all."""
+    """Some texts as token ids; `first` is the number of the first one among all texts."""
 
     first: int
     ids: list[list[int]]
@@ -101,12 +101,12 @@ class Window(NamedTuple):
 
 @dataclass(frozen=True)
 class Seq2SeqGenerator:
-    """Writes a text for each that it reads.
+    """Generates one text for each input text.
 
     Attributes:
-        model: in evaluation.
-        tokenizer: of both sides.
-        saved: lengths, spacing, and how it writes unless it is told otherwise.
+        model: in evaluation mode.
+        tokenizer: the tokenizer of source and target.
+        saved: length limits, spacing, and the default decoding settings.
     """
 
     model: EncoderDecoderModel
@@ -158,11 +158,11 @@ class Seq2SeqGenerator:
     def __call__(
         self, texts: str | Texts, settings: DecodingSettings | None = None
     ) -> GeneratedText | list[GeneratedText]:
-        """What the model writes of one text, or of several.
+        """Generate the output for one text, or for several.
 
         Args:
             texts: one text, or a list of them.
-            settings: how it writes; by default as the folder says.
+            settings: decoding settings; by default those saved with the model.
         """
         if isinstance(texts, str):
             return next(self.stream([texts], settings))
@@ -174,12 +174,12 @@ class Seq2SeqGenerator:
         settings: DecodingSettings | None = None,
         counts: GenerationCounts | None = None,
     ) -> Iterator[GeneratedText]:
-        """What the model writes of any number of texts, in their order and in bounded memory.
+        """Generate outputs for any number of texts, in input order and bounded memory.
 
         Args:
-            texts: are read a window at a time.
-            settings: how it writes; by default as the folder says.
-            counts: is added to, before each window's answers are given.
+            texts: consumed a window at a time.
+            settings: decoding settings; by default those saved with the model.
+            counts: updated before each window's answers are yielded.
         """
         settings = settings or self.saved.decoding
         first = 0
@@ -190,15 +190,15 @@ class Seq2SeqGenerator:
             yield from answers
 
     def settings_with(self, changes: Settings) -> DecodingSettings:
-        """How the folder says that it writes, but for what was chosen.
+        """Return the saved decoding settings with some of them overridden.
 
         Args:
-            changes: `DecodingChanges`, or `DecodingSettings` of which the given ones count.
+            changes: `DecodingChanges`, or `DecodingSettings` whose explicitly set fields apply.
         """
         return override_decoding(self.saved.decoding, changes)
 
     def _encode(self, texts: list[str]) -> Window:
-        """Texts as token ids, cut to what the model was trained to read."""
+        """Tokenize texts and truncate them to the length that the model was trained on."""
         room = self.saved.max_source_length - NUM_SPECIAL
         pieces = self.tokenizer.piece_ids(texts)
         start, end = [self.tokenizer.cls_id], [self.tokenizer.sep_id]
@@ -211,7 +211,7 @@ class Seq2SeqGenerator:
     def _rewrite(
         self, window: Window, settings: DecodingSettings, counts: GenerationCounts | None
     ) -> Iterator[GeneratedText]:
-        """The answers of a window, in its order."""
+        """Yield the answers of a window, in order."""
         found: dict[int, list[Hypothesis]] = {}
         read = [number for number, ids in enumerate(window.ids) if ids]
         costs = [self._count_cost(len(window.ids[number]), settings) for number in read]
@@ -225,7 +225,7 @@ class Seq2SeqGenerator:
             yield self._make_answer(found.get(number, []), is_cut=is_cut)
 
     def _count_cost(self, num_read: int, settings: DecodingSettings) -> int:
-        """What a text costs in a batch: by what is computed or, on a GPU, by what may be kept."""
+        """Return a text's cost in a batch: computed tokens or, on a GPU, cache size if larger."""
         cost = num_read + count_written(settings)
         if self._device.type == "cpu":
             return cost
@@ -235,7 +235,7 @@ class Seq2SeqGenerator:
     def _decode(
         self, window: Window, chosen: Sequence[int], settings: DecodingSettings
     ) -> list[list[Hypothesis]]:
-        """Hypotheses of some texts of a window."""
+        """Return the hypotheses of some texts of a window."""
         ids = [window.ids[number] for number in chosen]
         most = self.saved.max_target_length
         limits = DecodingLimits(
@@ -248,7 +248,7 @@ class Seq2SeqGenerator:
         return decode(SourceSequences(self.model, batch), settings, limits, sources)
 
     def _make_answer(self, hypotheses: Sequence[Hypothesis], *, is_cut: bool) -> GeneratedText:
-        """What is told of the hypotheses of a text, the best first."""
+        """Convert the hypotheses of a text, best first, to an answer."""
         answers = [
             GeneratedText(self.join(one.tokens), one.score, one.is_finished, is_cut)
             for one in hypotheses
@@ -259,7 +259,7 @@ class Seq2SeqGenerator:
         return GeneratedText(best.text, best.score, best.is_finished, is_cut, tuple(answers[1:]))
 
     def join(self, ids: Iterable[int]) -> str:
-        """Token ids as running text."""
+        """Convert token ids to text."""
         return self.spacing.join([self.tokenizer.vocabulary[id_] for id_ in ids])
 
     @property
@@ -273,34 +273,34 @@ class Seq2SeqGenerator:
 
 
 def measure(text: str) -> int:
-    """What a text counts in a window."""
+    """Return the size of a text for cutting windows."""
     return WINDOW_SHARE * len(text)
 
 
 def count_written(settings: DecodingSettings) -> int:
-    """What a text costs in a batch beside what is read: more where it has many rows."""
+    """Return the part of a text's batch cost that its output adds; it grows with its rows."""
     return WRITTEN_TOKENS * max(1, count_rows(settings) // USUAL_ROWS)
 
 
 def count_rows(settings: DecodingSettings) -> int:
-    """How many sequences are written of a text at a time."""
+    """Return the number of sequences decoded in parallel for each text."""
     return max(settings.beams, settings.num_answers)
 
 
 def limit_written(num_read: int, settings: DecodingSettings, most: int) -> int:
-    """Most tokens that are written of a text.
+    """Return the maximum number of output tokens for a text.
 
     Args:
-        num_read: its tokens.
-        settings: which may say how many.
-        most: that the model takes.
+        num_read: number of source tokens.
+        settings: whose `max_tokens`, if set, replaces the default limit.
+        most: the maximum target length of the model.
     """
     usual = max(MOST_TIMES * num_read + MOST_MORE, settings.min_tokens + 1)
     return min(most, settings.max_tokens or usual)
 
 
 def count_window(window: Window, found: dict[int, list[Hypothesis]]) -> GenerationCounts:
-    """What was met in a window, and written of it."""
+    """Count the inputs and outputs of a window."""
     best = [hypotheses[0] for hypotheses in found.values()]
     return GenerationCounts(
         texts=len(window.ids),

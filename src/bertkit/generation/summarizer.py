@@ -1,4 +1,4 @@
-"""Summaries, in whichever of three ways a model's folder is for."""
+"""Summarize texts with any of three kinds of models; the model folder decides which."""
 
 from pathlib import Path
 from typing import ClassVar, TypeAlias
@@ -22,7 +22,7 @@ from bertkit.tasks.saved import LIMIT_BYTES
 
 
 class AbstractiveSummarizer(Seq2SeqGenerator):
-    """A model of `bertkit finetune summarize`; texts → summaries in words of its own."""
+    """Writes abstractive summaries with a model of `bertkit finetune summarize`."""
 
     kind: ClassVar[KindName | None] = "summarize"
 
@@ -38,17 +38,17 @@ def load_summarizer(
     device: str = "auto",
     revision: str | None = None,
 ) -> Summarizer:
-    """Load what a folder is for: a model that writes, one that takes sentences, or any encoder.
+    """Load a summarizer: abstractive, trained extractive, or extractive with any encoder.
 
     Args:
         path: a model folder, a run of `bertkit pretrain`, or the id of a model of the Hub.
-        settings: how long summaries are, and how sentences are chosen; not for models that write.
-        embedding: how sentences become vectors; for encoders.
+        settings: summary length and how sentences are selected; for extractive models only.
+        embedding: how sentences are embedded; for encoders only.
         device: auto, cpu, cuda or cuda:N.
         revision: a branch, tag or commit of a model of the Hub.
 
     Raises:
-        SettingsError: something is chosen that such a model doesn't do.
+        SettingsError: a setting doesn't apply to this kind of model.
         BertkitError: the model can't be loaded.
     """
     folder = resolve_model(path, revision=revision)
@@ -65,7 +65,7 @@ def load_summarizer(
 
 
 def is_extractor(folder: Path) -> bool:
-    """Whether a folder is one of `bertkit finetune extract`."""
+    """Whether `bertkit finetune extract` wrote this folder."""
     if not has_member(folder, TASK_FILE):
         return False
     saved = read_checksummed_json(find_member(folder, TASK_FILE), limit_bytes=LIMIT_BYTES)
@@ -73,7 +73,7 @@ def is_extractor(folder: Path) -> bool:
 
 
 def _refuse(settings: Settings, words: str) -> None:
-    """Refuse what was chosen and means nothing."""
+    """Raise SettingsError if any setting differs from its default."""
     usual = type(settings)()
     given = [
         name

@@ -1,4 +1,4 @@
-"""What an extractive summary is, whatever chose its sentences."""
+"""Extractive summaries and their statistics, independent of how sentences are scored."""
 
 from dataclasses import dataclass
 
@@ -12,19 +12,18 @@ from bertkit.tasks.extract.choosing import Numbers, Redundancy, Room, choose_sen
 
 @dataclass(frozen=True)
 class SummarySentence:
-    """A sentence of a summary, and why it is there.
+    """A sentence of a summary, with the scores that led to its selection.
 
     Attributes:
-        text: the sentence, in one line.
-        number: which sentence of its text it is, from 1.
-        start: its first character in the text, from 0.
-        stop: the one behind its last.
-        rank: when it was taken: 1 for the first.
-        score: by which it was taken then: its relevance, less what it repeats.
-        relevance: how much it says of the text by itself: its cosine to the mean of all sentences,
-            or the trained model's probability.
-        similarity: the highest cosine to a sentence that was taken before; 0 for the first, and
-            where a trained model chose.
+        text: the sentence, on one line.
+        number: its position among the text's sentences, from 1.
+        start: offset of its first character in the text, from 0.
+        stop: offset after its last character.
+        rank: the order of selection, from 1.
+        score: its score when it was selected: relevance minus redundancy.
+        relevance: its cosine to the mean of all sentences, or the trained model's probability.
+        similarity: its highest cosine to a sentence selected earlier; 0 for the first sentence, and
+            with a trained model.
         similar_to: the number of that sentence.
     """
 
@@ -41,14 +40,14 @@ class SummarySentence:
 
 @dataclass(frozen=True)
 class ExtractiveSummary:
-    """Sentences of a text that say the most of it.
+    """The most relevant sentences of a text.
 
     Attributes:
-        sentences: in the order of the text.
-        num_sentences: of the text, those that can't stand in a summary included.
-        num_candidates: sentences that it was chosen from.
-        is_limited: whether it would have more sentences, if any summary might.
-        is_short: whether it has fewer sentences than asked for, since the others repeat one.
+        sentences: the selected sentences, in text order.
+        num_sentences: sentences of the text, including those that can't be selected.
+        num_candidates: sentences that could be selected.
+        is_limited: whether `MAX_SENTENCES` cut the summary short.
+        is_short: whether it has fewer sentences than requested because the others are redundant.
     """
 
     sentences: tuple[SummarySentence, ...]
@@ -59,27 +58,27 @@ class ExtractiveSummary:
 
     @property
     def text(self) -> str:
-        """The sentences as running text; empty where a text has none."""
+        """The sentences joined by spaces; empty if there are none."""
         return " ".join(sentence.text for sentence in self.sentences)
 
     @property
     def is_whole(self) -> bool:
-        """Whether all sentences that could be taken were."""
+        """Whether every candidate was selected."""
         return len(self.sentences) == self.num_candidates
 
 
 @dataclass
 class SummaryCounts:
-    """What was met among texts that were summarized.
+    """Statistics of the summarized texts.
 
     Attributes:
-        texts: all of them.
-        empty: texts without a sentence that has letters; their summaries are empty.
-        whole: texts that have no more sentences than were asked for.
-        short: texts of which no more sentences were left that don't repeat one.
-        limited: texts whose summary would have had more sentences than any may have.
-        truncated: sentences whose end wasn't read, being longer than the model takes; of a trained
-            model, texts with such sentences.
+        texts: all texts.
+        empty: texts without a candidate sentence; their summaries are empty.
+        whole: texts of which every candidate was selected.
+        short: texts whose summary is short because the remaining sentences are redundant.
+        limited: texts whose summary was cut at `MAX_SENTENCES`.
+        truncated: sentences truncated to the model's maximum length; with a trained model, texts
+            with such sentences.
     """
 
     texts: int = 0
@@ -90,7 +89,7 @@ class SummaryCounts:
     truncated: int = 0
 
     def add_summary(self, summary: ExtractiveSummary) -> None:
-        """Count a text that was summarized."""
+        """Add one summary to the statistics."""
         self.texts += 1
         self.empty += not summary.num_candidates
         self.whole += summary.is_whole and summary.num_candidates > 0
@@ -99,7 +98,7 @@ class SummaryCounts:
 
 
 def count_wanted(settings: SummarySettings, num_candidates: int) -> int:
-    """How many sentences are asked for, before any limit; of words, as many as there are."""
+    """Return the requested number of sentences before limits; all of them if words are limited."""
     if settings.words is not None:
         return num_candidates
     if settings.share is not None:
@@ -108,7 +107,7 @@ def count_wanted(settings: SummarySettings, num_candidates: int) -> int:
 
 
 def add_position(relevance: Numbers, weight: float) -> Numbers:
-    """Relevance, and what it counts that a sentence stands early: from 1 for the first to 0."""
+    """Blend relevance with position, which falls linearly from 1 (first sentence) to 0 (last)."""
     return (1.0 - weight) * relevance + weight * np.linspace(1.0, 0.0, len(relevance))
 
 
@@ -119,14 +118,14 @@ def compose(
     redundancy: Redundancy,
     settings: SummarySettings,
 ) -> ExtractiveSummary:
-    """Choose sentences.
+    """Select sentences and build the summary.
 
     Args:
-        candidates: what there is.
-        relevance: how much each says.
-        scores: by which they are chosen, what they repeat being taken off.
-        redundancy: what they repeat.
-        settings: how many are taken.
+        candidates: the sentences to select from.
+        relevance: the relevance of each.
+        scores: the score of each before redundancy is subtracted.
+        redundancy: measures how much a sentence repeats those already selected.
+        settings: the length of the summary.
     """
     word_counts = [len(split_words(sentence)) for sentence in candidates.sentences]
     wanted = count_wanted(settings, len(candidates))

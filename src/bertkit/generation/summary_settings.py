@@ -1,4 +1,4 @@
-"""What can be chosen about extractive summaries."""
+"""Settings of extractive summaries."""
 
 from typing import Annotated, Self
 
@@ -8,7 +8,7 @@ from bertkit.base.settings import Settings
 
 DEFAULT_SENTENCES, DEFAULT_DIVERSITY, DEFAULT_LANGUAGE = 3, 0.3, "en"
 LENGTHS = ("sentences", "share", "words")
-MAX_SENTENCES = 1000  # of a summary; each one is compared with all sentences of the text
+MAX_SENTENCES = 1000  # per summary; each one is compared with all sentences of the text
 
 
 class SummarySettings(Settings):
@@ -48,7 +48,7 @@ class SummarySettings(Settings):
 
     @property
     def has_length(self) -> bool:
-        """Whether it says how long a summary is."""
+        """Whether a summary length is set."""
         return any(getattr(self, name) is not None for name in LENGTHS)
 
     @model_validator(mode="after")

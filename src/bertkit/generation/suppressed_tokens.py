@@ -1,4 +1,4 @@
-"""What a model never writes."""
+"""Tokens that a model must never generate."""
 
 import re
 
@@ -8,12 +8,12 @@ UNUSED = re.compile(r"\[unused\d+\]")  # entries that published vocabularies kee
 
 
 def find_suppressed_tokens(tokenizer: Tokenizer, end_id: int, num_scores: int) -> tuple[int, ...]:
-    """Ids that no text has: special tokens but the end, unused entries, and those without a word.
+    """Return ids to suppress: special but the end token, unused, and beyond the vocabulary.
 
     Args:
-        tokenizer: of what is written.
-        end_id: the token that ends a text.
-        num_scores: ids that the model has a score for.
+        tokenizer: the tokenizer of the output.
+        end_id: the end token.
+        num_scores: the number of ids that the model scores.
     """
     named = enumerate(tokenizer.vocabulary[:num_scores])
     unused = {id_ for id_, entry in named if UNUSED.fullmatch(entry)}

@@ -1,4 +1,4 @@
-"""Extractive summaries by a model that has learned from people's which sentences to take."""
+"""Extractive summaries with a model that was trained on reference summaries."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -22,9 +22,9 @@ from bertkit.tasks.extract.task import Extract
 
 
 class Extractor(Predictor[str, ExtractExample, Extraction]):
-    """Takes the sentences of texts that make a summary.
+    """Selects the sentences of a text that form its summary.
 
-    Called with a text, it gives an `Extraction`; with a list of them, a list.
+    Called with a text, it returns an `Extraction`; with a list of texts, a list.
 
     Examples:
         >>> extract = Extractor.load("news/")  # doctest: +SKIP
@@ -37,11 +37,11 @@ class Extractor(Predictor[str, ExtractExample, Extraction]):
 
 @dataclass(frozen=True)
 class TrainedSummarizer:
-    """Summarizes texts by the sentences that a model of `bertkit finetune extract` takes.
+    """Summarizes texts with the sentences that a model of `bertkit finetune extract` selects.
 
     Attributes:
         extractor: the model.
-        settings: how long summaries are.
+        settings: the length of summaries.
     """
 
     extractor: Extractor
@@ -61,10 +61,10 @@ class TrainedSummarizer:
 
         Args:
             path: the folder, or the id of such a model of the Hub.
-            settings: how long summaries are; by default as long as in training.
+            settings: the length of summaries; by default as in training.
             device: auto, cpu, cuda or cuda:N.
             revision: a branch, tag or commit of a model of the Hub.
-            engine: the program that computes; auto takes the fastest that is installed.
+            engine: the inference engine; auto selects the fastest one installed.
         """
         settings = settings or SummarySettings()
         if settings.diversity is not None:
@@ -87,11 +87,11 @@ class TrainedSummarizer:
     def stream(
         self, texts: Iterable[str], counts: SummaryCounts | None = None
     ) -> Iterator[ExtractiveSummary]:
-        """Summarize any number of texts, in their order and in bounded memory.
+        """Summarize any number of texts, in input order and bounded memory.
 
         Args:
-            texts: read some at a time.
-            counts: is added to as summaries are given.
+            texts: consumed a few at a time.
+            counts: updated as summaries are yielded.
         """
         counts, read = SummaryCounts() if counts is None else counts, PredictionCounts()
         already_truncated = counts.truncated

@@ -1,4 +1,4 @@
-"""Translations: what an encoder-decoder that was trained to translate writes."""
+"""Translate texts with an encoder-decoder model."""
 
 from typing import ClassVar
 
@@ -10,6 +10,6 @@ __all__ = ["Translation", "Translator"]
 
 
 class Translator(Seq2SeqGenerator):
-    """A model of `bertkit finetune translate`; texts → translations."""
+    """Translates texts with a model of `bertkit finetune translate`."""
 
     kind: ClassVar[KindName | None] = "translate"

@@ -1,9 +1,9 @@
-"""The rows most alike to each query, by looking only where they are likely to be.
+"""Approximate nearest-neighbor search with a faiss IVF index.
 
-faiss groups the vectors into cells around centers, and keeps each number of a vector as one byte.
-A query looks through the few cells that are nearest to it; what it finds there is scored exactly,
-so that a row may be missed, and a score is never wrong. The parts are kept as plain arrays: a file
-of faiss's own, whose reader trusts what it reads, is never opened.
+faiss clusters the vectors into cells around centroids and quantizes each number to one byte. A
+query probes the few cells nearest to it; the candidates found are rescored exactly, so a row may
+be missed but a score is never wrong. The index is stored as plain arrays: faiss's own file format
+is never read, because its reader trusts the file.
 
 Source: Sivic and Zisserman 2003 (cells); Johnson, Douze and Jégou 2017 (faiss).
 """
@@ -25,11 +25,11 @@ from bertkit.embeddings.similarity_names import Similarity
 from bertkit.retrieval.exact_search import ExactSearch
 from bertkit.retrieval.ranking import Candidates
 
-ROWS_OF_A_CELL = 40  # at least, on average
+ROWS_OF_A_CELL = 40  # minimum average
 TRAINING_ROWS_OF_A_CELL = 64  # faiss's own 256 took four times as long, for the same recall
 TRAINING_ROUNDS = 10
 NUM_ROWS_AT_ONCE = 16_384
-CANDIDATES_PER_RESULT = 4  # bytes for numbers confuse the order of close rows
+CANDIDATES_PER_RESULT = 4  # quantization to bytes may swap rows with close scores
 LEAST_RECALL = 0.99
 NUM_SAMPLES = 256
 SAMPLE_TOP_K = 10
@@ -38,17 +38,17 @@ SEED = 0
 
 @dataclass(frozen=True)
 class Cells:
-    """What is kept of an approximate index; together with the vectors, all of it.
+    """The arrays and parameters of an approximate index; it needs nothing else but the vectors.
 
     Attributes:
-        centers: float32 `[cells, features]`.
-        ranges: float32 `[2, features]`, least value and width of each feature's bytes.
-        sizes: int64 `[cells]`, rows of each cell.
-        rows: int64 `[rows]`, which vectors they are, cell by cell.
-        codes: uint8 `[rows, features]`, the vectors in a byte a number, in the same order.
-        num_probes: cells that a query looks through.
-        recall: measured when it was built: part of the true ten best that were found, for vectors
-            of the corpus itself as queries.
+        centers: float32 `[cells, features]`, the centroids.
+        ranges: float32 `[2, features]`, minimum and width of each feature's quantization range.
+        sizes: int64 `[cells]`, number of rows in each cell.
+        rows: int64 `[rows]`, row numbers of the vectors, cell by cell.
+        codes: uint8 `[rows, features]`, the quantized vectors in the same order.
+        num_probes: cells searched per query.
+        recall: recall of the true top ten, measured at build time with vectors of the corpus as
+            queries.
     """
 
     centers: NDArray[np.float32]
@@ -60,7 +60,7 @@ class Cells:
     recall: float
 
     def check(self, num_rows: int, num_features: int) -> None:
-        """See that all fits together, before a program in C++ believes it."""
+        """Check that the arrays are consistent, because faiss doesn't check them."""
         num_cells = len(self.centers)
         shapes = (
             (self.centers, (num_cells, num_features), np.float32),
@@ -83,17 +83,17 @@ class Cells:
 
 
 class ApproximateSearch:
-    """Finds most of the best rows in a small part of the time.
+    """Finds most of the nearest rows in a fraction of the time of exact search.
 
     Args:
-        cells: what `build` made.
-        vectors: float32 `[rows, features]`, those that it was made of.
-        similarity: that it was made for.
+        cells: the cells of an index made by `build`.
+        vectors: float32 `[rows, features]`, the vectors that the cells were built from.
+        similarity: the measure that the cells were built for.
 
     Raises:
         MissingExtraError: faiss isn't installed.
-        SettingsError: the similarity is manhattan, which faiss's cells don't know.
-        DamagedFileError: cells and vectors don't fit.
+        SettingsError: the similarity is manhattan, which an approximate index doesn't support.
+        DamagedFileError: cells and vectors don't match.
     """
 
     def __init__(self, cells: Cells, vectors: NDArray[np.float32], similarity: Similarity) -> None:
@@ -120,12 +120,12 @@ class ApproximateSearch:
     def build(
         cls, vectors: NDArray[np.float32], similarity: Similarity, exact: ExactSearch
     ) -> Self:
-        """Group vectors into cells, and find out how many a query has to look through.
+        """Cluster vectors into cells, and tune how many cells a query must probe.
 
         Args:
             vectors: float32 `[rows, features]`, at least one row.
             similarity: cosine, dot or euclidean.
-            exact: of the same vectors and similarity, by which recall is measured.
+            exact: exact search over the same vectors and similarity, to measure recall.
         """
         check_approximate(similarity)
         faiss = load_faiss()
@@ -150,12 +150,12 @@ class ApproximateSearch:
     def find(
         self, queries: NDArray[np.float32], top_k: int, *, num_probes: int | None = None
     ) -> Candidates:
-        """The best rows that are found of each query, in order; there may be fewer than asked for.
+        """Return the best rows found for each query, in order; may be fewer than `top_k`.
 
         Args:
             queries: float32 `[queries, features]`, finite.
-            top_k: rows of a query.
-            num_probes: cells to look through; by default as many as were found to be enough.
+            top_k: rows per query.
+            num_probes: cells to search; by default the tuned number.
         """
         self._index.nprobe = num_probes or self.cells.num_probes
         num_candidates = min(len(self._vectors), CANDIDATES_PER_RESULT * top_k)
@@ -166,14 +166,14 @@ class ApproximateSearch:
 
 
 def check_approximate(similarity: Similarity) -> None:
-    """See that there can be cells at all, before anything is computed for them."""
+    """Check that the similarity is supported and faiss is installed, before any computation."""
     if similarity == "manhattan":
         raise SettingsError("an approximate index can't compare by manhattan; search exactly")
     load_faiss()
 
 
 def load_faiss() -> ModuleType:
-    """The faiss package."""
+    """Import and return the faiss package."""
     try:
         import faiss
     except ImportError:
@@ -187,7 +187,7 @@ def load_faiss() -> ModuleType:
 def _make_index(
     faiss: ModuleType, num_features: int, num_cells: int, similarity: Similarity
 ) -> Any:
-    """An empty index."""
+    """Create an empty IVF index."""
     is_distance = similarity == "euclidean"
     quantizer = (faiss.IndexFlatL2 if is_distance else faiss.IndexFlatIP)(num_features)
     index = faiss.IndexIVFScalarQuantizer(
@@ -196,7 +196,7 @@ def _make_index(
         num_cells,
         faiss.ScalarQuantizer.QT_8bit,
         faiss.METRIC_L2 if is_distance else faiss.METRIC_INNER_PRODUCT,
-        False,  # bytes of the vectors themselves, so that cells needn't be added to them
+        False,  # quantize the vectors themselves, not their residuals to the centroids
     )
     index.cp.niter, index.cp.min_points_per_centroid = TRAINING_ROUNDS, 1
     return index
@@ -226,7 +226,7 @@ def _take_apart(faiss: ModuleType, index: Any) -> Cells:
 
 
 def _tune(search: ApproximateSearch, exact: ExactSearch, vectors: NDArray[np.float32]) -> Cells:
-    """The same cells with the fewest probes, a power of two, that find nearly all."""
+    """Return the cells with the fewest probes (doubling from 1) that reach `LEAST_RECALL`."""
     samples = _sample(vectors, NUM_SAMPLES)
     truth = _list_pairs(exact.find(samples, SAMPLE_TOP_K))
     num_cells, num_probes = len(search.cells.centers), 1
@@ -243,7 +243,7 @@ def _list_pairs(found: Candidates) -> set[tuple[int, int]]:
 
 
 def _sample(vectors: NDArray[np.float32], num_samples: int) -> NDArray[np.float32]:
-    """Some rows, always the same ones."""
+    """Return a random sample of rows with a fixed seed."""
     random = np.random.default_rng(SEED)
     chosen = random.choice(len(vectors), min(num_samples, len(vectors)), replace=False)
     sample: NDArray[np.float32] = vectors[np.sort(chosen)]
@@ -251,7 +251,7 @@ def _sample(vectors: NDArray[np.float32], num_samples: int) -> NDArray[np.float3
 
 
 def _prepare(vectors: NDArray[np.float32], similarity: Similarity) -> NDArray[np.float32]:
-    """What faiss compares: of cosines, vectors of length 1."""
+    """Normalize vectors to length 1 for cosine similarity; leave them as they are otherwise."""
     if similarity != "cosine":
         return vectors
     norms = np.linalg.norm(vectors.astype(np.float64), axis=1, keepdims=True)

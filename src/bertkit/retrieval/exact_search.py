@@ -1,9 +1,9 @@
-"""The rows most alike to each query, by comparing all of them.
+"""Exact nearest-neighbor search that compares each query with all rows.
 
-Blocks of rows go through one matrix product in float32, which keeps the processor busy and the
-memory small; a mapped file never has to fit. A row whose rough score is below the best so far by
-more than the product can err is out, the few others are scored in float64. So the answer is that of
-float64 over all rows, for hardly more than the product costs.
+Rows are scored in blocks by one float32 matrix product, which is fast and needs little memory; a
+memory-mapped file never has to fit. Rows whose float32 score is below the best so far by more than
+the rounding error bound are dropped; the few others are rescored in float64. So the result is that
+of float64 over all rows, at hardly more than the cost of the product.
 """
 
 import warnings
@@ -20,10 +20,10 @@ from bertkit.embeddings.similarity_names import Similarity
 from bertkit.retrieval.ranking import Candidates
 
 NUM_ROWS_OF_A_BLOCK = 65_536  # times 64 queries: 17 MB of rough scores
-NUM_ROWS_OF_THE_FIRST_BLOCK = 4096  # sorting it whole is cheap, and most rows after it fall through
+NUM_ROWS_OF_THE_FIRST_BLOCK = 4096  # cheap to sort whole; its best rows exclude most later rows
 NUM_QUERIES_AT_ONCE = 64
 ROUNDING = 2.0**-24  # the unit roundoff of float32
-LEAST_USUAL_NORM, GREATEST_USUAL_NORM = 1e-12, 1e12  # between them float32 squares lose nothing
+LEAST_USUAL_NORM, GREATEST_USUAL_NORM = 1e-12, 1e12  # float32 squares don't under- or overflow
 
 Queries = Float[Tensor, "queries features"]
 QueryNorms = Float[Tensor, "queries 1"]
@@ -63,14 +63,14 @@ _RANKS: dict[Similarity, Callable[[Queries, QueryNorms, Rows, RowNorms], Scores]
 
 
 class ExactSearch:
-    """Compares queries with all vectors.
+    """Searches by comparing queries with all vectors.
 
     Args:
-        vectors: float32 `[rows, features]`, in memory or mapped.
-        similarity: the measure.
+        vectors: float32 `[rows, features]`, in memory or memory-mapped.
+        similarity: the similarity measure.
 
     Raises:
-        InputError: a vector isn't finite, or is too long for float32.
+        InputError: a vector isn't finite, or its norm overflows float32.
     """
 
     def __init__(self, vectors: NDArray[np.float32], similarity: Similarity) -> None:
@@ -85,11 +85,11 @@ class ExactSearch:
         self._greatest_norm = self._norms.max() if len(vectors) else torch.tensor(0.0)
 
     def find(self, queries: NDArray[np.float32], top_k: int) -> Candidates:
-        """The best rows of each query, in order.
+        """Return the best rows of each query, in order.
 
         Args:
             queries: float32 `[queries, features]`, at least one, each finite.
-            top_k: rows of a query; fewer where there are fewer vectors.
+            top_k: rows per query; fewer are returned if there are fewer vectors.
         """
         norms = find_norms(queries, "the queries").astype(np.float32)[:, None]
         inputs = torch.tensor(queries), torch.from_numpy(norms)
@@ -111,9 +111,9 @@ class ExactSearch:
         return best
 
     def _find_margins(self, query_norms: QueryNorms) -> QueryNorms:
-        """By how much a rank may differ from that of exact scores, with some room.
+        """Return a bound, with some slack, on the error of float32 ranks.
 
-        A sum of n float32 products errs by at most n roundings of the sum of their sizes.
+        A sum of n float32 products errs by at most n roundings of the sum of their magnitudes.
         Source: Higham, Accuracy and Stability of Numerical Algorithms, section 3.1.
         """
         num_features = self._vectors.shape[1]
@@ -128,13 +128,13 @@ class ExactSearch:
         return margins
 
     def _to_ranks(self, scores: NDArray[np.float64]) -> QueryNorms:
-        """Exact scores as ranks, which for Euclidean distances are squares."""
+        """Convert exact scores to ranks; for Euclidean distances these are negative squares."""
         is_squared = self._similarity == "euclidean"
         return torch.from_numpy(-(scores**2) if is_squared else scores).float()
 
 
 def _list_blocks(num_rows: int, num_first: int) -> Iterator[tuple[int, int]]:
-    """Where blocks begin and end: each as large as all before it, so that few rows of it pass."""
+    """Yield start and stop of blocks, each as large as all before it, so that few rows pass."""
     stop = min(num_rows, max(num_first, NUM_ROWS_OF_THE_FIRST_BLOCK))
     yield 0, stop
     while stop < num_rows:
@@ -143,7 +143,7 @@ def _list_blocks(num_rows: int, num_first: int) -> Iterator[tuple[int, int]]:
 
 
 def _view_as_tensor(vectors: NDArray[np.float32]) -> Rows:
-    """The same memory as a tensor; torch warns of memory that mustn't be written, and isn't."""
+    """View an array as a tensor; silence torch's warning about read-only memory: nothing writes."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "The given NumPy array is not writable")
         return torch.from_numpy(vectors)

@@ -1,7 +1,7 @@
-"""Make the index of a corpus: vectors, texts, and cells where they are wanted.
+"""Build the index of a corpus: its vectors and texts.
 
-However the work ends, the same command goes on where it was: the vectors are made by the recipe of
-`bertkit embed`, and the record, without which nothing in the folder is an index, is written last.
+An interrupted build resumes with the same command: `bertkit embed` computes the vectors, and the
+record, without which the folder isn't an index, is written last.
 """
 
 from collections.abc import Iterator
@@ -38,7 +38,7 @@ from bertkit.retrieval.index_record import (
 )
 from bertkit.retrieval.index_vectors import CELLS_FOLDER
 
-# How all names in an index's folder begin; that of the lock is only an ending.
+# The stems of all file names in an index folder; the lock file's name starts with a dot.
 OWN_NAMES = {
     name.split(".")[0]
     for name in (RECORD_FILE, VECTORS_FILE, TEXTS_FILE, TEXT_ENDS_FILE, CELLS_FOLDER, LOCK_FILE)
@@ -46,7 +46,7 @@ OWN_NAMES = {
 
 
 def find_index(plan: IndexPlan) -> IndexRecord | None:
-    """The record of an index that is as planned; None where one is to be made."""
+    """Return the record of an existing index that matches the plan; None if one must be built."""
     if plan.settings.rebuild:
         return None
     record = IndexRecord.read(plan.place.folder)
@@ -57,7 +57,7 @@ def find_index(plan: IndexPlan) -> IndexRecord | None:
 
 
 def check_folder(folder: Path) -> None:
-    """See that an index that is to be made replaces nothing but an older one."""
+    """Check that building an index in a folder would replace nothing but an older index."""
     with storage_errors(folder, "read"):
         names = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
     is_begun = LOCK_FILE in names or names >= {RECORD_FILE, VECTORS_FILE}
@@ -69,9 +69,9 @@ def check_folder(folder: Path) -> None:
 
 
 def build_index(plan: IndexPlan) -> IndexRecord:
-    """Embed the corpus, or go on with that, and keep its texts.
+    """Embed the corpus, resuming if possible, and store its texts.
 
-    The caller holds the folder.
+    The caller must hold the lock of the folder.
     """
     goes_on = _can_go_on(plan)
     corpus = CorpusRecord.of(plan.place.corpus, plan.reading)
@@ -102,7 +102,7 @@ def build_index(plan: IndexPlan) -> IndexRecord:
 
 
 def _describe(plan: IndexPlan, result: EmbedResult) -> str:
-    """What was embedded, and what was odd about it, in a line."""
+    """Describe in one line what was embedded and which data problems were counted."""
     odd = [
         f"{number:,} {name.replace('_', ' ')}"
         for name, number in asdict(result.counts).items()
@@ -113,7 +113,7 @@ def _describe(plan: IndexPlan, result: EmbedResult) -> str:
 
 
 def _can_go_on(plan: IndexPlan) -> bool:
-    """Whether work on these very vectors was begun, or is done but for the record."""
+    """Whether an interrupted build of the same vectors can be resumed."""
     output = plan.place.folder / VECTORS_FILE
     table = open_texts(plan.place.corpus, plan.reading)
     wanted = VectorsFingerprint(embedding=plan.embedding, input=table.identity())
@@ -150,7 +150,7 @@ def _embed(plan: IndexPlan, *, restart: bool) -> EmbedResult:
 
 @contextmanager
 def _damage_told(plan: IndexPlan) -> Iterator[None]:
-    """Say what helps against damage here, where the recipe of `bertkit embed` names its own way."""
+    """Replace the advice of `bertkit embed` about damaged files with that for an index."""
     try:
         yield
     except DamagedFileError as error:
@@ -159,7 +159,7 @@ def _damage_told(plan: IndexPlan) -> Iterator[None]:
 
 
 def _read_texts(plan: IndexPlan) -> Iterator[str]:
-    """The texts of the corpus, showing progress."""
+    """Yield the texts of the corpus, showing progress."""
     table = open_texts(plan.place.corpus, plan.reading)
     with show_progress("Keeping the texts", table.size_bytes, is_bytes=True) as progress:
         for row in table.rows():

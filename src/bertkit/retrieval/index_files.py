@@ -1,4 +1,4 @@
-"""The files of an index: arrays that are mapped, and the texts end to end."""
+"""The files of an index: memory-mapped arrays and concatenated texts."""
 
 import io
 from array import array
@@ -20,7 +20,7 @@ ADVICE = "make the index anew with --rebuild"
 
 @contextmanager
 def rebuilding_advised() -> Iterator[None]:
-    """Say what helps against damage here, where what finds it can't know."""
+    """Add the advice to rebuild the index to errors about damaged or missing files."""
     try:
         yield
     except (DamagedFileError, MissingFileError) as error:
@@ -29,7 +29,7 @@ def rebuilding_advised() -> Iterator[None]:
 
 
 def write_matrix(path: Path, matrix: NDArray[Any]) -> FileRecord:
-    """Write an array as a `.npy` file without a second one in memory."""
+    """Write an array as a `.npy` file without copying it in memory."""
     header = io.BytesIO()
     np.lib.format.write_array_header_1_0(header, np.lib.format.header_data_from_array_1_0(matrix))
     with durable_file(path) as file:
@@ -39,13 +39,13 @@ def write_matrix(path: Path, matrix: NDArray[Any]) -> FileRecord:
 
 
 def map_matrix(path: Path, record: FileRecord) -> NDArray[Any]:
-    """Map a `.npy` file that was found to be as it was written.
+    """Verify the checksum of a `.npy` file, and map it.
 
-    All of it is read for that, which takes a second a gigabyte.
+    Verifying reads the whole file, which takes about a second per gigabyte.
     """
     MappedArray(path, record, 0).verify(0, record.size_bytes)
     try:
-        # Private rather than read-only: torch warns of memory that it couldn't write.
+        # Copy-on-write rather than read-only, because torch warns about read-only memory.
         mapped = np.lib.format.open_memmap(path, mode="c")
     except (ValueError, OverflowError) as error:
         raise DamagedFileError(f"{path} isn't an array ({error}); {ADVICE}") from None
@@ -54,16 +54,16 @@ def map_matrix(path: Path, record: FileRecord) -> NDArray[Any]:
 
 
 class StoredTexts:
-    """The texts of a corpus, each of which is at hand without reading the others.
+    """The texts of a corpus on disk, with random access by row.
 
     Args:
-        path: of the texts, UTF-8, end to end.
-        record: of that file.
-        ends: where each text ends, in bytes.
+        path: the file of texts, UTF-8, concatenated.
+        record: the size and checksums of that file.
+        ends: the byte offset where each text ends.
 
     Raises:
-        MissingFileError: a file is gone.
-        DamagedFileError: it has another size.
+        MissingFileError: a file is missing.
+        DamagedFileError: a file has the wrong size.
     """
 
     def __init__(self, path: Path, record: FileRecord, ends: MappedArray) -> None:
@@ -72,7 +72,7 @@ class StoredTexts:
         self._ends = ends
 
     def __getitem__(self, row: int) -> str:
-        """One text."""
+        """Return the text of a row."""
         with rebuilding_advised():
             ends = self._ends.read(max(0, row - 1), row + 1).tolist()
             start, stop = (0, *ends)[-2:]
@@ -89,7 +89,7 @@ class StoredTexts:
 
 
 def write_texts(texts: Iterator[str], path: Path, ends_path: Path) -> tuple[FileRecord, FileRecord]:
-    """Write texts end to end, and where each ends; the records of both files."""
+    """Write the concatenated texts and their end offsets; return the records of both files."""
     ends = array("Q")
     position = 0
     with durable_file(path) as file:

@@ -1,4 +1,4 @@
-"""What the index of a corpus is to be of."""
+"""The plan of an index: model, corpus, prompts and settings."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,14 +17,14 @@ PASSAGE_PROMPTS = ("document", "passage", "corpus")  # in the order of sentence-
 
 @dataclass(frozen=True)
 class Place:
-    """Where model, corpus and index are.
+    """The locations of model, corpus and index.
 
     Attributes:
-        model: as the user named it.
+        model: the model as the user named it.
         corpus: the file of texts.
-        folder: where the index is, or will be.
+        folder: the index folder, which may not exist yet.
         device: auto, cpu, cuda or cuda:N.
-        revision: of a model of the Hub.
+        revision: a branch, tag or commit of a model of the Hub.
     """
 
     model: str | Path
@@ -36,13 +36,13 @@ class Place:
 
 @dataclass(frozen=True)
 class IndexPlan:
-    """What an index is to be of.
+    """Everything that determines an index.
 
     Attributes:
-        place: where all is.
-        settings: what can be chosen.
-        passage_prompt: what is put before each text of the corpus.
-        embedding: all that a vector of the corpus depends on.
+        place: the locations of model, corpus and index.
+        settings: the search settings.
+        passage_prompt: the prompt prepended to each text of the corpus.
+        embedding: everything that the vectors of the corpus depend on.
     """
 
     place: Place
@@ -52,11 +52,11 @@ class IndexPlan:
 
     @property
     def reading(self) -> TableSettings:
-        """How the corpus is read."""
+        """The settings for reading the corpus."""
         return TableSettings(**self.settings.model_dump(include=set(TableSettings.model_fields)))
 
     def check_embedding(self, found: dict[str, Any]) -> None:
-        """Refuse vectors that were made otherwise."""
+        """Raise SettingsError if existing vectors were made with another model or settings."""
         there = VectorsFingerprint(embedding=found, input=None)
         changes = there.list_changes(VectorsFingerprint(embedding=self.embedding, input=None))
         if changes:
@@ -69,7 +69,7 @@ class IndexPlan:
 
 
 def make_plan(place: Place, settings: SearchSettings) -> tuple[IndexPlan, Embedder]:
-    """Load the model; what is to be made, and the embedder of queries."""
+    """Load the model; return the plan of the index and the embedder of queries."""
     embedder = Embedder.load(
         place.model, settings.of_embedder, device=place.device, revision=place.revision
     )
@@ -87,7 +87,7 @@ def make_plan(place: Place, settings: SearchSettings) -> tuple[IndexPlan, Embedd
 
 
 def _find_query_prompt(embedder: Embedder, settings: SearchSettings) -> str:
-    """What is put before each query."""
+    """Return the prompt for queries."""
     name = settings.prompt_name
     if name is None:
         is_given = settings.prompt is not None
@@ -101,6 +101,6 @@ def _find_query_prompt(embedder: Embedder, settings: SearchSettings) -> str:
 
 
 def _choose_prompt(embedder: Embedder, names: tuple[str, ...]) -> str:
-    """The first of these prompts that the model has, else the one that it uses unasked."""
+    """Return the first of these prompts that the model has, else its default prompt."""
     default = embedder.text_encoder.prompt
     return next((embedder.prompts[name] for name in names if name in embedder.prompts), default)

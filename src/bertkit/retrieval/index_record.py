@@ -29,7 +29,7 @@ Files = dict[str, FileRecord]
 
 
 def _check_names(*names: str) -> AfterValidator:
-    """See that a record tells of these files, and of no others."""
+    """Return a validator that a record lists exactly these files."""
 
     def check(files: Files) -> Files:
         if files.keys() != set(names):
@@ -40,20 +40,20 @@ def _check_names(*names: str) -> AfterValidator:
 
 
 class Part(BaseModel):
-    """Base of what a record holds."""
+    """Base class of the parts of a record."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class CorpusRecord(Part):
-    """The corpus as it was when it was embedded.
+    """The state of the corpus when it was embedded.
 
     Attributes:
-        name: of its file.
-        reading: which of its columns were read, and how.
-        size_bytes: its length.
-        changed_ns: when it was last written, in nanoseconds since 1970.
-        sha256: of all of it.
+        name: its file name.
+        reading: which columns were read, and how.
+        size_bytes: its size.
+        changed_ns: its modification time in nanoseconds since 1970.
+        sha256: the SHA-256 of the whole file.
     """
 
     name: str
@@ -64,7 +64,7 @@ class CorpusRecord(Part):
 
     @classmethod
     def of(cls, path: Path, reading: TableSettings) -> "CorpusRecord":
-        """Look at a corpus, and read all of it for its SHA-256."""
+        """Record the state of a corpus; reads the whole file for its SHA-256."""
         size_bytes, changed_ns = look_at(path)
         return cls(
             name=path.name,
@@ -75,7 +75,7 @@ class CorpusRecord(Part):
         )
 
     def describes(self, path: Path, reading: TableSettings) -> bool:
-        """Whether a corpus is still this one; its content is read only where its date differs."""
+        """Whether a corpus is unchanged; its content is hashed only if its mtime differs."""
         if reading != self.reading:
             return False
         size_bytes, changed_ns = look_at(path)
@@ -85,13 +85,13 @@ class CorpusRecord(Part):
 
 
 class CellsRecord(Part):
-    """The approximate part.
+    """The approximate part of an index.
 
     Attributes:
-        similarity: that it was made for.
-        num_probes: cells that a query looks through.
-        recall: measured when it was made.
-        files: its arrays, by field of `Cells`.
+        similarity: the measure that it was built for.
+        num_probes: cells searched per query.
+        recall: recall measured at build time.
+        files: its array files, by field of `Cells`.
     """
 
     similarity: Similarity
@@ -101,16 +101,16 @@ class CellsRecord(Part):
 
 
 class IndexRecord(Part):
-    """An index that is whole.
+    """A complete index.
 
     Attributes:
-        corpus: what was embedded.
-        embedding: all that a vector depends on.
-        num_rows: texts and vectors.
-        dimension: features of a vector.
-        counts: what the texts were like, by the names of `TextCounts`.
-        files: vectors and texts, by file name.
-        cells: of an approximate index, once there is one.
+        corpus: the embedded corpus.
+        embedding: everything that the vectors depend on.
+        num_rows: number of texts, and of vectors.
+        dimension: features per vector.
+        counts: statistics of the texts, by the names of `TextCounts`.
+        files: the files of vectors and texts, by file name.
+        cells: the approximate part, if it was built.
     """
 
     corpus: CorpusRecord
@@ -122,12 +122,12 @@ class IndexRecord(Part):
     cells: CellsRecord | None = None
 
     def write(self, folder: Path) -> None:
-        """Seal the folder."""
+        """Write the record, which marks the index as complete."""
         write_checksummed_json(folder / RECORD_FILE, self.model_dump(mode="json"))
 
     @classmethod
     def read(cls, folder: Path) -> "IndexRecord | None":
-        """What a folder holds; None where it isn't whole or there is none."""
+        """Read the record of a folder; None if there is no complete index."""
         path = folder / RECORD_FILE
         with storage_errors(path, "read"):
             if not path.exists():
@@ -144,7 +144,7 @@ class IndexRecord(Part):
 
 
 def look_at(path: Path) -> tuple[int, int]:
-    """Length of a corpus, and when it was last written."""
+    """Return the size and the modification time of a corpus."""
     with storage_errors(path, "read"):
         status = path.stat()
         if not path.is_file():

@@ -1,4 +1,4 @@
-"""The vectors of an index, with cells where it is approximate."""
+"""Open the vectors of an index, with cells if it is approximate."""
 
 from importlib.util import find_spec
 from pathlib import Path
@@ -17,13 +17,13 @@ from bertkit.retrieval.vector_index import VectorIndex
 
 CELLS_FOLDER = "cells"
 ACTIVITY = "grouping the vectors of"
-ROWS_SEARCHED_EXACTLY = 1_000_000  # 0.2 seconds a query on two cores; cells take minutes to make
+ROWS_SEARCHED_EXACTLY = 1_000_000  # 0.2 seconds per query on two cores; cells take minutes to build
 
 
 def open_vectors(
     plan: IndexPlan, record: IndexRecord, similarity: Similarity
 ) -> tuple[IndexRecord, VectorIndex]:
-    """Open the vectors, with cells where they are wanted; they are made if need be."""
+    """Open the vectors, with cells if the settings ask for them; build the cells if missing."""
     folder = plan.place.folder
     with rebuilding_advised():
         vectors = map_matrix(folder / VECTORS_FILE, record.files[VECTORS_FILE])
@@ -62,13 +62,13 @@ def _read_cells(place: Path, record: CellsRecord) -> Cells:
 def _add_cells(
     folder: Path, record: IndexRecord, index: VectorIndex
 ) -> tuple[IndexRecord, VectorIndex]:
-    """Make cells, and write them and the record anew."""
+    """Build cells, and write them and the updated record."""
     if IndexRecord.read(folder) != record:
         raise ResumeError(f"{folder} has been made anew meanwhile; give the command again")
     index = index.approximate()
     cells = index.cells
     assert cells is not None
-    if record.cells is not None:  # of another similarity, whose files are about to be replaced
+    if record.cells is not None:  # for another similarity; their files are about to be replaced
         record.model_copy(update={"cells": None}).write(folder)
     place = folder / CELLS_FOLDER
     make_folder(place)

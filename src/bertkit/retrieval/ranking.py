@@ -1,8 +1,8 @@
-"""The best rows of each query, told by exact scores.
+"""Rank candidate rows of each query by exact scores.
 
-What finds candidates may be fast and rough; the order comes from here: the higher score first, and
-of equal scores the lower row. Scores are those of `compare`, so neither the other queries of a call
-nor the place of a row in the corpus changes them.
+Candidates may come from a fast, approximate search; this module decides their order: higher scores
+first, lower row numbers first among ties. Scores are those of `compare`, so they depend neither on
+the other queries of a call nor on the position of a row in the corpus.
 """
 
 from dataclasses import dataclass
@@ -19,12 +19,12 @@ NUM_ROWS_AT_ONCE = 8192  # 25 MB at 384 features
 
 @dataclass(frozen=True)
 class Candidates:
-    """Rows that may be among the best, of all queries end to end.
+    """Candidate rows of all queries, concatenated.
 
     Attributes:
-        queries: which query each belongs to.
-        rows: which vector it is.
-        scores: as `compare` gives them.
+        queries: the query number of each candidate.
+        rows: the row number of each candidate.
+        scores: its score, as returned by `compare`.
     """
 
     queries: NDArray[np.int64]
@@ -42,10 +42,10 @@ class Candidates:
         """Score pairs of a query and a row.
 
         Args:
-            similarity: the measure.
+            similarity: the similarity measure.
             queries: `[queries, features]`.
             vectors: `[rows, features]`.
-            pairs: numbers of queries, and as many of rows.
+            pairs: query numbers and row numbers, of equal length.
         """
         scores = np.empty(len(pairs[0]))
         for start in range(0, len(scores), NUM_ROWS_AT_ONCE):
@@ -54,7 +54,7 @@ class Candidates:
         return cls(*pairs, scores)
 
     def keep_best(self, top_k: int, older: Self | None = None) -> Self:
-        """The best `top_k` of each query, in order, of these and of older ones."""
+        """Return the best `top_k` of each query, in order, among these and older candidates."""
         joined = self if older is None else self._join(older)
         order = np.lexsort((joined.rows, -joined.scores, joined.queries))
         queries = joined.queries[order]

@@ -1,4 +1,4 @@
-"""Search a file of texts by meaning, with an index that is kept beside it."""
+"""Semantic search over a file of texts, with an index stored beside it."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,12 +29,12 @@ ACTIVITY = "making the index"
 
 @dataclass(frozen=True)
 class Hit:
-    """One text that was found.
+    """One search result.
 
     Attributes:
-        score: how alike it is to the query; more is more alike.
+        score: similarity to the query; higher is more similar.
         row: its row in the corpus, from 0.
-        text: all of it.
+        text: the whole text.
     """
 
     score: float
@@ -44,7 +44,7 @@ class Hit:
 
 @dataclass(frozen=True)
 class SearchIndex:
-    """The texts of a file, searched by meaning.
+    """A semantic search index over the texts of a file.
 
     Examples:
         >>> index = SearchIndex.open("all-MiniLM-L6-v2/", "passages.jsonl")  # doctest: +SKIP
@@ -52,10 +52,10 @@ class SearchIndex:
         'Take the wheel off first.'
 
     Attributes:
-        record: what the index holds.
-        embedder: makes vectors of queries.
-        vectors: of the texts.
-        texts: by row.
+        record: the record of the index.
+        embedder: embeds the queries.
+        vectors: the searchable vectors of the texts.
+        texts: the texts, by row.
     """
 
     record: IndexRecord
@@ -74,25 +74,25 @@ class SearchIndex:
         device: str = "auto",
         revision: str | None = None,
     ) -> Self:
-        """Open the index of a corpus; where there is none, or the corpus has changed, make it.
+        """Open the index of a corpus; build it if it is missing or the corpus has changed.
 
         Args:
             model: a folder of any format, a run, or the id of a model of the Hub.
             corpus: a file of texts: text, JSONL, CSV, TSV or Parquet.
-            settings: how it is read, becomes vectors and is searched.
-            index_folder: where the index is kept; by default beside the corpus, under its name and
-                `.bertkit`.
+            settings: how the corpus is read, embedded and searched.
+            index_folder: where to store the index; by default beside the corpus, under its name
+                plus `.bertkit`.
             device: auto, cpu, cuda or cuda:N.
             revision: a branch, tag or commit of a model of the Hub.
 
         Raises:
             SettingsError: the index has vectors of another model or other settings, its folder
-                holds something else, or a setting doesn't fit the model.
+                holds other files, or a setting doesn't fit the model.
             InputError: the corpus has no texts, or isn't a file of texts.
-            ResumeError: another process is making the index, or the corpus changed meanwhile.
+            ResumeError: another process is building the index, or the corpus changed meanwhile.
             DamagedFileError: a file of the index was altered.
-            MissingExtraError: an approximate index is asked for, and faiss isn't installed.
-            StoppedError: Ctrl-C or SIGTERM; the message says how to go on.
+            MissingExtraError: the index is to be approximate, and faiss isn't installed.
+            StoppedError: Ctrl-C or SIGTERM; the message says how to resume.
             StorageError: reading failed.
             BertkitError: the model can't be loaded, as in `Embedder.load`.
         """
@@ -132,16 +132,16 @@ class SearchIndex:
     def search(
         self, queries: str | list[str] | tuple[str, ...], top_k: int = 5
     ) -> list[Hit] | list[list[Hit]]:
-        """Find the texts most alike to one query, or to each of several, the best first.
+        """Find the texts most similar to one query, or to each of several, best first.
 
         Args:
-            queries: none of them empty.
-            top_k: texts of a query.
+            queries: one or several texts, none empty.
+            top_k: results per query.
 
         Raises:
             InputError: a query is empty or isn't a text, or `top_k` is under 1.
             DamagedFileError: the texts were altered.
-            MissingFileError: they are gone.
+            MissingFileError: the texts are missing.
         """
         texts = [queries] if isinstance(queries, str) else list(queries)
         check_texts(texts)

@@ -1,4 +1,4 @@
-"""What can be chosen about searching a file of texts."""
+"""Settings for searching a file of texts."""
 
 from typing import Literal
 
@@ -41,6 +41,6 @@ class SearchSettings(TableSettings, EmbedderSettings):
 
     @property
     def of_embedder(self) -> EmbedderSettings:
-        """Those that decide vectors, but for what is put before a text."""
+        """The embedder's settings, without the query prompt."""
         names = set(EmbedderSettings.model_fields) - {"prompt", "prompt_name"}
         return EmbedderSettings(**self.model_dump(include=names))

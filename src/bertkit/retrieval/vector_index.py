@@ -1,4 +1,4 @@
-"""Vectors that can be searched: the rows most alike to a query, and how alike they are."""
+"""Vector search: the rows most similar to a query, with their scores."""
 
 from typing import Any, Self
 
@@ -14,21 +14,21 @@ from bertkit.retrieval.ranking import Candidates
 
 
 class VectorIndex:
-    """Finds the vectors most alike to others.
+    """Finds the vectors most similar to queries.
 
-    Scores are computed in float64 and don't depend on the other queries of a call. The higher
-    score comes first, and of equal ones the lower row.
+    Scores are computed in float64 and don't depend on the other queries of a call. Higher scores
+    come first, lower row numbers first among ties.
 
     Args:
-        vectors: `[rows, features]`; float32 is used as it lies, in memory or mapped by
-            `np.load(path, mmap_mode="r")`, other types are copied.
-        similarity: cosine, dot, euclidean or manhattan; distances are negative, so that more is
-            always more alike.
-        cells: those of an approximate index of the same vectors, as `approximate` makes them.
+        vectors: `[rows, features]`; float32 is used without a copy, in memory or mapped by
+            `np.load(path, mmap_mode="r")`; other types are copied.
+        similarity: cosine, dot, euclidean or manhattan; distances are negated, so that higher is
+            always more similar.
+        cells: the cells of an approximate index of the same vectors, as built by `approximate`.
 
     Raises:
-        InputError: there are no rows of features, or one isn't finite.
-        SettingsError: there is no such similarity.
+        InputError: the vectors aren't a matrix with features, or one isn't finite.
+        SettingsError: the similarity is unknown.
 
     Examples:
         >>> index = VectorIndex([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
@@ -57,13 +57,13 @@ class VectorIndex:
 
     @property
     def cells(self) -> Cells | None:
-        """What makes it approximate; None where all rows are compared."""
+        """The cells of an approximate index; None for exact search."""
         return None if self._approximate is None else self._approximate.cells
 
     def approximate(self) -> Self:
-        """Make an index of the same vectors that looks only where the best rows are likely to be.
+        """Build an approximate index of the same vectors.
 
-        `cells.recall` says which part of the best rows it finds.
+        `cells.recall` is its measured recall.
 
         Raises:
             MissingExtraError: faiss isn't installed.
@@ -77,27 +77,27 @@ class VectorIndex:
 
     @property
     def dimension(self) -> int:
-        """Features of a vector."""
+        """The number of features per vector."""
         return int(self.vectors.shape[1])
 
     def __len__(self) -> int:
-        """Vectors that can be found."""
+        """Return the number of vectors."""
         return len(self.vectors)
 
     def search(
         self, queries: ArrayLike, top_k: int = 10
     ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-        """Find the rows most alike to one query, or to each of several.
+        """Find the rows most similar to one query, or to each of several.
 
         Args:
             queries: `[features]` or `[queries, features]`.
-            top_k: rows of a query; where there are fewer vectors, all of them are found.
+            top_k: rows per query; all rows if there are fewer vectors.
 
         Returns:
-            Scores and rows, each `[found]` or `[queries, found]`, the best first.
+            Scores and rows, each `[found]` or `[queries, found]`, best first.
 
         Raises:
-            InputError: a query has other features or isn't finite, or `top_k` is under 1.
+            InputError: a query has the wrong number of features or isn't finite, or `top_k` < 1.
         """
         if top_k < 1:
             raise InputError(f"top_k must be at least 1, and is {top_k}")
@@ -128,9 +128,9 @@ class VectorIndex:
 
 
 def _as_matrix(values: Any, name: str) -> NDArray[np.float32]:
-    """Values as float32 `[rows, features]`, where they are that already without a copy."""
+    """Convert values to float32 `[rows, features]`, without a copy if they already are."""
     try:
-        with np.errstate(over="ignore"):  # what becomes infinite is refused with its row
+        with np.errstate(over="ignore"):  # infinite values are refused later, with their row
             matrix = np.ascontiguousarray(values, dtype=np.float32)
     except (TypeError, ValueError) as error:
         raise InputError(f"{name} aren't an array of numbers: {error}") from None

@@ -1,1 +1,1 @@
-"""Any checkpoint → a Hugging Face folder."""
+"""Convert any checkpoint into a Hugging Face folder; read `run.py` first."""

@@ -1,4 +1,4 @@
-"""Convert a checkpoint of any format into a Hugging Face folder, whole or not at all."""
+"""Convert a checkpoint of any format into a Hugging Face folder, atomically."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,18 +26,18 @@ from bertkit.checkpoints.sentence_transformers.folder import (
 
 @dataclass(frozen=True)
 class ConvertResult:
-    """What was converted.
+    """The result of a conversion.
 
     Attributes:
-        folder: what was written.
-        format: what it was read from, a key of `FORMATS`.
+        folder: the output folder.
+        format: the source format, a key of `FORMATS`.
         architecture: the model's class.
-        heads: those that were found and kept.
-        num_parameters: of all parts; tied ones count once.
-        dtypes: of the weights written, and how many tensors are of each.
-        dropped: tensors of the source that are copies or no weights.
-        notes: what else a user should know.
-        files: what was written, by file name.
+        heads: the heads that were found and kept.
+        num_parameters: of all parts; tied parameters count once.
+        dtypes: number of written tensors by dtype.
+        dropped: tensors of the source that are copies or not weights.
+        notes: further remarks for the user.
+        files: the written files, by name.
     """
 
     folder: Path
@@ -52,7 +52,7 @@ class ConvertResult:
 
     @property
     def size_bytes(self) -> int:
-        """Of all files together."""
+        """The total size of all files."""
         return sum(record.size_bytes for record in self.files.values())
 
 
@@ -63,24 +63,24 @@ def convert(
     *,
     revision: str | None = None,
 ) -> ConvertResult:
-    """Convert a checkpoint; weights go through memory a tensor at a time.
+    """Convert a checkpoint; only one tensor at a time is in memory.
 
     Args:
         source: a folder of any format, a run, or the id of a model of the Hub.
-        output: a new folder; it appears whole, or not at all.
-        settings: what can be chosen.
+        output: a new folder, written atomically.
+        settings: the settings of the conversion.
         revision: a branch, tag or commit of a model of the Hub.
 
     Raises:
-        SettingsError: `output` holds something or lies in the source, `max_shard_size` would make
-            too many files, or `revision` is given for a folder.
+        SettingsError: `output` isn't empty or lies in the source, `max_shard_size` would make too
+            many files, or `revision` is given for a folder.
         ResumeError: another process is converting into `output`.
         MissingFileError: there is no such model, or a file of it is missing.
-        CheckpointError: config and tensors don't fit, mean what bertkit's BERT doesn't do, aren't
-            finite, or too large for the type.
-        DamagedFileError: a file was cut short, altered, or isn't of its format.
-        UnsafeFileError: a file asks for what none may.
-        HubError: the Hub doesn't give it.
+        CheckpointError: config and tensors don't match, need features that bertkit's BERT lacks,
+            aren't finite, or are too large for the dtype.
+        DamagedFileError: a file was truncated, altered, or isn't in its format.
+        UnsafeFileError: a file is unsafe to read.
+        HubError: the Hub can't provide the model.
         StorageError: writing failed.
     """
     with open_output(output, "converting into", inputs=[source], check=check_output) as place:
@@ -91,7 +91,7 @@ def convert(
 def _convert(
     path: Path, checkpoint: Checkpoint, output: Path, settings: ConvertSettings
 ) -> ConvertResult:
-    """Convert into a folder that no other process is converting into."""
+    """Convert into a folder that the caller has locked."""
     dtype = None if settings.dtype is None else getattr(torch, settings.dtype)
     total = sum(tensor.nbytes for tensor in checkpoint.tensors.values())
     with show_progress("Converting", total, is_bytes=True) as progress:
@@ -107,12 +107,12 @@ def _convert(
                 files |= write_sentence_model(folder, modules) | copy_files(path, folder)
             tokenizer = write_tokenizer(checkpoint.folder, folder, weights.config)
             files |= tokenizer.files | copy_files(checkpoint.folder, folder)
-            check_output(output)  # something may have come meanwhile, or been put back
+            check_output(output)  # again, because files may have appeared meanwhile
     return describe(output, checkpoint, weights, files, tokenizer.notes)
 
 
 def check_output(output: Path) -> None:
-    """Refuse an output folder in which something would be lost."""
+    """Raise SettingsError if the output folder isn't empty."""
     if names := list_names(output):
         raise SettingsError(f"{output} isn't empty ({min(names)} is there); name a new folder")
 
@@ -124,7 +124,7 @@ def describe(
     files: dict[str, FileRecord],
     notes: tuple[str, ...],
 ) -> ConvertResult:
-    """What was converted, for people and for programs."""
+    """Build the result of a conversion."""
     shapes = {name: tensor.shape for name, tensor in weights.tensors.items()}
     dtypes = [str(tensor.dtype).removeprefix("torch.") for tensor in weights.tensors.values()]
     return ConvertResult(

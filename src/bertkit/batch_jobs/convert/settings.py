@@ -1,4 +1,4 @@
-"""What can be chosen about converting a checkpoint."""
+"""Settings for converting a checkpoint."""
 
 import re
 from typing import Literal
@@ -18,7 +18,7 @@ UNITS = {
     "gib": KIBIBYTE**3,
 }
 SIZE = re.compile(r"([0-9]{1,12})\s*([a-zA-Z]*)")
-LEAST_SHARD_BYTES = 1000  # a file for each tensor of a small model; nobody needs less
+LEAST_SHARD_BYTES = 1000  # one file per tensor of a small model; less has no use
 
 
 class ConvertSettings(Settings):
@@ -42,12 +42,12 @@ class ConvertSettings(Settings):
 
     @property
     def shard_bytes(self) -> int:
-        """`max_shard_size` as a number."""
+        """`max_shard_size` in bytes."""
         return parse_size(self.max_shard_size)
 
 
 def parse_size(text: str) -> int:
-    """Bytes of a size such as 5GB."""
+    """Parse a size such as 5GB into bytes."""
     match = SIZE.fullmatch(text.strip())
     if match is None or match[2].lower() not in UNITS:
         raise ValueError("must be a whole number with kB, MB, GB, KiB, MiB or GiB, such as 5GB")

@@ -1,4 +1,4 @@
-"""The tokenizer's files and the other small ones that a converted folder gets."""
+"""Write the tokenizer and other small files of a converted folder."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -18,19 +18,19 @@ from bertkit.tokenization.folder import (
     write_folder,
 )
 
-# What a tokenizer that isn't BERT's consists of; it is copied as it is.
+# The files of a tokenizer that isn't BERT's; they are copied unchanged.
 FOREIGN_FILES = (VOCABULARY_FILE, ENGINE_FILE, CONFIG_FILE, ADDED_FILE)
-# What is copied besides: words for people, and the names of the special tokens.
+# Other files to copy: documentation, and the names of the special tokens.
 OTHER_FILES = ("README.md", "LICENSE", "LICENSE.txt", "special_tokens_map.json")
 MAX_COPIED_BYTES = 64 << 20
 
 
 class WrittenTokenizer(NamedTuple):
-    """What became of the tokenizer.
+    """The result of writing the tokenizer.
 
     Attributes:
-        files: what was written, by file name.
-        notes: what a user should know; none where all is as expected.
+        files: the written files, by name.
+        notes: remarks for the user; empty if nothing is unusual.
     """
 
     files: dict[str, FileRecord]
@@ -38,12 +38,12 @@ class WrittenTokenizer(NamedTuple):
 
 
 def write_tokenizer(source: Path, folder: Path, config: BertConfig) -> WrittenTokenizer:
-    """Write the tokenizer of a model's folder anew, or copy one that isn't BERT's.
+    """Rewrite the tokenizer of a model folder, or copy one that isn't BERT's.
 
     Args:
-        source: the model's folder.
-        folder: where to.
-        config: of the model.
+        source: the model folder.
+        folder: the destination.
+        config: the model's config.
     """
     if not any(has_member(source, name) for name in (VOCABULARY_FILE, ENGINE_FILE)):
         note = f"there is no tokenizer: {source} has neither {VOCABULARY_FILE} nor {ENGINE_FILE}"
@@ -65,7 +65,7 @@ def write_tokenizer(source: Path, folder: Path, config: BertConfig) -> WrittenTo
 def copy_files(
     source: Path, folder: Path, names: tuple[str, ...] = OTHER_FILES
 ) -> dict[str, FileRecord]:
-    """Copy those of some small files that are there."""
+    """Copy the named small files that exist."""
     records = {}
     for name in names:
         if has_member(source, name):

@@ -1,4 +1,4 @@
-"""A foreign checkpoint's tensors, held against the model that its config means, and recast."""
+"""Check a foreign checkpoint's tensors against its config, and convert their dtype."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -23,14 +23,14 @@ from bertkit.models.bert.weights import describe_config
 
 @dataclass(frozen=True)
 class ConvertedWeights:
-    """What of a checkpoint will be written.
+    """The parts of a checkpoint that will be written.
 
     Attributes:
-        config: its sizes and labels.
+        config: the model's sizes and labels.
         architecture: the model's class, as `config.json` names it.
-        heads: all that there are, also such as the architecture has no use for.
-        tensors: under today's names; each is read, checked and recast when it is asked for.
-        dropped: the source's tensors that are copies or no weights.
+        heads: all heads found, including those that the architecture doesn't use.
+        tensors: by current name; each is read, checked and converted lazily.
+        dropped: the source's tensors that are copies or not weights.
     """
 
     config: BertConfig
@@ -40,7 +40,7 @@ class ConvertedWeights:
     dropped: tuple[str, ...]
 
     def describe(self) -> dict[str, Any]:
-        """The content of `config.json`; its type is that of most of the weights."""
+        """Return the content of `config.json`; its dtype is that of most of the weights."""
         sizes: Counter[torch.dtype] = Counter()
         for tensor in self.tensors.values():
             sizes[tensor.dtype] += tensor.nbytes
@@ -51,12 +51,12 @@ class ConvertedWeights:
 def convert_weights(
     checkpoint: Checkpoint, dtype: torch.dtype | None, progress: ProgressBar
 ) -> ConvertedWeights:
-    """Hold each tensor against the config; nothing but tied copies is read yet.
+    """Check each tensor against the config; only tied copies are read yet.
 
     Args:
-        checkpoint: in any format.
-        dtype: what to make of the weights; None leaves them as they are.
-        progress: gets the bytes of each tensor that was read.
+        checkpoint: a checkpoint of any format.
+        dtype: dtype of the written weights; None keeps that of the source.
+        progress: advanced by the bytes of each tensor when it is read.
     """
     heads = list_heads(checkpoint.tensors)
     architecture = find_architecture(checkpoint.config, heads, checkpoint.folder)
@@ -78,7 +78,7 @@ def convert_weights(
 def recast_modules(
     model: SentenceModel, dtype: torch.dtype | None, progress: ProgressBar
 ) -> SentenceModel:
-    """What stands behind the encoder, its weights of the same type."""
+    """Convert the weights of the modules after the encoder to a dtype."""
     modules: list[Module] = []
     for number, module in enumerate(model.modules, start=1):
         if isinstance(module, Dense):
@@ -92,7 +92,7 @@ def recast_modules(
 def recast(
     name: str, tensor: LazyTensor, dtype: torch.dtype | None, progress: ProgressBar
 ) -> LazyTensor:
-    """A tensor that is read, checked and made one of another type when it is asked for."""
+    """Return a lazy tensor that is checked and converted to a dtype when it is read."""
     return replace(
         tensor,
         dtype=dtype or tensor.dtype,
@@ -103,7 +103,7 @@ def recast(
 def _read_recast(
     name: str, tensor: LazyTensor, dtype: torch.dtype | None, progress: ProgressBar
 ) -> Tensor:
-    """Read a tensor, and make it one of another type."""
+    """Read a tensor, check that it is finite, and convert it to a dtype."""
     values = tensor.read()
     if not is_finite(values):
         raise CheckpointError(f"{name} has NaN or infinity; nothing was written")

@@ -1,1 +1,1 @@
-"""A file of texts → a file of vectors."""
+"""Embed a file of texts into a file of vectors; read `run.py` first."""

@@ -1,4 +1,4 @@
-"""The manifest of a file of vectors: checksummed JSON beside it."""
+"""The manifest of a vectors file: checksummed JSON beside it."""
 
 import json
 import os
@@ -39,11 +39,11 @@ Counts = Annotated[dict[str, NonNegativeInt], AfterValidator(_check_names)]
 
 
 class VectorsFingerprint(BaseModel):
-    """Everything that decides the vectors of a file.
+    """Everything that determines the vectors of a file.
 
     Attributes:
-        embedding: of the embedder: model, engine, pooling and all else a vector depends on.
-        input: of the texts, so that others are noticed; None for what can't be read again.
+        embedding: model, engine, pooling and everything else of the embedder that matters.
+        input: identity of the input, to notice changes; None for input that can't be read again.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -52,7 +52,7 @@ class VectorsFingerprint(BaseModel):
     input: dict[str, Any] | None
 
     def list_changes(self, now: "VectorsFingerprint") -> list[str]:
-        """What differs from another one, for people; a model's name only where its files do."""
+        """Describe the differences to another one; a model's name only if its weights differ."""
         changes = []
         for name in ("embedding", "input"):
             old, new = (plain(getattr(each, name)) or {} for each in (self, now))
@@ -69,15 +69,15 @@ class VectorsFingerprint(BaseModel):
 
 
 class VectorsManifest(BaseModel):
-    """A finished file of vectors.
+    """The manifest of a finished file of vectors.
 
     Attributes:
-        beginning: what decided the vectors.
-        num_rows: vectors, one for each text.
-        dimension: features of a vector.
-        counts: what the texts were like, by the names of `TextCounts`.
+        beginning: the fingerprint of the vectors.
+        num_rows: number of vectors, one per text.
+        dimension: features per vector.
+        counts: statistics of the texts, by the names of `TextCounts`.
         rows_crc32: CRC-32 of all vectors as little-endian float32, row by row.
-        size_bytes: length of the file.
+        size_bytes: size of the file.
         head_crc32: CRC-32 of its first 4 KiB.
     """
 
@@ -92,22 +92,22 @@ class VectorsManifest(BaseModel):
     head_crc32: NonNegativeInt
 
     def describes(self, output: Path) -> bool:
-        """Whether a file is this one, as far as its length and first 4 KiB tell."""
+        """Whether a file matches the manifest, judged by its size and first 4 KiB."""
         return measure_file(output) == (self.size_bytes, self.head_crc32)
 
 
 def manifest_path(output: Path) -> Path:
-    """Where the manifest of a file of vectors is."""
+    """Return the path of the manifest of a vectors file."""
     return output.with_name(output.name + MANIFEST_SUFFIX)
 
 
 def write_manifest(output: Path, manifest: VectorsManifest) -> None:
-    """Write the manifest of a file of vectors."""
+    """Write the manifest of a vectors file."""
     write_checksummed_json(manifest_path(output), manifest.model_dump(mode="json"))
 
 
 def read_manifest(output: Path) -> VectorsManifest | None:
-    """The manifest of a file of vectors, which may not be there."""
+    """Read the manifest of a vectors file; None if there is none."""
     path = manifest_path(output)
     if not path.exists():
         return None
@@ -122,7 +122,7 @@ def read_manifest(output: Path) -> VectorsManifest | None:
 def find_finished(
     output: Path, beginning: VectorsFingerprint, *, restart: bool, overwrite: bool
 ) -> VectorsManifest | None:
-    """The manifest of an output that is what would be made; None where it is to be made."""
+    """Return the manifest of an output that is up to date; None if it must be computed."""
     manifest = None
     with suppress(DamagedFileError) if overwrite else nullcontext():
         manifest = read_manifest(output)
@@ -148,17 +148,17 @@ def find_finished(
 
 
 def measure_file(path: Path) -> tuple[int, int]:
-    """Length of a file, and CRC-32 of its first 4 KiB."""
+    """Return the size of a file and the CRC-32 of its first 4 KiB."""
     with storage_errors(path, "read"), path.open("rb") as stream:
         return os.fstat(stream.fileno()).st_size, zlib.crc32(stream.read(HEAD_BYTES))
 
 
 def plain(value: Any) -> Any:
-    """A value as JSON gives it back."""
+    """Return a value after a round trip through JSON."""
     return json.loads(json.dumps(value))
 
 
 def shorten(value: object) -> str:
-    """A value, for a message."""
+    """Format a value for a message, truncated if it is long."""
     text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= MAX_SHOWN_CHARS else f"{text[:MAX_SHOWN_CHARS]}…"

@@ -1,4 +1,4 @@
-"""The forms in which vectors are written, by the ending of the file's name."""
+"""Output formats of vectors, by file extension."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator
@@ -18,7 +18,7 @@ Writer = Callable[[DurableFile, Iterable[Vectors], int, dict[str, Any]], None]
 
 
 def write_jsonl(file: DurableFile, blocks: Iterable[Vectors], _: int, __: dict[str, Any]) -> None:
-    """A line a row: `{"row": 0, "embedding": [0.1, …]}`."""
+    """Write one line per row: `{"row": 0, "embedding": [0.1, …]}`."""
     num_rows = 0
     for rows in blocks:
         for line in format_rows(rows, num_rows):
@@ -27,7 +27,7 @@ def write_jsonl(file: DurableFile, blocks: Iterable[Vectors], _: int, __: dict[s
 
 
 def format_rows(rows: Vectors, first_row: int) -> Iterator[str]:
-    """Lines of JSONL without their ends; each number is the shortest that means this float32."""
+    """Yield JSONL lines without newlines; numbers in their shortest float32 round-trip form."""
     for number, row in enumerate(rows, first_row):
         yield f'{{"row": {number}, "embedding": [{", ".join(row.astype(str).tolist())}]}}'
 
@@ -35,7 +35,7 @@ def format_rows(rows: Vectors, first_row: int) -> Iterator[str]:
 def write_parquet(
     file: DurableFile, blocks: Iterable[Vectors], dimension: int, metadata: dict[str, Any]
 ) -> None:
-    """Columns `row` (int64) and `embedding` (fixed_size_list<float32>), and `metadata` as JSON."""
+    """Write columns `row` (int64), `embedding` (fixed_size_list<float32>) and JSON metadata."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -55,7 +55,7 @@ def write_parquet(
             num_rows += len(rows)
 
 
-# The rows of unfinished work are a .npy file already.
+# None: the unfinished rows already are a .npy file, which is renamed.
 WRITERS: dict[str, Writer | None] = {
     ".npy": None,
     ".parquet": write_parquet,
@@ -64,7 +64,7 @@ WRITERS: dict[str, Writer | None] = {
 
 
 def choose_writer(output: Path) -> Writer | None:
-    """How an output is written; None where unfinished rows become it by another name."""
+    """Return the writer of an output; None if renaming the file of unfinished rows suffices."""
     ending = output.suffix.lower()
     if ending not in WRITERS:
         raise SettingsError(

@@ -1,4 +1,4 @@
-"""How far unfinished work has come: a checksummed record beside the rows that it counts."""
+"""The progress of an unfinished job: a checksummed record beside its rows."""
 
 from pathlib import Path
 
@@ -14,14 +14,14 @@ ROWS_SUFFIX, RECORD_SUFFIX = ".unfinished", ".unfinished.json"
 
 
 class ResumeState(BaseModel):
-    """How far work has come.
+    """The state from which an unfinished job resumes.
 
     Attributes:
-        beginning: what decides the rows.
-        num_rows: rows that are safe.
-        num_bytes: of the input that they took.
-        rows_crc32: CRC-32 of them.
-        counts: what their texts were like.
+        beginning: the fingerprint of the vectors.
+        num_rows: rows computed so far; those on disk once the record is written.
+        num_bytes: input bytes that these rows consumed.
+        rows_crc32: CRC-32 of these rows.
+        counts: statistics of their texts.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -34,28 +34,28 @@ class ResumeState(BaseModel):
 
 
 def rows_path(output: Path) -> Path:
-    """Where the rows of an unfinished output are."""
+    """Return the path of the rows of an unfinished output."""
     return output.with_name(output.name + ROWS_SUFFIX)
 
 
 def record_path(output: Path) -> Path:
-    """Where the record of an unfinished output is."""
+    """Return the path of the progress record of an unfinished output."""
     return output.with_name(output.name + RECORD_SUFFIX)
 
 
 def remove_unfinished(output: Path) -> None:
-    """Remove what is left of unfinished work, the record first: without it there are no rows."""
+    """Remove the files of an unfinished job, the record first: rows count only with a record."""
     remove_folder(record_path(output))
     remove_folder(rows_path(output))
 
 
 def write_record(output: Path, reached: ResumeState) -> None:
-    """Write how far the work for an output has come; its rows must be safe."""
+    """Write the progress record of an output; its rows must already be synced to disk."""
     write_checksummed_json(record_path(output), reached.model_dump(mode="json"))
 
 
 def read_record(output: Path) -> ResumeState | None:
-    """How far unfinished work has come; None where there is none."""
+    """Read the progress record of an output; None if there is none."""
     path = record_path(output)
     if not path.exists():
         return None
@@ -69,7 +69,7 @@ def read_record(output: Path) -> ResumeState | None:
 
 
 def read_reached(output: Path, beginning: VectorsFingerprint) -> ResumeState | None:
-    """How far work of this very beginning has come."""
+    """Return the progress of a job with the same fingerprint; None if there are no rows."""
     reached = read_record(output)
     if reached is None or not reached.num_rows:
         return None

@@ -1,7 +1,7 @@
 """Embed a file of texts: row n of the output is the vector of row n of the input.
 
-However the work ends, the same command goes on where it was. A window of the stream depends on the
-texts since it began alone, so going on at its first text gives the rows that would have come.
+An interrupted job resumes with the same command. A window of the stream depends only on the texts
+from its first one on, so resuming at the start of a window gives the same rows.
 """
 
 import time
@@ -42,19 +42,19 @@ from bertkit.training.signals import stop_at_once
 
 @dataclass(frozen=True)
 class EmbedResult:
-    """What was embedded.
+    """The result of an embedding job.
 
     Attributes:
-        output: the file of vectors; None where they went elsewhere.
-        num_rows: texts, and vectors.
-        dimension: features of a vector.
-        counts: what all texts were like, those of earlier calls included.
-        engine: the program that computed.
-        max_length: most tokens of a text, or of a part of it.
-        was_done: True where all was there already and nothing was computed.
-        num_resumed: rows that earlier calls had computed.
-        elapsed_seconds: time of this call's computing, without loading the model.
-        tokens_per_second: that this call computed, special ones included.
+        output: the file of vectors; None if they were printed.
+        num_rows: number of texts, and of vectors.
+        dimension: features per vector.
+        counts: statistics of all texts, including those of earlier calls.
+        engine: the inference engine.
+        max_length: maximum number of tokens of a text, or of a part of it.
+        was_done: True if the output was already complete and nothing was computed.
+        num_resumed: rows computed by earlier calls.
+        elapsed_seconds: computing time of this call, without loading the model.
+        tokens_per_second: throughput of this call, special tokens included.
     """
 
     output: Path | None
@@ -78,27 +78,27 @@ def embed(
     device: str = "auto",
     revision: str | None = None,
 ) -> EmbedResult:
-    """Write a vector for each text of a file, or go on with what was begun.
+    """Write a vector for each text of a file, or resume an unfinished job.
 
     Args:
         model: a folder of any format, a run, or the id of a model of the Hub.
         source: a file of texts, or - for standard input.
-        output: a file that ends with .npy, .parquet or .jsonl; it appears whole, with a manifest
-            beside it, or not at all.
-        settings: how texts are read and become vectors.
+        output: a file that ends with .npy, .parquet or .jsonl; written atomically, with a manifest
+            beside it.
+        settings: how texts are read and embedded.
         device: auto, cpu, cuda or cuda:N.
         revision: a branch, tag or commit of a model of the Hub.
 
     Raises:
-        SettingsError: `output` exists and is something else, or mixes with the input, or a setting
-            doesn't fit the model.
+        SettingsError: `output` exists and is something else, or conflicts with the input, or a
+            setting doesn't fit the model.
         InputError: the input isn't a file of texts; the message names the row.
-        ResumeError: the work was begun with another model, other settings or another input, or
-            another process is at it.
-        DamagedFileError: what was written before was altered.
+        ResumeError: the job was started with another model, other settings or another input, or
+            another process is running it.
+        DamagedFileError: files of the unfinished job were altered.
         NonFiniteError: a row has NaN or infinity.
-        StoppedError: Ctrl-C or SIGTERM; the message says how to go on.
-        StorageError: writing failed; what was safe is safe.
+        StoppedError: Ctrl-C or SIGTERM; the message says how to resume.
+        StorageError: writing failed; rows saved before are kept.
         BertkitError: the model can't be loaded, as in `Embedder.load`.
     """
     table = open_texts(source, settings)
@@ -118,7 +118,7 @@ def embed(
             place, beginning, restart=settings.restart, overwrite=settings.overwrite
         )
         if finished is not None and not rows_path(place).exists():
-            remove_unfinished(place)  # a record, where the last step was killed
+            remove_unfinished(place)  # a leftover record if a job was killed in its last step
             return _describe_finished(finished, embedder, place)
         with UnfinishedVectors.open(
             place, beginning, embedder.dimension, restart=settings.restart
@@ -132,12 +132,12 @@ def embed(
 def embed_lines(
     embedder: Embedder, table: TextTable, write_line: Callable[[str], object]
 ) -> EmbedResult:
-    """Hand over the vector of each text of a file as a line of JSONL, as they are made.
+    """Write the vector of each text of a file as a JSONL line, as soon as it is computed.
 
     Args:
-        embedder: makes vectors.
-        table: the file.
-        write_line: takes one line without its end.
+        embedder: computes the vectors.
+        table: the file of texts.
+        write_line: called with each line, without its newline.
 
     Raises:
         InputError: the input isn't a file of texts; the message names the row.
@@ -165,13 +165,13 @@ def embed_lines(
 def embed_rows(
     embedder: Embedder, table: TextTable, counts: TextCounts, *, skip_rows: int = 0
 ) -> Iterator[tuple[Vectors, int]]:
-    """Vectors of the texts of a file, some rows at a time, and the bytes of it that they took.
+    """Yield vectors of the texts of a file, some rows at a time, with the bytes they consumed.
 
     Args:
-        embedder: makes vectors.
-        table: the file.
-        counts: is added to, before each of the rows are given.
-        skip_rows: how many of the first rows to leave out; they are read all the same.
+        embedder: computes the vectors.
+        table: the file of texts.
+        counts: updated before rows are yielded.
+        skip_rows: number of first rows to skip; they are read but not embedded.
     """
     rows = table.rows()
     num_skipped = sum(1 for _ in islice(rows, skip_rows))
@@ -195,7 +195,7 @@ def _note_bytes(rows: Iterator[TextRow], num_bytes: deque[int]) -> Iterator[str]
 def _embed_rest(
     embedder: Embedder, table: TextTable, vectors: UnfinishedVectors, output: Path
 ) -> EmbedResult:
-    """Append the rows that are missing, showing progress."""
+    """Compute and append the missing rows, showing progress."""
     before = vectors.reached
     counts = TextCounts(**before.counts)
     num_tokens, started = counts.tokens, time.monotonic()
@@ -221,10 +221,10 @@ def _embed_rest(
 
 
 def _publish(vectors: UnfinishedVectors, output: Path, counts: TextCounts) -> None:
-    """Make the output of the rows, and the manifest beside it.
+    """Write the output from the rows, and its manifest.
 
-    The manifest comes first: an output that it doesn't describe isn't finished, and while the rows
-    are there the same command makes both again.
+    The manifest is written first: an output that doesn't match it isn't finished, and as long as
+    the rows exist the same command writes both again.
     """
     vectors.finish()
     write, reached = choose_writer(output), vectors.reached
@@ -251,7 +251,7 @@ def _publish(vectors: UnfinishedVectors, output: Path, counts: TextCounts) -> No
 
 
 def _describe_finished(manifest: VectorsManifest, embedder: Embedder, output: Path) -> EmbedResult:
-    """The result where all was there already."""
+    """Return the result for an output that was already complete."""
     return EmbedResult(
         output=output,
         num_rows=manifest.num_rows,
@@ -264,7 +264,7 @@ def _describe_finished(manifest: VectorsManifest, embedder: Embedder, output: Pa
 
 
 def _describe_stop(table: TextTable, output: Path) -> str:
-    """What was reached, and how to go on."""
+    """Describe the progress and how to resume."""
     if table.size_bytes is None:
         return f"stopped; {table.name} can't be read again, so begin anew with its texts"
     reached = read_record(find_place(output))

@@ -1,4 +1,4 @@
-"""What can be chosen about embedding a file."""
+"""Settings for embedding a file."""
 
 from pydantic import Field
 
@@ -16,5 +16,5 @@ class EmbedSettings(TableSettings, EmbedderSettings):
 
     @property
     def of_embedder(self) -> EmbedderSettings:
-        """Those that decide the vectors."""
+        """The settings of the embedder."""
         return EmbedderSettings(**self.model_dump(include=set(EmbedderSettings.model_fields)))

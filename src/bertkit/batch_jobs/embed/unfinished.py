@@ -1,8 +1,8 @@
-"""Unfinished vectors: the rows so far, and a checksummed record of how many are safe.
+"""Unfinished vectors: the rows so far, and a checksummed record of how many are on disk.
 
-The rows lie in a `.npy` file beside the output whose header is filled in at the end, so that
-finishing an output of that form copies nothing. Every few seconds they are synced, and then the
-record is written; what stands behind the rows that it counts is written again.
+The rows are in a `.npy` file beside the output; its header is filled in at the end, so finishing a
+`.npy` output copies nothing. Every few seconds the file is synced, and then the record is written;
+rows after those that the record counts are computed and written again.
 """
 
 import io
@@ -44,12 +44,12 @@ Vectors = npt.NDArray[np.float32]
 
 
 class UnfinishedVectors:
-    """Rows that are appended, and survive whatever ends the work.
+    """An append-only file of rows that survives interruption of the job.
 
     Attributes:
-        path: the rows.
-        dimension: features of a row.
-        reached: what was appended.
+        path: the file of rows.
+        dimension: features per row.
+        reached: the progress, including rows not yet saved.
     """
 
     def __init__(self, output: Path, reached: ResumeState, dimension: int) -> None:
@@ -64,9 +64,9 @@ class UnfinishedVectors:
     def open(
         cls, output: Path, beginning: VectorsFingerprint, dimension: int, *, restart: bool
     ) -> Iterator[Self]:
-        """Go on with what was begun for this output, or begin; however it ends, rows are saved.
+        """Resume the unfinished job for this output, or start one; save the rows on any error.
 
-        Not so where the input is at fault: with another one nobody goes on.
+        If the input is at fault the rows are dropped: a corrected input is another input.
         """
         reached = None if restart else read_reached(output, beginning)
         if reached is None:
@@ -80,10 +80,10 @@ class UnfinishedVectors:
         try:
             yield vectors
         except BaseException as error:
-            with suppress(StorageError):  # the last record holds, and the first error is told
+            with suppress(StorageError):  # the last record is valid; raise the first error
                 vectors.save()
                 vectors.close()
-                # Nobody could go on with it: an input is mended by making it another one.
+                # The job can't be resumed: the input can't be read again, or must be corrected.
                 is_lost = beginning.input is None or isinstance(error, InputError)
                 if is_lost or not vectors.reached.num_rows:
                     remove_unfinished(output)
@@ -92,19 +92,19 @@ class UnfinishedVectors:
             vectors.close()
 
     def append(self, rows: Vectors, num_bytes: int, counts: dict[str, int]) -> None:
-        """Add rows; now and then, make all of them safe.
+        """Append rows; save every few seconds.
 
         Args:
             rows: `[num_rows, dimension]`.
-            num_bytes: of the input that they took.
-            counts: what the texts of all rows so far were like.
+            num_bytes: input bytes that these rows consumed.
+            counts: statistics of the texts of all rows so far.
         """
         before = self.reached
         check_finite(rows, before.num_rows)
         data = np.ascontiguousarray(rows, FLOAT).tobytes()
         with self._naming_advice():
             write_all(self._opened(), memoryview(data))
-        self.reached = before.model_copy(  # at once: a signal may come between any two lines
+        self.reached = before.model_copy(  # in one step: a signal may come between any two lines
             update={
                 "num_rows": before.num_rows + len(rows),
                 "num_bytes": before.num_bytes + num_bytes,
@@ -116,7 +116,7 @@ class UnfinishedVectors:
             self.save()
 
     def save(self) -> None:
-        """Make all rows safe, then the record of them; not where the input can't be read again."""
+        """Sync the rows, then write the record; do nothing if the input can't be read again."""
         if self._descriptor is None or self.reached.beginning.input is None:
             return
         if self.reached != self._saved:
@@ -127,7 +127,7 @@ class UnfinishedVectors:
         self._last_save = time.monotonic()
 
     def finish(self) -> None:
-        """Fill in the header and make the file safe: it is a whole `.npy` file then."""
+        """Fill in the header and sync the file, which completes the `.npy` file."""
         self.save()
         with self._naming_advice():
             storage.seek(self._opened(), 0)
@@ -136,13 +136,13 @@ class UnfinishedVectors:
         self.close()
 
     def become(self, output: Path) -> None:
-        """Give the finished file its name."""
+        """Rename the finished file to the output."""
         with storage_errors(output, "written"):
             storage.rename(self.path, output)
             storage.sync_folder(output.parent)
 
     def blocks(self, progress: ProgressBar | None = None) -> Iterator[Vectors]:
-        """All rows, some MiB at a time; progress counts them."""
+        """Yield all rows, a few MiB at a time, advancing `progress` by row."""
         num_left, at_once = self.reached.num_rows, max(1, BLOCK_BYTES // self._row_bytes)
         with storage_errors(self.path, "read"), self.path.open("rb") as stream:
             stream.seek(len(self._header()))
@@ -157,10 +157,10 @@ class UnfinishedVectors:
                     progress.advance(len(rows))
 
     def close(self) -> None:
-        """Let go of the file; what wasn't saved may be lost."""
+        """Close the file; rows that weren't saved may be lost."""
         descriptor, self._descriptor = self._descriptor, None
         if descriptor is not None:
-            with suppress(OSError):  # what matters was synced
+            with suppress(OSError):  # saved rows are already synced
                 storage.close(descriptor)
 
     def _begin(self) -> None:
@@ -178,7 +178,7 @@ class UnfinishedVectors:
             raise DamagedFileError(f"{self.path} was altered; begin anew with --restart")
 
     def _header(self) -> bytes:
-        """The beginning of the `.npy` file, of the same length for any number of rows."""
+        """Return the `.npy` header, whose length is the same for any number of rows."""
         buffer = io.BytesIO()
         shape = (self.reached.num_rows, self.dimension)
         np.lib.format.write_array_header_1_0(
@@ -188,7 +188,7 @@ class UnfinishedVectors:
 
     @contextmanager
     def _naming_advice(self) -> Iterator[None]:
-        """Say how the work goes on when writing fails."""
+        """Add to errors of writing how to resume the job."""
         try:
             with storage_errors(self.path, "written"):
                 yield
@@ -207,11 +207,11 @@ class UnfinishedVectors:
 
 
 def check_finite(rows: Vectors, num_before: int) -> None:
-    """See that rows are numbers.
+    """Raise NonFiniteError if a row has NaN or infinity.
 
     Args:
         rows: `[num_rows, dimension]`.
-        num_before: rows that came before these.
+        num_before: number of preceding rows, to name the row in the message.
     """
     is_finite = np.isfinite(rows).all(axis=1)
     if not is_finite.all():

@@ -1,1 +1,1 @@
-"""A fine-tuned model is held against a file whose answers are known."""
+"""Evaluate a fine-tuned model on labeled data; read `run.py` first."""

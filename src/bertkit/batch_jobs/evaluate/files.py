@@ -1,4 +1,4 @@
-"""An evaluation as files: for people, for programs, and for official scorers."""
+"""The files of an evaluation: report, metrics, answers, and inputs of official scorers."""
 
 import math
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ MAX_MATRIX_LABELS = 1000  # the square of 50,000 has 2.5 billion cells
 
 
 def hold(output: Path | None, data: str, *, overwrite: bool) -> AbstractContextManager[Path | None]:
-    """Hold the folder of an evaluation, where there is to be one; errors as in `open_output`."""
+    """Lock the output folder of an evaluation, if there is one; errors as in `open_output`."""
     if output is None:
         return nullcontext()
     check = partial(check_output, overwrite=overwrite)
@@ -34,7 +34,7 @@ def hold(output: Path | None, data: str, *, overwrite: bool) -> AbstractContextM
 
 
 def check_output(output: Path, *, overwrite: bool) -> None:
-    """Refuse a folder in which something would be lost."""
+    """Raise an error if writing to the folder would destroy other files."""
     with storage_errors(output, "read"):
         if output.exists() and not output.is_dir():
             raise StorageError(f"{output} is a file where a folder is to be written; name another")
@@ -48,9 +48,9 @@ def check_output(output: Path, *, overwrite: bool) -> None:
 
 
 def write_evaluation(output: Path, result: EvaluateResult) -> None:
-    """Write all files; `metrics.json` is the last, so that with it all of them are there.
+    """Write all files, `metrics.json` last: it marks the evaluation as complete.
 
-    Those of an evaluation before go first: none of them stays beside what it doesn't belong to.
+    Files of an earlier evaluation are removed first, so that no stale file remains.
     """
     make_folder(output)
     scorer_files = (name for entry in TASKS.values() for name in entry.load().scorer_files)
@@ -73,13 +73,13 @@ def write_evaluation(output: Path, result: EvaluateResult) -> None:
 
 
 def list_answers(result: EvaluateResult) -> Iterator[dict[str, Any]]:
-    """Answers for programs, each with the place of its example: rows may have been left out."""
+    """Yield answers as JSON, each with the location of its example: rows may be missing."""
     for example, prediction in zip(result.found.examples, result.predictions, strict=True):
         yield {"place": example.place, **result.task.to_json(prediction)}
 
 
 def summarize(result: EvaluateResult) -> dict[str, Any]:
-    """An evaluation for programs; what isn't defined is null."""
+    """Return an evaluation as JSON; undefined values are null."""
     evaluation = result.evaluation
     content = {
         "task": result.task.name,
@@ -95,9 +95,9 @@ def summarize(result: EvaluateResult) -> dict[str, Any]:
 
 
 def describe_confusion(evaluation: Evaluation) -> dict[str, Any] | None:
-    """Names and counts `[true, predicted]`; None where the task has none.
+    """Return the labels and confusion matrix `[true, predicted]`; None if the task has none.
 
-    Of very many labels only what came: numbers of the true and the predicted label, and the count.
+    With very many labels, the matrix is sparse: triples of true label, predicted label and count.
     """
     labels, confusion = evaluation.labels, evaluation.confusion
     if confusion is None:
@@ -108,7 +108,7 @@ def describe_confusion(evaluation: Evaluation) -> dict[str, Any] | None:
 
 
 def describe_calibration(evaluation: Evaluation) -> dict[str, Any] | None:
-    """How sure the answers are and how often right; None where they have no confidence."""
+    """Return confidence, accuracy and calibration error; None if answers have no confidence."""
     confidences, is_right, found = (
         evaluation.confidences,
         evaluation.is_right,
@@ -127,7 +127,7 @@ def describe_calibration(evaluation: Evaluation) -> dict[str, Any] | None:
 
 
 def with_nulls(value: Any) -> Any:
-    """A value as JSON knows it: NaN and infinity are null."""
+    """Replace NaN and infinity by None, which JSON can represent."""
     if isinstance(value, float) and not math.isfinite(value):
         return None
     if isinstance(value, dict):

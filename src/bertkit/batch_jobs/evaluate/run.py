@@ -1,4 +1,4 @@
-"""Evaluate: hold a model's answers against those of a file."""
+"""Evaluate a fine-tuned model on labeled data."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -28,13 +28,13 @@ from bertkit.tasks.task import Task
 
 @dataclass(frozen=True)
 class EvaluatedModel:
-    """Who is evaluated.
+    """The model to evaluate, and how to load it.
 
     Attributes:
         model: a model folder, or the id of a model of the Hub.
         device: auto, cpu, cuda or cuda:N.
         revision: a branch, tag or commit of a model of the Hub.
-        engine: the program that computes.
+        engine: the inference engine.
     """
 
     model: str
@@ -43,7 +43,7 @@ class EvaluatedModel:
     engine: EngineName = "auto"
 
     def load(self) -> Predictor[Any, Any, Any]:
-        """Load it; errors as in `Predictor.load`."""
+        """Load the model; errors as in `Predictor.load`."""
         return Predictor.load(
             self.model, device=self.device, revision=self.revision, engine=self.engine
         )
@@ -51,15 +51,15 @@ class EvaluatedModel:
 
 @dataclass(frozen=True)
 class EvaluateResult:
-    """What was found.
+    """The result of an evaluation.
 
     Attributes:
-        model: as it was named.
-        task: what it is for.
-        found: the examples, and what was met in their file.
-        counts: the same in numbers.
-        predictions: the model's answers, in the order of the examples.
-        evaluation: those against the file's.
+        model: the model as the user named it.
+        task: the task of the model.
+        found: the examples, and the data problems of their file.
+        counts: statistics of the examples.
+        predictions: the model's predictions, in the order of the examples.
+        evaluation: metrics of the predictions against the labels.
     """
 
     model: str
@@ -71,7 +71,7 @@ class EvaluateResult:
 
     @property
     def oddities(self) -> list[str]:
-        """What was odd about the file, in lines for people."""
+        """Lines that describe the data problems of the file."""
         told = describe_set(self.task, self.found, self.counts)
         return [*describe_rows(self.found), *told]
 
@@ -79,17 +79,17 @@ class EvaluateResult:
 def evaluate(
     subject: EvaluatedModel, source: str, settings: EvaluateSettings, columns: Settings
 ) -> EvaluateResult:
-    """Hold a model's answers against those of a file.
+    """Evaluate a model on a labeled file.
 
     Args:
         subject: the model.
         source: a labeled file, a GLUE folder, or a data set of the Hub.
-        settings: how it is read.
-        columns: which column is what, where the model's own settings don't say so.
+        settings: how the file is read.
+        columns: column names that override the model's own settings.
 
     Raises:
-        InputError: columns are missing, too many rows are broken, or there is none; or most of the
-            labels are unknown to the model.
+        InputError: columns are missing, too many rows are broken, there are no rows, or most of
+            the labels are unknown to the model.
         BertkitError: file or model can't be read.
     """
     layout = settings.model_dump(include=set(RecordSettings.model_fields))
@@ -110,7 +110,7 @@ def evaluate(
 def answer_all(
     predictor: Predictor[Any, Any, Any], examples: list[Any]
 ) -> tuple[PredictionCounts, list[Any]]:
-    """What was odd about examples, and the answers to them, in their order."""
+    """Predict all examples; return statistics of the examples, and predictions in their order."""
     odd = PredictionCounts()
     predictions: list[Any] = []
     with show_progress("Evaluating", len(examples)) as progress:

@@ -1,4 +1,4 @@
-"""What can be chosen about an evaluation."""
+"""Settings of an evaluation."""
 
 from typing import Literal
 

@@ -1,4 +1,4 @@
-"""An evaluation in lines for a terminal."""
+"""Render an evaluation as text for a terminal."""
 
 from collections.abc import Iterator, Sequence
 from itertools import islice
@@ -16,7 +16,7 @@ SHOWN_METRICS, SHOWN_MISTAKES, SHOWN_CONFUSIONS = 100, 5, 10
 
 
 def render(result: EvaluateResult) -> Iterator[str]:
-    """Lines: metrics, who is taken for whom, how sure is right, the worst mistakes, warnings."""
+    """Yield lines: metrics, confusion matrix, calibration, worst mistakes, warnings."""
     evaluation = result.evaluation
     yield (
         f"{result.model} on {result.found.name}: {pluralize(result.counts.num_examples, 'example')}"
@@ -42,7 +42,7 @@ def render(result: EvaluateResult) -> Iterator[str]:
 
 
 def render_confusion(evaluation: Evaluation) -> Iterator[str]:
-    """The matrix; of many labels those pairs that are mixed up most."""
+    """Yield the confusion matrix; with many labels, the most confused pairs instead."""
     if evaluation.confusion is None:
         return
     counts, names = evaluation.confusion, evaluation.labels
@@ -63,7 +63,7 @@ def render_confusion(evaluation: Evaluation) -> Iterator[str]:
 
 
 def align(rows: Sequence[Sequence[str | int]]) -> Iterator[str]:
-    """Rows of a table, the first column to the left and the others to the right."""
+    """Align the rows of a table, the first column to the left and the others to the right."""
     cells = [
         [show(cell, NAME_COLUMNS) if isinstance(cell, str) else f"{cell:,}" for cell in row]
         for row in rows
@@ -77,7 +77,7 @@ def align(rows: Sequence[Sequence[str | int]]) -> Iterator[str]:
 
 
 def render_mistakes(evaluation: Evaluation) -> Iterator[str]:
-    """The worst ones."""
+    """Yield lines about the worst mistakes."""
     if not evaluation.mistakes:
         return
     yield "the worst mistakes"

@@ -1,1 +1,1 @@
-"""Any checkpoint → a folder that other programs run."""
+"""Export any checkpoint to a folder that other programs run; read `run.py` first."""

@@ -1,4 +1,4 @@
-"""Export a model for other programs, whole or not at all."""
+"""Export a model for other programs, atomically."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,14 +29,14 @@ from bertkit.models.bert.weights import describe_config
 
 @dataclass(frozen=True)
 class ExportResult:
-    """What was exported.
+    """The result of an export.
 
     Attributes:
-        folder: what was written.
-        target: what it is for, a key of `EXPORTERS`.
-        outputs: what the model gives, by name.
-        notes: what else a user should know.
-        files: what was written, by file name.
+        folder: the output folder.
+        target: the target format, a key of `EXPORTERS`.
+        outputs: names of the exported model's outputs.
+        notes: further remarks for the user.
+        files: the written files, by name.
     """
 
     folder: Path
@@ -47,7 +47,7 @@ class ExportResult:
 
     @property
     def size_bytes(self) -> int:
-        """Of all files together."""
+        """The total size of all files."""
         return sum(record.size_bytes for record in self.files.values())
 
 
@@ -58,25 +58,25 @@ def export(
     *,
     revision: str | None = None,
 ) -> ExportResult:
-    """Export the encoder of a model, its pooler, and what makes one vector of its output.
+    """Export the encoder of a model, its pooler, and its sentence-embedding modules.
 
     Args:
         source: a folder of any format, a run, or the id of a model of the Hub.
-        output: a new folder; it appears whole, or not at all.
-        settings: what can be chosen.
+        output: a new folder, written atomically.
+        settings: the settings of the export.
         revision: a branch, tag or commit of a model of the Hub.
 
     Raises:
-        SettingsError: `output` holds something or lies in the source, or `revision` is given for a
+        SettingsError: `output` isn't empty or lies in the source, or `revision` is given for a
             folder.
-        MissingExtraError: what writes the target isn't installed.
+        MissingExtraError: a package that writes the target format isn't installed.
         ResumeError: another process is exporting into `output`.
         MissingFileError: there is no such model, or a file of it is missing.
-        CheckpointError: config and tensors don't fit, mean what bertkit's BERT doesn't do, or
-            aren't finite.
-        DamagedFileError: a file was cut short, altered, or isn't of its format.
-        UnsafeFileError: a file asks for what none may.
-        HubError: the Hub doesn't give it.
+        CheckpointError: config and tensors don't match, need features that bertkit's BERT lacks,
+            or aren't finite.
+        DamagedFileError: a file was truncated, altered, or isn't in its format.
+        UnsafeFileError: a file is unsafe to read.
+        HubError: the Hub can't provide the model.
         StorageError: writing failed.
     """
     with open_output(output, "exporting into", inputs=[source], check=check_output) as place:
@@ -87,7 +87,7 @@ def export(
 def _export(
     path: Path, checkpoint: Checkpoint, output: Path, settings: ExportSettings
 ) -> ExportResult:
-    """Export into a folder that no other process is exporting into."""
+    """Export into a folder that the caller has locked."""
     sentences = None
     if checkpoint.format == "sentence_transformers":
         sentences = read_sentence_model(path)
@@ -101,7 +101,7 @@ def _export(
             files |= write_sentence_model(folder, sentences) | copy_files(path, folder)
         tokenizer = write_tokenizer(checkpoint.folder, folder, model.config)
         files |= tokenizer.files | copy_files(checkpoint.folder, folder)
-        check_output(output)  # something may have come meanwhile, or been put back
+        check_output(output)  # again, because files may have appeared meanwhile
     outputs = {"last_hidden_state": True, "pooler_output": model.pooler is not None}
     outputs["sentence_embedding"] = finished is not None
     unused = [head for head in list_heads(checkpoint.tensors) if head != "pooler"]
@@ -117,7 +117,7 @@ def _export(
 
 
 def find_finished(sentences: SentenceModel | None) -> tuple[SentenceModel | None, tuple[str, ...]]:
-    """What of a folder makes vectors inside the model, and what to say where nothing does."""
+    """Return the modules to export for sentence embeddings, and a note if they can't be."""
     if sentences is None:
         return None, ()
     pooling = sentences.modules[0]

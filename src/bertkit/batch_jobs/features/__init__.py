@@ -1,1 +1,1 @@
-"""A file of texts → a file of features."""
+"""Extract features of a file of texts into a file; read `run.py` first."""

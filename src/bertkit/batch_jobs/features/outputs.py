@@ -1,4 +1,4 @@
-"""The forms in which features are written, by the ending of the file's name."""
+"""Output formats of features, by file extension."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -14,19 +14,19 @@ from bertkit.embeddings.features import Array, FeaturePlan, TextFeatures
 if TYPE_CHECKING:
     import pyarrow as pa
 
-DECIMALS = 6  # that google's script keeps
+DECIMALS = 6  # as in google-research/bert's script
 GROUP_BYTES = 64 << 20  # of features, in one row group of Parquet
 METADATA_KEY = b"bertkit"
 
 
 @dataclass(frozen=True)
 class Form:
-    """How features are laid out.
+    """The layout of the output.
 
     Attributes:
-        plan: which features.
+        plan: the features to extract.
         layout: bertkit or google.
-        identity: all that the features depend on.
+        identity: everything that the features depend on.
     """
 
     plan: FeaturePlan
@@ -35,20 +35,20 @@ class Form:
 
     @property
     def column_names(self) -> tuple[str, ...]:
-        """`features`, or where layers aren't combined one a layer, such as `layer_12`."""
+        """`features`; or one column per layer, such as `layer_12`, if layers aren't combined."""
         if self.plan.combine != "none":
             return ("features",)
         return tuple(f"layer_{layer}" for layer in self.plan.layers)
 
     def cut_columns(self, features: Array) -> dict[str, Array]:
-        """Features by the names of their columns, each `[tokens, width]`."""
+        """Split features into columns by name, each `[tokens, width]`."""
         if self.plan.combine != "none":
             return {"features": features}
         return {name: features[:, number] for number, name in enumerate(self.column_names)}
 
 
 def format_line(row: int, text: TextFeatures, form: Form) -> str:
-    """A row as JSON, without the line's end; row 0 is the first."""
+    """Format a row as JSON, without the newline; row 0 is the first."""
     if form.layout == "google":
         return _format_google_line(row, text, form.plan)
     encoding = text.encoding
@@ -67,7 +67,7 @@ def format_line(row: int, text: TextFeatures, form: Form) -> str:
 
 
 def _format_matrix(matrix: Array) -> str:
-    """Nested lists; each number is the shortest that means this float32."""
+    """Format a matrix as nested lists; numbers in their shortest float32 round-trip form."""
     import pyarrow as pa
 
     numbers = pa.array(matrix.ravel()).cast(pa.string()).to_pylist()
@@ -77,7 +77,7 @@ def _format_matrix(matrix: Array) -> str:
 
 
 def _format_google_line(row: int, text: TextFeatures, plan: FeaturePlan) -> str:
-    """As google's script writes it; an index is the layer as it was asked for."""
+    """Format a row as google-research/bert does; an index is the layer number as requested."""
     values = np.round(text.features.astype(np.float64), DECIMALS).tolist()
     features = [
         {
@@ -93,13 +93,13 @@ def _format_google_line(row: int, text: TextFeatures, plan: FeaturePlan) -> str:
 
 
 def write_jsonl(file: DurableFile, texts: Iterable[TextFeatures], form: Form) -> None:
-    """A line a text."""
+    """Write one JSON line per text."""
     for row, text in enumerate(texts):
         file.write(f"{format_line(row, text, form)}\n".encode())
 
 
 def write_parquet(file: DurableFile, texts: Iterable[TextFeatures], form: Form) -> None:
-    """A row a text, with lists of the tokens' features; what made them is in the metadata."""
+    """Write one row per text with lists of token features; the identity is in the metadata."""
     import pyarrow.parquet as pq
 
     schema = build_schema(form)
@@ -109,7 +109,7 @@ def write_parquet(file: DurableFile, texts: Iterable[TextFeatures], form: Form) 
         schema,
         compression="zstd",
         use_dictionary=False,
-        use_byte_stream_split=[*vectors, "c.list.element"],  # a seventh smaller, and no slower
+        use_byte_stream_split=[*vectors, "c.list.element"],  # a seventh smaller, not slower
     ) as writer:
         row = 0
         for group in cut_groups(texts):
@@ -118,7 +118,7 @@ def write_parquet(file: DurableFile, texts: Iterable[TextFeatures], form: Form) 
 
 
 def cut_groups(texts: Iterable[TextFeatures]) -> Iterator[list[TextFeatures]]:
-    """So many texts at a time as make a row group."""
+    """Group texts into row groups of about `GROUP_BYTES`."""
     group: list[TextFeatures] = []
     num_bytes = 0
     for text in texts:
@@ -132,7 +132,7 @@ def cut_groups(texts: Iterable[TextFeatures]) -> Iterator[list[TextFeatures]]:
 
 
 def build_schema(form: Form) -> "pa.Schema":
-    """Names and types of the columns.
+    """Build the Parquet schema.
 
     | column | type |
     | --- | --- |
@@ -163,7 +163,7 @@ def build_schema(form: Form) -> "pa.Schema":
 def build_table(
     texts: Sequence[TextFeatures], first_row: int, form: Form, schema: "pa.Schema"
 ) -> "pa.Table":
-    """Texts as a table."""
+    """Build a table from texts."""
     import pyarrow as pa
 
     encodings = [text.encoding for text in texts]

@@ -1,4 +1,4 @@
-"""Features of a file of texts: row n of the output is made of row n of the input."""
+"""Extract features of a file of texts: row n of the output belongs to row n of the input."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -25,14 +25,14 @@ MANIFEST_SUFFIX = ".json"
 
 @dataclass(frozen=True)
 class FeaturesResult:
-    """What was made.
+    """The result of feature extraction.
 
     Attributes:
-        output: the file of features; None where they went elsewhere.
-        shape: of one token's features.
-        counts: what the texts were like.
-        identity: all that the features depend on.
-        elapsed_seconds: without loading the model.
+        output: the file of features; None if they were printed.
+        shape: the shape of one token's features.
+        counts: statistics of the texts.
+        identity: everything that the features depend on.
+        elapsed_seconds: time without loading the model.
     """
 
     output: Path | None
@@ -43,28 +43,28 @@ class FeaturesResult:
 
     @property
     def tokens_per_second(self) -> float:
-        """Special tokens included."""
+        """Throughput, special tokens included."""
         return self.counts.tokens / max(self.elapsed_seconds, 1e-9)
 
 
 class FeatureStream:
-    """Features of the texts of a table, one after the other.
+    """A stream of the features of a file's texts.
 
     Args:
         model: a folder of any format, a run, or the id of a model of the Hub.
         source: a file of texts, or - for standard input.
-        settings: what can be chosen.
+        settings: the settings of the extraction.
         device: auto, cpu, cuda or cuda:N.
         revision: a branch, tag or commit of a model of the Hub.
 
     Attributes:
         table: the texts.
-        settings: what was chosen.
-        form: which features, and what they depend on.
+        settings: the settings of the extraction.
+        form: the layout of the output.
 
     Raises:
-        MissingFileError: there is no such file, or no model.
-        SettingsError: the model has no such layer, or something else that was chosen.
+        MissingFileError: the file or the model doesn't exist.
+        SettingsError: the model has no such layer, or another setting doesn't fit it.
         BertkitError: the model can't be loaded, as in `LoadedModel.load`.
     """
 
@@ -86,7 +86,7 @@ class FeatureStream:
         self._elapsed_seconds = 0.0
 
     def read(self, progress: ProgressBar | None = None) -> Iterator[TextFeatures]:
-        """Features of each text, once."""
+        """Yield the features of each text; can be read once."""
         started = time.monotonic()
         texts = self._read_texts(progress)
         yield from self._extractor.stream(texts, self.settings.of_extractor, self._counts)
@@ -94,7 +94,7 @@ class FeatureStream:
         self._elapsed_seconds = time.monotonic() - started
 
     def summarize(self, output: Path | None) -> FeaturesResult:
-        """What was made, when all was read."""
+        """Return the result, after all features were read."""
         return FeaturesResult(
             output, self.form.plan.shape, self._counts, self.form.identity, self._elapsed_seconds
         )
@@ -107,22 +107,22 @@ class FeatureStream:
 
 
 def split_pair(text: str) -> TextOrPair:
-    """Two texts, cut at the last ` ||| `; one, where there is none."""
+    """Split a text pair at the last ` ||| `; return the text itself if there is none."""
     first, sign, second = text.rpartition(PAIR_SIGN)
     return (first, second) if sign else text
 
 
 def print_features(stream: FeatureStream, write: Callable[[str], None]) -> FeaturesResult:
-    """Hand over a line of JSON for each text; errors as in `FeatureStream.read`."""
+    """Write a JSON line for each text; errors as in `FeatureStream.read`."""
     for row, text in enumerate(stream.read()):
         write(format_line(row, text, stream.form))
     return stream.summarize(None)
 
 
 def write_features(stream: FeatureStream, output: Path) -> FeaturesResult:
-    """Write features into a file, and into `OUTPUT.json` what they depend on.
+    """Write features to a file, and the manifest to `OUTPUT.json`.
 
-    The file appears whole or not at all. The caller holds it.
+    The file is written atomically. The caller must hold its lock.
 
     Args:
         stream: the texts and the model.

@@ -1,1 +1,1 @@
-"""A fine-tuned model answers for texts, records and files."""
+"""Predict texts, records and files with a fine-tuned model; read `run.py` first."""

@@ -1,4 +1,4 @@
-"""Examples to predict: of a file each row, in its order; of the command line each word."""
+"""Examples to predict, from the rows of a file or from command-line arguments."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -15,20 +15,20 @@ from bertkit.tasks.task import Task
 
 
 class ExampleFile:
-    """The rows of a file as examples without answers.
+    """The rows of a file as unlabeled examples.
 
     Args:
-        task: whose parser reads them.
+        task: the task, whose parser reads the rows.
         source: a file, or - for standard input.
-        settings: how it is read.
-        columns: which column is what, where the model's own settings don't say so.
+        settings: how the file is read.
+        columns: column names that override the model's own settings.
 
     Attributes:
-        report: what was met in the rows that were read so far.
+        report: statistics and problems of the rows read so far.
 
     Raises:
-        InputError: columns are missing, or it is not of its format.
-        BertkitError: it can't be read.
+        InputError: columns are missing, or the file isn't in its format.
+        BertkitError: the file can't be read.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class ExampleFile:
         self.report = RowReport(self._table.name)
 
     def __iter__(self) -> Iterator[Any]:
-        """Examples, in the order of the rows."""
+        """Yield examples, in the order of the rows."""
         for record in self._table.records(self.report):
             self._check()
             yield self._parse(record)
@@ -56,7 +56,7 @@ class ExampleFile:
 
 
 def make_examples(task: Task[Any, Any], values: Sequence[Any]) -> list[Any]:
-    """Examples of what was given on the command line."""
+    """Make examples from values given on the command line."""
     return [
         task.make_example(replace_surrogates(value), f"text {number}")
         for number, value in enumerate(values, start=1)

@@ -1,4 +1,4 @@
-"""The forms in which answers are written, by the ending of the file's name."""
+"""Output formats of answers, by file extension."""
 
 import csv
 import io
@@ -14,18 +14,18 @@ Answers = Iterable[dict[str, Any]]
 
 
 def format_json(answer: dict[str, Any]) -> str:
-    """An answer as a line of JSON, without its end."""
+    """Format an answer as a line of JSON, without the newline."""
     return json.dumps(answer, ensure_ascii=False, allow_nan=False)
 
 
 def write_jsonl(file: DurableFile, answers: Answers) -> None:
-    """A line an answer."""
+    """Write one JSON line per answer."""
     for answer in answers:
         file.write(f"{format_json(answer)}\n".encode())
 
 
 def write_csv(file: DurableFile, answers: Answers) -> None:
-    """A row an answer under the names of its parts; a part with parts of its own is JSON."""
+    """Write a header of field names and one row per answer; nested values are JSON."""
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
     for number, answer in enumerate(answers):
@@ -38,7 +38,7 @@ def write_csv(file: DurableFile, answers: Answers) -> None:
 
 
 def format_cell(value: Any) -> Any:
-    """A value as a cell of CSV."""
+    """Format a value as a CSV cell."""
     if isinstance(value, bool | dict | list | tuple):
         return json.dumps(value, ensure_ascii=False, allow_nan=False)
     return value
@@ -51,11 +51,11 @@ WRITERS: dict[str, Callable[[DurableFile, Answers], None]] = {
 
 
 def check_output(output: Path, *, overwrite: bool) -> None:
-    """Refuse a file whose name doesn't say its form, or that isn't to be replaced.
+    """Raise an error if the extension is unknown or the file exists and must not be replaced.
 
     Args:
-        output: the file to be written.
-        overwrite: whether an output that exists is replaced.
+        output: the file to write.
+        overwrite: whether an existing file may be replaced.
     """
     if output.suffix.lower() not in WRITERS:
         raise SettingsError(f"{output} must end with {' or '.join(WRITERS)}, which says its form")

@@ -1,4 +1,4 @@
-"""Predict: answer n is that to row n of the input."""
+"""Predict the rows of a file: answer n belongs to row n of the input."""
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -20,14 +20,14 @@ from bertkit.tasks.task import Task
 
 @dataclass
 class Answers:
-    """Answers to examples, given once.
+    """A stream of answers to examples, which can be read once.
 
     Attributes:
         predictor: the model.
-        examples: what is to be answered.
-        report: what was met in the rows of their file, so far; None where there is no file.
-        counts: what they were like, so far.
-        elapsed_seconds: without loading the model; 0 until all were given.
+        examples: the examples to predict.
+        report: problems of the file's rows read so far; None if there is no file.
+        counts: statistics of the examples read so far.
+        elapsed_seconds: time without loading the model; 0 until all answers were read.
     """
 
     predictor: Predictor[Any, Any, Any]
@@ -38,11 +38,11 @@ class Answers:
 
     @property
     def task(self) -> Task[Any, Any]:
-        """What the model is for."""
+        """The task of the model."""
         return self.predictor.task
 
     def read(self, progress: ProgressBar | None = None) -> Iterator[tuple[Any, Any]]:
-        """Examples with their answers, in order."""
+        """Yield examples with their answers, in order."""
         started = time.monotonic()
         for row in self.predictor.stream_examples(self.examples, self.counts):
             yield row
@@ -51,25 +51,25 @@ class Answers:
         self.elapsed_seconds = time.monotonic() - started
 
     def as_json(self, progress: ProgressBar | None = None) -> Iterator[dict[str, Any]]:
-        """Answers for programs; errors as in `read`."""
+        """Yield answers as JSON objects; errors as in `read`."""
         to_json = self.task.to_json
         return (to_json(prediction) for _, prediction in self.read(progress))
 
 
 def answer_values(predictor: Predictor[Any, Any, Any], values: Sequence[Any]) -> Answers:
-    """The answers to inputs as the task takes them; errors as in `make_examples`."""
+    """Return the answers to input values; errors as in `make_examples`."""
     return Answers(predictor, make_examples(predictor.task, values))
 
 
 def answer_file(
     predictor: Predictor[Any, Any, Any], source: str, settings: PredictSettings, columns: Settings
 ) -> Answers:
-    """The answers to the rows of a file; arguments and errors as in `ExampleFile`."""
+    """Return the answers to the rows of a file; arguments and errors as in `ExampleFile`."""
     file = ExampleFile(predictor.task, source, settings, columns)
     return Answers(predictor, file, file.report)
 
 
 def write_answers(answers: Answers, output: Path, progress: ProgressBar | None = None) -> None:
-    """Write all answers into a file that appears whole or not at all, and that the caller holds."""
+    """Write all answers atomically to a file; the caller must hold its lock."""
     with durable_file(output) as file:
         WRITERS[output.suffix.lower()](file, answers.as_json(progress))

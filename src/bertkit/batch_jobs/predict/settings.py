@@ -1,4 +1,4 @@
-"""What can be chosen about predicting for a file."""
+"""Settings for predicting the rows of a file."""
 
 from typing import Literal
 

@@ -1,1 +1,1 @@
-"""Runs, finished or not, as pages: curves, speed, settings, machine, examples."""
+"""Report pages of runs, finished or not: curves, speed, settings; read `run.py` first."""

@@ -1,4 +1,4 @@
-"""What a pre-training run's newest checkpoint puts into blanks."""
+"""Example section of a report: blanks filled by a pre-training run's newest checkpoint."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,9 +13,9 @@ from bertkit.run_reports.facts import RunFacts
 from bertkit.tokenization.tokenizer import Tokenizer
 
 NUM_BLANKS, NUM_CANDIDATES = 6, 4
-MOST_BYTES = 2 << 30  # of weights, which load and compute in seconds
+MOST_BYTES = 2 << 30  # weights up to this size load and compute in seconds
 TITLE = "What it puts into blanks"
-# For a run whose shards aren't known; only those of which the vocabulary has every word.
+# For runs whose shards are unknown; texts with words outside the vocabulary are skipped.
 GENERAL = (
     Blank("She opened the [MASK] and went in.", "door"),
     Blank("They live in a small [MASK] by the sea.", "town"),
@@ -27,11 +27,11 @@ GENERAL = (
 
 
 def fill_blanks(facts: RunFacts, texts: Sequence[str]) -> list[Section]:
-    """A table of blanks filled; nothing where there is no text that fits the run.
+    """Build a table of filled blanks; return nothing if no text fits the run.
 
     Args:
-        facts: of a pre-training run.
-        texts: the user's own; without any, held-out sentences, or some of general English.
+        facts: the facts of a pre-training run.
+        texts: the user's texts; if empty, held-out sentences or sentences of general English.
     """
     checkpoint = facts.checkpoint
     if checkpoint is None:
@@ -45,8 +45,8 @@ def fill_blanks(facts: RunFacts, texts: Sequence[str]) -> list[Section]:
     except BertkitError as error:
         if texts and isinstance(error, InputError):
             raise
-        # A run that is still going removes old checkpoints, shards may be damaged, a model may be
-        # too short for its sentences; the log is worth showing anyway.
+        # A running job removes old checkpoints, shards may be damaged, sentences may exceed the
+        # model's maximum length; the report is useful without examples.
         return [Paragraph(f"None was filled: {error}.", title=TITLE)]
     if not blanks:
         return []
@@ -64,7 +64,7 @@ def fill_blanks(facts: RunFacts, texts: Sequence[str]) -> list[Section]:
 
 
 def choose(facts: RunFacts, tokenizer: Tokenizer, texts: Sequence[str]) -> tuple[list[Blank], str]:
-    """The blanks, and where they come from."""
+    """Return the blanks, and a note about their source."""
     if texts:
         return [Blank(text, "") for text in texts], "The texts that were given."
     if facts.shards is not None:
@@ -75,14 +75,14 @@ def choose(facts: RunFacts, tokenizer: Tokenizer, texts: Sequence[str]) -> tuple
 
 
 def has_words(tokenizer: Tokenizer, blank: Blank) -> bool:
-    """Whether each word of a blank's text is one entry of the vocabulary."""
+    """Whether each word of a blank's text is a single vocabulary entry."""
     text = blank.text.replace(MASK, blank.word)
     [ids] = tokenizer.piece_ids([text])
     return tokenizer.unk_id not in ids and not tokenizer.is_continuation[ids].any()
 
 
 def is_too_large(checkpoint: Path) -> bool:
-    """Whether its model would take longer than a report may."""
+    """Whether a checkpoint's model is too large to run for a report."""
     path = checkpoint / WEIGHTS_FILE
     with storage_errors(path, "read"):
         return path.stat().st_size > MOST_BYTES

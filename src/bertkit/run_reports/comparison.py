@@ -1,4 +1,4 @@
-"""Several runs on one page: curves on common axes, and the settings in which they differ."""
+"""Comparison page of several runs: curves on common axes, and the settings that differ."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -21,10 +21,10 @@ from bertkit.training.records.sections import LOSS, MINUTES, PACE, SPEED, compar
 
 
 def build_comparison(runs: Sequence[RunFacts]) -> Report:
-    """The page.
+    """Build the page.
 
     Args:
-        runs: two or more; each is named by its path.
+        runs: two or more runs; each is labeled by its path.
     """
     check_kinds(runs)
     courses = [(str(facts.path), facts.course) for facts in runs]
@@ -53,7 +53,7 @@ def build_comparison(runs: Sequence[RunFacts]) -> Report:
 
 
 def check_kinds(runs: Sequence[RunFacts]) -> None:
-    """Refuse to put what has nothing in common on common axes."""
+    """Raise InputError if the runs aren't of the same kind."""
     kinds = {facts.kind: facts.path for facts in runs}
     if len(kinds) > 1:
         (first, one), (second, another), *_ = kinds.items()
@@ -64,7 +64,7 @@ def check_kinds(runs: Sequence[RunFacts]) -> None:
 
 
 def tabulate_results(runs: Sequence[RunFacts]) -> Table:
-    """How far each run is, and what was last measured on its held-out data."""
+    """Tabulate the progress of each run and its last metrics on held-out data."""
     names = list(dict.fromkeys(name for facts in runs for name in name_metrics(facts)))
     rows: list[list[Cell]] = []
     for facts in runs:
@@ -93,13 +93,13 @@ def tabulate_differences(
     list_values: Callable[[RunFacts], Mapping[str, Any]],
     list_shown: Callable[[RunFacts], Mapping[str, Any]] | None = None,
 ) -> Section:
-    """The values that aren't the same in all runs.
+    """Tabulate the values that differ between runs.
 
     Args:
-        title: what they are.
-        runs: two or more.
-        list_values: a run's values by name.
-        list_shown: the same as they are shown; by default as they are.
+        title: the section's title.
+        runs: two or more runs.
+        list_values: returns a run's values by name.
+        list_shown: returns the values as displayed; by default those of `list_values`.
     """
     values = [list_values(facts) for facts in runs]
     shown = values if list_shown is None else [list_shown(facts) for facts in runs]
@@ -115,22 +115,22 @@ def tabulate_differences(
 
 
 def list_settings(facts: RunFacts) -> Mapping[str, Any]:
-    """A run's settings."""
+    """Return a run's settings."""
     return facts.record.settings
 
 
 def list_shown_settings(facts: RunFacts) -> Mapping[str, Any]:
-    """A run's settings, without the folders that models lie in."""
+    """Return a run's settings, with models named without their parent folders."""
     return facts.settings
 
 
 def list_versions(facts: RunFacts) -> Mapping[str, Any]:
-    """A run's programs and machine."""
+    """Return the versions of a run's programs and its machine."""
     return facts.record.versions
 
 
 def describe_data(runs: Sequence[RunFacts]) -> str:
-    """Whether the runs can be held against each other."""
+    """Say whether the runs are comparable."""
     if len({facts.objective for facts in runs}) > 1:
         return (
             "The runs learn different things (--objective), so their losses can’t be held against"
@@ -145,7 +145,7 @@ def describe_data(runs: Sequence[RunFacts]) -> str:
 
 
 def _tell_apart(values: Sequence[Mapping[str, Any]], cells: list[str], name: str) -> list[str]:
-    """Cells; where unlike values look alike, since folders aren't shown, they are numbered."""
+    """Number cells whose different values look alike because folders aren't shown."""
     kinds = list(dict.fromkeys(repr(each.get(name)) for each in values))
     if len(set(cells)) >= len(kinds):
         return cells

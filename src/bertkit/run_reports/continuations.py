@@ -1,4 +1,4 @@
-"""How a left-to-right run's newest checkpoint goes on with texts."""
+"""Example section of a report: texts continued by a left-to-right run's newest checkpoint."""
 
 from collections.abc import Sequence
 
@@ -13,18 +13,18 @@ from bertkit.tokenization.tokenizer import Tokenizer
 
 NUM_BEGINNINGS = 6
 TITLE = "How it goes on"
-# The likeliest words alone go round in circles.
+# Greedy decoding alone repeats itself.
 WRITING = GeneratorSettings(max_tokens=24, no_repeat_ngram=3)
-# For a run whose shards aren't known; only those of which the vocabulary has every word.
+# For runs whose shards are unknown; texts with words outside the vocabulary are skipped.
 GENERAL = ("She opened the door and", "They live in a small", "The film was so long that")
 
 
 def continue_texts(facts: RunFacts, texts: Sequence[str]) -> list[Section]:
-    """A table of texts with what comes behind them; nothing where no text fits the run.
+    """Build a table of texts with their continuations; return nothing if no text fits the run.
 
     Args:
-        facts: of a pre-training run that reads left to right.
-        texts: the user's own; without any, held-out sentences, or some of general English.
+        facts: the facts of a left-to-right pre-training run.
+        texts: the user's texts; if empty, held-out sentences or sentences of general English.
     """
     checkpoint = facts.checkpoint
     if checkpoint is None:
@@ -38,7 +38,7 @@ def continue_texts(facts: RunFacts, texts: Sequence[str]) -> list[Section]:
     except BertkitError as error:
         if texts and isinstance(error, InputError):
             raise
-        # As with blanks: the log is worth showing anyway.
+        # As with blanks: the report is useful without examples.
         return [Paragraph(f"Nothing was written: {error}.", title=TITLE)]
     if not beginnings:
         return []
@@ -59,7 +59,7 @@ def continue_texts(facts: RunFacts, texts: Sequence[str]) -> list[Section]:
 def choose(
     facts: RunFacts, tokenizer: Tokenizer, texts: Sequence[str]
 ) -> tuple[list[TextPrefix], str]:
-    """The beginnings, and where they come from."""
+    """Return the beginnings of texts, and a note about their source."""
     if texts:
         return [TextPrefix(text, "") for text in texts], "The texts that were given."
     if facts.shards is not None:

@@ -1,4 +1,4 @@
-"""What a pre-training run's newest checkpoint says: words in blanks, or how texts go on."""
+"""Example outputs of a pre-training run's newest checkpoint: filled blanks or continuations."""
 
 from collections.abc import Sequence
 
@@ -9,11 +9,11 @@ from bertkit.run_reports.facts import RunFacts
 
 
 def show_examples(facts: RunFacts, texts: Sequence[str]) -> list[Section]:
-    """What fits the run's objective.
+    """Build the examples that fit the run's objective.
 
     Args:
-        facts: of a pre-training run.
-        texts: the user's own; without any, held-out sentences, or some of general English.
+        facts: the facts of a pre-training run.
+        texts: the user's texts; if empty, held-out sentences or sentences of general English.
     """
     show = continue_texts if facts.objective == "causal" else fill_blanks
     return show(facts, texts)

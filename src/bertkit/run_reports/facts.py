@@ -1,4 +1,4 @@
-"""What is known of a run by its files, which are only read: it may still be going."""
+"""The facts of a run, from its files; they are only read, because the run may be in progress."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -23,20 +23,20 @@ from bertkit.training.records.history import TrainingHistory
 from bertkit.training.records.log import read_log
 from bertkit.training.run import LOG_FILE, RECORD_FILE, Run, RunRecord
 
-SHARDS_FOLDER = "shards"  # where `bertkit demo` puts them
+SHARDS_FOLDER = "shards"  # where `bertkit demo` writes them
 
 
 @dataclass(frozen=True)
 class RunFacts:
-    """A run.
+    """The facts of a run.
 
     Attributes:
-        path: as it was named: the run, or a folder that holds it.
+        path: the path that the user gave: the run, or a folder that contains it.
         run: the run itself.
-        record: what it was begun with.
-        course: what its log tells.
-        result: what a finished fine-tuning came to; None for any other run.
-        shards: what a pre-training run was trained on; None where they aren't known.
+        record: the record of the run, written at its start.
+        course: the training history from its log.
+        result: the result of a finished fine-tuning; None for any other run.
+        shards: the training data of a pre-training run; None if unknown.
     """
 
     path: Path
@@ -48,14 +48,14 @@ class RunFacts:
 
     @property
     def name(self) -> str:
-        """For people: a folder that is just called run has that of the one that holds it."""
+        """The name to display; a folder just called run is prefixed with its parent's name."""
         folder = self.path.resolve()
         named = folder.name or str(folder)
         return f"{folder.parent.name}/{named}" if named == RUN_FOLDER else named
 
     @property
     def task(self) -> str | None:
-        """The task of a fine-tuning, what is written from texts, or which net of a study it is.
+        """The task of a fine-tuning, kind of an encoder-decoder, or net of a study.
 
         None for pre-training.
         """
@@ -65,18 +65,18 @@ class RunFacts:
 
     @property
     def net(self) -> str | None:
-        """What a recurrent net of a study is, in words; None for other models."""
+        """The kind of a study's recurrent net, in words; None for other models."""
         kind = str(self.record.model.get("model_type"))
         return kind.removeprefix("bertkit-").replace("-", " ") if kind in NETS else None
 
     @property
     def writes(self) -> bool:
-        """Whether an encoder-decoder is trained, which writes texts."""
+        """Whether the run trains an encoder-decoder."""
         return self.task in KINDS
 
     @property
     def objective(self) -> ObjectiveName:
-        """What a pre-training run learns."""
+        """The pre-training objective."""
         name: ObjectiveName = self.record.settings.get("objective", DEFAULT_OBJECTIVE)
         return name
 
@@ -89,40 +89,40 @@ class RunFacts:
 
     @property
     def beginning(self) -> str:
-        """The model that it began from, or whose sizes it has, without its folders."""
+        """The initial model, or the one whose config is used, without its parent folders."""
         return str(self.settings.get("start_from") or self.settings.get("model") or "a BERT")
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What was chosen; of a model that is a folder its name, without those it lies in."""
+        """The settings, with models named without their parent folders."""
         return _without_folders(self.record.settings)
 
     @property
     def is_finished(self) -> bool:
-        """Whether it is at its last step and evaluated there, or ended early."""
+        """Whether the run was evaluated at its last step, or stopped early."""
         last = self.course.held_out.last("step")
         return self.course.has_ended_early or last == self.record.num_steps
 
     @property
     def checkpoint(self) -> Path | None:
-        """The newest one; None where there is none yet, or no more."""
+        """The newest checkpoint; None if there is none."""
         return next(reversed(list_checkpoints(self.run.folder)), None)
 
     @property
     def defaults(self) -> dict[str, Any]:
-        """What this bertkit's settings would be by themselves; of a model its name, too."""
-        if self.net is not None:  # its study chose all of them
+        """The default settings of this version, with models named without parent folders."""
+        if self.net is not None:  # the study sets all of them
             return self.settings
         source = str(self.run.folder / RECORD_FILE)
         return _without_folders(list_defaults(self.record, source))
 
 
 def read_facts(path: Path, data: Path | None = None) -> RunFacts:
-    """Read a run, without a lock and without a change to it.
+    """Read the facts of a run, without locking or changing it.
 
     Args:
         path: the run, the folder of a fine-tuned model, or that of a demo.
-        data: the shards that a pre-training run was trained on; None to take those beside it.
+        data: the shards that a pre-training run was trained on; None to use those beside it.
     """
     run = find_run(path)
     record = run.read_record()
@@ -148,7 +148,7 @@ def read_facts(path: Path, data: Path | None = None) -> RunFacts:
 
 
 def find_run(path: Path) -> Run:
-    """The run in a folder."""
+    """Find the run in a folder."""
     with storage_errors(path, "read"):
         for folder in (path, path / SEARCH_FOLDER):
             is_search = folder.name == SEARCH_FOLDER and not (folder / LOG_FILE).exists()
@@ -166,7 +166,7 @@ def find_run(path: Path) -> Run:
 
 
 def check_objective(facts: RunFacts) -> None:
-    """Refuse a pre-training run of another version of which it isn't known what it learns."""
+    """Raise InputError if this version doesn't know the run's pre-training objective."""
     known = get_args(ObjectiveName)
     if facts.objective not in known:
         raise InputError(
@@ -176,7 +176,7 @@ def check_objective(facts: RunFacts) -> None:
 
 
 def find_shards(facts: RunFacts, data: Path | None) -> ShardSet | None:
-    """The shards that a run was trained on: those named, or those beside it if they are its own."""
+    """Return the run's training shards: those named, or those beside it if fingerprints match."""
     if data is not None:
         shards = ShardSet.open(data)
         if shards.fingerprint != facts.record.data_fingerprint:
@@ -194,11 +194,11 @@ def find_shards(facts: RunFacts, data: Path | None) -> ShardSet | None:
 
 
 def list_defaults(record: RunRecord, source: str) -> dict[str, Any]:
-    """The settings of a run's kind as they are where nothing is chosen but the model.
+    """Return the default settings for a run's kind and model.
 
     Args:
-        record: of the run.
-        source: the record's file, for messages.
+        record: the record of the run.
+        source: path of the record, for error messages.
     """
     stored: Mapping[str, Any] = record.settings
     if (kind := KINDS.get(str(stored.get("kind")))) is not None:
@@ -215,7 +215,7 @@ def list_defaults(record: RunRecord, source: str) -> dict[str, Any]:
 
 
 def _without_folders(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings for pages, which may be sent to others: a model's folder by its name alone."""
+    """Strip parent folders from model paths, because pages may be shared with others."""
     return {
         name: _name_folder(value) if name in {"model", "start_from"} else value
         for name, value in values.items()
@@ -223,7 +223,7 @@ def _without_folders(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _name_folder(value: Any) -> Any:
-    """The last part of a path, or two: a folder that is just called run says nothing."""
+    """Return the last part of a path, or the last two if the last is just called run."""
     if not isinstance(value, str):
         return value
     *_, parent, named = ("", *value.rstrip("/").split("/"))

@@ -1,4 +1,4 @@
-"""One run as a page."""
+"""The report page of one run."""
 
 from collections.abc import Sequence
 from shlex import quote
@@ -28,9 +28,9 @@ from bertkit.training.records.sections import (
     tabulate_speed,
 )
 
-MAX_METRICS = 6  # a task may have one for each of its labels
+MAX_METRICS = 6  # a task may have one metric per label
 NOT_METRICS = {"step", "tokens", "elapsed_seconds", "loss"}
-# Of pre-training, and how people say it.
+# Display names of pre-training metrics.
 SHOWN = {
     "loss": "loss",
     "mlm_accuracy": "masked accuracy",
@@ -46,11 +46,11 @@ WAYS: dict[ObjectiveName, str] = {
 
 
 def build_page(facts: RunFacts, examples: Sequence[Section]) -> Report:
-    """The page.
+    """Build the page.
 
     Args:
-        facts: of the run.
-        examples: what is shown behind the curves.
+        facts: the facts of the run.
+        examples: sections to show after the curves.
     """
     course, curves = facts.course, choose_all_curves(facts)
     sections: list[Section] = [
@@ -81,7 +81,7 @@ def build_page(facts: RunFacts, examples: Sequence[Section]) -> Report:
 
 
 def summarize(facts: RunFacts) -> str:
-    """The run in a few sentences."""
+    """Summarize the run in a few sentences."""
     course = facts.course
     if facts.writes:
         start = facts.settings.get("model")
@@ -108,7 +108,7 @@ def summarize(facts: RunFacts) -> str:
 
 
 def describe_state(facts: RunFacts) -> str:
-    """Whether the run is at its end."""
+    """Say whether the run is finished."""
     if facts.course.has_ended_early:
         return "It ended early, for nothing had become better for long enough."
     if facts.is_finished:
@@ -117,14 +117,14 @@ def describe_state(facts: RunFacts) -> str:
 
 
 def last_metrics(facts: RunFacts) -> dict[str, float]:
-    """What the last evaluations found."""
+    """Return the metrics of the last evaluation."""
     held_out = facts.course.held_out
     found = {name: held_out.last(name) for name in name_metrics(facts)}
     return {name: value for name, value in found.items() if value is not None}
 
 
 def name_metrics(facts: RunFacts) -> list[str]:
-    """The loss, and what else is worth a line."""
+    """Return the names of the metrics to show, the loss first."""
     if facts.task is None:
         return [name for name in SHOWN if name in {"loss", *facts.course.held_out.names}]
     others = [name for name in facts.course.held_out.names if name not in NOT_METRICS]
@@ -132,16 +132,16 @@ def name_metrics(facts: RunFacts) -> list[str]:
 
 
 def choose_all_curves(facts: RunFacts) -> tuple[Curve, ...]:
-    """What is drawn; the first two matter most."""
+    """Return the curves to draw, the two most important first."""
     if facts.task is None:
         loss, accuracy, *others = CURVES[facts.objective]
-        # Where nothing else is learned, the loss of the words is the loss.
+        # With a single objective, its loss equals the total loss.
         return (LOSS, accuracy, *([loss] if others else []), *others)
     return choose_curves(*name_metrics(facts)[1:])
 
 
 def choose_axis(facts: RunFacts) -> Across:
-    """Epochs where it is known how long they are, else steps."""
+    """Return epochs as the x axis if their length is known, else steps."""
     result = facts.result
     if result is None or result.best_epoch <= 0:
         return STEPS
@@ -149,7 +149,7 @@ def choose_axis(facts: RunFacts) -> Across:
 
 
 def show_result(result: SavedResult) -> list[Section]:
-    """What a fine-tuned model is worth."""
+    """Build the sections on a fine-tuned model's metrics."""
     sections: list[Section] = [Paragraph(warning) for warning in result.warnings]
     sections.append(tabulate_metrics(recall_evaluation(result)))
     if (baseline := result.baseline.get(result.metric)) is not None:
@@ -159,7 +159,7 @@ def show_result(result: SavedResult) -> list[Section]:
 
 
 def show_data(facts: RunFacts) -> list[Section]:
-    """What was read, as far as it is known."""
+    """Build the sections on the training data, if it is known."""
     if facts.result is not None:
         return [*tabulate_data({"train": facts.result.train, "dev": facts.result.dev})]
     if facts.shards is not None:
@@ -169,13 +169,13 @@ def show_data(facts: RunFacts) -> list[Section]:
 
 
 def list_sizes(facts: RunFacts) -> dict[str, str | float]:
-    """The model's config, without what is long."""
+    """Return the scalar values of the model's config."""
     model = facts.record.model
     return {name: value for name, value in model.items() if isinstance(value, str | int | float)}
 
 
 def list_commands(facts: RunFacts) -> list[str]:
-    """What can be done with the run."""
+    """Return commands for the next steps with the run."""
     run, output = quote(str(facts.run.folder)), quote(str(facts.run.folder.parent))
     dumps = [f"bertkit replay {quote(str(path))}" for path in list_dumps(facts.run.folder)[:1]]
     if facts.writes and facts.is_finished:
@@ -201,7 +201,7 @@ def list_commands(facts: RunFacts) -> list[str]:
 
 
 def describe_way(facts: RunFacts) -> str:
-    """What to know of the commands."""
+    """Say how to resume, if the run isn't finished."""
     if facts.is_finished:
         return ""
     return (

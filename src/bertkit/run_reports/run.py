@@ -1,4 +1,4 @@
-"""Report: runs, finished or not, → one page."""
+"""Write the report page of one run, or a comparison of several."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,11 +25,11 @@ ENDINGS = (".html", ".htm")
 
 @dataclass(frozen=True)
 class ReportResult:
-    """What was written.
+    """The result of writing a report.
 
     Attributes:
-        report: the page.
-        runs: what it shows.
+        report: path of the page.
+        runs: the runs that it shows.
     """
 
     report: Path
@@ -39,13 +39,13 @@ class ReportResult:
 def report(
     paths: Sequence[Path], output: Path | None = None, settings: ReportSettings | None = None
 ) -> ReportResult:
-    """Write a page on a run, or one that compares several; of a run, every file is only read.
+    """Write a page on one run, or one that compares several; runs are read, never changed.
 
     Args:
         paths: runs of `bertkit pretrain`, models of `bertkit finetune` and folders of
             `bertkit demo`; several must be of one kind.
         output: the page; by default `report.html` in the run, or `comparison.html` here.
-        settings: what can be chosen.
+        settings: the settings of the report.
 
     Raises:
         SettingsError: the output exists, or isn't a page by its name; or data or texts were given

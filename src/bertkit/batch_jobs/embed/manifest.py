@@ -52,7 +52,7 @@ class VectorsFingerprint(BaseModel):
     input: dict[str, Any] | None
 
     def list_changes(self, now: "VectorsFingerprint") -> list[str]:
-        """Describe the differences to another one; a model's name only if its weights differ."""
+        """Describe the differences to another one; a model's name only if its files differ."""
         changes = []
         for name in ("embedding", "input"):
             old, new = (plain(getattr(each, name)) or {} for each in (self, now))

@@ -161,7 +161,7 @@ def _write_manifest(
 
 
 def check_output(source: str, output: Path, settings: FeaturesSettings) -> None:
-    """Refuse an output that can't be written, or in which something would be lost."""
+    """Raise an error if the output can't be written or would overwrite other files."""
     ending = output.suffix.lower()
     if ending not in WRITERS:
         raise SettingsError(f"{output} must end with {' or '.join(WRITERS)}, which says its form")
@@ -184,5 +184,5 @@ def _is_left_alone(output: Path) -> bool:
 
 
 def manifest_path(output: Path) -> Path:
-    """Where it is told what made a file of features."""
+    """Return the path of the manifest of a file of features."""
     return output.with_name(output.name + MANIFEST_SUFFIX)

@@ -34,5 +34,5 @@ class FeaturesSettings(TableSettings, FeatureSettings):
 
     @property
     def of_extractor(self) -> FeatureSettings:
-        """Those that decide the features."""
+        """The settings of the feature extractor."""
         return FeatureSettings(**self.model_dump(include=set(FeatureSettings.model_fields)))

@@ -172,6 +172,7 @@ PARTS = (
 LEFT_OUT = {
     "bench_load": "loading a checkpoint ends in the machine's memory, before any device",
     "bench_memory": "bench_step tells the memory of a step on a GPU",
+    "bench_finetune_memory": "bench_finetune tells the memory of a step on a GPU",
     "bench_page": "measures a browser",
     "bench_prepare": "preparing text computes nothing on a GPU",
     "bench_quality": "trains for longer than a part may take",

@@ -70,7 +70,7 @@ def test_one_text_or_too_many_are_refused(model, tmp_path, capsys, num_texts):
     path.write_text("a\n" * num_texts)
     out, err = run(capsys, "similarity", model, "--file", path, code=2)
     assert out == ""
-    assert f"there are {num_texts:,} texts; give two, or up to 1,000" in err
+    assert f"got {num_texts:,} text{'s' * (num_texts > 1)}; give two, or up to 1,000" in err
 
 
 def test_texts_are_found(model, corpus, capsys):

@@ -30,7 +30,7 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         features.Features, "scales", {"small": PretrainingScale(least, 1_000, tuning)}
     )
-    scale = translation.PretrainingScale(
+    scale = translation.TranslationScale(
         {"layers": 1, "hidden_size": 16, "heads": 2, "vocab_size": 64, "learning_rate": 1e-3},
         {"embedding_size": 16, "hidden_size": 16, "attention_size": 16},
         {"tokens_per_batch": 100, "label_smoothing": 0.1, "dropout": 0.1},

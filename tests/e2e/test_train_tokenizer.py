@@ -75,7 +75,7 @@ def test_forgotten_words_are_said_so(
 ) -> None:
     output = tmp_path / "tokenizer"
     assert run(corpus, "--max-distinct-words", "10", "--output", output) == 0
-    assert "occurrences of rare words were forgotten" in capsys.readouterr().out
+    assert "occurrences of rare words forgotten" in capsys.readouterr().out
     assert json.loads((output / "training.json").read_text())["counts"]["forgotten_words"] > 0
 
 

@@ -87,7 +87,7 @@ def test_translations_are_held_against_right_ones(workshop, tmp_path, capsys):
     assert chrf.startswith("chrf 100.00\t")
     targets.write_text("eins\n")
     assert main([*command, "--references", str(targets)]) == 2
-    assert "10 texts were read, and there are 1 references" in capsys.readouterr().err
+    assert "got 10 texts and 1 reference;" in capsys.readouterr().err
 
 
 def test_references_may_be_another_column_of_the_same_file(workshop, tmp_path, capsys):

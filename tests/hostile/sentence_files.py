@@ -88,7 +88,7 @@ def _make(
 
 
 def _texts() -> Iterator[Case]:
-    texts = [b"", b"{", b"[" * 100_000, b"\xff\xfe[\x00]\x00", b"\xef\xbb\xbf[]", b"[{]"]
+    texts = [b"", b"{", b"[" * 100_000, b"\xff\xfe[\x00]\x00", b"[{]"]
     yield from _make(
         "modules.json isn't JSON",
         ({MODULES_FILE: text} for text in texts),

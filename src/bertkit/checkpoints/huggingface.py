@@ -26,6 +26,7 @@ from bertkit.checkpoints.file_names import (
     CONFIG_LIMIT_BYTES,
     INDEX_LIMIT_BYTES,
     INDEX_SUFFIX,
+    MODULES_LIMIT_BYTES,
     PYTORCH_FILE,
     SAFETENSORS_FILE,
 )
@@ -86,7 +87,8 @@ def read_config(folder: Path, name: str = CONFIG_FILE) -> dict[str, Any]:
     path = find_member(folder, name)
     if not path.is_file():  # opening a named pipe would block forever
         raise MissingFileError(f"{path} isn't a file; a model folder has one of this name")
-    config = read_json(path, limit_bytes=CONFIG_LIMIT_BYTES)
+    limit = CONFIG_LIMIT_BYTES if name == CONFIG_FILE else MODULES_LIMIT_BYTES
+    config = read_json(path, limit_bytes=limit)
     if not isinstance(config, dict):
         raise DamagedFileError(f"{path} must hold one JSON object")
     return config

@@ -29,7 +29,7 @@ def test_a_study_is_a_file_and_a_class_of_its_name(name):
     kind = STUDIES[name].load()
     assert issubclass(kind, Study)
     assert kind.name == name
-    assert kind.__module__ == f"bertkit.studies.{name.replace('-', '_')}"
+    assert kind.__module__ == f"bertkit.studies.experiments.{name.replace('-', '_')}"
     assert importlib.import_module(kind.__module__).__doc__
     for words in (kind.question, kind.finding, kind.budget, kind.caution):
         assert words.endswith((".", "?"))

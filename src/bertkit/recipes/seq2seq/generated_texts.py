@@ -118,9 +118,9 @@ def check_numbers(num_texts: int, num_references: int) -> None:
     """Check that each text has a reference."""
     if num_texts != num_references or not num_texts:
         raise InputError(
-            f"{num_texts:,} texts were read, and there are"
-            f" {pluralize(num_references, 'reference')}; row n of"
-            " one must belong to row n of the other"
+            f"expected a reference for each text, got {pluralize(num_texts, 'text')} and"
+            f" {pluralize(num_references, 'reference')}; row n of one must belong to row n of the"
+            " other"
         )
 
 

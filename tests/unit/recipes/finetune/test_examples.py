@@ -188,7 +188,7 @@ def test_many_labels_are_shown_by_the_most_frequent(tmp_path, tokenizer):
 
 def test_a_label_that_looks_like_a_known_one_is_told(tmp_path, tokenizer):
     found = read(write_rows(tmp_path / "a.csv", [*make_rows(20, 1), "the,Good", "the,gооd"]))
-    counts = count_set(TWO, found, TWO.encode(found.examples, tokenizer))
+    counts = count_set(TWO, found, encode(TWO, found, tokenizer)[1])
     (line,) = [line for line in describe_set(TWO, found, counts) if "look alike" in line]
     assert "'Good' (1) and 'good' (10) differ in case" in line
     assert "'gооd' (1) and 'good' (10) differ in letters of another script" in line
@@ -199,7 +199,7 @@ def test_a_label_that_looks_like_a_known_one_is_told(tmp_path, tokenizer):
 def test_labels_are_told_in_lines_that_nothing_breaks_or_turns(tmp_path, tokenizer):
     rows = [*make_rows(20, 1), 'the,"two\nlines"', "the,a\u202eb", f"the,{'x' * 1000}"]
     found = read(write_rows(tmp_path / "a.csv", rows))
-    counts = count_set(TWO, found, TWO.encode(found.examples, tokenizer))
+    counts = count_set(TWO, found, encode(TWO, found, tokenizer)[1])
     told = "\n".join(describe_set(TWO, found, counts))
     assert "line 22: 'two lines'" in told
     assert "'a\ufffdb'" in told

@@ -23,7 +23,7 @@ def test_missing_references_are_found_before_anything_is_written(tmp_path):
     texts.write_text("one\ntwo\n")
     references.write_text("eins\n")
     for read in (open_texts(texts), ["one", "two"]):
-        with pytest.raises(InputError, match="2 texts were read, and there are 1 references"):
+        with pytest.raises(InputError, match="got 2 texts and 1 reference;"):
             read_references("translate", references, TableSettings(), read)
     pipe = TextTable("pipe", "text", None)  # that can't be read twice
     assert read_references("translate", references, TableSettings(), pipe) == ["eins"]

@@ -130,7 +130,7 @@ def test_of_very_many_labels_macro_f1_has_no_interval(monkeypatch):
     predictions = [several(0.9, 0.1, 0.1)] * 9
     monkeypatch.setattr(joint_scoring, "MAX_RESAMPLED", 2)
     found = joint_scoring.evaluate(examples, predictions, LABELS)
-    assert found.intervals.keys() == {"micro_f1", "subset_accuracy"}
+    assert found.intervals.keys() == {"micro_f1", "subset_accuracy", "calibration_error"}
 
 
 def test_of_several_labels_unseen_ones_are_missed():

@@ -152,7 +152,7 @@ def test_what_a_killed_search_left_is_removed(whole, sources, tmp_path, monkeypa
     left[0].mkdir(parents=True)
     left[1].touch()
     done = []
-    write = search_module.write_sealed_json
+    write = search_module.write_checksummed_json
 
     def note(path, content):
         done.append([each.exists() for each in left])
@@ -262,7 +262,7 @@ def test_a_damaged_record_is_told(whole, sources, tmp_path):
         path.write_bytes(before.replace(b"accuracy", b"accurasy"))
         with pytest.raises(DamagedFileError, match="was altered"):
             search(sources, output, TASK, SETTINGS, GRID)
-        search_module.write_sealed_json(path, {"format_version": 2})
+        search_module.write_checksummed_json(path, {"format_version": 2})
         with pytest.raises(DamagedFileError, match=r"search\.json: format_version"):
             search(sources, output, TASK, SETTINGS, GRID)
     finally:

@@ -23,7 +23,7 @@ demo: $(VENV)/.installed ## train a small BERT from nothing and fill blanks (MIN
 	$(BIN)/bertkit demo $(if $(MINUTES),--minutes $(MINUTES))
 
 test: $(VENV)/.installed $(VENV)/.dev ## run the tests on the installed package (PYTEST_FLAGS=...)
-	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile $(PYTEST_FLAGS)
+	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder $(PYTEST_FLAGS)
 
 test-faults: SEED ?= $(shell date +%s)
 test-faults: $(VENV)/.installed $(VENV)/.dev ## kill a run at 200 places, and other faults (SEED=N)

@@ -97,8 +97,8 @@ def _config_texts() -> Iterator[Case]:
     yield from _make(
         "config with a byte order mark",
         [{"config.json": b"\xef\xbb\xbf" + good}],
-        DamagedFileError,
-        "config.json isn't JSON",
+        None,
+        "",
     )
     yield from _make(
         "config nested deep",
@@ -302,7 +302,7 @@ def true_places() -> dict[str, str]:
 
 def _index() -> Iterator[Case]:
     yield from _make("weights in two files", [_shards()], None, "")
-    texts = (b"", b"{", b"[" * 100_000, b'{"weight_map": {"a": "x", "a": "y"}}', b"\xef\xbb\xbf{}")
+    texts = (b"", b"{", b"[" * 100_000, b'{"weight_map": {"a": "x", "a": "y"}}')
     yield from _make(
         "index not JSON",
         ({**_shards(), INDEX: text} for text in texts),
@@ -506,8 +506,8 @@ def _vocabulary() -> Iterator[Case]:
     yield from _make(
         "vocabulary with a byte order mark",
         files(b"\xef\xbb\xbf" + good),
-        InputError,
-        r"lacks \[PAD\]",
+        None,
+        "",
     )
     yield from _make(
         "vocabulary larger than the embedding",

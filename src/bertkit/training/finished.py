@@ -10,10 +10,10 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from bertkit.base.checksummed_json import read_checksummed_json, write_checksummed_json
 from bertkit.base.checksums import record_file
 from bertkit.base.errors import DamagedFileError, MissingFileError
-from bertkit.base.files import remove_folder
+from bertkit.base.files import remove_folder, remove_litter
 from bertkit.base.members import find_member
 from bertkit.base.settings import describe_validation
-from bertkit.checkpoints.run_folder import list_checkpoints
+from bertkit.checkpoints.run_folder import CHECKPOINTS, list_checkpoints
 from bertkit.training.run import Run, RunRecord, check_resume
 
 METRICS_FILE = "metrics.json"
@@ -80,10 +80,11 @@ def drop_checkpoints(run: Run) -> None:
 
 
 def drop_left_checkpoints(run: Run) -> None:
-    """Remove what a run left that was killed when it was all but finished; the caller holds it."""
+    """Remove checkpoints that a killed process left of a finished run; the caller holds the run."""
     record = run.read_record()
     if record is not None and record.settings.get("keep_checkpoints") is False:
         drop_checkpoints(run)
+        remove_litter(run.folder / CHECKPOINTS)
 
 
 def define(values: Mapping[str, float]) -> dict[str, MaybeNumber]:

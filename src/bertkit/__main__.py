@@ -5,6 +5,7 @@ import sys
 from typing import NoReturn
 
 from bertkit.base.standard_error import StandardError
+from bertkit.cli.output import settle_standard_error
 from bertkit.training.signals import STOP_SIGNALS
 
 
@@ -14,16 +15,25 @@ def run() -> NoReturn:
     Once the command is done, a stop signal changes nothing: while Python shuts down, it would end
     the process without a word, and finished work would look interrupted.
     """
+    exit_code: int | None = None
     try:
         from bertkit.cli.main import main
 
         exit_code = main()
-    except KeyboardInterrupt:  # while the command line was loading
-        StandardError(sys.stderr).write("bertkit: interrupted\n")
-        exit_code = 130
+        ignore_stop_signals()
+    except KeyboardInterrupt:
+        ignore_stop_signals()
+        if exit_code is None:  # the command line was loading
+            StandardError(sys.stderr).write("bertkit: interrupted\n")
+            settle_standard_error()
+            exit_code = 130
+    sys.exit(exit_code)
+
+
+def ignore_stop_signals() -> None:
+    """Let stop signals change nothing from here on."""
     for each in STOP_SIGNALS:
         signal.signal(each, signal.SIG_IGN)
-    sys.exit(exit_code)
 
 
 if __name__ == "__main__":

@@ -144,7 +144,8 @@ def _hold(place: Path, activity: str, flag: str, *, is_workplace: bool) -> Itera
             yield
         finally:
             with suppress(OSError):
-                if not is_workplace or set(real.iterdir()) == {path}:
+                is_ours = path.stat().st_size == 0  # such as poetry.lock is the user's
+                if is_ours and (not is_workplace or set(real.iterdir()) == {path}):
                     # Before unlocking: a process that has already opened it then finds it unlinked.
                     storage.remove(path)
             lock.release()

@@ -145,7 +145,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     finally:
         settle_standard_error()
     # Only here has the exception let go of what the command held.
-    return fail(describe_shortage(find_flags(words)), 1)
+    exit_code = fail(describe_shortage(find_flags(words)), 1)
+    settle_standard_error()
+    return exit_code
 
 
 def run_command(words: Sequence[str]) -> None:

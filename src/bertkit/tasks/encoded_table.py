@@ -19,6 +19,7 @@ class EncodedTable(Sequence[Encoded]):
         self._labels, self._label_stops = bytearray(), array("q", [0])
         self._label_type: npt.DTypeLike = np.int64
         self._label_shape: tuple[int, ...] = ()  # of one row
+        self._num_flags: int | None = None
         self._is_cut = bytearray()
         self._alignments: list[Any] = []
 
@@ -38,7 +39,9 @@ class EncodedTable(Sequence[Encoded]):
         assert one.labels is not None, "only examples with labels are kept"
         if not self._is_cut:
             self._label_type, self._label_shape = one.labels.dtype, one.labels.shape[1:]
+            self._num_flags = one.num_flags
         assert (one.labels.dtype, one.labels.shape[1:]) == (self._label_type, self._label_shape)
+        assert one.num_flags == self._num_flags
         self._labels += one.labels.tobytes()
         self._label_stops.append(len(self._labels))
 
@@ -61,6 +64,7 @@ class EncodedTable(Sequence[Encoded]):
             labels=self._read_labels(number),
             is_cut=bool(self._is_cut[number]),
             alignment=self._alignments[number],
+            num_flags=self._num_flags,
         )
 
     def _read_sequence(self, index: int) -> TokenSequence:

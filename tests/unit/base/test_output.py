@@ -186,3 +186,10 @@ def test_outputs_and_inputs_apart_are_taken(tmp_path, monkeypatch, output, sourc
     (tmp_path / "texts").mkdir()
     (tmp_path / "texts" / "a.txt").touch()
     refuse_input(Path(output), source)
+
+
+def test_a_file_of_the_user_that_has_the_name_of_a_lock_stays(tmp_path):
+    (tmp_path / "poetry.lock").write_text("content")
+    with open_output(tmp_path / "poetry", "writing"):
+        pass
+    assert (tmp_path / "poetry.lock").read_text() == "content"

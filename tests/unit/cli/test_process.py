@@ -32,3 +32,20 @@ def test_ctrl_c_while_the_command_line_loads_is_a_line(monkeypatch, capsys):
         process.run()
     assert ended.value.code == 130
     assert capsys.readouterr().err == "bertkit: interrupted\n"
+
+
+def test_ctrl_c_between_the_work_and_its_end_is_not_heard(monkeypatch, capsys):
+    ignore, calls = process.ignore_stop_signals, []
+
+    def interrupted():
+        calls.append(None)
+        if len(calls) == 1:
+            raise KeyboardInterrupt
+        ignore()
+
+    monkeypatch.setattr(module, "main", lambda: 75)
+    monkeypatch.setattr(process, "ignore_stop_signals", interrupted)
+    with pytest.raises(SystemExit) as ended:
+        process.run()
+    assert ended.value.code == 75
+    assert capsys.readouterr().err == ""

@@ -1,6 +1,7 @@
 """A table gives the examples back that were put into it, and takes little memory."""
 
 import tracemalloc
+from dataclasses import fields
 
 import numpy as np
 import pytest
@@ -41,6 +42,20 @@ def test_examples_are_given_back_as_they_were(labels):
     assert [one.alignment for one in table[1:3]] == [("at", 1), ("at", 2)]
     with pytest.raises(IndexError):
         table[7]
+
+
+def test_every_field_of_an_example_is_kept():
+    examples = [
+        Encoded((TokenSequence([101, 30521], [0, 0]),), labels, True, ("at", 1), num_flags=3)
+        for labels in (np.array([0, 2], dtype=np.int32), np.array([], dtype=np.int32))
+    ]
+    table = EncodedTable()
+    table.extend(examples)
+    for found, wanted in zip(table, examples, strict=True):
+        for field in fields(Encoded):
+            one, other = getattr(found, field.name), getattr(wanted, field.name)
+            assert np.array_equal(one, other) if field.name == "labels" else one == other
+        np.testing.assert_array_equal(found.label_rows, wanted.label_rows, strict=True)
 
 
 def test_an_example_takes_few_bytes():

@@ -7,11 +7,12 @@ from its first one on, so resuming at the start of a window gives the same rows.
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
 
-from bertkit.base.errors import InputError, ResumeError
+from bertkit.base.errors import BertkitError, InputError, ResumeError
 from bertkit.base.files import durable_file
 from bertkit.base.output import find_place, open_output, refuse_input
 from bertkit.base.progress import show_progress
@@ -267,6 +268,8 @@ def _describe_stop(table: TextTable, output: Path) -> str:
     """Describe the progress and how to resume."""
     if table.size_bytes is None:
         return f"stopped; {table.name} can't be read again, so begin anew with its texts"
-    reached = read_record(find_place(output))
+    reached = None
+    with suppress(BertkitError):  # the signal is what to tell of
+        reached = read_record(find_place(output))
     num_rows = 0 if reached is None else reached.num_rows
     return f"stopped with {pluralize(num_rows, 'row')} of {output} safe; the same command goes on"

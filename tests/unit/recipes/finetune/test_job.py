@@ -145,6 +145,9 @@ def test_the_baseline_of_several_labels_says_those_that_most_texts_have(sources,
     path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     several = dataclasses.replace(sources, train=str(path), dev=str(path))
     materials, _ = gather(several, TASK.model_copy(update={"multi_label": True}), QUICK)
+    job = build_job(materials, QUICK)
+    assert job.batches_at(0)[0].labels.shape[1] == 2
+    assert np.isfinite(job.evaluate()["loss"])
     baseline = measure_baseline(materials)
     assert baseline["micro_f1"] == pytest.approx(2 * 3 / (4 + 4))
     assert baseline["subset_accuracy"] == 0.5

@@ -201,7 +201,10 @@ def run_trials(plan: Search, prepared: Prepared) -> dict[Trial, float]:
     pace = SearchPace(plan.trials)
     for number, trial in enumerate(plan.trials, start=1):
         if (plan.folder / trial.place / METRICS_FILE).exists():
-            drop_left_checkpoints(Run(plan.folder / trial.place / RUN_FOLDER))
+            place = plan.folder / trial.place
+            run = Run(place / RUN_FOLDER)
+            with run.locked(place, check=partial(check_output, run=run)):
+                drop_left_checkpoints(run)
             values[trial] = _read_value(plan, trial, prepared)
         else:
             words = f"{trial.cell.describe()}, seed {trial.seed}{pace.describe(number - 1)}"

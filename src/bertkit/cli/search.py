@@ -39,7 +39,7 @@ def search(
 
     **Examples**
 
-        bertkit search all-MiniLM-L6-v2/ --corpus passages.jsonl "How do I mend a tyre?" --top-k 5
+        bertkit search all-MiniLM-L6-v2/ --corpus passages.jsonl "How do I mend a tire?" --top-k 5
 
         bertkit search all-MiniLM-L6-v2/ --corpus faq.csv --field answer --file questions.txt --json
 

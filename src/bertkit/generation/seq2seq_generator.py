@@ -193,7 +193,7 @@ class Seq2SeqGenerator:
         """Return the saved decoding settings with some of them overridden.
 
         Args:
-            changes: `DecodingChanges`, or `DecodingSettings` whose explicitly set fields apply.
+            changes: `DecodingOverrides`, or `DecodingSettings` whose explicitly set fields apply.
         """
         return override_decoding(self.saved.decoding, changes)
 

@@ -48,7 +48,7 @@ class SearchIndex:
 
     Examples:
         >>> index = SearchIndex.open("all-MiniLM-L6-v2/", "passages.jsonl")  # doctest: +SKIP
-        >>> index.search("How do I mend a tyre?", top_k=3)[0].text  # doctest: +SKIP
+        >>> index.search("How do I mend a tire?", top_k=3)[0].text  # doctest: +SKIP
         'Take the wheel off first.'
 
     Attributes:

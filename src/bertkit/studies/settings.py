@@ -1,4 +1,4 @@
-"""What can be chosen about studies."""
+"""Settings of studies."""
 
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal, Self
@@ -12,7 +12,7 @@ from bertkit.training.settings import Count, Positive
 
 
 class StudySettings(Settings):
-    """What can be chosen about any study."""
+    """Settings of any study."""
 
     # Names of files: they say where something lies, and a study is known by what it reads.
     places: ClassVar[frozenset[str]] = frozenset()
@@ -44,7 +44,7 @@ MAY_CHANGE = frozenset({"seeds", "only"})
 
 
 class BudgetedStudySettings(StudySettings):
-    """What can be chosen about a study whose budget may be in tokens."""
+    """Settings of a study whose budget may be in tokens."""
 
     tokens: Count | None = Field(
         None, description="Tokens of training of each run, instead of the size's own number."
@@ -58,7 +58,7 @@ class BudgetedStudySettings(StudySettings):
 
 
 class PretrainingSettings(BudgetedStudySettings):
-    """What can be chosen about a study of pre-training."""
+    """Settings of a study of pre-training."""
 
     places: ClassVar[frozenset[str]] = frozenset({"data", "labeled", "labeled_dev"})
 
@@ -83,7 +83,7 @@ class PretrainingSettings(BudgetedStudySettings):
 
 
 class RecurrentSettings(BudgetedStudySettings):
-    """What can be chosen about the study of attention and recurrent nets."""
+    """Settings of the study of attention and recurrent nets."""
 
     longest: Annotated[int, Field(ge=2, le=4096)] | None = Field(
         None, description="The largest distance; by default 128, or 512 with --size large."
@@ -91,13 +91,13 @@ class RecurrentSettings(BudgetedStudySettings):
 
 
 class FeaturesSettings(PretrainingSettings):
-    """What can be chosen about the study of features."""
+    """Settings of the study of features."""
 
     task: Literal["classify"] = Field("classify", description="What the labels are: of texts.")
 
 
 class TranslationSettings(StudySettings, PairSettings):
-    """What can be chosen about the study of translation."""
+    """Settings of the study of translation."""
 
     places: ClassVar[frozenset[str]] = frozenset({"train", "dev", "model"})
 

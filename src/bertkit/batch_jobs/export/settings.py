@@ -1,4 +1,4 @@
-"""What can be chosen about exporting a model."""
+"""Settings of the job."""
 
 from typing import Literal
 

@@ -1,4 +1,4 @@
-"""What can be chosen about the features of a file of texts."""
+"""Settings of the job."""
 
 from typing import Literal, Self
 

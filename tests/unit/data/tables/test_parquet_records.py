@@ -93,6 +93,32 @@ def test_lists_of_too_many_values_are_refused_before_they_are_made(tmp_path, mon
     refuse(path, r"the column n\S* has 52 values in 3 rows; a row may have 10")
 
 
+def test_rows_with_long_lists_are_decoded_a_few_at_a_time(tmp_path, monkeypatch):
+    path = write_table(tmp_path, n=[[None] * 50] * 6)
+    sizes, read_batches = [], parquet.read_batches
+
+    def watch(batches, decoder):
+        return read_batches((sizes.append(len(batch)) or batch for batch in batches), decoder)
+
+    monkeypatch.setattr(parquet, "read_batches", watch)
+    monkeypatch.setattr(parquet, "VALUES_AT_ONCE", 120)
+    assert len(read_values(path)) == 6
+    assert sizes == [2, 2, 2]
+
+
+@pytest.mark.parametrize(
+    "kind", [pa.list_(pa.int8(), 50), pa.map_(pa.int8(), pa.int8())], ids=["fixed", "map"]
+)
+def test_values_of_every_kind_of_list_are_counted(tmp_path, monkeypatch, kind):
+    is_map = pa.types.is_map(kind)
+    values = [[(number, number) if is_map else number for number in range(50)]]
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"n": pa.array(values, kind)}), path)
+    monkeypatch.setattr(parquet, "_check_lists", lambda *_: 1)
+    monkeypatch.setattr(parquet, "MAX_JSON_VALUES", 40)
+    refuse(path, r"row 1 has more than 40 values")
+
+
 def test_a_column_whose_name_is_not_utf8_is_damage(tmp_path):
     path = write_table(tmp_path, text=["a"], other=[1])
     path.write_bytes(path.read_bytes().replace(b"other", b"oth\xffr"))

@@ -55,9 +55,9 @@ def test_texts_are_not_held_against_themselves(tmp_path, monkeypatch):
 
 
 def test_texts_of_a_pipe_are_counted_while_they_are_written():
-    with pytest.raises(InputError, match="3 texts were read, and there are 2 references"):
+    with pytest.raises(InputError, match="got 3 texts and 2 references"):
         score_texts("translate", itertools.repeat(ANSWER), ["eins", "zwei"])
-    with pytest.raises(InputError, match="0 texts were read"):
+    with pytest.raises(InputError, match="got 0 texts and 0 references"):
         score_texts("translate", [], [])
 
 

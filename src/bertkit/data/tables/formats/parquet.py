@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+VALUES_AT_ONCE = 1 << 24  # of a column, decoded at a time
+
 
 def read_rows(path: Path | None, size_bytes: int | None, decoder: RowDecoder) -> Iterator[TextRow]:
     """Yield a row for each row of the file; a null is an empty text."""
@@ -67,15 +69,20 @@ def read_records(stream: BinaryIO, decoder: RecordDecoder, _: RecordSettings) ->
     file, rows_at_once = open_parquet(stream)
     names = file.schema_arrow.names
     decoder.check_unique(names)
-    _check_lists(file.metadata, decoder)
+    most_values = _check_lists(file.metadata, decoder)
+    rows_at_once = max(1, min(rows_at_once, VALUES_AT_ONCE // most_values))
     return Rows(tuple(names), read_batches(file.iter_batches(batch_size=rows_at_once), decoder))
 
 
-def _check_lists(metadata: "pq.FileMetaData", decoder: RecordDecoder) -> None:
+def _check_lists(metadata: "pq.FileMetaData", decoder: RecordDecoder) -> int:
     """Reject lists that would be too long even if evenly distributed over the rows.
 
     Equal values take no space in the file, but much time and memory to decode.
+
+    Returns:
+        The most values of a column per row, on average over a row group; at least 1.
     """
+    most_values = 1
     for group in map(metadata.row_group, range(metadata.num_row_groups)):
         for number in range(group.num_columns):
             column = group.column(number)
@@ -85,6 +92,8 @@ def _check_lists(metadata: "pq.FileMetaData", decoder: RecordDecoder) -> None:
                     f" {column.num_values:,} values in {group.num_rows:,} rows; a row may have"
                     f" {MAX_JSON_VALUES:,}"
                 )
+            most_values = max(most_values, column.num_values // max(1, group.num_rows))
+    return most_values
 
 
 def read_batches(batches: Iterable["pa.RecordBatch"], decoder: RecordDecoder) -> Iterator[Record]:
@@ -131,13 +140,18 @@ def _count_values(batch: "pa.RecordBatch") -> int:
     """Count the values in all columns' lists, including nulls, which take no bytes."""
     import pyarrow as pa
 
+    types = pa.types
+    lists = (types.is_list, types.is_large_list, types.is_fixed_size_list)
     num_values, columns = 0, list(batch.columns)
     while columns:
         column = columns.pop()
-        if pa.types.is_list(column.type) or pa.types.is_large_list(column.type):
+        if any(is_one(column.type) for is_one in lists):
             columns.append(column.flatten())
             num_values += len(columns[-1])
-        elif pa.types.is_struct(column.type):
+        elif types.is_map(column.type):
+            columns += [column.keys, column.items]
+            num_values += len(column.keys)
+        elif types.is_struct(column.type):
             columns += column.flatten()
     return num_values
 

@@ -1,4 +1,4 @@
-"""bertkit: BERT, whole, from raw text to models that label, tag and answer, and to vectors.
+"""bertkit: BERT from raw text and pre-training to fine-tuned models and embeddings.
 
 The public names are loaded when they are first used, so that `import bertkit` (and with it
 `bertkit --help`) doesn't load torch.

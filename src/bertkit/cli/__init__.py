@@ -1,1 +1,1 @@
-"""The command line: one file a command, which parses, builds settings and calls a recipe."""
+"""The command line: one file per command, which parses, builds settings and calls a recipe."""

@@ -1,6 +1,6 @@
-"""What a BERT does inside: captured attention, heads switched off, and views of both.
+"""Interpretation of a BERT: attention capture, head ablation and views of both.
 
-The public names are loaded when they are first used, so that importing the room doesn't load torch.
+The public names are loaded when they are first used, so that importing it doesn't load torch.
 """
 
 from importlib import import_module

@@ -1,4 +1,4 @@
-"""The layers of the Transformer as tensor code: no files, no settings, no names of formats.
+"""The layers of the Transformer as pure tensor code: no files, settings or checkpoint formats.
 
 Read `embeddings` (Devlin et al. 2018, figure 2), `attention` (Vaswani et al. 2017, equation 1),
 `block` (equation 2, figure 1), then `cross_attention` and `decoder_block`. For speed: `packing`,

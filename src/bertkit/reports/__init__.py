@@ -1,1 +1,1 @@
-"""Data → one self-contained HTML page, which opens from disk without network or scripts."""
+"""Self-contained HTML report pages, figures and tables; read `report.py` first."""

@@ -1,16 +1,16 @@
-"""What stands in the cells of tables, and how numbers are written for people."""
+"""Table cells: their types, and how numbers are formatted."""
 
 import math
 from dataclasses import dataclass
 
 from bertkit.reports.text import show
 
-TEXT_COLUMNS = 400  # of a cell
+TEXT_COLUMNS = 400  # the longest text that a cell shows
 
 
 @dataclass(frozen=True)
 class Interval:
-    """A value and the confidence interval or spread around it, written 0.912 (0.897–0.926)."""
+    """A value and the confidence interval or spread around it, shown as 0.912 (0.897–0.926)."""
 
     value: float
     low: float
@@ -21,7 +21,7 @@ Cell = str | int | float | Interval
 
 
 def format_cell(cell: Cell) -> str:
-    """A number as people read it; text in a line."""
+    """Format a number for display, or text as one line."""
     if isinstance(cell, str):
         return show(cell, TEXT_COLUMNS)
     if isinstance(cell, int):
@@ -37,5 +37,5 @@ def format_cell(cell: Cell) -> str:
 
 
 def is_numeric(cell: Cell) -> bool:
-    """Whether a cell holds numbers, which stand right."""
+    """Whether a cell holds a number or an interval, which are right-aligned."""
     return not isinstance(cell, str)

@@ -1,8 +1,8 @@
-"""A page that people can use: scripts, styles and data in one file that fetches nothing.
+"""Interactive pages: script, styles and data in one HTML file that fetches nothing.
 
-Its content security policy names the hashes of its one script and its one style sheet, and forbids
-everything else. Data and arrays stand in elements that no browser runs: JSON in which nothing can
-end its element, and base64.
+The content security policy allows one script and one style sheet, by their hashes, and forbids
+everything else. Data and arrays are in data blocks, which browsers don't run: JSON with `<`, `>`
+and `&` escaped, so that it can't close its element, and base64.
 
 Source: Content Security Policy Level 3, section 8 (hashes); WHATWG HTML, "data block".
 """
@@ -33,16 +33,16 @@ IN_MARKUP = {ord(character): f"\\u{ord(character):04x}" for character in "<>&"}
 
 @dataclass(frozen=True)
 class InteractivePage:
-    """What a page is made of.
+    """The content of an interactive page.
 
     Attributes:
-        title: of the window and at the top.
-        modules: the text of each JavaScript module under its file's name, as `join_modules` takes
-            them; `page_modules` are among them.
-        styles: style sheets, beside those that every page has.
-        data: what scripts find by `readData()`, as JSON.
-        arrays: bytes that scripts find by `readBytes(name)` and that aren't unpacked before; their
-            names are small letters, digits and hyphens.
+        title: the title of the window, also shown at the top of the page.
+        modules: file names to source texts of the JavaScript modules, for `join_modules`; must
+            include `page_modules()`.
+        styles: style sheets, in addition to those that every page has.
+        data: the data that scripts read with `readData()`, as JSON.
+        arrays: bytes that scripts read with `readBytes(name)`, decompressed only then; names
+            consist of lowercase letters, digits and hyphens.
     """
 
     title: str
@@ -52,7 +52,7 @@ class InteractivePage:
     arrays: Mapping[str, bytes]
 
     def render(self) -> str:
-        """The page as HTML; the same for the same content."""
+        """Render the page as HTML; the same content gives the same bytes."""
         script = join_modules(self.modules)
         style = with_plain_lines("\n".join([_colors(), _read("page.css"), *self.styles]))
         if "</style" in style.lower():
@@ -68,17 +68,17 @@ class InteractivePage:
 
 
 def page_modules() -> dict[str, str]:
-    """The modules that every page has, under their files' names."""
+    """Return the JavaScript modules that every page has, by file name."""
     return read_modules(resources.files("bertkit.reports").joinpath("page"))
 
 
 def read_modules(folder: Traversable) -> dict[str, str]:
-    """All JavaScript modules of a folder, under their files' names in the order of the alphabet."""
+    """Read all JavaScript modules of a folder: file name to text, sorted by name."""
     return _read_all(folder, ".js")
 
 
 def read_styles(folder: Traversable) -> dict[str, str]:
-    """All style sheets of a folder, under their files' names in the order of the alphabet."""
+    """Read all style sheets of a folder: file name to text, sorted by name."""
     return _read_all(folder, ".css")
 
 
@@ -89,7 +89,7 @@ def _read_all(folder: Traversable, suffix: str) -> dict[str, str]:
 
 
 def write_page(path: Path, page: InteractivePage) -> FileRecord:
-    """Write the page, whole or not at all."""
+    """Write the page atomically."""
     return write_file(path, page.render().encode())
 
 
@@ -102,7 +102,7 @@ def _to_json(data: Any) -> str:
 
 
 def _colors() -> str:
-    """The colors as variables: as the reader's programs are, or as the page's button says."""
+    """Return the CSS variables of the light and the dark color scheme."""
     light, dark = (
         " ".join(f"--{name}: {color};" for name, color in colors.items())
         for colors in (LIGHT, DARK)
@@ -114,7 +114,7 @@ def _colors() -> str:
 
 
 def _policy(script: str, style: str) -> str:
-    """What the page may do: run this script, look like this, and nothing else."""
+    """Return the content security policy: only this script and this style sheet are allowed."""
     return (
         f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}';"
         " base-uri 'none'; form-action 'none'"

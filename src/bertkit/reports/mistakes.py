@@ -1,6 +1,6 @@
-"""What a model got wrong: the texts, with the parts that matter marked, and what it said instead.
+"""Wrong predictions of a model: texts with highlighted spans, true label and prediction.
 
-Marks are made from offsets into the text; nothing in a text is ever markup.
+Highlights are offsets into the text; nothing in a text is ever markup.
 """
 
 from collections.abc import Sequence
@@ -18,13 +18,13 @@ CHARACTERS_BEFORE = 80
 
 @dataclass(frozen=True)
 class Highlight:
-    """A part of a text: what should have been found, or what was.
+    """A span of a text, true or predicted.
 
     Attributes:
-        start: its first character.
-        stop: the character behind its last one; where it equals `start`, nothing is marked.
-        kind: whether it is true or predicted.
-        label: what it is or was taken for, if that has a name.
+        start: the offset of its first character.
+        stop: the offset after its last character; if equal to `start`, nothing is highlighted.
+        kind: whether the span is true or predicted.
+        label: the true or predicted label, if there is one.
     """
 
     start: int
@@ -35,12 +35,12 @@ class Highlight:
 
 @dataclass(frozen=True)
 class Piece:
-    """A stretch of text that is marked throughout in one way.
+    """A stretch of text that is covered by the same highlights throughout.
 
     Attributes:
         text: its characters.
-        kinds: of the highlights that cover it: "", "true", "predicted" or "true predicted".
-        words: what ends with it, such as "true PER, predicted LOC".
+        kinds: kinds of its highlights: "", "true", "predicted" or "true predicted".
+        words: the highlights that end with it, such as "true PER, predicted LOC".
     """
 
     text: str
@@ -54,8 +54,8 @@ class MarkedText:
 
     Attributes:
         text: the whole text.
-        name: its role, such as "question"; empty where there is one text.
-        highlights: parts of it; they may overlap.
+        name: its role, such as "question"; empty if the example has one text.
+        highlights: spans of the text; they may overlap.
 
     Raises:
         InputError: a highlight isn't within the text.
@@ -75,20 +75,20 @@ class MarkedText:
 
     @property
     def is_long(self) -> bool:
-        """Whether only an excerpt is shown until a reader unfolds it."""
+        """Whether only an excerpt is shown until the reader expands it."""
         return len(self.text) > FOLDED_CHARACTERS
 
     @property
     def num_left_out(self) -> int:
-        """How many characters at its end a page doesn't show at all."""
+        """The number of characters at the end that a page never shows."""
         return max(0, len(self.text) - MAX_CHARACTERS)
 
     def pieces(self) -> list[Piece]:
-        """The text in pieces, as far as a page shows it."""
+        """Return the text in pieces, up to the longest length that a page shows."""
         return self._cut(0, min(len(self.text), MAX_CHARACTERS))
 
     def excerpt(self) -> list[Piece]:
-        """The beginning, or what is around the first highlight, in pieces."""
+        """Return an excerpt in pieces: around the first highlight, or from the beginning."""
         first = min((highlight.start for highlight in self.highlights), default=0)
         start = max(0, min(first - CHARACTERS_BEFORE, len(self.text) - EXCERPT_CHARACTERS))
         stop = min(len(self.text), start + EXCERPT_CHARACTERS)
@@ -97,7 +97,7 @@ class MarkedText:
         return [*before, *self._cut(start, stop), *after]
 
     def _cut(self, start: int, stop: int) -> list[Piece]:
-        """Cut a part of the text wherever a highlight begins or ends."""
+        """Split a part of the text wherever a highlight begins or ends."""
         marked = [
             highlight
             for highlight in self.highlights
@@ -123,10 +123,10 @@ class Mistake:
 
     Attributes:
         passages: its texts.
-        truth: what it is.
-        predicted: what the model said.
-        confidence: the model's probability for that, if there is one.
-        place: where the example stands, such as "dev.csv, line 12".
+        truth: the true label or answer.
+        predicted: the prediction.
+        confidence: the model's probability of the prediction, if there is one.
+        place: the source of the example, such as "dev.csv, line 12".
     """
 
     passages: Sequence[MarkedText]

@@ -1,8 +1,8 @@
-"""JavaScript modules put into one script, without a build tool.
+"""Bundle JavaScript modules into one script, without a build tool.
 
-Each module becomes a function of its own, called after those that it imports; what it exports is
-what the function returns. Only the forms that our modules use are read, each at the beginning of a
-line, and everything else is refused:
+Each module becomes a function, called after the modules that it imports; the function returns the
+exports. Only the forms that our modules use are supported, each at the beginning of a line; all
+others are errors:
 
     import { a, b as c } from "./name.js";
     export function | async function | const | class
@@ -23,10 +23,10 @@ ENTRY = "start.js"
 
 
 def join_modules(sources: Mapping[str, str]) -> str:
-    """One script that runs `start.js` and what it needs, each module after those that it imports.
+    """Return one script that runs `start.js` and its dependencies, dependencies first.
 
     Args:
-        sources: the text of each module under its file's name.
+        sources: file names to source texts of the modules.
     """
     sources = {name: with_plain_lines(source) for name, source in sources.items()}
     parts = [_wrap(name, sources[name]) for name in _order(sources)]
@@ -34,12 +34,12 @@ def join_modules(sources: Mapping[str, str]) -> str:
 
 
 def with_plain_lines(text: str) -> str:
-    """The text with the ends of lines that a browser gives it, before it computes a hash."""
+    """Normalize line ends to LF, as a browser does before it hashes a script or style sheet."""
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _order(sources: Mapping[str, str]) -> list[str]:
-    """The names of the modules that are needed, each after those that it imports."""
+    """Return the names of the required modules, dependencies first."""
     ordered: dict[str, None] = {}
 
     def visit(name: str, importers: tuple[str, ...]) -> None:
@@ -59,7 +59,7 @@ def _order(sources: Mapping[str, str]) -> list[str]:
 
 
 def _check_exports(name: str, names: str, imported: str, source: str) -> None:
-    """Refuse what a browser would refuse of modules that it reads by itself."""
+    """Raise an error for a missing export, as a browser does for real modules."""
     wanted = {part.split(" as ")[0].strip() for part in names.split(",") if part.strip()}
     missing = wanted - set(_EXPORTED.findall(source))
     if missing:
@@ -67,7 +67,7 @@ def _check_exports(name: str, names: str, imported: str, source: str) -> None:
 
 
 def _wrap(name: str, source: str) -> str:
-    """A module as a function that is called at once."""
+    """Wrap a module in a function that is called immediately."""
     body = _EXPORT.sub("", _IMPORT.sub(_take_imports, source)).strip("\n")
     unread = _UNREAD.search(body) or _ENDS_SCRIPT.search(body)
     if unread is not None:
@@ -81,6 +81,6 @@ def _wrap(name: str, source: str) -> str:
 
 
 def _take_imports(found: re.Match[str]) -> str:
-    """The line by which a module takes what it imports; the number of lines stays."""
+    """Return the statement that replaces an import; the number of lines stays the same."""
     names = found[1].replace(" as ", ": ")
     return f"const {{{names}}} = modules[{json.dumps(found[2])}];"

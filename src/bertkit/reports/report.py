@@ -1,6 +1,6 @@
-"""What a report is made of, and its writing.
+"""Static report pages: the types of their sections, and rendering to HTML.
 
-A page holds everything it shows: styles and charts are inline, it has no script, and its content
+A page is self-contained: styles and charts are inline, it has no script, and its content
 security policy forbids it to fetch anything. All text is escaped; no text is ever markup.
 """
 
@@ -25,7 +25,7 @@ from bertkit.reports.text import make_legible, shorten
 
 @dataclass(frozen=True)
 class Paragraph:
-    """Running text."""
+    """A paragraph of text."""
 
     kind: ClassVar[str] = "paragraph"
     text: str
@@ -35,7 +35,7 @@ class Paragraph:
 
 @dataclass(frozen=True)
 class Command:
-    """Words for a terminal, one command a line."""
+    """Shell commands, one per line."""
 
     kind: ClassVar[str] = "command"
     text: str
@@ -45,7 +45,7 @@ class Command:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows under column names; numbers and intervals stand right, their thousands separated."""
+    """A table; numbers and intervals are right-aligned, with thousands separators."""
 
     kind: ClassVar[str] = "table"
     columns: Sequence[str]
@@ -56,14 +56,14 @@ class Table:
 
 @dataclass(frozen=True)
 class Bar:
-    """One bar: its name, its length as a share of 1, and the words beside it.
+    """One bar of a bar chart.
 
     Attributes:
         name: what is measured.
-        share: its length; what is negative or not defined has none.
-        label: the value in words.
-        is_highlighted: it is the one to look at.
-        extent: from where to where the true value may lie, drawn as a whisker.
+        share: the length of the bar, as a fraction of 1; negative values and NaN have length 0.
+        label: the value as text, shown beside the bar.
+        is_highlighted: whether the bar is emphasized.
+        extent: the interval (low, high) of the value, drawn as a whisker.
     """
 
     name: str
@@ -75,7 +75,7 @@ class Bar:
 
 @dataclass(frozen=True)
 class Bars:
-    """Shares to be compared at a glance; the longest bar fills the width."""
+    """A bar chart of shares; the longest bar fills the width."""
 
     kind: ClassVar[str] = "bars"
     bars: Sequence[Bar]
@@ -83,11 +83,11 @@ class Bars:
     note: str = ""
 
     def width_percent(self, bar: Bar) -> float:
-        """How much of the available width a bar takes."""
+        """Return the width of a bar in percent of the available width."""
         return self._percent(bar.share)
 
     def whisker_percent(self, extent: tuple[float, float]) -> tuple[float, float]:
-        """Where a whisker begins and how long it is, in the same measure as the bars."""
+        """Return the start and the length of a whisker, in percent of the available width."""
         low, high = map(self._percent, extent)
         return low, round(high - low, 2)
 
@@ -101,7 +101,7 @@ class Bars:
 
 @dataclass(frozen=True)
 class Charts:
-    """Pictures side by side, as far as the page is wide enough, each with a table of the same."""
+    """Pictures side by side where the page is wide enough, each with a table of its values."""
 
     kind: ClassVar[str] = "charts"
     charts: Sequence[Picture]
@@ -109,7 +109,7 @@ class Charts:
     note: str = ""
 
     def drawings(self) -> list[Markup | None]:
-        """Each picture as SVG, in which all text has been escaped; None for a mere table."""
+        """Return each picture as SVG with its text escaped; None if it is shown only as a table."""
         drawings = [chart.draw() for chart in self.charts]
         return [None if drawing is None else Markup(drawing) for drawing in drawings]  # noqa: S704 - built by ElementTree
 
@@ -119,7 +119,7 @@ Section = Paragraph | Command | Table | Bars | Charts | Mistakes
 
 @dataclass(frozen=True)
 class Report:
-    """A page: its title, what it says in a sentence or two, and its sections from top to bottom."""
+    """A page: its title, a summary of a sentence or two, and its sections from top to bottom."""
 
     title: str
     summary: str
@@ -127,9 +127,9 @@ class Report:
 
 
 def render_report(report: Report) -> str:
-    """The page as HTML.
+    """Render the page as HTML.
 
-    What isn't a character, such as an undecodable byte of a file's name, becomes �.
+    Invalid characters, such as an undecodable byte of a file name, become �.
     """
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
@@ -143,11 +143,11 @@ def render_report(report: Report) -> str:
         report=report,
         light=LIGHT,
         dark=DARK,
-        style=Markup(style),  # noqa: S704 - a file of ours
+        style=Markup(style),  # noqa: S704 - our own file
     )
     return make_legible(page)
 
 
 def write_report(path: Path, report: Report) -> FileRecord:
-    """Write the page, whole or not at all."""
+    """Write the page atomically."""
     return write_file(path, render_report(report).encode())

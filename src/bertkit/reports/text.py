@@ -1,11 +1,11 @@
-"""Foreign text made fit to be shown: legible characters, and names that fit their place."""
+"""Safe display of untrusted text: legible characters, and names shortened to fit."""
 
 import re
 import unicodedata
 
 NAME_COLUMNS = 80
-# Controls, halves of surrogate pairs and what is no character; then what can't be seen but turns,
-# breaks or splits what can: zero-width blanks, ends of lines, bidirectional overrides and isolates.
+# First: control characters, lone surrogates and noncharacters. Then invisible characters that
+# change how text is laid out: zero-width spaces, line separators, bidirectional controls.
 _ILLEGIBLE = re.compile(
     "[^\t\n\r -~\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
     "|[\u180e\u200b\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]"
@@ -13,27 +13,27 @@ _ILLEGIBLE = re.compile(
 
 
 def show(text: str, limit: int = NAME_COLUMNS) -> str:
-    """A foreign word or text in a line: a label, a name of a column, a text among mistakes.
+    """Return untrusted text as one line for display: a label, a column name, an example's text.
 
-    Whatever is shown of foreign data passes through here: one line, nothing that steers a terminal
-    or reorders a page, and … where it takes more than `limit` columns. Programs get it as it is.
+    All user data that is displayed passes through here: no character that controls a terminal or
+    reorders a page, and … at the end if it exceeds `limit` columns. Data files keep it unchanged.
     """
-    start = text[: 8 * limit]  # a cell of megabytes isn't searched for blanks
+    start = text[: 8 * limit]  # so that a cell of megabytes isn't split at whitespace
     shown = " ".join(make_legible(start).split())
     return shorten(shown if len(start) == len(text) else shown + "…", limit)
 
 
 def make_legible(text: str) -> str:
-    """Control characters as their pictures (␀), and what can't be shown as �; lengths stay.
+    """Replace control characters by their pictures (␀) and others by �; the length stays the same.
 
-    XML knows no control characters, not even escaped, and an SVG file with one isn't shown at all.
-    A right-to-left override would turn around all that stands behind it.
+    XML allows no control characters, not even escaped: viewers refuse an SVG file that has one.
+    A right-to-left override would reverse all text after it.
     """
     return _ILLEGIBLE.sub(lambda found: _picture(found[0]), text)
 
 
 def shorten(text: str, limit: int = NAME_COLUMNS) -> str:
-    """The beginning of a text, ending in … where it takes more than `limit` ≥ 2 columns."""
+    """Truncate a text with … if it takes more than `limit` ≥ 2 columns."""
     num_columns = 0
     for index, character in enumerate(text):
         num_columns += count_columns(character)
@@ -43,7 +43,7 @@ def shorten(text: str, limit: int = NAME_COLUMNS) -> str:
 
 
 def count_columns(text: str) -> int:
-    """How many columns of a monospaced font a text takes, about: those of East Asia are wide."""
+    """Return about how many monospaced columns a text takes: wide East Asian characters take 2."""
     return sum(2 if unicodedata.east_asian_width(character) in "WF" else 1 for character in text)
 
 

@@ -1,1 +1,1 @@
-"""Studies: a question from the literature, asked of runs that differ in one thing."""
+"""Reproductions of published experiments on your own runs; read `study.py` first."""

@@ -1,1 +1,1 @@
-"""Still drawings: charts, diagrams and figures as SVG; read `picture.py` first."""
+"""Static charts and figures as SVG; read `picture.py` first."""

@@ -1,4 +1,4 @@
-"""Which words that are read each word that is written comes from, as a still grid."""
+"""Alignment of output tokens with input tokens by cross-attention, as a static grid."""
 
 import heapq
 from collections.abc import Sequence
@@ -19,26 +19,25 @@ MAX_TOKENS = 64
 CELL_WIDTH, CELL_HEIGHT = 34, 24
 LABEL_COLUMNS = 18
 COLUMN_WIDTH = 7.2
-MARGIN = 26  # for what rows and columns are
+MARGIN = 26  # for the labels of the axes
 GAP = 8
-MIN_WRITTEN = 0.1  # a share that is written into its cell
-STRENGTH = 0.75  # the power of a share that is its color: small ones stay small
+MIN_WRITTEN = 0.1  # the smallest weight that is printed in its cell
+STRENGTH = 0.75  # opacity is weight ** STRENGTH: small weights stay faint
 NUM_NAMED = 3
 
 
 @dataclass(frozen=True)
 class AlignmentFigure:
-    """Where one text looks in another: a row for each token that looks.
+    """Attention from one text to another: one row per query token.
 
     Attributes:
-        title: what is shown.
-        written: names of the rows.
-        read: names of the columns.
-        weights: [written, read], each from 0 to 1; those of a row sum to 1.
+        title: the title of the figure.
+        written: the output tokens, which name the rows.
+        read: the input tokens, which name the columns.
+        weights: [written, read], each from 0 to 1; each row sums to 1.
 
     Raises:
-        InputError: there isn't a row for each token that is written, and a column for each that is
-            read, or one text is too long.
+        InputError: the shape of `weights` doesn't match the tokens, or a text is too long.
     """
 
     title: str
@@ -62,7 +61,7 @@ class AlignmentFigure:
             )
 
     def draw(self) -> str:
-        """The drawing as an SVG element."""
+        """Return the drawing as an SVG element."""
         left, top = MARGIN + _room(self.written), MARGIN + _room(self.read) * 0.75 + GAP
         width = left + CELL_WIDTH * len(self.read)
         height = top + CELL_HEIGHT * len(self.written)
@@ -86,18 +85,18 @@ class AlignmentFigure:
         return serialize(svg)
 
     def describe(self) -> str:
-        """The drawing in words, for those who don't see it."""
+        """Return a description in words, for screen readers."""
         words = ["Rows are the tokens that are written, columns those that are read."]
         pairs = [(row, column) for row in range(len(self.written)) for column in self._columns]
         strongest = heapq.nlargest(NUM_NAMED, pairs, key=lambda pair: self._weight(*pair))
         return " ".join([*words, *(f"{self._say(*pair)}." for pair in strongest)])
 
     def legend(self) -> list[tuple[str, str]]:
-        """Nothing: the shares stand in the cells."""
+        """Return no entries: the cells show their weights."""
         return []
 
     def tabulate(self) -> tuple[list[str], list[list[Cell]]]:
-        """Columns and rows of the same in numbers; a row for each token that is written."""
+        """Return a table of the largest weights, one row per output token."""
         rows: list[list[Cell]] = []
         for row, token in enumerate(self.written):
             best = heapq.nlargest(NUM_NAMED, self._columns, key=self.weights[row].__getitem__)
@@ -109,11 +108,11 @@ class AlignmentFigure:
         return ["Number", "Written", "Looks most at"], rows
 
     def write(self, path: str | Path) -> FileRecord:
-        """Write it as .svg or .png, as the name ends."""
+        """Write the figure as SVG or PNG, chosen by the file extension."""
         return write_picture(Path(path), self)
 
     def _repr_svg_(self) -> str:
-        """How notebooks show it."""
+        """Return the SVG that notebooks display."""
         return render_svg(self)
 
     @property
@@ -139,6 +138,6 @@ class AlignmentFigure:
 
 
 def _room(tokens: Sequence[str]) -> float:
-    """The room that the longest of the names takes."""
+    """Return the width of the longest token name."""
     columns = (count_columns(shorten(token, LABEL_COLUMNS)) for token in tokens)
     return max(columns, default=0) * COLUMN_WIDTH + GAP

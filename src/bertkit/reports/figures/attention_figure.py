@@ -1,4 +1,4 @@
-"""What one head attends to, as a still drawing: two columns of tokens, and lines between them."""
+"""Attention of one head as a static drawing: two columns of tokens, and lines between them."""
 
 import heapq
 import math
@@ -24,25 +24,25 @@ from bertkit.reports.figures.svg import (
 from bertkit.reports.text import count_columns, shorten
 
 MAX_TOKENS = 128
-MIN_WEIGHT = 0.01  # of a line
+MIN_WEIGHT = 0.01  # the smallest weight that is drawn as a line
 TOP, ROW_HEIGHT = 30, 20
 SPAN = 220  # from column to column
 GAP = 6  # between a token and its lines
 PERCENT_WIDTH = 40
 LABEL_COLUMNS = 18
 COLUMN_WIDTH = 8.0
-MIN_LABEL_WIDTH = 90  # so that the legend has room
+MIN_LABEL_WIDTH = 90  # leaves space for the legend
 NUM_NAMED_LINKS = 3
 
 
 @dataclass(frozen=True)
 class Link:
-    """The attention that one token gives to another.
+    """The attention weight from one token to another.
 
     Attributes:
-        source: which token looks, from 0.
-        target: which one it looks at.
-        weight: from 0 to 1; those of a source sum to 1.
+        source: the index of the query token.
+        target: the index of the key token.
+        weight: from 0 to 1; the weights of all targets of a source sum to 1.
     """
 
     source: int
@@ -52,17 +52,17 @@ class Link:
 
 @dataclass(frozen=True)
 class AttentionFigure:
-    """The attention of one head on one text, or that of one of its tokens.
+    """The attention of one head on one text, from all tokens or from one.
 
     Attributes:
-        title: what is shown.
-        tokens: as the model reads them, at most 128 to be drawn.
-        weights: [tokens, others]; a row for each token that looks.
-        focus: the token, from 0, whose attention alone is shown, with its numbers.
-        others: what is looked at; None where it is the same.
+        title: the title of the figure.
+        tokens: the query tokens; more than 128 can't be drawn.
+        weights: [tokens, others]; a row for each query token.
+        focus: the index of a token to show alone, with percentages; None shows all.
+        others: the key tokens; None if they are the same as `tokens`.
 
     Raises:
-        InputError: there isn't a row and a column for each token, or no such token.
+        InputError: the shape of `weights` doesn't match the tokens, or `focus` is out of range.
     """
 
     title: str
@@ -84,7 +84,7 @@ class AttentionFigure:
             raise InputError(f"there is no token {self.focus}: they are 0 to {length - 1}")
 
     def draw(self) -> str | None:
-        """The drawing as an SVG element; None of over 128 tokens."""
+        """Return the drawing as an SVG element; None if there are over 128 tokens."""
         if max(len(self.tokens), len(self._seen)) > MAX_TOKENS:
             return None
         layout = _Layout.of(self.tokens, self._seen, has_numbers=self.focus is not None)
@@ -101,7 +101,7 @@ class AttentionFigure:
         return serialize(svg)
 
     def describe(self) -> str:
-        """The drawing in words, for those who don't see it."""
+        """Return a description in words, for screen readers."""
         words = "Lines lead from each token on the left to those that it looks at, on the right."
         if self.focus is not None:
             words = f"What “{shorten(self.tokens[self.focus])}” looks at."
@@ -109,12 +109,12 @@ class AttentionFigure:
         return " ".join([words, *(f"{self._say(link)}." for link in strongest)])
 
     def legend(self) -> list[tuple[str, str]]:
-        """What the strength of a line means."""
+        """Return one entry, which explains the opacity of the lines."""
         least = f"{100 * MIN_WEIGHT:.0f} %"
         return [(series_style(0), f"more attention, stronger line; none under {least}")]
 
     def tabulate(self) -> tuple[list[str], list[list[Cell]]]:
-        """Columns and rows of the same in numbers; a row for each token that looks."""
+        """Return a table of the largest weights, one row per query token."""
         sources = range(len(self.tokens)) if self.focus is None else [self.focus]
         rows: list[list[Cell]] = []
         for source in sources:
@@ -127,20 +127,20 @@ class AttentionFigure:
         return ["Number", "Token", "Looks most at"], rows
 
     def write(self, path: str | Path) -> FileRecord:
-        """Write it as .svg or .png, as the name ends."""
+        """Write the figure as SVG or PNG, chosen by the file extension."""
         return write_picture(Path(path), self)
 
     def _repr_svg_(self) -> str:
-        """How notebooks show it."""
+        """Return the SVG that notebooks display."""
         return render_svg(self)
 
     @property
     def _seen(self) -> Sequence[str]:
-        """The tokens that are looked at."""
+        """The key tokens."""
         return self.tokens if self.others is None else self.others
 
     def _links(self) -> Iterator[Link]:
-        """Those that are strong enough to be drawn."""
+        """Yield the links whose weight is at least `MIN_WEIGHT`."""
         for source, row in enumerate(self.weights):
             if self.focus in (None, source):
                 for target, weight in enumerate(row):
@@ -150,7 +150,7 @@ class AttentionFigure:
     def _add_line(self, parent: ET.Element, layout: "_Layout", link: Link) -> None:
         start, stop = layout.middle(link.source), layout.middle(link.target)
         line = add_line(parent, layout.left + GAP, start, layout.right - GAP, stop)
-        line.set("stroke-opacity", f"{math.sqrt(link.weight):.3f}")  # 5 % are to be seen
+        line.set("stroke-opacity", f"{math.sqrt(link.weight):.3f}")  # the root keeps 5 % visible
         ET.SubElement(line, "title").text = self._say(link)
 
     def _add_tokens(self, svg: ET.Element, layout: "_Layout") -> None:
@@ -169,12 +169,12 @@ class AttentionFigure:
 
 @dataclass(frozen=True)
 class _Layout:
-    """Where the columns of tokens stand.
+    """The positions of the two columns of tokens.
 
     Attributes:
-        num_rows: in the longer column.
-        label_width: the room for a token.
-        number_width: the room for a percentage on the right.
+        num_rows: the number of tokens in the longer column.
+        label_width: the width of a token's label.
+        number_width: the width of a percentage on the right.
     """
 
     num_rows: int
@@ -191,12 +191,12 @@ class _Layout:
 
     @property
     def left(self) -> float:
-        """Where the left column ends."""
+        """The x-coordinate at which the left column ends."""
         return self.label_width
 
     @property
     def right(self) -> float:
-        """Where the right column begins."""
+        """The x-coordinate at which the right column begins."""
         return self.label_width + SPAN
 
     @property
@@ -208,12 +208,12 @@ class _Layout:
         return TOP + self.num_rows * ROW_HEIGHT
 
     def middle(self, token: int) -> float:
-        """The height of a token's lines."""
+        """Return the y-coordinate of a token's middle, where its lines end."""
         return TOP + (token + 0.5) * ROW_HEIGHT
 
 
 def _add_numbers(svg: ET.Element, layout: _Layout, links: Iterable[Link]) -> None:
-    """Shade what the token in focus looks at, with percentages beside."""
+    """Shade the targets of the token in focus, and add percentages."""
     shades = add_group(svg, series_style(0))
     for link in links:
         y = layout.middle(link.target)
@@ -226,5 +226,5 @@ def _add_numbers(svg: ET.Element, layout: _Layout, links: Iterable[Link]) -> Non
 
 
 def format_percent(weight: float) -> str:
-    """A weight from 0 to 1 as people read it."""
+    """Format a weight from 0 to 1 as a percentage."""
     return f"{100 * weight:.{1 if weight < 0.0995 else 0}f} %"

@@ -1,4 +1,4 @@
-"""Axes of drawings: round ticks, linear or logarithmic, and where a value falls between them."""
+"""Axes of drawings: round ticks and the mapping of values to positions, linear or logarithmic."""
 
 import math
 from collections.abc import Iterator
@@ -10,20 +10,20 @@ from bertkit.reports.text import shorten
 
 LABEL_COLUMNS = 50
 MAX_LOGARITHMIC_TICKS = 10
-SMALLEST, LARGEST = 1e-150, 1e150  # of the numbers that an axis can hold
+SMALLEST, LARGEST = 1e-150, 1e150  # magnitudes that an axis supports
 TICK_MANTISSAS = ((1, 2, 5), (1, 3), (1,))
 
 
 @dataclass(frozen=True)
 class Axis:
-    """A map from values to places in the drawing.
+    """A mapping from values to coordinates in the drawing.
 
     Attributes:
-        ticks: the values at which it is labeled, the lowest and the highest at its ends.
-        start: the place of the first tick.
-        stop: the place of the last tick.
-        is_percent: values are shares of 1, to be shown as percentages.
-        is_logarithmic: equal ratios take equal room.
+        ticks: the labeled values in ascending order; the axis ends at the first and the last.
+        start: the coordinate of the first tick.
+        stop: the coordinate of the last tick.
+        is_percent: whether values are fractions of 1, shown as percentages.
+        is_logarithmic: whether the scale is logarithmic.
     """
 
     ticks: tuple[float, ...]
@@ -33,19 +33,19 @@ class Axis:
     is_logarithmic: bool = False
 
     def place(self, value: float) -> float:
-        """Where a value falls."""
+        """Return the coordinate of a value."""
         scale = math.log10 if self.is_logarithmic else float
         low, high = scale(self.ticks[0]), scale(self.ticks[-1])
         share = (scale(value) - low) / (high - low)
         return round(self.start + share * (self.stop - self.start), 2)
 
     def show(self, value: float) -> str:
-        """A value in words."""
+        """Format a value as text."""
         return f"{100 * value:.4g} %" if self.is_percent else format_tick(value)
 
 
 def add_axes(svg: ET.Element, across: Axis, upwards: Axis, x_label: str) -> None:
-    """Draw the grid with its ticks, and what runs to the right."""
+    """Draw the grid, the ticks of both axes, and the label of the x-axis."""
     grid = add_group(svg, "grid")
     for tick in upwards.ticks:
         y = upwards.place(tick)
@@ -61,12 +61,12 @@ def add_axes(svg: ET.Element, across: Axis, upwards: Axis, x_label: str) -> None
 
 
 def round_ticks(low: float, high: float, num_intervals: int) -> tuple[float, ...]:
-    """Ticks at multiples of 1, 2, 2.5 or 5 times a power of ten that enclose low and high.
+    """Return ticks at multiples of 1, 2, 2.5 or 5 times a power of ten that enclose low and high.
 
-    Neither may be beyond `LARGEST`.
+    The magnitude of neither may exceed `LARGEST`.
     """
     largest = max(abs(low), abs(high))
-    if high - low <= max(1e-9 * largest, SMALLEST):  # equal, but for the last bits
+    if high - low <= max(1e-9 * largest, SMALLEST):  # equal up to rounding
         margin = largest / 2 if largest > SMALLEST else 0.5
         low, high = low - margin, high + margin
     raw = (high - low) / num_intervals
@@ -77,7 +77,7 @@ def round_ticks(low: float, high: float, num_intervals: int) -> tuple[float, ...
 
 
 def logarithmic_ticks(low: float, high: float) -> tuple[float, ...]:
-    """Some ten ticks or fewer, at round numbers whose ratios are even, that enclose low and high.
+    """Return about ten round ticks or fewer, nearly evenly spaced, that enclose low and high.
 
     Args:
         low: the lowest value, at least `SMALLEST`.
@@ -105,7 +105,7 @@ def _enclosing(
 def _count_up(
     exponent: int, mantissas: tuple[int, ...], num_decades: int, high: float
 ) -> Iterator[float]:
-    """Round numbers from a power of ten up to the first that reaches `high`."""
+    """Yield round numbers from a power of ten up to the first that reaches `high`."""
     while True:
         for mantissa in mantissas:
             tick = float(f"{mantissa}e{exponent}")
@@ -116,7 +116,7 @@ def _count_up(
 
 
 def format_tick(value: float) -> str:
-    """A short number: 1.5k, 20M, 0.25."""
+    """Format a number in short form: 15k, 20M, 0.25."""
     for limit, suffix in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
         if abs(value) >= limit:
             scale = 1e3 if suffix == "k" else limit

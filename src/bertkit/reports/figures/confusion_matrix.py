@@ -1,4 +1,4 @@
-"""Which labels are taken for which: as a picture of few labels, as a list of pairs of many."""
+"""Confusion matrices: a drawing for few labels, a list of the most confused pairs for many."""
 
 import heapq
 import math
@@ -30,13 +30,13 @@ MARGIN = 30
 
 @dataclass(frozen=True)
 class Confusion:
-    """One label taken for another.
+    """A true label that was predicted as another.
 
     Attributes:
-        true: what the examples are.
-        predicted: what they were taken for.
-        count: how many.
-        share: of the examples that are `true`, between 0 and 1.
+        true: the true label of the examples.
+        predicted: their predicted label.
+        count: the number of such examples.
+        share: the count as a fraction of all examples whose label is `true`, from 0 to 1.
     """
 
     true: str
@@ -50,13 +50,13 @@ class ConfusionMatrix:
     """Counts of examples by true and predicted label.
 
     Attributes:
-        title: what is shown.
-        names: of the labels.
-        counts: by the numbers of the true and the predicted label; what isn't in it is 0, so that
-            many labels take no square of them.
+        title: the title of the figure.
+        names: the names of the labels.
+        counts: (true label id, predicted label id) to count; absent pairs are 0, so that memory
+            doesn't grow with the square of the number of labels.
 
     Raises:
-        InputError: a label has no name, or a count is negative.
+        InputError: a label id has no name, or a count is negative.
     """
 
     title: str
@@ -77,7 +77,7 @@ class ConfusionMatrix:
             raise InputError(f"the counts of a confusion matrix must be 0 or more, not {lowest}")
 
     def draw(self) -> str | None:
-        """The matrix as an SVG element, shaded by shares of its rows; None of over 30 labels."""
+        """Return an SVG element shaded by shares of each row; None if there are over 30 labels."""
         if len(self.names) > MAX_LABELS:
             return None
         layout = _Layout.of(self.names)
@@ -93,7 +93,7 @@ class ConfusionMatrix:
         return serialize(svg)
 
     def describe(self) -> str:
-        """The matrix in words, for those who don't see it."""
+        """Return a description in words, for screen readers."""
         num_right = sum(count for (true, guess), count in self.counts.items() if true == guess)
         total = sum(self.counts.values())
         words = (
@@ -105,11 +105,11 @@ class ConfusionMatrix:
         return words
 
     def legend(self) -> list[tuple[str, str]]:
-        """Nothing: the shades are explained by the counts in them."""
+        """Return no entries: the counts in the cells explain the shades."""
         return []
 
     def tabulate(self) -> tuple[list[str], list[list[Cell]]]:
-        """Columns and rows of the same in numbers; of many labels the most confused pairs."""
+        """Return a table of the counts, or of the most confused pairs if there are many labels."""
         if len(self.names) <= MAX_LABELS:
             names = [show(name) for name in self.names]
             counts = list_rows(self.counts, len(names))
@@ -134,7 +134,9 @@ class ConfusionMatrix:
         if count:
             style = "right" if is_right else "wrong"
             shade = add_box(parent, x, y, layout.width, layout.height, style=style)
-            shade.set("fill-opacity", f"{math.sqrt(share):.3f}")  # a share of 5 % is to be seen
+            shade.set(
+                "fill-opacity", f"{math.sqrt(share):.3f}"
+            )  # the root keeps a share of 5 % visible
         frame = "diagonal" if is_right else "frame"
         box = add_box(parent, x, y, layout.width, layout.height, style=frame)
         words = _say(Confusion(self.names[row], self.names[column], count, share))
@@ -151,15 +153,15 @@ class ConfusionMatrix:
 
 @dataclass(frozen=True)
 class _Layout:
-    """Where the cells of a matrix stand.
+    """The positions of the cells of a matrix.
 
     Attributes:
-        num_labels: how many rows and columns there are.
-        left: the room for the names of the rows.
-        top: the room for the names of the columns.
-        width: of a cell.
-        height: of a cell.
-        is_slanted: the names of the columns are wider than these.
+        num_labels: the number of rows and of columns.
+        left: the space for the row names.
+        top: the space for the column names.
+        width: the width of a cell.
+        height: the height of a cell.
+        is_slanted: whether column names are slanted because they are wider than the columns.
     """
 
     num_labels: int
@@ -195,12 +197,12 @@ class _Layout:
 def most_confused(
     counts: Mapping[tuple[int, int], int], names: Sequence[str], limit: int
 ) -> list[Confusion]:
-    """The pairs of labels that were confused most often, the most frequent first.
+    """Return the pairs of labels that were confused most often, the most frequent first.
 
     Args:
-        counts: by the numbers of the true and the predicted label.
-        names: of the labels.
-        limit: how many pairs to give at most.
+        counts: (true label id, predicted label id) to count.
+        names: the names of the labels.
+        limit: the maximum number of pairs.
     """
     wrong = (
         (-count, true, predicted)
@@ -215,7 +217,7 @@ def most_confused(
 
 
 def count_true(counts: Mapping[tuple[int, int], int]) -> Counter[int]:
-    """How many examples each label truly has."""
+    """Count the examples of each true label."""
     totals: Counter[int] = Counter()
     for (true, _), count in counts.items():
         totals[true] += count
@@ -223,7 +225,7 @@ def count_true(counts: Mapping[tuple[int, int], int]) -> Counter[int]:
 
 
 def list_rows(counts: Mapping[tuple[int, int], int], num_labels: int) -> list[list[int]]:
-    """All cells, zeros included, as rows of true labels: a square, and only for few labels."""
+    """Return the dense matrix of counts, one row per true label; only for few labels."""
     rows = [[0] * num_labels for _ in range(num_labels)]
     for (true, predicted), count in counts.items():
         rows[true][predicted] = count
@@ -252,7 +254,7 @@ def _say(confusion: Confusion) -> str:
 
 
 def _shorten_count(count: int) -> str:
-    """A count in at most four characters."""
+    """Format a count in at most four characters."""
     for unit, suffix in ((1_000_000, "M"), (1_000, "k")):
         if count >= 10 * unit:
             return f"{count // unit}{suffix}"

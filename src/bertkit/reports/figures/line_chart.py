@@ -1,7 +1,7 @@
-"""Line charts: several series over one axis, told apart by color and by dashes.
+"""Line charts: several series over one axis, distinguished by color and by dash pattern.
 
-Neither color-blind readers nor a printer lose a series that way. A band around a series shows how
-far its runs lie apart.
+Dashes keep series distinct for color-blind readers and in black-and-white print. A band around a
+series shows the spread of its runs.
 """
 
 import math
@@ -43,10 +43,10 @@ Values = TypeVar("Values", Point, Extent)
 
 @dataclass(frozen=True)
 class Series:
-    """A named line through points; a value that isn't finite leaves a gap.
+    """A named line through points; values that aren't finite leave a gap.
 
     Attributes:
-        name: what the line is called in the legend.
+        name: the name in the legend.
         points: (x, y), from left to right.
         band: (x, lowest, highest), from left to right, such as the spread of several seeds.
     """
@@ -58,16 +58,16 @@ class Series:
 
 @dataclass(frozen=True)
 class LineChart:
-    """Some series over one horizontal axis.
+    """One or more series over one horizontal axis.
 
     Attributes:
-        title: what is shown.
-        x_label: what runs to the right, with its unit.
-        unit: what runs upwards, with its unit.
-        series: the lines; those without a finite point are left out.
-        is_percent: the vertical values are shares of 1, to be shown as percentages.
-        starts_at_zero: the vertical axis begins at 0.
-        is_logarithmic: equal ratios take equal room to the right; points at x ≤ 0 are left out.
+        title: the title of the figure.
+        x_label: the label of the x-axis, with its unit.
+        unit: the quantity on the y-axis, with its unit.
+        series: the lines; a series without a finite point is omitted.
+        is_percent: whether y values are fractions of 1, shown as percentages.
+        starts_at_zero: whether the y-axis starts at 0, or lower for negative values.
+        is_logarithmic: whether the x-axis is logarithmic; points at x ≤ 0 are then omitted.
     """
 
     title: str
@@ -79,7 +79,7 @@ class LineChart:
     is_logarithmic: bool = False
 
     def draw(self) -> str:
-        """The chart as an SVG element that stands in an HTML page."""
+        """Return the chart as an SVG element for an HTML page."""
         svg = new_drawing(WIDTH, HEIGHT, self.title, self.describe())
         across_upwards = self._axes()
         if across_upwards is None:
@@ -93,7 +93,7 @@ class LineChart:
         return serialize(svg)
 
     def describe(self) -> str:
-        """The chart in words, for those who don't see it."""
+        """Return a description in words, for screen readers."""
         parts = []
         for series in self.series:
             points = self._drawable(series.points)
@@ -106,7 +106,7 @@ class LineChart:
         return f"{shorten(self.unit)} over {shorten(self.x_label)}. " + "; ".join(parts)
 
     def legend(self) -> list[tuple[str, str]]:
-        """The look and the name of each series."""
+        """Return the style and the name of each series."""
         return [
             (series_style(index), shorten(series.name))
             for index, series in enumerate(self.series)
@@ -114,7 +114,7 @@ class LineChart:
         ]
 
     def tabulate(self) -> tuple[list[str], list[list[Cell]]]:
-        """Columns and rows of the same in numbers, at some of the points of each series."""
+        """Return a table of the values, at a subset of the points of each series."""
         columns = [_values_at(series) for series in self.series]
         places = sorted({x for column in columns for x in column if math.isfinite(x)})
         rows: list[list[Cell]] = [
@@ -124,7 +124,7 @@ class LineChart:
         return [self.x_label, *(shorten(series.name) for series in self.series)], rows
 
     def _axes(self) -> tuple[Axis, Axis] | None:
-        """Both axes, unless there is nothing to show."""
+        """Return both axes, or None if there is no point to draw."""
         points = [point for series in self.series for point in self._drawable(series.points)]
         if not points:
             return None
@@ -175,7 +175,7 @@ class LineChart:
 
 
 def _values_at(series: Series) -> dict[float, Cell]:
-    """The values of a series, with the extent of its band, by their place to the right."""
+    """Map x to the value of a series, as an interval where the series has a band."""
     extents = {x: (low, high) for x, low, high in series.band}
     return {
         x: Interval(y, *extents[x]) if x in extents else y
@@ -184,6 +184,6 @@ def _values_at(series: Series) -> dict[float, Cell]:
 
 
 def _thin(values: Sequence[Values], limit: int = MAX_POINTS) -> Sequence[Values]:
-    """At most `limit` values, evenly chosen, the last one among them."""
+    """Return at most `limit` values, evenly spaced, including the last one."""
     stride = max(1, math.ceil(len(values) / limit))
     return values[::-stride][::-1]

@@ -1,4 +1,4 @@
-"""What every drawing gives, and drawings as files of their own."""
+"""The interface of all figures, and figures as standalone SVG files."""
 
 from pathlib import Path
 from typing import Protocol
@@ -23,51 +23,51 @@ from bertkit.reports.text import count_columns, shorten
 MARGIN, TITLE_HEIGHT, ENTRY_HEIGHT = 12, 24, 18
 FONT = (
     "font-family: system-ui, -apple-system, 'Segoe UI', 'Helvetica Neue', Arial,"
-    " 'DejaVu Sans', 'Noto Sans', 'Liberation Sans', sans-serif"  # by name, for what draws PNGs
+    " 'DejaVu Sans', 'Noto Sans', 'Liberation Sans', sans-serif"  # named fonts for the PNG renderer
 )
 COLUMN_WIDTH = 7.5
 
 
 class Picture(Protocol):
-    """A drawing, what its parts are called, and the same in numbers."""
+    """A figure: a drawing, its legend, and a table of its values."""
 
     @property
     def title(self) -> str:
-        """What is shown."""
+        """The title of the figure."""
 
     @property
     def unit(self) -> str:
-        """What its values are."""
+        """The quantity or unit of the values."""
 
     def draw(self) -> str | None:
-        """An SVG element in which all text is escaped; None of what only a table can show."""
+        """Return an SVG element with all text escaped; None if only a table can show the data."""
 
     def describe(self) -> str:
-        """What is to be seen, in words."""
+        """Return a description in words, for screen readers."""
 
     def legend(self) -> list[tuple[str, str]]:
-        """The classes and the names of its parts."""
+        """Return the CSS classes and the name of each part."""
 
     def tabulate(self) -> tuple[list[str], list[list[Cell]]]:
-        """Columns and rows of the same in numbers."""
+        """Return the column names and the rows of a table of the values."""
 
 
 def write_svg(path: Path, picture: Picture) -> FileRecord:
-    """Write a picture with its title and its legend as a file that needs no page.
+    """Write a picture with its title and its legend as a standalone SVG file.
 
-    It has a background of its own and, where the reader's programs are dark, is so too.
+    It has its own background and follows the reader's dark mode.
     """
     return write_file(path, render_svg(picture).encode())
 
 
 def render_svg(picture: Picture) -> str:
-    """A picture with its title and its legend as the text of an SVG file."""
+    """Render a picture with its title and its legend as the text of an SVG file."""
     drawing = picture.draw()
     if drawing is None:
         raise InputError(
             f"“{shorten(picture.title)}” has too many parts to be drawn; write its table"
         )
-    svg = ET.fromstring(drawing)  # noqa: S314 - our own drawing, made a line above
+    svg = ET.fromstring(drawing)  # noqa: S314 - our own drawing, made above
     drawn_width, drawn_height = (float(side) for side in svg.attrib["viewBox"].split()[2:])
     title = shorten(f"{picture.title} ({picture.unit})")
     width = max(drawn_width, count_columns(title) * COLUMN_WIDTH) + 2 * MARGIN
@@ -86,7 +86,7 @@ def render_svg(picture: Picture) -> str:
 
 
 def _make_independent(svg: ET.Element, width: float, height: float) -> None:
-    """Give a drawing what it has from the page otherwise: namespace, size, colors, background."""
+    """Add what a page otherwise provides: namespace, size, colors, background."""
     svg.set("xmlns", "http://www.w3.org/2000/svg")
     svg.set("viewBox", f"0 0 {width:g} {height:g}")
     svg.set("width", f"{width:g}")

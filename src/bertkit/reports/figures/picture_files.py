@@ -1,4 +1,4 @@
-"""Pictures as files: SVG, which scales and can be edited, or PNG, which every program takes."""
+"""Pictures as files: SVG, which scales and can be edited, or PNG, which every program reads."""
 
 from collections.abc import Callable
 from importlib import import_module
@@ -10,17 +10,17 @@ from bertkit.base.errors import MissingExtraError, SettingsError
 from bertkit.base.files import write_file
 from bertkit.reports.figures.picture import Picture, render_svg, write_svg
 
-DOTS_PER_INCH = 300  # what journals ask for
+DOTS_PER_INCH = 300  # what journals require
 SVG_DOTS_PER_INCH = 96
 
 
 def write_picture(path: Path, picture: Picture) -> FileRecord:
-    """Write a picture in the form that the end of its name says."""
+    """Write a picture in the format that the file extension names."""
     return choose_picture_writer(path)(path, picture)
 
 
 def choose_picture_writer(path: Path) -> Callable[[Path, Picture], FileRecord]:
-    """How a picture of that name is written."""
+    """Return the function that writes the format of the file extension."""
     writer = WRITERS.get(path.suffix.lower())
     if writer is None:
         raise SettingsError(f"{path} must end with {' or '.join(WRITERS)}, which says its form")
@@ -28,14 +28,14 @@ def choose_picture_writer(path: Path) -> Callable[[Path, Picture], FileRecord]:
 
 
 def write_png(path: Path, picture: Picture) -> FileRecord:
-    """Write a picture as `render_png` gives it."""
+    """Write a picture as PNG, see `render_png`."""
     return write_file(path, render_png(picture))
 
 
 def render_png(picture: Picture) -> bytes:
-    """The SVG file of a picture in pixels, 300 an inch, in light colors.
+    """Render the SVG file of a picture as PNG, with 300 dpi and light colors.
 
-    A character that no installed font has is an empty box.
+    A character that no installed font has is drawn as an empty box.
     """
     svg, resvg = render_svg(picture), _import_resvg()
     zoom = DOTS_PER_INCH / SVG_DOTS_PER_INCH

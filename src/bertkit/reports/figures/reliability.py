@@ -1,4 +1,4 @@
-"""Reliability diagrams: how often a model is right when it is so and so sure."""
+"""Reliability diagrams: accuracy of a model as a function of its confidence."""
 
 import math
 from collections.abc import Sequence
@@ -27,12 +27,12 @@ SHARES = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 
 @dataclass(frozen=True)
 class Bin:
-    """The examples of which a model is about equally sure.
+    """The examples within one interval of confidence.
 
     Attributes:
-        confidence: the mean of its probabilities for what it predicts; of no example NaN.
-        accuracy: the share of them that is right; of no example NaN.
-        count: how many there are.
+        confidence: the mean probability of the predictions; NaN if the bin is empty.
+        accuracy: the share of correct predictions; NaN if the bin is empty.
+        count: the number of examples.
     """
 
     confidence: float
@@ -41,13 +41,13 @@ class Bin:
 
     @property
     def is_drawable(self) -> bool:
-        """Whether there is anything in it."""
+        """Whether the bin has examples and finite values."""
         return self.count > 0 and math.isfinite(self.confidence) and math.isfinite(self.accuracy)
 
 
 @dataclass(frozen=True)
 class ReliabilityCurve:
-    """A model's bins, of equal width, from 0 to 1 in confidence."""
+    """The bins of a model: equal widths, from confidence 0 to 1."""
 
     name: str
     bins: Sequence[Bin]
@@ -55,10 +55,10 @@ class ReliabilityCurve:
 
 @dataclass(frozen=True)
 class ReliabilityDiagram:
-    """Accuracy over confidence, such as before and after scaling by a temperature.
+    """Accuracy over confidence, such as before and after temperature scaling.
 
-    A curve below the diagonal is of a model that is too sure. Under the diagram stand the numbers
-    of examples in each bin.
+    A curve below the diagonal means an overconfident model. Below the diagram, bars show the
+    number of examples in each bin.
 
     Source: Guo et al. 2017, On Calibration of Modern Neural Networks, section 2.
     """
@@ -68,7 +68,7 @@ class ReliabilityDiagram:
     unit: str = "accuracy"
 
     def draw(self) -> str:
-        """The diagram as an SVG element."""
+        """Return the diagram as an SVG element."""
         svg = new_drawing(WIDTH, HEIGHT, self.title, self.describe())
         across = Axis(SHARES, LEFT, LEFT + SIDE, is_percent=True)
         upwards = Axis(SHARES, TOP + SIDE, TOP, is_percent=True)
@@ -80,7 +80,7 @@ class ReliabilityDiagram:
         return serialize(svg)
 
     def describe(self) -> str:
-        """The diagram in words, for those who don't see it."""
+        """Return a description in words, for screen readers."""
         parts = []
         for curve in self.curves:
             filled = [each for each in curve.bins if each.is_drawable]
@@ -94,14 +94,14 @@ class ReliabilityDiagram:
         return "Accuracy over confidence. " + ("; ".join(parts) or "No data yet")
 
     def legend(self) -> list[tuple[str, str]]:
-        """The look and the name of each curve, and of the diagonal."""
+        """Return the style and the name of each curve, and of the diagonal."""
         curves = [
             (series_style(index), shorten(curve.name)) for index, curve in enumerate(self.curves)
         ]
         return [*curves, ("guide", "as sure as right")]
 
     def tabulate(self) -> tuple[list[str], list[list[Cell]]]:
-        """Columns and rows of the same in numbers; a row a bin that isn't empty."""
+        """Return a table of the values, one row per bin that isn't empty."""
         rows: list[list[Cell]] = []
         for curve in self.curves:
             name = shorten(curve.name)
@@ -113,7 +113,7 @@ class ReliabilityDiagram:
         return ["Curve", "Bin", "Mean confidence", "Accuracy", "Examples"], rows
 
     def _add_counts(self, svg: ET.Element) -> None:
-        """Bars for the numbers of examples, those of the same bin side by side."""
+        """Draw bars for the numbers of examples; the bars of one bin are side by side."""
         most = max((each.count for curve in self.curves for each in curve.bins), default=0)
         bottom = STRIP_TOP + STRIP_HEIGHT
         add_line(add_group(svg, "grid"), LEFT, bottom, LEFT + SIDE, bottom)

@@ -1,4 +1,4 @@
-"""Named points on a plane, such as vectors on that of their principal components."""
+"""Scatter plots of named points, such as vectors projected on two principal components."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -24,7 +24,7 @@ from bertkit.reports.text import count_columns, shorten
 WIDTH, HEIGHT, MARGIN = 560, 420, 40
 RADIUS = 4
 NAME_COLUMNS, COLUMN_WIDTH, LINE_HEIGHT = 32, 7.0, 14
-SMALLEST = 1e-30  # extent that can be drawn; what is smaller lies in one place
+SMALLEST = 1e-30  # smallest extent that is scaled; below it all points coincide
 MAX_POINTS = 500
 
 Place = tuple[float, float]
@@ -32,16 +32,16 @@ Place = tuple[float, float]
 
 @dataclass(frozen=True)
 class Scatter:
-    """Points with their names; both axes have the same scale, so that distances are true.
+    """Points with names; both axes have the same scale, so that distances are comparable.
 
     Attributes:
-        title: what is shown.
-        points: x to the right and y upwards, at most 500 to be drawn.
-        names: of the points; one that has no room is left out, and is in the table.
-        shares: of all variance, from 0 to 1, the part that each axis shows.
+        title: the title of the figure.
+        points: (x, y) pairs; more than 500 can't be drawn.
+        names: the names of the points; a name that doesn't fit is only in the table.
+        shares: the share of the variance that each axis explains, from 0 to 1.
 
     Raises:
-        InputError: there isn't a name for each point, or a point isn't two finite numbers.
+        InputError: points and names differ in number, or a point isn't two finite numbers.
     """
 
     title: str
@@ -60,11 +60,11 @@ class Scatter:
 
     @property
     def unit(self) -> str:
-        """How much of the variance is seen."""
+        """The share of the variance that both axes explain together."""
         return f"{100 * sum(self.shares):.0f} % of the variance"
 
     def draw(self) -> str | None:
-        """The drawing as an SVG element; None of over 500 points."""
+        """Return the drawing as an SVG element; None if there are over 500 points."""
         if len(self.points) > MAX_POINTS:
             return None
         svg = new_drawing(WIDTH, HEIGHT, self.title, self.describe())
@@ -76,15 +76,15 @@ class Scatter:
         return serialize(svg)
 
     def describe(self) -> str:
-        """The drawing in words, for those who don't see it."""
+        """Return a description in words, for screen readers."""
         return f"{pluralize(len(self.points), 'point')} on a plane that shows {self.unit}."
 
     def legend(self) -> list[tuple[str, str]]:
-        """What a point is: nothing beside its name."""
+        """Return no entries: the points are labeled."""
         return []
 
     def tabulate(self) -> tuple[list[str], list[list[Cell]]]:
-        """Columns and rows of the same in numbers."""
+        """Return the names and the coordinates as a table."""
         rows: list[list[Cell]] = [
             [name, *map(float, point)] for name, point in zip(self.names, self.points, strict=True)
         ]
@@ -116,7 +116,7 @@ def _add_frame(svg: ET.Element) -> None:
 
 
 class Box(NamedTuple):
-    """A rectangle in the drawing, where y goes down."""
+    """A rectangle in the drawing, where y points down."""
 
     left: float
     top: float
@@ -124,7 +124,7 @@ class Box(NamedTuple):
     bottom: float
 
     def overlaps(self, other: "Box") -> bool:
-        """Whether they have some area in common."""
+        """Whether the two rectangles overlap."""
         return (
             self.left < other.right
             and other.left < self.right
@@ -134,9 +134,9 @@ class Box(NamedTuple):
 
 
 def place_names(places: Sequence[Place], names: Sequence[str]) -> list[Box | None]:
-    """Room for each name beside, above or below its point; None where there is none.
+    """Find a box for each name beside, above or below its point; None where nothing is free.
 
-    No name lies on another one or on a point; the first points come first.
+    No name overlaps another name or a point; earlier points have priority.
     """
     dots = [Box(x - RADIUS, y - RADIUS, x + RADIUS, y + RADIUS) for x, y in places]
     taken: list[Box] = []
@@ -158,14 +158,14 @@ def place_names(places: Sequence[Place], names: Sequence[str]) -> list[Box | Non
 
 
 def _anchor(x: float, box: Box) -> tuple[float, str]:
-    """Where a name is held: at its end that is next to the point, or in its middle."""
+    """Return the x-coordinate and the text anchor of a name: the end near the point, or middle."""
     if box.left > x:
         return box.left, "start"
     return (box.right, "end") if box.right < x else (x, "middle")
 
 
 def _sides(place: Place, width: float) -> Iterator[Box]:
-    """Right of a point, left of it, above and below."""
+    """Yield the candidate boxes of a name: right of its point, left, above, below."""
     x, y = place
     gap, half = RADIUS + 3, LINE_HEIGHT / 2
     yield Box(x + gap, y - half, x + gap + width, y + half)
@@ -175,13 +175,13 @@ def _sides(place: Place, width: float) -> Iterator[Box]:
 
 
 def _fit(points: Sequence[Sequence[float]]) -> list[Place]:
-    """Where points lie in the drawing."""
+    """Scale and center points in the drawing."""
     if not points:
         return []
     lows, highs = (
         [limit(point[axis] for point in points) for axis in (0, 1)] for limit in (min, max)
     )
-    rooms = (WIDTH - 4 * MARGIN, HEIGHT - 2 * MARGIN)  # names stand to the right
+    rooms = (WIDTH - 4 * MARGIN, HEIGHT - 2 * MARGIN)  # leaves space for names at the sides
     scales = [
         room / (high - low)
         for low, high, room in zip(lows, highs, rooms, strict=True)

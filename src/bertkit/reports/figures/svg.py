@@ -1,8 +1,8 @@
-"""The elements of SVG drawings, and the colors that they share with the page.
+"""SVG elements of drawings, and the colors that they share with the page.
 
-Drawings are built as trees, whose serialization escapes all text, and say by classes what their
-parts are; `drawing.css` says how those look. In a page the colors are variables of the page, in a
-file of its own they are written out, because many programs that show SVG know no variables.
+Drawings are element trees, whose serialization escapes all text; `drawing.css` styles them by
+class. In a page the colors are CSS variables; in a standalone file they are literal values, because
+many SVG viewers don't support variables.
 """
 
 from collections.abc import Mapping
@@ -47,22 +47,22 @@ DARK: Mapping[str, str] = {
     "mark": "#5e3410",
 }
 NUM_STYLES = 6
-SCALE = 1.25  # the most by which a page enlarges a drawing
+SCALE = 1.25  # the largest factor by which a page enlarges a drawing
 
 
 def drawing_style(colors: Mapping[str, str]) -> str:
-    """The style sheet of drawings in the given colors, which have the names of `LIGHT`."""
+    """Return the style sheet of drawings in the given colors, which have the keys of `LIGHT`."""
     source = resources.files("bertkit.reports").joinpath("drawing.css").read_text(encoding="utf-8")
     return Template(source).substitute(colors)
 
 
 def series_style(index: int) -> str:
-    """The classes of a numbered series: its color and its dashes."""
+    """Return the CSS classes of a numbered series, which set its color and dash pattern."""
     return f"series series-{index % NUM_STYLES}"
 
 
 def new_drawing(width: float, height: float, title: str, description: str) -> ET.Element:
-    """An empty drawing, with the words for those who don't see it."""
+    """Create an empty drawing with a title and a description for screen readers."""
     svg = ET.Element(
         "svg",
         {
@@ -78,17 +78,17 @@ def new_drawing(width: float, height: float, title: str, description: str) -> ET
 
 
 def serialize(svg: ET.Element) -> str:
-    """The drawing as text that stands in an HTML page."""
+    """Return the drawing as text for an HTML page."""
     return make_legible(ET.tostring(svg, encoding="unicode"))
 
 
 def add_group(parent: ET.Element, style: str) -> ET.Element:
-    """A group of elements that look alike."""
+    """Add a group of elements with the same style."""
     return ET.SubElement(parent, "g", {"class": style})
 
 
 def add_line(parent: ET.Element, x1: float, y1: float, x2: float, y2: float) -> ET.Element:
-    """A straight line."""
+    """Add a straight line."""
     places = {"x1": f"{x1:g}", "y1": f"{y1:g}", "x2": f"{x2:g}", "y2": f"{y2:g}"}
     return ET.SubElement(parent, "line", places)
 
@@ -96,7 +96,7 @@ def add_line(parent: ET.Element, x1: float, y1: float, x2: float, y2: float) -> 
 def add_box(
     parent: ET.Element, x: float, y: float, width: float, height: float, *, style: str = ""
 ) -> ET.Element:
-    """A rectangle, from its upper left corner."""
+    """Add a rectangle with its upper left corner at (x, y)."""
     places = {"x": f"{x:g}", "y": f"{y:g}", "width": f"{width:g}", "height": f"{height:g}"}
     return ET.SubElement(parent, "rect", places | ({"class": style} if style else {}))
 
@@ -104,7 +104,7 @@ def add_box(
 def add_text(
     parent: ET.Element, x: float, y: float, text: str, *, anchor: str = "middle", style: str = ""
 ) -> ET.Element:
-    """A line of text whose start, middle or end (`anchor`) is at x, on the base line y."""
+    """Add a line of text with its start, middle or end (`anchor`) at x, on the baseline y."""
     places = {"x": f"{x:g}", "y": f"{y:g}", "text-anchor": anchor}
     element = ET.SubElement(parent, "text", places | ({"class": style} if style else {}))
     element.text = text
@@ -112,5 +112,5 @@ def add_text(
 
 
 def turn(element: ET.Element, degrees: float) -> None:
-    """Turn a text around the point at which it is anchored."""
+    """Rotate a text around its anchor point."""
     element.set("transform", f"rotate({degrees:g} {element.get('x')} {element.get('y')})")

@@ -1,1 +1,1 @@
-"""Train recurrent nets, on the loop and the text of what they are compared with."""
+"""Train recurrent baselines with the same loop and text as their peers; read `run.py` first."""

@@ -1,1 +1,1 @@
-"""One file a study."""
+"""The studies, one per file; read `masking.py` first."""

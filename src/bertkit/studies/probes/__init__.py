@@ -1,1 +1,1 @@
-"""What studies of pre-training have in common and measure; read `pretraining.py` first."""
+"""Shared pre-training and measurements of the studies; read `pretraining.py` first."""

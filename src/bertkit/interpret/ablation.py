@@ -1,7 +1,7 @@
-"""Switching heads off, and turning them down by degrees.
+"""Ablate attention heads, or scale their output.
 
-A gate stands between a head's context and the matrix that mixes the heads: at 1 the model is as it
-is, at 0 the head adds nothing.
+A gate multiplies a head's context before the output projection: 1 leaves the model unchanged, 0
+removes the head's contribution.
 
 Source: Michel et al. 2019, "Are Sixteen Heads Really Better than One?", section 2.3.
 """
@@ -23,10 +23,10 @@ from bertkit.nn.attention import SelfAttention
 
 @contextmanager
 def ablate(model: HasEncoder, heads: Iterable[tuple[int, int]]) -> Iterator[None]:
-    """Switch heads off in all passes that are made meanwhile.
+    """Switch heads off in all forward passes inside the `with` block.
 
-    A predictor made with `engine="torch"` runs the model's own encoder, and so without these heads;
-    ONNX Runtime has a graph of its own, which nothing here changes.
+    A predictor made with `engine="torch"` runs the model's own encoder, so the heads are off there
+    too; ONNX Runtime runs its own exported graph, which this doesn't change.
 
     Examples:
         classifier = Classifier.load("sentiment/", engine="torch")
@@ -34,8 +34,8 @@ def ablate(model: HasEncoder, heads: Iterable[tuple[int, int]]) -> Iterator[None
             without = classifier("a gripping film")
 
     Args:
-        model: any of our models.
-        heads: layer and head of each, both from 1.
+        model: any bertkit model with an encoder.
+        heads: the (layer, head) pairs to switch off, both from 1.
     """
     names = check_heads(heads, model.config)
     gates = torch.ones(model.config.num_hidden_layers, model.config.num_attention_heads)
@@ -47,11 +47,11 @@ def ablate(model: HasEncoder, heads: Iterable[tuple[int, int]]) -> Iterator[None
 
 @contextmanager
 def gate_heads(encoder: BertEncoder, gates: Float[Tensor, "layers heads"]) -> Iterator[None]:
-    """Multiply what each head gathers by its gate, in all passes that are made meanwhile.
+    """Multiply each head's context by its gate in all forward passes inside the `with` block.
 
     Args:
-        encoder: of any model.
-        gates: factors; they may have gradients.
+        encoder: the encoder of any model.
+        gates: the factors; they may require gradients.
     """
     with ExitStack() as hooks:
         for attention, gate in zip(list_attention(encoder), gates, strict=True):
@@ -60,7 +60,7 @@ def gate_heads(encoder: BertEncoder, gates: Float[Tensor, "layers heads"]) -> It
 
 
 def _gate(attention: SelfAttention, gate: Float[Tensor, " heads"]) -> Any:
-    """A hook before the matrix that mixes a layer's heads."""
+    """Register a hook before the output projection of a layer's attention."""
 
     def scale(_: nn.Module, inputs: tuple[Tensor]) -> tuple[Tensor]:
         (rows,) = inputs

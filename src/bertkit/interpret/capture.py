@@ -1,10 +1,10 @@
-"""What attention computes, taken from the model's own forward pass.
+"""Capture the tensors of attention during the model's own forward pass.
 
-While `capture_attention` is active, hooks keep query, key and value as the model's own matrix gives
-them, and the context that its own kernel makes of them. Nothing is computed twice, what the model
-returns doesn't change by a bit, and without the context there are no hooks.
+While `capture_attention` is active, hooks keep the query, key and value that the model projects,
+and the context that its attention kernel computes. Nothing is computed twice, and the model's
+output stays bit for bit the same. The hooks are removed when the context manager exits.
 
-Scores and attention weights aren't kept by any fast kernel; `AttentionHeads` finds them from the
+Fast kernels don't return scores or attention weights; `AttentionHeads` computes them from the
 captured query and key by the equation that `nn/attention.py` trains with.
 
 Source: Vaswani et al. 2017, section 3.2.
@@ -31,13 +31,13 @@ class AttentionHeads:
     """The heads of one layer on one sequence.
 
     Attributes:
-        query: what each token looks for.
-        key: what each token that is seen can be found by; in cross-attention those are of another
-            sequence than the tokens that look.
-        value: what each token that is seen gives to those that attend to it.
-        context: what each token gathered, as the model's kernel computed it; None of a layer that
-            computed it for the tokens alone that stand for their sequences.
-        is_causal: left to right: a token sees itself and those before it.
+        query: the query of each token.
+        key: the key of each attended token; in cross-attention these belong to another sequence
+            than the queries.
+        value: the value of each attended token.
+        context: each token's weighted sum of values, as the model's kernel computed it; None where
+            the layer computed it only for the tokens that represent their sequences.
+        is_causal: whether a token attends only to itself and to earlier tokens.
     """
 
     query: Float[Tensor, "heads length features"]
@@ -48,17 +48,17 @@ class AttentionHeads:
 
     @property
     def scores(self) -> Float[Tensor, "heads length others"]:
-        """As `score_keys`: a row for each token that looks, a column for each that is seen.
+        """The scores of `score_keys`: a row for each query, a column for each key.
 
-        They are as large as the weights, and not kept beside them.
-        Left to right, those of later tokens are minus infinity.
+        They are as large as the weights, so they aren't cached.
+        In causal attention, the scores of later tokens are minus infinity.
         """
         scores = score_keys(self.query, self.key)
         return scores + bar_later(scores) if self.is_causal else scores
 
     @cached_property
     def weights(self) -> Float[Tensor, "heads length others"]:
-        """The softmax of each row of scores: how much of each value is gathered."""
+        """The attention weights: the softmax of each row of scores."""
         return self.scores.softmax(dim=-1)
 
 
@@ -68,13 +68,13 @@ class LayerAttention:
 
     Attributes:
         query: of each token and head.
-        key: of each token that is seen, and head.
-        value: of the same.
-        context: of each token and head; only of the tokens that stand for their sequences where
+        key: of each attended token and head.
+        value: of each attended token and head.
+        context: of each token and head, or only of the tokens that represent their sequences where
             the layer computed no others.
-        lengths: tokens of each sequence.
-        other_lengths: tokens of each sequence that is seen; the same in self-attention.
-        is_causal: left to right.
+        lengths: the number of tokens of each sequence.
+        other_lengths: the number of attended tokens of each sequence; `lengths` in self-attention.
+        is_causal: whether a token attends only to itself and to earlier tokens.
     """
 
     query: Float[Tensor, "tokens heads features"]
@@ -86,7 +86,7 @@ class LayerAttention:
     is_causal: bool = False
 
     def heads(self, sequence: int = 0) -> AttentionHeads:
-        """All heads on one sequence of the batch, counted from 0."""
+        """Return all heads on one sequence of the batch, numbered from 0."""
         tokens = _find_tokens(self.lengths, sequence)
         others = _find_tokens(self.other_lengths, sequence)
         is_whole = len(self.context) == len(self.query)
@@ -106,10 +106,10 @@ def _find_tokens(lengths: tuple[int, ...], sequence: int) -> slice:
 
 @contextmanager
 def capture_attention(half: nn.Module) -> Iterator[list[LayerAttention]]:
-    """Capture what self-attention computes in the passes over packed batches made meanwhile.
+    """Capture self-attention in every forward pass inside the `with` block.
 
-    Gives a list that grows by an entry a layer in each pass, the first layer first. Tensors are the
-    model's own: they are on its device, and where gradients are recorded they have theirs.
+    Yields a list to which each pass appends one entry per layer, first layer first. The tensors are
+    the model's own: they are on its device and part of the autograd graph, if there is one.
 
     Args:
         half: an encoder or a decoder.
@@ -124,12 +124,12 @@ def capture_attention(half: nn.Module) -> Iterator[list[LayerAttention]]:
 
 @contextmanager
 def capture_cross_attention(decoder: nn.Module) -> Iterator[list[LayerAttention]]:
-    """Capture what the tokens that are written see of those that are read.
+    """Capture the attention of target tokens to source tokens.
 
-    As `capture_attention`, of passes over a `Memory`.
+    Works as `capture_attention`, for passes over a `Memory`.
 
     Args:
-        decoder: of an encoder-decoder.
+        decoder: the decoder of an encoder-decoder.
     """
     captured: list[LayerAttention] = []
     with ExitStack() as hooks:
@@ -144,12 +144,12 @@ def capture_cross_attention(decoder: nn.Module) -> Iterator[list[LayerAttention]
 def capture_states(
     half: BertEncoder | Decoder,
 ) -> Iterator[list[Float[Tensor, "tokens hidden"]]]:
-    """Capture what the embeddings give, then what each layer gives, in a pass made meanwhile.
+    """Capture the output of the embeddings and of each layer in a pass inside the `with` block.
 
-    Where the last sum is normalized, that is what the last layer gives, as in `hidden_states`.
+    If the model has a final norm, its output counts as the last layer's, as in `hidden_states`.
 
     Args:
-        half: of any model.
+        half: the encoder or decoder of any model.
     """
     captured: list[Tensor] = []
 
@@ -164,12 +164,12 @@ def capture_states(
 
 
 def list_attention(half: nn.Module) -> list[SelfAttention]:
-    """The self-attention of each layer, the first layer first."""
+    """Return the self-attention module of each layer, first layer first."""
     return [module for module in half.modules() if isinstance(module, SelfAttention)]
 
 
 def _watch(attention: SelfAttention, captured: list[LayerAttention]) -> Iterator[Any]:
-    """Hooks around one layer's self-attention."""
+    """Register hooks around one layer's self-attention."""
     seen: dict[str, Tensor] = {}
 
     def see_heads(_: nn.Module, __: Any, heads: Tensor) -> None:
@@ -193,7 +193,7 @@ def _watch(attention: SelfAttention, captured: list[LayerAttention]) -> Iterator
 
 
 def _watch_across(attention: CrossAttention, captured: list[LayerAttention]) -> Iterator[Any]:
-    """Hooks around one layer's cross-attention."""
+    """Register hooks around one layer's cross-attention."""
     seen: dict[str, Tensor] = {}
 
     def see_query(_: nn.Module, __: Any, query: Tensor) -> None:

@@ -1,9 +1,9 @@
 """How a word's vector changes with its context.
 
-The names are those of Ethayarajh: a word's self-similarity at a layer is the mean cosine between
-its vectors in different places; the less, the more specific to its context. Since all vectors of a
-layer may point in about one direction (anisotropy), it says something only beside the mean cosine
-of different words.
+The terms are Ethayarajh's: a word's self-similarity at a layer is the mean cosine between its
+vectors in different contexts; lower values mean more context-specific vectors. All vectors of a
+layer may point in roughly one direction (anisotropy), so compare it with the mean cosine of
+different words.
 
 Source: Ethayarajh 2019, "How Contextual are Contextualized Word Representations?", sections 3.3
 and 3.4.
@@ -25,11 +25,11 @@ from bertkit.tokenization.tokenizer import Tokenizer, check_texts
 
 @dataclass(frozen=True, eq=False)
 class Occurrence:
-    """A place where a word stands.
+    """One occurrence of a word.
 
     Attributes:
-        passage: the text around it.
-        tokens: the numbers of its tokens, from 0.
+        passage: the text that contains it.
+        tokens: the positions of its tokens, from 0.
     """
 
     passage: EncodedText
@@ -37,22 +37,22 @@ class Occurrence:
 
     @property
     def span(self) -> tuple[int, int]:
-        """Where it stands in the text, as `text[start:stop]`."""
+        """The character range of the word, as in `text[start:stop]`."""
         offsets = self.passage.encoding.offsets
         return offsets[self.tokens[0]][0], offsets[self.tokens[-1]][1]
 
 
 @dataclass(frozen=True, eq=False)
 class WordInContexts:
-    """A word in several places, at every layer.
+    """The vectors of a word's occurrences at every layer.
 
     Attributes:
-        word: as it was asked for.
-        occurrences: its places, in the order of the texts.
-        vectors: of each layer and place; of several pieces the mean. Layer 0 is what the embeddings
-            give, where only its place in the text tells one from another.
-        different_words: the mean cosine between tokens of different texts that aren't the same, at
-            each layer; NaN where there are none.
+        word: the word as requested.
+        occurrences: its occurrences, in the order of the texts.
+        vectors: one for each layer and occurrence; the mean over the word's pieces. Layer 0 is the
+            output of the embeddings, where occurrences differ only by position.
+        different_words: the mean cosine between different tokens of different texts, at each
+            layer; NaN where there are none.
     """
 
     word: str
@@ -62,13 +62,13 @@ class WordInContexts:
 
     @cached_property
     def cosines(self) -> Float[Tensor, "layers places places"]:
-        """Between its vectors in two places, from -1 to 1."""
+        """The cosine between the vectors of each pair of occurrences, from -1 to 1."""
         units = torch.nn.functional.normalize(self.vectors, dim=-1)
         return units @ units.mT
 
     @cached_property
     def self_similarity(self) -> Float[Tensor, " layers"]:
-        """The mean cosine between its vectors in two different places."""
+        """The mean cosine between the vectors of two different occurrences."""
         places = len(self.occurrences)
         both_ways = self.cosines.sum(dim=(1, 2)) - self.cosines.diagonal(dim1=1, dim2=2).sum(dim=1)
         mean: Tensor = both_ways / (places * (places - 1))
@@ -76,12 +76,12 @@ class WordInContexts:
 
     @cached_property
     def planes(self) -> list[Plane]:
-        """Its places on a plane at each layer, as in `project_layers`."""
+        """The occurrences projected to a plane at each layer, as in `project_layers`."""
         return project_layers(self.vectors)
 
 
 def compare_contexts(subject: InspectedModel, word: str, texts: Sequence[str]) -> WordInContexts:
-    """Read a word in several texts.
+    """Compare the vectors of a word in several texts.
 
     Examples:
         model = InspectedModel.load("all-MiniLM-L6-v2/")
@@ -90,9 +90,9 @@ def compare_contexts(subject: InspectedModel, word: str, texts: Sequence[str]) -
 
     Args:
         subject: any model.
-        word: a word, or several, found where the model reads it as here: an uncased model finds
-            Bank and bank, none finds banks.
-        texts: each has it at least once; all vectors of their tokens are in memory at a time.
+        word: one word or several, found where its tokens match: an uncased model finds Bank and
+            bank, no model finds banks.
+        texts: each must contain the word; the vectors of all their tokens are held in memory.
     """
     check_texts(texts)
     ids = _read_word(word, subject.tokenizer)
@@ -115,11 +115,11 @@ def compare_contexts(subject: InspectedModel, word: str, texts: Sequence[str]) -
 
 
 def find_word(passage: EncodedText, ids: Sequence[int]) -> list[range]:
-    """Where a word stands in a passage, as numbers of tokens.
+    """Return the token positions of each occurrence of a word in a passage.
 
     Args:
         passage: the text.
-        ids: of the word's pieces, the first of which begins a word.
+        ids: the token ids of the word's pieces, the first of which begins a word.
     """
     found = []
     for start in range(1, len(passage.words) - len(ids)):
@@ -133,13 +133,13 @@ def find_word(passage: EncodedText, ids: Sequence[int]) -> list[range]:
 def compare_different(
     texts: Sequence[tuple[Int[Tensor, " tokens"], Float[Tensor, "layers tokens hidden"]]],
 ) -> Float[Tensor, " layers"]:
-    """The mean cosine between tokens of different texts that aren't the same.
+    """Return the mean cosine between different tokens of different texts, at each layer.
 
-    The sum over all pairs is the square of the vectors' sum, so no pair is looked at alone: pairs
-    of one text and pairs of one token are taken away, and those of both, taken away twice, added.
+    The sum over all pairs is the squared norm of the vectors' sum, so no pair is computed alone:
+    pairs within a text and pairs of equal tokens are subtracted, pairs of both kinds added back.
 
     Args:
-        texts: ids and vectors of each text's tokens.
+        texts: the token ids and vectors of each text.
     """
     ids = torch.cat([ids for ids, _ in texts])
     units = torch.nn.functional.normalize(torch.cat([rows for _, rows in texts], dim=1), dim=-1)
@@ -164,7 +164,7 @@ def compare_different(
 
 
 def _read_word(word: str, tokenizer: Tokenizer) -> list[int]:
-    """The pieces of a word."""
+    """Return the token ids of a word's pieces."""
     check_texts([word])
     ids = tokenizer.piece_ids([word])[0]
     if not ids or tokenizer.unk_id in ids:
@@ -175,7 +175,7 @@ def _read_word(word: str, tokenizer: Tokenizer) -> list[int]:
 
 
 def _average(observed: Observation, place: range) -> Float[Tensor, "layers hidden"]:
-    """A word's vector at every layer."""
+    """Return a word's vector at every layer: the mean over its pieces."""
     tokens = slice(place.start, place.stop)
     return torch.stack([state[tokens].mean(dim=0) for state in observed.states]).float().cpu()
 
@@ -183,7 +183,7 @@ def _average(observed: Observation, place: range) -> Float[Tensor, "layers hidde
 def _other_tokens(
     observed: Observation, places: Sequence[range]
 ) -> tuple[Int[Tensor, " tokens"], Float[Tensor, "layers tokens hidden"]]:
-    """Ids and vectors of the tokens that aren't the word and aren't special."""
+    """Return ids and vectors of the tokens that are neither special nor part of the word."""
     passage, left_out = observed.passage, {token for place in places for token in place}
     kept = [
         token for token, word in enumerate(passage.words) if word >= 0 and token not in left_out

@@ -1,4 +1,4 @@
-"""An encoder-decoder that is looked into: what it reads, what it writes, and its attention."""
+"""A loaded encoder-decoder to inspect: its source text, its target text and its attention."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -41,13 +41,13 @@ from bertkit.tokenization.tokenizer import Tokenizer
 
 @dataclass(frozen=True)
 class InspectedEncoderDecoder:
-    """An encoder-decoder, in evaluation, with its tokenizer.
+    """An encoder-decoder, in evaluation mode, with its tokenizer.
 
     Attributes:
-        name: what it is called in views: the last part of its path, or its id.
+        name: its name in views: the last part of its path, or its id.
         model: the model, on its device.
-        tokenizer: of both texts.
-        saved: how the model writes, of one that bertkit trained.
+        tokenizer: the tokenizer of both texts.
+        saved: the generation settings of a model that bertkit trained; else None.
     """
 
     name: str
@@ -65,18 +65,18 @@ class InspectedEncoderDecoder:
             revision: a branch, tag or commit of a model of the Hub.
 
         Raises:
-            BertkitError: it can't be loaded, as in `EncoderDecoderModel.from_pretrained`.
+            BertkitError: the model can't be loaded, as in `EncoderDecoderModel.from_pretrained`.
         """
         checkpoint = open_checkpoint(resolve_model(path, revision=revision))
         return cls.from_checkpoint(checkpoint, name_model(path), device)
 
     @classmethod
     def from_checkpoint(cls, checkpoint: Checkpoint, name: str, device: str = "auto") -> Self:
-        """Load a checkpoint that is open already; errors as in `load`.
+        """Load an open checkpoint; errors as in `load`.
 
         Args:
-            checkpoint: of an encoder-decoder.
-            name: what it is called in views.
+            checkpoint: the checkpoint of an encoder-decoder.
+            name: the model's name in views.
             device: auto, cpu, cuda or cuda:N.
         """
         model = EncoderDecoderModel.from_checkpoint(checkpoint).to(choose_device(device))
@@ -97,39 +97,39 @@ class InspectedEncoderDecoder:
 
     @property
     def device(self) -> torch.device:
-        """Of the model."""
+        """The model's device."""
         return self.model.encoder.embeddings.word.weight.device
 
     def read(self, text: str) -> EncodedText:
-        """Cut the text that is read into tokens.
+        """Tokenize a source text.
 
         Raises:
-            InputError: it has no word, or more tokens than the model was trained to read.
+            InputError: it is empty, or has more tokens than the model was trained to read.
         """
         encoding = self.tokenizer.encode(text)
         check_length("the text", len(encoding.ids), self._most_read, self.model.config.encoder)
         return self._make_passage("the text", text, encoding)
 
     def read_written(self, text: str) -> EncodedText:
-        """Cut a text into tokens as if the model had written it.
+        """Tokenize a target text as if the model had generated it.
 
         Raises:
-            InputError: it has no word, or more tokens than the model was trained to write, the end
-                included.
+            InputError: it is empty, or has more tokens than the model was trained to generate,
+                including the end-of-sequence token.
         """
         encoding = self.tokenizer.encode(text)
         written = self._as_written(tuple(encoding.ids[1:-1]), is_finished=True)
         whole = replace(written, offsets=encoding.offsets)
-        num_written = len(whole.ids) - 1  # [CLS], which begins it, is not
+        num_written = len(whole.ids) - 1  # the start token doesn't count
         check_length("the second text", num_written, self._most_written, self.model.config.decoder)
         return self._make_passage("the second text", text, whole)
 
     @torch.inference_mode()
     def write(self, source: EncodedText) -> EncodedText:
-        """What the model itself writes of a text, as its folder says, or greedily.
+        """Generate a target text, with the saved decoding settings, or greedily.
 
         Raises:
-            NonFiniteError: a score is NaN or infinite upwards.
+            NonFiniteError: a score is NaN or plus infinity.
         """
         config, saved = self.model.config, self.saved
         decoding = saved.decoding if saved else DecodingSettings()
@@ -147,15 +147,15 @@ class InspectedEncoderDecoder:
 
     @torch.inference_mode()
     def observe(self, source: EncodedText, written: EncodedText) -> dict[str, Observation]:
-        """Run both halves once and keep what they compute.
+        """Run encoder and decoder once and return their hidden states and attention.
 
         Args:
-            source: what is read.
-            written: of `write` or `read_written`.
+            source: the source text.
+            written: the target text, from `write` or `read_written`.
 
         Returns:
-            Under "cross", "encoder" and "decoder" the attention of each kind. The decoder sees all
-            tokens of `written` but the last, which is only written.
+            The observation of each attention: "cross", "encoder" and "decoder". The decoder's
+            input is all tokens of `written` but the last, which is only a target.
 
         Raises:
             CheckpointError: hidden states aren't finite.
@@ -191,7 +191,7 @@ class InspectedEncoderDecoder:
         }
 
     def _as_written(self, tokens: tuple[int, ...], *, is_finished: bool) -> Encoding:
-        """The tokens between those that begin a sequence and that end it."""
+        """Encode tokens between the start token and, if finished, the end-of-sequence token."""
         config = self.model.config
         end = [config.eos_token_id] if is_finished else []
         ids = [config.decoder_start_token_id, *tokens, *end]
@@ -200,13 +200,13 @@ class InspectedEncoderDecoder:
 
     @property
     def _most_read(self) -> int:
-        """Most tokens that it reads, [CLS] and [SEP] included, as in training."""
+        """The maximum source length, as in training, including [CLS] and [SEP]."""
         told = None if self.saved is None else self.saved.max_source_length
         return find_max_length(self.model.config.encoder, told)
 
     @property
     def _most_written(self) -> int:
-        """Most tokens that it writes, the end included, as in training."""
+        """The maximum target length, as in training, including the end-of-sequence token."""
         told = None if self.saved is None else self.saved.max_target_length
         return find_max_length(self.model.config.decoder, told)
 
@@ -217,7 +217,7 @@ class InspectedEncoderDecoder:
 
 
 def check_length(name: str, num_tokens: int, most: int, config: BertConfig) -> None:
-    """Refuse a text that is longer than those of training, whose places the model has learned."""
+    """Raise an `InputError` for a text longer than in training: later positions are untrained."""
     if num_tokens > most:
         told = f" ({REWRITER_FILE} of its folder)" if most < config.max_position_embeddings else ""
         raise InputError(
@@ -227,7 +227,7 @@ def check_length(name: str, num_tokens: int, most: int, config: BertConfig) -> N
 
 
 def without_last(passage: EncodedText) -> EncodedText:
-    """What a decoder sees of what was written: all but the last token."""
+    """Return the decoder's input for a target text: all tokens but the last."""
     encoding = passage.encoding
     cut = Encoding(
         encoding.ids[:-1],

@@ -1,7 +1,7 @@
-"""Where vectors lie: a plane to look at many of them, and a word's neighbors layer by layer.
+"""Projections of vectors to a plane, and a word's nearest neighbors at each layer.
 
-The plane is that of the two principal components: the flat picture that keeps most of the distances
-between the points, of the many dimensions that they have.
+The plane is spanned by the first two principal components: the two-dimensional projection that
+keeps the most variance.
 
 Source: Pearson 1901, "On lines and planes of closest fit to systems of points in space".
 """
@@ -20,17 +20,17 @@ from bertkit.embeddings.word_vectors import Neighbors, WordVectors
 from bertkit.inference.loading import LoadedModel
 from bertkit.interpret.inspected_model import InspectedModel
 
-MIN_SPREAD = 1e-12  # of points around their middle, relative to their lengths; less is rounding
+MIN_SPREAD = 1e-12  # norm of the centered points relative to the points; below it is rounding
 
 
 @dataclass(frozen=True, eq=False)
 class Plane:
-    """Points on the plane that shows most of how they differ.
+    """Points projected to their first two principal components.
 
     Attributes:
-        points: where each lies, around the middle of all; the first axis is the longer one.
-        shares: what share of all variance each axis shows, from 0 to 1; both 0 where all points are
-            equal, and so lie in the middle.
+        points: the coordinates, centered on the mean; the first axis has the larger variance.
+        shares: the share of total variance on each axis, from 0 to 1; both 0 if all points are
+            equal, and thus at the origin.
     """
 
     points: Float[Tensor, "points 2"]
@@ -40,16 +40,16 @@ class Plane:
 def project(
     vectors: Float[Tensor, "points features"] | Float[np.ndarray, "points features"],
 ) -> Plane:
-    """Lay vectors on the plane of their two principal components.
+    """Project vectors to the plane of their first two principal components.
 
-    The same vectors always give the same picture: on each axis the point that is farthest from the
-    middle lies to the right, or above.
+    The signs of the axes are fixed: on each axis the point farthest from the mean has a positive
+    coordinate.
 
     Args:
-        vectors: of any length, such as sentences' from `Embedder.encode`; they aren't scaled.
+        vectors: vectors of any norm, such as from `Embedder.encode`; they aren't scaled.
     """
     if isinstance(vectors, np.ndarray):
-        vectors = torch.from_numpy(vectors.astype(np.float64))  # a copy: a file's can't be written
+        vectors = torch.from_numpy(vectors.astype(np.float64))  # a copy: arrays may be read-only
     rows = torch.as_tensor(vectors).detach().cpu().double()
     if rows.ndim != 2 or not rows.numel():
         raise InputError(f"expected vectors as rows of numbers, got the shape {list(rows.shape)}")
@@ -67,10 +67,10 @@ def project(
 
 
 def project_layers(layers: Iterable[Float[Tensor, "points features"]]) -> list[Plane]:
-    """A plane for each layer of the same points, turned over where that keeps them in their places.
+    """Project the same points at each layer, flipping axes to match the layer before.
 
-    An axis may point either way. Here it points so that as many points as can be stay on the side
-    where the layer before had them, and one can follow them through the layers.
+    The sign of a principal axis is arbitrary. An axis is flipped if its coordinates correlate
+    negatively with the previous layer's, so that points can be followed through the layers.
     """
     planes: list[Plane] = []
     for vectors in layers:
@@ -88,15 +88,15 @@ def project_layers(layers: Iterable[Float[Tensor, "points features"]]) -> list[P
 def nearest_by_layer(
     subject: InspectedModel, word: str, layers: Sequence[int] | None = None, *, top_k: int = 5
 ) -> list[Neighbors]:
-    """The neighbors of a word, read alone, at several layers, as `WordVectors` finds them.
+    """Return a word's nearest neighbors, without context, at several layers, by `WordVectors`.
 
-    Each layer above 0 sends the whole vocabulary through the model, which takes a while.
+    For each layer above 0 the whole vocabulary passes through the model, which takes a while.
 
     Args:
         subject: any model.
         word: a word, or an entry of the vocabulary.
         layers: 0 for the word embeddings, 1 for the first block, -1 for the last; all if None.
-        top_k: how many entries.
+        top_k: the number of neighbors.
     """
     loaded = LoadedModel[Any](subject.model, subject.tokenizer)
     if layers is None:

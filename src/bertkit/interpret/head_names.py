@@ -1,4 +1,4 @@
-"""Names of heads, as the literature writes them: 5.3 is the third head of the fifth layer."""
+"""Names of attention heads, as in the literature: 5.3 is the third head of the fifth layer."""
 
 import re
 from collections.abc import Iterable
@@ -11,10 +11,10 @@ FORM = re.compile(r"(\d{1,4})\.(\d{1,4})", re.ASCII)
 
 
 class HeadName(NamedTuple):
-    """A head of a model.
+    """An attention head, named by layer and number.
 
     Attributes:
-        layer: from 1; layer 1 reads the embeddings.
+        layer: from 1; the input of layer 1 is the embeddings.
         head: from 1.
     """
 
@@ -22,12 +22,12 @@ class HeadName(NamedTuple):
     head: int
 
     def __str__(self) -> str:
-        """As it is written."""
+        """Return the name, such as 5.3."""
         return f"{self.layer}.{self.head}"
 
 
 def parse_heads(text: str, config: BertConfig) -> list[HeadName]:
-    """Read names such as "5.3,5.4"; a head that is named twice is given once."""
+    """Parse names such as "5.3,5.4"; duplicates are removed."""
     names = []
     for word in filter(None, (word.strip() for word in text.split(","))):
         found = FORM.fullmatch(word)
@@ -42,7 +42,7 @@ def parse_heads(text: str, config: BertConfig) -> list[HeadName]:
 
 
 def check_heads(names: Iterable[tuple[int, int]], config: BertConfig) -> list[HeadName]:
-    """Heads that the model has, each once."""
+    """Check that the model has all these heads and return them without duplicates."""
     checked = [HeadName(layer, head) for layer, head in dict.fromkeys(names)]
     num_layers, num_heads = config.num_hidden_layers, config.num_attention_heads
     for name in checked:

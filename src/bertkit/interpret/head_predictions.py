@@ -1,7 +1,7 @@
-"""What a model's head decides about a passage: words, what follows, labels, tags, an answer.
+"""Predictions of a model's head for a passage: words, next sentence, labels, tags or an answer.
 
-Every kind of head gives the same thing: decisions, each with a probability for each of its choices.
-The scores are those of the model's own head; here they only become probabilities with names.
+Every kind of head yields the same structure: decisions, each with a probability for each choice.
+The scores come from the model's own head; this module turns them into named probabilities.
 """
 
 from collections.abc import Callable, Sequence
@@ -48,14 +48,14 @@ class HeadPrediction:
     """Decisions of one kind about a passage.
 
     Attributes:
-        question: what is decided, for people.
-        about: what each decision is about, for people.
-        places: the token that each is about, from 0; None where it is about the whole passage.
-        choices: names of what each decision chooses from.
-        log_probabilities: natural logarithms, of each choice.
-        said: the number of the choice that each decision took: the likeliest, but where the task
-            has a threshold or rules of its own.
-        answer: all decisions in words, where they mean one thing together.
+        question: a readable description of the decision.
+        about: a readable subject for each decision.
+        places: the token position of each decision, from 0; None for the whole passage.
+        choices: the names of the possible choices.
+        log_probabilities: the natural log probability of each choice.
+        said: the index of the predicted choice of each decision: the most likely one, unless the
+            task has a threshold or rules of its own.
+        answer: the decisions combined into one text, if they form one answer.
     """
 
     question: str
@@ -68,23 +68,23 @@ class HeadPrediction:
 
     @property
     def surprise(self) -> Float[Tensor, ""]:
-        """Mean of −log p of what was said, which is the loss if it is taken for the truth."""
+        """The mean of −log p of the predictions: the loss with the predictions as targets."""
         return -self.log_probabilities.gather(1, self.said[:, None]).mean()
 
     def probabilities_of(self, said: Int[Tensor, " decisions"]) -> Float[Tensor, " decisions"]:
-        """How likely certain choices are here, such as those that another judgment took."""
+        """Return the probabilities of given choices, such as another judgment's predictions."""
         return self.log_probabilities.gather(1, said[:, None])[:, 0].exp()
 
 
 def fills_words(model: AnyBert) -> bool:
-    """Whether a model has a masked-LM head."""
+    """Return whether a model has a masked-LM head."""
     return isinstance(model, BertForPreTraining | BertForMaskedLM)
 
 
 def find_words(
     subject: InspectedModel, tokens: Float[Tensor, "tokens hidden"]
 ) -> Float[Tensor, "tokens words"]:
-    """Log probabilities of the vocabulary's words for hidden states, by the head for words."""
+    """Return the language-modeling head's log probabilities of all words for hidden states."""
     model = subject.model
     assert isinstance(model, BertForPreTraining | BertForMaskedLM | BertLMHeadModel)
     scores = model.score_words(tokens)
@@ -94,11 +94,11 @@ def find_words(
 def judge(
     subject: InspectedModel, passage: EncodedText, states: Sequence[Float[Tensor, "length hidden"]]
 ) -> tuple[HeadPrediction, ...]:
-    """What a model decides about a passage; the first judgment is the most telling one.
+    """Return the predictions of a model's head for a passage, the most relevant first.
 
     Args:
         subject: the model.
-        passage: what was read.
+        passage: the text.
         states: as in `Observation`.
     """
     model, judgments = subject.model, []
@@ -120,7 +120,7 @@ def judge(
 def head_scores(
     subject: InspectedModel, passage: EncodedText, states: Sequence[Float[Tensor, "length hidden"]]
 ) -> Scores:
-    """What the head of a fine-tuned model makes of hidden states, in float32 at least."""
+    """Return a fine-tuned head's scores for hidden states, in float32 or higher precision."""
     model = subject.model
     assert isinstance(model, FineTunedBert)
     tokens = torch.cat([states[layer] for layer in model.head_layers], dim=1)
@@ -130,7 +130,7 @@ def head_scores(
 
 
 def _check_finite(subject: InspectedModel, scores: Scores) -> None:
-    """Refuse scores of which no probabilities can be made."""
+    """Raise a `NonFiniteError` if a score isn't finite."""
     if not scores.isfinite().all():
         raise NonFiniteError(
             f"the head of {subject.name} gives scores that aren't finite; see `bertkit inspect`"
@@ -140,7 +140,7 @@ def _check_finite(subject: InspectedModel, scores: Scores) -> None:
 def _judge_words(
     subject: InspectedModel, passage: EncodedText, states: Float[Tensor, "length hidden"]
 ) -> HeadPrediction:
-    """The word at each [MASK]; without one, at every token, which the model sees."""
+    """Predict the word at each [MASK]; without any [MASK], at every visible token."""
     ids, mask_id = passage.encoding.ids, subject.tokenizer.mask_id
     masked = [place for place, id_ in enumerate(ids) if id_ == mask_id]
     places = masked or [place for place, word in enumerate(passage.words) if word >= 0]
@@ -158,7 +158,7 @@ def _judge_words(
 def _judge_next(
     subject: InspectedModel, passage: EncodedText, states: Float[Tensor, "length hidden"]
 ) -> HeadPrediction:
-    """The word behind each token but the last, [SEP]."""
+    """Predict the word after each token except the last, [SEP]."""
     places = range(len(passage.tokens) - 1)
     logarithms = find_words(subject, states[:-1])
     return HeadPrediction(
@@ -184,7 +184,7 @@ def _judge_pair(
 
 
 def _judge_labels(task: Task[Any, Any], passage: EncodedText, scores: Scores) -> HeadPrediction:
-    """The label of the passage, or of each label whether it has it."""
+    """Predict the passage's label, or for multi-label tasks whether each label applies."""
     scores = scores / task.temperature
     if not task.settings.multi_label:
         logarithms = scores.log_softmax(dim=-1)
@@ -207,7 +207,7 @@ def _judge_whole(
     choices: Sequence[str],
     logarithms: Float[Tensor, "1 choices"],
 ) -> HeadPrediction:
-    """A single decision about the whole passage."""
+    """Make a prediction with a single decision about the whole passage."""
     about = "the text" if passage.pair is None else "both texts"
     said = logarithms.detach().argmax(dim=-1)
     return HeadPrediction(question, (about,), (None,), choices, logarithms, said)
@@ -216,7 +216,7 @@ def _judge_whole(
 def _judge_tags(
     task: Task[Any, Any], passage: EncodedText, scores: Scores
 ) -> HeadPrediction | None:
-    """The tag of each word, read from its first piece."""
+    """Predict the tag of each word from its first piece."""
     words = (-1, *passage.words)
     firsts = [place for place, (last, word) in enumerate(pairwise(words)) if word not in (-1, last)]
     logarithms = scores[firsts].log_softmax(dim=-1)
@@ -231,7 +231,7 @@ def _judge_tags(
 
 
 def _find_word(passage: EncodedText, first: int) -> str:
-    """The word whose first piece is given, as it stands in its text."""
+    """Return the text of the word whose first piece is at position `first`."""
     pieces = [place for place, word in enumerate(passage.words) if word == passage.words[first]]
     encoding = passage.encoding
     text = passage.pair if encoding.token_type_ids[first] else passage.text
@@ -241,7 +241,7 @@ def _find_word(passage: EncodedText, first: int) -> str:
 def _judge_answer(
     task: Task[Any, Any], passage: EncodedText, scores: Scores
 ) -> HeadPrediction | None:
-    """Where in the second text the answer to the first begins and ends; none without a pair."""
+    """Predict the span in the second text that answers the first; None without a pair."""
     if passage.pair is None:
         return None
     encoding, logarithms = passage.encoding, scores.log_softmax(dim=0).T
@@ -264,8 +264,8 @@ def _judge_answer(
     )
 
 
-# Tasks that choose; those whose heads give a number alone are in `outcome.NUMBERS`. A model that
-# takes sentences (extract) says nothing: it judges each by a [CLS] of its own, and has one here.
+# Tasks with a choice; tasks whose heads output a number are in `outcome.NUMBERS`. Extractive
+# summarization (extract) has no entry: it scores each sentence by its own [CLS]; here is only one.
 BY_TASK: dict[str, Callable[[Task[Any, Any], EncodedText, Scores], HeadPrediction | None]] = {
     "classify": _judge_labels,
     "tag": _judge_tags,

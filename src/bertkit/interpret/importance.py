@@ -1,4 +1,4 @@
-"""How much each head matters, by switching it off or by the gradient of its gate.
+"""The importance of each head, by ablation or by the gradient of its gate.
 
 Source: Michel et al. 2019, "Are Sixteen Heads Really Better than One?", sections 3.2 and 4.1.
 """
@@ -16,12 +16,12 @@ from bertkit.interpret.ablation import gate_heads
 def importance_by_ablation(
     model: HasEncoder, measure: Callable[[], float]
 ) -> Float[Tensor, "layers heads"]:
-    """How much a measure changes when each head alone is switched off: without it minus with it.
+    """Return how a measure changes when each head alone is ablated: ablated minus whole model.
 
     Args:
-        model: any of our models; `measure` must run its own encoder.
-        measure: such as a loss, or the probability of an answer; called once for each head and once
-            for the whole model.
+        model: any bertkit model; `measure` must run this model's own encoder.
+        measure: returns, for example, a loss or the probability of an answer; called once for the
+            whole model and once for each head.
     """
     gates = torch.ones(model.config.num_hidden_layers, model.config.num_attention_heads)
     whole, changes = measure(), torch.zeros_like(gates)
@@ -37,10 +37,10 @@ def importance_by_ablation(
 def importance_by_gradient(
     model: HasEncoder, losses: Iterable[Callable[[], Float[Tensor, ""]]]
 ) -> Float[Tensor, "layers heads"]:
-    """The mean size of the loss's gradient at each head's gate: one pass for all heads.
+    """Return the mean absolute gradient of the loss at each head's gate: one pass per example.
 
     Args:
-        model: any of our models, in evaluation.
+        model: any bertkit model, in evaluation mode.
         losses: each computes the loss of one example, with the model's own encoder.
     """
     sizes = (model.config.num_hidden_layers, model.config.num_attention_heads)

@@ -1,4 +1,4 @@
-"""The model that is looked into, and what one pass over one text leaves behind."""
+"""A loaded model to inspect, and the observations of one forward pass over one text."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -78,13 +78,13 @@ MODELS: dict[str, type[AnyBert]] = {
 
 @dataclass(frozen=True, eq=False)
 class EncodedText:
-    """A text, or a pair of texts, as the model reads it.
+    """A text, or a pair of texts, tokenized for the model.
 
     Attributes:
         text: the first text.
-        pair: the second, if there is one.
-        encoding: its tokens, with ids, segments and offsets into their text.
-        words: for each token, the number of its word from 0; −1 for [CLS] and [SEP].
+        pair: the second text, if there is one.
+        encoding: the tokens with their ids, segments and offsets into their text.
+        words: the word index of each token, from 0; −1 for [CLS] and [SEP].
     """
 
     text: str
@@ -94,21 +94,21 @@ class EncodedText:
 
     @property
     def tokens(self) -> list[str]:
-        """The tokens, special ones included."""
+        """The tokens, including special tokens."""
         return list(self.encoding.tokens)
 
     def pack(self) -> PackedBatch:
-        """The passage as a batch of its own, made anew: gradients can't use one of inference."""
+        """Return a new batch of this passage; autograd can't use tensors of inference mode."""
         return PackedBatch.from_sequences([self.encoding.ids], [self.encoding.token_type_ids])
 
 
 @dataclass(frozen=True, eq=False)
 class NextWords:
-    """What a model holds likely to come behind each token, left to right.
+    """The next-token predictions of a left-to-right model.
 
     Attributes:
-        log_probabilities: of the words of the vocabulary, behind the first token, the second, ….
-        ids: what really comes there.
+        log_probabilities: of each vocabulary entry, after the first token, the second, ….
+        ids: the token ids that actually follow.
     """
 
     log_probabilities: Float[Tensor, "places words"]
@@ -117,15 +117,15 @@ class NextWords:
 
 @dataclass(frozen=True, eq=False)
 class Observation:
-    """What one pass over one passage leaves behind.
+    """The hidden states and attention of one forward pass over one passage.
 
     Attributes:
-        passage: whose tokens look.
-        states: what the embeddings give, then what each layer gives.
-        layers: the attention of each layer, the first one first.
-        config: the sizes of what computed it.
-        others: what is looked at, in cross-attention; else None: the same passage.
-        next_words: which words come next; None of models that say none.
+        passage: the text of the queries.
+        states: the output of the embeddings, then of each layer.
+        layers: the attention of each layer, first layer first.
+        config: the configuration of the encoder or decoder that computed them.
+        others: the text of the keys in cross-attention; None for self-attention.
+        next_words: the next-token predictions; None for models that make none.
     """
 
     passage: EncodedText
@@ -137,20 +137,20 @@ class Observation:
 
     @property
     def is_causal(self) -> bool:
-        """Whether a token sees itself and those before it alone."""
+        """Whether a token attends only to itself and to earlier tokens."""
         return self.layers[0].is_causal
 
 
 @dataclass(frozen=True)
 class InspectedModel:
-    """A model of any kind that is looked into, in evaluation, with its tokenizer.
+    """A BERT of any kind to inspect, in evaluation mode, with its tokenizer.
 
     Attributes:
-        name: what it is called in views: the last part of its path, or its id.
+        name: its name in views: the last part of its path, or its id.
         model: the model, on its device.
         tokenizer: its tokenizer.
-        task: what a fine-tuned model is for; None of any other.
-        model_max_length: most tokens at a time that the model's folder tells of, as in
+        task: the task of a fine-tuned model; None for any other model.
+        model_max_length: the maximum number of tokens that the model's folder declares, as in
             `bertkit.inference.loading.load_tokenizer_and_length`.
     """
 
@@ -170,18 +170,18 @@ class InspectedModel:
             revision: a branch, tag or commit of a model of the Hub.
 
         Raises:
-            BertkitError: it can't be loaded, as in `LoadedModel.load`.
+            BertkitError: the model can't be loaded, as in `LoadedModel.load`.
         """
         checkpoint = open_checkpoint(resolve_model(path, revision=revision))
         return cls.from_checkpoint(checkpoint, name_model(path), device)
 
     @classmethod
     def from_checkpoint(cls, checkpoint: Checkpoint, name: str, device: str = "auto") -> Self:
-        """Load a checkpoint that is open already; errors as in `load`.
+        """Load an open checkpoint; errors as in `load`.
 
         Args:
-            checkpoint: of a BERT.
-            name: what it is called in views.
+            checkpoint: the checkpoint of a BERT.
+            name: the model's name in views.
             device: auto, cpu, cuda or cuda:N.
         """
         if is_encoder_decoder(checkpoint.config):
@@ -198,16 +198,16 @@ class InspectedModel:
         return cls(name, model, tokenizer, task, model_max_length)
 
     def read(self, text: str, pair: str | None = None, *, read_mask: bool = False) -> EncodedText:
-        """Cut a text, or a pair, into tokens.
+        """Tokenize a text, or a pair of texts.
 
         Args:
             text: the first text.
             pair: the second text.
-            read_mask: read `[MASK]` as the mask token; without it, it is text.
+            read_mask: whether `[MASK]` is the mask token; otherwise it is ordinary text.
 
         Raises:
-            InputError: a text has no word, there are more tokens than the model takes, or there is
-                a pair and the model takes single texts.
+            InputError: a text is empty, there are more tokens than the model takes, or a pair was
+                given to a model that takes single texts.
         """
         encoding = self.tokenizer.encode(text, pair, read_mask=read_mask)
         config = self.model.config
@@ -225,7 +225,7 @@ class InspectedModel:
 
     @torch.inference_mode()
     def observe(self, passage: EncodedText) -> Observation:
-        """Run the encoder once and keep what it computes.
+        """Run the encoder once and return its hidden states and attention.
 
         Raises:
             CheckpointError: hidden states aren't finite.
@@ -241,7 +241,7 @@ class InspectedModel:
     def _find_next_words(
         self, passage: EncodedText, tokens: Float[Tensor, "length hidden"]
     ) -> NextWords | None:
-        """What a left-to-right language model holds likely behind all tokens but the last."""
+        """Return a left-to-right model's next-token predictions for all tokens but the last."""
         if not isinstance(self.model, BertLMHeadModel):
             return None
         scores = self.model.score_words(tokens[:-1])
@@ -252,12 +252,12 @@ class InspectedModel:
 
 
 def name_model(path: str | Path) -> str:
-    """What a model is called in views: the last part of its path, or its id."""
+    """Return a model's name in views: the last part of its path, or its id."""
     return Path(path).resolve().name if Path(path).exists() else str(path)
 
 
 def check_states(name: str, states: Sequence[Float[Tensor, "length hidden"]]) -> None:
-    """Refuse what nothing can be seen in."""
+    """Raise a `CheckpointError` if the last hidden states aren't finite."""
     if not states[-1].isfinite().all():
         raise CheckpointError(
             f"{name} gives hidden states that aren't finite; see `bertkit inspect`"
@@ -267,12 +267,12 @@ def check_states(name: str, states: Sequence[Float[Tensor, "length hidden"]]) ->
 def find_log_probabilities(
     name: str, scores: Float[Tensor, "places entries"], tokenizer: Tokenizer
 ) -> Float[Tensor, "places words"]:
-    """Log probabilities of the vocabulary's words, at least in float32.
+    """Return the log probabilities of the vocabulary's entries, in float32.
 
     Args:
-        name: of the model.
-        scores: of all its entries, of which it may have more than its vocabulary has words.
-        tokenizer: has the vocabulary.
+        name: the model's name, for errors.
+        scores: the logits of all output rows; there may be more rows than vocabulary entries.
+        tokenizer: the tokenizer with the vocabulary.
     """
     if not scores.isfinite().all():
         raise NonFiniteError(
@@ -283,7 +283,7 @@ def find_log_probabilities(
 
 
 def number_words(encoding: Encoding, tokenizer: Tokenizer) -> tuple[int, ...]:
-    """For each token, the number of its word from 0; −1 for [CLS] and [SEP] around the texts."""
+    """Return the word index of each token, from 0; −1 for [CLS] and [SEP] around the texts."""
     words, number = [], -1
     for index, token_id in enumerate(encoding.ids):
         if index == 0 or (token_id == tokenizer.sep_id and encoding.offsets[index] == (0, 0)):

@@ -1,8 +1,8 @@
-"""What a model of any kind says of a passage, and how far two such outcomes are apart.
+"""The output of any model on a passage, and the difference of two such outputs.
 
-All of it comes from one pass of the model's own encoder, so that a head that is switched off by
-`ablate` shows. A passage is always read whole, as it is shown, also where the model's task would
-cut a long text or read it in windows.
+The output comes from one pass of the model's own encoder, so `ablate` affects it. The passage is
+always read whole, as shown, even where the model's task would truncate a long text or split it into
+windows.
 """
 
 from collections.abc import Sequence
@@ -19,20 +19,20 @@ from bertkit.inference.engines.choice import find_device
 from bertkit.interpret.head_predictions import HeadPrediction, head_scores, judge
 from bertkit.interpret.inspected_model import EncodedText, InspectedModel
 
-NUMBERS = {"regress", "choose"}  # tasks whose heads give a number
+NUMBERS = {"regress", "choose"}  # tasks whose heads output a number
 TOP_CHOICES = 5
 DIGITS = 6
 
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """What a model makes of a passage.
+    """The output of a model on a passage.
 
     Attributes:
-        tokens: the vector of each token, T_i.
-        judgments: what the model's head decides, the most telling first; none of a plain encoder,
-            and none of a model that takes sentences for summaries.
-        number: that a regression gives, or the score of one of several choices.
+        tokens: the last hidden state of each token, T_i.
+        judgments: the decisions of the model's head, the most relevant first; empty for a plain
+            encoder and for extractive summarization.
+        number: the value that a regression predicts, or the score of one of several choices.
     """
 
     tokens: Float[Tensor, "length hidden"]
@@ -46,23 +46,23 @@ class Outcome:
 
     @property
     def loss(self) -> Float[Tensor, ""] | None:
-        """What the gradient of heads is of; None where nothing is said, as of a plain encoder.
+        """The scalar to differentiate by head gates; None if there is none (a plain encoder).
 
-        It is −log p of what the model itself said, or the number itself.
+        It is −log p of the model's own prediction, or the number itself.
         """
         return self.judgments[0].surprise if self.judgments else self.number
 
 
 @dataclass(frozen=True)
 class Change:
-    """How far one outcome is from an earlier one.
+    """The difference between an outcome and an earlier one.
 
     Attributes:
-        probability: of what was said at first: the later one minus the earlier, from −1 to 1, in
-            the mean over the decisions of the first judgment; None where nothing is decided.
-        number: the later one minus the earlier; None where there is none.
-        vector: cosine distance of the mean vectors, from 0 to 2.
-        tokens: how far the tokens' vectors moved, each as a share of its length, in the mean.
+        probability: of the earlier predictions: later minus earlier, from −1 to 1, averaged over
+            the decisions of the first judgment; None if there is no judgment.
+        number: later minus earlier; None if there is no number.
+        vector: the cosine distance of the mean vectors, from 0 to 2.
+        tokens: the mean distance between a token's two vectors, relative to the earlier norm.
     """
 
     probability: float | None
@@ -72,16 +72,13 @@ class Change:
 
     @property
     def main(self) -> float:
-        """The first of them that there is."""
+        """The change of probability if there is one, else of the number, else of the vector."""
         known = (value for value in (self.probability, self.number) if value is not None)
         return next(known, self.vector)
 
 
 def find_outcome(subject: InspectedModel, passage: EncodedText) -> Outcome:
-    """Run the model once.
-
-    Gradients are recorded where the caller has them recorded.
-    """
+    """Run the model once; gradients are recorded if the caller enables them."""
     batch = passage.pack().to(find_device(subject.model))
     states = list(subject.model.encoder.hidden_states(batch))
     if not states[-1].isfinite().all():
@@ -95,7 +92,7 @@ def find_outcome(subject: InspectedModel, passage: EncodedText) -> Outcome:
 
 
 def compare(before: Outcome, after: Outcome) -> Change:
-    """How far an outcome is from an earlier one of the same passage."""
+    """Compare an outcome with an earlier one of the same passage."""
     probability = number = None
     if before.judgments:
         first, second = before.judgments[0], after.judgments[0]
@@ -110,17 +107,17 @@ def compare(before: Outcome, after: Outcome) -> Change:
 
 
 def _cosine_distance(first: Float[Tensor, " hidden"], second: Float[Tensor, " hidden"]) -> float:
-    """1 − cosine, by the distance of the unit vectors: exact also where they are nearly equal."""
+    """Return 1 − cosine from the distance of the unit vectors, exact for nearly equal vectors."""
     directions = [F.normalize(vector.double(), dim=0) for vector in (first, second)]
     return float((directions[0] - directions[1]).square().sum() / 2)
 
 
 def to_json(outcome: Outcome, before: Outcome | None = None) -> dict[str, Any]:
-    """An outcome as plain data.
+    """Convert an outcome to plain data.
 
     Args:
-        outcome: what is told.
-        before: an earlier one of the same passage: the probability of what it said is told too.
+        outcome: the outcome.
+        before: an earlier outcome of the same passage, to add the probability of its predictions.
     """
     earlier: Sequence[HeadPrediction | None] = (
         before.judgments if before else (None,) * len(outcome.judgments)
@@ -150,7 +147,7 @@ def _judgment_to_json(judgment: HeadPrediction, before: HeadPrediction | None) -
             "token": place,
             "said": judgment.choices[said],
             "probability": round_digits(probability),
-            "kept": round_digits(kept),  # the probability of what was said before
+            "kept": round_digits(kept),  # probability of the earlier prediction
             "likeliest": [
                 [judgment.choices[choice], round_digits(share)]
                 for choice, share in zip(*likeliest, strict=True)
@@ -162,5 +159,5 @@ def _judgment_to_json(judgment: HeadPrediction, before: HeadPrediction | None) -
 
 
 def round_digits(value: float) -> float:
-    """A number with as many digits as people can use, so that pages stay small."""
+    """Round to a few significant digits, so that pages stay small."""
     return float(f"{value:.{DIGITS}g}")

@@ -1,4 +1,4 @@
-"""What heads are known to do: look at the next token, at [SEP], at the same word, or everywhere.
+"""Known attention patterns: to the next token, to [SEP], to the same word, or broad.
 
 Source: Clark et al. 2019, "What Does BERT Look At?", sections 3 and 4.
 """
@@ -12,8 +12,8 @@ from torch import Tensor
 
 from bertkit.tokenization.engine import CLS, SEP
 
-MIN_SHARE = 0.5  # of a token's attention, in the mean, for a head to have a pattern's name
-BROAD_SHARE = 0.8  # of the entropy that attending to all tokens alike has
+MIN_SHARE = 0.5  # minimum mean share of attention for a head to be named after a pattern
+BROAD_SHARE = 0.8  # minimum share of the entropy of uniform attention for a "broad" head
 MIXED = "mixed"
 BROAD = "broad"
 
@@ -38,8 +38,8 @@ def _same_word(tokens: Sequence[str], others: Sequence[str]) -> Bool[Tensor, "le
     return (rows[:, None] == columns) & (columns >= 0)
 
 
-# What each pattern's tokens look at: a row for each token that looks, True where it would. Places
-# mean nothing where one text looks at another.
+# The target tokens of each pattern: a row for each query, True where the pattern attends.
+# Cross-attention has no patterns by position, because its queries and keys are of two texts.
 ACROSS: dict[str, Target] = {
     "[CLS]": lambda tokens, others: _named(tokens, others, CLS),
     "[SEP]": lambda tokens, others: _named(tokens, others, SEP),
@@ -57,14 +57,14 @@ PATTERNS: dict[str, Target] = {
 
 @dataclass(frozen=True)
 class HeadPattern:
-    """What one head does on one text.
+    """The attention pattern of one head on one text.
 
     Attributes:
-        name: of the strongest pattern; "broad" where attention is spread, "mixed" for none.
-        shares: for each of `PATTERNS` that there can be, the mean attention that goes there, from 0
-            to 1, over the tokens that have such a place.
-        entropy: mean of the tokens' entropies in nats; 0 looks at one token, log(length) at all;
-            left to right the mean of log(1), …, log(length).
+        name: the strongest pattern; "broad" if attention is spread, "mixed" if there is none.
+        shares: the mean share of attention, from 0 to 1, that follows each applicable pattern,
+            over the tokens that have a target of that pattern.
+        entropy: the mean entropy over tokens, in nats: 0 if each attends to a single token,
+            log(length) if uniform; if uniform and causal, the mean of log(1), …, log(length).
     """
 
     name: str
@@ -79,13 +79,13 @@ def find_patterns(
     *,
     is_causal: bool = False,
 ) -> list[HeadPattern]:
-    """What each head of a layer does.
+    """Return the attention pattern of each head of a layer.
 
     Args:
-        weights: a row for each token that looks, a column for each that is seen.
-        tokens: of the text that looks, special ones included.
-        others: of the text that is looked at; None where it is the same.
-        is_causal: left to right: a token sees itself and those before it.
+        weights: the attention weights: a row for each query, a column for each key.
+        tokens: the tokens of the queries, including special tokens.
+        others: the tokens of the keys in cross-attention; None in self-attention.
+        is_causal: whether a token attends only to itself and to earlier tokens.
     """
     weights = weights.float().cpu()
     if others is None:
@@ -107,7 +107,7 @@ def find_patterns(
 def count_seen(
     weights: Float[Tensor, "heads length others"], *, is_causal: bool
 ) -> Float[Tensor, " length"]:
-    """How many tokens each sees."""
+    """Return how many tokens each token can attend to."""
     _, num_tokens, num_others = weights.shape
     if is_causal:
         return torch.arange(1.0, num_tokens + 1)
@@ -115,7 +115,7 @@ def count_seen(
 
 
 def _in_sight(name: str, target: Bool[Tensor, "length length"]) -> Bool[Tensor, "length length"]:
-    """Left to right: where a token can look; the first has no choice, and tells nothing."""
+    """Apply the causal mask; exclude the first token, which can attend only to itself."""
     seen = target.tril(0 if name == "itself" else -1)
     seen[0] = False
     return seen
@@ -124,7 +124,7 @@ def _in_sight(name: str, target: Bool[Tensor, "length length"]) -> Bool[Tensor, 
 def _mean_share(
     weights: Float[Tensor, "heads length others"], target: Bool[Tensor, "length others"]
 ) -> Float[Tensor, " heads"]:
-    """Attention that goes where `target` is, in the mean over the rows that have a place."""
+    """Return the mean attention to `target`, over the rows that have a target."""
     has_place = target.any(dim=1)
     if not has_place.any():
         return weights.new_zeros(len(weights))

@@ -1,7 +1,7 @@
-"""Which words a masked-LM head would put at each place of a passage.
+"""Masked-LM predictions for each position of a passage.
 
-A place can be asked about as it is read, with its token in sight, or with that token hidden behind
-[MASK], which takes a pass of its own.
+A position is predicted either with its token visible, or with that token replaced by [MASK], which
+takes a separate pass for each position.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,18 +18,18 @@ from bertkit.interpret.head_predictions import find_words
 from bertkit.interpret.inspected_model import EncodedText, InspectedModel
 from bertkit.nn.packing import PackedBatch
 
-TOKENS_AT_A_TIME = 2048  # of copies of the passage, which are computed together
+TOKENS_AT_A_TIME = 2048  # tokens of the masked copies of the passage in one batch
 
 
 @dataclass(frozen=True)
 class PlaceWords:
-    """The words that a model would put at one place.
+    """The masked-LM predictions for one position.
 
     Attributes:
-        place: the token's, from 0.
-        candidates: the likeliest words, the likeliest first.
-        own_probability: of the token that stands there, from 0 to 1.
-        own_rank: how many words are as likely as that token or likelier; 1 is the best.
+        place: the token's position, from 0.
+        candidates: the most likely words, in descending order of probability.
+        own_probability: the probability of the actual token, from 0 to 1.
+        own_rank: the rank of the actual token: the number of words at least as likely; 1 is best.
     """
 
     place: int
@@ -40,12 +40,12 @@ class PlaceWords:
 
 @torch.inference_mode()
 def read_words(subject: InspectedModel, passage: EncodedText, top_k: int = 10) -> list[PlaceWords]:
-    """The words for each place but [CLS] and [SEP], each of which the model sees as it stands.
+    """Predict the word at each position except [CLS] and [SEP], with all tokens visible.
 
     Args:
         subject: a model with a masked-LM head.
-        passage: what is read.
-        top_k: candidates of each place.
+        passage: the text.
+        top_k: the number of candidates for each position.
     """
     tokens = subject.model.encoder(passage.pack().to(find_device(subject.model)))
     places = [place for place, word in enumerate(passage.words) if word >= 0]
@@ -56,13 +56,13 @@ def read_words(subject: InspectedModel, passage: EncodedText, top_k: int = 10) -
 def guess_words(
     subject: InspectedModel, passage: EncodedText, places: Sequence[int], top_k: int = 10
 ) -> list[PlaceWords]:
-    """The words for each place while it alone is hidden behind [MASK]: a pass a place.
+    """Predict the word at each position while that token alone is replaced by [MASK].
 
     Args:
         subject: a model with a masked-LM head.
-        passage: what is read.
-        places: tokens to hide, from 0.
-        top_k: candidates of each place.
+        passage: the text.
+        places: the positions of the tokens to mask, from 0.
+        top_k: the number of candidates for each position.
     """
     found = []
     with show_progress("words hidden one by one", len(places)) as progress:
@@ -80,7 +80,7 @@ def _cut(places: Sequence[int], size: int) -> Iterator[Sequence[int]]:
 def _hide(
     subject: InspectedModel, passage: EncodedText, places: Sequence[int]
 ) -> Float[Tensor, "places hidden"]:
-    """The vector of each place in a copy of the passage that has [MASK] there."""
+    """Return the hidden state of each position in a copy of the passage with [MASK] there."""
     ids, length = passage.encoding.ids, len(passage.words)
     mask = [subject.tokenizer.mask_id]
     copies = [[*ids[:place], *mask, *ids[place + 1 :]] for place in places]
@@ -96,7 +96,7 @@ def _choose(
     tokens: Float[Tensor, "places hidden"],
     top_k: int,
 ) -> list[PlaceWords]:
-    """The best words for some places, of the vectors that the model has for them."""
+    """Return the most likely words for some positions, given their hidden states."""
     logarithms = find_words(subject, tokens)
     own = logarithms[range(len(places)), [passage.encoding.ids[place] for place in places]]
     ranks = (logarithms >= own[:, None]).sum(dim=-1)

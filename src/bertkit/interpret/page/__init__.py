@@ -1,1 +1,1 @@
-"""The page of attention views; read `attention_view.py` first."""
+"""The HTML page of attention views; read `attention_view.py` first."""

@@ -1,4 +1,4 @@
-"""What a page keeps of attention, in as few bytes as the eye needs."""
+"""Attention tensors quantized to bytes for the page."""
 
 from collections.abc import Sequence
 
@@ -12,7 +12,7 @@ INT8_STEPS = 127
 
 
 def pack_weights(layers: Sequence[AttentionHeads]) -> dict[str, bytes]:
-    """The attention weights of each layer, under the name by which scripts find them."""
+    """Quantize the attention weights of each layer, keyed by the name that scripts use."""
     return {
         f"weights-{number}": _weight_bytes(layer.weights).numpy().tobytes()
         for number, layer in enumerate(layers, 1)
@@ -22,11 +22,11 @@ def pack_weights(layers: Sequence[AttentionHeads]) -> dict[str, bytes]:
 def pack_vectors(
     layers: Sequence[AttentionHeads],
 ) -> tuple[dict[str, bytes], list[list[list[float]]]]:
-    """Query, key and value of each layer, and how long a step of their numbers is.
+    """Quantize query, key and value of each layer to int8.
 
     Returns:
-        The bytes of int8 under the name by which scripts find them, and for each layer the step of
-        each head for query, for key and for value.
+        The int8 bytes, keyed by the name that scripts use; and for each layer the scale of each
+        head for query, for key and for value.
     """
     arrays, scales = {}, []
     for number, layer in enumerate(layers, 1):
@@ -39,9 +39,9 @@ def pack_vectors(
 def _weight_bytes(
     weights: Float[Tensor, "heads length length"],
 ) -> UInt8[Tensor, "heads length length"]:
-    """Each weight as the byte b for which (b / 255)² comes nearest in its root.
+    """Quantize each weight w to the byte b = round(255 √w), which is read back as (b / 255)².
 
-    So weak attention keeps its size: the least above 0 is 1/65,025.
+    The square root preserves weak attention: the smallest value above 0 is 1/65,025.
     """
     return weights.float().sqrt().mul(255).round().to("cpu", torch.uint8)
 
@@ -49,7 +49,7 @@ def _weight_bytes(
 def _quantize(
     part: Float[Tensor, "heads length features"],
 ) -> tuple[Int8[Tensor, "heads length features"], list[float]]:
-    """Numbers in 127 steps up to the largest of each head, and how long its steps are."""
+    """Quantize to int8 symmetrically for each head; return the values and each head's scale."""
     part = part.float().cpu()
     scales = part.abs().amax(dim=(1, 2)) / INT8_STEPS
     scales[scales == 0] = 1.0

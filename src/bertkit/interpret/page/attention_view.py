@@ -1,4 +1,4 @@
-"""What a model does with a text, as one object: a page, figures, numbers."""
+"""The attention of a model on a text as one object: a page, figures and numbers."""
 
 import html
 from collections.abc import Iterable, Mapping, Sequence
@@ -31,13 +31,13 @@ from bertkit.reports.interactive import InteractivePage, write_page
 from bertkit.reports.text import make_legible
 
 FRAME_HEIGHT = 760  # pixels, in a notebook
-# Attention weights of a page: 2 GiB while it is made. BERT-Large has a fifth of them on 512 tokens.
+# Maximum attention weights of a page: 2 GiB while building. BERT-Large at 512 tokens has a fifth.
 MOST_WEIGHTS = 1 << 29
 
 
 @dataclass(frozen=True, eq=False)
 class AttentionView:
-    """What a model does with a text, to be looked at; in a notebook it shows itself.
+    """An interactive view of a model's attention on a text; notebooks display it.
 
     Examples:
         view = AttentionView.of("all-MiniLM-L6-v2/", "The cat sat because it was tired.")
@@ -45,13 +45,13 @@ class AttentionView:
         view.figure(5, 3, token="it").write("figure.svg")
         view.weights(5)[2]
 
-    Of an encoder-decoder there are three attentions: the page has all, and figures and numbers are
-    of the one that the settings choose.
+    An encoder-decoder has three attentions: the page shows all; figures and numbers show the one
+    that the settings select.
 
     Attributes:
-        scene: the model, the text, and what one pass left behind.
-        settings: what is shown, and where it begins.
-        parts: all attentions of an encoder-decoder, by name; of other models none.
+        scene: the model, the text, and the results of one forward pass.
+        settings: the views to show and the initial selection.
+        parts: the scenes of an encoder-decoder's attentions, by name; empty for other models.
     """
 
     scene: Scene
@@ -69,22 +69,21 @@ class AttentionView:
         device: str = "auto",
         revision: str | None = None,
     ) -> Self:
-        """Let a model read a text, or a pair of texts.
+        """Run a model on a text, or a pair of texts, and return its view.
 
         Args:
             model: a run of `bertkit pretrain`, a model folder, the id of a model of the Hub, or a
-                model that is loaded already (`bertkit.interpret.InspectedModel`, or
-                `InspectedEncoderDecoder`).
+                loaded model (`bertkit.interpret.InspectedModel` or `InspectedEncoderDecoder`).
             text: the first text.
-            pair: the second text; of an encoder-decoder what is looked at as if the model had
-                written it, in place of what it writes itself.
-            settings: what is shown, and where it begins.
-            device: auto, cpu, cuda or cuda:N; of a model that isn't loaded yet.
+            pair: the second text; for an encoder-decoder, the target text to use in place of the
+                text that the model generates.
+            settings: the views to show and the initial selection.
+            device: auto, cpu, cuda or cuda:N; ignored for a loaded model.
             revision: a branch, tag or commit of a model of the Hub.
 
         Raises:
-            SettingsError: something is chosen that the model hasn't.
-            InputError: a text has no word or too many, or there is no such token.
+            SettingsError: a setting selects something that the model doesn't have.
+            InputError: a text is empty or too long, or there is no such token.
             BertkitError: the model can't be loaded, as in `LoadedModel.load`.
         """
         settings = settings or ViewSettings()
@@ -117,7 +116,7 @@ class AttentionView:
     def _of_two_halves(
         cls, model: InspectedEncoderDecoder, text: str, written: str | None, settings: ViewSettings
     ) -> Self:
-        """What an encoder-decoder does with what it reads, and writes."""
+        """Run an encoder-decoder on a source text and its target text."""
         for name, is_set in (("without", settings.without), ("read_mask", settings.read_mask)):
             if is_set:
                 raise SettingsError(
@@ -137,21 +136,21 @@ class AttentionView:
 
     @property
     def tokens(self) -> list[str]:
-        """As the model reads them, special ones included."""
+        """The tokens of the text, including special tokens."""
         return self.scene.observation.passage.tokens
 
     @property
     def token(self) -> int | None:
-        """The place in `tokens` of the one whose attention is shown at first."""
+        """The index in `tokens` of the initially selected token, or None."""
         chosen = self.settings.token
         return None if chosen is None else find_token(self.scene.observation.passage, chosen)
 
     @cached_property
     def page(self) -> InteractivePage:
-        """The page, in which everything can be looked at.
+        """The interactive page with all selected views.
 
         Raises:
-            SettingsError: a view was asked for that can't show this model.
+            SettingsError: a requested view doesn't support this model.
             InputError: the text is too long for a page.
         """
         names = _list_views(self.settings)
@@ -174,19 +173,19 @@ class AttentionView:
         return build_page(self.scene, names, start=start, all_vectors=all_vectors)
 
     def write(self, path: str | Path) -> FileRecord:
-        """Write the page as one HTML file, which needs no network; an older one is replaced.
+        """Write the page as one self-contained HTML file, replacing an existing file.
 
         Raises:
-            SettingsError: a view was asked for that can't show this model.
+            SettingsError: a requested view doesn't support this model.
             InputError: the text is too long for a page.
             StorageError: writing failed.
         """
         return write_page(Path(path), self.page)
 
     def weights(self, layer: int) -> Float[Tensor, "heads length others"]:
-        """The attention of a layer, from 1: a row for each token that looks, summing to 1.
+        """Return the attention weights of a layer, from 1: each row is a query and sums to 1.
 
-        In cross-attention the columns are tokens of what is read.
+        In cross-attention the columns are the source tokens.
 
         Raises:
             SettingsError: there is no such layer.
@@ -195,12 +194,12 @@ class AttentionView:
         return self.scene.observation.layers[layer - 1].weights
 
     def figure(self, layer: int, head: int, token: str | None = None) -> AttentionFigure:
-        """A drawing of what one head attends to, for paper.
+        """Draw one head's attention as a static figure, for papers.
 
         Args:
             layer: from 1.
             head: from 1.
-            token: whose attention alone is drawn, with its numbers; as in the settings.
+            token: draw only this token's attention, with numbers; named as in the settings.
 
         Raises:
             SettingsError: there is no such head.
@@ -209,29 +208,29 @@ class AttentionView:
         return draw_heads(self.scene, self._title(layer, head), layer, head, token)
 
     def alignment(self, layer: int | None = None, head: int | None = None) -> AlignmentFigure:
-        """A drawing of cross-attention as a grid: what is written over what is read.
+        """Draw cross-attention as a grid: target tokens as rows, source tokens as columns.
 
-        Rows are named by the word that is chosen in each.
+        Each row is labeled with the token that is predicted in that step.
 
         Args:
             layer: from 1; None for the mean of all.
             head: from 1; None for the mean of all.
 
         Raises:
-            SettingsError: there is no such head, or one text looks at itself here.
+            SettingsError: there is no such head, or this view shows self-attention.
             InputError: a text has over 64 tokens.
         """
         return draw_alignment(self.scene, self._title(layer, head), layer, head)
 
     def _title(self, layer: int | None, head: int | None) -> str:
-        """Whose attention a figure shows."""
+        """Return the title of a figure."""
         layers = "all layers" if layer is None else f"layer {layer}"
         heads = "mean of all heads" if head is None else f"head {head}"
         part = f"{self.settings.attention or 'cross'}-attention, " if self.parts else ""
         return f"{self.scene.subject.name}, {part}{layers}, {heads}"
 
     def _repr_html_(self) -> str:
-        """How notebooks show it: the page in a frame that can reach nothing of the notebook."""
+        """Return HTML for notebooks: the page in a sandboxed frame, isolated from the notebook."""
         title, page = (
             html.escape(text) for text in (make_legible(self.page.title), self.page.render())
         )
@@ -251,7 +250,7 @@ def load_inspected_model(
 
 
 def _check_size(scenes: Iterable[Scene]) -> None:
-    """Refuse a page that would take more memory than a laptop has, before anything is computed."""
+    """Raise an `InputError` for a page too large for a laptop's memory, before it is built."""
     num_weights = sum(_count_weights(scene.observation) for scene in scenes)
     if num_weights > MOST_WEIGHTS:
         raise InputError(
@@ -262,14 +261,14 @@ def _check_size(scenes: Iterable[Scene]) -> None:
 
 
 def _count_weights(observation: Observation) -> int:
-    """Attention weights of all heads of all layers."""
+    """Return the number of attention weights in all heads of all layers."""
     passage, config = observation.passage, observation.config
     num_pairs = len(passage.tokens) * len((observation.others or passage).tokens)
     return config.num_hidden_layers * config.num_attention_heads * num_pairs
 
 
 def _list_views(settings: ViewSettings) -> Sequence[str]:
-    """Names of the views that are wanted."""
+    """Parse and check the names of the requested views."""
     if settings.views is None:
         return list(VIEWS)
     names = list(dict.fromkeys(filter(None, map(str.strip, settings.views.split(",")))))

@@ -1,4 +1,4 @@
-"""The page of a scene: what all views share, what each collects, and their scripts."""
+"""Builds the page of a scene: shared data, the data of each view, and their scripts."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,12 +16,12 @@ from bertkit.interpret.views.view import View
 from bertkit.reports.interactive import InteractivePage, page_modules, read_modules, read_styles
 from bertkit.reports.modules import ENTRY
 
-MAX_TOKENS_WITH_VECTORS = 128  # above, query, key and value would be most of the page
+MAX_TOKENS_WITH_VECTORS = 128  # beyond this, query, key and value would dominate the page's size
 LEFT_TO_RIGHT = (
     "This model reads from left to right: a token looks at itself and at those before it, and never"
     " at those behind it. The first has nothing else to look at than itself."
 )
-# The attentions of an encoder-decoder, in the order in which they are offered.
+# The attentions of an encoder-decoder, in the order shown to the reader.
 PARTS = {
     "cross": {
         "title": "from written to read",
@@ -40,12 +40,12 @@ PARTS = {
 
 @dataclass(frozen=True)
 class Start:
-    """What is chosen when a page opens.
+    """The initial selection on a page.
 
     Attributes:
-        layer: from 1; None for the first, or the mean of all where a view has one.
-        head: from 1; None for all of the layer.
-        token: from 0, as if it had been clicked; None for none.
+        layer: from 1; None for the first, or for the mean of all in views that offer it.
+        head: from 1; None for all heads of the layer.
+        token: from 0, as if it had been clicked; None for no token.
     """
 
     layer: int | None = None
@@ -60,14 +60,14 @@ def build_page(
     start: Start = Start(),
     all_vectors: bool = False,
 ) -> InteractivePage:
-    """The page of a scene.
+    """Build the page of a scene.
 
     Args:
-        scene: what is shown.
+        scene: the scene to show.
         views: names of `VIEWS`, in the order of their tabs; None for all that suit the scene.
-        start: what is chosen when the page opens.
-        all_vectors: keep query, key and value for any number of tokens; without it, for up to
-            `MAX_TOKENS_WITH_VECTORS`.
+        start: the initial selection.
+        all_vectors: include query, key and value for any number of tokens; otherwise only for up
+            to `MAX_TOKENS_WITH_VECTORS`.
     """
     chosen = _choose(scene, views)
     data, arrays = _build_part(scene, chosen, start, all_vectors=all_vectors)
@@ -82,13 +82,13 @@ def build_joint_page(
     start: Start = Start(),
     all_vectors: bool = False,
 ) -> InteractivePage:
-    """The page of all attentions of an encoder-decoder, among which readers choose.
+    """Build one page with all attentions of an encoder-decoder, to switch between.
 
     Args:
-        scenes: of one pass, by the names of `PARTS`.
-        views: as in `build_page`; each part has those that suit it.
-        shown: the part that is shown when the page opens, where it has a view.
-        start: what is chosen in that part then.
+        scenes: the scenes of one pass, keyed by the names of `PARTS`.
+        views: as in `build_page`; each part shows those that suit it.
+        shown: the part that is shown initially, if it has a view.
+        start: the initial selection in that part.
         all_vectors: as in `build_page`.
     """
     parts, arrays, used = [], dict[str, bytes](), dict[str, View]()
@@ -115,7 +115,7 @@ def build_joint_page(
 def _finish(
     name: str, views: Sequence[View], data: dict[str, Any], arrays: dict[str, bytes]
 ) -> InteractivePage:
-    """A page of some views."""
+    """Assemble the page from its views, data and arrays."""
     folder = resources.files("bertkit.interpret").joinpath("views")
     return InteractivePage(
         title=f"What {name} looks at",
@@ -129,7 +129,7 @@ def _finish(
 def _build_part(
     scene: Scene, views: Sequence[View], start: Start, *, all_vectors: bool, prefix: str = ""
 ) -> tuple[dict[str, Any], dict[str, bytes]]:
-    """What is told of a scene, and its arrays, whose names begin with the prefix."""
+    """Return the data of a scene and its arrays, whose names begin with the prefix."""
     observation = scene.observation
     arrays = pack_weights(observation.layers)
     scales: list[list[list[float]]] = []
@@ -149,12 +149,12 @@ def _build_part(
 
 
 def _passages(observation: Observation) -> list[EncodedText]:
-    """Who looks, and at whom."""
+    """Return the passage of the queries and, in cross-attention, that of the keys."""
     return list(filter(None, [observation.passage, observation.others]))
 
 
 def _choose(scene: Scene, names: Sequence[str] | None, *, may_be_empty: bool = False) -> list[View]:
-    """The views of a scene, each once."""
+    """Return the requested views that suit the scene, without duplicates."""
     unknown = [name for name in names or [] if name not in VIEWS]
     if unknown:
         raise SettingsError(f"there is no view {unknown[0]!r:.40}; there are: {', '.join(VIEWS)}")
@@ -173,7 +173,7 @@ def _nothing_to_show(scene: Scene) -> SettingsError:
 
 
 def _entry(views: Sequence[View]) -> str:
-    """The module that begins: it hands the views' scripts to the page."""
+    """Return the entry module, which passes the views' scripts to the page."""
     names = [f"view{number}" for number in range(1, len(views) + 1)]
     imports = [
         f'import {{ view as {name} }} from "./{view.name}.js";\n'
@@ -184,7 +184,7 @@ def _entry(views: Sequence[View]) -> str:
 
 
 def _shared_data(scene: Scene) -> dict[str, Any]:
-    """What every view knows."""
+    """Return the data that all views share."""
     observation, config = scene.observation, scene.observation.config
     passage, others = observation.passage, observation.others
     names = None if others is None else others.tokens
@@ -214,7 +214,7 @@ def _shared_data(scene: Scene) -> dict[str, Any]:
 
 
 def _tokens(passage: EncodedText) -> list[dict[str, Any]]:
-    """What is known of each token; places count UTF-16 units, as JavaScript's strings do."""
+    """Return the data of each token; offsets are in UTF-16 units, as in JavaScript strings."""
     encoding = passage.encoding
     units = [_count_units(text) for text in (passage.text, passage.pair or "")]
     rows = zip(
@@ -234,7 +234,7 @@ def _tokens(passage: EncodedText) -> list[dict[str, Any]]:
 
 
 def _count_units(text: str) -> list[int]:
-    """For each place in a text, how many UTF-16 units are before it."""
+    """Return the UTF-16 offset of each character of a text, and of its end."""
     counts = [0]
     for character in text:
         counts.append(counts[-1] + (2 if ord(character) > 0xFFFF else 1))
@@ -242,7 +242,7 @@ def _count_units(text: str) -> list[int]:
 
 
 def _view_data(view: View, scene: Scene) -> dict[str, Any]:
-    """What a view's tab needs."""
+    """Return the data of a view's tab."""
     legend = view.across_legend or view.legend if scene.is_across else view.legend
     if scene.observation.is_causal:
         legend = (*legend, LEFT_TO_RIGHT)
@@ -255,7 +255,7 @@ def _view_data(view: View, scene: Scene) -> dict[str, Any]:
 
 
 def _start(scene: Scene, start: Start) -> dict[str, Any]:
-    """What is chosen when the page opens."""
+    """Return the initial selection as data."""
     config = scene.observation.config
     layer, focus = (1 if each is None else each for each in (start.layer, start.head))
     check_heads([HeadName(layer, focus)], config)

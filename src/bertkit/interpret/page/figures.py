@@ -1,4 +1,4 @@
-"""Still drawings of what a scene's attention shows."""
+"""Static figures of a scene's attention."""
 
 import torch
 
@@ -15,7 +15,7 @@ MAX_LISTED_TOKENS = 40
 def draw_heads(
     scene: Scene, title: str, layer: int, head: int, token: str | None
 ) -> AttentionFigure:
-    """What one head attends to; arguments and errors as in `AttentionView.figure`."""
+    """Draw one head's attention; arguments and errors as in `AttentionView.figure`."""
     observation = scene.observation
     passage, others = observation.passage, observation.others
     check_heads([HeadName(layer, head)], observation.config)
@@ -37,7 +37,7 @@ def draw_heads(
 def draw_alignment(
     scene: Scene, title: str, layer: int | None, head: int | None
 ) -> AlignmentFigure:
-    """Cross-attention as a grid; arguments and errors as in `AttentionView.alignment`."""
+    """Draw cross-attention as a grid; arguments and errors as in `AttentionView.alignment`."""
     observation = scene.observation
     if observation.others is None or observation.next_words is None:
         raise SettingsError(
@@ -55,7 +55,7 @@ def draw_alignment(
 
 
 def find_token(passage: EncodedText, token: str) -> int:
-    """The place, from 0, of a token that is named by its text or its number from 1."""
+    """Return the position, from 0, of a token given by its text or its number from 1."""
     tokens = passage.tokens
     if token in tokens:
         return tokens.index(token)

@@ -1,4 +1,4 @@
-"""What heads do with a text, as numbers for other programs."""
+"""The attention of heads on a text as plain numbers, for other programs."""
 
 from typing import Any
 
@@ -9,11 +9,10 @@ DIGITS = 6  # after the point
 
 
 def gather_numbers(view: AttentionView) -> dict[str, Any]:
-    """Tokens, and what each head does, as plain data.
+    """Return the tokens and the pattern and entropy of each head as plain data.
 
-    Of all heads, or those of the chosen layer, or the chosen one: its pattern and its entropy.
-    Weights are told where they aren't too many: those of the chosen token, or else all of the
-    chosen head.
+    Covers all heads, those of the selected layer, or the selected head. To limit the size, weights
+    are included only for the selected token, or else for the selected head.
     """
     subject, observation = view.scene.subject, view.scene.observation
     chosen, config = view.settings, observation.config
@@ -31,7 +30,7 @@ def gather_numbers(view: AttentionView) -> dict[str, Any]:
 
 
 def _tell_texts(view: AttentionView) -> dict[str, Any]:
-    """What was read; of an encoder-decoder what was written, too."""
+    """Return the texts and tokens; for an encoder-decoder, of both source and target."""
     passage, others = view.scene.observation.passage, view.scene.observation.others
     if not view.parts:
         return {"texts": [passage.text, passage.pair], "tokens": passage.tokens}

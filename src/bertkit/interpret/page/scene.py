@@ -1,4 +1,4 @@
-"""What a page of views is made from."""
+"""The input of a page of views."""
 
 from dataclasses import dataclass
 
@@ -10,16 +10,16 @@ from bertkit.interpret.inspected_model import InspectedModel, Observation
 
 @dataclass(frozen=True, eq=False)
 class Scene:
-    """A model, one passage that it has read, and what was switched off meanwhile.
+    """A model, its observation of one passage, and the heads that were switched off.
 
     Attributes:
         subject: the model.
-        observation: of the passage that is shown; of an encoder-decoder, by one of its three
+        observation: the observation of the passage; for an encoder-decoder, of one of its three
             attentions.
-        without: heads that were switched off in that pass.
+        without: the heads that were switched off in that pass.
         contexts: a word in several texts, for the geometry view.
-        ablates_heads: whether the importance view switches each head off in turn, which takes a
-            pass a head.
+        ablates_heads: whether the importance view ablates each head in turn, which takes one pass
+            per head.
     """
 
     subject: InspectedModel | InspectedEncoderDecoder
@@ -30,5 +30,5 @@ class Scene:
 
     @property
     def is_across(self) -> bool:
-        """Whether one text looks at another."""
+        """Whether this is cross-attention."""
         return self.observation.others is not None

@@ -1,4 +1,4 @@
-"""What can be chosen about a view of what a model does."""
+"""Settings of attention views."""
 
 from typing import Literal, Self
 

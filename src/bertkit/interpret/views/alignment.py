@@ -1,4 +1,4 @@
-"""The alignment view: which words that are read each word that is written comes from.
+"""The alignment view: the source words that each target word attends to.
 
 Source: Bahdanau et al. 2014, "Neural Machine Translation by Jointly Learning to Align and
 Translate", figure 3.
@@ -36,13 +36,13 @@ LEGEND = paragraphs(
 
 
 def collect_alignment(scene: Scene) -> dict[str, Any]:
-    """What is chosen in each step.
+    """Return the token that is predicted in each step.
 
     Returns:
-        "chosen": a token for each row.
+        "chosen": the predicted token of each row.
     """
     next_words = scene.observation.next_words
-    assert next_words is not None  # whoever writes has them
+    assert next_words is not None  # a decoder always has them
     vocabulary = scene.subject.tokenizer.vocabulary
     return {"chosen": [vocabulary[id_] for id_ in next_words.ids]}
 

@@ -1,4 +1,4 @@
-"""The geometry view: where tokens lie, layer by layer, and a word in several contexts."""
+"""The geometry view: token vectors projected at each layer, and a word in several contexts."""
 
 import math
 from typing import Any
@@ -37,7 +37,7 @@ LEGEND = paragraphs(
 
 
 def collect_geometry(scene: Scene) -> dict[str, Any]:
-    """Planes with and without special tokens, and each token's nearest, for every layer."""
+    """Return planes with and without special tokens, and nearest tokens, for every layer."""
     observation = scene.observation
     words = [token for token, word in enumerate(observation.passage.words) if word >= 0]
     states = [state.float().cpu() for state in observation.states]
@@ -51,7 +51,7 @@ def collect_geometry(scene: Scene) -> dict[str, Any]:
 
 
 def _lay(plane: Plane) -> dict[str, Any]:
-    """A plane as data."""
+    """Convert a plane to data."""
     points = [[_round(coordinate) for coordinate in point] for point in plane.points.tolist()]
     return {"points": points, "shares": [round(share, 4) for share in plane.shares]}
 
@@ -59,7 +59,7 @@ def _lay(plane: Plane) -> dict[str, Any]:
 def _nearest(
     state: Float[Tensor, "length hidden"], words: list[int]
 ) -> list[list[tuple[int, float]]]:
-    """For each token those among the words that are nearest to it, with their cosines."""
+    """Return the nearest non-special tokens of each token, with their cosines."""
     units = torch.nn.functional.normalize(state, dim=-1)
     cosines = units @ units[words].T
     cosines[words, range(len(words))] = -math.inf  # not the token itself
@@ -71,7 +71,7 @@ def _nearest(
 
 
 def _describe(contexts: WordInContexts) -> dict[str, Any]:
-    """A word in its contexts as data."""
+    """Convert a word in its contexts to data."""
     baseline = contexts.different_words.tolist()
     return {
         "word": contexts.word,
@@ -87,13 +87,13 @@ def _describe(contexts: WordInContexts) -> dict[str, Any]:
 
 
 def _quote(occurrence: Occurrence) -> list[str]:
-    """What stands before a word, the word, and what stands behind it."""
+    """Return the text before a word, the word, and the text after it."""
     text, (start, stop) = occurrence.passage.text, occurrence.span
     return [text[:start], text[start:stop], text[stop:]]
 
 
 def _round(coordinate: float) -> float:
-    """Four digits, which is more than a screen shows."""
+    """Round to four significant digits, which is more than a screen shows."""
     return float(f"{coordinate:.4g}")
 
 

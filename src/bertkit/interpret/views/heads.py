@@ -1,4 +1,4 @@
-"""The head view: lines from each token to those that it attends to."""
+"""The head view: lines from each token to the tokens that it attends to."""
 
 from bertkit.interpret.views.view import View, paragraphs
 

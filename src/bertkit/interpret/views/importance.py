@@ -1,4 +1,4 @@
-"""The importance view: how much each head matters for what the model says of the passage.
+"""The importance view: how much each head matters for the model's prediction.
 
 Source: Michel et al. 2019, "Are Sixteen Heads Really Better than One?", sections 3.2 and 4.1.
 """
@@ -48,13 +48,13 @@ LEGEND = paragraphs(
 
 
 def collect_importance(scene: Scene) -> dict[str, Any]:
-    """What the model says, and how much each head matters for it.
+    """Return the model's prediction and the importance of each head for it.
 
     Returns:
-        "kind": what changes, "probability", "number" or "vector"; "ablation": layers × heads, the
-        change without each head, null where the scene leaves it out; "gradient": layers × heads,
-        null where the model says nothing; "says": as in `to_json`; "whole": the same of the model
-        with all heads, and "change": from that to this, both null where no head is switched off.
+        "kind": the measure, "probability", "number" or "vector"; "ablation": layers × heads, the
+        change without each head, null if the scene skips it; "gradient": layers × heads, null if
+        the model has no prediction; "says": as in `to_json`; "whole": the same for the model with
+        all heads; "change": from "whole" to "says"; both null if no head is switched off.
     """
     model = _subject(scene).model
     with ablate(model, scene.without):
@@ -74,7 +74,7 @@ def collect_importance(scene: Scene) -> dict[str, Any]:
 
 
 def _switch_off_each(scene: Scene, now: Outcome) -> Float[Tensor, "layers heads"]:
-    """What changes without each head, by a pass a head and one more."""
+    """Return the change without each head, by one pass per head and one for the whole model."""
     subject, passage = _subject(scene), scene.observation.passage
     config = subject.model.config
     num_passes = config.num_hidden_layers * config.num_attention_heads + 1
@@ -89,26 +89,26 @@ def _switch_off_each(scene: Scene, now: Outcome) -> Float[Tensor, "layers heads"
 
 
 def _find_gradients(scene: Scene) -> Float[Tensor, "layers heads"]:
-    """How much the loss, or the number, reacts to each head."""
+    """Return the gradient of the loss, or of the number, at each head's gate."""
 
     def loss() -> Float[Tensor, ""]:
         found = find_outcome(_subject(scene), scene.observation.passage).loss
-        assert found is not None  # it is there in every pass or in none
+        assert found is not None  # every pass has a loss, or none has
         return found
 
-    # cuDNN computes no gradient of an LSTM that isn't in training; some heads have one.
+    # cuDNN can't backpropagate through an LSTM in evaluation mode; some heads have one.
     with torch.backends.cudnn.flags(enabled=False):
         return importance_by_gradient(_subject(scene).model, [loss])
 
 
 @torch.inference_mode()
 def _find_whole(scene: Scene) -> Outcome:
-    """What the model says with all its heads."""
+    """Return the outcome of the model with all its heads."""
     return find_outcome(_subject(scene), scene.observation.passage)
 
 
 def _subject(scene: Scene) -> InspectedModel:
-    assert isinstance(scene.subject, InspectedModel)  # others don't suit
+    assert isinstance(scene.subject, InspectedModel)  # `suits` excludes other models
     return scene.subject
 
 

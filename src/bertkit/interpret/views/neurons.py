@@ -1,4 +1,4 @@
-"""The neuron view: how query and keys make a head's attention, number by number.
+"""The neuron view: how queries and keys produce a head's attention, feature by feature.
 
 Source: Vig 2019, "A Multiscale Visualization of Attention in the Transformer Model", neuron view.
 """

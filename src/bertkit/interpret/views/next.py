@@ -1,4 +1,4 @@
-"""The next words: what a model that reads left to right expects behind each token."""
+"""The next-word view: a left-to-right model's predictions after each token."""
 
 from typing import Any
 
@@ -31,15 +31,15 @@ LEGEND = paragraphs(
 
 
 def collect_next(scene: Scene) -> dict[str, Any]:
-    """The likeliest next words behind each token, and the one that comes.
+    """Return the most likely words after each token, and the word that actually follows.
 
     Returns:
-        "steps": for each token that something follows "token", its place, "next", what follows,
-        "words", candidates with their probabilities, and "own", probability and rank of what
-        follows; "perplexity" of all of it.
+        "steps": for each token except the last, "token": its position, "next": the token that
+        follows, "words": candidates with their probabilities, "own": probability and rank of the
+        token that follows; "perplexity": that of the whole text.
     """
     next_words = scene.observation.next_words
-    assert next_words is not None  # others don't suit
+    assert next_words is not None  # `suits` excludes other models
     vocabulary, logarithms = scene.subject.tokenizer.vocabulary, next_words.log_probabilities
     own = logarithms[range(len(next_words.ids)), next_words.ids]
     ranks = (logarithms >= own[:, None]).sum(dim=-1).tolist()

@@ -1,4 +1,4 @@
-"""The token view: who is looked at, where each token looks, and what each head is known to do.
+"""The token view: attention received, attention entropy, and the pattern of each head.
 
 Source: Clark et al. 2019, "What Does BERT Look At?", section 3.
 """
@@ -42,12 +42,12 @@ LEGEND = paragraphs(
 
 
 def collect_attention(scene: Scene) -> dict[str, Any]:
-    """Attention received, and the entropy of attention given, by head and token.
+    """Return the attention received and the entropy of attention given, by head and token.
 
     Returns:
-        "received": what all tokens give to this one, added up, in proportion to what they would
-        if they looked at all that they see alike; "entropy": of what it gives, in nats. Both are
-        layers × heads × length.
+        "received": the total attention that a token receives, relative to its total under uniform
+        attention; "entropy": of the attention that it gives, in nats. Both are layers × heads ×
+        length.
     """
     observation = scene.observation
     received, entropy = [], []
@@ -60,7 +60,7 @@ def collect_attention(scene: Scene) -> dict[str, Any]:
 
 
 def _share_evenly(length: int, *, is_causal: bool) -> Float[Tensor, " length"]:
-    """What each token would get if all looked alike at all that they see."""
+    """Return the total attention that each token would receive if attention were uniform."""
     weights = torch.ones(length, length, dtype=torch.float64)
     if is_causal:
         weights = weights.tril()

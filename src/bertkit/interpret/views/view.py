@@ -1,4 +1,4 @@
-"""What every view is."""
+"""The interface of a view."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,29 +13,28 @@ def _always(_: Scene) -> bool:
 
 
 def looks_at_itself(scene: Scene) -> bool:
-    """Whether it is one text that looks, and is looked at."""
+    """Return whether the scene shows self-attention."""
     return not scene.is_across
 
 
 def is_of_one_stack(scene: Scene) -> bool:
-    """Whether it is of a model that has one stack of layers: no encoder-decoder."""
+    """Return whether the model has one stack of layers, so isn't an encoder-decoder."""
     return isinstance(scene.subject, InspectedModel)
 
 
 @dataclass(frozen=True)
 class View:
-    """One way of looking at a scene, a tab of the page.
+    """One view of a scene: a tab of the page.
 
     Attributes:
         name: its key in `VIEWS`, and the name of its script beside this file.
-        title: on its tab.
-        legend: paragraphs in plain words: what is seen, what the colors mean, what to try; see
-            `paragraphs`.
-        collect: its own numbers, as data for JSON without NaN and infinities; {} where those that
-            all views share are enough.
-        suits: whether the scene has what it shows.
-        across_legend: what is said in place of the legend where one text looks at another; the
-            same if there is nothing.
+        title: the title of its tab.
+        legend: paragraphs that explain in plain words what is shown, what the colors mean and what
+            to try; see `paragraphs`.
+        collect: returns the view's own data for JSON, without NaN and infinities; {} if the shared
+            data is enough.
+        suits: returns whether the view can show the scene.
+        across_legend: the legend for cross-attention; if empty, `legend` is used.
     """
 
     name: str
@@ -47,5 +46,5 @@ class View:
 
 
 def paragraphs(text: str) -> tuple[str, ...]:
-    """The paragraphs of a text: empty lines part them, and other line ends are spaces."""
+    """Split a text into paragraphs at empty lines; other line breaks become spaces."""
     return tuple(" ".join(part.split()) for part in text.split("\n\n"))

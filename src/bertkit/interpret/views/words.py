@@ -1,4 +1,4 @@
-"""The mask view: the words that a pre-trained model would put at each place."""
+"""The mask view: a masked-LM head's predictions for each position."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -12,7 +12,7 @@ from bertkit.interpret.views.view import View, paragraphs
 from bertkit.interpret.words import PlaceWords, guess_words, read_words
 
 NUM_WORDS = 5
-MAX_GUESSED_TOKENS = 128  # a pass each; longer texts are told as they are read only
+MAX_GUESSED_TOKENS = 128  # one pass each; longer texts get only unmasked predictions
 
 LEGEND = paragraphs(
     """
@@ -41,15 +41,15 @@ LEGEND = paragraphs(
 
 
 def collect_words(scene: Scene) -> dict[str, Any]:
-    """The likeliest words for each place, as it is read and while it is hidden.
+    """Return the most likely words for each position, with its token visible and masked.
 
     Returns:
-        "masks": places of [MASK] in the text; "read" and "hidden": for each place its number, the
-        candidates with their probabilities, and the probability and rank of its own token;
-        "hidden" is null for texts of more than `MAX_GUESSED_TOKENS`.
+        "masks": the positions of [MASK] in the text; "read" (visible) and "hidden" (masked): each
+        position, its candidates with probabilities, and the probability and rank of its token;
+        "hidden" is null for texts of more than `MAX_GUESSED_TOKENS` tokens.
     """
     subject, passage = scene.subject, scene.observation.passage
-    assert isinstance(subject, InspectedModel)  # others don't suit
+    assert isinstance(subject, InspectedModel)  # `suits` excludes other models
     mask_id = subject.tokenizer.mask_id
     masks = {place for place, id_ in enumerate(passage.encoding.ids) if id_ == mask_id}
     with ablate(subject.model, scene.without):

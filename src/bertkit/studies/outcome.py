@@ -1,4 +1,4 @@
-"""What came of a study: its figures by arm, what they say, and the same as rows and text."""
+"""The outcome of a study: figures by arm, verdicts on the claims, and both as rows and text."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -25,14 +25,14 @@ RESULTS_FILE = "results.jsonl"
 
 @dataclass(frozen=True)
 class Outcome:
-    """What is known of a study so far.
+    """The results of a study so far.
 
     Attributes:
-        study: the question.
-        record: how it was begun.
-        results: of the cells that are done.
-        failures: of those that failed.
-        missing: those that weren't run.
+        study: the study.
+        record: the settings and data that it began with.
+        results: results of finished cells.
+        failures: errors of failed cells.
+        missing: cells that haven't run.
     """
 
     study: Study[Any]
@@ -43,9 +43,9 @@ class Outcome:
 
     @property
     def other_versions(self) -> dict[Cell, list[str]]:
-        """In what the programs or the machine of a cell differed from the study's, where they did.
+        """Cells whose software or machine differed from the study's, with the differences.
 
-        A result that doesn't say them differs in nothing.
+        A result without recorded versions counts as equal.
         """
         old = self.record.versions
         found = {
@@ -57,30 +57,30 @@ class Outcome:
 
     @property
     def arms(self) -> list[Arm]:
-        """Those of which a cell is done."""
+        """The arms with at least one finished cell."""
         done = {cell.arm for cell in self.results}
         return [arm for arm in self.study.arms if arm.name in done]
 
     @property
     def measures(self) -> list[Measure]:
-        """Those of which there is a figure."""
+        """The measures with at least one figure."""
         found = {figure.measure for _, figure in self.list_figures()}
         return [measure for measure in self.study.measures if measure.name in found]
 
     @property
     def verdicts(self) -> list[Verdict]:
-        """What the figures say to each claim."""
+        """The verdict on each claim."""
         measures = {measure.name: measure for measure in self.study.measures}
         return [self._judge(claim, measures[claim.measure]) for claim in self.study.claims]
 
     def list_figures(self) -> Iterable[tuple[Cell, Figure]]:
-        """All figures."""
+        """Yield all figures with their cells."""
         for cell, result in self.results.items():
             for figure in result.list_figures():
                 yield cell, figure
 
     def places(self, measure: Measure, arm: str) -> list[float]:
-        """Where an arm was measured, rising."""
+        """Return the positions at which an arm was measured, in ascending order."""
         places = {
             figure.at
             for cell, figure in self.list_figures()
@@ -89,7 +89,7 @@ class Outcome:
         return sorted(places)
 
     def spread(self, measure: Measure, side: Side) -> Spread:
-        """An arm's figures over its seeds; of a measure over places those at the nearest one."""
+        """Return an arm's figures over its seeds; for a curve, those at the nearest position."""
         at = side.at if side.at is not None or measure.across is None else math.inf
         if measure.across is not None and at is not None:
             at = _find_nearest(self.places(measure, side.arm), at)
@@ -100,14 +100,14 @@ class Outcome:
         ]
         num_failed, num_diverged = self._count_failures(side.arm), self._count_diverged(side.arm)
         if measure.is_speed:
-            num_diverged = 0  # it says nothing of that
+            num_diverged = 0  # speed doesn't depend on divergence
         return Spread.of(values, num_failed - num_diverged, num_diverged)
 
     def _count_failures(self, arm: str) -> int:
         return sum(cell.arm == arm for cell in self.failures)
 
     def _count_diverged(self, arm: str) -> int:
-        """Those among the failures whose training went to infinity."""
+        """Count the failures of an arm whose training diverged."""
         return sum(
             cell.arm == arm and failure.error == NonFiniteError.__name__
             for cell, failure in self.failures.items()
@@ -118,7 +118,7 @@ class Outcome:
         return Verdict(claim, measure, better, worse, self._explain_absence(claim))
 
     def _explain_absence(self, claim: Claim) -> str:
-        """Why there are no figures of a side of a claim, where there are none."""
+        """Explain why a side of a claim has no figures."""
         done = {arm.name for arm in self.arms}
         for side in (claim.better, claim.worse):
             if side.arm not in done:
@@ -126,7 +126,7 @@ class Outcome:
         return "the data give nothing to measure it by"
 
     def tabulate(self) -> tuple[list[str], list[list[str]]]:
-        """Columns and rows of the arms' medians and spreads; of a curve its last figures."""
+        """Return columns and rows of the arms' medians and ranges; for a curve, its last figure."""
         measures = self.measures
         columns = ["arm", "runs", *(_name_column(measure) for measure in measures)]
         rows = []
@@ -139,7 +139,7 @@ class Outcome:
         return columns, rows
 
     def summarize(self) -> str:
-        """How the claims stand, and what is lacking."""
+        """Summarize the verdicts and the failed or missing runs."""
         words = f"{summarize(self.verdicts)}."
         if self.failures:
             words += f" {len(self.failures)} of {self.num_cells} runs failed."
@@ -152,11 +152,11 @@ class Outcome:
 
     @property
     def num_cells(self) -> int:
-        """All cells, whether they were run or not."""
+        """Number of cells, whether they have run or not."""
         return len(self.results) + len(self.failures) + len(self.missing)
 
     def to_json(self) -> dict[str, Any]:
-        """The outcome for programs; numbers that aren't defined are null."""
+        """Return the outcome as JSON values; undefined numbers are null."""
         return {
             "study": self.study.name,
             "question": self.study.question,
@@ -203,7 +203,7 @@ class Outcome:
 def gather_outcome(
     study: Study[Any], record: StudyRecord, cells: Sequence[Cell], folder: Path
 ) -> Outcome:
-    """Read what came of all cells so far."""
+    """Read the results of all cells so far."""
     results, failures, missing = {}, {}, []
     for cell in cells:
         if (result := read_result(folder, cell)) is not None:
@@ -235,7 +235,7 @@ def _name_column(measure: Measure) -> str:
 
 
 def _find_nearest(places: Sequence[float], at: float) -> float | None:
-    """The place that is nearest to one, which may be at either end of all numbers."""
+    """Return the position nearest to `at`, which may be infinite."""
     if not places:
         return None
     if math.isinf(at):

@@ -1,4 +1,4 @@
-"""How long a study takes: by what its cells took, and by a guess before the first is done."""
+"""Estimate a study's remaining time from finished cells, or from estimates before that."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -10,18 +10,18 @@ from bertkit.studies.study import Cell
 
 @dataclass(frozen=True)
 class StudyPace:
-    """What is known of the time that cells take.
+    """Measured and estimated times of cells.
 
     Attributes:
-        guessed: seconds that a cell of each arm was guessed to take; an arm may be missing.
-        taken: seconds of the cells that are done.
+        guessed: estimated seconds of a cell of each arm; an arm may be missing.
+        taken: measured seconds of finished cells.
     """
 
     guessed: Mapping[str, float]
     taken: Mapping[Cell, float]
 
     def seconds_of(self, arm: str) -> float | None:
-        """What a cell of an arm takes; None where nobody knows."""
+        """Return the expected seconds of a cell of an arm; None if unknown."""
         own = [seconds for cell, seconds in self.taken.items() if cell.arm == arm]
         if own:
             return mean(own)
@@ -33,7 +33,7 @@ class StudyPace:
         return mean(self.taken.values()) if self.taken else None
 
     def describe(self, cells: Sequence[Cell]) -> str:
-        """The time that some cells take, in words; empty where nobody knows."""
+        """Describe the expected time of cells; empty if unknown."""
         seconds = [self.seconds_of(cell.arm) for cell in cells]
         known = [each for each in seconds if each is not None]
         if not known or len(known) < len(seconds):

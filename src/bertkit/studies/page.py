@@ -1,4 +1,4 @@
-"""A study's report: the question, the verdicts, curves and tables, and how it was made."""
+"""A study's report: question, verdicts, curves, tables, settings and environment."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -46,16 +46,16 @@ def write_pages(folder: Path, outcome: Outcome, command: str) -> None:
     """Write `report.html` and `table.md`.
 
     Args:
-        folder: of the study.
-        outcome: what came of it so far.
-        command: that makes it again.
+        folder: the study's folder.
+        outcome: its results so far.
+        command: the command that reproduces it.
     """
     write_report(folder / REPORT_FILE, build_report(outcome, command))
     write_file(folder / TABLE_FILE, build_markdown(outcome, command).encode())
 
 
 def build_report(outcome: Outcome, command: str) -> Report:
-    """The page."""
+    """Build the HTML report."""
     study = outcome.study
     sections: list[Section] = [
         Paragraph(study.finding, title="What the literature says"),
@@ -75,7 +75,7 @@ def build_report(outcome: Outcome, command: str) -> Report:
 
 
 def tabulate_verdicts(outcome: Outcome) -> Section:
-    """What the figures say to each claim."""
+    """Tabulate the verdict on each claim."""
     title = "What these runs say"
     if not outcome.verdicts:
         return Paragraph("This study has no claims.", title=title)
@@ -87,7 +87,7 @@ def tabulate_verdicts(outcome: Outcome) -> Section:
 
 
 def draw_curves(outcome: Outcome) -> list[Section]:
-    """A chart for each measure that lies over something: a line an arm, with its spread."""
+    """Draw a chart for each measure with `across`: one line per arm, with its range."""
     charts = []
     for measure in outcome.measures:
         if measure.across is None:
@@ -115,7 +115,7 @@ def _draw_line(outcome: Outcome, measure: Measure, arm: str) -> Series:
 
 
 def draw_bars(outcome: Outcome) -> list[Section]:
-    """Bars for each share that a cell has one of."""
+    """Draw bars for each percentage without `across`."""
     return [
         Bars(
             [
@@ -136,7 +136,7 @@ def _extent(spread: Spread) -> tuple[float, float] | None:
 
 
 def tabulate_arms(outcome: Outcome) -> Table:
-    """What each arm is, and its medians; of a curve its last figures."""
+    """Tabulate arms and their medians; for a curve, its last figure."""
     measures = outcome.measures
     rows: list[list[TableCell]] = []
     for arm in outcome.arms:
@@ -151,7 +151,7 @@ def tabulate_arms(outcome: Outcome) -> Table:
 
 
 def tabulate_runs(outcome: Outcome) -> Table:
-    """Every figure of every cell; of a curve the last one."""
+    """Tabulate every figure of every cell; for a curve, the last one."""
     measures = outcome.measures
     rows: list[list[TableCell]] = []
     for cell, result in outcome.results.items():
@@ -166,7 +166,7 @@ def tabulate_runs(outcome: Outcome) -> Table:
 
 
 def tabulate_failures(outcome: Outcome) -> list[Section]:
-    """Why runs failed."""
+    """Tabulate failed runs and their errors."""
     rows: list[list[TableCell]] = [
         [cell.arm, cell.seed, failure.error, failure.message]
         for cell, failure in outcome.failures.items()
@@ -177,7 +177,7 @@ def tabulate_failures(outcome: Outcome) -> list[Section]:
 
 
 def tabulate_other_versions(outcome: Outcome) -> list[Section]:
-    """Runs that weren't made with the programs and on the machine that the study began with."""
+    """Tabulate runs whose software or machine differs from the study's first."""
     rows: list[list[TableCell]] = [
         [cell.arm, cell.seed, "; ".join(differences)]
         for cell, differences in outcome.other_versions.items()
@@ -190,7 +190,7 @@ def tabulate_other_versions(outcome: Outcome) -> list[Section]:
 
 
 def build_markdown(outcome: Outcome, command: str) -> str:
-    """The tables as Markdown, to be put into a page."""
+    """Build the Markdown report."""
     study = outcome.study
     columns, rows = outcome.tabulate()
     parts = [
@@ -235,7 +235,7 @@ def _show_row(outcome: Outcome, measure: Measure, arms: Sequence[str], at: float
 
 
 def describe_outcome(outcome: Outcome) -> list[str]:
-    """The outcome for a terminal: question, table, verdicts, failures."""
+    """Return lines for the terminal: question, table, verdicts, failures."""
     columns, rows = outcome.tabulate()
     lines = [outcome.study.question, ""]
     lines += align([[name.partition(" (")[0] for name in columns], *rows]) if rows else []
@@ -246,7 +246,7 @@ def describe_outcome(outcome: Outcome) -> list[str]:
 
 
 def align(rows: Sequence[Sequence[Any]]) -> list[str]:
-    """Rows as lines of equally wide columns, the first of them names."""
+    """Format rows as lines of aligned columns."""
     widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
     return [
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()

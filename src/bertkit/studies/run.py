@@ -1,4 +1,4 @@
-"""Run a study: what is missing, a cell at a time, and write what came of it after each."""
+"""Run a study's missing cells one at a time, and write the results after each."""
 
 import time
 from collections.abc import Sequence
@@ -34,28 +34,28 @@ from bertkit.studies.study import Cell, Study
 from bertkit.training.signals import stop_at_once
 from bertkit.training.versions import describe_versions
 
-# What may end a cell and not the study: what a user can put right, and too little memory.
+# Errors that fail a cell but not the study: those a user can fix, and too little memory.
 FAILURES = (BertkitError, MemoryError, torch.OutOfMemoryError)
 
 
 def run_study(study: Study[Any], output: Path, command: str = "") -> Outcome:
-    """Run all cells that aren't done, and write table and report.
+    """Run all unfinished cells, and write table and report.
 
     Args:
-        study: what is asked.
+        study: the study.
         output: its folder.
-        command: that makes all of it again, for the report.
+        command: the command that reproduces it, for the report.
 
     Returns:
-        What came of all its cells, those of earlier calls included.
+        The results of all its cells, including those of earlier calls.
 
     Raises:
         ResumeError: `output` holds a study with other settings or data, one that was begun on
             another machine and isn't done, or something else.
         SettingsError: an arm that is asked for doesn't exist, or `output` mixes with the data.
-        StorageError: writing failed; what is done is kept.
-        StoppedError: a signal came; the same call goes on.
-        BertkitError: the data can't be read. What a cell fails of is kept beside it instead.
+        StorageError: writing failed; finished cells are kept.
+        StoppedError: a signal arrived; the same call resumes.
+        BertkitError: the data can't be read. A cell's own error is written to its folder instead.
     """
     asked = list_cells(study, study.settings.seeds, study.settings.only)
     with stop_at_once(lambda: "stopped; the same command goes on with the runs that are missing"):
@@ -73,7 +73,7 @@ def run_study(study: Study[Any], output: Path, command: str = "") -> Outcome:
 
 
 def list_cells(study: Study[Any], num_seeds: int, only: Sequence[str] = ()) -> list[Cell]:
-    """The cells of some arms or of all: all arms with the first seed, then with the next."""
+    """Return the cells of the chosen or all arms: all arms with seed 0, then with the next."""
     names = [arm.name for arm in study.arms]
     if unknown := [name for name in only if name not in names]:
         raise SettingsError(
@@ -84,7 +84,7 @@ def list_cells(study: Study[Any], num_seeds: int, only: Sequence[str] = ()) -> l
 
 
 def list_known(study: Study[Any], output: Path) -> list[Cell]:
-    """The cells of all arms with the present seeds, and those that earlier calls tried."""
+    """Return the cells of all arms with the current seeds, and those that earlier calls tried."""
     names, num_seeds = [arm.name for arm in study.arms], study.settings.seeds
     more = [c for c in list_tried(output) if c.arm in names and c.seed >= num_seeds]
     more.sort(key=lambda cell: (cell.seed, names.index(cell.arm)))
@@ -92,12 +92,12 @@ def list_known(study: Study[Any], output: Path) -> list[Cell]:
 
 
 def count_seeds(num_asked: int, output: Path) -> int:
-    """Those that are asked for now, or more where an earlier call tried more."""
+    """Return the number of seeds requested now, or tried by earlier calls if that is larger."""
     return max([num_asked, *(cell.seed + 1 for cell in list_tried(output))])
 
 
 def begin(study: Study[Any], wanted: StudyRecord, output: Path) -> StudyRecord:
-    """Decide what is decided once, and note it."""
+    """Make the study's one-time decisions, and write its record."""
     announce(f"{study.question} {study.budget}")
     decision = study.decide()
     record = wanted.model_copy(
@@ -113,7 +113,7 @@ def begin(study: Study[Any], wanted: StudyRecord, output: Path) -> StudyRecord:
 
 
 def find_versions(study: Study[Any]) -> dict[str, str]:
-    """The programs and the machine that a cell would be run with now."""
+    """Return the current versions of software and machine."""
     device = choose_device(study.settings.device)
     return describe_versions(device, choose_precision(study.precision, device))
 
@@ -121,7 +121,7 @@ def find_versions(study: Study[Any]) -> dict[str, str]:
 def run_cells(
     study: Study[Any], record: StudyRecord, cells: Sequence[Cell], output: Path, command: str
 ) -> None:
-    """Run those that aren't done, and say how long the rest takes."""
+    """Run unfinished cells, and announce the remaining time."""
     results = {cell: read_result(output, cell) for cell in cells}
     taken = {cell: result.seconds for cell, result in results.items() if result is not None}
     missing = [cell for cell in cells if cell not in taken]
@@ -138,10 +138,10 @@ def run_cells(
 
 
 def run_cell(study: Study[Any], record: StudyRecord, cell: Cell, output: Path) -> float | None:
-    """Run one, and note what came of it.
+    """Run one cell, and write its result or failure.
 
     Returns:
-        The seconds that it took, those of earlier calls included; None where it failed.
+        The seconds that it took, including earlier calls; None if it failed.
     """
     clear_remains(output, cell)
     started = time.monotonic() - read_spent(output, cell)
@@ -163,7 +163,7 @@ def run_cell(study: Study[Any], record: StudyRecord, cell: Cell, output: Path) -
 
 
 def write_outcome(study: Study[Any], record: StudyRecord, output: Path, command: str) -> Outcome:
-    """Write what is known so far: rows, table and report."""
+    """Write the results so far: rows, table and report."""
     outcome = gather_outcome(study, record, list_known(study, output), output)
     write_results(output, outcome)
     write_pages(output, outcome, command)

@@ -1,4 +1,4 @@
-"""What a study leaves on the disk: how it was begun, and what came of each cell."""
+"""The files of a study: its record, and the result or failure of each cell."""
 
 import math
 import re
@@ -20,7 +20,7 @@ STUDY_FILE, RESULT_FILE, FAILURE_FILE = "study.json", "result.json", "failure.js
 SPENT_FILE = "spent.json"
 WEIGHTS = "*.safetensors"
 SEED_FOLDER = re.compile(r"seed(0|[1-9][0-9]{0,8})")
-# Of the versions: figures of runs that differ in one of these don't belong side by side.
+# Keys of the versions; runs that differ in one of these aren't comparable.
 MACHINE = ("device", "gpu", "precision")
 NO_STUDY = "without it the study can't be taken up; restore it, or choose another --output"
 NO_CELL = "without it the same command makes the cell again"
@@ -29,15 +29,15 @@ Kind = TypeVar("Kind", bound=BaseModel)
 
 
 class StudyRecord(BaseModel):
-    """What a study was begun with.
+    """The settings and data that a study began with.
 
     Attributes:
         study: its name.
-        settings: those that decide figures.
-        data: what tells its data from any other.
-        values: what was decided once.
-        seconds: that a cell of each arm was guessed to take.
-        versions: of the programs that matter, and the machine.
+        settings: the settings that affect figures.
+        data: the identity of its data.
+        values: the values of its one-time decision.
+        seconds: estimated seconds of a cell of each arm.
+        versions: versions of software and machine.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
@@ -52,12 +52,12 @@ class StudyRecord(BaseModel):
 
     @property
     def decision(self) -> Decision:
-        """What was decided when it was begun."""
+        """The one-time decision of the study."""
         return Decision(self.values, self.seconds)
 
 
 class SavedFigure(BaseModel):
-    """A number of a cell; null where it isn't defined."""
+    """A figure of a cell; its value is null if undefined."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
@@ -67,14 +67,14 @@ class SavedFigure(BaseModel):
 
 
 class CellResult(BaseModel):
-    """What came of a cell; once this is written, it is done.
+    """The result of a cell; writing it marks the cell as finished.
 
     Attributes:
-        arm: of the cell.
-        seed: of the cell.
-        seconds: that it took, in all calls together, but for those that were killed.
-        figures: what was measured.
-        versions: of the programs that matter, and the machine, when it was done.
+        arm: the cell's arm.
+        seed: the cell's seed.
+        seconds: seconds over all calls, except calls that were killed.
+        figures: the measured figures.
+        versions: versions of software and machine when it finished.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
@@ -87,7 +87,7 @@ class CellResult(BaseModel):
     versions: dict[str, str] = {}
 
     def list_figures(self) -> list[Figure]:
-        """The numbers."""
+        """Return the figures."""
         return [
             Figure(each.measure, math.nan if each.value is None else each.value, each.at)
             for each in self.figures
@@ -95,7 +95,7 @@ class CellResult(BaseModel):
 
 
 class CellFailure(BaseModel):
-    """Why a cell failed the last time that it was tried."""
+    """The error of a cell's last attempt."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -105,7 +105,7 @@ class CellFailure(BaseModel):
 
 
 class CellTime(BaseModel):
-    """The seconds that were spent on a cell that isn't done."""
+    """The seconds spent so far on an unfinished cell."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
@@ -114,7 +114,7 @@ class CellTime(BaseModel):
 
 
 def describe_study(study: Study[Any]) -> StudyRecord:
-    """What decides a study's figures, as far as it is known before it begins."""
+    """Return the record of a study before its one-time decision."""
     settings = study.settings
     free = MAY_CHANGE | settings.places
     return StudyRecord(
@@ -125,11 +125,11 @@ def describe_study(study: Study[Any]) -> StudyRecord:
 
 
 def read_same(wanted: StudyRecord, folder: Path) -> StudyRecord | None:
-    """How the study in a folder was begun; None where the folder is new or empty.
+    """Read the record of the study in a folder; None if the folder is new or empty.
 
     Args:
-        wanted: what it must have been begun with.
-        folder: the study's.
+        wanted: the record that it must match.
+        folder: the study's folder.
     """
     found = _read_study(folder)
     if found is not None:
@@ -138,7 +138,7 @@ def read_same(wanted: StudyRecord, folder: Path) -> StudyRecord | None:
 
 
 def _read_study(folder: Path) -> StudyRecord | None:
-    """The record in a folder, whatever it says."""
+    """Read the record in a folder without comparing it."""
     with storage_errors(folder, "read"):
         if folder.exists() and not folder.is_dir():
             raise ResumeError(f"{folder} is a file; name a folder for the study by --output")
@@ -158,7 +158,7 @@ def _read_study(folder: Path) -> StudyRecord | None:
 
 
 def _check_same(old: StudyRecord, new: StudyRecord) -> None:
-    """Refuse to take up a study with another question, other settings or other data."""
+    """Reject resuming with another study, other settings or other data."""
     differences = [] if old.study == new.study else [f"study: {old.study} → {new.study}"]
     if not differences:
         differences = [
@@ -176,7 +176,7 @@ def _check_same(old: StudyRecord, new: StudyRecord) -> None:
 
 
 def check_machine(record: StudyRecord, versions: Mapping[str, str]) -> None:
-    """Refuse to run cells of a study elsewhere than where it began."""
+    """Reject running cells on another machine than the study began on."""
     differences = list_changes(record.versions, versions, MACHINE)
     if differences:
         raise ResumeError(
@@ -188,7 +188,7 @@ def check_machine(record: StudyRecord, versions: Mapping[str, str]) -> None:
 def list_changes(
     old: Mapping[str, str], new: Mapping[str, str], names: Collection[str]
 ) -> list[str]:
-    """Which versions differ, as `name: old → new`."""
+    """Return the versions that differ, as `name: old → new`."""
     return [
         f"{name}: {old.get(name)} → {new.get(name)}"
         for name in names
@@ -197,7 +197,7 @@ def list_changes(
 
 
 def write_study(folder: Path, record: StudyRecord) -> None:
-    """Note how the study begins."""
+    """Write the study's record."""
     write_checksummed_json(folder / STUDY_FILE, record.model_dump(mode="json"))
 
 
@@ -208,14 +208,14 @@ def write_result(
     seconds: float,
     versions: Mapping[str, str],
 ) -> None:
-    """Note that a cell is done, and remove the weights in its folder, which nobody reads again.
+    """Write a cell's result, and remove the weights in its folder, which aren't needed any more.
 
     Args:
-        folder: of the study.
-        cell: which.
-        figures: what was measured.
-        seconds: that it took.
-        versions: of the programs that matter, and the machine.
+        folder: the study's folder.
+        cell: the finished cell.
+        figures: the measured figures.
+        seconds: seconds that it took.
+        versions: versions of software and machine.
     """
     place = folder / cell.place
     result = CellResult(
@@ -241,10 +241,10 @@ def write_result(
 
 
 def clear_remains(folder: Path, cell: Cell) -> None:
-    """Empty the folder of a cell that isn't done, where it holds no weights to go on from.
+    """Empty an unfinished cell's folder if it holds no weights to resume from.
 
-    Such is one whose result was removed: its fine-tunings are there, but not what they came to. Why
-    it failed and what time was spent on it stay, until it is done.
+    That happens when a result was removed: fine-tuning runs remain without their weights. The
+    records of failure and time spent stay until the cell is finished.
     """
     place = folder / cell.place
     if place.is_dir() and not any(place.rglob(WEIGHTS)):
@@ -254,9 +254,9 @@ def clear_remains(folder: Path, cell: Cell) -> None:
 
 
 def write_failure(folder: Path, cell: Cell, error: Exception) -> str:
-    """Note why a cell failed, and tell it."""
+    """Write why a cell failed, and return the reason."""
     place = folder / cell.place
-    message = str(error) or "there is too little memory"  # of which Python says nothing
+    message = str(error) or "there is too little memory"  # a MemoryError has no message
     failure = CellFailure(error=type(error).__name__, message=message)
     make_folder(place)
     write_checksummed_json(place / FAILURE_FILE, failure.model_dump(mode="json"))
@@ -264,32 +264,32 @@ def write_failure(folder: Path, cell: Cell, error: Exception) -> str:
 
 
 def write_spent(folder: Path, cell: Cell, seconds: float) -> None:
-    """Note what time was spent on a cell that isn't done, in all calls together."""
+    """Write the seconds that all calls spent on an unfinished cell."""
     place = folder / cell.place
     make_folder(place)
     write_checksummed_json(place / SPENT_FILE, CellTime(seconds=seconds).model_dump(mode="json"))
 
 
 def read_spent(folder: Path, cell: Cell) -> float:
-    """Seconds that earlier calls spent on a cell that isn't done; 0 where there were none."""
+    """Return the seconds that earlier calls spent on an unfinished cell; 0 if none."""
     path = folder / cell.place / SPENT_FILE
     return _read(path, CellTime, NO_CELL).seconds if path.exists() else 0.0
 
 
 def read_result(folder: Path, cell: Cell) -> CellResult | None:
-    """What came of a cell; None where it isn't done."""
+    """Read the result of a cell; None if it isn't finished."""
     path = folder / cell.place / RESULT_FILE
     return _read(path, CellResult, NO_CELL) if path.exists() else None
 
 
 def read_failure(folder: Path, cell: Cell) -> CellFailure | None:
-    """Why a cell failed; None where it didn't."""
+    """Read the failure of a cell; None if it didn't fail."""
     path = folder / cell.place / FAILURE_FILE
     return _read(path, CellFailure, NO_CELL) if path.exists() else None
 
 
 def list_tried(folder: Path) -> set[Cell]:
-    """Cells that are done or failed, whatever arms and seeds are asked for now."""
+    """Return all finished or failed cells, regardless of the arms and seeds requested now."""
     records = [
         path
         for name in (RESULT_FILE, FAILURE_FILE)
@@ -303,7 +303,7 @@ def list_tried(folder: Path) -> set[Cell]:
 
 
 def _read(path: Path, kind: type[Kind], loss: str) -> Kind:
-    """A record; `loss` says what comes of it where it isn't there."""
+    """Read a record; `loss` is the consequence of a missing file, for the message."""
     try:
         return kind.model_validate(read_checksummed_json(path))
     except DamagedFileError as error:

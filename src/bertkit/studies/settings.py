@@ -14,7 +14,7 @@ from bertkit.training.settings import Count, Positive
 class StudySettings(Settings):
     """Settings of any study."""
 
-    # Names of files: they say where something lies, and a study is known by what it reads.
+    # Fields that are paths: a study is identified by the content of files, not their paths.
     places: ClassVar[frozenset[str]] = frozenset()
 
     size: Literal["small", "large"] = Field(
@@ -33,13 +33,13 @@ class StudySettings(Settings):
     device: str = Field("auto", description="auto, cpu, cuda or cuda:N.")
 
     def list_places(self) -> list[str | Path]:
-        """Where that lies what it reads, as far as it was named."""
+        """Return the paths of its input files."""
         values = [getattr(self, name) for name in sorted(self.places)]
         groups = [value if isinstance(value, tuple) else (value,) for value in values]
         return [path for group in groups for path in group if path is not None]
 
 
-# What decides no figure: a study may be taken up with other values.
+# Settings that don't affect figures: a study may be resumed with other values.
 MAY_CHANGE = frozenset({"seeds", "only"})
 
 

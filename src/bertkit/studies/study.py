@@ -1,8 +1,8 @@
-"""What a study is: a question, arms that differ in one thing, and what is measured of each.
+"""Base classes of studies: a question, arms that differ in one thing, and their measures.
 
-A cell is one arm with one seed. Each is run in a folder of its own through the ordinary recipes, so
-a study that was interrupted goes on with the cells that are missing. What the paper found is
-written down as claims, comparisons of two sides, and the verdict on each follows from the figures.
+A cell is one arm with one seed. Each runs in its own folder through the ordinary recipes, so an
+interrupted study resumes with the missing cells. The paper's findings are written as claims:
+comparisons of two sides. The verdict on each claim follows from the figures.
 """
 
 import math
@@ -15,16 +15,16 @@ from typing import ClassVar, Generic, Literal, TypeVar
 from bertkit.studies.settings import StudySettings
 
 CELLS_FOLDER = "cells"
-FIRST, LAST = -math.inf, math.inf  # as the place of a side: the lowest or highest measured one
+FIRST, LAST = -math.inf, math.inf  # values of `Side.at`: the lowest or highest measured position
 
 
 @dataclass(frozen=True)
 class Arm:
-    """One of the things that are compared.
+    """One of the variants that a study compares.
 
     Attributes:
-        name: its folder's, the word for `--only`, and what it is called in tables.
-        summary: what it is, in a few words that begin in lower case.
+        name: its name in folders, in tables and for `--only`.
+        summary: a short description that begins in lower case.
     """
 
     name: str
@@ -33,18 +33,18 @@ class Arm:
 
 @dataclass(frozen=True)
 class Measure:
-    """Something that is measured of every cell, or of some.
+    """A quantity that is measured for all or some cells.
 
     Attributes:
-        name: by which figures and claims name it.
-        title: what it is called.
-        unit: what its values are; in few words.
-        is_higher_better: False where the lowest value is best.
+        name: its key in figures and claims.
+        title: its name in tables and charts.
+        unit: the unit of its values, in few words.
+        is_higher_better: False if the lowest value is best.
         is_percent: values are shares of 1, shown as percentages.
-        across: what its figures lie over, with the unit, such as "tokens of pre-training"; None
-            where a cell has one figure of it.
-        is_logarithmic: equal ratios of that take equal room.
-        is_speed: values say how fast a machine is, which other work on it changes.
+        across: the x-axis of its curve, with the unit, such as "tokens of pre-training"; None if
+            a cell has a single figure.
+        is_logarithmic: whether that axis is logarithmic.
+        is_speed: values are speeds, which other work on the machine changes.
     """
 
     name: str
@@ -63,8 +63,8 @@ class Figure:
 
     Attributes:
         measure: its measure's name.
-        value: the number; NaN where it isn't defined.
-        at: the place that it lies over; None where the measure has none.
+        value: the number; NaN if undefined.
+        at: its position on the measure's `across` axis; None if there is none.
     """
 
     measure: str
@@ -78,8 +78,8 @@ class Side:
 
     Attributes:
         arm: the arm's name.
-        at: of a measure that lies over something, the place (the nearest measured one is taken),
-            `FIRST` or `LAST`; None else.
+        at: for a measure with `across`, the position (the nearest measured one is used), `FIRST`
+            or `LAST`; otherwise None.
     """
 
     arm: str
@@ -88,14 +88,14 @@ class Side:
 
 @dataclass(frozen=True)
 class Claim:
-    """What a paper found, as a comparison that figures can show, leave open or contradict.
+    """A paper's finding, as a comparison that figures can show, leave open or contradict.
 
     Attributes:
-        text: what was found, as a sentence that ends without a point.
+        text: the finding, as a sentence without a final period.
         source: paper and section or table.
-        measure: by which the sides are compared.
-        better: the side that came out better.
-        worse: the other one.
+        measure: name of the measure that compares the sides.
+        better: the side that was better in the paper.
+        worse: the other side.
     """
 
     text: str
@@ -114,17 +114,17 @@ class Cell:
 
     @property
     def place(self) -> str:
-        """Its folder in the study's."""
+        """Its folder, relative to the study's."""
         return f"{CELLS_FOLDER}/{self.arm}/seed{self.seed}"
 
 
 @dataclass(frozen=True)
 class Decision:
-    """What is decided once, before the first cell, and stays when the study is taken up.
+    """One-time decisions, made before the first cell and kept when the study is resumed.
 
     Attributes:
-        values: by name, such as the tokens that a budget in minutes came to; JSON can hold them.
-        seconds: that a cell of each arm will take at a guess; an arm may be missing.
+        values: values by name, such as the tokens that fit a budget in minutes; JSON types.
+        seconds: estimated seconds of a cell of each arm; an arm may be missing.
     """
 
     values: Mapping[str, int | float | str] = field(default_factory=dict)
@@ -135,16 +135,16 @@ SettingsKind = TypeVar("SettingsKind", bound=StudySettings)
 
 
 class Study(ABC, Generic[SettingsKind]):
-    """A study, configured.
+    """A study with its settings.
 
     Attributes:
         name: a key of `STUDIES`.
-        question: what is asked.
-        finding: what the literature says to it, with the source.
-        budget: what is the same for all arms.
-        caution: in what this differs from the paper, and what to keep in mind when reading it.
-        precision: of its nets' matrix products; "auto" is the best that the device has.
-        settings: what can be chosen.
+        question: the question that it asks.
+        finding: the answer of the literature, with the source.
+        budget: what all arms have in common.
+        caution: differences from the paper, and limits of the results.
+        precision: precision of matrix products; "auto" chooses the best for the device.
+        settings: the study's settings.
     """
 
     name: ClassVar[str]
@@ -160,23 +160,23 @@ class Study(ABC, Generic[SettingsKind]):
     @property
     @abstractmethod
     def arms(self) -> Sequence[Arm]:
-        """What is compared, in the order in which it is run and shown."""
+        """The arms, in the order in which they are run and shown."""
 
     @property
     @abstractmethod
     def measures(self) -> Sequence[Measure]:
-        """What is measured, the most telling first."""
+        """The measures, most important first."""
 
     @property
     @abstractmethod
     def claims(self) -> Sequence[Claim]:
-        """What is held against the figures; of arms and measures that there are."""
+        """The claims to check; they name existing arms and measures."""
 
     @abstractmethod
     def identify_data(self) -> str:
-        """What tells the data from any other, such as fingerprints and checksums.
+        """Return the identity of the data, such as fingerprints and checksums, without paths.
 
-        A study isn't taken up on other data. The paths of files don't belong to it.
+        A study can't be resumed on other data.
 
         Raises:
             BertkitError: the data can't be read, or are too few.
@@ -184,21 +184,21 @@ class Study(ABC, Generic[SettingsKind]):
 
     @abstractmethod
     def decide(self) -> Decision:
-        """Measure what all cells need to know; called once, before the first of them.
+        """Make the decisions that all cells share; called once, before the first cell.
 
-        It writes nothing: a study that is stopped meanwhile begins anew.
+        It writes nothing: a study that is stopped meanwhile starts over.
         """
 
     @abstractmethod
     def run_cell(self, cell: Cell, folder: Path, decision: Decision) -> list[Figure]:
-        """Run an arm with a seed, and measure it. The same call goes on with what was begun.
+        """Run an arm with a seed, and measure it; the same call resumes an interrupted cell.
 
-        A `BertkitError` is kept as the reason why the cell failed, and the other cells are run; a
-        stop or a failure to write ends the study.
+        A `BertkitError` is recorded as the cell's failure, and the other cells still run; a stop
+        signal or a failed write ends the study.
 
         Args:
-            cell: which.
-            folder: of the study. The cell's own is `folder / cell.place`; what cells share, such
-                as a pre-trained model, goes beside `cells`, and is made where it is missing.
-            decision: what was decided when the study began.
+            cell: the cell to run.
+            folder: the study's folder. The cell's own is `folder / cell.place`; files that cells
+                share, such as a pre-trained model, go beside `cells`, created if missing.
+            decision: the study's one-time decision.
         """

@@ -1,10 +1,10 @@
-"""What figures say to a claim: shown, not shown, the other way round, not decided, not measured.
+"""Verdicts on claims: shown, not shown, the other way round, not decided or not measured.
 
-A claim counts as shown where every run of the one side is better than every run of the other: the
-ranges don't overlap. That is a strict and simple rule for the few runs that a study has; with three
-on each side chance alone fulfils it once in twenty comparisons. A run that diverged counts as the
-worst of all, for that is what came of its arm. Where one failed otherwise nothing is decided, for
-it might have been the one that overlaps.
+A claim is shown if every run of one side is better than every run of the other: the ranges don't
+overlap. That is a strict and simple rule for few runs; with three on each side, chance alone
+fulfills it once in twenty comparisons. A diverged run counts as the worst of all, because
+divergence is a result of its arm. If a run failed otherwise, nothing is decided, because its
+figure might have overlapped.
 """
 
 import math
@@ -15,12 +15,12 @@ from enum import Enum
 
 from bertkit.studies.study import FIRST, LAST, Claim, Measure, Side
 
-FEWEST_RUNS = 3  # of a side; two of each are parted by chance alone in one of six comparisons
-SMALL = 0.1  # numbers below it are written by their first digits
+FEWEST_RUNS = 3  # per side; chance alone separates two runs from two in one of six comparisons
+SMALL = 0.1  # smaller numbers are shown with three significant digits
 
 
 class Standing(Enum):
-    """How a claim stands after the runs."""
+    """The possible verdicts on a claim."""
 
     SHOWN = "shown"
     NOT_SHOWN = "not shown at this scale"
@@ -31,12 +31,12 @@ class Standing(Enum):
 
 @dataclass(frozen=True)
 class Spread:
-    """A number of several runs: its median, and how far the runs lie apart.
+    """The values of several runs, with their median and range.
 
     Attributes:
-        values: by run; those that aren't defined are left out.
+        values: one per run, without undefined ones.
         num_failed: runs that failed or have no defined value.
-        num_diverged: runs whose training went to infinity; they are none of those that failed.
+        num_diverged: runs whose training diverged; not included in `num_failed`.
     """
 
     values: tuple[float, ...]
@@ -45,46 +45,46 @@ class Spread:
 
     @classmethod
     def of(cls, values: Sequence[float], num_failed: int = 0, num_diverged: int = 0) -> "Spread":
-        """The spread of the values that are defined, beside runs that failed or diverged."""
+        """Build it from values; undefined ones count as failed runs."""
         found = tuple(filter(math.isfinite, values))
         return cls(found, num_failed + len(values) - len(found), num_diverged)
 
     @property
     def num_compared(self) -> int:
-        """Runs that are held against others."""
+        """Number of runs that are compared."""
         return len(self.values) + self.num_diverged
 
     @property
     def median(self) -> float:
-        """NaN where there is no value."""
+        """The median; NaN if there is no value."""
         return statistics.median(self.values) if self.values else math.nan
 
     def rank(self, measure: Measure) -> list[float]:
-        """A number for each run that is compared, of which the highest is the best."""
+        """Return a number for each compared run; the highest is the best."""
         sign = 1.0 if measure.is_higher_better else -1.0
         return [*(sign * value for value in self.values), *[-math.inf] * self.num_diverged]
 
     @property
     def low(self) -> float:
-        """The least value; NaN where there is none."""
+        """The least value; NaN if there is none."""
         return min(self.values, default=math.nan)
 
     @property
     def high(self) -> float:
-        """The greatest value; NaN where there is none."""
+        """The greatest value; NaN if there is none."""
         return max(self.values, default=math.nan)
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What came of a claim.
+    """The verdict on a claim.
 
     Attributes:
         claim: what the paper found.
-        measure: by which the sides were compared.
+        measure: the measure that compares the sides.
         better: figures of the side that was better in the paper.
-        worse: those of the other.
-        absence: why a side has no figures, where one has none.
+        worse: figures of the other side.
+        absence: why a side has no figures, if one has none.
     """
 
     claim: Claim
@@ -100,7 +100,7 @@ class Verdict:
 
     @property
     def standing(self) -> Standing:
-        """How the claim stands."""
+        """The standing of the claim."""
         if self.has_failures:
             return Standing.UNDECIDED
         fewest = min(self.better.num_compared, self.worse.num_compared)
@@ -114,15 +114,15 @@ class Verdict:
         return Standing.OPPOSITE if max(better) < min(worse) else Standing.NOT_SHOWN
 
     def describe(self) -> str:
-        """What the paper found, and what these runs say to it."""
+        """Describe the paper's finding and the verdict of these runs."""
         return f"{self.claim.text} ({self.claim.source}). Here: {self.explain()}."
 
     def explain(self) -> str:
-        """What these runs say, in words that begin in lower case and end without a point."""
+        """Explain the verdict, in lower case and without a final period."""
         return f"{self.standing.value}: {self.compare()}"
 
     def compare(self) -> str:
-        """The figures of both sides, and why the claim stands as it does."""
+        """Return the figures of both sides and the reason for the verdict."""
         if self.standing is Standing.NOT_MEASURED:
             return self.absence
         title = self.measure.title
@@ -132,7 +132,7 @@ class Verdict:
         return "; ".join([f"{words} {self.show(self.worse)}", *filter(None, reasons)])
 
     def _give_reason(self) -> str:
-        """Why the claim stands as it does, where there are figures."""
+        """Return the reason for the verdict, if there are figures."""
         num_better, num_worse = self.better.num_compared, self.worse.num_compared
         if self.has_failures:
             return self._tell_failures()
@@ -145,23 +145,23 @@ class Verdict:
         which = "better" if self.standing is Standing.SHOWN else "worse"
         words = f"each of the {num_better} runs is {which} than each of the {num_worse} others"
         if self.measure.is_speed or self.claim.better.arm == self.claim.worse.arm:
-            return words  # other work on the machine, or the time between two places, parts them
+            return words  # not chance: other work on the machine or time may separate the sides
         chance = math.comb(num_better + num_worse, num_better)
         return f"{words} (chance alone: 1 in {chance:,})"
 
     def _tell_failures(self) -> str:
-        """How many runs of each side failed."""
+        """Describe how many runs of each side failed."""
         counts = (self.better.num_failed, self.worse.num_failed)
         return f"{self._tell_counts(*counts)} failed or came to no number"
 
     def _tell_diverged(self) -> str:
-        """How many runs of each side diverged, where some did."""
+        """Describe how many runs of each side diverged; empty if none did."""
         counts = (self.better.num_diverged, self.worse.num_diverged)
         words = self._tell_counts(*counts)
         return f"{words} diverged, the worst value of all" if words else ""
 
     def _tell_counts(self, num_better: int, num_worse: int) -> str:
-        """So many runs of each side; once where both sides are one arm."""
+        """Describe a number of runs per side; only once if both sides are one arm."""
         sides = (
             (num_better, self.better, self.claim.better.arm),
             (num_worse, self.worse, self.claim.worse.arm),
@@ -174,7 +174,7 @@ class Verdict:
         return " and ".join(dict.fromkeys(parts))
 
     def show(self, spread: Spread) -> str:
-        """A side's figures."""
+        """Format a side's figures."""
         return show_spread(self.measure, spread) if spread.values else "no number"
 
     def _name(self, side: Side) -> str:
@@ -185,7 +185,7 @@ class Verdict:
 
 
 def show_value(measure: Measure, value: float) -> str:
-    """A number as people read it."""
+    """Format a value for readers."""
     if not math.isfinite(value):
         return "not measured"
     if measure.is_percent:
@@ -196,7 +196,7 @@ def show_value(measure: Measure, value: float) -> str:
 
 
 def show_spread(measure: Measure, spread: Spread) -> str:
-    """A median, with the least and the greatest value where there are several."""
+    """Format a median, with the range if there are several values."""
     if len(spread.values) < 2:
         return show_value(measure, spread.median)
     low, high = (show_value(measure, value) for value in (spread.low, spread.high))
@@ -204,7 +204,7 @@ def show_spread(measure: Measure, spread: Spread) -> str:
 
 
 def summarize(verdicts: Sequence[Verdict]) -> str:
-    """How many claims stand how, in a sentence."""
+    """Count the verdicts of each kind, in a sentence."""
     if not verdicts:
         return "It has no claims"
     counts = [(standing, [v.standing for v in verdicts].count(standing)) for standing in Standing]

@@ -1,12 +1,12 @@
-"""A made-up language in which a late word must agree with an early one.
+"""A synthetic task of long-distance recall: a late token depends on an early one.
 
     [CLS] filler … marker cue filler … filler [SEP]
 
-Behind `distance` fillers a reader must say which cue stood behind the marker. Some fillers are cues
-without a marker, which must not be believed. Nothing else tells the answer, so that accuracy over
-distance says how far a net remembers. Each example is a pure function of (seed, split, number).
+After `distance` fillers the model must predict which cue followed the marker. Some fillers are
+distractors: cues without a marker. Nothing else predicts the answer, so accuracy as a function of
+distance shows how far back a net remembers. Batches are a pure function of their arguments.
 
-Source: the idea is that of Linzen et al. 2016, "Assessing the Ability of LSTMs to Learn
+Source: after Linzen et al. 2016, "Assessing the Ability of LSTMs to Learn
 Syntax-Sensitive Dependencies", and of Hochreiter and Schmidhuber 1997, section 5.
 """
 
@@ -27,20 +27,20 @@ NUM_CUES = 8
 NUM_FILLERS = 32
 FIRST_FILLER = FIRST_CUE + NUM_CUES
 VOCAB_SIZE = FIRST_FILLER + NUM_FILLERS
-MOST_BEFORE = 8  # fillers before the marker
-LURE_SHARE = 0.05  # of the fillers that are cues without a marker
-NUM_OTHERS = 4  # tokens that are no fillers: [CLS], marker, cue, [SEP]
-TRAINING, MEASURING = 1, 2  # what a generator is for; part of its key
+MOST_BEFORE = 8  # maximum number of fillers before the marker
+LURE_SHARE = 0.05  # share of fillers that are distractors (cues without a marker)
+NUM_OTHERS = 4  # tokens other than fillers: [CLS], marker, cue, [SEP]
+TRAINING, MEASURING = 1, 2  # the split; part of the generator's seed
 
 
 @dataclass(frozen=True)
 class AgreementBatch:
-    """Some examples.
+    """A batch of examples.
 
     Attributes:
-        packed: what is read.
-        labels: which cue stood behind the marker, from 0.
-        cue_places: where it stands in the packed batch.
+        packed: the input sequences.
+        labels: the index of the cue that follows the marker, from 0.
+        cue_places: the cue's position in the packed batch.
     """
 
     packed: PackedBatch
@@ -49,42 +49,42 @@ class AgreementBatch:
 
     @property
     def num_tokens(self) -> int:
-        """Tokens of all examples."""
+        """Number of tokens in the batch."""
         return self.packed.num_tokens
 
     @property
     def target_counts(self) -> dict[str, int]:
-        """How many answers are to be found."""
+        """Number of labels of each loss."""
         return {"cue": len(self.labels)}
 
     def describe(self) -> str:
-        """The examples, for messages."""
+        """Describe the batch for messages."""
         return f"{pluralize(len(self.labels), 'example')}"
 
     def to(self, device: torch.device) -> "AgreementBatch":
-        """The same batch on another device."""
+        """Return the batch on another device."""
         return AgreementBatch(
             self.packed.to(device), self.labels.to(device), self.cue_places.to(device)
         )
 
 
 def list_distances(longest: int) -> list[int]:
-    """The distances that are measured: 1, 2, 4, … up to the longest."""
+    """Return the distances to measure: 1, 2, 4, … up to the longest."""
     return [1 << power for power in range(longest.bit_length()) if 1 << power <= longest]
 
 
 def longest_sequence(longest: int) -> int:
-    """Tokens of the longest example whose cue is so far from its end."""
+    """Return the maximum number of tokens of an example at this distance."""
     return longest + MOST_BEFORE + NUM_OTHERS
 
 
 def training_batch(seed: int, step: int, num_examples: int, longest: int) -> AgreementBatch:
-    """Examples of one step, whose distances lie evenly on a scale of ratios.
+    """Return the examples of a training step; distances are distributed log-uniformly.
 
     Args:
-        seed: decides all of them.
-        step: which.
-        num_examples: how many.
+        seed: the seed of the run.
+        step: the number of the step.
+        num_examples: the number of examples.
         longest: the largest distance.
     """
     generator = np.random.default_rng((seed, TRAINING, step))
@@ -93,13 +93,13 @@ def training_batch(seed: int, step: int, num_examples: int, longest: int) -> Agr
 
 
 def measuring_batch(distance: int, num_examples: int) -> AgreementBatch:
-    """Examples of one distance, the same ones in every study."""
+    """Return evaluation examples of one distance, the same in every study."""
     generator = np.random.default_rng((0, MEASURING, distance))
     return _make(generator, np.full(num_examples, distance))
 
 
 def _make(generator: np.random.Generator, distances: npt.NDArray[np.int64]) -> AgreementBatch:
-    """An example of each distance."""
+    """Build one example for each distance."""
     sequences, labels, places = [], [], []
     start = 0
     for distance in distances.tolist():
@@ -116,7 +116,7 @@ def _make(generator: np.random.Generator, distances: npt.NDArray[np.int64]) -> A
 
 
 def _draw_fillers(generator: np.random.Generator, count: int) -> Sequence[int]:
-    """Words that tell nothing, lures among them."""
+    """Draw fillers, some of which are distractors."""
     fillers = generator.integers(FIRST_FILLER, VOCAB_SIZE, count)
     lures = generator.integers(FIRST_CUE, FIRST_FILLER, count)
     words: list[int] = np.where(generator.random(count) < LURE_SHARE, lures, fillers).tolist()

@@ -1,4 +1,4 @@
-"""Nets that learn the language of `agreement.py`, and what is measured of them."""
+"""Build, train and evaluate nets on the synthetic task of `agreement.py`."""
 
 import math
 import time
@@ -40,19 +40,19 @@ Net = BertForSequenceClassification | RecurrentClassifier
 
 NUM_LAYERS = 2
 BATCH_SIZE = 64
-NUM_MEASURED = 256  # examples of each distance
-NUM_TRACED = 32  # of those whose gradients are taken
-LEAST_NORM = torch.finfo(torch.float32).tiny  # of a gradient; it has a logarithm
-# States that give a recurrent net of two layers about as many weights as two blocks of attention.
+NUM_MEASURED = 256  # evaluation examples of each distance
+NUM_TRACED = 32  # examples of each distance whose gradients are measured
+LEAST_NORM = torch.finfo(torch.float32).tiny  # lower bound; keeps the logarithm finite
+# Hidden size relative to the width: gives about as many parameters as two Transformer blocks.
 HIDDEN_FACTORS = {"lstm": 1.34, "gru": 1.56}
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """How large the nets are, and how far they are asked to look.
+    """The size of the nets and of the task.
 
     Attributes:
-        width: features of a token.
+        width: embedding and hidden size.
         longest: the largest distance.
     """
 
@@ -61,7 +61,7 @@ class Sizes:
 
 
 def build_net(kind: Kind, sizes: Sizes) -> Net:
-    """A net with initial weights from torch's default generator."""
+    """Build a net, initialized from torch's default generator."""
     if kind == "lstm" or kind == "gru":
         return RecurrentClassifier(
             ClassifierConfig(
@@ -93,12 +93,12 @@ def build_net(kind: Kind, sizes: Sizes) -> Net:
 
 
 def count_parameters(net: Net) -> int:
-    """All that is learned."""
+    """Return the number of parameters."""
     return sum(parameter.numel() for parameter in net.parameters())
 
 
 def score(net: Net, batch: AgreementBatch) -> PreTrainingLosses:
-    """The loss of a batch, and how often the right cue won."""
+    """Return the summed loss of a batch and the number of correct predictions."""
     scores = net.scores(batch.packed).float()
     hits = (scores.detach().argmax(dim=1) == batch.labels).sum()
     loss = F.cross_entropy(scores, batch.labels, reduction="sum")
@@ -106,9 +106,9 @@ def score(net: Net, batch: AgreementBatch) -> PreTrainingLosses:
 
 
 def log_odds(net: Net, batch: AgreementBatch) -> Float[Tensor, " sequences"]:
-    """How much more the right cue is believed than all others together.
+    """Return the log-odds of the correct cue against all others.
 
-    It changes with the cue however sure the net is, while the loss of a sure one hardly does.
+    Unlike the loss, the log-odds keep a usable gradient when the net is confident.
     """
     scores = net.scores(batch.packed).float()
     is_right = F.one_hot(batch.labels, NUM_CUES).bool()
@@ -118,14 +118,14 @@ def log_odds(net: Net, batch: AgreementBatch) -> Float[Tensor, " sequences"]:
 def train(
     net: Net, num_tokens: int, longest: int, settings: LoopSettings, machine: Machine
 ) -> float:
-    """Train on a number of tokens; tokens a second of the middling step, the first ones aside.
+    """Train on a number of tokens; return the median tokens per second after warm-up.
 
     Args:
-        net: on its device.
-        num_tokens: when they have been read, it ends.
+        net: the net, on its device.
+        num_tokens: the training budget.
         longest: the largest distance.
-        settings: seed, learning rate and what belongs to it.
-        machine: where it computes.
+        settings: seed, learning rate, schedule and optimizer.
+        machine: device and precision.
     """
     optimizer = build_optimizer(net, settings)
     num_read, step = 0, 0
@@ -157,7 +157,7 @@ def _check_finite(metrics: dict[str, float], step: int) -> None:
 
 
 def rate_at(share: float, settings: LoopSettings) -> float:
-    """The learning rate when a share of the tokens has been read."""
+    """Return the learning rate after a share of the tokens."""
     return learning_rate_at(
         int(1000 * share),
         num_steps=1000,
@@ -169,7 +169,7 @@ def rate_at(share: float, settings: LoopSettings) -> float:
 
 @torch.inference_mode()
 def measure_accuracy(net: Net, distances: Sequence[int], device: torch.device) -> list[float]:
-    """How often the right cue is told, at each distance."""
+    """Return the accuracy at each distance."""
     net.eval()
     found = []
     for distance in distances:
@@ -179,11 +179,11 @@ def measure_accuracy(net: Net, distances: Sequence[int], device: torch.device) -
 
 
 def measure_gradients(net: Net, distances: Sequence[int], device: torch.device) -> list[float]:
-    """What is left of the gradient at the cue, at each distance, as a power of ten.
+    """Return log10 of the gradient norm at the cue, relative to the first distance.
 
-    The gradient is that of the right answer's log-odds with respect to the cue's embedding; its
-    mean norm is held against that at the first distance, so that nets are compared by shares: 0
-    there, and -2 where a hundredth is left. A norm below all numbers counts as the least of them.
+    The gradient is that of the log-odds of the correct cue with respect to the cue's embedding.
+    Its mean norm is divided by that at the first distance, which makes nets comparable: the value
+    is 0 there, and -2 where 1 % remains. A norm that underflows counts as `LEAST_NORM`.
     """
     net.eval()
     norms = [
@@ -193,13 +193,13 @@ def measure_gradients(net: Net, distances: Sequence[int], device: torch.device) 
 
 
 def _measure_gradient(net: Net, batch: AgreementBatch) -> float:
-    """The mean norm at the cues."""
+    """Return the mean gradient norm at the cues."""
     embedded = _trace_embeddings(net, batch)
     return max(LEAST_NORM, float(embedded[batch.cue_places].norm(dim=1).mean()))
 
 
 def _trace_embeddings(net: Net, batch: AgreementBatch) -> Tensor:
-    """The gradient of the log-odds with respect to each token's embedding."""
+    """Return the gradient of the log-odds with respect to each token's embedding."""
     kept: list[Tensor] = []
 
     def keep(_: nn.Module, __: object, embedded: Tensor) -> None:
@@ -208,7 +208,7 @@ def _trace_embeddings(net: Net, batch: AgreementBatch) -> Tensor:
 
     handle = find_embeddings(net).register_forward_hook(keep)
     try:
-        # cuDNN computes no gradient of a recurrent net that isn't in training.
+        # cuDNN has no backward pass for recurrent nets in evaluation mode.
         with torch.backends.cudnn.flags(enabled=False):
             log_odds(net, batch).sum().backward()  # type: ignore[no-untyped-call]
     finally:
@@ -220,7 +220,7 @@ def _trace_embeddings(net: Net, batch: AgreementBatch) -> Tensor:
 
 
 def find_embeddings(net: Net) -> nn.Embedding:
-    """The table of words."""
+    """Return the word embeddings."""
     if isinstance(net, RecurrentClassifier):
         return net.reader.embeddings
     return net.encoder.embeddings.word

@@ -1,4 +1,4 @@
-"""Train a recurrent classifier on texts with labels, from scratch or on a language model."""
+"""Train a recurrent classifier on labeled texts, from scratch or from a language model."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -28,15 +28,15 @@ from bertkit.studies.baselines.run import RecurrentResult, train
 from bertkit.studies.baselines.settings import ClassifierSettings
 from bertkit.tokenization.tokenizer import Tokenizer
 
-TOKENS_PER_BATCH = 4096  # of an evaluation
+TOKENS_PER_BATCH = 4096  # of an evaluation batch
 
 
 @dataclass(frozen=True)
 class LabeledTexts:
-    """Texts with the number of each one's label, from 0.
+    """Texts and their label ids, from 0.
 
     Raises:
-        InputError: there are not as many labels as texts, or there is no text.
+        InputError: the numbers of labels and texts differ, or there is no text.
     """
 
     texts: TokenTexts
@@ -53,14 +53,14 @@ class LabeledTexts:
     def encode(
         cls, texts: Sequence[str], labels: Sequence[int], tokenizer: Tokenizer, max_length: int
     ) -> Self:
-        """Texts as token ids, at most `max_length` of them with [CLS] and [SEP]."""
+        """Tokenize texts, truncated to `max_length` tokens including [CLS] and [SEP]."""
         numbers = np.array(labels)
         if len(numbers) and numbers.dtype.kind not in "iu":
             raise InputError("labels must be whole numbers from 0; number them, and keep the list")
         return cls(TokenTexts.encode(texts, tokenizer).cut(max_length), numbers.astype(np.int64))
 
     def pick(self, numbers: Numbers) -> "LabeledBatch":
-        """Some of them as a batch."""
+        """Return the texts with these indices as a batch."""
         return LabeledBatch(
             self.texts.choose(numbers).pack(), torch.from_numpy(self.labels[numbers]), numbers
         )
@@ -68,12 +68,12 @@ class LabeledTexts:
 
 @dataclass(frozen=True)
 class LabeledBatch:
-    """Some texts as the model takes them.
+    """A batch of labeled texts.
 
     Attributes:
         packed: the texts.
-        labels: of each.
-        numbers: which texts they are.
+        labels: the label id of each text.
+        numbers: the indices of the texts in the data.
     """
 
     packed: PackedBatch
@@ -82,33 +82,33 @@ class LabeledBatch:
 
     @property
     def num_tokens(self) -> int:
-        """Real tokens."""
+        """Number of tokens in the batch."""
         return self.packed.num_tokens
 
     @property
     def target_counts(self) -> dict[str, int]:
-        """How many labels are to be found."""
+        """Number of labels of each loss."""
         return {"label": len(self.labels)}
 
     def describe(self) -> str:
-        """The texts' numbers, counted from 1."""
+        """Describe the batch for messages: the texts' numbers, from 1."""
         return " ".join(str(number + 1) for number in self.numbers.tolist())
 
     def to(self, device: torch.device) -> Self:
-        """The same batch on another device."""
+        """Return the batch on another device."""
         labels = self.labels.to(device, non_blocking=True)
         return replace(self, packed=self.packed.to(device), labels=labels)
 
 
 @dataclass(frozen=True)
 class LabeledData:
-    """What is learned from, what is measured, and how many labels there are.
+    """Training and held-out texts of a classifier.
 
     Attributes:
-        train: what is learned from.
-        held_out: what is measured.
-        num_labels: different labels of both.
-        tokenizer: that cut both.
+        train: the training texts.
+        held_out: the evaluation texts.
+        num_labels: the number of labels.
+        tokenizer: the tokenizer of both.
 
     Raises:
         InputError: a label is outside 0 … num_labels − 1.
@@ -131,13 +131,13 @@ class LabeledData:
 def train_classifier(
     data: LabeledData, output: Path, settings: ClassifierSettings, parent: Path | None = None
 ) -> RecurrentResult:
-    """Train on labeled texts; errors as in `run.train`.
+    """Train a classifier; raises what `run.train` raises.
 
     Args:
-        data: texts.
+        data: the labeled texts.
         output: the run's folder.
-        settings: what can be chosen.
-        parent: a run of `train_language_model` with whose weights it begins; None draws them.
+        settings: model and training settings.
+        parent: a run of `train_language_model` to start from; None for random weights.
     """
     return train(lambda: plan_classifier(data, settings, parent), output, settings)
 
@@ -145,7 +145,7 @@ def train_classifier(
 def plan_classifier(
     data: LabeledData, settings: ClassifierSettings, parent: Path | None = None
 ) -> BaselinePlan:
-    """What a run is made of."""
+    """Assemble data, net and losses of a run."""
     check_parent(data, settings, parent)
     config = ClassifierConfig(
         vocab_size=data.tokenizer.vocab_size,
@@ -195,7 +195,7 @@ def plan_classifier(
 
 
 def check_parent(data: LabeledData, settings: ClassifierSettings, parent: Path | None) -> None:
-    """Refuse a language model that knows other words, and to freeze what was only drawn."""
+    """Reject a language model with another tokenizer, and freezing random weights."""
     if parent is None:
         if settings.freezes_reader:
             raise SettingsError(
@@ -211,19 +211,19 @@ def check_parent(data: LabeledData, settings: ClassifierSettings, parent: Path |
 
 
 def describe_parent(parent: Path) -> dict[str, str]:
-    """What identifies a language model: its weights."""
+    """Identify a language model by the checksum of its weights."""
     folder = find_checkpoint(parent, reading=(SAFETENSORS_FILE,))
     return {"parent": record_file(folder / SAFETENSORS_FILE).sha256}
 
 
 def score(model: RecurrentClassifier, batch: LabeledBatch) -> PreTrainingLosses:
-    """The loss of all labels of a batch."""
+    """Return the summed loss of a batch and the number of correct predictions."""
     loss, num_hits = model.loss(batch.packed, batch.labels)
     return PreTrainingLosses({"label": loss}, {"label": num_hits})
 
 
 def batch_tensors(batch: LabeledBatch) -> dict[str, Tensor]:
-    """A batch as named tensors."""
+    """Return a batch as named tensors."""
     return {
         "input_ids": batch.packed.input_ids,
         "lengths": torch.tensor(batch.packed.lengths),

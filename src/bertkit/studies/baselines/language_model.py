@@ -16,15 +16,15 @@ from bertkit.studies.baselines.run import RecurrentResult, train
 from bertkit.studies.baselines.settings import LanguageModelSettings
 from bertkit.studies.baselines.shard_batches import ShardBatches
 
-NEXT, PREVIOUS = "clm", "previous"  # the first as the objective `causal` names it
+NEXT, PREVIOUS = "clm", "previous"  # losses; the objective `causal` uses the first name too
 
 
 @dataclass(frozen=True)
 class NeighborBatch(WordBatch):
-    """Sequences whose tokens predict what stands behind each, and perhaps what stands before.
+    """Sequences whose tokens predict the next token, and optionally the previous one.
 
     Attributes:
-        is_both: whether words before are predicted too, as many as words behind.
+        is_both: whether previous tokens are predicted too, as many as next tokens.
     """
 
     word_loss = NEXT
@@ -32,24 +32,24 @@ class NeighborBatch(WordBatch):
 
     @property
     def target_counts(self) -> dict[str, int]:
-        """How many targets each loss is summed over."""
+        """Number of targets of each loss."""
         names = (NEXT, PREVIOUS) if self.is_both else (NEXT,)
         return dict.fromkeys(names, len(self.labels))
 
 
 @dataclass(frozen=True)
 class NeighborWords:
-    """Makes batches; the examples are those of the objective."""
+    """Builds batches from the examples of the causal objective."""
 
     causal: CausalObjective
     is_both: bool
 
     def plan(self, epoch: int, shard: int) -> Examples:
-        """As the objective."""
+        """Return the examples that the causal objective plans."""
         return self.causal.plan(epoch, shard)
 
     def batch(self, examples: Sequence[PlannedExample]) -> NeighborBatch:
-        """Lay examples end to end, with the next tokens as labels."""
+        """Pack examples into a batch, with the next tokens as labels."""
         found = self.causal.batch(examples)
         return NeighborBatch(
             found.packed, found.positions, found.labels, found.keys, is_both=self.is_both
@@ -59,18 +59,18 @@ class NeighborWords:
 def train_language_model(
     data: Path, output: Path, settings: LanguageModelSettings
 ) -> RecurrentResult:
-    """Train on shards; arguments and errors as in `run.train`.
+    """Train a language model on shards; raises what `run.train` raises.
 
     Args:
-        data: what `prepare` wrote.
+        data: a folder that `prepare` wrote.
         output: the run's folder.
-        settings: what can be chosen.
+        settings: model and training settings.
     """
     return train(lambda: plan_language_model(data, settings), output, settings)
 
 
 def plan_language_model(data: Path, settings: LanguageModelSettings) -> BaselinePlan:
-    """What a run is made of."""
+    """Assemble data, net and losses of a run."""
     shards = ShardSet.open(data)
     tokenizer = shards.load_tokenizer()
     config = LanguageModelConfig(
@@ -107,7 +107,7 @@ def plan_language_model(data: Path, settings: LanguageModelSettings) -> Baseline
 
 
 def score(model: RecurrentLanguageModel, batch: NeighborBatch) -> PreTrainingLosses:
-    """The loss of each direction."""
+    """Return loss and correct predictions of each direction."""
     found = {NEXT: model.next_loss(batch.packed, batch.positions, batch.labels)}
     if batch.is_both:
         words = batch.packed.input_ids.index_select(0, batch.positions)
@@ -119,5 +119,5 @@ def score(model: RecurrentLanguageModel, batch: NeighborBatch) -> PreTrainingLos
 
 
 def count_operations(model: RecurrentLanguageModel, batch: NeighborBatch) -> float:
-    """Floating-point operations of a training step on a batch."""
+    """Return the floating-point operations of a training step on a batch."""
     return model.count_operations(batch.packed, len(batch.labels))

@@ -1,4 +1,4 @@
-"""What a run is made of, whichever net it trains."""
+"""The plan of a baseline's training run: data, net and losses."""
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
@@ -18,22 +18,22 @@ from bertkit.tokenization.tokenizer import Tokenizer
 
 @dataclass(frozen=True)
 class BaselinePlan:
-    """Data, and a net that learns from them.
+    """Everything that the training of one baseline needs.
 
     Attributes:
-        config: the sizes.
-        begin: the net with its first weights, drawn from the default generator.
-        load: the net of a checkpoint.
-        tokenizer: of the data; it is kept beside the weights.
+        config: the net's configuration.
+        begin: builds the net with its initial weights, from torch's default generator.
+        load: loads the net from a checkpoint.
+        tokenizer: the data's tokenizer, saved beside the weights.
         data_fingerprint: identifies the data.
         batches_at: step → its micro-batches; a pure function.
-        held_out: what every evaluation reads.
-        score: as in `Job`, while training.
-        judge: the same of held-out batches.
+        held_out: the batches of every evaluation.
+        score: the training loss, as in `Job`.
+        judge: the loss of held-out batches.
         count_operations: net and micro-batch → floating-point operations of a training step.
         batch_tensors: as in `Job`.
         shares: as in `Job`.
-        source: what the first weights come from; empty where they are drawn.
+        source: where the initial weights come from; empty if they are random.
     """
 
     config: NetConfig
@@ -52,7 +52,7 @@ class BaselinePlan:
 
 
 def hash_arrays(*arrays: npt.NDArray[Any]) -> str:
-    """SHA-256 over numbers, their types and shapes."""
+    """Return the SHA-256 of arrays, including their types and shapes."""
     digest = hashlib.sha256()
     for array in arrays:
         digest.update(f"{array.dtype.str} {array.shape}\n".encode())

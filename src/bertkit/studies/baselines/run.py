@@ -1,4 +1,4 @@
-"""Train a recurrent net, or go on with one: the same loop, record and checkpoints as everywhere."""
+"""Train a recurrent net or resume a run, with bertkit's common loop, record and checkpoints."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -30,15 +30,15 @@ from bertkit.training.versions import describe_versions
 
 @dataclass(frozen=True)
 class RecurrentResult:
-    """What a run came to.
+    """The result of a run.
 
     Attributes:
         checkpoint: the folder of the checkpoint with the lowest held-out loss.
-        best_step: the step after which it was.
+        best_step: the step of that checkpoint.
         num_steps: steps of the whole run.
         num_tokens: real tokens seen.
-        elapsed_seconds: time spent training, over all its parts.
-        metrics: of the evaluation after `best_step`.
+        elapsed_seconds: time spent training, over all resumed parts.
+        metrics: the metrics of the evaluation after `best_step`.
     """
 
     checkpoint: Path
@@ -52,12 +52,12 @@ class RecurrentResult:
 def train(
     make_plan: Callable[[], BaselinePlan], output: Path, settings: NetSettings
 ) -> RecurrentResult:
-    """Train, or go on with the run in `output`; a finished run is only reported.
+    """Train, or resume the run in `output`; for a finished run, only return its result.
 
     Args:
-        make_plan: opens the data; a signal may end it.
+        make_plan: opens the data and returns the plan; a signal may interrupt it.
         output: the run's folder.
-        settings: what can be chosen; the budget is one of those that may not change.
+        settings: model and training settings; the budget can't change on resume.
     """
     run = Run(output)
     with stop_at_once(run.describe_stop), run.locked():
@@ -65,7 +65,7 @@ def train(
 
 
 def _train(run: Run, plan: BaselinePlan, settings: NetSettings) -> RecurrentResult:
-    """Begin or go on with a run that is this process's alone."""
+    """Start or resume a run whose lock this process holds."""
     machine = choose_machine(settings)
     record, state = run.read_record(), run.newest_state()
     wanted = describe_run(plan, settings, machine)
@@ -81,7 +81,7 @@ def _train(run: Run, plan: BaselinePlan, settings: NetSettings) -> RecurrentResu
     job = build_job(plan, net.to(machine.device), machine)
     num_steps = count_steps(job, settings, machine) if record is None else record.num_steps
     run.write_record(wanted.model_copy(update={"num_steps": num_steps}))
-    run.rotate(settings.keep, state.best_step)  # a process may have been killed before it did
+    run.rotate(settings.keep, state.best_step)  # in case an earlier process was killed before it
     if not state.is_done(num_steps):
         state = fit(job, settings, run=run, state=state, num_steps=num_steps, machine=machine)
     best_step = state.step if state.best_step is None else state.best_step
@@ -96,7 +96,7 @@ def _train(run: Run, plan: BaselinePlan, settings: NetSettings) -> RecurrentResu
 
 
 def read_metrics(run: Run, step: int) -> dict[str, float]:
-    """What the evaluation after a step found, as the log has it."""
+    """Return the metrics that the log records for the evaluation after a step."""
     rows = [row for row in read_log(run.log_path) if row["event"] == "eval" and row["step"] == step]
     return {
         name: value
@@ -107,7 +107,7 @@ def read_metrics(run: Run, step: int) -> dict[str, float]:
 
 
 def choose_machine(settings: NetSettings) -> Machine:
-    """Where it computes."""
+    """Choose device and precision."""
     device = choose_device(settings.device)
     precision = choose_precision(settings.precision, device)
     prepare_memory(device)
@@ -115,7 +115,7 @@ def choose_machine(settings: NetSettings) -> Machine:
 
 
 def describe_run(plan: BaselinePlan, settings: NetSettings, machine: Machine) -> RunRecord:
-    """All that decides a run, but for its number of steps."""
+    """Return the run's record, without its number of steps."""
     values = settings.model_dump(mode="json", exclude=set(BUDGET_FIELDS))
     budget = {name: getattr(settings, name) for name in sorted(BUDGET_FIELDS)}
     return RunRecord(
@@ -129,7 +129,7 @@ def describe_run(plan: BaselinePlan, settings: NetSettings, machine: Machine) ->
 
 
 def build_job(plan: BaselinePlan, net: SavedNet, machine: Machine) -> Job[Any]:
-    """What the loop is handed."""
+    """Build the job for the training loop."""
 
     def save_architecture(folder: Path) -> dict[str, FileRecord]:
         config = write_json(folder / CONFIG_FILE, net.config.model_dump(mode="json"))

@@ -1,4 +1,4 @@
-"""Batches of running text: those of a step, and the held-out ones."""
+"""Training and held-out batches of running text."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -11,17 +11,17 @@ from bertkit.data.shards import Shard, ShardSet
 from bertkit.objectives.objective import Examples
 from bertkit.recipes.pretrain.job import EVALUATION_SEED
 
-NUM_EVALUATED = 16  # sequences that an evaluation scores at a time
+NUM_EVALUATED = 16  # sequences of an evaluation batch
 
 
 class Planner(Protocol):
-    """What plans the examples of shards and makes batches of them."""
+    """Plans the examples of shards and builds batches from them."""
 
     def plan(self, epoch: int, shard: int) -> Examples:
-        """The examples of one shard for one epoch, a row each."""
+        """Return the examples of one shard for one epoch, one row each."""
 
     def batch(self, examples: Sequence[PlannedExample]) -> Any:
-        """Lay examples end to end."""
+        """Pack examples into a batch."""
 
 
 @dataclass(frozen=True)
@@ -30,8 +30,8 @@ class ShardBatches:
 
     Args:
         shards: the text.
-        build: shards of a split and seed → what makes their batches.
-        seed: decides the order of examples.
+        build: the shards of a split, seed → their planner.
+        seed: the seed of the order of examples.
     """
 
     shards: ShardSet
@@ -39,7 +39,7 @@ class ShardBatches:
     seed: int
 
     def training(self, batch_size: int, accumulate: int) -> Callable[[int], list[Any]]:
-        """Step → its micro-batches."""
+        """Return a function from a step to its micro-batches."""
         if not self.shards.train:
             raise InputError(f"{self.shards.folder} has no training text; prepare a larger corpus")
         planner = self.build(self.shards.train, self.seed)
@@ -54,7 +54,7 @@ class ShardBatches:
         return batches_at
 
     def held_out(self, num_sequences: int) -> list[Any]:
-        """The same examples for every run."""
+        """Return the evaluation batches, the same for every run."""
         if not self.shards.held_out:
             raise InputError(
                 f"{self.shards.folder} has no held-out text; prepare again with a larger"

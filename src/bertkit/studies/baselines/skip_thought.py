@@ -1,4 +1,4 @@
-"""Train a sentence encoder on shards: sentences of a document, and those beside them."""
+"""Train a skip-thought sentence encoder on shards: each sentence predicts its neighbors."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -28,7 +28,7 @@ SPECIAL_TOKENS = 2  # [CLS] sentence [SEP]
 
 @dataclass(frozen=True)
 class Written:
-    """Sentences that are to be written, and the word after each of their tokens."""
+    """Sentences to predict, with the next token of each position as label."""
 
     packed: PackedBatch
     labels: Int[Tensor, " tokens"]
@@ -36,12 +36,12 @@ class Written:
 
 @dataclass(frozen=True)
 class NeighborSentences:
-    """Sentences with those before and after them.
+    """A batch of sentences with their previous and next sentences.
 
     Attributes:
-        middle: what is read.
-        neighbors: what is written on each side.
-        keys: the examples' names.
+        middle: the sentences to encode.
+        neighbors: the sentences to predict, by side.
+        keys: the examples' keys.
     """
 
     middle: PackedBatch
@@ -50,21 +50,21 @@ class NeighborSentences:
 
     @property
     def num_tokens(self) -> int:
-        """Real tokens of all three sentences."""
+        """Number of tokens of all three sentences."""
         written = sum(one.packed.num_tokens for one in self.neighbors.values())
         return self.middle.num_tokens + written
 
     @property
     def target_counts(self) -> dict[str, int]:
-        """How many targets each loss is summed over."""
+        """Number of targets of each loss."""
         return {side: len(written.labels) for side, written in self.neighbors.items()}
 
     def describe(self) -> str:
-        """The examples' names, for messages."""
+        """Describe the batch for messages."""
         return ", ".join(f"{key.epoch}/{key.shard}/{key.index}" for key in self.keys)
 
     def to(self, device: torch.device) -> Self:
-        """The same batch on another device."""
+        """Return the batch on another device."""
         moved = {
             side: Written(written.packed.to(device), written.labels.to(device, non_blocking=True))
             for side, written in self.neighbors.items()
@@ -74,11 +74,11 @@ class NeighborSentences:
 
 @dataclass(frozen=True)
 class SentencePlanner:
-    """Finds sentences with two neighbors, and makes batches of them.
+    """Finds sentences with two neighbors and builds batches from them.
 
     Args:
-        shards: where their tokens are.
-        max_length: tokens of a sentence, special ones included; what is longer is cut.
+        shards: the text.
+        max_length: maximum tokens of a sentence, with special tokens; longer ones are truncated.
         cls_id: id of [CLS].
         sep_id: id of [SEP].
     """
@@ -89,7 +89,7 @@ class SentencePlanner:
     sep_id: int
 
     def plan(self, epoch: int, shard: int) -> Examples:
-        """For each sentence inside a document, where it, its neighbors and what follows begin."""
+        """Return the token offsets of each sentence with two neighbors: before, it, after, end."""
         del epoch
         source = self.shards[shard]
         offsets = source.sentence_offsets.astype(np.int64)
@@ -99,7 +99,7 @@ class SentencePlanner:
         return np.stack([offsets[middle + place] for place in (-1, 0, 1, 2)], axis=1)
 
     def batch(self, examples: Sequence[PlannedExample]) -> NeighborSentences:
-        """Three sentences of each example."""
+        """Build a batch: the middle sentence of each example and its two neighbors."""
         before, middle, after = (
             [self._cut(example, place) for example in examples] for place in range(3)
         )
@@ -111,7 +111,7 @@ class SentencePlanner:
         )
 
     def _cut(self, example: PlannedExample, place: int) -> NDArray[np.int64]:
-        """The beginning of one of the three, behind [CLS]."""
+        """Return one of the three sentences, truncated, after [CLS]."""
         start, stop = example.row[place : place + 2].tolist()
         stop = min(stop, start + self.max_length - SPECIAL_TOKENS)
         tokens = self.shards[example.key.shard].tokens(start, stop)
@@ -128,18 +128,18 @@ def _pack(sentences: Sequence[NDArray[np.int64]]) -> PackedBatch:
 
 
 def train_skip_thought(data: Path, output: Path, settings: SkipThoughtSettings) -> RecurrentResult:
-    """Train on shards; arguments and errors as in `run.train`.
+    """Train a sentence encoder on shards; raises what `run.train` raises.
 
     Args:
-        data: what `prepare` wrote.
+        data: a folder that `prepare` wrote.
         output: the run's folder.
-        settings: what can be chosen.
+        settings: model and training settings.
     """
     return train(lambda: plan_skip_thought(data, settings), output, settings)
 
 
 def plan_skip_thought(data: Path, settings: SkipThoughtSettings) -> BaselinePlan:
-    """What a run is made of."""
+    """Assemble data, net and losses of a run."""
     shards = ShardSet.open(data)
     tokenizer = shards.load_tokenizer()
     config = SkipThoughtConfig(
@@ -148,7 +148,7 @@ def plan_skip_thought(data: Path, settings: SkipThoughtSettings) -> BaselinePlan
     )
 
     def build(parts: Sequence[Shard], seed: int) -> SentencePlanner:
-        del seed  # every sentence is an example in every epoch
+        del seed  # unused: every sentence is an example in every epoch
         return SentencePlanner(parts, settings.max_length, tokenizer.cls_id, tokenizer.sep_id)
 
     batches = ShardBatches(shards, build, settings.seed)
@@ -169,7 +169,7 @@ def plan_skip_thought(data: Path, settings: SkipThoughtSettings) -> BaselinePlan
 
 
 def score(model: SkipThought, batch: NeighborSentences) -> PreTrainingLosses:
-    """The loss of each side."""
+    """Return loss and correct predictions of each side."""
     vectors = model.encode(batch.middle)
     found = {
         side: model.neighbor_loss(side, vectors, written.packed, written.labels)
@@ -182,13 +182,13 @@ def score(model: SkipThought, batch: NeighborSentences) -> PreTrainingLosses:
 
 
 def count_operations(model: SkipThought, batch: NeighborSentences) -> float:
-    """Floating-point operations of a training step on a batch."""
+    """Return the floating-point operations of a training step on a batch."""
     written = (one.packed for one in batch.neighbors.values())
     return model.count_operations(batch.middle, *written)
 
 
 def batch_tensors(batch: NeighborSentences) -> dict[str, Tensor]:
-    """A batch as named tensors."""
+    """Return a batch as named tensors."""
     tensors = {
         "middle_ids": batch.middle.input_ids,
         "middle_lengths": torch.tensor(batch.middle.lengths),

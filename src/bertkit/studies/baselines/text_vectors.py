@@ -1,4 +1,4 @@
-"""A vector for each text, from any of the nets that encode."""
+"""Encode texts as vectors with any net that has `encode`."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -17,23 +17,23 @@ TOKENS_PER_BATCH = 4096
 
 
 class TextEncoder(Protocol):
-    """`SkipThought`, `StaticVectors` or `RecurrentClassifier`."""
+    """A net that encodes texts: `SkipThought`, `StaticVectors` or `RecurrentClassifier`."""
 
     def encode(self, batch: PackedBatch) -> Tensor:
-        """A row for each sequence."""
+        """Return one row per sequence."""
 
 
 @torch.inference_mode()
 def encode_texts(
     net: TextEncoder, tokenizer: Tokenizer, texts: Sequence[str], max_length: int
 ) -> npt.NDArray[np.float32]:
-    """The vectors of texts, in their order; shape [texts, features].
+    """Return the vectors of texts, in their order; shape [texts, features].
 
     Args:
-        net: in evaluation, on the CPU.
-        tokenizer: that of the net's training.
-        texts: one at least.
-        max_length: tokens of a text, [CLS] and [SEP] included; what is longer is cut.
+        net: the net, in evaluation mode, on the CPU.
+        tokenizer: the net's tokenizer.
+        texts: at least one text.
+        max_length: maximum tokens of a text, with [CLS] and [SEP]; longer ones are truncated.
     """
     encoded = TokenTexts.encode(texts, tokenizer).cut(max_length)
     batches = [

@@ -1,4 +1,4 @@
-"""Train a recurrent translator, in the batches of `bertkit finetune translate`."""
+"""Train a recurrent translator on the same batches as `bertkit finetune translate`."""
 
 from functools import partial
 from pathlib import Path
@@ -17,7 +17,7 @@ from bertkit.studies.baselines.run import RecurrentResult, train
 from bertkit.studies.baselines.settings import TranslatorSettings
 from bertkit.tokenization.tokenizer import Tokenizer
 
-TOKENS_PER_BATCH = 4096  # of an evaluation
+TOKENS_PER_BATCH = 4096  # of an evaluation batch
 
 
 def train_translator(
@@ -27,14 +27,14 @@ def train_translator(
     output: Path,
     settings: TranslatorSettings,
 ) -> RecurrentResult:
-    """Train on pairs; errors as in `run.train`.
+    """Train a translator; raises what `run.train` raises.
 
     Args:
-        pairs: what is learned from, at least one.
-        held_out: what is measured, at least one.
-        tokenizer: of both sides.
+        pairs: the training pairs, at least one.
+        held_out: the evaluation pairs, at least one.
+        tokenizer: the tokenizer of both sides.
         output: the run's folder.
-        settings: what can be chosen.
+        settings: model and training settings.
     """
     return train(lambda: plan_translator(pairs, held_out, tokenizer, settings), output, settings)
 
@@ -42,7 +42,7 @@ def train_translator(
 def plan_translator(
     pairs: TokenPairs, held_out: TokenPairs, tokenizer: Tokenizer, settings: TranslatorSettings
 ) -> BaselinePlan:
-    """What a run is made of."""
+    """Assemble data, net and losses of a run."""
     if not len(held_out.lengths):
         raise InputError("there are no held-out pairs, and evaluations need at least one")
     config = TranslatorConfig(
@@ -83,6 +83,6 @@ def plan_translator(
 def score(
     model: AttentionalTranslator, batch: PairBatch, smoothing: float = 0.0
 ) -> PreTrainingLosses:
-    """The loss of all words of a batch."""
+    """Return the summed loss of a batch and the number of correct predictions."""
     loss, num_hits = model.next_loss(batch.source, batch.target, batch.labels, smoothing)
     return PreTrainingLosses({"word": loss}, {"word": num_hits})

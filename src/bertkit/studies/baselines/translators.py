@@ -1,4 +1,4 @@
-"""The translators of the study: how each is trained, and what is measured of it."""
+"""Train and evaluate the translators of the translation study."""
 
 import json
 from dataclasses import dataclass
@@ -41,14 +41,14 @@ from bertkit.training.run import Run
 
 @dataclass(frozen=True)
 class Translated:
-    """What is measured of a translator.
+    """The measured values of a translator.
 
     Attributes:
-        bleu: of the held-out pairs.
-        chrf: of the same.
-        loss: of their right words, in nats.
-        tokens_per_second: of a step of training, of both sides.
-        parameters: of the whole model.
+        bleu: BLEU on the held-out pairs.
+        chrf: chrF on the held-out pairs.
+        loss: cross-entropy of the reference tokens of the held-out pairs, in nats.
+        tokens_per_second: median training speed; tokens of both sides.
+        parameters: number of parameters.
     """
 
     bleu: float
@@ -60,11 +60,11 @@ class Translated:
 
 @dataclass(frozen=True)
 class Trial:
-    """What is known before the first run.
+    """Measurements that are made before the first run.
 
     Attributes:
-        paces: what a step of the Transformer costs, and one of the recurrent translator.
-        num_held_out: pairs that are translated.
+        paces: the cost of a step of the Transformer and of the recurrent translator.
+        num_held_out: number of held-out pairs.
     """
 
     paces: tuple[StepPace, StepPace]
@@ -72,7 +72,7 @@ class Trial:
 
 
 def train_transformer(files: PairFiles, output: Path, settings: TranslateSettings) -> Translated:
-    """Train an encoder-decoder, or read what came of it; errors as in `train_seq2seq`."""
+    """Train an encoder-decoder, or load its result; raises what `train_seq2seq` raises."""
     saved = train_seq2seq(files, output, settings).saved
     values = {name: float("nan") if each is None else each for name, each in saved.metrics.items()}
     return Translated(
@@ -87,13 +87,13 @@ def train_transformer(files: PairFiles, output: Path, settings: TranslateSetting
 def train_recurrent(
     files: PairFiles, output: Path, settings: TranslatorSettings, shared: TranslateSettings
 ) -> Translated:
-    """Train a recurrent translator on the same tokens, or read what came of it.
+    """Train a recurrent translator on the same tokens, or load its result.
 
     Args:
         files: pairs of texts.
         output: the run's folder.
-        settings: of the translator.
-        shared: of the Transformer: they decide vocabulary, lengths and what is held out.
+        settings: settings of the translator.
+        shared: settings of the Transformer: they decide vocabulary, lengths and held-out pairs.
     """
     materials, _ = gather(files, shared)
     result = train_translator(materials.train, materials.dev, materials.tokenizer, output, settings)
@@ -112,7 +112,7 @@ def train_recurrent(
 
 @torch.inference_mode()
 def write_translations(net: AttentionalTranslator, materials: Seq2SeqContext) -> list[str]:
-    """Translations of the held-out texts, searched for as `Seq2SeqGenerator` does."""
+    """Translate the held-out texts, with the same search as `Seq2SeqGenerator`."""
     tokenizer, saved, device = materials.tokenizer, materials.saved, materials.machine.device
     spacing = Spacing.from_dict(saved.spacing)
     sources = materials.dev.sources
@@ -135,7 +135,7 @@ def write_translations(net: AttentionalTranslator, materials: Seq2SeqContext) ->
 
 
 def try_both(files: PairFiles, settings: TranslateSettings, recurrent: TranslatorSettings) -> Trial:
-    """Take a few steps with the Transformer, and with the recurrent translator."""
+    """Measure a few steps of the Transformer and of the recurrent translator."""
     materials, _ = gather(files, settings)
     plan = plan_translator(materials.train, materials.dev, materials.tokenizer, recurrent)
     net = plan.begin().to(materials.machine.device)
@@ -164,13 +164,13 @@ def draw_encoder(name: str, folder: Path, seed: int) -> Path:
 
 
 def open_encoder(name: str) -> tuple[Checkpoint, BertConfig]:
-    """An encoder's files and sizes; errors as in `open_checkpoint`."""
+    """Open an encoder's checkpoint and configuration; raises what `open_checkpoint` raises."""
     checkpoint = open_checkpoint(resolve_model(name))
     return checkpoint, BertConfig.from_dict(checkpoint.config, checkpoint.folder)
 
 
 def identify_inputs(files: PairFiles, model: str | None) -> str:
-    """Checksums of the pairs, and of the encoder where there is one."""
+    """Return checksums of the pairs, and of the encoder if there is one, as JSON."""
     files.check()
     found: dict[str, Any] = {"train": identify(files.train)}
     if files.dev is not None:
@@ -182,11 +182,11 @@ def identify_inputs(files: PairFiles, model: str | None) -> str:
 
 
 def read_speed(run: Path) -> float:
-    """Tokens a second of the middling step of a run."""
+    """Return the median tokens per second of a run's logged steps."""
     rows = read_log(Run(run).log_path)
     return float(median(row["tokens_per_second"] for row in rows if row["event"] == "train"))
 
 
 def count_parameters(net: nn.Module) -> float:
-    """All weights."""
+    """Return the number of parameters."""
     return float(sum(parameter.numel() for parameter in net.parameters()))

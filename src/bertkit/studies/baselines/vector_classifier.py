@@ -1,4 +1,4 @@
-"""Logistic regression on a vector for each text: what the vectors tell by themselves."""
+"""Logistic regression on frozen text vectors (a linear probe)."""
 
 from collections.abc import Callable, Sequence
 
@@ -17,20 +17,20 @@ from bertkit.tasks.texts import Texts
 Vectors = npt.NDArray[np.float32]
 Encode = Callable[[Sequence[str]], Vectors]
 
-STRENGTHS = (1e-3, 1e-2, 1e-1, 1.0)  # of the examples against the pull of all weights to 0
+STRENGTHS = (1e-3, 1e-2, 1e-1, 1.0)  # inverse regularization strengths to try
 MAX_ITERATIONS = 500
 SMALLEST_GRADIENT = 1e-5
 
 
 def score_vectors(task: LabeledTask, encode: Encode, settings: FineTuneSettings) -> float:
-    """The task's metric on held-out examples, with the strength that does best on them.
+    """Return the task's metric on held-out examples, with the best regularization strength.
 
-    That is how fine-tuning chooses its epoch, so that neither is at an advantage.
+    The strength is chosen on the held-out examples because fine-tuning chooses its epoch so too.
 
     Args:
-        task: of labeling texts or pairs.
-        encode: texts → a row for each.
-        settings: of fine-tuning; they decide what is held out where the task doesn't say.
+        task: a task that labels texts or pairs.
+        encode: texts → one row each.
+        settings: fine-tuning settings; they decide the held-out share if the task has no dev file.
     """
     learned, data = task.read(settings)
     train, held_out = standardize(
@@ -51,9 +51,9 @@ def score_vectors(task: LabeledTask, encode: Encode, settings: FineTuneSettings)
 
 
 def describe_texts(texts: Sequence[Texts], encode: Encode) -> Vectors:
-    """A row for each text; of pairs, how the two differ and what they have in common.
+    """Return one row per text; for pairs, the absolute difference and the product of both vectors.
 
-    Source: of pairs, Kiros et al. 2015, section 3.1.
+    Source: for pairs, Kiros et al. 2015, section 3.1.
     """
     first = encode([each.text for each in texts])
     if all(each.pair is None for each in texts):
@@ -65,7 +65,7 @@ def describe_texts(texts: Sequence[Texts], encode: Encode) -> Vectors:
 def standardize(
     train: Vectors, held_out: Vectors
 ) -> tuple[Float[Tensor, "texts features"], Float[Tensor, "others features"]]:
-    """Both with each feature's mean and spread in training taken out."""
+    """Standardize both by the mean and standard deviation of the training features."""
     known, new = (torch.from_numpy(each).double() for each in (train, held_out))
     spread = known.std(dim=0, correction=0)
     spread = torch.where(spread > 0, spread, 1.0)
@@ -78,13 +78,13 @@ def fit(
     num_labels: int,
     strength: float,
 ) -> tuple[Float[Tensor, "features labels"], Float[Tensor, " labels"]]:
-    """Weights and bias that foretell the labels best; there is one optimum, and no chance in it.
+    """Fit weights and bias; the loss is convex, so the result doesn't depend on a seed.
 
     Args:
-        vectors: a row for each text.
-        labels: the number of each one's label.
-        num_labels: that there are.
-        strength: what the examples' losses count against half the squares of the weights.
+        vectors: one row per text.
+        labels: label ids.
+        num_labels: number of labels.
+        strength: weight of the summed losses against the L2 penalty, ½‖weights‖².
     """
     weights = vectors.new_zeros(vectors.shape[1], num_labels, requires_grad=True)
     bias = vectors.new_zeros(num_labels, requires_grad=True)

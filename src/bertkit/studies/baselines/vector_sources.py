@@ -1,4 +1,4 @@
-"""Where vectors of texts come from: a frozen encoder, skip-gram, or skip-thought."""
+"""Sources of text vectors: a frozen encoder, skip-gram or skip-thought."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -17,22 +17,22 @@ from bertkit.studies.baselines.word_vectors import train_word_vectors
 from bertkit.training.settings import Count
 
 SKIP_GRAM, SKIP_THOUGHT = "skip-gram", "skip-thought"
-READ_TOGETHER, SPECIAL_TOKENS = 3, 4  # of skip-thought: sentences, and tokens added to them
+READ_TOGETHER, SPECIAL_TOKENS = 3, 4  # of a skip-thought example: sentences, special tokens
 
 
 @dataclass(frozen=True)
 class Learning:
-    """How a net learns vectors from shards.
+    """How to train a net that encodes texts, on shards.
 
     Attributes:
         data: the shards.
-        output: its folder.
-        tokens: that it reads, as near as it can.
-        tokens_per_step: of a step of training, likewise.
-        num_features: of a vector.
-        max_length: tokens of a text that is made a vector.
-        seed: of the run.
-        device: where it learns.
+        output: the net's folder.
+        tokens: training budget in tokens, approximate.
+        tokens_per_step: tokens of a training step, approximate.
+        num_features: size of a vector.
+        max_length: maximum tokens of a text to encode.
+        seed: the seed of the run.
+        device: the device to train on.
     """
 
     data: Path
@@ -46,13 +46,13 @@ class Learning:
 
 
 def freeze(checkpoint: Path, pooling: PoolingName, max_length: int, device: str) -> Encode:
-    """The mean of an encoder's hidden states, of one layer or of several side by side."""
+    """Return an encoder of texts that pools a frozen checkpoint's hidden states."""
     settings = EmbedderSettings(pooling=(pooling,), max_length=max_length, engine="torch")
     return Embedder.load(checkpoint, settings, device=device).encode
 
 
 def learn_skip_gram(learning: Learning) -> Encode:
-    """The mean of static vectors; the text is read in whole passes, or sentences of it once."""
+    """Train skip-gram vectors, in whole epochs or on sampled sentences; encode by their mean."""
     size = max(1, ShardSet.open(learning.data).manifest.train.tokens)
     settings = SkipGramSettings(
         vector_size=learning.num_features,
@@ -66,7 +66,7 @@ def learn_skip_gram(learning: Learning) -> Encode:
 
 
 def learn_skip_thought(learning: Learning) -> Encode:
-    """The state of a net that has read the text."""
+    """Train skip-thought; encode a text by the net's final state."""
     text = ShardSet.open(learning.data).manifest.train
     sentence_tokens = text.tokens / max(1, text.sentences)
     example_tokens = READ_TOGETHER * sentence_tokens + SPECIAL_TOKENS
@@ -83,7 +83,7 @@ def learn_skip_thought(learning: Learning) -> Encode:
 
 
 def read_with(net: TextEncoder, learning: Learning) -> Encode:
-    """Texts as vectors of a net."""
+    """Return a function that encodes texts with a net."""
     tokenizer = ShardSet.open(learning.data).load_tokenizer()
     return lambda texts: encode_texts(net, tokenizer, texts, learning.max_length)
 

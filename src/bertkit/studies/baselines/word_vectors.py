@@ -1,4 +1,4 @@
-"""Learn static word vectors from shards; minutes, so a run that was interrupted begins again."""
+"""Learn static word vectors from shards; it takes minutes, so interrupted runs start over."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -17,19 +17,19 @@ from bertkit.base.settings import describe_validation
 from bertkit.data.shards import Shard, ShardSet
 from bertkit.models.recurrent.word_vectors import SkipGramSettings, StaticVectors, learn_vectors
 
-RECORD_FILE = "bertkit_vectors.json"  # written before all else, and again when all is there
+RECORD_FILE = "bertkit_vectors.json"  # written first, and again when the vectors are complete
 PROGRESS_SENTENCES = 1000
 
 
 class VectorsRecord(BaseModel):
-    """What vectors were learned from.
+    """The settings and data that vectors were learned from.
 
     Attributes:
-        settings: how.
-        data_fingerprint: of the shards.
-        drawn_tokens: about as many had the sentences that were drawn of the whole text; None where
-            all of it was read.
-        is_whole: whether the vectors are there.
+        settings: training settings.
+        data_fingerprint: fingerprint of the shards.
+        drawn_tokens: approximate tokens of the sampled sentences; None if the whole text was
+            read.
+        is_whole: whether the vectors are complete.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -42,11 +42,11 @@ class VectorsRecord(BaseModel):
 
 @dataclass(frozen=True)
 class ShardSentences:
-    """Sentences of shards, each time from the first of them.
+    """The sentences of shards; each iteration starts from the first.
 
     Args:
-        parts: shards, and the numbers of sentences of each.
-        advance: is told of every so many sentences.
+        parts: shards, each with the indices of its sentences.
+        advance: called with the number of sentences read, for progress.
     """
 
     parts: Sequence[tuple[Shard, NDArray[np.intp]]]
@@ -65,15 +65,15 @@ class ShardSentences:
 def draw_sentences(
     shards: ShardSet, drawn_tokens: int | None, seed: int
 ) -> list[tuple[Shard, NDArray[np.intp]]]:
-    """Sentences of the training text in its order, each of which has the same chance.
+    """Sample sentences of the training text uniformly, in their order.
 
     Args:
         shards: the text.
-        drawn_tokens: about as many have all of them together; None for the whole text.
-        seed: decides which.
+        drawn_tokens: their approximate number of tokens; None for the whole text.
+        seed: the seed of the sample.
 
     Returns:
-        The shards, and the numbers of sentences of each.
+        The shards, each with the indices of its sampled sentences.
     """
     size = shards.manifest.train.tokens
     share = 1.0 if drawn_tokens is None else drawn_tokens / max(1, size)
@@ -87,14 +87,14 @@ def draw_sentences(
 def train_word_vectors(
     data: Path, output: Path, settings: SkipGramSettings, drawn_tokens: int | None = None
 ) -> StaticVectors:
-    """Learn vectors and write their folder; those that are there already are loaded.
+    """Learn vectors and save them, or load them if `output` already holds them.
 
     Args:
-        data: what `prepare` wrote.
+        data: a folder that `prepare` wrote.
         output: the model's folder.
-        settings: how.
-        drawn_tokens: of each pass, about: the same sentences each time, drawn of the whole text by
-            the settings' seed; None for all of them.
+        settings: training settings.
+        drawn_tokens: approximate tokens of an epoch: sentences sampled once with the settings'
+            seed; None for the whole text.
     """
     shards = ShardSet.open(data)
     wanted = VectorsRecord(
@@ -125,13 +125,13 @@ def train_word_vectors(
 
 
 def write_record(output: Path, record: VectorsRecord) -> None:
-    """Say what the vectors in a folder are learned from."""
+    """Write the record of the vectors in a folder."""
     make_folder(output)
     write_checksummed_json(output / RECORD_FILE, record.model_dump(mode="json"))
 
 
 def read_record(output: Path) -> VectorsRecord | None:
-    """What the vectors in a folder were learned from; None where nothing is."""
+    """Read the record of the vectors in a folder; None if the folder is new or empty."""
     path = output / RECORD_FILE
     with storage_errors(output, "read"):
         if not output.exists():

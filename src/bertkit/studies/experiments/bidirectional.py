@@ -1,4 +1,4 @@
-"""Both directions against left to right, over the course of pre-training."""
+"""Study: bidirectional against left-to-right models, over the course of pre-training."""
 
 from collections.abc import Sequence
 from typing import final
@@ -28,7 +28,7 @@ TABLE_5 = "Devlin et al. 2018, section 5.1, table 5"
 
 @final
 class Bidirectional(PretrainingStudy):
-    """Masked words against the next word."""
+    """Compare masked-word and next-word pre-training."""
 
     name = "bidirectional"
     question = "Do models that read in both directions learn more than those left to right?"
@@ -55,12 +55,12 @@ class Bidirectional(PretrainingStudy):
 
     @property
     def arms(self) -> Sequence[PretrainedArm]:
-        """Two models, and one of them with more on top."""
+        """Both models, and the left-to-right one frozen under a BiLSTM."""
         return ARMS
 
     @property
     def claims(self) -> Sequence[Claim]:
-        """Of words and of sentences, at the end and early."""
+        """Claims on word and sentence tasks, at the end and early in pre-training."""
         both, left = Side(BOTH, LAST), Side(LEFT_TO_RIGHT, LAST)
         bilstm = Side(f"{LEFT_TO_RIGHT}+bilstm", LAST)
         words, sentences, early = (

@@ -1,4 +1,4 @@
-"""A fine-tuned encoder against vectors that stay as they are: its own, and older ones."""
+"""Study: a fine-tuned encoder against frozen vectors, its own and older methods'."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -30,16 +30,16 @@ TABLE_7 = "Devlin et al. 2018, section 5.3, table 7"
 
 @dataclass(frozen=True)
 class VectorArm(PretrainedArm):
-    """A frozen encoder, under logistic regression.
+    """A frozen encoder with logistic regression.
 
     Attributes:
-        pooling: what makes one vector of its hidden states.
+        pooling: how its hidden states become one vector.
     """
 
     pooling: PoolingName = "mean"
 
 
-# Masked words alone: next sentence would teach the encoder what pairs of sentences ask.
+# Masked words only: next-sentence prediction would train the encoder for the pairs task.
 ARMS = (
     PretrainedArm(FINE_TUNED, "the whole encoder learns the task", {"objective": "mlm"}),
     PretrainedArm(
@@ -67,7 +67,7 @@ ARMS = (
 
 @final
 class Features(PretrainingStudy):
-    """Fine-tuning, features of the same encoder, and vectors from before BERT."""
+    """Compare fine-tuning, features of the same encoder, and vectors from before BERT."""
 
     name = "features"
     question = "Is an encoder that is fine-tuned better than vectors that stay as they are?"
@@ -97,7 +97,7 @@ class Features(PretrainingStudy):
         " own). Skip-gram is far cheaper on the same tokens, and the encoder is tiny: published"
         " ones read ten thousand times as much."
     )
-    # The least model with four layers.
+    # The smallest model with four layers.
     scales: ClassVar[Mapping[str, PretrainingScale]] = {
         "small": replace(
             SCALES["small"],
@@ -113,24 +113,24 @@ class Features(PretrainingStudy):
 
     @property
     def all_probes(self) -> list[Probe]:
-        """The same, called what they are where nothing is fine-tuned."""
+        """The probes, with titles that fit arms without fine-tuning."""
         measure = replace(LABELED_PROBE.measure, title="The labeled examples")
         more = [replace(LABELED_PROBE, measure=measure)]
         return [*self.probes, *(more if self.settings.labeled is not None else [])]
 
     @property
     def measures(self) -> Sequence[Measure]:
-        """The labeled examples first, where there are any."""
+        """The measures; that of the labeled examples first, if there are any."""
         return [probe.measure for probe in reversed(self.all_probes)]
 
     @property
     def arms(self) -> Sequence[PretrainedArm]:
-        """From the most that is learned with labels to the least."""
+        """The arms, from the most parameters trained on labels to the fewest."""
         return ARMS
 
     @property
     def claims(self) -> Sequence[Claim]:
-        """On the labeled examples, or on pairs where there are none."""
+        """Claims on the labeled examples, or on pairs if there are none."""
         measure = PAIRS if self.settings.labeled is None else LABELED
         found = (
             (
@@ -165,13 +165,13 @@ class Features(PretrainingStudy):
         )
 
     def decide(self) -> Decision:
-        """Ask first for what the last arm needs, which is missed only after hours else."""
+        """Check the last arm's requirements first; otherwise they would fail only after hours."""
         if not self.settings.only or SKIP_GRAM in self.settings.only:
             load_word2vec()
         return super().decide()
 
     def run_cell(self, cell: Cell, folder: Path, decision: Decision) -> list[Figure]:
-        """Learn vectors without an encoder; or pre-train one, unless another arm did."""
+        """Learn vectors without an encoder, or pre-train one unless another arm shares it."""
         if cell.arm not in LEARNERS:
             return super().run_cell(cell, folder, decision)
         tokens, steps = (int(decision.values[name]) for name in (TOKENS, name_steps(FINE_TUNED)))
@@ -197,7 +197,7 @@ class Features(PretrainingStudy):
         *,
         is_end: bool,
     ) -> dict[str, float]:
-        """All measures of a checkpoint, by name."""
+        """Return all measured values of a checkpoint, by measure."""
         arm = self._find_arm(cell.arm)
         if not isinstance(arm, VectorArm):
             return super()._measure(cell, checkpoint, place, tasks, is_end=is_end)
@@ -207,7 +207,7 @@ class Features(PretrainingStudy):
     def _score(
         self, cell: Cell, encode: Encode, tasks: Mapping[str, LabeledTask]
     ) -> dict[str, float]:
-        """What vectors are worth in each task, by measure."""
+        """Score vectors on each task; return the values by measure."""
         settings = self.scale.fine_tuning.choose(cell.seed, self.settings.device, {})
         return {
             probe.measure.name: score_vectors(tasks[probe.task], encode, settings)

@@ -1,4 +1,4 @@
-"""What is masked, by what, and how much of it."""
+"""Study: masking strategies and mask rates."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -17,7 +17,7 @@ FROZEN_GAPS = Probe(
 )
 
 
-# Names are the columns of the paper's table: [MASK], as it was, a random word.
+# Names follow the columns of the paper's table: [MASK], unchanged, random word.
 def _arm(name: str, summary: str, mask: float, random: float, rate: float = 0.15) -> PretrainedArm:
     changes = {"mask_token_share": mask, "random_token_share": random, "mask_rate": rate}
     return PretrainedArm(name, summary, {"objective": "mlm", **changes})
@@ -36,7 +36,7 @@ TABLE_8 = "Devlin et al. 2018, appendix C.2, table 8"
 
 @final
 class Masking(PretrainingStudy):
-    """80/10/10 against other mixtures and rates."""
+    """Compare 80/10/10 masking with other mixtures and rates."""
 
     name = "masking"
     question = "What should be masked, by what, and how much of it?"
@@ -60,12 +60,12 @@ class Masking(PretrainingStudy):
 
     @property
     def arms(self) -> Sequence[PretrainedArm]:
-        """Four mixtures and two rates."""
+        """The mixtures and mask rates to compare."""
         return ARMS
 
     @property
     def claims(self) -> Sequence[Claim]:
-        """What of the table is a difference."""
+        """Claims on the differences in the paper's table."""
         return (
             Claim(
                 "With random words alone, fine-tuned models are worse",

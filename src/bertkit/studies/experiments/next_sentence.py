@@ -1,4 +1,4 @@
-"""With and without next-sentence prediction."""
+"""Study: pre-training with and without next-sentence prediction."""
 
 from collections.abc import Sequence
 from typing import final
@@ -19,7 +19,7 @@ ARMS = (
 
 @final
 class NextSentence(PretrainingStudy):
-    """Both objectives of BERT against masked words alone."""
+    """Compare both objectives of BERT with masked words alone."""
 
     name = "next-sentence"
     question = "Does it help to learn which sentence comes next?"
@@ -40,12 +40,12 @@ class NextSentence(PretrainingStudy):
 
     @property
     def arms(self) -> Sequence[PretrainedArm]:
-        """Two objectives."""
+        """The objectives to compare."""
         return ARMS
 
     @property
     def claims(self) -> Sequence[Claim]:
-        """What one paper found, and the other."""
+        """Claims of two papers."""
         return (
             Claim(
                 "Next sentence helps to compare two texts",

@@ -1,4 +1,4 @@
-"""Attention against recurrent nets, where what counts was said long ago."""
+"""Study: attention against recurrent nets on long-distance dependencies."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -38,17 +38,17 @@ from bertkit.training.settings import LoopSettings
 
 DISTANCE = "words between cue and answer"
 TOKENS = "tokens of training"
-PROBE_STEPS = 10  # taken to see how fast a net is
+PROBE_STEPS = 10  # steps that measure a net's speed
 
 
 @dataclass(frozen=True)
 class RecurrentScale:
-    """How large the study is.
+    """Sizes and budget of the study.
 
     Attributes:
-        sizes: of the nets.
-        tokens: that each of them reads.
-        learning_rate: the peak.
+        sizes: sizes of the nets.
+        tokens: training budget of each net.
+        learning_rate: peak learning rate.
     """
 
     sizes: Sizes
@@ -61,7 +61,7 @@ SCALES: Mapping[str, RecurrentScale] = {
     "large": RecurrentScale(Sizes(width=128, longest=512), tokens=60_000_000, learning_rate=1e-3),
 }
 
-# Of the right answer's log-odds; nets that compute in other units are compared by their shares.
+# Gradients of the log-odds are relative to the shortest distance, so that nets are comparable.
 POWERS = "power of ten, against that at the shortest distance"
 ACCURACY = Measure(
     "accuracy",
@@ -95,7 +95,7 @@ PATHS = "Vaswani et al. 2017, section 4, table 1"
 
 @final
 class Recurrent(Study[RecurrentSettings]):
-    """Two blocks of attention, left to right and both ways, against LSTM and GRU."""
+    """Compare two Transformer blocks, causal and bidirectional, with LSTM and GRU."""
 
     name = "recurrent"
     question = "Does attention remember further than recurrent nets?"
@@ -123,18 +123,18 @@ class Recurrent(Study[RecurrentSettings]):
 
     @property
     def scale(self) -> RecurrentScale:
-        """How large it is."""
+        """The scale for the chosen size."""
         return SCALES[self.settings.size]
 
     @property
     def sizes(self) -> Sizes:
-        """Of the nets, with the distance that is asked for."""
+        """Sizes of the nets, with the requested longest distance."""
         sizes = self.scale.sizes
         return Sizes(sizes.width, self.settings.longest or sizes.longest)
 
     @property
     def arms(self) -> Sequence[Arm]:
-        """Two ways of attention, two recurrent nets."""
+        """Two attention nets and two recurrent nets."""
         return (
             Arm("attention", "two blocks of attention, left to right"),
             Arm("attention-both-ways", "two blocks of attention, every word sees all others"),
@@ -144,12 +144,12 @@ class Recurrent(Study[RecurrentSettings]):
 
     @property
     def measures(self) -> Sequence[Measure]:
-        """What it remembers, why, and what it costs."""
+        """Accuracy, gradients, speed and parameters."""
         return (ACCURACY, GRADIENT, FIRST_GRADIENT, SPEED, PARAMETERS)
 
     @property
     def claims(self) -> Sequence[Claim]:
-        """What the papers found."""
+        """Claims of the papers."""
         far = {name: Side(name, LAST) for name in ("attention", "lstm", "gru")}
         return (
             Claim(
@@ -183,11 +183,11 @@ class Recurrent(Study[RecurrentSettings]):
         )
 
     def identify_data(self) -> str:
-        """The language is the same everywhere; how far it reaches is a setting."""
+        """Return the longest distance; the synthetic data don't differ otherwise."""
         return f"agreement over up to {pluralize(self.sizes.longest, 'word')}"
 
     def decide(self) -> Decision:
-        """Make the budget into tokens, by the slowest net."""
+        """Convert the budget to tokens, by the slowest net."""
         speeds = {arm.name: self._measure_speed(arm.name) for arm in self.arms}
         tokens = self.settings.tokens or self.scale.tokens
         if self.settings.minutes is not None:
@@ -195,7 +195,7 @@ class Recurrent(Study[RecurrentSettings]):
         return Decision({TOKENS: tokens}, {name: tokens / speed for name, speed in speeds.items()})
 
     def run_cell(self, cell: Cell, folder: Path, decision: Decision) -> list[Figure]:
-        """Train a net, and measure it; nothing is kept but the figures."""
+        """Train and measure a net; only the figures are kept."""
         del folder
         machine = self._machine()
         net = self._build(cell.arm, cell.seed).to(machine.device)

@@ -1,4 +1,4 @@
-"""Layers and width."""
+"""Study: number of layers and hidden size."""
 
 from collections.abc import Sequence
 from typing import final
@@ -14,7 +14,7 @@ SUMMARIES = {
     "small": "4 layers of 512 features",
     "medium": "8 layers of 512 features",
 }
-# Peak learning rates of fine-tuning: wider and deeper models bear lower ones.
+# Peak learning rates of fine-tuning: wider and deeper models need lower ones.
 RATES = {
     "small": {"tiny": 1e-3, "mini": 3e-4},
     "large": {"tiny": 3e-4, "mini": 1e-4, "small": 1e-4, "medium": 5e-5},
@@ -24,7 +24,7 @@ TABLE_6 = "Devlin et al. 2018, section 5.2, table 6"
 
 @final
 class Size(PretrainingStudy):
-    """The published small sizes against each other."""
+    """Compare the published small model sizes."""
 
     name = "size"
     question = "Are larger models better on the same text?"
@@ -44,7 +44,7 @@ class Size(PretrainingStudy):
 
     @property
     def arms(self) -> Sequence[PretrainedArm]:
-        """More sizes in a larger study."""
+        """The sizes to compare; a larger study has more."""
         return [
             PretrainedArm(
                 name,
@@ -57,7 +57,7 @@ class Size(PretrainingStudy):
 
     @property
     def claims(self) -> Sequence[Claim]:
-        """The largest against the smallest."""
+        """Claims on the largest against the smallest size."""
         smallest, *_, largest = RATES[self.settings.size]
         better, worse = Side(largest), Side(smallest)
         words, tasks = "Larger models predict words better", "Larger models are better on tasks"

@@ -1,4 +1,4 @@
-"""The length of pre-training."""
+"""Study: the length of pre-training."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -16,7 +16,7 @@ FIGURE_5 = "Devlin et al. 2018, appendix C.1, figure 5"
 
 @final
 class Steps(PretrainingStudy):
-    """One run, measured again and again."""
+    """Measure one run at several steps."""
 
     name = "steps"
     question = "Is longer pre-training better?"
@@ -37,12 +37,12 @@ class Steps(PretrainingStudy):
 
     @property
     def arms(self) -> Sequence[PretrainedArm]:
-        """One."""
+        """The single arm."""
         return (PretrainedArm(ARM, "masked words and next sentence", {"objective": "bert"}),)
 
     @property
     def claims(self) -> Sequence[Claim]:
-        """The end against the beginning, in words and tasks."""
+        """Claims on the end against the beginning, for masked words and tasks."""
         last, first = Side(ARM, LAST), Side(ARM, FIRST)
         return (
             Claim("Longer pre-training fills blanks better", FIGURE_5, "masked_loss", last, first),

@@ -1,4 +1,4 @@
-"""Attention alone against attention over recurrent states, and what an encoder brings."""
+"""Study: a Transformer against a recurrent translator, and the gain from an encoder."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -35,15 +35,15 @@ NUM_EVALUATIONS = 20
 
 @dataclass(frozen=True)
 class TranslationScale:
-    """How large the study is.
+    """Sizes and budgets of the study.
 
     Attributes:
-        transformer: sizes and vocabulary of a Transformer from nothing.
+        transformer: sizes and vocabulary of a Transformer that starts from random weights.
         recurrent: sizes that give the recurrent translator about as many parameters.
-        training: what all arms have.
-        tokens: of both sides, that a cell reads.
-        warm_rate: peak learning rate of both Transformers where an encoder is given.
-        wide_rate: that of the recurrent translator then, which is as wide as the encoder.
+        training: training settings of all arms.
+        tokens: training budget of a cell, tokens of both sides.
+        warm_rate: peak learning rate of both Transformers if an encoder is given.
+        wide_rate: that of the recurrent translator, which is then as wide as the encoder.
     """
 
     transformer: Mapping[str, Any]
@@ -92,7 +92,7 @@ WARM_PAPER = "Rothe et al. 2020, section 4.3"
 
 @final
 class Translation(Study[TranslationSettings]):
-    """The Transformer, Bahdanau's translator, and the Transformer that begins with an encoder."""
+    """Compare a Transformer, Bahdanau's translator, and a Transformer from an encoder."""
 
     name = "translation"
     question = "Does attention alone translate better than attention over recurrent states?"
@@ -117,17 +117,17 @@ class Translation(Study[TranslationSettings]):
 
     @property
     def scale(self) -> TranslationScale:
-        """How large it is."""
+        """The scale for the chosen size."""
         return SCALES[self.settings.size]
 
     @property
     def files(self) -> PairFiles:
-        """Pairs of texts."""
+        """The files of text pairs."""
         return PairFiles(self.settings.train, self.settings.dev or None)
 
     @property
     def arms(self) -> Sequence[Arm]:
-        """Two from nothing, and one more where an encoder is given."""
+        """Two arms from random weights, and a third if an encoder is given."""
         same = "" if self.settings.model is None else ", with the encoder's sizes and vocabulary"
         arms = (
             Arm(TRANSFORMER, f"attention alone, from nothing{same}"),
@@ -139,12 +139,12 @@ class Translation(Study[TranslationSettings]):
 
     @property
     def measures(self) -> Sequence[Measure]:
-        """Translations first, then costs."""
+        """The measures: translation quality first, then costs."""
         return MEASURES
 
     @property
     def claims(self) -> Sequence[Claim]:
-        """Better, and faster; and better still with an encoder."""
+        """Claims on quality and speed, and on the gain from an encoder."""
         attention, recurrent = Side(TRANSFORMER), Side(RECURRENT)
         claims = (
             Claim(
@@ -168,11 +168,11 @@ class Translation(Study[TranslationSettings]):
         return (*claims, Claim(text, WARM_PAPER, "bleu", Side(WARM), attention))
 
     def identify_data(self) -> str:
-        """Checksums of the pairs, and of the encoder."""
+        """Return checksums of the pairs and of the encoder."""
         return identify_inputs(self.files, self.settings.model)
 
     def decide(self) -> Decision:
-        """Make the budget into tokens, by the slower net; note how BLEU is computed."""
+        """Convert the budget to tokens, by the slower net; record how BLEU is computed."""
         announce("measuring a few steps of each kind of model")
         tokens = self.settings.tokens or self.scale.tokens
         choices = self.choose(0, tokens, self.settings.model), self.choose_recurrent(0, tokens)
@@ -212,12 +212,12 @@ class Translation(Study[TranslationSettings]):
         return train_transformer(self.files, output, self.choose(cell.seed, tokens, model))
 
     def choose(self, seed: int, tokens: int, model: str | None) -> TranslateSettings:
-        """The settings of a Transformer.
+        """Return the settings of a Transformer.
 
         Args:
-            seed: of the run.
+            seed: the seed of the run.
             tokens: its budget.
-            model: the encoder that it begins with; None for one from nothing.
+            model: the encoder to start from; None for random weights.
         """
         begins: Mapping[str, Any] = self.scale.transformer
         if model is not None:
@@ -234,7 +234,7 @@ class Translation(Study[TranslationSettings]):
         return parse_settings(TranslateSettings, values, TRANSFORMER)
 
     def choose_recurrent(self, seed: int, tokens: int) -> TranslatorSettings:
-        """The settings of the recurrent translator; with an encoder, as many features as that."""
+        """Return the settings of the recurrent translator; as wide as the encoder if given."""
         sizes = dict(self.scale.recurrent)
         if self._encoder_width is not None:
             names = ("embedding_size", "hidden_size", "attention_size")
@@ -244,7 +244,7 @@ class Translation(Study[TranslationSettings]):
         return parse_settings(TranslatorSettings, values, RECURRENT)
 
     def _training(self, seed: int, tokens: int) -> dict[str, Any]:
-        """What all arms have; the best of all evaluations is kept, so that they have as many."""
+        """Return settings of all arms; equally many evaluations, because the best is kept."""
         num_steps = tokens / self.scale.training["tokens_per_batch"]
         return {
             **self.scale.training,
@@ -259,7 +259,7 @@ class Translation(Study[TranslationSettings]):
 
     @cached_property
     def _encoder_width(self) -> int | None:
-        """Features of a token of the encoder; None where there is none."""
+        """Hidden size of the encoder; None if there is none."""
         if self.settings.model is None:
             return None
         _, config = open_encoder(self.settings.model)

@@ -1,4 +1,4 @@
-"""Fine-tuning as a measure: how good a model is that begins with a pre-trained one."""
+"""Evaluate pre-trained models by fine-tuning them on labeled tasks."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,20 +15,20 @@ from bertkit.tasks.table import TASKS
 from bertkit.tasks.task import Task
 from bertkit.training.finished import undefine_number
 
-MAX_LENGTH = 128  # tokens of an example, whatever reads it
-SPLIT_SEED = 0  # decides what is held out, in every run of a study
+MAX_LENGTH = 128  # maximum tokens of an example, for every model
+SPLIT_SEED = 0  # of the held-out split, the same in every run of a study
 
 
 @dataclass(frozen=True)
 class FineTuning:
-    """How arms are fine-tuned, all of them the same way.
+    """Fine-tuning settings that all arms share.
 
     Attributes:
-        num_train: examples of a task that is made from the shards.
-        num_dev: held-out ones.
-        learning_rate: the peak.
-        epochs: how often every example is seen.
-        batch_size: examples of a step.
+        num_train: training examples of a task that is built from the shards.
+        num_dev: held-out examples of such a task.
+        learning_rate: peak learning rate.
+        epochs: number of epochs.
+        batch_size: examples per step.
     """
 
     num_train: int
@@ -38,12 +38,12 @@ class FineTuning:
     batch_size: int = 16
 
     def choose(self, seed: int, device: str, changes: Mapping[str, Any]) -> FineTuneSettings:
-        """The settings of a run.
+        """Return the settings of a fine-tuning run.
 
         Args:
-            seed: of the head, the order of examples and dropout.
-            device: where it computes.
-            changes: what an arm does otherwise.
+            seed: seed of the head, the order of examples and dropout.
+            device: the device to train on.
+            changes: settings that override the shared ones.
         """
         values = {
             "learning_rate": self.learning_rate,
@@ -63,8 +63,8 @@ class LabeledTask:
 
     Attributes:
         kind: a key of `bertkit.tasks.table.TASKS`.
-        train: the examples.
-        dev: held-out ones; None holds out a share of the examples.
+        train: file of the training examples.
+        dev: file of the held-out examples; None holds out a share of the training examples.
     """
 
     kind: str
@@ -72,17 +72,17 @@ class LabeledTask:
     dev: Path | None = None
 
     def read(self, settings: FineTuneSettings) -> tuple[Task[Any, Any], Data]:
-        """The task, and its examples.
+        """Return the task and its examples.
 
         Args:
-            settings: they decide what is held out, where that isn't said.
+            settings: they decide the held-out share if there is no `dev` file.
         """
         dev = None if self.dev is None else str(self.dev)
         tables, entry = open_tables(str(self.train), dev, settings), TASKS[self.kind]
         return read_task(entry.load(), tables, entry.settings(), settings)
 
     def score(self, model: Path, output: Path, settings: FineTuneSettings) -> float:
-        """Fine-tune a model, or read what came of that; the task's metric on held-out examples."""
+        """Fine-tune a model, or load its result; return the task's held-out metric."""
         dev = None if self.dev is None else str(self.dev)
         sources = Sources(self.kind, str(model), str(self.train), dev)
         task_settings = TASKS[self.kind].settings(max_length=MAX_LENGTH)

@@ -1,4 +1,4 @@
-"""How well a model fills blanks, the same ones whatever it was trained on."""
+"""Masked-word loss and accuracy of a model, on the same masks for every model."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,11 +16,11 @@ from bertkit.training.step import evaluate_batches
 
 @dataclass(frozen=True)
 class MaskedWords:
-    """Held-out text with blanks.
+    """Held-out text with masked words.
 
     Attributes:
         shards: the text.
-        settings: how it is masked, and the length of its examples.
+        settings: masking and length of the examples.
     """
 
     shards: ShardSet
@@ -28,11 +28,11 @@ class MaskedWords:
 
     @cached_property
     def batches(self) -> list[Any]:
-        """The blanks, the same ones every time."""
+        """The masked batches, the same every time."""
         return held_out_batches(self.shards, self.shards.load_tokenizer(), self.settings)
 
     def measure(self, checkpoint: Path, device: str) -> dict[str, float]:
-        """Loss and accuracy of a model with a head for masked words."""
+        """Return masked-word loss and accuracy of a checkpoint."""
         place = choose_device(device)
         model = BertForMaskedLM.from_pretrained(checkpoint).to(place)
         metrics = evaluate_batches(model, self.batches, MaskedObjective.score, place)

@@ -1,4 +1,4 @@
-"""Arms of a study of pre-training, and how large it is."""
+"""Arms and scales of pre-training studies."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,12 +10,12 @@ from bertkit.studies.study import Arm
 
 @dataclass(frozen=True)
 class PretrainedArm(Arm):
-    """An arm of a study of pre-training.
+    """An arm of a pre-training study.
 
     Attributes:
-        changes: of the settings of pre-training.
-        shares: the arm whose pre-trained model it takes; None where it has its own.
-        fine_tuning: changes of the settings of fine-tuning.
+        changes: pre-training settings that differ from the study's.
+        shares: the arm whose pre-trained model it uses; None if it pre-trains its own.
+        fine_tuning: fine-tuning settings that differ from the study's.
     """
 
     changes: Mapping[str, Any] = field(default_factory=dict)
@@ -24,18 +24,18 @@ class PretrainedArm(Arm):
 
     @property
     def pretrained(self) -> str:
-        """The folder of its pre-trained models."""
+        """Folder name of its pre-trained models."""
         return self.shares or self.name
 
 
 @dataclass(frozen=True)
 class PretrainingScale:
-    """How large a study is.
+    """Model size and budgets of a study.
 
     Attributes:
-        pretraining: settings of pre-training that all arms have, but for their own changes.
-        tokens: budget of a cell.
-        fine_tuning: how it is fine-tuned.
+        pretraining: pre-training settings of all arms, before an arm's own changes.
+        tokens: pre-training budget of a cell.
+        fine_tuning: fine-tuning settings.
     """
 
     pretraining: Mapping[str, Any]
@@ -43,7 +43,7 @@ class PretrainingScale:
     fine_tuning: FineTuning
 
 
-# As long as what is measured afterwards: an encoder that is frozen learns no more places of a text.
+# `max_length` as in fine-tuning: a frozen encoder can't learn further position embeddings.
 SCALES = {
     "small": PretrainingScale(
         {"model": "tiny", "max_length": MAX_LENGTH, "batch_size": 8, "learning_rate": 1e-3},

@@ -1,4 +1,4 @@
-"""What the studies of pre-training have in common: arms are pre-trained, then fine-tuned."""
+"""Base class of pre-training studies: each arm is pre-trained, then evaluated by fine-tuning."""
 
 import json
 import math
@@ -36,24 +36,24 @@ from bertkit.studies.settings import PretrainingSettings
 from bertkit.studies.study import Cell, Decision, Figure, Measure, Study
 
 PRETRAINED_FOLDER, TASKS_FOLDER = "pretrained", "tasks"
-TOKENS, TASKS = "tokens of pre-training", "tasks"  # also what is decided of them
-NUM_PARTS = 8  # of a run whose course is measured
+TOKENS, TASKS = "tokens of pre-training", "tasks"  # also keys of the decision's values
+NUM_PARTS = 8  # parts into which a run is divided for learning curves
 WHOLE = (NUM_PARTS,)
 DOUBLING = (1, 2, 4, NUM_PARTS)
-KEPT = 1_000  # checkpoints: all
-ALIKE = ("model", "objective", "mask_rate")  # arms that agree in all of these take the same time
-SECONDS_PER_EXAMPLE = 4e-3  # a guess: of fine-tuning, on two cores
+KEPT = 1_000  # more than any run writes, so that all checkpoints are kept
+ALIKE = ("model", "objective", "mask_rate")  # arms with equal values of these take the same time
+SECONDS_PER_EXAMPLE = 4e-3  # an estimate for fine-tuning on two cores
 SECONDS_PER_FINE_TUNING = 4.0
 
 
 class PretrainingStudy(Study[PretrainingSettings]):
-    """Base of the studies of pre-training; one says its arms, probes and claims.
+    """Base of pre-training studies; a subclass defines its arms, probes and claims.
 
     Attributes:
-        scales: by size.
-        probes: what is measured by fine-tuning on what the shards give.
-        parts: after which eighths of the pre-training it is measured.
-        measures_words: whether all arms fill blanks, so that they can be compared by that.
+        scales: scale by size setting.
+        probes: fine-tuning tasks that are built from the shards.
+        parts: the eighths of pre-training after which models are measured.
+        measures_words: whether all arms have a masked-word head, so that its loss is compared.
     """
 
     scales: ClassVar[Mapping[str, PretrainingScale]] = SCALES
@@ -64,27 +64,27 @@ class PretrainingStudy(Study[PretrainingSettings]):
     @property
     @abstractmethod
     def arms(self) -> Sequence[PretrainedArm]:
-        """What is compared."""
+        """The arms to compare."""
 
     @property
     def scale(self) -> PretrainingScale:
-        """How large it is."""
+        """The scale for the chosen size."""
         return self.scales[self.settings.size]
 
     @property
     def all_probes(self) -> list[Probe]:
-        """Those of the study, and the labeled examples where there are any."""
+        """The study's probes, and the user's labeled examples if there are any."""
         return [*self.probes, *([] if self.settings.labeled is None else [LABELED_PROBE])]
 
     @property
     def measures(self) -> Sequence[Measure]:
-        """Fine-tuning first, then blanks."""
+        """The measures: fine-tuning first, then masked words."""
         words = (MASKED_LOSS, MASKED_ACCURACY) if self.measures_words else ()
         probes = [self._spread_out(one.measure, one.is_course) for one in self.all_probes]
         return [*probes, *(self._spread_out(measure, True) for measure in words)]
 
     def identify_data(self) -> str:
-        """The shards' fingerprint, and checksums of the labeled examples."""
+        """Return the shards' fingerprint and checksums of the labeled examples, as JSON."""
         found: dict[str, Any] = {"shards": ShardSet.open(self.settings.data).fingerprint}
         if (labeled := self.settings.labeled) is not None:
             dev = self.settings.labeled_dev
@@ -94,7 +94,7 @@ class PretrainingStudy(Study[PretrainingSettings]):
         return json.dumps(found, sort_keys=True)
 
     def decide(self) -> Decision:
-        """Make the budget into tokens, and into steps of each arm; see which tasks there are."""
+        """Convert the budget to tokens and steps per arm; find the tasks that the text gives."""
         held_out = self._count_held_out()
         announce("measuring a few steps of each kind of model")
         plans = self._measure_arms()
@@ -119,7 +119,7 @@ class PretrainingStudy(Study[PretrainingSettings]):
         return Decision(values, {**seconds, **shared})
 
     def run_cell(self, cell: Cell, folder: Path, decision: Decision) -> list[Figure]:
-        """Pre-train, unless another arm did, and measure the checkpoints."""
+        """Pre-train, unless the arm shares another's model, and measure the checkpoints."""
         tasks = self._list_tasks(folder, decision)
         measures = {measure.name: measure for measure in self.measures}
         figures = []
@@ -134,7 +134,7 @@ class PretrainingStudy(Study[PretrainingSettings]):
         return figures
 
     def _pretrain(self, cell: Cell, folder: Path, decision: Decision) -> dict[int, Path]:
-        """The checkpoints that are measured, by part; others are removed."""
+        """Return the checkpoints to measure, by part; remove the others."""
         arm = self._find_arm(cell.arm)
         steps = int(decision.values[name_steps(arm.pretrained)])
         run = folder / PRETRAINED_FOLDER / arm.pretrained / f"seed{cell.seed}"
@@ -148,12 +148,12 @@ class PretrainingStudy(Study[PretrainingSettings]):
         return found
 
     def choose(self, arm: PretrainedArm, seed: int, steps: int | None = None) -> PretrainSettings:
-        """The settings of an arm's pre-training.
+        """Return the settings of an arm's pre-training.
 
         Args:
-            arm: which; one that shares has those of the other.
-            seed: of the run.
-            steps: its budget; None for that of the study.
+            arm: the arm; one that shares a model gets the settings of its owner.
+            seed: the seed of the run.
+            steps: the budget in steps; None for the study's budget.
         """
         owner = self._find_arm(arm.pretrained)
         budget: dict[str, Any] = {"tokens": self._num_tokens}
@@ -168,7 +168,7 @@ class PretrainingStudy(Study[PretrainingSettings]):
         return parse_settings(PretrainSettings, values, f"arm {owner.name}")
 
     def _measure_arms(self) -> dict[str, DryRun]:
-        """What a step of each arm costs that is pre-trained for itself."""
+        """Measure the cost of a step of each arm that pre-trains its own model."""
         measured: dict[tuple[Any, ...], DryRun] = {}
         plans = {}
         for arm in self.arms:
@@ -189,7 +189,7 @@ class PretrainingStudy(Study[PretrainingSettings]):
         *,
         is_end: bool,
     ) -> dict[str, float]:
-        """All measures of a checkpoint, by name."""
+        """Return all measured values of a checkpoint, by measure."""
         arm, device = self._find_arm(cell.arm), self.settings.device
         found = self._words.measure(checkpoint, device) if self.measures_words else {}
         for probe in self.all_probes:
@@ -200,7 +200,7 @@ class PretrainingStudy(Study[PretrainingSettings]):
         return found
 
     def _spread_out(self, measure: Measure, is_course: bool) -> Measure:
-        """A measure over the course of pre-training, where the study has one."""
+        """Return a measure with `across` set if it is measured at several parts of pre-training."""
         across = TOKENS if is_course and len(self.parts) > 1 else None
         return replace(measure, across=across)
 
@@ -216,7 +216,7 @@ class PretrainingStudy(Study[PretrainingSettings]):
         return MaskedWords(ShardSet.open(self.settings.data), settings)
 
     def _count_held_out(self) -> dict[str, int]:
-        """Held-out examples of each task that the data give."""
+        """Count the held-out examples of each task that the data give."""
         shards = ShardSet.open(self.settings.data)
         found = find_tasks([probe.task for probe in self.probes], shards, self._counts)
         if self._labeled is not None:
@@ -248,7 +248,7 @@ class PretrainingStudy(Study[PretrainingSettings]):
 
     @property
     def _num_tokens(self) -> int:
-        """Of a cell's pre-training, unless the budget is in minutes."""
+        """Tokens of a cell's pre-training, unless the budget is in minutes."""
         return self.settings.tokens or self.scale.tokens
 
     @property
@@ -256,7 +256,7 @@ class PretrainingStudy(Study[PretrainingSettings]):
         return {"train": self.scale.fine_tuning.num_train, "dev": self.scale.fine_tuning.num_dev}
 
     def _guess_fine_tuning(self) -> float:
-        """Seconds, at a guess, that fine-tuning takes in a cell."""
+        """Estimate the seconds of fine-tuning in a cell."""
         how = self.scale.fine_tuning
         each = SECONDS_PER_FINE_TUNING + SECONDS_PER_EXAMPLE * how.num_train * how.epochs
         times = [len(self.parts) if probe.is_course else 1 for probe in self.all_probes]
@@ -264,7 +264,7 @@ class PretrainingStudy(Study[PretrainingSettings]):
 
 
 def _interval(steps: int) -> int:
-    """Steps of a part of a run."""
+    """Return the steps of one part of a run."""
     return -(-steps // NUM_PARTS)
 
 
@@ -273,5 +273,5 @@ def _tokens_of(plan: DryRun) -> int:
 
 
 def name_steps(arm: str) -> str:
-    """Under which name the steps of an arm's pre-training are decided."""
+    """Return the key of an arm's pre-training steps in the decision's values."""
     return f"steps of {arm}"

@@ -1,4 +1,4 @@
-"""What the studies of pre-training measure: blanks, and tasks on which arms are fine-tuned."""
+"""The measures of pre-training studies: masked words, and tasks to fine-tune on."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -7,12 +7,12 @@ from typing import Any
 from bertkit.studies.probes.text_tasks import GAPS, PAIRS
 from bertkit.studies.study import Measure
 
-# What the cautions of all studies share that fine-tune.
+# A caution of all studies that fine-tune.
 BEST_EPOCH = (
     "Fine-tuning keeps its best epoch by the same held-out examples that are reported, so that the"
     " figures of tasks are a little too good."
 )
-LABELED = "labeled"  # the task of the examples that the settings name
+LABELED = "labeled"  # the task of the user's labeled examples
 
 MASKED_LOSS = Measure(
     "masked_loss", "Masked words, held-out loss", "nats, of the same blanks", is_higher_better=False
@@ -27,11 +27,10 @@ class Probe:
     """A task on which arms are fine-tuned, and how.
 
     Attributes:
-        measure: what it gives.
+        measure: the measure of its score.
         task: a key of `WRITERS`, or `LABELED` for the examples of the settings.
-        fine_tuning: changes of the settings of fine-tuning.
-        is_course: whether it is asked over the course of pre-training, where the study has one, and
-            not at its end alone.
+        fine_tuning: fine-tuning settings that differ from the study's.
+        is_course: whether it is measured at every part of pre-training, not only at the end.
     """
 
     measure: Measure

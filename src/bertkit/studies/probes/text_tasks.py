@@ -1,13 +1,13 @@
-"""Labeled tasks that are made from running text, so that a study needs nothing but shards.
+"""Labeled tasks built from running text, so that a study needs only shards.
 
-gaps: where did small words stand? The most frequent ones, which make up two fifths of the text,
-are taken out of sentences, and each word that is left is tagged by whether any stood behind it.
-What comes next tells as much of that as the word itself.
+gaps: where were frequent words? The most frequent words, two fifths of the text, are removed from
+sentences, and each remaining word is tagged by whether a removed word followed it. The next word
+is as informative as the word itself.
 
-pairs: do two sentences come from the same document? They never stand side by side there.
+pairs: do two sentences come from the same document? They are never adjacent there.
 
-Both are a pure function of the shards. Training examples come from the text that models are
-pre-trained on, held-out ones from the text that is held out of that.
+Both are a pure function of the shards. Training examples come from the training split that
+models are pre-trained on, held-out examples from the held-out split.
 """
 
 import csv
@@ -28,26 +28,26 @@ from bertkit.tokenization.tokenizer import Tokenizer
 GAPS, PAIRS = "gaps", "pairs"
 GAP, NO_GAP = "GAP", "NONE"
 SMALL_SHARE = 0.4  # of a text's tokens
-FEWEST_WORDS = 3  # that are left of a sentence
+FEWEST_WORDS = 3  # minimum number of words that remain in a sentence
 FEWEST_TOKENS, MOST_TOKENS = 4, 48  # of a sentence
 FARTHEST = 8  # sentences between the two of a pair
 FEWEST_EXAMPLES = 20
 TRIES_PER_EXAMPLE = 200
-SEED = 2**30  # of the choice of examples, the same in every study
+SEED = 2**30  # for sampling examples, the same in every study
 SPLITS = ("train", "dev")
 
-Number = tuple[int, int]  # of a shard, and of a sentence in it
+Number = tuple[int, int]  # index of a shard, and of a sentence in it
 
 
 @dataclass(frozen=True)
 class Sentences:
-    """Sentences of one split of the shards, drawn at random, the same ones every time.
+    """Sentences of one split of the shards, sampled with a fixed seed.
 
     Attributes:
-        shards: the split's.
-        tokenizer: theirs.
+        shards: the shards of the split.
+        tokenizer: the shards' tokenizer.
         split: "train" or "dev".
-        small_words: those that the task of gaps takes out.
+        small_words: the frequent words that the gaps task removes.
     """
 
     shards: Sequence[Shard]
@@ -58,11 +58,11 @@ class Sentences:
 
     @cached_property
     def starts(self) -> np.ndarray:
-        """The number of each shard's first sentence, and of all behind the last."""
+        """The index of each shard's first sentence among all, then the number of all sentences."""
         return np.cumsum([0, *(shard.num_sentences for shard in self.shards)])
 
     def draw(self, num_tries: int) -> Iterator[Number]:
-        """Sentences of usable length, none of them twice."""
+        """Sample sentences of usable length, without repetition."""
         generator = np.random.default_rng((SEED, SPLITS.index(self.split)))
         seen: set[int] = set()
         for _ in range(num_tries if self.starts[-1] else 0):
@@ -74,23 +74,23 @@ class Sentences:
                 yield number
 
     def is_usable(self, number: Number) -> bool:
-        """Whether a sentence has a middling length."""
+        """Whether a sentence is neither too short nor too long."""
         start, stop = self._find(number)
         return FEWEST_TOKENS <= stop - start <= MOST_TOKENS
 
     def ids(self, number: Number) -> list[int]:
-        """A sentence's tokens."""
+        """Return a sentence's token ids."""
         found: list[int] = self.shards[number[0]].tokens(*self._find(number)).tolist()
         return found
 
     def document(self, number: Number) -> tuple[int, int]:
-        """The first sentence of its document, and the one behind the last."""
+        """Return the indices of its document's first sentence and of the one after the last."""
         _, documents = self._load(number[0])
         place = int(np.searchsorted(documents, number[1], side="right"))
         return int(documents[place - 1]), int(documents[place])
 
     def words(self, number: Number) -> list[str]:
-        """A sentence's words, each of its pieces put together; empty where one is unknown."""
+        """Return a sentence's words, with pieces joined; empty if it has a special token."""
         words: list[str] = []
         for id_ in self.ids(number):
             if id_ in self.tokenizer.special_ids:
@@ -114,15 +114,15 @@ class Sentences:
 
 
 def find_tasks(names: Sequence[str], shards: ShardSet, counts: Mapping[str, int]) -> dict[str, int]:
-    """Those of some tasks of which the text has enough examples; the others are announced.
+    """Return the tasks for which the text has enough examples; announce the others.
 
     Args:
-        names: of the tasks.
+        names: names of the tasks.
         shards: the text.
-        counts: examples wanted in "train" and "dev".
+        counts: number of examples wanted in "train" and "dev".
 
     Returns:
-        How many held-out examples there are of each.
+        The number of held-out examples of each task.
     """
     found: dict[str, int] = {}
     for name in dict.fromkeys(names):
@@ -136,7 +136,7 @@ def find_tasks(names: Sequence[str], shards: ShardSet, counts: Mapping[str, int]
 
 
 def make_task(name: str, split: str, shards: ShardSet, num_examples: int) -> tuple[str, int]:
-    """The content of a task's file, and how many examples that has."""
+    """Return the content of a task's file and its number of examples."""
     parts = shards.train if split == "train" else shards.held_out
     tokenizer, (write, _) = shards.load_tokenizer(), WRITERS[name]
     small_words = find_small_words(shards.token_counts, tokenizer)
@@ -152,16 +152,16 @@ def make_task(name: str, split: str, shards: ShardSet, num_examples: int) -> tup
 def write_text_tasks(
     names: Sequence[str], shards: ShardSet, folder: Path, counts: Mapping[str, int]
 ) -> dict[str, tuple[Path, Path]]:
-    """Write the files of some tasks, unless they are there.
+    """Write the files of tasks that don't exist yet.
 
     Args:
-        names: of the tasks.
+        names: names of the tasks.
         shards: the text.
-        folder: for the files.
-        counts: examples wanted in "train" and "dev".
+        folder: folder of the files.
+        counts: number of examples wanted in "train" and "dev".
 
     Returns:
-        Training and held-out file of each task.
+        The training and held-out file of each task.
     """
     found = {}
     for name in names:
@@ -177,7 +177,7 @@ def write_text_tasks(
 
 
 def find_small_words(counts: np.ndarray, tokenizer: Tokenizer) -> frozenset[str]:
-    """The fewest words that make up the wanted share of a text, by how often it has each entry."""
+    """Return the most frequent words that make up `SMALL_SHARE` of a text, from token counts."""
     counts = counts.astype(np.int64)
     counts[list(tokenizer.special_ids)] = 0
     order = np.argsort(-counts, kind="stable")
@@ -187,7 +187,7 @@ def find_small_words(counts: np.ndarray, tokenizer: Tokenizer) -> frozenset[str]
 
 
 def write_gaps(sentences: Sentences, num_examples: int) -> tuple[str, int]:
-    """Sentences without their small words, a word and a tag a line; also how many there are."""
+    """Return sentences without frequent words, one word and tag per line, and their number."""
     blocks: list[str] = []
     for number in sentences.draw(num_examples * TRIES_PER_EXAMPLE):
         if len(blocks) == num_examples:
@@ -199,7 +199,7 @@ def write_gaps(sentences: Sentences, num_examples: int) -> tuple[str, int]:
 
 
 def tag_gaps(words: Sequence[str], small_words: Set[str]) -> list[tuple[str, str]]:
-    """Words that aren't small, each tagged by whether small ones stood behind it."""
+    """Remove frequent words; tag each other word by whether a removed word followed it."""
     tagged: list[tuple[str, str]] = []
     for word in words:
         if word not in small_words:
@@ -210,7 +210,7 @@ def tag_gaps(words: Sequence[str], small_words: Set[str]) -> list[tuple[str, str
 
 
 def write_pairs(sentences: Sentences, num_examples: int) -> tuple[str, int]:
-    """Two sentences and a label a row, half of them of one document; also how many there are."""
+    """Return CSV rows of two sentences and a label, half of them "same", and their number."""
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow(("sentence1", "sentence2", "label"))
@@ -230,7 +230,7 @@ def write_pairs(sentences: Sentences, num_examples: int) -> tuple[str, int]:
 
 
 def _find_companion(sentences: Sentences, number: Number) -> Number | None:
-    """The nearest usable sentence of the same document that doesn't stand beside it."""
+    """Return the nearest usable sentence of the same document that isn't adjacent."""
     shard, index = number
     first, stop = sentences.document(number)
     for distance in range(2, FARTHEST + 1):
@@ -249,4 +249,4 @@ WRITERS: Mapping[str, tuple[Writer, str]] = {
     GAPS: (write_gaps, ".conll"),
     PAIRS: (write_pairs, ".csv"),
 }
-KINDS = {GAPS: "tag", PAIRS: "classify"}  # the tasks of `bertkit finetune` that they are
+KINDS = {GAPS: "tag", PAIRS: "classify"}  # the tasks of `bertkit finetune`

@@ -3,8 +3,7 @@
     python benchmarks/run_gpu.py --part tests --part step --minutes 9
 
 The parts stand in `gpu_parts.py`. Each has a limit under nine minutes, after which it is ended, and
-its result is written into `results.json` of `--output` as soon as it is there, so the same command
-goes on with what isn't done: first with what wasn't tried, then with what failed. With `--minutes`
+its result is written into `results.json` of `--output` as soon as it is there, so the same command resumes with what isn't done: first with what wasn't tried, then with what failed. With `--minutes`
 no part is begun whose limit goes beyond them. `tables.md` beside it has everything so far.
 
 Nothing is installed. A part is left out, with the reason, where it lacks packages or data.
@@ -226,7 +225,7 @@ def tell_results(parts: Sequence[Part], place: Place) -> int:
     for name, reason in LEFT_OUT.items():
         print(f"{name} has no part: {reason}")
     if waiting:
-        print(f"not done: {', '.join(waiting)}; the same command goes on with them")
+        print(f"not done: {', '.join(waiting)}; the same command resumes with them")
     return NOT_ALL_DONE if waiting else 0
 
 

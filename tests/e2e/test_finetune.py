@@ -74,7 +74,7 @@ def test_a_stopped_command_goes_on_to_the_same_bits(workshop, tmp_path, capsys, 
     capsys.readouterr()
     assert main(words(workshop, whole, "--json")) == 0
     captured = capsys.readouterr()
-    assert "was finished before" in captured.err
+    assert "is already finished" in captured.err
     assert json.loads(captured.out)["metrics"]["accuracy"] == 1.0
     assert main(words(workshop, whole, "--seed", "1")) == 2
     assert "seed: 0 → 1" in capsys.readouterr().err

@@ -6,13 +6,12 @@ import pytest
 from tests.unit.recipes.finetune.small import save_model, write_tables
 
 from bertkit.cli.main import main
-from bertkit.recipes.finetune import run as recipe
 from bertkit.recipes.finetune.search import cells as search_cells
 
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch):
-    monkeypatch.setattr(recipe, "measure_peak", lambda device, precision: 1e11)
+    monkeypatch.setattr("bertkit.training.job.measure_peak", lambda *_: 1e11)
     monkeypatch.setattr(search_cells, "LEARNING_RATES", (1e-9, 1e-2))
     monkeypatch.setattr(search_cells, "BATCH_SIZES", (8,))
     monkeypatch.setattr(search_cells, "EPOCHS", (4.0,))
@@ -45,7 +44,7 @@ def test_a_grid_with_seeds(tmp_path, capsys):
     assert main([*command, "--json"]) == 0
     captured = capsys.readouterr()
     found = json.loads(captured.out)
-    assert "was finished before" in captured.err
+    assert "is already finished" in captured.err
     assert [cell["is_best"] for cell in found["search"]] == [False, True]
     assert list(found["search"][1]["values"]) == ["0", "1"]
     assert main(["classify", str(output), "the cat", "--json"]) == 0

@@ -10,7 +10,6 @@ import pytest
 from tests.unit.recipes.finetune.small import FILLERS, save_model
 
 from bertkit.cli.main import main
-from bertkit.recipes.finetune import run as recipe
 from bertkit.tasks.table import TASKS
 
 NUM_ROWS = 24
@@ -25,7 +24,7 @@ def workshop(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(autouse=True)
 def _unmeasured(monkeypatch):
-    monkeypatch.setattr(recipe, "measure_peak", lambda device, precision: 1e11)
+    monkeypatch.setattr("bertkit.training.job.measure_peak", lambda *_: 1e11)
 
 
 def make_texts():

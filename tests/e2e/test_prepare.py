@@ -125,7 +125,7 @@ def test_stopping_is_clean_and_the_same_command_goes_on(tmp_path, monkeypatch, s
         start_new_session=True,
     )
     assert stopped.returncode == 75, stopped.stderr
-    assert "the same command goes on" in stopped.stderr
+    assert "the same command resumes" in stopped.stderr
     assert len(stopped.stderr.strip().splitlines()) == 1, stopped.stderr
     assert not (tmp_path / "out" / "manifest.json").exists()
     monkeypatch.setattr(plan, "UNIT_BYTES", 1)

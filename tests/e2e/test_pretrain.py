@@ -186,7 +186,7 @@ def test_steps_may_grow_and_not_shrink(workshop, tmp_path, capsys):
     assert main(pretrain_words(workshop, run, steps=6)) == 0
     assert rows(run)[-1]["step"] == 6
     assert main(pretrain_words(workshop, run, steps=3)) == 2
-    assert "may only grow" in capsys.readouterr().err
+    assert "can only grow" in capsys.readouterr().err
 
 
 def test_accumulation_and_whole_words_run(workshop, tmp_path):
@@ -308,7 +308,7 @@ def test_a_finished_run_whose_log_is_lost_is_evaluated_again(workshop, trained, 
 def test_a_folder_that_is_not_a_run_is_left_alone(workshop, tmp_path, capsys):
     (tmp_path / "notes.txt").write_text("mine")
     assert main(pretrain_words(workshop, tmp_path)) == 2
-    assert "holds something that isn't a run" in capsys.readouterr().err
+    assert "holds something that this command didn't write" in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
 
 

@@ -138,7 +138,7 @@ def test_a_bert_is_read_left_to_right(workshop, trained, tmp_path, capsys):
     assert go_on(workshop, trained, run, "causal") == 0
     error = capsys.readouterr().err
     assert "left behind: pooler, next_sentence of " in error
-    assert "was trained reading the other way; from here on left to right" in error
+    assert "was trained in the other direction; it is now left to right" in error
     assert BertLMHeadModel.from_pretrained(run).config.is_decoder
 
 

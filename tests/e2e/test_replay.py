@@ -109,7 +109,7 @@ def test_the_report_for_people(dumped, capsys):
     assert main(["replay", str(list_dumps(dumped)[0])]) == 0
     text = capsys.readouterr().out
     assert text.startswith("step 4: loss nan, ")
-    assert "The same bits as in the run." in text
+    assert "Identical to the run, bit for bit." in text
     assert f"isn't finite: {BROKEN} (micro-batch 0)" in text
     assert "weights that aren't finite: none" in text
     assert ", and " in text  # of the gradients only the first few are named
@@ -190,7 +190,7 @@ def test_a_loss_that_overflows_outside_of_all_modules_is_named(dumped, tmp_path,
     assert "every module is finite; what isn't: loss, mlm_loss, gradient_norm\n" in text
     assert f"weights that aren't finite: {HEAD_BIAS}\n" in text
     assert "In the run it was loss nan, " in text
-    assert "though programs and machine look the same." in text
+    assert "although software and machine are the same." in text
 
 
 def test_another_machine_and_precision_are_named(dumped, tmp_path, capsys):
@@ -208,4 +208,4 @@ def test_another_machine_and_precision_are_named(dumped, tmp_path, capsys):
 
 def test_a_run_without_dumps_is_told(trained, capsys):
     assert main(["replay", str(trained)]) == 2
-    assert "is no dump: expected a folder with dump.json" in capsys.readouterr().err
+    assert "isn't a dump: expected a folder with dump.json" in capsys.readouterr().err

@@ -88,7 +88,7 @@ def test_where_no_browser_is_the_page_is_named(trained, tmp_path, monkeypatch, c
     page = tmp_path / "page.html"
     words = ["report", str(trained), "--no-examples", "--output", str(page), "--open"]
     assert main(words) == 0
-    assert f"there is no browser to be started; open {page}" in capsys.readouterr().err
+    assert f"no browser was found; open {page}" in capsys.readouterr().err
 
 
 def test_without_a_run_the_command_says_what_it_needs(tmp_path, capsys):

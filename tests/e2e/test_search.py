@@ -132,6 +132,6 @@ def test_an_interrupted_index_goes_on_with_the_same_command(model, corpus, capsy
         patches.setattr(embed_run, "_embed_rest", stop)
         out, err = run(capsys, "search", model, "--corpus", corpus, "a hat", code=75)
     assert out == ""
-    assert "the same command goes on" in err
+    assert "the same command resumes" in err
     out, _ = run(capsys, "search", model, "--corpus", corpus, "a hat", "--top-k", 1)
     assert "row 1" in out

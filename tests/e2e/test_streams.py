@@ -88,7 +88,7 @@ def test_closed_standard_output_is_found_before_work(monkeypatch, capsys, name):
     monkeypatch.setattr(sys, "stdout", None)
     assert main(PRINTING[name].split()) == 2
     assert capsys.readouterr().err == (
-        "bertkit: standard output is closed, and the result goes there; redirect it to a file\n"
+        "bertkit: standard output is closed; redirect it to a file\n"
     )
 
 

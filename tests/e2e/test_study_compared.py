@@ -10,8 +10,6 @@ from tests.e2e.test_study import read_metric, write_told
 from bertkit.cli.main import main
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.heads import BertForMaskedLM
-from bertkit.recipes.seq2seq import run as seq2seq_run
-from bertkit.studies.baselines import run as recurrent_run
 from bertkit.studies.experiments import features, translation
 from bertkit.studies.probes.downstream import FineTuning
 from bertkit.studies.probes.pretrained_arms import PretrainingScale
@@ -23,8 +21,7 @@ GERMAN = ("eins", "zwei", "drei", "vier", "acht", ".")
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (recurrent_run, seq2seq_run):
-        monkeypatch.setattr(module, "measure_peak", lambda device, precision: 1e11)
+    monkeypatch.setattr("bertkit.training.job.measure_peak", lambda *_: 1e11)
     tuning = FineTuning(num_train=24, num_dev=24, learning_rate=1e-3, epochs=1.0, batch_size=8)
     least = {"model": "mini", "max_length": 32, "batch_size": 4, "eval_sequences": 8}
     monkeypatch.setattr(

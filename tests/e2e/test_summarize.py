@@ -64,8 +64,8 @@ def test_rows_and_several_files_say_which_they_are(model, article, tmp_path, cap
     assert lines[0] == f"{rows}, row 1"
     assert lines[2:] == [f"{rows}, row 2", f"{rows}, row 3", "a cat."]
     assert err == (
-        "3 summarized; 1 without a sentence, with an empty summary; 1 with no more sentences than"
-        " were asked for, given whole\n"
+        "3 summarized; 1 without a sentence, given an empty summary; 1 with no more sentences"
+        " than requested, given whole\n"
     )
     out, err = run(capsys, model, article, article, "--sentences", 1)
     assert out.splitlines()[0] == out.splitlines()[2] == str(article)

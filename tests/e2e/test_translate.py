@@ -37,7 +37,7 @@ def words(folder: Path) -> list[str]:
 def test_a_finished_model_is_told_again_as_json(workshop, capsys):
     assert main([*words(workshop), "--json"]) == 0
     captured = capsys.readouterr()
-    assert "was finished before" in captured.err
+    assert "is already finished" in captured.err
     found = json.loads(captured.out)
     assert found["metrics"]["bleu"] > 80
     assert "nrefs:1" in found["signatures"]["bleu"]
@@ -70,7 +70,7 @@ def test_row_n_of_a_file_is_line_n_of_the_output(workshop, tmp_path, capsys, mon
     assert (lines[5], len(lines)) == ("", 7)
     told = capsys.readouterr().err
     assert "7 translated" in told
-    assert "1 empty, with empty translations; 1 cut, being too long" in told
+    assert "1 empty, given empty translations; 1 cut, being too long" in told
     assert main(command) == 2
     assert "replace it by --overwrite" in capsys.readouterr().err
     monkeypatch.setattr(sys, "stdin", TextIOWrapper(BytesIO(b"one two\n\nfour\n")))

@@ -12,10 +12,7 @@ from tests.faults.prepare_child import Errand, watch_storage
 from bertkit.batch_jobs.embed import unfinished
 from bertkit.cli.main import main
 from bertkit.inference import stream
-from bertkit.recipes.finetune import run as finetune_recipe
 from bertkit.recipes.finetune.search import cells as search_cells
-from bertkit.recipes.pretrain import job as pretrain_job
-from bertkit.recipes.seq2seq import run as seq2seq_recipe
 from bertkit.studies.experiments.steps import Steps
 from bertkit.studies.probes import pretrained_arms
 from bertkit.studies.probes.downstream import FineTuning
@@ -36,8 +33,7 @@ def carry_out(errand: Errand) -> None:
     os.dup2(descriptor, sys.stderr.fileno())
     os.dup2(descriptor, sys.stdout.fileno())
     stream.WINDOW_TEXTS, unfinished.SAVE_SECONDS = WINDOW_TEXTS, 0.0
-    for recipe in (finetune_recipe, seq2seq_recipe, pretrain_job):
-        recipe.measure_peak = lambda *_: 1e11
+    job_module.measure_peak = lambda *_: 1e11
     search_cells.LEARNING_RATES, search_cells.BATCH_SIZES = (1e-9, 1e-2), (8,)
     search_cells.EPOCHS = (2.0,)
     pretrained_arms.SCALES["small"] = SMALLEST

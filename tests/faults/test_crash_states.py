@@ -27,6 +27,7 @@ from bertkit.base.errors import BertkitError, StoppedError
 from bertkit.base.output import LOCK_FILE
 from bertkit.checkpoints import run_folder
 from bertkit.checkpoints.run_folder import CHECKPOINTS, list_checkpoints
+from bertkit.training.lifecycle import open_run
 from bertkit.training.loop import Machine, fit
 from bertkit.training.records import log as log_module
 from bertkit.training.run import LOG_FILE, RECORD_FILE, Run, RunRecord, RunState
@@ -87,7 +88,7 @@ def step_of(checkpoint: Path) -> int:
 def train(folder: Path, *, stop_at_evaluation: int | None = None) -> None:
     """Begin or go on, as the recipe does; SIGTERM may come in an evaluation."""
     run = Run(folder)
-    with run.locked():
+    with open_run(run):
         run.read_record()
         state = run.newest_state()
         job = jobs.build_job(SETTINGS, dropout=0.3)
@@ -155,7 +156,7 @@ def check_state(story: Story, num_done: int, tree: Tree, folder: Path) -> int:
     write_tree(tree, folder)
     run = Run(folder / "run")
     assert not run.is_foreign
-    with run.locked():
+    with open_run(run):
         record, state = run.read_record(), run.newest_state()
         assert record in (RECORD, None)
         found = [(step_of(path), read_tree(path)) for path in list_checkpoints(run.folder)]

@@ -14,6 +14,7 @@ from bertkit.base.errors import MissingFileError
 from bertkit.checkpoints.run_folder import checkpoint_path, list_checkpoints, verify_checkpoint
 from bertkit.training import loop
 from bertkit.training.job import Machine, Watched
+from bertkit.training.lifecycle import open_run
 from bertkit.training.records import log as log_module
 from bertkit.training.run import Run, RunRecord, RunState
 from bertkit.training.settings import LoopSettings
@@ -35,7 +36,7 @@ def _quick(monkeypatch):
 def train(folder: Path) -> RunState:
     """Begin or go on, as a recipe does."""
     run = Run(folder)
-    with run.locked():
+    with open_run(run):
         state = run.newest_state()
         run.rotate(SETTINGS.keep, state.best_step)
         job = build_job(SETTINGS)

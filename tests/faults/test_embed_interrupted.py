@@ -157,7 +157,7 @@ def test_a_record_of_rows_that_are_not_safe_is_noticed(texts, tmp_path):
         patches.setattr(UnfinishedVectors, "save", save_without_syncing)
 
     problems = find_bad_states(texts, tmp_path, "npy", bug)
-    assert any("begin anew with --restart" in problem for problem in problems)
+    assert any("start again with --restart" in problem for problem in problems)
 
 
 def test_a_header_that_is_not_safe_before_the_name_is_noticed(texts, tmp_path):

@@ -22,6 +22,7 @@ from bertkit.checkpoints.safetensors_file import write_safetensors
 from bertkit.data.shards import MANIFEST, ShardSet
 from bertkit.recipes.prepare.run import prepare
 from bertkit.recipes.prepare.settings import PrepareSettings
+from bertkit.training.lifecycle import open_run
 from bertkit.training.records import log as log_module
 from bertkit.training.records.log import RunLog, read_log
 from bertkit.training.run import LOG_FILE, Run, RunRecord, RunState
@@ -121,7 +122,7 @@ class Trained:
     def go_on(self, folder: Path, num_steps: int) -> None:
         """Begin or go on, as the recipe and the loop do."""
         run = Run(folder)
-        with run.locked():
+        with open_run(run):
             run.read_record()
             state = run.newest_state()
             run.write_record(RECORD)

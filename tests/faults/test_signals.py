@@ -130,7 +130,7 @@ def test_a_second_signal_ends_a_save_at_once_and_the_checkpoint_before_stays(
     place = Place(12, f"half-way in write {FILE}", 4)
     ending = stop(workshop, run, place, [signal.SIGINT, signal.SIGTERM])
     assert ending.code == STOPPED
-    assert "stopped at once; the same command goes on from" in ending.messages
+    assert "stopped at once; the same command resumes from" in ending.messages
     assert newest(run).name == "step-00000008"
     assert not list(run.rglob("*.partial"))
     after = ending.places[ending.places.index(place) + 1 :]
@@ -156,7 +156,7 @@ def test_before_the_first_step_it_ends_where_it_is(workshop, run, place, budget,
     assert ending.code == STOPPED
     assert ending.places[-1].step == place.step
     assert ending.messages.splitlines()[-1] == (
-        "bertkit: stopped before the first checkpoint; the same command begins again"
+        "bertkit: stopped before the first checkpoint; the same command starts again"
     )
     names = {path.name for path in run.iterdir()} if run.exists() else set()
     assert names <= {".lock", "settings.json"}
@@ -193,5 +193,5 @@ def test_a_terminal_that_interrupts_a_process_of_its_own(workshop, run):
     assert shown == ""
     last = errors.splitlines()[-1]
     assert last.startswith("bertkit: stopped after step ")
-    assert last.endswith(" of 1,000,000 with a checkpoint; the same command goes on from there")
+    assert last.endswith(" of 1,000,000 with a checkpoint; the same command resumes from there")
     assert newest(run).name == f"step-{int(last.split()[4].replace(',', '')):08}"

@@ -21,8 +21,8 @@ import torch
 from bertkit.base import storage
 from bertkit.base.files import TEMPORARY_SUFFIX
 from bertkit.cli.main import main
-from bertkit.recipes.pretrain import job as job_module
 from bertkit.recipes.pretrain import run as recipe
+from bertkit.training import job as job_module
 from bertkit.training import loop
 from bertkit.training import step as step_module
 from bertkit.training.run import Run

@@ -120,7 +120,7 @@ def _config_texts() -> Iterator[Case]:
             for more in (b', "model_type": "x"', b', "hidden_size": 16', b', "y": {"x":1,"x":2}')
         ),
         DamagedFileError,
-        "config.json isn't JSON .*is there twice",
+        "config.json isn't JSON .*appears twice",
     )
     yield from _make(
         "config not an object",
@@ -189,7 +189,7 @@ def _config_values() -> Iterator[Case]:
             "config with numbers that JSON doesn't know",
             _config({name: float("nan")}, {name: float("-inf")}, {name: {"x": [float("inf")]}}),
             DamagedFileError,
-            "is no number that JSON knows",
+            "isn't a JSON number",
         )
     rates = (1.0, -0.1, 5, "x", None, [])
     yield from _make(
@@ -513,7 +513,7 @@ def _vocabulary() -> Iterator[Case]:
         "vocabulary larger than the embedding",
         files((*VOCABULARY, "more"), (*VOCABULARY, *map(str, range(1000)))),
         CheckpointError,
-        "they don't belong together",
+        "they don't match",
     )
     yield from _make(
         "vocabulary smaller than the embedding", files(VOCABULARY[:-1], VOCABULARY[:5]), None, ""

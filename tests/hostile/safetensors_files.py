@@ -192,7 +192,7 @@ def _texts() -> Iterator[Case]:
         "header with a key twice",
         (join(text.encode(), data) for text in twice),
         DamagedFileError,
-        "the key '.*' is there twice",
+        "the key '.*' appears twice",
     )
 
 

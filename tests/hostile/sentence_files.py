@@ -107,7 +107,7 @@ def _texts() -> Iterator[Case]:
         *({name: b'{"x": 1, "x": 2}'} for name in (POOLING_FILE, DENSE_FILE)),
         *({name: b'{"x": 1, "x": 2}'} for name in (ENCODER_FILE, SETTINGS_FILE)),
     ]
-    yield from _make("a key twice", twice, DamagedFileError, "the key '(idx|x)' is there twice")
+    yield from _make("a key twice", twice, DamagedFileError, "the key '(idx|x)' appears twice")
     names = (MODULES_FILE, POOLING_FILE, DENSE_FILE, ENCODER_FILE, SETTINGS_FILE)
     yield from _make(
         "an oversized description",
@@ -444,7 +444,7 @@ def _whole_settings() -> Iterator[Case]:
         "kept values that JSON doesn't know",
         ({SETTINGS_FILE: b'{"x": [%s]}' % text} for text in (b"NaN", b"Infinity", b"1e999")),
         DamagedFileError,
-        "is no number that JSON knows",
+        "isn't a JSON number",
     )
 
 

@@ -14,7 +14,6 @@ from tests.unit.recipes.finetune.small import make_rows, save_model, write_rows
 from torch import Tensor
 
 from bertkit.inference.predictor import Predictor
-from bertkit.recipes.finetune import run as recipe
 from bertkit.recipes.finetune.run import Sources, finetune
 from bertkit.recipes.finetune.settings import FineTuneSettings
 from bertkit.tasks.batch import Encoded
@@ -126,7 +125,7 @@ def test_every_task_is_among_the_cases():
 
 @pytest.mark.parametrize("name", TASKS)
 def test_transformers_computes_the_same_from_the_folder(name, tmp_path, monkeypatch):
-    monkeypatch.setattr(recipe, "measure_peak", lambda device, precision: 1e11)
+    monkeypatch.setattr("bertkit.training.job.measure_peak", lambda *_: 1e11)
     case = CASES[name]
     save_model(tmp_path / "model")
     path = tmp_path / f"train.{case.ending}"
@@ -180,7 +179,7 @@ def compute(case: Case, folder: Path, encoded: list[Encoded], row: str) -> list[
 
 
 def test_transformers_cuts_texts_where_fine_tuning_did(tmp_path, monkeypatch):
-    monkeypatch.setattr(recipe, "measure_peak", lambda device, precision: 1e11)
+    monkeypatch.setattr("bertkit.training.job.measure_peak", lambda *_: 1e11)
     save_model(tmp_path / "parent")
     train = write_rows(tmp_path / "train.csv", make_rows(16, 1))
     output = tmp_path / "model"

@@ -299,7 +299,7 @@ def parse_json(text: str | bytes, source: str, *, max_values: int = MAX_JSON_VAL
 def _finite_number(text: str) -> float:
     number = float(text)
     if not math.isfinite(number):
-        raise ValueError(f"{text[:80]} is no number that JSON knows")
+        raise ValueError(f"{text[:80]} isn't a JSON number")
     return number
 
 
@@ -307,7 +307,7 @@ def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     content = dict(pairs)
     if len(content) < len(pairs):
         twice, _ = Counter(key for key, _ in pairs).most_common(1)[0]
-        raise ValueError(f"the key {twice[:80]!r} is there twice")
+        raise ValueError(f"the key {twice[:80]!r} appears twice")
     return content
 
 
@@ -352,7 +352,7 @@ def read_text(path: Path, *, limit_bytes: int = 64 << 20) -> str:
             data = stream.read(limit_bytes + 1)
         if len(data) > limit_bytes:
             raise DamagedFileError(
-                f"{path} has more than {limit_bytes:,} bytes, and no such file needs as many"
+                f"{path} has more than {limit_bytes:,} bytes, more than any such file needs"
             )
         return data.decode("utf-8").removeprefix(BYTE_ORDER_MARK)
     except UnicodeDecodeError as error:

@@ -80,8 +80,8 @@ def find_place(output: Path, flag: str = "--output") -> Path:
                 )
         if output.exists() and not (output.is_file() or output.is_dir()):
             raise SettingsError(
-                f"{output} is a pipe or a device, where nothing can appear whole; name a file or"
-                f" folder by {flag}"
+                f"{output} is a pipe or a device, which can't be replaced atomically; name a file"
+                f" or folder with {flag}"
             )
         return Path(os.path.realpath(output)) if output.is_symlink() else output
 
@@ -105,7 +105,7 @@ def refuse_input(place: Path, source: str | Path, flag: str = "--output") -> Non
             return
         if written == read or (written.exists() and written.samefile(read)):
             raise SettingsError(
-                f"{place} is the input, and would be written over; name another {flag}"
+                f"{place} is the input, and would be overwritten; name another {flag}"
             )
         if read.is_dir() and written.is_relative_to(read):
             raise SettingsError(f"{place} lies in the input {source}; name another {flag}")

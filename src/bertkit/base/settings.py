@@ -2,14 +2,16 @@
 
 import hashlib
 import reprlib
+from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from bertkit.base.errors import SettingsError
+from bertkit.base.errors import BertkitError, SettingsError
 
 MAX_NAME_CHARS = 80
 MAX_PROBLEMS = 20  # a foreign file may have any number of wrong keys
+MAX_SHOWN_CHARS = 200  # of a value: a model may have thousands of labels
 
 _SHORT = reprlib.Repr()
 _SHORT.maxstring = _SHORT.maxother = 80  # characters
@@ -29,24 +31,30 @@ class Settings(BaseModel):
         return hashlib.sha256(self.model_dump_json().encode()).hexdigest()
 
 
-SettingsType = TypeVar("SettingsType", bound=Settings)
+AnyModel = TypeVar("AnyModel", bound=BaseModel)
 
 
-def parse_settings(kind: type[SettingsType], values: dict[str, Any], source: str) -> SettingsType:
-    """Build settings from untrusted values.
+def validate(
+    kind: type[AnyModel],
+    values: object,
+    message: str,
+    error_kind: type[BertkitError] = SettingsError,
+) -> AnyModel:
+    """Build settings, or another model, from untrusted values.
 
     Args:
-        kind: the settings class.
+        kind: the class.
         values: field names and values.
-        source: where the values came from, for the message.
+        message: where the values came from, or what is wrong; the fields' problems follow.
+        error_kind: the error to raise.
 
     Raises:
-        SettingsError: keys are unknown or missing, or have wrong values; the message lists them.
+        BertkitError: of that kind, if keys are unknown or missing, or have wrong values.
     """
     try:
         return kind.model_validate(values)
     except ValidationError as error:
-        raise SettingsError(f"{source}: {describe_validation(error)}") from None
+        raise error_kind(f"{message}: {describe_validation(error)}") from None
 
 
 def describe_validation(error: ValidationError) -> str:
@@ -64,11 +72,23 @@ def describe_validation(error: ValidationError) -> str:
     return "; ".join(problems) + (f"; and {more} more" if more > 0 else "")
 
 
-def list_differences(old: Settings, new: Settings) -> list[str]:
-    """List the fields that differ, as `name: old → new`."""
-    before, after = old.model_dump(mode="json"), new.model_dump(mode="json")
+def list_differences(
+    old: Mapping[str, Any], new: Mapping[str, Any], names: Iterable[str] | None = None
+) -> list[str]:
+    """List the values that differ, as `name: old → new`.
+
+    Args:
+        old: values by name.
+        new: the same, of now.
+        names: names to compare; by default all of both, sorted.
+    """
     return [
-        f"{name}: {before.get(name)!r} → {after.get(name)!r}"
-        for name in sorted(before.keys() | after.keys())
-        if before.get(name) != after.get(name)
+        f"{name}: {_shorten(old.get(name))} → {_shorten(new.get(name))}"
+        for name in (sorted(old.keys() | new.keys()) if names is None else names)
+        if old.get(name) != new.get(name)
     ]
+
+
+def _shorten(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= MAX_SHOWN_CHARS else f"{text[:MAX_SHOWN_CHARS]}…"

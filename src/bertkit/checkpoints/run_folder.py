@@ -8,15 +8,14 @@ and a `manifest.json` with the size and checksums of each file and a checksum of
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ConfigDict
 
-from bertkit.base.checksummed_json import read_checksummed_json, write_checksummed_json
+from bertkit.base.checksummed_model import ChecksummedModel
 from bertkit.base.checksums import FileRecord, verify_file
 from bertkit.base.errors import DamagedFileError, MissingFileError, storage_errors
 from bertkit.base.files import remove_folder
-from bertkit.base.settings import describe_validation
 from bertkit.checkpoints.checkpoint import Checkpoint
 from bertkit.checkpoints.file_names import CONFIG_FILE
 from bertkit.checkpoints.huggingface import WEIGHTS_FILE, open_huggingface
@@ -25,13 +24,14 @@ CHECKPOINTS = "checkpoints"
 MANIFEST = "manifest.json"
 STEP_PREFIX = "step-"
 FILES_OF_OTHERS = ("modules.json", "bert_config.json")  # files that a run never has
-MANIFEST_LIMIT_BYTES = 4 << 20  # 25 bytes for each MiB of a checkpoint
 
 
-class CheckpointManifest(BaseModel):
+class CheckpointManifest(ChecksummedModel):
     """The manifest of a checkpoint: its step, and size and checksums of each file."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    description: ClassVar[str] = "a checkpoint's manifest"
+    limit_bytes: ClassVar[int] = 4 << 20  # 25 bytes for each MiB of a checkpoint
 
     format_version: Literal[2] = 2
     step: int
@@ -56,20 +56,13 @@ def seal_checkpoint(folder: Path, step: int, files: Mapping[str, FileRecord]) ->
         step: the number of steps that were trained.
         files: all files in the folder, by name.
     """
-    manifest = CheckpointManifest(step=step, files=dict(files))
-    write_checksummed_json(folder / MANIFEST, manifest.model_dump(mode="json"))
+    CheckpointManifest(step=step, files=dict(files)).save(folder / MANIFEST)
 
 
 def verify_checkpoint(folder: Path, names: Collection[str] | None = None) -> CheckpointManifest:
     """Verify the files against the manifest, or only those with the given names."""
     path = folder / MANIFEST
-    try:
-        content = read_checksummed_json(path, limit_bytes=MANIFEST_LIMIT_BYTES)
-        manifest = CheckpointManifest.model_validate(content)
-    except ValidationError as error:
-        raise DamagedFileError(
-            f"{path} isn't a checkpoint's manifest: {describe_validation(error)}"
-        ) from None
+    manifest = CheckpointManifest.load(path)
     for name, record in manifest.files.items():
         if Path(name).name != name:
             raise DamagedFileError(f"{path} names a file outside its folder: {name!r}")

@@ -54,7 +54,7 @@ def analogy(
     """
     check_standard_output()
     if not words:
-        raise InputError("there is no word; name at least one to add")
+        raise InputError("no word is given; name at least one to add")
     from bertkit.embeddings.word_vectors import WordVectors
 
     words, minus = replace_surrogates((words, minus))

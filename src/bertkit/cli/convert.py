@@ -38,7 +38,7 @@ def convert(
     Args:
         source: A folder of any format, a run, or the id of a model of the Hub.
         output: A new folder to write.
-        settings: What can be chosen.
+        settings: Settings.
         revision: Branch, tag or commit of a model of the Hub.
         json: Print the result as one JSON object.
     """
@@ -55,7 +55,7 @@ def convert(
         f" as {dtypes}, {pluralize(len(result.files), 'file')}, {result.size_bytes / 1e6:,.1f} MB"
     )
     if result.dropped:
-        print(f"dropped, being copies or no weights: {', '.join(result.dropped)}")
+        print(f"dropped, because they are copies or aren't weights: {', '.join(result.dropped)}")
     for note in result.notes:
         print(f"note: {note}")
 

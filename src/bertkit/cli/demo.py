@@ -32,7 +32,7 @@ def demo(
 
     Args:
         output: Folder for the vocabulary, the shards, the run and report.html.
-        settings: What can be chosen.
+        settings: Settings.
         json: Print the result as one JSON object.
     """
     from bertkit.recipes.demo.page import describe_result
@@ -48,5 +48,5 @@ def demo(
     print(
         f"\n{describe_result(result.accuracies)}\n"
         f"{result.elapsed_seconds / 60:.1f} minutes in all. Report: {result.report.resolve()}\n"
-        f"Go on with: bertkit fill-mask {quote(str(result.run))} 'The function returns a [MASK].'"
+        f"Next: bertkit fill-mask {quote(str(result.run))} 'The function returns a [MASK].'"
     )

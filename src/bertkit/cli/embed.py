@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 ODDITIES = {
     "empty": "empty",
     "unknown_only": "of unknown words only",
-    "truncated": "cut at {max_length} tokens",
+    "truncated": "truncated to {max_length} tokens",
     "windowed": "read in parts of {max_length} tokens",
-    "with_nul": "with NUL, which was dropped",
-    "undecodable": "with bytes that aren't UTF-8, which were dropped",
+    "with_nul": "with NUL characters, which were removed",
+    "undecodable": "with bytes that aren't UTF-8, which were removed",
 }
 
 
@@ -59,7 +59,7 @@ def embed(
         texts: A file of texts, or - for standard input.
         output: File for the vectors: .npy, .parquet or .jsonl. Without it they go to standard
             output as JSONL, and the summary to standard error.
-        settings: What can be chosen.
+        settings: Settings.
         device: auto, cpu, cuda or cuda:N.
         revision: Branch, tag or commit of a model of the Hub.
         json: Print the summary as one JSON object.
@@ -70,7 +70,7 @@ def embed(
     if output is None:
         check_standard_output()
         if settings.restart or settings.overwrite:
-            raise SettingsError("restart and overwrite are for an --output; name one")
+            raise SettingsError("--restart and --overwrite need --output")
         from bertkit.data.tables.texts import open_texts
         from bertkit.embeddings.embedder import Embedder
 

@@ -49,11 +49,11 @@ def evaluate(
         data: A labeled file as for training, a GLUE folder, or hub:owner/name.
         output: Folder for a report, metrics.json, and the answers as JSONL and as official scorers
             read them.
-        settings: What can be chosen.
+        settings: Settings.
         columns: What is in which column, where that differs from the training data.
         device: auto, cpu, cuda or cuda:N.
         revision: Branch, tag or commit of a model of the Hub.
-        engine: The program that computes; auto takes the fastest that is installed.
+        engine: Inference engine; auto takes the fastest one that is installed.
         json: Print one JSON object.
     """
     if output is None:
@@ -63,14 +63,14 @@ def evaluate(
     from bertkit.batch_jobs.evaluate.run import evaluate as run
 
     if output is None and settings.overwrite:
-        raise SettingsError("overwrite is for an --output; name one")
+        raise SettingsError("--overwrite needs --output")
     with files.hold(output, data, overwrite=settings.overwrite) as place:
         result = run(EvaluatedModel(model, device, revision, engine), data, settings, columns)
         for line in result.oddities:
             announce(legible(line))
         if place is not None:
             files.write_evaluation(place, result)
-            announce(f"{place}: report and answers are written")
+            announce(f"{place}: wrote report and predictions")
     if json:
         print(json_module.dumps(files.summarize(result), ensure_ascii=False))
     else:

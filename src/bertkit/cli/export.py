@@ -33,7 +33,7 @@ def export(
     Args:
         model: A run of `bertkit pretrain`, a model folder, or the id of a model of the Hub.
         output: A new folder to write.
-        settings: What can be chosen.
+        settings: Settings.
         revision: Branch, tag or commit of a model of the Hub.
         json: Print the result as one JSON object.
     """

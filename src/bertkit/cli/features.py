@@ -56,7 +56,7 @@ def features(
         texts: A file of texts, or - for standard input.
         output: File for the features: .jsonl or .parquet. Without it they go to standard output as
             JSONL, and the summary to standard error.
-        settings: What can be chosen.
+        settings: Settings.
         device: auto, cpu, cuda or cuda:N.
         revision: Branch, tag or commit of a model of the Hub.
         json: Print the summary as one JSON object.

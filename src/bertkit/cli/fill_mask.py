@@ -48,7 +48,7 @@ def fill_mask(
         targets: Only these words are candidates; give the flag once for each.
         device: auto, cpu, cuda or cuda:N.
         revision: Branch, tag or commit of a model of the Hub.
-        engine: The program that computes; auto takes the fastest that is installed.
+        engine: Inference engine; auto takes the fastest one that is installed.
         json: Print one JSON object a text.
     """
     check_standard_output()

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 DOCSTRING = """{summary}
 
     Trains a pre-trained encoder for it, keeps the best epoch, and writes a folder with the model, a
-    model card and a report. The same command goes on with what was interrupted.
+    model card and a report. The same command resumes an interrupted run.
 
     **Examples**
 
@@ -41,14 +41,14 @@ DOCSTRING = """{summary}
         train: Labeled examples: a file, a GLUE folder, or hub:owner/name.
         dev: Held-out examples; without it, a share of the training examples is held out.
         output: Folder for the model.
-        task: What can be chosen about the task.
-        settings: What can be chosen about training.
+        task: Settings of the task.
+        settings: Settings of training.
         search: Several runs instead of one.
         revision: Branch, tag or commit of a model of the Hub.
         json: Print the result as one JSON object.
     """
 SHOWN_METRICS, SHOWN_COLUMNS = 12, 40
-HELP = "Make a pre-trained encoder a model for a task: `bertkit finetune <task>`."
+HELP = "Fine-tune a pre-trained encoder for a task: `bertkit finetune <task>`."
 
 
 def build_finetune() -> App:
@@ -73,7 +73,7 @@ def build_pair_command(name: str, kind: Kind) -> Callable[..., None]:
         settings: Annotated[settings_kind, Parameter(name="*")] = settings_kind(),  # noqa: B008
         json: bool = False,
     ) -> None:
-        with stop_at_once(lambda: "stopped while it was loading; the same command begins again"):
+        with stop_at_once(lambda: "stopped while loading; the same command starts again"):
             from bertkit.recipes.seq2seq.run import PairFiles, train_seq2seq
 
         files = PairFiles(tuple(train), None if dev is None else tuple(dev))
@@ -118,7 +118,7 @@ def build_command(name: str, entry: TaskEntry) -> Callable[..., None]:
         revision: str | None = None,
         json: bool = False,
     ) -> None:
-        with stop_at_once(lambda: "stopped while it was loading; the same command begins again"):
+        with stop_at_once(lambda: "stopped while loading; the same command starts again"):
             from bertkit.recipes.finetune.run import Sources, finetune
             from bertkit.recipes.finetune.search.run import search as run_search
 

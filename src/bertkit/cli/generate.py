@@ -70,7 +70,8 @@ def generate(
     can_stream = is_single and not json and settings.beams == settings.num_answers == 1
     if stream and not can_stream:
         raise SettingsError(
-            "stream is for one text and one answer, without beams, file and json; leave it out"
+            "--stream needs a single text and answer, without --beams, --file and --json; leave"
+            " it out"
         )
     check_seed(settings, settings.seed)
     from bertkit.generation.generator import Generator

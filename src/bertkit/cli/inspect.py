@@ -86,7 +86,7 @@ def _list_rows(description: "ModelDescription") -> Iterator[tuple[str, str]]:
         hashed = f"  {file.sha256}" if file.sha256 else ""
         yield "" if number else "files", f"{file.size_bytes:>13,}{hashed}  {file.name}"
     if description.dropped:
-        yield "not weights", f"{', '.join(description.dropped)}: copies or buffers, left behind"
+        yield "not weights", f"{', '.join(description.dropped)}: copies or buffers, not loaded"
     problems = description.problems
     for number, problem in enumerate(problems[:SHOWN_PROBLEMS]):
         yield "" if number else "problems", problem
@@ -110,7 +110,7 @@ def _list_sizes(description: "ModelDescription") -> Iterator[tuple[str, str]]:
         yield "joined", f"{words}, {config['positions']} positions, norms {norms} each part"
         yield (
             "attention",
-            f"{pluralize(num_heads, 'head')}, in the decoder those of both its attentions",
+            f"{pluralize(num_heads, 'head')}, in the decoder those of both attentions",
         )
         return
     yield "sizes", _describe_sizes(config)

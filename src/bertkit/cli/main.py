@@ -56,10 +56,10 @@ COMMANDS = {
 }
 # `finetune` has a command for each task, and each task has one of its own: those follow from TASKS.
 PRETRAINING = Group("From text to an encoder", sort_key=1)
-FINE_TUNING = Group("From an encoder to a model for a task", sort_key=2)
+FINE_TUNING = Group("Fine-tuning", sort_key=2)
 ENCODERS = Group("What an encoder knows", sort_key=3)
 FILES = Group("Model files", sort_key=4)
-QUESTIONS = Group("Questions of the literature", sort_key=5)
+QUESTIONS = Group("Studies", sort_key=5)
 GROUPS = {
     **dict.fromkeys(
         ("demo", "train-tokenizer", "prepare", "pretrain", "replay", "report"), PRETRAINING
@@ -68,10 +68,10 @@ GROUPS = {
     **dict.fromkeys(("inspect", "convert", "export"), FILES),
 }
 
-HELP = "BERT, whole: from raw text to models that label, tag and answer, vectors and search."
+HELP = "Train, fine-tune and use BERT models, from raw text to predictions, embeddings and search."
 CONFIG_HELP = (
-    "`--config FILE.toml` takes flags from a file with one table for each command;"
-    " flags on the command line win."
+    "`--config FILE.toml` reads flags from a file with one table per command; flags on the"
+    " command line take precedence."
 )
 
 
@@ -198,7 +198,7 @@ def take_config_flag(words: Sequence[str]) -> tuple[list[str], Path | None]:
         elif word == "--config" or word.startswith("--config="):
             value = word.partition("=")[2] or next(remaining, "")
             if not value:
-                raise SettingsError("--config needs the name of a TOML file")
+                raise SettingsError("--config needs a TOML file")
             path = Path(value)
         else:
             rest.append(word)

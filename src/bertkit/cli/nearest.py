@@ -58,7 +58,7 @@ def nearest(
     """
     check_standard_output()
     if not words:
-        raise InputError("there is no word; name at least one whose neighbors are wanted")
+        raise InputError("no word is given; name at least one")
     from bertkit.embeddings.word_vectors import WordVectors
 
     words = replace_surrogates(words)

@@ -107,9 +107,7 @@ def check_standard_output() -> None:
         StorageError: it is closed.
     """
     if sys.stdout is None or sys.stdout.closed:
-        raise StorageError(
-            "standard output is closed, and the result goes there; redirect it to a file"
-        )
+        raise StorageError("standard output is closed; redirect it to a file")
 
 
 def settle_standard_error() -> None:

@@ -26,15 +26,15 @@ if TYPE_CHECKING:
 
 ODDITIES = {
     "empty": "without a word",
-    "truncated": "cut at {max_length} tokens",
+    "truncated": "truncated to {max_length} tokens",
     "windowed": "read in windows of {max_length} tokens",
 }
 STANDARD_INPUT = "-"
 
 DOCSTRING = """{summary}
 
-    The model is one of `bertkit finetune {name}`, or another tool's. Answer n is that to text n, or
-    to row n of the file; a row that can't be read is an error.
+    The model is one of `bertkit finetune {name}`, or another tool's. Prediction n belongs to
+    text n, or to row n of the file; a row that can't be read is an error.
 
     **Examples**
 
@@ -48,16 +48,15 @@ DOCSTRING = """{summary}
         model: A folder of `bertkit finetune`, another tool's model for the task, or the id of a
             model of the Hub.
         words: {words}; - reads standard input, by default a text a line.
-        inputs: What else is read.
-        file: File of texts, or of records as for training, whose answers aren't needed; or
-            hub:owner/name.
-        output: File for the answers: .jsonl or .csv.
-        settings: What can be chosen.
-        columns: What is in which column.
+        inputs: Other inputs.
+        file: File of texts, or of records as for training, labels optional; or hub:owner/name.
+        output: File for the predictions: .jsonl or .csv.
+        settings: Settings.
+        columns: Columns of the file.
         device: auto, cpu, cuda or cuda:N.
         revision: Branch, tag or commit of a model of the Hub.
-        engine: The program that computes; auto takes the fastest that is installed.
-        json: Print one JSON object an answer, with all scores.
+        engine: Inference engine; auto takes the fastest one that is installed.
+        json: Print one JSON object per prediction, with all scores.
     """
 
 
@@ -85,7 +84,7 @@ def build_predict(name: str, entry: TaskEntry) -> Callable[..., None]:
             check_standard_output()
         values, source = find_inputs(words, inputs, file)
         if output is None and settings.overwrite:
-            raise SettingsError("overwrite is for an --output; name one")
+            raise SettingsError("--overwrite needs --output")
         from bertkit.batch_jobs.predict.run import answer_file, answer_values
         from bertkit.inference.predictor import Predictor
 
@@ -145,7 +144,7 @@ def find_inputs(
         return [], file
     values = inputs.gather(words)
     if not values:
-        raise InputError("there is nothing to read: give a text, --file, or - for standard input")
+        raise InputError("there is no input: give a text, --file, or - for standard input")
     return values, None
 
 

@@ -39,7 +39,7 @@ def prepare(
         tokenizer: Folder that `bertkit train-tokenizer` wrote, a model's folder, a vocab.txt, or
             the id of a model of the Hub.
         output: Folder for the shards.
-        settings: What can be chosen.
+        settings: Settings.
         workers: Processes; by default one for each core.
         revision: Branch, tag or commit, where --tokenizer is a model of the Hub.
         json: Print the result as one JSON object.
@@ -64,10 +64,10 @@ def prepare(
     for line in result.report:
         print(f"    note: {line}")
     if not manifest.held_out.tokens and settings.held_out:
-        print("    note: no document was held out; take a larger --held-out to evaluate on some")
+        print("    note: no document was held out; a larger --held-out allows evaluation")
     megabytes = manifest.raw_bytes / 1e6
     if result.was_done:
-        print(f"{output} was done already: {megabytes:,.1f} MB of text")
+        print(f"{output} was already finished: {megabytes:,.1f} MB of text")
     else:
         rate = result.bytes_per_second / 1e6
         print(f"{megabytes:,.1f} MB of text in {result.elapsed_seconds:,.1f} s, {rate:,.1f} MB/s")

@@ -44,7 +44,7 @@ def pretrain(
     Args:
         data: Folder that `bertkit prepare` wrote.
         output: Folder of the run; needed unless --dry-run.
-        settings: What can be chosen.
+        settings: Settings.
         dry_run: Measure time and memory of a few steps, print them, and write nothing.
         json: Print the result as one JSON object.
     """
@@ -52,8 +52,8 @@ def pretrain(
         _show_dry_run(data, settings, json=json)
         return
     if output is None:
-        raise SettingsError("--output is missing: name the folder for the run")
-    with stop_at_once(lambda: "stopped while it was loading; the same command begins again"):
+        raise SettingsError("--output is missing: name a folder for the run")
+    with stop_at_once(lambda: "stopped while loading; the same command starts again"):
         from bertkit.recipes.pretrain.run import pretrain as run
 
     result = run(data, output, settings)
@@ -87,9 +87,9 @@ def _show_dry_run(data: Path, settings: PretrainSettings, *, json: bool) -> None
     share = "" if plan.share_of_peak is None else f", {plan.share_of_peak:.0%} of the peak"
     print(
         f"{name}: {plan.num_parameters:,} parameters on {plan.device}, {plan.precision}\n"
-        f"a step: {pace.step_seconds:.3f} s, {pace.tokens_per_step:,.0f} tokens"
+        f"step: {pace.step_seconds:.3f} s, {pace.tokens_per_step:,.0f} tokens"
         f" ({pace.tokens_per_step / pace.step_seconds:,.0f} tokens/s{share})\n"
-        f"an evaluation: {pace.evaluation_seconds:.1f} s\n"
+        f"evaluation: {pace.evaluation_seconds:.1f} s\n"
         f"memory: {pace.peak_memory_bytes / 1e9:.2f} GB at most so far\n"
-        f"the run: {pluralize(plan.num_steps, 'step')}, about {plan.seconds / 60:,.1f} minutes"
+        f"run: {pluralize(plan.num_steps, 'step')}, about {plan.seconds / 60:,.1f} minutes"
     )

@@ -50,7 +50,9 @@ def describe_replay(result: "Replay", *, fp64: bool) -> list[str]:
     if not fp64:
         lines.append(_compare(result))
     elif result.is_finite:
-        lines.append("Finite in 64 bits: some value was too large for the run's precision.")
+        lines.append(
+            "The result is finite in float64, so a value overflowed in the run's precision."
+        )
     if result.first_module is not None:
         name, micro_batch = result.first_module
         lines.append(
@@ -58,7 +60,7 @@ def describe_replay(result: "Replay", *, fp64: bool) -> list[str]:
         )
     elif not result.is_finite:
         broken = [name for name, value in result.metrics.items() if not math.isfinite(value)]
-        lines.append(f"the output of every module is finite; what isn't: {', '.join(broken)}")
+        lines.append(f"the outputs of all modules are finite; not finite: {', '.join(broken)}")
     for what, names in (("weights", result.broken_weights), ("gradients", result.broken_gradients)):
         more = f", and {len(names) - MOST_NAMES} more" * (len(names) > MOST_NAMES)
         lines.append(f"{what} that aren't finite: {', '.join(names[:MOST_NAMES]) or 'none'}{more}")
@@ -68,11 +70,11 @@ def describe_replay(result: "Replay", *, fp64: bool) -> list[str]:
 
 def _compare(result: "Replay") -> str:
     if result.is_same:
-        return "The same bits as in the run."
+        return "Identical to the run, bit for bit."
     recorded = ", ".join(f"{name} {value:g}" for name, value in result.recorded.items())
     if not result.differences:
-        return f"In the run it was {recorded}, though programs and machine look the same."
-    return f"In the run it was {recorded}. What differs: {'; '.join(result.differences)}."
+        return f"In the run it was {recorded}, although software and machine are the same."
+    return f"In the run it was {recorded}. Differences: {'; '.join(result.differences)}."
 
 
 def _shorten(text: str) -> str:

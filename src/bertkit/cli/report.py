@@ -39,7 +39,7 @@ def report(
         run: The folder of a run, of a fine-tuned model, or of a demo.
         others: More of the same kind, to be compared.
         output: The page; by default report.html in the run, of several comparison.html here.
-        settings: What can be chosen.
+        settings: Settings.
         open_page: Show the page in the browser.
         json: Print the runs in numbers as one JSON object.
     """
@@ -49,7 +49,7 @@ def report(
 
     result = write((run, *others), output, settings)
     if open_page and not webbrowser.open(result.report.resolve().as_uri()):
-        announce(f"there is no browser to be started; open {result.report} with one")
+        announce(f"no browser was found; open {result.report} with one")
     if json:
         runs = [summarize_run(facts) for facts in result.runs]
         print(json_module.dumps({"report": str(result.report), "runs": runs}))

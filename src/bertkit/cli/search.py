@@ -51,7 +51,7 @@ def search(
         corpus: A file of texts: text (one a line), JSONL, CSV, TSV or Parquet.
         file: File with a query a line.
         top_k: Texts to find for each query.
-        settings: What can be chosen.
+        settings: Settings.
         index_folder: Where the index is kept; by default beside the corpus.
         device: auto, cpu, cuda or cuda:N.
         revision: Branch, tag or commit of a model of the Hub.

@@ -41,9 +41,9 @@ def similarity(
         model: A run of `bertkit pretrain`, a model folder, or the id of a model of the Hub.
         texts: Two texts or more; - reads standard input, a text a line.
         file: File with a text a line.
-        similarity: How vectors are compared; by default as the model's folder says, else cosine.
-            Distances are shown negative: more is always more alike.
-        settings: What can be chosen.
+        similarity: Similarity measure; by default the model's, else cosine. Distances are shown as
+            negative numbers, so higher is always more similar.
+        settings: Settings.
         device: auto, cpu, cuda or cuda:N.
         revision: Branch, tag or commit of a model of the Hub.
         json: Print one JSON object.

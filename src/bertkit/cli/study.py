@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 DOCSTRING = """{summary}
 
-    Runs each arm with several seeds, all with the same budget, and writes a table, curves, and what
-    the figures say to what papers found: report.html, table.md and results.jsonl. The same command
-    goes on with the runs that are missing; more seeds may be asked for later.
+    Runs each arm with several seeds, all with the same budget, and writes a table, curves, and how
+    the results compare with published findings: report.html, table.md and results.jsonl. The same
+    command runs what is missing; more seeds may be added later.
 
     **Examples**
 
@@ -34,10 +34,10 @@ DOCSTRING = """{summary}
 
     Args:
         output: Folder for the runs and the report.
-        settings: What can be chosen.
+        settings: Settings.
         json: Print the outcome as one JSON object.
     """
-HELP = "Ask a question of the literature of runs of your own: `bertkit study <name>`."
+HELP = "Reproduce a published experiment: `bertkit study <name>`."
 
 
 def build_study() -> App:
@@ -58,7 +58,7 @@ def build_command(name: str, entry: StudyEntry) -> Callable[..., None]:
         output: Path,
         json: bool = False,
     ) -> None:
-        with stop_at_once(lambda: "stopped while it was loading; the same command begins again"):
+        with stop_at_once(lambda: "stopped while loading; the same command starts again"):
             from bertkit.studies.run import count_seeds
             from bertkit.studies.run import run_study as run
 
@@ -70,8 +70,8 @@ def build_command(name: str, entry: StudyEntry) -> Callable[..., None]:
             show(outcome, output, json=json)
         if outcome.failures:
             raise FailedRunsError(
-                f"{len(outcome.failures)} of {outcome.num_cells} runs failed, and their reasons are"
-                f" told with the outcome; this tries them again: {command}"
+                f"{len(outcome.failures)} of {outcome.num_cells} runs failed, see the reasons in"
+                f" the outcome; to try them again: {command}"
             )
 
     if not any(field.is_required() for field in kind.model_fields.values()):

@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from bertkit.generation.summary import ExtractiveSummary, SummaryCounts
 
 ODDITIES = {
-    "empty": "without a sentence, with an empty summary",
-    "whole": "with no more sentences than were asked for, given whole",
-    "short": "with fewer sentences than were asked for, since all others repeat one",
-    "limited": "of which a summary has no more than 1,000 sentences",
-    "truncated": "texts or sentences read in part, being too long for the model",
-    "cut": "of which the end was left out, being too long for the model",
-    "unfinished": "whose summary was stopped without an end",
+    "empty": "without a sentence, given an empty summary",
+    "whole": "with no more sentences than requested, given whole",
+    "short": "given fewer sentences than requested, because all others are repetitions",
+    "limited": "with summaries limited to 1,000 sentences",
+    "truncated": "texts or sentences truncated, because they are too long for the model",
+    "cut": "truncated, because they are too long for the model",
+    "unfinished": "whose summary reached the length limit",
 }
 LIKENESS_CHARS = 18
 
@@ -84,7 +84,7 @@ def summarize(
     """
     check_standard_output()
     if not files:
-        raise InputError("there is nothing to summarize: name a file, or - for standard input")
+        raise InputError("there is no text: name a file, or - for standard input")
     texts = Texts(files, table)
     texts.find()  # before a model is loaded
     from bertkit.generation.summarizer import load_summarizer
@@ -172,17 +172,15 @@ def begin(
 
     if isinstance(summarizer, AbstractiveSummarizer):
         if why:
-            raise SettingsError(
-                "why is for sentences that are taken from a text; this model writes its own"
-            )
+            raise SettingsError("--why explains extracted sentences; this model generates its own")
         written = GenerationCounts()
         chosen = summarizer.settings_with(decoding)
         return summarizer.stream(texts, chosen, written), written
     if decoding.model_fields_set:
         given = ", ".join(sorted(decoding.model_fields_set))
         raise SettingsError(
-            f"{given} is for models of `bertkit finetune summarize`, which write; this one takes"
-            " sentences as they are"
+            f"{given} is for models of `bertkit finetune summarize`, which generate text; this"
+            f" one extracts sentences"
         )
     counts = SummaryCounts()
     return summarizer.stream(texts, counts), counts

@@ -80,8 +80,8 @@ def _read_lines(stream: BinaryIO, name: str) -> Iterator[tuple[str, str]]:
             return
         if len(data) > LIMIT_BYTES:
             raise InputError(
-                f"line {number} of {name} has more than {LIMIT_BYTES >> 20} MiB; a text is a line,"
-                " and no model takes as much"
+                f"line {number} of {name} has more than {LIMIT_BYTES >> 20} MiB; each line is a"
+                f" text, and no model reads that much"
             )
         try:
             line = data.decode("utf-8").removesuffix("\n").rstrip("\r")

@@ -36,7 +36,7 @@ def train_tokenizer(
         inputs: Files, folders or globs; - for standard input; python-docs: for Python's own
             documentation.
         output: Folder to write.
-        settings: What can be chosen.
+        settings: Settings.
         overwrite: Replace an older tokenizer in that folder.
         json: Print the result as one JSON object.
     """
@@ -69,12 +69,13 @@ def describe_result(result: "TrainTokenizerResult", settings: TrainTokenizerSett
     lines = [summary]
     if num_entries < settings.vocab_size:
         lines.append(
-            f"That is fewer than the {settings.vocab_size:,} asked for: the text has no more pieces"
-            f" that occur at least {settings.min_frequency} times."
+            f"That is fewer than the {settings.vocab_size:,} asked for: no other pieces occur at"
+            f" least {settings.min_frequency} times."
         )
     if words.num_forgotten:
         lines.append(
-            f"{pluralize(words.num_forgotten, 'occurrence')} of rare words forgotten to stay within"
+            f"{pluralize(words.num_forgotten, 'occurrence')} of rare words were ignored to stay"
+            f" within"
             f" {settings.max_distinct_words:,} distinct words."
         )
     return lines + [f"In the input: {line}" for line in result.report.summary_lines()]

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 STANDARD_INPUT = "-"
 ODDITIES = {
-    "empty": "empty, with empty translations",
+    "empty": "empty, given empty translations",
     "cut": "cut, being too long",
     "unfinished": "stopped without an end",
 }
@@ -75,7 +75,7 @@ def translate(
         reference_field: Column, or field of JSONL, that has them; by default that of the texts.
         output: File for the translations, a line each, or with --json an object each; it is written
             whole or not at all.
-        overwrite: Replace an output that exists.
+        overwrite: Replace an existing output.
         table: How the file is read.
         decoding: How the translation is searched for.
         device: auto, cpu, cuda or cuda:N.
@@ -132,10 +132,10 @@ def check_flags(output: Path | None, references: Path | None, *, overwrite: bool
         SettingsError: they do.
     """
     if output is None and overwrite:
-        raise SettingsError("overwrite is for an --output; name one")
+        raise SettingsError("--overwrite needs --output")
     if output is not None and references is not None:
         raise SettingsError(
-            "references tells metrics in place of the translations; leave out --output"
+            "--references prints metrics instead of translations; leave out --output"
         )
 
 
@@ -162,9 +162,9 @@ def check_scoring(
         SettingsError: there are some.
     """
     if references is None and reference_field is not None:
-        raise SettingsError("reference_field is for --references; name them")
+        raise SettingsError("--reference-field needs --references")
     if references is not None and (decoding.num_answers or 1) > 1:
-        raise SettingsError("references are held against one answer; leave out --num-answers")
+        raise SettingsError("--references are compared with one answer; leave out --num-answers")
 
 
 def score(work: "GeneratedTexts", right: list[str]) -> "Scoring":

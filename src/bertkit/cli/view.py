@@ -80,7 +80,7 @@ def view(
             encoder-decoder the alignment of both texts, in the mean of what isn't chosen; with
             --token, too, what one head looks at once that token is written.
         png: The same figure in pixels, 300 an inch; needs `bertkit[plots]`.
-        settings: What can be chosen.
+        settings: Settings.
         device: auto, cpu, cuda or cuda:N.
         revision: Branch, tag or commit of a model of the Hub.
         json: Print one JSON object: the tokens, and what each head does. The weights are those of
@@ -144,7 +144,7 @@ def write_figures(seen: "AttentionView", paths: list[Path]) -> None:
     if seen.scene.is_across and token is None:
         figure: AlignmentFigure | AttentionFigure = seen.alignment(layer, head)
     elif layer is None or head is None:
-        raise SettingsError("a figure is of one head; name it by --layer and --head")
+        raise SettingsError("a figure shows one head; name it with --layer and --head")
     else:
         figure = seen.figure(layer, head, token)
     for path in paths:

@@ -9,7 +9,7 @@ import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,15 +19,13 @@ from pydantic import (
     Field,
     NonNegativeInt,
     PositiveInt,
-    ValidationError,
     field_validator,
     model_validator,
 )
 
-from bertkit.base.checksummed_json import read_checksummed_json
+from bertkit.base.checksummed_model import ChecksummedModel
 from bertkit.base.checksums import FileRecord, verify_file
 from bertkit.base.errors import DamagedFileError, MissingFileError, storage_errors
-from bertkit.base.settings import describe_validation
 from bertkit.data.mapped_array import MappedArray
 from bertkit.tokenization.folder import MANIFEST_FILE as TOKENIZER_MANIFEST
 from bertkit.tokenization.tokenizer import Tokenizer
@@ -83,10 +81,11 @@ class ShardRecord(BaseModel):
         return self
 
 
-class ShardsManifest(BaseModel):
+class ShardsManifest(ChecksummedModel):
     """The manifest that `prepare` writes; determined by input, settings and tokenizer."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    description: ClassVar[str] = "a manifest of shards"
+    limit_bytes: ClassVar[int] = 1 << 30
 
     format_version: Literal[2] = 2
     vocab_size: PositiveInt
@@ -262,12 +261,7 @@ def read_manifest(folder: Path) -> ShardsManifest:
         if not is_begun:
             what = "has no shards; name a folder that `bertkit prepare` wrote"
         raise MissingFileError(f"{folder} {what}")
-    try:
-        return ShardsManifest.model_validate(read_checksummed_json(path, limit_bytes=1 << 30))
-    except ValidationError as error:
-        raise DamagedFileError(
-            f"{path} isn't a manifest of shards: {describe_validation(error)}"
-        ) from None
+    return ShardsManifest.load(path)
 
 
 def shard_path(folder: Path, name: str, part: str) -> Path:

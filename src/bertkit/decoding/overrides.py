@@ -6,7 +6,7 @@ from cyclopts import Parameter
 from pydantic import Field, create_model
 
 from bertkit.base.errors import SettingsError
-from bertkit.base.settings import Settings, parse_settings
+from bertkit.base.settings import Settings, validate
 from bertkit.decoding.settings import DecodingSettings
 
 
@@ -40,7 +40,7 @@ def override_decoding(settings: DecodingSettings, changes: Settings) -> Decoding
     if given.get("sample"):
         given = {"beams": 1, **given}
     values = {**settings.model_dump(), **given}
-    changed = parse_settings(DecodingSettings, values, "how it is written")
+    changed = validate(DecodingSettings, values, "how it is written")
     check_seed(changed, given.get("seed", 0))
     return changed
 

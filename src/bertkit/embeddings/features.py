@@ -17,7 +17,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from bertkit.base.errors import NonFiniteError, SettingsError
-from bertkit.base.settings import parse_settings
+from bertkit.base.settings import validate
 from bertkit.checkpoints.formats import open_checkpoint
 from bertkit.checkpoints.hub.resolve import resolve_model
 from bertkit.embeddings.feature_settings import FeatureSettings
@@ -153,7 +153,7 @@ class FeatureExtractor:
             texts: a text, a tuple of two for a pair, or a list of them.
             settings: fields of `FeatureSettings`, such as `layers` and `combine`.
         """
-        chosen = parse_settings(FeatureSettings, settings, "features")
+        chosen = validate(FeatureSettings, settings, "features")
         if isinstance(texts, list):
             return list(self.stream(texts, chosen))
         return next(self.stream([texts], chosen))

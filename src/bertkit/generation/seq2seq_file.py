@@ -1,15 +1,14 @@
 """`bertkit_seq2seq.json`: settings of an encoder-decoder beside its weights and vocabulary."""
 
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field
 
-from bertkit.base.checksummed_json import read_checksummed_json, write_checksummed_json
+from bertkit.base.checksummed_model import ChecksummedModel
 from bertkit.base.checksums import FileRecord
 from bertkit.base.errors import CheckpointError
 from bertkit.base.members import find_member, has_member
-from bertkit.base.settings import describe_validation
 from bertkit.checkpoints.file_names import REWRITER_FILE
 from bertkit.decoding.settings import DecodingSettings
 
@@ -17,7 +16,7 @@ LIMIT_BYTES = 4 << 20
 KindName = Literal["translate", "summarize"]
 
 
-class Seq2SeqSettingsFile(BaseModel):
+class Seq2SeqSettingsFile(ChecksummedModel):
     """The content of `bertkit_seq2seq.json`.
 
     Attributes:
@@ -28,7 +27,8 @@ class Seq2SeqSettingsFile(BaseModel):
         max_target_length: maximum number of target tokens, the end token included.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    description: ClassVar[str] = "the settings of an encoder-decoder"
+    limit_bytes: ClassVar[int] = 4 << 20
 
     format_version: Literal[1] = 1
     kind: KindName
@@ -45,8 +45,7 @@ def is_seq2seq_model(folder: Path) -> bool:
 
 def write_seq2seq_file(folder: Path, saved: Seq2SeqSettingsFile) -> dict[str, FileRecord]:
     """Write `bertkit_seq2seq.json` and return its record by file name."""
-    content = saved.model_dump(mode="json")
-    return {REWRITER_FILE: write_checksummed_json(folder / REWRITER_FILE, content)}
+    return {REWRITER_FILE: saved.save(folder / REWRITER_FILE)}
 
 
 def read_seq2seq_file(folder: Path) -> Seq2SeqSettingsFile:
@@ -56,10 +55,4 @@ def read_seq2seq_file(folder: Path) -> Seq2SeqSettingsFile:
             f"{folder} has no {REWRITER_FILE}; `bertkit finetune translate` and `bertkit finetune"
             " summarize` write such folders"
         )
-    path = find_member(folder, REWRITER_FILE)
-    try:
-        return Seq2SeqSettingsFile.model_validate(
-            read_checksummed_json(path, limit_bytes=LIMIT_BYTES)
-        )
-    except ValidationError as error:
-        raise CheckpointError(f"{path}: {describe_validation(error)}") from None
+    return Seq2SeqSettingsFile.load(find_member(folder, REWRITER_FILE))

@@ -3,7 +3,6 @@
 from pathlib import Path
 from typing import ClassVar, TypeAlias
 
-from bertkit.base.checksummed_json import read_checksummed_json
 from bertkit.base.errors import SettingsError
 from bertkit.base.members import find_member, has_member
 from bertkit.base.settings import Settings
@@ -18,7 +17,7 @@ from bertkit.generation.seq2seq_generator import Seq2SeqGenerator
 from bertkit.generation.summary_settings import SummarySettings
 from bertkit.generation.trained_summarizer import TrainedSummarizer
 from bertkit.tasks.extract.task import Extract
-from bertkit.tasks.saved import LIMIT_BYTES
+from bertkit.tasks.saved import SavedTask
 
 
 class AbstractiveSummarizer(Seq2SeqGenerator):
@@ -68,8 +67,7 @@ def is_extractor(folder: Path) -> bool:
     """Whether `bertkit finetune extract` wrote this folder."""
     if not has_member(folder, TASK_FILE):
         return False
-    saved = read_checksummed_json(find_member(folder, TASK_FILE), limit_bytes=LIMIT_BYTES)
-    return bool(saved.get("task") == Extract.name)
+    return SavedTask.load(find_member(folder, TASK_FILE)).task == Extract.name
 
 
 def _refuse(settings: Settings, words: str) -> None:

@@ -119,6 +119,6 @@ def load_tokenizer_and_length(
     if tokenizer.vocab_size > config.vocab_size:
         raise CheckpointError(
             f"{folder}: the vocabulary has {tokenizer.vocab_size:,} entries and the model"
-            f" {config.vocab_size:,}; they don't belong together"
+            f" {config.vocab_size:,}; they don't match"
         )
     return tokenizer, read_max_length(folder)

@@ -203,7 +203,7 @@ def _describe_tokenizer(folder: Path, config: Config | None) -> dict[str, Any] |
         if len(vocabulary) > sizes.vocab_size:
             raise CheckpointError(
                 f"{folder}: the vocabulary has {len(vocabulary):,} entries and the model"
-                f" {sizes.vocab_size:,}; they don't belong together"
+                f" {sizes.vocab_size:,}; they don't match"
             )
     return {"entries": len(vocabulary), **settings.model_dump()}
 

@@ -22,15 +22,19 @@ Share = Annotated[float, Field(ge=0.0, le=1.0)]
 class MaskingSettings(Settings):
     """How much is masked, and by what."""
 
-    mask_rate: Share = Field(0.15, description="Share of a sequence's tokens to predict.")
+    mask_rate: Share = Field(
+        0.15, description="Share of a sequence's tokens to predict (the mask rate)."
+    )
     mask_token_share: Share = Field(0.8, description="Share of those that become [MASK].")
     random_token_share: Share = Field(
-        0.1, description="Share of those that become a random word; the rest stay."
+        0.1, description="Share of those that become a random word; the rest stay unchanged."
     )
     random_tokens: Literal["uniform", "frequency"] = Field(
-        "uniform", description="Random words are drawn evenly, or as often as the text has them."
+        "uniform", description="Draw random words uniformly, or by their frequency in the text."
     )
-    whole_words: bool = Field(False, description="Choose all pieces of a word together.")
+    whole_words: bool = Field(
+        False, description="Mask all pieces of a word together (whole-word masking)."
+    )
 
 
 @dataclass(frozen=True)
@@ -82,7 +86,7 @@ class Masker:
         if settings.random_tokens == "frequency":
             weights = weights * token_counts
         if not weights.any():
-            raise SettingsError("random_tokens: the text has no word that could be drawn")
+            raise SettingsError("random_tokens: the text has no word to draw")
         self._cumulative = np.cumsum(weights, dtype=np.float64)
 
     def mask(

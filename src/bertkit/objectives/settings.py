@@ -19,15 +19,15 @@ class ObjectiveSettings(MaskingSettings):
 
     objective: ObjectiveName = Field(
         DEFAULT_OBJECTIVE,
-        description="bert: masked words, and whether one text follows another; mlm: masked words"
-        " alone; causal: the next word, left to right.",
+        description="bert: masked words and next sentence; mlm: masked words only; causal: the"
+        " next word, left to right.",
         exclude_if=_is_default,  # the records of runs from before there were others lack it
     )
     max_length: Annotated[int, Field(ge=8, le=512)] = Field(
         128, description="Tokens of an example, with [CLS] and [SEP]."
     )
     short_rate: Annotated[float, Field(ge=0.0, le=1.0)] = Field(
-        0.1, description="Share of examples that are cut to a random shorter length."
+        0.1, description="Share of examples that are truncated to a random shorter length."
     )
 
     @model_validator(mode="after")
@@ -36,7 +36,6 @@ class ObjectiveSettings(MaskingSettings):
         given = [name for name, field in masking if getattr(self, name) != field.default]
         if self.objective == "causal" and given:
             raise ValueError(
-                f"{given[0]} says something about masking, and the objective causal masks nothing;"
-                " leave it out"
+                f"{given[0]} is about masking, which the objective causal doesn't use; leave it out"
             )
         return self

@@ -78,7 +78,7 @@ class Cells:
         if not fits or not np.array_equal(np.sort(self.rows), np.arange(num_rows)):
             raise DamagedFileError(
                 f"the approximate index doesn't fit {num_rows:,} vectors of {num_features}"
-                " features; build it again"
+                " features; rebuild it"
             )
 
 
@@ -142,8 +142,8 @@ class ApproximateSearch:
         search.cells = _tune(search, exact, vectors)
         if search.cells.recall < LEAST_RECALL:
             announce(
-                f"The cells find only {search.cells.recall:.0%} of the true ten best: a byte a"
-                " number is too coarse for these vectors; exact search finds all"
+                f"The cells find only {search.cells.recall:.0%} of the true ten best: one byte"
+                f" per number is too coarse for these vectors; exact search finds all"
             )
         return search
 

@@ -15,7 +15,7 @@ from bertkit.base.errors import DamagedFileError, MissingFileError, storage_erro
 from bertkit.base.files import durable_file
 from bertkit.data.mapped_array import MappedArray, write_array
 
-ADVICE = "make the index anew with --rebuild"
+ADVICE = "rebuild the index with --rebuild"
 
 
 @contextmanager

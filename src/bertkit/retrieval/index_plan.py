@@ -62,9 +62,8 @@ class IndexPlan:
         if changes:
             raise SettingsError(
                 f"{self.place.folder} has the vectors that {found.get('model')} made, and"
-                f" {self.embedding['model']} would make others ({'; '.join(changes)}); take model"
-                " and settings as they were, name another --index-folder, or make the vectors anew"
-                " with --rebuild"
+                f" {self.embedding['model']} would make others ({'; '.join(changes)}); use the"
+                f" same model and settings, another --index-folder, or --rebuild"
             )
 
 

@@ -1,7 +1,7 @@
 """The record of an index: checksummed JSON in its folder, written last."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from pydantic import (
     AfterValidator,
@@ -9,13 +9,11 @@ from pydantic import (
     ConfigDict,
     NonNegativeInt,
     PositiveInt,
-    ValidationError,
 )
 
-from bertkit.base.checksummed_json import read_checksummed_json, write_checksummed_json
+from bertkit.base.checksummed_model import ChecksummedModel
 from bertkit.base.checksums import FileRecord, record_file
 from bertkit.base.errors import DamagedFileError, InputError, storage_errors
-from bertkit.base.settings import describe_validation
 from bertkit.data.tables.settings import TableSettings
 from bertkit.embeddings.similarity_names import Similarity
 
@@ -100,7 +98,7 @@ class CellsRecord(Part):
     files: Annotated[Files, _check_names(*CELLS_ARRAYS)]
 
 
-class IndexRecord(Part):
+class IndexRecord(ChecksummedModel):
     """A complete index.
 
     Attributes:
@@ -113,6 +111,8 @@ class IndexRecord(Part):
         cells: the approximate part, if it was built.
     """
 
+    description: ClassVar[str] = "the record of an index"
+
     corpus: CorpusRecord
     embedding: dict[str, Any]
     num_rows: PositiveInt
@@ -123,7 +123,7 @@ class IndexRecord(Part):
 
     def write(self, folder: Path) -> None:
         """Write the record, which marks the index as complete."""
-        write_checksummed_json(folder / RECORD_FILE, self.model_dump(mode="json"))
+        self.save(folder / RECORD_FILE)
 
     @classmethod
     def read(cls, folder: Path) -> "IndexRecord | None":
@@ -133,14 +133,9 @@ class IndexRecord(Part):
             if not path.exists():
                 return None
         try:
-            return cls.model_validate(read_checksummed_json(path))
-        except ValidationError as error:
-            problem = describe_validation(error)
+            return cls.load(path)
         except DamagedFileError as error:
-            problem = str(error)
-        raise DamagedFileError(
-            f"{path} isn't the record of an index ({problem}); make it anew with --rebuild"
-        )
+            raise DamagedFileError(f"{error}; rebuild the index with --rebuild") from None
 
 
 def look_at(path: Path) -> tuple[int, int]:

@@ -64,7 +64,7 @@ def _add_cells(
 ) -> tuple[IndexRecord, VectorIndex]:
     """Build cells, and write them and the updated record."""
     if IndexRecord.read(folder) != record:
-        raise ResumeError(f"{folder} has been made anew meanwhile; give the command again")
+        raise ResumeError(f"{folder} was rebuilt meanwhile; run the command again")
     index = index.approximate()
     cells = index.cells
     assert cells is not None

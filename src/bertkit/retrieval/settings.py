@@ -14,30 +14,28 @@ class SearchSettings(TableSettings, EmbedderSettings):
 
     prompt: str | None = Field(
         None,
-        description="Put this before each query, as it stands; the empty text for nothing. By"
-        " default the model's prompt named query.",
+        description="Prefix of each query; an empty text for none. By default the model's prompt"
+        " named query.",
     )
     prompt_name: str | None = Field(
-        None, description="Put the model's prompt of this name before each query."
+        None, description="Use the model's prompt of this name as prefix of each query."
     )
     passage_prompt: str | None = Field(
         None,
-        description="Put this before each text of the corpus; the empty text for nothing. By"
-        " default the model's prompt named document, passage or corpus.",
+        description="Prefix of each text of the corpus; an empty text for none. By default the"
+        " model's prompt named document, passage or corpus.",
     )
     similarity: Similarity | None = Field(
         None,
-        description="How vectors are compared; by default as the model's folder says, else cosine."
-        " Distances are shown negative: more is always more alike.",
+        description="Similarity measure; by default the model's, else cosine. Distances are shown"
+        " as negative numbers, so higher is always more similar.",
     )
     index: Literal["auto", "exact", "approximate"] = Field(
         "auto",
-        description="Compare each query with all vectors, or only with those of the cells nearest"
-        " to it, which needs faiss. auto compares with all up to a million vectors.",
+        description="Exact search compares each query with all vectors; approximate search only"
+        " with those in the nearest cells, and needs faiss. auto is exact up to a million vectors.",
     )
-    rebuild: bool = Field(
-        False, description="Make the index anew, though there is one; its vectors are dropped."
-    )
+    rebuild: bool = Field(False, description="Rebuild the index, even if there is one.")
 
     @property
     def of_embedder(self) -> EmbedderSettings:

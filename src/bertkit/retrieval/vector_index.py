@@ -71,7 +71,7 @@ class VectorIndex:
             InputError: there are no vectors.
         """
         if not len(self):
-            raise InputError("there are no vectors to make an approximate index of")
+            raise InputError("there are no vectors for an approximate index")
         built = ApproximateSearch.build(self.vectors, self.similarity, self._exact)
         return type(self)(self.vectors, self.similarity, cells=built.cells)
 

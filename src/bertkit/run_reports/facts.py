@@ -7,18 +7,19 @@ from typing import Any, get_args
 
 from bertkit.base.errors import BertkitError, InputError, MissingFileError, storage_errors
 from bertkit.base.progress import announce
-from bertkit.base.settings import parse_settings
+from bertkit.base.settings import validate
 from bertkit.checkpoints.run_folder import list_checkpoints
 from bertkit.data.shards import MANIFEST, ShardSet
 from bertkit.models.recurrent.nets import NETS
 from bertkit.objectives.settings import DEFAULT_OBJECTIVE, ObjectiveName
 from bertkit.recipes.finetune.result import SavedResult
-from bertkit.recipes.finetune.run import RUN_FOLDER, SEARCH_FOLDER
+from bertkit.recipes.finetune.run import SEARCH_FOLDER
 from bertkit.recipes.finetune.settings import FineTuneSettings
 from bertkit.recipes.pretrain.settings import PretrainSettings
 from bertkit.recipes.seq2seq.kinds import KINDS
 from bertkit.tasks.table import TASKS
 from bertkit.training.finished import METRICS_FILE
+from bertkit.training.lifecycle import RUN_FOLDER
 from bertkit.training.records.history import TrainingHistory
 from bertkit.training.records.log import read_log
 from bertkit.training.run import LOG_FILE, RECORD_FILE, Run, RunRecord
@@ -203,12 +204,12 @@ def list_defaults(record: RunRecord, source: str) -> dict[str, Any]:
     stored: Mapping[str, Any] = record.settings
     if (kind := KINDS.get(str(stored.get("kind")))) is not None:
         given = {name: stored[name] for name in ("model",) if stored.get(name)}
-        return parse_settings(kind.settings, given, source).model_dump(mode="json")
+        return validate(kind.settings, given, source).model_dump(mode="json")
     if stored.get("task") is None:
         given = {name: stored[name] for name in ("model", "start_from") if stored.get(name)}
-        return parse_settings(PretrainSettings, given, source).model_dump(mode="json")
+        return validate(PretrainSettings, given, source).model_dump(mode="json")
     given = {name: stored[name] for name in ("features",) if stored.get(name)}
-    defaults = parse_settings(FineTuneSettings, given, source).model_dump(mode="json")
+    defaults = validate(FineTuneSettings, given, source).model_dump(mode="json")
     entry = TASKS.get(str(stored["task"]))
     task = {} if entry is None else entry.settings().model_dump(mode="json")
     return {**task, **defaults}

@@ -61,7 +61,7 @@ def build_page(facts: RunFacts, examples: Sequence[Section]) -> Report:
             note="Training values are means over neighboring steps.",
         ),
         *examples,
-        Command("\n".join(list_commands(facts)), title="How to go on", note=describe_way(facts)),
+        Command("\n".join(list_commands(facts)), title="Next steps", note=describe_way(facts)),
         Charts(draw_curves(course, curves[:2], MINUTES), title="The same over time"),
         Charts(draw_curves(course, PACE), title="Learning rate and gradient"),
         tabulate_speed(course),

@@ -9,11 +9,11 @@ from typing import Any
 from bertkit.base.checksummed_json import add_row_checksum
 from bertkit.base.errors import NonFiniteError
 from bertkit.base.files import write_file
+from bertkit.base.settings import list_differences
 from bertkit.studies.saved import (
     CellFailure,
     CellResult,
     StudyRecord,
-    list_changes,
     read_failure,
     read_result,
 )
@@ -49,7 +49,7 @@ class Outcome:
         """
         old = self.record.versions
         found = {
-            cell: list_changes(old, new, sorted(old.keys() | new.keys()))
+            cell: list_differences(old, new)
             for cell, result in self.results.items()
             if (new := result.versions)
         }

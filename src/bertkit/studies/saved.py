@@ -2,17 +2,17 @@
 
 import math
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, ClassVar, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
-from bertkit.base.checksummed_json import read_checksummed_json, write_checksummed_json
+from bertkit.base.checksummed_model import ChecksummedModel
 from bertkit.base.errors import DamagedFileError, ResumeError, storage_errors
 from bertkit.base.files import make_folder, remove_folder
 from bertkit.base.output import list_names
-from bertkit.base.settings import describe_validation
+from bertkit.base.settings import list_differences
 from bertkit.studies.settings import MAY_CHANGE
 from bertkit.studies.study import CELLS_FOLDER, Cell, Decision, Figure, Study
 
@@ -25,10 +25,10 @@ MACHINE = ("device", "gpu", "precision")
 NO_STUDY = "without it the study can't be taken up; restore it, or choose another --output"
 NO_CELL = "without it the same command makes the cell again"
 
-Kind = TypeVar("Kind", bound=BaseModel)
+Kind = TypeVar("Kind", bound=ChecksummedModel)
 
 
-class StudyRecord(BaseModel):
+class StudyRecord(ChecksummedModel):
     """The settings and data that a study began with.
 
     Attributes:
@@ -40,15 +40,15 @@ class StudyRecord(BaseModel):
         versions: versions of software and machine.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    description: ClassVar[str] = "a record of a study"
 
     format_version: Literal[1] = 1
     study: str
     settings: dict[str, Any]
     data: str
-    values: dict[str, int | float | str] = {}
-    seconds: dict[str, float] = {}
-    versions: dict[str, str] = {}
+    values: dict[str, int | float | str] = Field(default_factory=dict)
+    seconds: dict[str, float] = Field(default_factory=dict)
+    versions: dict[str, str] = Field(default_factory=dict)
 
     @property
     def decision(self) -> Decision:
@@ -66,7 +66,7 @@ class SavedFigure(BaseModel):
     at: float | None = None
 
 
-class CellResult(BaseModel):
+class CellResult(ChecksummedModel):
     """The result of a cell; writing it marks the cell as finished.
 
     Attributes:
@@ -77,14 +77,14 @@ class CellResult(BaseModel):
         versions: versions of software and machine when it finished.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    description: ClassVar[str] = "a record of a study"
 
     format_version: Literal[1] = 1
     arm: str
     seed: int
     seconds: float
     figures: tuple[SavedFigure, ...]
-    versions: dict[str, str] = {}
+    versions: dict[str, str] = Field(default_factory=dict)
 
     def list_figures(self) -> list[Figure]:
         """Return the figures."""
@@ -94,20 +94,20 @@ class CellResult(BaseModel):
         ]
 
 
-class CellFailure(BaseModel):
+class CellFailure(ChecksummedModel):
     """The error of a cell's last attempt."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    description: ClassVar[str] = "a record of a study"
 
     format_version: Literal[1] = 1
     error: str
     message: str
 
 
-class CellTime(BaseModel):
+class CellTime(ChecksummedModel):
     """The seconds spent so far on an unfinished cell."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    description: ClassVar[str] = "a record of a study"
 
     format_version: Literal[1] = 1
     seconds: float
@@ -161,11 +161,7 @@ def _check_same(old: StudyRecord, new: StudyRecord) -> None:
     """Reject resuming with another study, other settings or other data."""
     differences = [] if old.study == new.study else [f"study: {old.study} → {new.study}"]
     if not differences:
-        differences = [
-            f"{name}: {old.settings.get(name)!r} → {new.settings.get(name)!r}"
-            for name in sorted(old.settings.keys() | new.settings.keys())
-            if old.settings.get(name) != new.settings.get(name)
-        ]
+        differences = list_differences(old.settings, new.settings)
         if old.data != new.data:
             differences.append("data: they are not those that it was begun with")
     if differences:
@@ -177,7 +173,7 @@ def _check_same(old: StudyRecord, new: StudyRecord) -> None:
 
 def check_machine(record: StudyRecord, versions: Mapping[str, str]) -> None:
     """Reject running cells on another machine than the study began on."""
-    differences = list_changes(record.versions, versions, MACHINE)
+    differences = list_differences(record.versions, versions, MACHINE)
     if differences:
         raise ResumeError(
             f"this study was begun on another machine ({'; '.join(differences)}), and figures of"
@@ -185,20 +181,9 @@ def check_machine(record: StudyRecord, versions: Mapping[str, str]) -> None:
         )
 
 
-def list_changes(
-    old: Mapping[str, str], new: Mapping[str, str], names: Collection[str]
-) -> list[str]:
-    """Return the versions that differ, as `name: old → new`."""
-    return [
-        f"{name}: {old.get(name)} → {new.get(name)}"
-        for name in names
-        if old.get(name) != new.get(name)
-    ]
-
-
 def write_study(folder: Path, record: StudyRecord) -> None:
     """Write the study's record."""
-    write_checksummed_json(folder / STUDY_FILE, record.model_dump(mode="json"))
+    record.save(folder / STUDY_FILE)
 
 
 def write_result(
@@ -233,7 +218,7 @@ def write_result(
         versions=dict(versions),
     )
     make_folder(place)
-    write_checksummed_json(place / RESULT_FILE, result.model_dump(mode="json"))
+    result.save(place / RESULT_FILE)
     for name in (FAILURE_FILE, SPENT_FILE):
         remove_folder(place / name)
     for path in sorted(place.rglob(WEIGHTS)):
@@ -259,7 +244,7 @@ def write_failure(folder: Path, cell: Cell, error: Exception) -> str:
     message = str(error) or "there is too little memory"  # a MemoryError has no message
     failure = CellFailure(error=type(error).__name__, message=message)
     make_folder(place)
-    write_checksummed_json(place / FAILURE_FILE, failure.model_dump(mode="json"))
+    failure.save(place / FAILURE_FILE)
     return message
 
 
@@ -267,7 +252,7 @@ def write_spent(folder: Path, cell: Cell, seconds: float) -> None:
     """Write the seconds that all calls spent on an unfinished cell."""
     place = folder / cell.place
     make_folder(place)
-    write_checksummed_json(place / SPENT_FILE, CellTime(seconds=seconds).model_dump(mode="json"))
+    CellTime(seconds=seconds).save(place / SPENT_FILE)
 
 
 def read_spent(folder: Path, cell: Cell) -> float:
@@ -305,9 +290,6 @@ def list_tried(folder: Path) -> set[Cell]:
 def _read(path: Path, kind: type[Kind], loss: str) -> Kind:
     """Read a record; `loss` is the consequence of a missing file, for the message."""
     try:
-        return kind.model_validate(read_checksummed_json(path))
+        return kind.load(path)
     except DamagedFileError as error:
         raise DamagedFileError(f"{error}; {loss}") from None
-    except ValidationError as error:
-        problem = describe_validation(error)
-        raise DamagedFileError(f"{path} isn't a record of a study: {problem}; {loss}") from None

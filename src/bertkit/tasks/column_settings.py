@@ -42,5 +42,5 @@ def with_columns(settings: SettingsKind, columns: Settings) -> SettingsKind:
     given = columns.model_dump(exclude_none=True)
     foreign = sorted(given.keys() - type(settings).model_fields.keys())
     if foreign:
-        raise SettingsError(f"a model of this task reads no {', '.join(foreign)}; leave it out")
+        raise SettingsError(f"this task has no {', '.join(foreign)}; leave it out")
     return settings.model_copy(update=given)

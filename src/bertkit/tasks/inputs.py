@@ -29,7 +29,7 @@ class TaskInputs(Settings):
 class PairInputs(TaskInputs):
     """A text, or each of several, perhaps with a second one."""
 
-    pair: str | None = Field(None, description="Second text, for models of pairs.")
+    pair: str | None = Field(None, description="Second text, for models of text pairs.")
 
     def gather(self, words: Sequence[str]) -> list[Any]:
         """Return texts, or tuples of two."""

@@ -42,7 +42,7 @@ def describe_look_alikes(counts: Counts, known: Counts | None = None) -> list[st
     told = [_tell(pair, counts) for pair in islice(pairs, SHOWN_PAIRS)]
     more = [f"and {len(pairs) - SHOWN_PAIRS:,} more"] if len(pairs) > SHOWN_PAIRS else []
     line = f"labels that look alike are different labels: {'; '.join([*told, *more])}"
-    return [f"{line}. Spell them the same if they mean the same"]
+    return [f"{line}. Use the same spelling if they mean the same"]
 
 
 def find_form(label: str) -> str:

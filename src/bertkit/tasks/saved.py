@@ -1,21 +1,20 @@
 """`task.json`: the task of a model folder, its settings and fitted numbers."""
 
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import Field
 
-from bertkit.base.checksummed_json import read_checksummed_json, write_checksummed_json
+from bertkit.base.checksummed_model import ChecksummedModel
 from bertkit.base.checksums import FileRecord
 from bertkit.base.errors import CheckpointError
-from bertkit.base.settings import describe_validation, parse_settings
+from bertkit.base.settings import validate
 from bertkit.checkpoints.file_names import TASK_FILE
 from bertkit.models.bert.config import BertConfig
 from bertkit.tasks.table import TASKS
 from bertkit.tasks.task import Task
 from bertkit.tokenization.folder import read_max_length
 
-LIMIT_BYTES = 4 << 20
 # Tasks of model folders without a task.json, as other tools write them.
 BY_ARCHITECTURE = {
     "BertForSequenceClassification": "classify",
@@ -25,7 +24,7 @@ BY_ARCHITECTURE = {
 }
 
 
-class SavedTask(BaseModel):
+class SavedTask(ChecksummedModel):
     """The content of `task.json`.
 
     Attributes:
@@ -34,12 +33,13 @@ class SavedTask(BaseModel):
         numbers: values fitted on held-out data after training.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    description: ClassVar[str] = "a fine-tuned model's task"
+    limit_bytes: ClassVar[int] = 4 << 20
 
     format_version: Literal[1] = 1
     task: str
     settings: dict[str, Any]
-    numbers: dict[str, float] = {}
+    numbers: dict[str, float] = Field(default_factory=dict)
 
 
 def save_task(folder: Path, task: Task[Any, Any]) -> dict[str, FileRecord]:
@@ -49,7 +49,7 @@ def save_task(folder: Path, task: Task[Any, Any]) -> dict[str, FileRecord]:
         settings=task.settings.model_dump(mode="json"),
         numbers=dict(task.numbers),
     )
-    return {TASK_FILE: write_checksummed_json(folder / TASK_FILE, saved.model_dump(mode="json"))}
+    return {TASK_FILE: saved.save(folder / TASK_FILE)}
 
 
 def load_task(folder: Path, config: BertConfig, architecture: str | None) -> Task[Any, Any]:
@@ -62,10 +62,7 @@ def load_task(folder: Path, config: BertConfig, architecture: str | None) -> Tas
     """
     path = source = folder / TASK_FILE
     if path.exists():
-        try:
-            saved = SavedTask.model_validate(read_checksummed_json(path, limit_bytes=LIMIT_BYTES))
-        except ValidationError as error:
-            raise CheckpointError(f"{path}: {describe_validation(error)}") from None
+        saved = SavedTask.load(path)
     elif architecture in BY_ARCHITECTURE:
         source = folder
         longest = config.max_position_embeddings
@@ -73,7 +70,7 @@ def load_task(folder: Path, config: BertConfig, architecture: str | None) -> Tas
         saved = SavedTask(task=find_task(architecture, config), settings=as_long_as_it_takes)
     else:
         raise CheckpointError(
-            f"{folder} is no fine-tuned model: it has no {TASK_FILE}, and its architecture is"
+            f"{folder} isn't a fine-tuned model: it has no {TASK_FILE}, and its architecture is"
             f" {architecture}; make one with `bertkit finetune`"
         )
     if saved.task not in TASKS:
@@ -81,7 +78,7 @@ def load_task(folder: Path, config: BertConfig, architecture: str | None) -> Tas
             f"{path}: there is no task {saved.task!r:.40}; there are {', '.join(TASKS)}"
         )
     entry = TASKS[saved.task]
-    settings = parse_settings(entry.settings, saved.settings, str(source))
+    settings = validate(entry.settings, saved.settings, str(source))
     return entry.load().from_config(settings, config, saved.numbers)
 
 

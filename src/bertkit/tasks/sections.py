@@ -31,8 +31,8 @@ def build_sections(evaluation: Evaluation, before: Evaluation | None = None) -> 
         sections.append(
             Charts(
                 [diagram],
-                title="How sure, and how often right",
-                note=f"A curve below the diagonal is of a model that is too sure of itself.{error}",
+                title="Calibration",
+                note=f"A curve below the diagonal means that the model is overconfident.{error}",
             )
         )
     if evaluation.mistakes:
@@ -49,7 +49,7 @@ def tabulate_metrics(evaluation: Evaluation) -> Table:
         rows.append([name, Interval(value, low, high) if has_interval else value])
     notes = []
     if evaluation.intervals:
-        notes.append("In parentheses 95 % intervals, by bootstrap over the examples.")
+        notes.append("In parentheses: 95 % confidence intervals, by bootstrap over the examples.")
     if (num_more := len(evaluation.metrics) - MAX_METRICS) > 0:
         notes.append(f"There are {num_more:,} more, all of them in metrics.json.")
     return Table(["Metric", "Value"], rows, title="Metrics", note=" ".join(notes))

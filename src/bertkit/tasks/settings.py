@@ -15,7 +15,7 @@ class TaskSettings(Settings):
     """Settings of a task: they belong to the model, and are stored with it."""
 
     max_length: Annotated[int, Field(ge=3)] = Field(
-        128, description="Tokens of a sequence, with [CLS] and [SEP]."
+        128, description="Maximum tokens of a sequence, with [CLS] and [SEP]."
     )
 
 
@@ -29,28 +29,27 @@ class TextSettings(TaskSettings):
     )
     pair_column: str | None = Field(
         None,
-        description="Column of a second text. By default that which belongs to the first one, where"
-        " text_column isn't given either: hypothesis to premise, sentence2 to sentence1, question2"
+        description="Column of a second text. By default, if text_column isn't given either, the"
+        " one that belongs to the first: hypothesis to premise, sentence2 to sentence1, question2"
         " to question1, sentence to question, text2 to text1.",
     )
     pairs: bool = Field(
         False,
-        description="Whether every text must have a second one. A model that was trained on pairs"
-        " asks for both ever after.",
+        description="Require a second text in every example. A model trained on pairs always"
+        " requires pairs.",
     )
     long_texts: Literal["head", "tail", "head_tail", "windows"] = Field(
         "head",
-        description="What is read of a text of more than max_length tokens: its beginning, its end,"
+        description="How texts longer than max_length tokens are read: their beginning, their end,"
         " a quarter from the beginning and the rest from the end, or all of it in windows whose"
-        " scores are averaged. Of a pair it is the longer text that is cut, or read in windows.",
+        " scores are averaged. Of a pair, the longer text is truncated or read in windows.",
     )
     stride: Count | None = Field(
         None,
-        description="Tokens between the beginnings of two windows; by default half of what fits"
-        " into one.",
+        description="Stride: tokens between the starts of two windows; by default half a window.",
     )
     max_windows: Count = Field(
-        32, description="Windows of a text at most; what is behind them isn't read."
+        32, description="Maximum number of windows of a text; the rest isn't read."
     )
 
     @model_validator(mode="after")

@@ -8,17 +8,15 @@ the three. If it exists, they are verified before they are read; other tools' fo
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError
 from tokenizers import AddedToken, processors
 
-from bertkit.base.checksummed_json import read_checksummed_json, write_checksummed_json
+from bertkit.base.checksummed_model import ChecksummedModel
 from bertkit.base.checksums import FileRecord, verify_file
 from bertkit.base.errors import DamagedFileError, InputError, MissingFileError, storage_errors
 from bertkit.base.files import make_folder, read_json, read_text, write_file, write_json
 from bertkit.base.members import find_member, has_member
-from bertkit.base.settings import describe_validation
 from bertkit.tokenization.additions import ADDED_FILE, check_added, check_class, list_added
 from bertkit.tokenization.engine import (
     CLS,
@@ -62,10 +60,11 @@ LEFT_OPEN = {("model", "type"): "WordPiece"}  # files of 2020 lack the key; the 
 CASED_SHARE = 0.01
 
 
-class TokenizerManifest(BaseModel):
+class TokenizerManifest(ChecksummedModel):
     """Sizes and checksums of a tokenizer's files at the time they were written."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    description: ClassVar[str] = "a tokenizer's manifest"
+    limit_bytes: ClassVar[int] = MAX_MANIFEST_BYTES
 
     format_version: Literal[1] = 1
     files: dict[str, FileRecord]
@@ -153,15 +152,10 @@ def verify_files(folder: Path, names: Sequence[str]) -> None:
     if not path.is_file():
         return
     try:
-        content = read_checksummed_json(path, limit_bytes=MAX_MANIFEST_BYTES)
-        records = TokenizerManifest.model_validate(content).files
+        records = TokenizerManifest.load(path).files
         for name in names:
             if name in records:
                 verify_file(folder / name, records[name])
-    except ValidationError as error:
-        raise DamagedFileError(
-            f"{path} isn't a tokenizer's manifest: {describe_validation(error)}"
-        ) from None
     except (MissingFileError, DamagedFileError) as error:
         advice = f"where the change is meant, remove {MANIFEST_FILE}"
         raise type(error)(f"{error}; {advice}") from None
@@ -288,8 +282,8 @@ def write_folder(
         ENGINE_FILE: write_file(folder / ENGINE_FILE, engine_json(vocabulary, settings).encode()),
         CONFIG_FILE: write_json(folder / CONFIG_FILE, config),
     }
-    manifest = TokenizerManifest(files=files).model_dump(mode="json")
-    return {**files, MANIFEST_FILE: write_checksummed_json(folder / MANIFEST_FILE, manifest)}
+    manifest = TokenizerManifest(files=files)
+    return {**files, MANIFEST_FILE: manifest.save(folder / MANIFEST_FILE)}
 
 
 def engine_json(vocabulary: Sequence[str], settings: TokenizerSettings) -> str:

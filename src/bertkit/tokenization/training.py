@@ -49,7 +49,9 @@ def build_vocabulary(
             f" ({settings.max_distinct_words:,}); raise it"
         )
     if not word_counts.counts:
-        raise InputError("the input holds no word to train a vocabulary on; give it some text")
+        raise InputError(
+            "the input has no words to train a vocabulary on; give at least one file of text"
+        )
     letters = most_frequent_characters(word_counts.counts, settings.alphabet_limit)
     vocabulary = [*SPECIAL_TOKENS, *alphabet_entries(letters, WordSplitter(settings))]
     if len(vocabulary) > settings.vocab_size:

@@ -38,10 +38,10 @@ def average_weights(states: Iterable[Mapping[str, Tensor]]) -> dict[str, Tensor]
                 sums[name] += tensor
             elif not torch.equal(sums[name], tensor):
                 raise CheckpointError(
-                    f"{name} isn't made of floating-point numbers and changed; it has no mean"
+                    f"{name} isn't made of floating-point numbers and changed; it can't be averaged"
                 )
     if not count:
-        raise CheckpointError("there is no checkpoint whose weights could be averaged")
+        raise CheckpointError("there is no checkpoint to average")
     return {
         name: (total / count).to(kinds[name]) if total.is_floating_point() else total
         for name, total in sums.items()
@@ -56,11 +56,11 @@ def _check_alike(sums: Mapping[str, Tensor], state: Mapping[str, Tensor]) -> Non
     """Check that a state has the same tensor names and shapes as the states before it."""
     if strangers := sorted(sums.keys() ^ state.keys()):
         raise CheckpointError(
-            f"the checkpoints aren't of one model: not all of them have {strangers[0]}"
+            f"the checkpoints are of different models: not all of them have {strangers[0]}"
         )
     for name, total in sums.items():
         if total.shape != state[name].shape:
             raise CheckpointError(
-                f"the checkpoints aren't of one model: {name} has the shape {[*total.shape]} in"
+                f"the checkpoints are of different models: {name} has the shape {[*total.shape]} in"
                 f" one and {[*state[name].shape]} in another"
             )

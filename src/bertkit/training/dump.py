@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from torch import Tensor
 
 from bertkit.base.errors import DamagedFileError, MissingFileError
 from bertkit.base.files import durable_folder, make_folder, read_json, write_json
-from bertkit.base.settings import describe_validation
+from bertkit.base.settings import validate
 from bertkit.checkpoints.run_folder import STEP_PREFIX, seal_checkpoint, verify_checkpoint
 from bertkit.checkpoints.safetensors_file import read_safetensors, write_safetensors
 from bertkit.training.job import AnyBatch, Job
@@ -127,16 +127,12 @@ def read_dump(path: Path) -> Dump:
     if not (path / RECORD_FILE).is_file():
         found = ", ".join(str(dump) for dump in list_dumps(path))
         raise MissingFileError(
-            f"{path} is no dump: expected a folder with {RECORD_FILE}, such as"
+            f"{path} isn't a dump: expected a folder with {RECORD_FILE}, such as"
             f" {found or 'run/dumps/step-00001234'}"
         )
     verify_checkpoint(path)
-    try:
-        record = DumpRecord.model_validate(read_json(path / RECORD_FILE))
-    except ValidationError as error:
-        raise DamagedFileError(
-            f"{path / RECORD_FILE} isn't the record of a dump: {describe_validation(error)}"
-        ) from None
+    message = f"{path / RECORD_FILE} isn't the record of a dump"
+    record = validate(DumpRecord, read_json(path / RECORD_FILE), message, DamagedFileError)
     batches: dict[str, dict[str, Tensor]] = {}
     for name, tensor in read_safetensors(path / BATCHES_FILE).items():
         number, _, rest = name.partition(".")

@@ -3,16 +3,16 @@
 import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal, Self
+from typing import ClassVar, Literal, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import Field
 
-from bertkit.base.checksummed_json import read_checksummed_json, write_checksummed_json
+from bertkit.base.checksummed_model import ChecksummedModel
 from bertkit.base.checksums import record_file
 from bertkit.base.errors import DamagedFileError, MissingFileError
 from bertkit.base.files import remove_folder, remove_litter
 from bertkit.base.members import find_member
-from bertkit.base.settings import describe_validation
+from bertkit.base.progress import announce
 from bertkit.checkpoints.run_folder import CHECKPOINTS, list_checkpoints
 from bertkit.training.run import Run, RunRecord, check_resume
 
@@ -21,7 +21,7 @@ METRICS_FILE = "metrics.json"
 MaybeNumber = float | None
 
 
-class FinishedRecord(BaseModel):
+class FinishedRecord(ChecksummedModel):
     """What `metrics.json` of every recipe says; a number that isn't defined is null there.
 
     Attributes:
@@ -32,45 +32,62 @@ class FinishedRecord(BaseModel):
         files: SHA-256 of the model's files, by name.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    description: ClassVar[str] = "the metrics of a finished run"
 
     format_version: Literal[1] = 1
     warnings: tuple[str, ...]
     num_steps: int
     best_step: int
     has_ended_early: bool
-    files: dict[str, str] = {}
+    files: dict[str, str] = Field(default_factory=dict)
 
     @classmethod
     def read(cls, output: Path) -> Self:
         """The content of a folder's `metrics.json`."""
-        path = output / METRICS_FILE
-        try:
-            return cls.model_validate(read_checksummed_json(path))
-        except ValidationError as error:
-            raise DamagedFileError(f"{path}: {describe_validation(error)}") from None
+        return cls.load(output / METRICS_FILE)
 
     def write(self, output: Path) -> None:
         """Write it; what a run writes last, and what tells that it is finished."""
-        write_checksummed_json(output / METRICS_FILE, self.model_dump(mode="json"))
+        self.save(output / METRICS_FILE)
 
     def check_files(self, output: Path) -> None:
         """Hold the model's files against their checksums."""
         cure = f"restore it, or remove {output / METRICS_FILE} to train again"
         for name, sha256 in self.files.items():
             if not (output / name).exists():
-                raise MissingFileError(f"{output / name} is gone; {cure}")
+                raise MissingFileError(f"{output / name} is missing; {cure}")
             if record_file(find_member(output, name)).sha256 != sha256:
                 raise DamagedFileError(f"{output / name} isn't what was written; {cure}")
 
 
-def is_finished(run: Run, wanted: RunRecord) -> bool:
-    """Whether nothing is left to be done of a run, whose sizes alone may be unknown yet."""
+SavedRecord = TypeVar("SavedRecord", bound=FinishedRecord)
+
+
+def read_finished(run: Run, wanted: RunRecord, kind: type[SavedRecord]) -> SavedRecord | None:
+    """Return what a finished run saved; None if something is left to do.
+
+    Args:
+        run: the run, in a folder of the model's.
+        wanted: the run's record as it would be now; the sizes of the model may be unknown.
+        kind: the class of its `metrics.json`.
+
+    Raises:
+        ResumeError: the run has other settings or data.
+        MissingFileError, DamagedFileError: a file of the model is missing or was changed.
+    """
     record = run.read_record()
     if record is None:
-        return False
+        return None
     check_resume(record, wanted.model_copy(update={"model": record.model}))
-    return (run.folder.parent / METRICS_FILE).exists()
+    output = run.folder.parent
+    if not (output / METRICS_FILE).exists():
+        return None
+    saved = kind.read(output)
+    saved.check_files(output)
+    if not wanted.settings.get("keep_checkpoints"):
+        drop_left_checkpoints(run)
+    announce(f"{output} is already finished; nothing is trained")
+    return saved
 
 
 def drop_checkpoints(run: Run) -> None:
@@ -80,7 +97,7 @@ def drop_checkpoints(run: Run) -> None:
 
 
 def drop_left_checkpoints(run: Run) -> None:
-    """Remove checkpoints that a killed process left of a finished run; the caller holds the run."""
+    """Remove checkpoints that a killed process left in a finished run, unless they are to stay."""
     record = run.read_record()
     if record is not None and record.settings.get("keep_checkpoints") is False:
         drop_checkpoints(run)

@@ -9,6 +9,9 @@ import torch
 from torch import Tensor, nn
 
 from bertkit.base.checksums import FileRecord
+from bertkit.hardware.allocator import prepare_memory
+from bertkit.hardware.device import choose_device, choose_precision, measure_peak
+from bertkit.training.settings import OptimizationSettings
 
 
 class Batch(Protocol):
@@ -131,6 +134,18 @@ class Machine:
     device: torch.device
     precision: Literal["fp32", "bf16"]
     peak_operations: float
+
+    @classmethod
+    def choose(cls, settings: OptimizationSettings) -> Self:
+        """Choose device and precision, and measure the peak.
+
+        On a CPU under Linux, this process keeps freed memory from then on, because training
+        allocates blocks of the same sizes again and again.
+        """
+        device = choose_device(settings.device)
+        precision = choose_precision(settings.precision, device)
+        prepare_memory(device)
+        return cls(device, precision, measure_peak(device, precision))
 
     def share_of_peak(self, operations_per_second: float) -> float | None:
         """Return a rate as a share of the peak; None if it exceeds the peak.

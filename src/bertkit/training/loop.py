@@ -29,7 +29,7 @@ from bertkit.training.watching import describe_end, follow, tell_best
 
 CHECKPOINT_INTERVAL_SECONDS = 300.0
 NUM_EVALUATIONS = 10
-AFTER_DIVERGENCE = "lower --learning-rate and begin again with another --output"
+AFTER_DIVERGENCE = "lower --learning-rate and start again with another --output"
 
 
 def fit(
@@ -107,10 +107,10 @@ class _Loop(Generic[AnyBatch]):
 
     def _describe_stop(self, step: int) -> str:
         if step == 0:
-            return "stopped before the first step; the same command begins again"
+            return "stopped before the first step; the same command starts again"
         return (
             f"stopped after step {step:,} of {self.num_steps:,} with a checkpoint;"
-            " the same command goes on from there"
+            " the same command resumes from there"
         )
 
     def _is_evaluation_due(self, state: RunState) -> bool:
@@ -168,7 +168,7 @@ class _Loop(Generic[AnyBatch]):
             return
         log.write("spike", step, **asdict(spike), examples=result.examples)
         display.say(
-            f"step {step:,}: the loss, {spike.loss:.3f}, is far above its recent course,"
+            f"step {step:,}: the loss, {spike.loss:.3f}, is far above recent losses,"
             f" {spike.expected:.3f} ± {spike.deviation:.3f}"
             f" ({self.job.example_names}: {result.examples})"
         )
@@ -178,7 +178,7 @@ class _Loop(Generic[AnyBatch]):
     ) -> None:
         """Report and dump a step that was not applied; raise after too many of them in a row."""
         text = (
-            f"step {state.step:,}: loss or gradient is not finite and was not applied"
+            f"step {state.step:,}: loss or gradient is not finite; the step was skipped"
             f" ({self.job.example_names}: {result.examples})"
         )
         display.say(text)  # before writing may fail
@@ -206,10 +206,10 @@ class _Loop(Generic[AnyBatch]):
         try:
             path = write_dump(self.run.folder, record, self.job, batches)
         except StorageError as error:
-            return f"step {step:,} can't be shown again, as its dump wasn't written: {error}"
+            return f"step {step:,} can't be replayed, because its dump wasn't written: {error}"
         if self.job.can_replay:
-            return f"`bertkit replay {path}` shows step {step:,} again"
-        return f"step {step:,} is kept with its weights and batches in {path}"
+            return f"`bertkit replay {path}` replays step {step:,}"
+        return f"step {step:,} is saved with its weights and batches in {path}"
 
     def _evaluate(
         self, state: RunState, log: RunLog, display: Display, stop: StopRequest

@@ -1,16 +1,14 @@
 """A run on disk: what it was begun with, and its checkpoints with all that resuming needs."""
 
 import json
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 from torch import nn, optim
 
-from bertkit.base.checksummed_json import read_checksummed_json, write_checksummed_json
+from bertkit.base.checksummed_model import ChecksummedModel
 from bertkit.base.errors import DamagedFileError, ResumeError, storage_errors
 from bertkit.base.files import (
     durable_folder,
@@ -19,9 +17,9 @@ from bertkit.base.files import (
     remove_litter,
     write_json,
 )
-from bertkit.base.output import list_names, open_output
+from bertkit.base.output import list_names
 from bertkit.base.progress import announce
-from bertkit.base.settings import describe_validation
+from bertkit.base.settings import list_differences
 from bertkit.checkpoints.identity import is_same_model
 from bertkit.checkpoints.run_folder import (
     CHECKPOINTS,
@@ -81,7 +79,7 @@ class RunState(BaseModel):
         return self.has_ended_early or self.evaluated_step == num_steps
 
 
-class RunRecord(BaseModel):
+class RunRecord(ChecksummedModel):
     """What a run was begun with.
 
     Attributes:
@@ -93,14 +91,14 @@ class RunRecord(BaseModel):
         source: the checkpoint that its first weights come from; empty where they were drawn.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    description: ClassVar[str] = "a run's record"
 
     settings: dict[str, Any]
     data_fingerprint: str
     model: dict[str, Any]
     num_steps: int
     versions: dict[str, str]
-    source: dict[str, Any] = {}
+    source: dict[str, Any] = Field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -115,64 +113,33 @@ class Run:
         return self.folder / LOG_FILE
 
     @property
+    def is_new(self) -> bool:
+        """Whether the folder has no record of a run."""
+        return not (self.folder / RECORD_FILE).exists()
+
+    @property
     def is_foreign(self) -> bool:
         """Whether the folder holds something that isn't a run."""
         with storage_errors(self.folder, "read"):
-            if (self.folder / RECORD_FILE).exists() or not self.folder.exists():
+            if not self.is_new or not self.folder.exists():
                 return False
             if not self.folder.is_dir():
                 return True
         return bool(list_names(self.folder))
 
-    def refuse_strangers(self, _: Path) -> None:
-        """See that the folder is new, or holds a run."""
-        if self.is_foreign:
-            raise ResumeError(
-                f"{self.folder} holds something that isn't a run; choose another --output"
-            )
-
-    @contextmanager
-    def locked(
-        self,
-        output: Path | None = None,
-        *,
-        inputs: Iterable[str | Path] = (),
-        check: Callable[[Path], object] | None = None,
-    ) -> Iterator[None]:
-        """Hold the run for this process alone, and remove what a crash left unfinished.
-
-        Args:
-            output: the folder to hold, where more than the run is written; by default the run's.
-            inputs: what is read, as in `open_output`.
-            check: refuses the folder, as there; by default one that holds something else.
-        """
-        with open_output(
-            output or self.folder,
-            "training in",
-            inputs=inputs,
-            check=check or self.refuse_strangers,
-            is_workplace=True,
-        ):
-            for name in (CHECKPOINTS, DUMPS):
-                remove_litter(self.folder / name)
-            yield
+    def remove_unfinished(self) -> None:
+        """Remove what a crash left unfinished; the caller holds the run's lock."""
+        for name in (CHECKPOINTS, DUMPS):
+            remove_litter(self.folder / name)
 
     def read_record(self) -> RunRecord | None:
         """What the run was begun with; None for a new run."""
-        path = self.folder / RECORD_FILE
-        if not path.exists():
-            return None
-        try:
-            return RunRecord.model_validate(read_checksummed_json(path))
-        except ValidationError as error:
-            raise DamagedFileError(
-                f"{path} isn't the record of a run: {describe_validation(error)}"
-            ) from None
+        return None if self.is_new else RunRecord.load(self.folder / RECORD_FILE)
 
     def write_record(self, record: RunRecord) -> None:
         """Note what the run is begun with."""
         make_folder(self.folder)
-        write_checksummed_json(self.folder / RECORD_FILE, record.model_dump(mode="json"))
+        record.save(self.folder / RECORD_FILE)
 
     def newest_checkpoint(self) -> Path | None:
         """The newest checkpoint, verified; None where there is none."""
@@ -183,7 +150,11 @@ class Run:
             verify_checkpoint(checkpoints[-1])
         except (DamagedFileError, FileNotFoundError) as error:
             is_only = len(checkpoints) == 1
-            way = "begin again, for there is no other" if is_only else "go on from the one before"
+            way = (
+                "start again, because it is the only one"
+                if is_only
+                else "resume from the previous one"
+            )
             raise DamagedFileError(f"{error}; remove {checkpoints[-1]} to {way}") from None
         return checkpoints[-1]
 
@@ -198,8 +169,8 @@ class Run:
         """What a signal leaves that came before the loop, behind it, or a second time."""
         checkpoints = list_checkpoints(self.folder)
         if not checkpoints:
-            return "stopped before the first checkpoint; the same command begins again"
-        return f"stopped at once; the same command goes on from {checkpoints[-1]}"
+            return "stopped before the first checkpoint; the same command starts again"
+        return f"stopped at once; the same command resumes from {checkpoints[-1]}"
 
     def load(self, state: RunState, model: nn.Module, optimizer: optim.Optimizer) -> None:
         """Put the optimizer's state of a checkpoint back; the recipe loads the weights."""
@@ -241,16 +212,17 @@ class Run:
 
 def check_resume(old: RunRecord, new: RunRecord) -> None:
     """Refuse to take up a run with other settings or data, or another source where one was read."""
-    differences = _list_changes(old.settings, new.settings)
-    differences += [f"model's {change}" for change in _list_changes(old.model, new.model)]
+    fixed = sorted((old.settings.keys() | new.settings.keys()) - MAY_CHANGE)
+    differences = list_differences(old.settings, new.settings, fixed)
+    differences += [f"model's {change}" for change in list_differences(old.model, new.model)]
     if old.data_fingerprint != new.data_fingerprint:
-        differences.append("data: it is not the data that it was begun with")
+        differences.append("data: different data")
     if new.source and old.source != new.source:
-        differences.append("source: its files or its commit are not those it was begun from")
+        differences.append("source: different files or commit")
     if differences:
         raise ResumeError(
-            f"this run was begun with other settings ({'; '.join(differences)});"
-            " use those again, or another --output"
+            f"this run was started with other settings ({'; '.join(differences)});"
+            " use the same, or another --output"
         )
 
 
@@ -273,26 +245,17 @@ def recognize_source(old: RunRecord | None, new: RunRecord, setting: str) -> Run
     return new.model_copy(update={"settings": {**new.settings, setting: before}})
 
 
-def _list_changes(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
-    """What differs and may not, as `name: old → new`."""
-    names = sorted((old.keys() | new.keys()) - MAY_CHANGE)
-    return [
-        f"{name}: {old.get(name)!r:.200} → {new.get(name)!r:.200}"  # labels may be thousands
-        for name in names
-        if old.get(name) != new.get(name)
-    ]
-
-
 def describe_other_machine(old: RunRecord, new: RunRecord) -> str:
     """What keeps a resumed run from being the same bit for bit; empty where nothing does."""
-    return ", ".join(_list_changes(old.versions, new.versions))
+    return ", ".join(list_differences(old.versions, new.versions))
 
 
-def take_over(old: RunRecord, new: RunRecord) -> RunRecord:
-    """The record of a run that is taken up: it began with the programs and the source of old."""
+def keep_versions(old: RunRecord, new: RunRecord) -> RunRecord:
+    """Return the record of a resumed run: its versions, source and number of steps are the old."""
     if differences := describe_other_machine(old, new):
-        announce(f"from here on not bit for bit what one run would be: {differences}")
-    return new.model_copy(update={"versions": old.versions, "source": old.source})
+        announce(f"the resumed run won't be bit for bit that of one machine: {differences}")
+    kept = {"versions": old.versions, "source": old.source, "num_steps": old.num_steps}
+    return new.model_copy(update=kept)
 
 
 def has_same_budget(old: RunRecord, new: RunRecord) -> bool:

@@ -1,6 +1,6 @@
 """Settings shared by training runs: optimizer, evaluation, checkpoints, device and budget."""
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -22,13 +22,22 @@ class BudgetSettings(Settings):
 
     steps: Count | None = Field(None, description="Budget in optimizer steps.")
     tokens: Count | None = Field(
-        None, description="Budget in real tokens, made into steps when the run begins."
+        None,
+        description="Budget in tokens without padding, converted to steps when the run starts.",
     )
     minutes: Positive | None = Field(
         None,
-        description="Budget in minutes, made into steps when the run begins, after measuring a"
-        f" few steps. Without any budget: {DEFAULT_MINUTES:g} minutes.",
+        description="Budget in minutes, converted to steps when the run starts, after measuring a"
+        " few steps. Without any budget: {DEFAULT_MINUTES:g} minutes.",
     )
+
+    def dump_with_fixed_budget(self) -> dict[str, Any]:
+        """Return all settings for a run's record, with the budget as a setting that can't change.
+
+        For runs whose schedule or data order follows from their length.
+        """
+        values = self.model_dump(mode="json", exclude=set(BUDGET_FIELDS))
+        return {**values, "budget": {name: getattr(self, name) for name in sorted(BUDGET_FIELDS)}}
 
     @model_validator(mode="after")
     def _one_budget(self) -> Self:
@@ -43,36 +52,42 @@ class OptimizationSettings(Settings):
 
     learning_rate: Positive = Field(1e-4, description="Peak learning rate.")
     warmup: Annotated[float, Field(ge=0.0, lt=1.0)] = Field(
-        0.1, description="Share of the steps in which the learning rate rises to its peak."
+        0.1,
+        description="Share of the steps in which the learning rate rises to its peak (warm-up).",
     )
     schedule: Schedule = Field(
         "linear",
-        description="How the learning rate falls after its peak: inverse_sqrt with one over the"
-        " square root of the step, and not to nothing.",
+        description="How the learning rate falls after its peak; inverse_sqrt falls with one over"
+        " the square root of the step and doesn't reach 0.",
     )
     weight_decay: Annotated[float, Field(ge=0.0)] = Field(
         0.01, description="AdamW's weight decay; biases and layer norms have none."
     )
     beta1: Annotated[float, Field(ge=0.0, lt=1.0)] = Field(
-        0.9, description="AdamW's decay of the gradient's mean."
+        0.9, description="AdamW's beta1, the decay rate of the mean gradient."
     )
     beta2: Annotated[float, Field(ge=0.0, lt=1.0)] = Field(
-        0.999, description="AdamW's decay of the squared gradient's mean."
+        0.999, description="AdamW's beta2, the decay rate of the mean squared gradient."
     )
-    adam_epsilon: Positive = Field(1e-6, description="AdamW's term against division by zero.")
-    clip_norm: Positive = Field(1.0, description="Gradients are scaled down to this norm.")
-    seed: Seed = Field(0, description="Decides initial weights, examples, masks and dropout.")
+    adam_epsilon: Positive = Field(
+        1e-6, description="AdamW's epsilon, which avoids division by zero."
+    )
+    clip_norm: Positive = Field(
+        1.0, description="Maximum gradient norm; larger gradients are scaled down."
+    )
+    seed: Seed = Field(0, description="Seed of initial weights, data order, masks and dropout.")
     eval_every: Count | None = Field(
-        None, description="Steps between evaluations; by default ten of them in the run."
+        None, description="Steps between evaluations; by default, ten evaluations per run."
     )
     checkpoint_every: Count | None = Field(
-        None, description="Steps between checkpoints; by default one every five minutes."
+        None,
+        description="Steps between checkpoints; by default, one checkpoint every five minutes.",
     )
-    keep: Count = Field(2, description="Checkpoints that are kept, the newest ones.")
+    keep: Count = Field(2, description="Number of newest checkpoints to keep.")
     max_skipped_steps: Count = Field(
         10,
-        description="Steps in a row with a loss or gradient that isn't finite, after which the run"
-        " ends; such a step is never applied.",
+        description="Number of consecutive steps with a loss or gradient that isn't finite after"
+        " which the run ends; such steps are never applied.",
     )
     device: str = Field("auto", description="auto, cpu, cuda or cuda:N.")
     precision: Literal["auto", "fp32", "bf16"] = Field(
@@ -84,10 +99,8 @@ class OptimizationSettings(Settings):
 class LoopSettings(OptimizationSettings):
     """The same where a step is a number of sequences."""
 
-    batch_size: Count = Field(32, description="Sequences of one optimizer step.")
-    accumulate: Count = Field(
-        1, description="Parts in which a step's sequences go through the model, to save memory."
-    )
+    batch_size: Count = Field(32, description="Sequences per optimizer step.")
+    accumulate: Count = Field(1, description="Micro-batches per step, to save memory.")
 
     @model_validator(mode="after")
     def _not_more_parts_than_sequences(self) -> Self:

@@ -71,7 +71,7 @@ def tell_best(watched: Watched, state: RunState) -> dict[str, Any]:
 def describe_end(watched: Watched, state: RunState) -> str:
     """Describe why a run ended early."""
     if state.best_step is None:
-        course = "was no finite number"
+        course = "was not finite"
     else:
         course = f"was not better than the {state.best_metric:.4f} of step {state.best_step:,}"
     return (

@@ -204,7 +204,7 @@ def test_json_refuses_what_json_has_no_word_for(tmp_path):
         (b'"\xff"', "isn't UTF-8 at byte 1"),
         (b"[" * 100_000, "isn't JSON"),
         (b"9" * 10_000, "isn't JSON"),
-        (b"[NaN]", r"isn't JSON \(NaN is no number that JSON knows"),
+        (b"[NaN]", r"isn't JSON \(NaN isn't a JSON number"),
         (b'{"a": -Infinity}', r"isn't JSON \(-Infinity is"),
         (b"1e400", r"isn't JSON \(1e400 is"),
         (b" " * 1_000_001, "more than 1,000,000 bytes"),

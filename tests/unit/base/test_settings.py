@@ -2,7 +2,7 @@ import pytest
 from pydantic import Field, ValidationError, model_validator
 
 from bertkit.base.errors import SettingsError
-from bertkit.base.settings import Settings, list_differences, parse_settings
+from bertkit.base.settings import Settings, list_differences, validate
 
 
 class Oven(Settings):
@@ -26,12 +26,12 @@ def test_settings_are_frozen():
 
 def test_infinity_is_no_setting():
     with pytest.raises(SettingsError, match=r"minutes: .*finite"):
-        parse_settings(Oven, {"minutes": float("inf")}, "oven.toml")
+        validate(Oven, {"minutes": float("inf")}, "oven.toml")
 
 
 def test_an_error_lists_everything_that_is_wrong_in_one_line():
     with pytest.raises(SettingsError) as caught:
-        parse_settings(Oven, {"degrees": 999, "minuts": 3}, "oven.toml")
+        validate(Oven, {"degrees": 999, "minuts": 3}, "oven.toml")
     message = str(caught.value)
     assert message.startswith("oven.toml: degrees: ")
     assert "(got 999)" in message
@@ -41,19 +41,19 @@ def test_an_error_lists_everything_that_is_wrong_in_one_line():
 
 def test_our_own_checks_are_told_in_our_words():
     with pytest.raises(SettingsError) as caught:
-        parse_settings(Oven, {"mode": "grill", "minutes": 90}, "oven.toml")
+        validate(Oven, {"mode": "grill", "minutes": 90}, "oven.toml")
     assert str(caught.value) == "oven.toml: mode grill takes at most 60 minutes"
 
 
 def test_a_huge_value_is_not_echoed_whole():
     with pytest.raises(SettingsError) as caught:
-        parse_settings(Oven, {"degrees": "9" * 100_000}, "oven.toml")
+        validate(Oven, {"degrees": "9" * 100_000}, "oven.toml")
     assert len(str(caught.value)) < 400
 
 
 def test_of_many_wrong_keys_the_first_are_told_and_the_others_counted():
     with pytest.raises(SettingsError, match=r"; key19: .*; and 80 more$") as caught:
-        parse_settings(Oven, {f"key{index}": 1 for index in range(100)}, "oven.toml")
+        validate(Oven, {f"key{index}": 1 for index in range(100)}, "oven.toml")
     assert "key20" not in str(caught.value)
 
 

@@ -168,7 +168,7 @@ def test_a_broken_row_ends_what_was_answered_before_it(run, model, monkeypatch, 
     path.write_text("".join(f"{line}\n" for line in [*lines[:2], "{", lines[2]]))
     found = run("classify", model, "--file", path, exit_code=2)
     assert f"{path}, line 3 isn't JSON" in found.err
-    assert found.err.rstrip().endswith("mend it, or take it out")
+    assert found.err.rstrip().endswith("fix it, or remove it")
     output = tmp_path / "answers.jsonl"
     run("classify", model, "--file", path, "--output", output, exit_code=2)
     assert list(tmp_path.iterdir()) == [path]

@@ -99,7 +99,7 @@ def test_texts_that_cannot_be_read_are_refused(model, fails, tmp_path, monkeypat
     assert "can't be read" in fails("fill-mask", model, "--file", str(tmp_path))
     monkeypatch.setattr(module, "LIMIT_BYTES", 1 << 20)
     path.write_bytes(b"\n" + b"a" * (1 << 20) + b"\n")
-    message = "has more than 1 MiB; a text is a line, and no model takes as much"
+    message = "has more than 1 MiB; each line is a text, and no model reads that much"
     assert f"line 2 of {path} {message}" in fails("fill-mask", model, "--file", str(path))
 
 

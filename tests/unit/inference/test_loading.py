@@ -78,7 +78,7 @@ def test_what_training_alone_needs_may_be_gone(tmp_path):
 
 def test_a_vocabulary_larger_than_the_models_is_refused(tmp_path):
     save_small(tmp_path, vocab_size=9)
-    with pytest.raises(CheckpointError, match="they don't belong together"):
+    with pytest.raises(CheckpointError, match="they don't match"):
         FillMask.load(tmp_path)
 
 

@@ -97,7 +97,7 @@ def test_a_model_without_tokenizer_has_none_to_tell(folder):
 def test_a_vocabulary_larger_than_the_model_is_a_problem(tmp_path):
     save_small(tmp_path, vocab_size=9)
     (problem,) = describe(tmp_path).problems
-    assert "they don't belong together" in problem
+    assert "they don't match" in problem
 
 
 def test_a_tensorflow_checkpoint_by_folder_and_by_prefix():

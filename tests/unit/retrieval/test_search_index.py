@@ -299,7 +299,7 @@ def test_cells_are_not_added_to_an_index_that_was_made_anew(model, corpus, monke
         return hold(folder, *arguments, **options)
 
     monkeypatch.setattr(vectors, "open_output", rebuild)
-    with pytest.raises(ResumeError, match="has been made anew meanwhile; give the command again"):
+    with pytest.raises(ResumeError, match="was rebuilt meanwhile; run the command again"):
         open_index(model, corpus, index="approximate")
     monkeypatch.undo()
     assert open_index(model, corpus, index="approximate").search("cat")[0].text == "a cat"
@@ -371,7 +371,7 @@ def test_a_corpus_that_cannot_be_searched_is_refused(model, tmp_path):
     with pytest.raises(InputError, match="must be a file that can be read again"):
         open_index(model, tmp_path)
     (tmp_path / "passages.txt").touch()
-    with pytest.raises(InputError, match="has no texts, so there is nothing to search"):
+    with pytest.raises(InputError, match="has no texts, so it can't be searched"):
         open_index(model, tmp_path / "passages.txt")
 
 
@@ -410,7 +410,7 @@ def test_a_corpus_that_changes_meanwhile_makes_no_index(model, corpus, monkeypat
         return records
 
     monkeypatch.setattr(build, "write_texts", change)
-    with pytest.raises(ResumeError, match="has changed while it was read; give the command again"):
+    with pytest.raises(ResumeError, match="changed while it was read; run the command again"):
         open_index(model, corpus)
     monkeypatch.undo()
     assert open_index(model, corpus).search("a", 9)[0].text == "a"
@@ -427,7 +427,7 @@ def test_what_was_begun_goes_on_and_what_was_damaged_says_how(
     assert not (folder / RECORD_FILE).exists()
     monkeypatch.undo()
     (folder / "vectors.npy.unfinished.json").write_text("{}")
-    with pytest.raises(DamagedFileError, match=f"remove {folder} to begin anew"):
+    with pytest.raises(DamagedFileError, match=f"remove {folder} to start again"):
         open_index(model, corpus)
     shutil.rmtree(folder)
     assert open_index(model, corpus).search("a hat", 1)[0].row == 2

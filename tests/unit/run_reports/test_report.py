@@ -59,9 +59,10 @@ def test_the_page_shows_how_the_run_went_and_with_what(tmp_path):
         "Masked words, accuracy",
         "minutes of training",
         "Learning rate",
-        "Gradient, before it is clipped",
-        '<td>speed, real tokens a second</td><td class="number">2,020 (2,005–2,036)</td>',
-        "None: no loss stood far above its recent course",
+        "Gradient norm before clipping",
+        "<td>speed, tokens per second, without padding</td>",
+        '<td class="number">2,020 (2,005–2,036)</td>',
+        "Spikes and skipped steps",
         "<tr><td>warmup</td><td>0.25</td><td>0.1</td></tr>",
         "<tr><td>torch</td><td>2.13.0</td></tr>",
         "<tr><td>hidden_size</td><td>128</td></tr>",
@@ -183,10 +184,10 @@ def test_spikes_and_skipped_steps_are_listed_with_the_way_to_see_them_again(tmp_
     run = write_run(tmp_path / "run", [train_row(7), spike, *skipped])
     dump_path(run, 8).mkdir(parents=True)
     html = render(run)
-    row = "<td>7</td><td>loss far above its recent course</td><td>11.5</td><td>8.25</td>"
+    row = "<td>7</td><td>loss far above recent losses</td><td>11.5</td><td>8.25</td>"
     assert f"{row}<td>0/1/2</td>" in html
-    assert "1 × loss far above its recent course" in html
-    assert "30 × loss or gradient not finite: not applied" in html
+    assert "1 × loss far above recent losses" in html
+    assert "30 × loss or gradient not finite: step skipped" in html
     assert html.count("<td>loss or gradient not finite") == 19
     assert "37 of 40 steps" in html
     assert f"bertkit replay {dump_path(run, 8)}" in html

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from bertkit.base.errors import SettingsError
-from bertkit.base.settings import parse_settings
+from bertkit.base.settings import validate
 from bertkit.recipes.pretrain.settings import PretrainSettings
 from bertkit.studies.probes.pretraining import PretrainingStudy
 from bertkit.studies.probes.probes import BEST_EPOCH
@@ -84,12 +84,12 @@ def test_larger_models_are_fine_tuned_at_lower_rates(size):
 
 def test_held_out_labels_alone_are_refused():
     with pytest.raises(SettingsError, match="labeled_dev belongs to labeled"):
-        parse_settings(PretrainingSettings, {"data": "a", "labeled_dev": "b"}, "flags")
+        validate(PretrainingSettings, {"data": "a", "labeled_dev": "b"}, "flags")
 
 
 def test_two_budgets_are_refused():
     with pytest.raises(SettingsError, match="give one budget, not tokens and minutes"):
-        parse_settings(PretrainingSettings, {"data": "a", "tokens": 1, "minutes": 1}, "flags")
+        validate(PretrainingSettings, {"data": "a", "tokens": 1, "minutes": 1}, "flags")
 
 
 def test_a_course_keeps_the_checkpoints_that_are_measured():

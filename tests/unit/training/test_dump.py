@@ -60,7 +60,7 @@ def test_a_dump_has_batch_weights_and_settings_from_before_the_step(run, machine
     assert dump.record.settings == SETTINGS.model_dump(mode="json")
     assert dump.record.versions["torch"] == torch.__version__
     said = capfd.readouterr().err
-    assert f"step 8 is kept with its weights and batches in {dump_path(run.folder, 8)}" in said
+    assert f"step 8 is saved with its weights and batches in {dump_path(run.folder, 8)}" in said
     assert "replay" not in said  # it reads what this job's recipe doesn't write
 
 
@@ -84,8 +84,8 @@ def test_a_disk_that_refuses_a_dump_ends_nothing_and_hides_nothing(
     _, state = train(run, machine, 9, poison=lambda step: step == 7)
     assert state.step == 9
     cause, refusal = [line for line in capfd.readouterr().err.splitlines() if "step 8" in line]
-    assert cause.startswith("step 8: loss or gradient is not finite and was not applied")
-    assert refusal.startswith("step 8 can't be shown again, as its dump wasn't written: ")
+    assert cause.startswith("step 8: loss or gradient is not finite; the step was skipped")
+    assert refusal.startswith("step 8 can't be replayed, because its dump wasn't written: ")
     assert refusal.endswith("can't be written: No space left on device")
     assert not list((run.folder / "dumps").iterdir())
 

@@ -12,7 +12,7 @@ from bertkit.training.finished import (
     define,
     drop_checkpoints,
     drop_left_checkpoints,
-    is_finished,
+    read_finished,
     undefine,
 )
 from bertkit.training.run import Run, RunRecord
@@ -64,13 +64,16 @@ def test_a_record_of_something_else_is_refused(finished):
 
 def test_a_run_is_finished_when_its_metrics_are_there(finished):
     run = Run(finished / "run")
-    assert not is_finished(run, RECORD)  # a record of no run
+    assert read_finished(run, RECORD, FinishedRecord) is None  # a record of no run
     run.write_record(RECORD)
-    assert is_finished(run, RECORD.model_copy(update={"model": {"of": "any size"}}))
+    saved = read_finished(
+        run, RECORD.model_copy(update={"model": {"of": "any size"}}), FinishedRecord
+    )
+    assert saved == FinishedRecord.read(finished)
     with pytest.raises(ResumeError):
-        is_finished(run, RECORD.model_copy(update={"data_fingerprint": "other"}))
+        read_finished(run, RECORD.model_copy(update={"data_fingerprint": "other"}), FinishedRecord)
     (finished / METRICS_FILE).unlink()
-    assert not is_finished(run, RECORD)
+    assert read_finished(run, RECORD, FinishedRecord) is None
 
 
 @pytest.mark.parametrize(("kept", "is_left"), [(False, False), (True, True)])

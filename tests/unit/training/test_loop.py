@@ -181,7 +181,7 @@ def test_a_signal_ends_with_a_checkpoint_after_the_step(run, machine, number):
             signal.raise_signal(number)
         return False
 
-    with pytest.raises(StoppedError, match="the same command goes on") as caught:
+    with pytest.raises(StoppedError, match="the same command resumes") as caught:
         train(run, machine, 20, poison=send_at_seven)
     assert caught.value.exit_code == 75
     assert run.newest_state().step == 8
@@ -362,7 +362,7 @@ def test_a_log_that_is_gone_begins_anew_and_that_is_said(run, machine, capfd):
     train(run, machine, 5)
     run.log_path.unlink()
     train(run, machine, 10)
-    assert "log.jsonl is gone; a new log begins" in capfd.readouterr().err
+    assert "log.jsonl is missing; starting a new log" in capfd.readouterr().err
     train(run, machine, 12)
     steps = [row["step"] for row in read_log(run.log_path) if row["event"] == "train"]
     assert steps == [6, 7, 8, 9, 10, 11, 12]

@@ -4,6 +4,7 @@ import torch
 from bertkit.base.checksummed_json import write_checksummed_json
 from bertkit.base.errors import DamagedFileError, ResumeError, SettingsError, StorageError
 from bertkit.hardware.device import PEAK_SIZES, choose_device, choose_precision, measure_peak
+from bertkit.training.lifecycle import open_run
 from bertkit.training.run import Run, RunRecord, check_resume, has_same_budget
 from bertkit.training.settings import TrainingSettings
 
@@ -35,11 +36,11 @@ def test_another_model_under_the_same_name_is_refused():
 
 def test_a_run_belongs_to_one_process_at_a_time(tmp_path):
     run = tmp_path / "run"
-    with Run(run).locked():
-        with pytest.raises(ResumeError, match="another process is training"), Run(run).locked():
+    with open_run(Run(run)):
+        with pytest.raises(ResumeError, match="another process is training"), open_run(Run(run)):
             pass
         assert not Run(run).is_foreign
-    with Run(run).locked():
+    with open_run(Run(run)):
         pass
 
 
@@ -48,7 +49,7 @@ def test_what_a_crash_left_unfinished_goes_when_the_run_is_taken_up(tmp_path):
         (tmp_path / name / "step-00000003.partial").mkdir(parents=True)
         (tmp_path / name / "step-00000002").mkdir()
     (tmp_path / "settings.json").touch()
-    with Run(tmp_path).locked():
+    with open_run(Run(tmp_path)):
         for name in ("checkpoints", "dumps"):
             assert [path.name for path in (tmp_path / name).iterdir()] == ["step-00000002"]
 
@@ -82,7 +83,10 @@ def test_an_empty_folder_is_a_run_that_has_not_begun(tmp_path):
 
 
 def test_what_to_do_about_a_damaged_checkpoint_follows_from_the_others(tmp_path):
-    for step, way in (3, "begin again, for there is no other"), (6, "go on from the one before"):
+    for step, way in (
+        (3, "start again, because it is the only one"),
+        (6, "resume from the previous one"),
+    ):
         newest = tmp_path / "checkpoints" / f"step-0000000{step}"
         newest.mkdir(parents=True)
         with pytest.raises(DamagedFileError) as caught:

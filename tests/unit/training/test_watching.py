@@ -174,7 +174,7 @@ def test_a_value_that_is_not_finite_is_null_in_the_log_and_never_best(run, machi
     assert steps_of(run) == [6]
     rows = [row for row in read_log(run.log_path) if row["event"] == "eval"]
     assert [row["quality"] for row in rows] == [None] * 4
-    assert "quality was no finite number in 3 evaluations" in capfd.readouterr().err
+    assert "quality was not finite in 3 evaluations" in capfd.readouterr().err
 
 
 def test_a_run_that_lost_its_patience_at_the_last_step_has_not_ended_early(run, machine):

@@ -25,12 +25,12 @@ class ConvertSettings(Settings):
     """Settings of `bertkit convert`."""
 
     dtype: Literal["float32", "float16", "bfloat16"] | None = Field(
-        None, description="Type of the weights; by default what the source has, bit for bit."
+        None, description="Type of the weights; by default that of the source, bit for bit."
     )
     max_shard_size: str = Field(
         "5GB",
-        description="Largest file of weights, in bytes or with kB, MB, GB, KiB, MiB or GiB; larger"
-        " models are cut into several with an index.",
+        description="Maximum size of a weight file, in bytes or with kB, MB, GB, KiB, MiB or GiB;"
+        " larger models are split into several files with an index.",
     )
 
     @field_validator("max_shard_size")

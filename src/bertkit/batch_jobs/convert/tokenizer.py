@@ -56,7 +56,7 @@ def write_tokenizer(source: Path, folder: Path, config: BertConfig) -> WrittenTo
     if len(vocabulary) > config.vocab_size:
         raise CheckpointError(
             f"{source}: the vocabulary has {len(vocabulary):,} entries and the model"
-            f" {config.vocab_size:,}; they don't belong together"
+            f" {config.vocab_size:,}; they don't match"
         )
     max_length = read_max_length(source) or config.max_position_embeddings
     return WrittenTokenizer(write_folder(folder, vocabulary, settings, max_length=max_length), ())
@@ -75,8 +75,8 @@ def copy_files(
                 content = stream.read(MAX_COPIED_BYTES + 1)
             if len(content) > MAX_COPIED_BYTES:
                 raise UnsafeFileError(
-                    f"{path} has more than {MAX_COPIED_BYTES:,} bytes, and no such file needs as"
-                    " many; move it away"
+                    f"{path} has more than {MAX_COPIED_BYTES:,} bytes, more than any such file"
+                    f" needs; move it away"
                 )
             records[name] = write_file(folder / name, content)
     return records

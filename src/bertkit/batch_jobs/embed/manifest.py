@@ -6,7 +6,7 @@ import zlib
 from contextlib import nullcontext, suppress
 from dataclasses import fields
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from pydantic import (
     AfterValidator,
@@ -14,13 +14,11 @@ from pydantic import (
     ConfigDict,
     NonNegativeInt,
     PositiveInt,
-    ValidationError,
 )
 
-from bertkit.base.checksummed_json import read_checksummed_json, write_checksummed_json
+from bertkit.base.checksummed_model import ChecksummedModel
 from bertkit.base.checksums import HEAD_BYTES
 from bertkit.base.errors import DamagedFileError, SettingsError, storage_errors
-from bertkit.base.settings import describe_validation
 from bertkit.inference.text_encoder import TextCounts
 
 MANIFEST_SUFFIX = ".json"
@@ -31,7 +29,7 @@ MAX_SHOWN_CHANGES, MAX_SHOWN_CHARS = 3, 60
 def _check_names(counts: dict[str, int]) -> dict[str, int]:
     unknown = counts.keys() - {field.name for field in fields(TextCounts)}
     if unknown:
-        raise ValueError(f"{shorten(sorted(unknown))} is nothing that is counted")
+        raise ValueError(f"{shorten(sorted(unknown))} isn't a known count")
     return counts
 
 
@@ -68,7 +66,7 @@ class VectorsFingerprint(BaseModel):
         return changes[:MAX_SHOWN_CHANGES] + ([f"{more} more"] if more > 0 else [])
 
 
-class VectorsManifest(BaseModel):
+class VectorsManifest(ChecksummedModel):
     """The manifest of a finished file of vectors.
 
     Attributes:
@@ -81,7 +79,8 @@ class VectorsManifest(BaseModel):
         head_crc32: CRC-32 of its first 4 KiB.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    description: ClassVar[str] = "the manifest of a file of vectors"
+    limit_bytes: ClassVar[int] = LIMIT_BYTES
 
     beginning: VectorsFingerprint
     num_rows: NonNegativeInt
@@ -103,20 +102,13 @@ def manifest_path(output: Path) -> Path:
 
 def write_manifest(output: Path, manifest: VectorsManifest) -> None:
     """Write the manifest of a vectors file."""
-    write_checksummed_json(manifest_path(output), manifest.model_dump(mode="json"))
+    manifest.save(manifest_path(output))
 
 
 def read_manifest(output: Path) -> VectorsManifest | None:
     """Read the manifest of a vectors file; None if there is none."""
     path = manifest_path(output)
-    if not path.exists():
-        return None
-    try:
-        return VectorsManifest.model_validate(read_checksummed_json(path, limit_bytes=LIMIT_BYTES))
-    except ValidationError as error:
-        raise DamagedFileError(
-            f"{path} isn't the manifest of a file of vectors: {describe_validation(error)}"
-        ) from None
+    return VectorsManifest.load(path) if path.exists() else None
 
 
 def find_finished(
@@ -132,7 +124,7 @@ def find_finished(
         if not output.is_file():
             raise SettingsError(f"{output} isn't a file; name another --output")
     if manifest is None or not manifest.describes(output):
-        changes = ["it isn't known what wrote it"]
+        changes = ["it was written by something else"]
     else:
         changes = manifest.beginning.list_changes(beginning)
         if beginning.input is None:
@@ -141,7 +133,7 @@ def find_finished(
         return None if restart else manifest
     if not overwrite:
         raise SettingsError(
-            f"{output} exists, and isn't what would be written ({'; '.join(changes)});"
+            f"{output} exists with other content ({'; '.join(changes)});"
             " name another --output, or replace it with --overwrite"
         )
     return None

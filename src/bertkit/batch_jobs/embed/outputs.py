@@ -68,6 +68,6 @@ def choose_writer(output: Path) -> Writer | None:
     ending = output.suffix.lower()
     if ending not in WRITERS:
         raise SettingsError(
-            f"{output} must end with {', '.join(WRITERS)}, which says in what form it is written"
+            f"{output} must end with {', '.join(WRITERS)}, which selects the format"
         )
     return WRITERS[ending]

@@ -1,19 +1,19 @@
 """The progress of an unfinished job: a checksummed record beside its rows."""
 
 from pathlib import Path
+from typing import ClassVar
 
-from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, ValidationError
+from pydantic import Field, NonNegativeInt
 
-from bertkit.base.checksummed_json import read_checksummed_json, write_checksummed_json
+from bertkit.base.checksummed_model import ChecksummedModel
 from bertkit.base.errors import DamagedFileError, ResumeError
 from bertkit.base.files import remove_folder
-from bertkit.base.settings import describe_validation
 from bertkit.batch_jobs.embed.manifest import LIMIT_BYTES, Counts, VectorsFingerprint
 
 ROWS_SUFFIX, RECORD_SUFFIX = ".unfinished", ".unfinished.json"
 
 
-class ResumeState(BaseModel):
+class ResumeState(ChecksummedModel):
     """The state from which an unfinished job resumes.
 
     Attributes:
@@ -24,7 +24,8 @@ class ResumeState(BaseModel):
         counts: statistics of their texts.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    description: ClassVar[str] = "the record of unfinished work"
+    limit_bytes: ClassVar[int] = LIMIT_BYTES
 
     beginning: VectorsFingerprint
     num_rows: NonNegativeInt = 0
@@ -51,7 +52,7 @@ def remove_unfinished(output: Path) -> None:
 
 def write_record(output: Path, reached: ResumeState) -> None:
     """Write the progress record of an output; its rows must already be synced to disk."""
-    write_checksummed_json(record_path(output), reached.model_dump(mode="json"))
+    reached.save(record_path(output))
 
 
 def read_record(output: Path) -> ResumeState | None:
@@ -60,12 +61,9 @@ def read_record(output: Path) -> ResumeState | None:
     if not path.exists():
         return None
     try:
-        return ResumeState.model_validate(read_checksummed_json(path, limit_bytes=LIMIT_BYTES))
-    except (ValidationError, DamagedFileError) as error:
-        problem = describe_validation(error) if isinstance(error, ValidationError) else str(error)
-        raise DamagedFileError(
-            f"{path} isn't the record of unfinished work ({problem}); begin anew with --restart"
-        ) from None
+        return ResumeState.load(path)
+    except DamagedFileError as error:
+        raise DamagedFileError(f"{error}; start again with --restart") from None
 
 
 def read_reached(output: Path, beginning: VectorsFingerprint) -> ResumeState | None:
@@ -75,9 +73,9 @@ def read_reached(output: Path, beginning: VectorsFingerprint) -> ResumeState | N
         return None
     if changes := reached.beginning.list_changes(beginning):
         raise ResumeError(
-            f"{rows_path(output)} was begun with something else ({'; '.join(changes)}); use that"
-            " again, name another --output, or begin anew with --restart"
+            f"{rows_path(output)} was started with something else ({'; '.join(changes)}); use that"
+            " again, name another --output, or start again with --restart"
         )
     if not rows_path(output).is_file():
-        raise DamagedFileError(f"{rows_path(output)} is missing; begin anew with --restart")
+        raise DamagedFileError(f"{rows_path(output)} is missing; start again with --restart")
     return reached

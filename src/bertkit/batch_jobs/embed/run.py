@@ -179,7 +179,7 @@ def embed_rows(
     if num_skipped < skip_rows:
         raise InputError(
             f"{table.name} has {pluralize(num_skipped, 'row')}, and {skip_rows:,} were done before;"
-            " begin anew with --restart"
+            " start again with --restart"
         )
     num_bytes: deque[int] = deque()
     for vectors in embedder.stream(_note_bytes(rows, num_bytes), counts):
@@ -206,7 +206,7 @@ def _embed_rest(
             vectors.append(rows, num_bytes, asdict(counts))
             progress.advance(num_bytes)
     if table.identity() != before.beginning.input:
-        raise ResumeError(f"{table.name} has changed while it was read; begin anew with --restart")
+        raise ResumeError(f"{table.name} has changed while it was read; start again with --restart")
     seconds = time.monotonic() - started
     return EmbedResult(
         output=output,
@@ -267,9 +267,9 @@ def _describe_finished(manifest: VectorsManifest, embedder: Embedder, output: Pa
 def _describe_stop(table: TextTable, output: Path) -> str:
     """Describe the progress and how to resume."""
     if table.size_bytes is None:
-        return f"stopped; {table.name} can't be read again, so begin anew with its texts"
+        return f"stopped; {table.name} can't be read again, so start again with its texts"
     reached = None
     with suppress(BertkitError):  # the signal is what to tell of
         reached = read_record(find_place(output))
     num_rows = 0 if reached is None else reached.num_rows
-    return f"stopped with {pluralize(num_rows, 'row')} of {output} safe; the same command goes on"
+    return f"stopped with {pluralize(num_rows, 'row')} of {output} safe; the same command resumes"

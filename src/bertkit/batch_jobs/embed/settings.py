@@ -9,10 +9,8 @@ from bertkit.embeddings.settings import EmbedderSettings
 class EmbedSettings(TableSettings, EmbedderSettings):
     """Settings of `bertkit embed`."""
 
-    restart: bool = Field(
-        False, description="Begin anew, though work was begun or done before; its rows are dropped."
-    )
-    overwrite: bool = Field(False, description="Replace an output that something else has written.")
+    restart: bool = Field(False, description="Start again and drop the rows of earlier work.")
+    overwrite: bool = Field(False, description="Replace an existing output.")
 
     @property
     def of_embedder(self) -> EmbedderSettings:

@@ -149,7 +149,9 @@ class UnfinishedVectors:
             while num_left:
                 data = stream.read(min(num_left, at_once) * self._row_bytes)
                 if not data or len(data) % self._row_bytes:
-                    raise DamagedFileError(f"{self.path} ends too early; begin anew with --restart")
+                    raise DamagedFileError(
+                        f"{self.path} ends too early; start again with --restart"
+                    )
                 rows = np.frombuffer(data, FLOAT).reshape(-1, self.dimension)
                 yield rows
                 num_left -= len(rows)
@@ -175,7 +177,7 @@ class UnfinishedVectors:
         for rows in self.blocks():
             crc32 = zlib.crc32(rows.data, crc32)
         if crc32 != self.reached.rows_crc32:
-            raise DamagedFileError(f"{self.path} was altered; begin anew with --restart")
+            raise DamagedFileError(f"{self.path} was altered; start again with --restart")
 
     def _header(self) -> bytes:
         """Return the `.npy` header, whose length is the same for any number of rows."""
@@ -195,7 +197,7 @@ class UnfinishedVectors:
         except StorageError as error:
             if self.reached.beginning.input is None:
                 raise
-            raise StorageError(f"{error}; mend that, and the same command goes on") from error
+            raise StorageError(f"{error}; mend that, and the same command resumes") from error
 
     @property
     def _row_bytes(self) -> int:
@@ -217,6 +219,6 @@ def check_finite(rows: Vectors, num_before: int) -> None:
     if not is_finite.all():
         number = num_before + int(np.argmin(is_finite)) + 1
         raise NonFiniteError(
-            f"the model makes NaN or infinity of row {number:,}; try --precision fp32, or see"
-            " what `bertkit inspect` says of the model"
+            f"the model gives NaN or infinity for row {number:,}; try --precision fp32, or check"
+            f" the model with `bertkit inspect`"
         )

@@ -95,7 +95,7 @@ def evaluate(
     layout = settings.model_dump(include=set(RecordSettings.model_fields))
     table = open_records(source, RecordSettings(**layout), split=settings.split)
     if table.identity() is None:
-        raise InputError("an evaluation names its data; write standard input to a file first")
+        raise InputError("evaluation needs a file; write standard input to a file first")
     predictor = subject.load()
     task = predictor.task
     found = read_set(type(task), table, with_columns(task.settings, columns))

@@ -11,6 +11,6 @@ class EvaluateSettings(RecordSettings):
     """Settings of `bertkit evaluate`."""
 
     split: Literal["train", "dev", "test"] = Field(
-        "dev", description="Part of a GLUE folder or of a data set of the Hub."
+        "dev", description="Split of a GLUE folder or of a data set on the Hub."
     )
-    overwrite: bool = Field(False, description="Replace files of an evaluation in the output.")
+    overwrite: bool = Field(False, description="Replace an existing evaluation in the output.")

@@ -47,14 +47,14 @@ def render_confusion(evaluation: Evaluation) -> Iterator[str]:
         return
     counts, names = evaluation.confusion, evaluation.labels
     if len(names) <= MAX_COLUMNS:
-        yield "what is (rows) taken for what (columns)"
+        yield "confusion matrix: true labels (rows) and predictions (columns)"
         rows: list[list[str | int]] = [["", *names]]
         rows += [
             [name, *row] for name, row in zip(names, list_rows(counts, len(names)), strict=True)
         ]
         yield from align(rows)
         return
-    yield "what is most often taken for what"
+    yield "most frequent confusions"
     for confusion in most_confused(counts, names, SHOWN_CONFUSIONS):
         yield (
             f"  {confusion.count:,} of {show(confusion.true, TEXT_COLUMNS)} for"

@@ -164,7 +164,9 @@ def check_output(source: str, output: Path, settings: FeaturesSettings) -> None:
     """Raise an error if the output can't be written or would overwrite other files."""
     ending = output.suffix.lower()
     if ending not in WRITERS:
-        raise SettingsError(f"{output} must end with {' or '.join(WRITERS)}, which says its form")
+        raise SettingsError(
+            f"{output} must end with {' or '.join(WRITERS)}, which selects the format"
+        )
     if settings.layout == "google" and ending != ".jsonl":
         raise SettingsError(f"layout google is one of JSONL; {output} must end with .jsonl")
     refuse_input(manifest_path(output), source)

@@ -13,15 +13,15 @@ class FeaturesSettings(TableSettings, FeatureSettings):
 
     pairs: bool = Field(
         False,
-        description="Read `one ||| other` as a pair of texts, cut at the last ` ||| ` of the row,"
-        " as google-research/bert does. Without it those are signs like any others.",
+        description="Read `one ||| other` as a pair of texts, split at the last ` ||| ` of the"
+        " row, as google-research/bert does. Without this flag, ||| is ordinary text.",
     )
     layout: Literal["bertkit", "google"] = Field(
         "bertkit",
-        description="Keys of JSONL: those of bertkit, or linex_index, features, layers and values"
+        description="JSONL keys: those of bertkit, or linex_index, features, layers and values"
         " as in extract_features.py of google-research/bert, for --combine none.",
     )
-    overwrite: bool = Field(False, description="Replace an output that exists.")
+    overwrite: bool = Field(False, description="Replace an existing output.")
 
     @model_validator(mode="after")
     def _google_keeps_layers_apart(self) -> Self:

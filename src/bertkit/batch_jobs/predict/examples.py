@@ -48,11 +48,11 @@ class ExampleFile:
             yield self._parse(record)
         self._check()
         if not self.report.num_rows:
-            raise InputError(f"{self.report.name} has no rows; is it the right file?")
+            raise InputError(f"{self.report.name} has no rows; check that it is the right file")
 
     def _check(self) -> None:
         if self.report.num_broken:
-            raise InputError(f"{self.report.first_broken[0]}; mend it, or take it out")
+            raise InputError(f"{self.report.first_broken[0]}; fix it, or remove it")
 
 
 def make_examples(task: Task[Any, Any], values: Sequence[Any]) -> list[Any]:

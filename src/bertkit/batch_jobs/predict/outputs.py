@@ -58,5 +58,7 @@ def check_output(output: Path, *, overwrite: bool) -> None:
         overwrite: whether an existing file may be replaced.
     """
     if output.suffix.lower() not in WRITERS:
-        raise SettingsError(f"{output} must end with {' or '.join(WRITERS)}, which says its form")
+        raise SettingsError(
+            f"{output} must end with {' or '.join(WRITERS)}, which selects the format"
+        )
     check_new_file(output, overwrite=overwrite)

@@ -12,5 +12,5 @@ Split = Literal["train", "dev", "test"]
 class PredictSettings(LayoutSettings):
     """Settings of `bertkit <task>`."""
 
-    split: Split = Field("test", description="Part of a GLUE folder or of a data set of the Hub.")
-    overwrite: bool = Field(False, description="Replace an output that exists.")
+    split: Split = Field("test", description="Split of a GLUE folder or of a data set on the Hub.")
+    overwrite: bool = Field(False, description="Replace an existing output.")

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from bertkit.base.checksums import FileRecord
 from bertkit.base.errors import CheckpointError, MissingFileError, UnsafeFileError
 from bertkit.base.files import make_folder, write_json
 from bertkit.base.members import find_member, has_member
-from bertkit.base.settings import describe_validation
+from bertkit.base.settings import validate
 from bertkit.checkpoints.checkpoint import LazyTensor
 from bertkit.checkpoints.file_names import CONFIG_FILE
 from bertkit.checkpoints.huggingface import WEIGHTS, WEIGHTS_FILE, read_config
@@ -109,11 +109,7 @@ Config = TypeVar("Config", bound=ForeignConfig)
 
 def parse_config(kind: type[Config], content: Any, path: Path) -> Config:
     """Validate a foreign file's content against its schema."""
-    try:
-        return kind.model_validate(content)
-    except ValidationError as error:
-        wrong = describe_validation(error)[:MAX_MESSAGE_CHARS]
-        raise CheckpointError(f"{path} says what bertkit doesn't read: {wrong}") from None
+    return validate(kind, content, f"{path} isn't a file that bertkit reads", CheckpointError)
 
 
 class _Ends(ForeignConfig):

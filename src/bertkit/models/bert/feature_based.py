@@ -7,11 +7,11 @@ from typing import Annotated, Any, Literal
 
 import torch
 from jaxtyping import Float
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor, nn
 
 from bertkit.base.errors import SettingsError
-from bertkit.base.settings import describe_validation
+from bertkit.base.settings import validate
 from bertkit.models.bert.config import FEATURE_HEAD, BertConfig
 from bertkit.models.bert.encoder import BertEncoder, summary_tokens
 from bertkit.models.bert.fine_tuning import FineTunedBert, classifier_dropout
@@ -48,10 +48,7 @@ def read_feature_head(config: BertConfig) -> FeatureHead:
         SettingsError: it is missing or invalid.
     """
     value: Any = (config.model_extra or {}).get(FEATURE_HEAD)
-    try:
-        head = FeatureHead.model_validate(value)
-    except ValidationError as error:
-        raise SettingsError(f"{FEATURE_HEAD}: {describe_validation(error)}") from None
+    head = validate(FeatureHead, value, FEATURE_HEAD)
     if len(LAYERS[head.layers]) > config.num_hidden_layers:
         raise SettingsError(
             f"{FEATURE_HEAD} reads the last four layers, and the encoder has"

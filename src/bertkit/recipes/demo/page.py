@@ -69,8 +69,8 @@ def build_report(facts: DemoFacts) -> Report:
         Table(
             ["Text", "Before", "After"],
             [[example.text, example.before, example.after] for example in facts.examples],
-            title="Five blanks, before and after",
-            note="The three likeliest words of the untrained and of the trained model.",
+            title="Five masked words, before and after training",
+            note="The three most likely words according to the untrained and the trained model.",
         ),
         Charts(
             draw_curves(facts.course, (*MASKED_WORDS, *NEXT_SENTENCE, SPEED[0])),
@@ -82,15 +82,15 @@ def build_report(facts: DemoFacts) -> Report:
             f"bertkit fill-mask {run} {quote('The function returns a [MASK].')}\n"
             f"bertkit inspect {run}\n"
             "bertkit demo --help",
-            title="How to go on",
+            title="Next steps",
         ),
     ]
     sections += [tabulate_settings(values, title) for title, values in facts.settings.items()]
     minutes = (facts.course.train.last("elapsed_seconds") or 0.0) / 60
     return Report(
-        title="A BERT from nothing",
-        summary=f"It read the documentation that comes with Python for {minutes:.1f} minutes and"
-        f" learned to fill blanks. {describe_result(facts.accuracies)}",
+        title="A BERT trained from scratch",
+        summary=f"It was trained on the documentation that comes with Python for {minutes:.1f}"
+        f" minutes to fill masked words. {describe_result(facts.accuracies)}",
         sections=sections,
     )
 
@@ -102,8 +102,8 @@ def describe_result(accuracies: Accuracies) -> str:
         "The model is better than" if accuracies.model > accuracies.neighbors else "Still better is"
     )
     return (
-        f"In packages that it has never read it fills {accuracies.model:.1%} of the blanks right,"
-        f" {ratio:.1f} times as many as always saying “{accuracies.most_frequent_token}”"
+        f"On held-out packages it predicts {accuracies.model:.1%} of the blanks right,"
+        f" {ratio:.1f} times as many as always predicting “{accuracies.most_frequent_token}”"
         f" ({accuracies.most_frequent:.1%}). {winner} the best guess from the two neighboring"
         f" words ({accuracies.neighbors:.1%})."
     )
@@ -121,7 +121,7 @@ def _accuracy_bars(accuracies: Accuracies) -> Bars:
             Bar(name, share, f"{share:.1%}", is_highlighted=number == 0)
             for number, (name, share) in enumerate(guessers.items())
         ],
-        title="How many blanks are filled right",
+        title="Correctly predicted masked words",
         note=f"The same {accuracies.num_masked:,} masked tokens for all three, with the same"
         " corrupted text around them, in packages that were held out as a whole.",
     )

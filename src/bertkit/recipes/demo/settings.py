@@ -19,8 +19,8 @@ class DemoSettings(Settings):
 
     minutes: Annotated[float, Field(gt=0.0, le=10_000.0)] = Field(
         4.5,
-        description="Minutes of pre-training; the vocabulary, the shards and the report take"
-        " about one more.",
+        description="Minutes of pre-training. Vocabulary, shards and report take about one minute"
+        " more.",
     )
     device: str = Field("auto", description="auto, cpu, cuda or cuda:N.")
 

@@ -28,10 +28,10 @@ PIPELINE_TAGS = {
 }
 INTENDED_USE = """## Intended use
 
-*To be filled in: what the model is for, for whom, what it mustn't be used for, and its license.*"""
+*To be filled in: what the model is for, for whom, what not to use it for, and its license.*"""
 LEFT_TO_RIGHT = (
-    " It reads left to right, so the last token stands for a text; transformers takes the first"
-    " one, and would say something else."
+    " It is causal, so the last token represents a text; transformers takes the first one and"
+    " gives other results."
 )
 MAX_NAME_COLUMNS = 200
 MAX_LABELS = 100
@@ -101,8 +101,10 @@ def describe_result(facts: FineTuningFacts) -> str:
         rows.append([name, show_number(value), extent, shown])
     number = facts.counts["dev"].num_examples
     parts = [
-        f"## Result\n\nOn {number:,} held-out examples, by which the best epoch was chosen too:",
-        tabulate(["metric", "value", "95 % interval", "always the most frequent label"], rows),
+        f"## Result\n\nOn {number:,} held-out examples, which also selected the best epoch:",
+        tabulate(
+            ["metric", "value", "95 % interval", "always predicting the most frequent label"], rows
+        ),
     ]
     if (num_more := len(evaluation.metrics) - MAX_METRICS) > 0:
         parts.append(f"… and {pluralize(num_more, 'metric')} more, all of them in `metrics.json`.")

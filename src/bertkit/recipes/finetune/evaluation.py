@@ -125,7 +125,7 @@ def compare_to_baseline(metric: str, evaluation: Evaluation, baseline: Metrics) 
     if value > least or math.isnan(least) or least >= 1.0:
         return None
     return (
-        f"{metric} ({value:.4f}) isn't above that of always saying the most frequent label"
+        f"{metric} ({value:.4f}) isn't above that of always predicting the most frequent label"
         f" ({least:.4f}): the model has learned nothing; try more epochs, another learning rate or"
         " another seed"
     )
@@ -137,6 +137,6 @@ def find_only_label(dev: SetCounts) -> str | None:
         return None
     (label,) = dev.labels
     return (
-        f"all held-out examples have the label {show(label)!r}: their metrics say nothing of other"
-        " labels; give examples of all with --dev"
+        f"all held-out examples have the label {show(label)!r}: metrics don't cover other labels;"
+        f" give examples of all labels with --dev"
     )

@@ -92,8 +92,8 @@ def open_tables(train: str, dev: str | None, settings: FineTuneSettings) -> list
             table = open_records(source, settings, split=flag)
             if table.identity() is None:
                 raise InputError(
-                    f"--{flag} can't be standard input, which is gone when the run is taken up;"
-                    " write it to a file first"
+                    f"--{flag} can't be standard input, because a resumed run reads it again;"
+                    f" write it to a file first"
                 )
             tables.append(table)
     return tables
@@ -212,14 +212,14 @@ def describe_set(task: Task[Any, Any], found: ExampleSet, counts: SetCounts) -> 
         lines.append(f"{name}: {counts.num_empty:,} of them without text, kept")
     if counts.num_cut:
         lines.append(
-            f"{name}: {counts.num_cut:,} of them longer than the task's settings allow, and cut"
+            f"{name}: {counts.num_cut:,} of them longer than the task's settings allow, truncated"
         )
     if counts.num_in_windows:
         lines.append(f"{name}: {counts.num_in_windows:,} of them read in several windows")
     if counts.num_unseen:
         lines.append(
-            f"{name}: {pluralize(counts.num_unseen, 'label')} not among those that are learned,"
-            " counted as mistakes:"
+            f"{name}: {pluralize(counts.num_unseen, 'label')} not among the training labels,"
+            f" counted as mistakes:"
         )
         shown = list(islice(_list_unseen(task, found), NUM_SHOWN_BROKEN))
         lines += [*shown, *(["  …"] if counts.num_unseen > len(shown) else [])]
@@ -233,8 +233,9 @@ def check_labels(task: Task[Any, Any], found: ExampleSet, counts: SetCounts) -> 
     if 2 * counts.num_unseen > sum(counts.labels.values()):
         first = next(_list_unseen(task, found)).strip()
         raise InputError(
-            f"{found.name}: {counts.num_unseen:,} of {sum(counts.labels.values()):,} labels aren't"
-            f" among those that are learned ({name_labels(task.labels)}), first {first}; is it the"
+            f"{found.name}: {counts.num_unseen:,} of {sum(counts.labels.values()):,} labels"
+            f" aren't among the training labels ({name_labels(task.labels)}), first {first}; is"
+            f" it the"
             " right file, and the right column?"
         )
 

@@ -14,11 +14,11 @@ from bertkit.training.run import RunRecord
 COUNT_NAMES = {
     "num_examples": "examples",
     "num_broken": "broken rows, left out",
-    "num_undecodable": "rows with what isn't UTF-8",
+    "num_undecodable": "rows with bytes that aren't UTF-8",
     "num_empty": "empty texts",
-    "num_cut": "texts that were cut",
+    "num_cut": "texts that were truncated",
     "num_in_windows": "texts read in windows",
-    "num_unseen": "labels that training doesn't have",
+    "num_unseen": "labels that the training data lacks",
 }
 
 

@@ -10,10 +10,8 @@ import numpy as np
 import torch
 
 from bertkit.base.checksums import FileRecord
-from bertkit.base.errors import ResumeError
 from bertkit.base.files import write_json
 from bertkit.checkpoints.file_names import CONFIG_FILE
-from bertkit.checkpoints.run_folder import checkpoint_path
 from bertkit.data.epochs import EpochOrder
 from bertkit.models.bert.fine_tuning import FineTunedBert, PooledBert
 from bertkit.recipes.finetune.examples import Data, SetCounts
@@ -25,6 +23,7 @@ from bertkit.tasks.saved import save_task
 from bertkit.tasks.task import Task, TaskScores
 from bertkit.tokenization.tokenizer import Tokenizer
 from bertkit.training.job import Job, Machine, Watched
+from bertkit.training.lifecycle import find_checkpoint
 from bertkit.training.run import Run
 
 TOKENS_PER_BATCH = {"cpu": 2048, "cuda": 65536}  # in evaluations
@@ -115,10 +114,7 @@ def build_job(materials: FineTuningContext, settings: FineTuneSettings) -> Job[T
 
 def load_checkpoint(run: Run, step: int, materials: FineTuningContext) -> FineTuningContext:
     """Return the context with the weights of a run's checkpoint; frozen parameters stay frozen."""
-    path = checkpoint_path(run.folder, step)
-    if not path.exists():
-        raise ResumeError(f"{path} is gone; remove {run.folder} to begin again")
-    model = type(materials.model).from_pretrained(path)
+    model = type(materials.model).from_pretrained(find_checkpoint(run, step))
     for old, new in zip(materials.model.parameters(), model.parameters(), strict=True):
         new.requires_grad_(old.requires_grad)
     return replace(materials, model=model.to(materials.machine.device))

@@ -43,7 +43,9 @@ def summarize(facts: FineTuningFacts) -> str:
     task = facts.judgment.task
     value = facts.judgment.evaluation.metrics[task.metric]
     baseline = facts.judgment.baseline.get(task.metric)
-    beside = "" if baseline is None else f" (always saying the most frequent label: {baseline:.4f})"
+    beside = (
+        "" if baseline is None else f" (always predicting the most frequent label: {baseline:.4f})"
+    )
     ending = ", and ended early" if facts.has_ended_early else ""
     return (
         f"{facts.parent}, fine-tuned for the task {task.name}: {task.metric} {value:.4f}"

@@ -67,7 +67,7 @@ def read_task(
     for line in describe_rows(data.train) + (describe_rows(data.dev) if has_dev else []):
         announce(make_legible(line))
     if has_dev and data.train.identity["sha256"] == data.dev.identity["sha256"]:
-        announce("--dev is the training data: metrics on it say nothing of other texts")
+        announce("--dev is the training data: metrics on it say nothing about other texts")
     task = _begin_task(kind, data, task_settings, has_dev=has_dev)
     check_names(task.labels)
     task.check_number(len(data.dev.examples))

@@ -62,14 +62,14 @@ def open_pretrained(
     config = BertConfig.from_dict(values, checkpoint.folder)
     if config.is_decoder and task.needs_both_ways:
         raise CheckpointError(
-            f"{checkpoint.folder} reads left to right (is_decoder), and what the task {task.name}"
-            " reads lies behind the token that stands for it; take a model that reads both ways"
+            f"{checkpoint.folder} is causal (is_decoder), and what the task {task.name}"
+            " reads lies behind the token that stands for it; use a bidirectional model"
         )
     length, limit = task.settings.max_length, config.max_position_embeddings
     if length > limit:
         raise InputError(
             f"max_length ({length}) is more than the model's max_position_embeddings ({limit});"
-            f" ask for --max-length {limit} or less"
+            f" set max_length to {limit} or less"
         )
     tokenizer = load_tokenizer(checkpoint, config)
     facts = identify_checkpoint(checkpoint, path, revision)

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bertkit.base.files import write_file, write_json
-from bertkit.base.progress import announce
 from bertkit.metrics.calibration import CalibrationError
 from bertkit.recipes.finetune.card import CARD_FILE, PICTURE_FILE, build_card
 from bertkit.recipes.finetune.evaluation import FinalEvaluation, judge
@@ -26,14 +25,12 @@ from bertkit.training.finished import (
     define,
     define_number,
     drop_checkpoints,
-    drop_left_checkpoints,
-    is_finished,
     undefine,
     undefine_number,
 )
 from bertkit.training.records.history import TrainingHistory
 from bertkit.training.records.log import read_log
-from bertkit.training.run import Run, RunRecord, RunState
+from bertkit.training.run import Run, RunState
 
 REPORT_FILE = "report.html"
 
@@ -182,22 +179,8 @@ def write_descriptions(output: Path, facts: FineTuningFacts, run: Run) -> None:
     write_file(output / CARD_FILE, build_card(facts).encode())
 
 
-def read_finished(run: Run, wanted: RunRecord, settings: FineTuneSettings) -> FineTuneResult | None:
-    """The result of a run that is finished; None where there is still something to do."""
-    if not is_finished(run, wanted):
-        return None
-    output = run.folder.parent
-    result = read_result(output)
-    if not settings.keep_checkpoints:
-        drop_left_checkpoints(run)
-    announce(f"{output} was finished before: nothing is trained")
-    return result
-
-
-def read_result(output: Path) -> FineTuneResult:
-    """The result of a finished run, by its files."""
-    saved = SavedResult.read(output)
-    saved.check_files(output)
+def load_result(output: Path, saved: SavedResult) -> FineTuneResult:
+    """Return the result of a finished run from what it saved."""
     return FineTuneResult(output, saved.num_steps, saved.best_step, recall_evaluation(saved))
 
 

@@ -11,12 +11,9 @@ from typing import Any
 
 import torch
 
-from bertkit.base.errors import ResumeError, storage_errors
+from bertkit.base.errors import ResumeError
 from bertkit.base.output import list_names
-from bertkit.base.progress import announce
 from bertkit.data.tables.records import RecordTable
-from bertkit.hardware.allocator import prepare_memory
-from bertkit.hardware.device import choose_device, choose_precision, measure_peak
 from bertkit.recipes.finetune.examples import open_tables
 from bertkit.recipes.finetune.features import build_feature_job, remember_states
 from bertkit.recipes.finetune.job import FineTuningContext, build_job, load_checkpoint
@@ -29,31 +26,27 @@ from bertkit.recipes.finetune.pretrained_checkpoint import (
     load_pretrained,
     open_pretrained,
 )
-from bertkit.recipes.finetune.result import FineTuneResult, finish, read_finished
+from bertkit.recipes.finetune.result import FineTuneResult, SavedResult, finish, load_result
 from bertkit.recipes.finetune.settings import FineTuneSettings
 from bertkit.recipes.finetune.steps import count_epoch_steps, decide_steps
 from bertkit.tasks.settings import TaskSettings
 from bertkit.tasks.table import TASKS
+from bertkit.training.finished import read_finished
 from bertkit.training.job import Job, Machine
-from bertkit.training.loop import fit
-from bertkit.training.run import (
-    Run,
-    RunRecord,
-    RunState,
-    check_resume,
-    recognize_source,
-    take_over,
+from bertkit.training.lifecycle import (
+    RUN_FOLDER,
+    complete_record,
+    open_run,
+    start_or_resume,
+    train_to_end,
 )
-from bertkit.training.signals import stop_at_once
-from bertkit.training.versions import describe_versions
+from bertkit.training.run import Run, RunRecord, recognize_source
 
-RUN_FOLDER = "run"
 SEARCH_FOLDER = "search"
 OTHER_KINDS = (
     (RUN_FOLDER, "a single run", "leave out --search and --seeds"),
-    (SEARCH_FOLDER, "a search", "give --search or --seeds, as it was begun"),
+    (SEARCH_FOLDER, "a search", "give --search or --seeds, as when it was started"),
 )
-WRITTEN_KEYS = {"architectures", "dtype", "torch_dtype"}  # a checkpoint says them anew
 
 
 @dataclass(frozen=True)
@@ -105,36 +98,30 @@ def finetune(
     """
     run = Run(output / RUN_FOLDER)
     inputs = [path for path in (sources.train, sources.dev) if path is not None]
-    check = partial(check_output, run=run)
-    with stop_at_once(run.describe_stop), run.locked(output, inputs=inputs, check=check):
+    check = partial(check_kind, kind=RUN_FOLDER)
+    with open_run(run, output, inputs=inputs, check=check):
         tables = open_tables(sources.train, sources.dev, settings)
         wanted = describe_run(sources, tables, task_settings, settings)
         wanted = recognize_source(run.read_record(), wanted, "model")
-        finished = read_finished(run, wanted, settings)
-        if finished is not None:
-            return finished
-        materials, facts = gather(sources, task_settings, settings, run, prepared)
-        return _finetune(run, materials, wanted.model_copy(update=facts), settings)
+        if (saved := read_finished(run, wanted, SavedResult)) is not None:
+            return load_result(output, saved)
+        context, source = gather(sources, task_settings, settings, run, prepared)
+        config = context.model.config.to_dict()
+        wanted = complete_record(wanted, config, context.machine, source)
+        return _finetune(run, context, wanted, settings)
 
 
-def check_output(output: Path, run: Run) -> None:
-    """Refuse a folder in which something else lies.
+def check_kind(output: Path, kind: str) -> None:
+    """Raise `ResumeError` if a folder holds a search instead of a single run, or vice versa.
 
     Args:
         output: the folder.
-        run: the run, or the search, that is in it.
+        kind: `RUN_FOLDER` or `SEARCH_FOLDER`.
     """
-    with storage_errors(output, "read"):
-        is_file = output.exists() and not output.is_dir()
-    others = list_names(output) - {run.folder.name}
+    others = list_names(output) - {kind}
     for name, what, way in OTHER_KINDS:
         if name in others:
             raise ResumeError(f"{output} holds {what}; {way}, or choose another --output")
-    if is_file or run.is_foreign or (others and run.read_record() is None):
-        raise ResumeError(
-            f"{output} holds something that `bertkit finetune` didn't begin; choose another"
-            " --output"
-        )
 
 
 def describe_run(
@@ -167,17 +154,17 @@ def gather(
     run: Run | None = None,
     prepared: Prepared | None = None,
 ) -> tuple[FineTuningContext, dict[str, Any]]:
-    """Read data and model, and say what was met.
+    """Read data and model, and announce their counts and problems.
 
     Args:
         sources: model, task and data.
-        task_settings: the task's own.
-        settings: what can be chosen whatever the task.
-        run: one that may have a checkpoint; the model comes from there then.
-        prepared: the data, where it was read before.
+        task_settings: the task's settings.
+        settings: the settings common to all tasks.
+        run: if it has a checkpoint, the model is read from there.
+        prepared: the data, if it was read before.
 
     Returns:
-        What the run is made of, and what its record says of that.
+        The context, and the identity of the pre-trained checkpoint, for the record.
     """
     if prepared is None:
         tables = open_tables(sources.train, sources.dev, settings)
@@ -186,98 +173,64 @@ def gather(
         task, data = prepared.task, prepared.data
     checkpoint = None if run is None else run.newest_checkpoint()
     if checkpoint is not None:
-        parent = open_pretrained(checkpoint, None, task, settings)
+        pretrained = open_pretrained(checkpoint, None, task, settings)
     else:
-        parent = open_pretrained(sources.model, sources.revision, task, settings)
+        pretrained = open_pretrained(sources.model, sources.revision, task, settings)
     if prepared is None:
-        prepared = prepare(task, data, parent.tokenizer)
-    materials = assemble(prepared, parent, settings)
-    machine = materials.machine
-    return materials, {
-        "model": {
-            name: value
-            for name, value in materials.model.config.to_dict().items()
-            if name not in WRITTEN_KEYS
-        },
-        "versions": describe_versions(machine.device, machine.precision),
-        "source": {} if checkpoint is not None else parent.facts,
-    }
+        prepared = prepare(task, data, pretrained.tokenizer)
+    source = {} if checkpoint is not None else pretrained.facts
+    return assemble(prepared, pretrained, settings), source
 
 
 def assemble(
-    prepared: Prepared, parent: PretrainedCheckpoint, settings: FineTuneSettings
+    prepared: Prepared, pretrained: PretrainedCheckpoint, settings: FineTuneSettings
 ) -> FineTuningContext:
     """Load the model."""
     examples = chain(prepared.train, prepared.dev)
     sequences = (sequence for one in examples for sequence in one.sequences)
-    check_pairs(parent, any(sequence.segments[-1] for sequence in sequences))
-    device = choose_device(settings.device)
-    precision = choose_precision(settings.precision, device)
-    prepare_memory(device)
+    check_pairs(pretrained, any(sequence.segments[-1] for sequence in sequences))
+    machine = Machine.choose(settings)
     torch.manual_seed(settings.seed)
-    model = load_pretrained(parent, choose_kind(prepared.task, settings))
+    model = load_pretrained(pretrained, choose_kind(prepared.task, settings))
     frozen = settings.freeze if settings.features is None else "encoder"
     freeze_parameters(model, frozen, model.config.num_hidden_layers)
     return FineTuningContext(
         task=prepared.task,
-        model=model.to(device),
+        model=model.to(machine.device),
         tokenizer=prepared.tokenizer,
         data=prepared.data,
         train=prepared.train,
         dev=prepared.dev,
         counts=prepared.counts,
-        machine=Machine(device, precision, measure_peak(device, precision)),
+        machine=machine,
     )
 
 
 def _finetune(
-    run: Run, materials: FineTuningContext, wanted: RunRecord, settings: FineTuneSettings
+    run: Run, context: FineTuningContext, wanted: RunRecord, settings: FineTuneSettings
 ) -> FineTuneResult:
-    """Train in a folder that is this process's alone, and write the model beside it."""
-    record, state = run.read_record(), run.newest_state()
-    num_steps = decide_steps(settings, count_epoch_steps(len(materials.train), settings))
-    wanted = wanted.model_copy(update={"num_steps": num_steps})
-    if record is not None:
-        check_resume(record, wanted)
-        wanted = take_over(record, wanted)
-    run.write_record(wanted)
+    """Train in a folder whose lock this process holds, and write the model beside the run."""
+    record, state = start_or_resume(run, wanted)
+    interval = count_epoch_steps(len(context.train), settings)
+    num_steps = record.num_steps or decide_steps(settings, interval)
+    record = record.model_copy(update={"num_steps": num_steps})
+    run.write_record(record)
     if state.step:
-        announce(f"going on after step {state.step:,} of {run.folder}")
-        materials = load_checkpoint(run, state.step, materials)
-    if not state.is_done(num_steps):
-        state = train(run, materials, state, num_steps, settings)
-    return finish(run, materials, state, settings)
-
-
-def train(
-    run: Run,
-    materials: FineTuningContext,
-    state: RunState,
-    num_steps: int,
-    settings: FineTuneSettings,
-) -> RunState:
-    """All steps that are still to be done, with an evaluation after each epoch."""
-    interval = settings.eval_every or count_epoch_steps(len(materials.train), settings)
-    paced = settings.model_copy(update={"eval_every": interval})
-    with prepare_job(run, materials, paced) as job:
-        return fit(
-            job,
-            paced,
-            run=run,
-            state=state,
-            num_steps=num_steps,
-            machine=materials.machine,
-        )
+        context = load_checkpoint(run, state.step, context)
+    paced = settings.model_copy(update={"eval_every": settings.eval_every or interval})
+    with prepare_job(run, context, paced) as job:
+        state = train_to_end(run, job, paced, record, state, context.machine)
+    return finish(run, context, state, settings)
 
 
 @contextmanager
 def prepare_job(
-    run: Run, materials: FineTuningContext, settings: FineTuneSettings
+    run: Run, context: FineTuningContext, settings: FineTuneSettings
 ) -> Iterator[Job[Any]]:
-    """What the loop is handed, as long as it needs it."""
-    job = build_job(materials, settings)
+    """Build the job for the training loop; frozen hidden states are cached for the block."""
+    job = build_job(context, settings)
     if settings.features is None:
         yield job
     else:
-        with remember_states(run.folder, materials, settings) as states:
-            yield build_feature_job(job, materials, states)
+        with remember_states(run.folder, context, settings) as states:
+            yield build_feature_job(job, context, states)

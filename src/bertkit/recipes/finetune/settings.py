@@ -27,10 +27,11 @@ class FineTuneSettings(LoopSettings, RecordSettings):
 
     epochs: Annotated[float, Field(gt=0.0, le=MAX_EPOCHS)] | None = Field(
         None,
-        description=f"How often every example is seen; by default {DEFAULT_EPOCHS:g}, and up to"
+        description=f"Number of passes over the training examples; by default {DEFAULT_EPOCHS:g},"
+        " and up to"
         f" {MOST_EPOCHS:g} where that would be under {ENOUGH_STEPS} steps.",
     )
-    batch_size: Count = Field(32, description="Examples of one optimizer step.")
+    batch_size: Count = Field(32, description="Examples per optimizer step.")
     learning_rate: Positive = Field(
         3e-5,
         description=f"Peak learning rate; with --features the default is {FEATURE_RATE:g}.",
@@ -42,8 +43,8 @@ class FineTuneSettings(LoopSettings, RecordSettings):
     )
     freeze: str = Field(
         "none",
-        description="What stays as it is: none, embeddings, the number of the lowest layers (with"
-        " the embeddings), or encoder.",
+        description="Weights that aren't trained: none, embeddings, the number of lowest layers"
+        " (embeddings included), or encoder.",
     )
     dropout: Rate | None = Field(
         None, description="Dropout of the encoder; by default that of the model's config."
@@ -53,38 +54,39 @@ class FineTuneSettings(LoopSettings, RecordSettings):
     )
     features: Literal["linear", "bilstm"] | None = Field(
         None,
-        description="Leave the encoder as it is, compute its hidden states once, and train a head"
-        " on them: a linear one, or two layers of BiLSTM.",
+        description="Freeze the encoder, compute its hidden states once, and train a head on them:"
+        " a linear layer, or a BiLSTM of two layers.",
     )
     feature_layers: Literal["last", "last_four"] = Field(
-        "last", description="With --features: the hidden states that the head reads, side by side."
+        "last", description="With --features: the hidden states that the head reads, concatenated."
     )
     lstm_hidden: Annotated[int, Field(ge=1, le=4096)] = Field(
-        768, description="With --features bilstm: features of each direction."
+        768, description="With --features bilstm: hidden size of each direction."
     )
     best_by: Literal["metric", "loss"] = Field(
         "metric",
-        description="What tells the best epoch: the task's metric, or the lowest held-out loss.",
+        description="How the best epoch is selected: by the task's metric, or by the lowest"
+        " held-out loss.",
     )
     patience: Count | None = Field(
         None,
-        description="Evaluations in a row without a better value after which the run ends; by"
-        " default it goes on to its end, and its best epoch is kept.",
+        description="Stop after this many evaluations in a row without a better value. By default,"
+        " training runs to the end and the best epoch is kept.",
     )
     held_out: Annotated[float, Field(gt=0.0, lt=1.0)] = Field(
-        0.1, description="Share of the training examples that is held out where --dev isn't given."
+        0.1, description="Share of the training examples to hold out if --dev isn't given."
     )
     split_seed: Seed | None = Field(
-        None, description="Decides which examples those are; by default --seed."
+        None, description="Seed that selects those examples; by default --seed."
     )
     eval_every: Count | None = Field(
         None, description="Steps between evaluations; by default an epoch."
     )
     keep: Count = Field(
-        1, description="Checkpoints that are kept while it trains: the newest ones, and the best."
+        1, description="Number of newest checkpoints to keep during training, besides the best one."
     )
     keep_checkpoints: bool = Field(
-        False, description="Keep checkpoints and optimizer's state when the model is finished."
+        False, description="Keep checkpoints and optimizer state after training."
     )
 
     @model_validator(mode="before")
@@ -99,9 +101,7 @@ class FineTuneSettings(LoopSettings, RecordSettings):
         if self.features is None and self.feature_layers != "last":
             raise ValueError("feature_layers is for --features linear or bilstm; give that too")
         if self.features is not None and (self.freeze != "none" or self.layer_decay != 1.0):
-            raise ValueError(
-                "features leaves the whole encoder as it is: leave out freeze and layer_decay"
-            )
+            raise ValueError("features freezes the whole encoder: leave out freeze and layer_decay")
         return self
 
     @property
@@ -124,12 +124,13 @@ class SearchSettings(Settings):
 
     search: Literal["paper"] | None = Field(
         None,
-        description="Try the paper's grid: learning rates 5e-5, 3e-5 and 2e-5, batches 16 and 32,"
-        " epochs 2 to 4, a run for each; with --features learning rates 3e-3, 1e-3 and 3e-4. The"
+        description="Search the paper's grid: learning rates 5e-5, 3e-5 and 2e-5, batch sizes 16"
+        " and 32, 2 to 4 epochs, one run each; with --features learning rates 3e-3, 1e-3 and 3e-4."
+        " The"
         " choice with the best median is kept.",
     )
     seeds: Count = Field(
-        1, description="Runs of each choice, with as many seeds from --seed on; the best is kept."
+        1, description="Runs of each choice, with seeds counted from --seed; the best run is kept."
     )
 
     @property

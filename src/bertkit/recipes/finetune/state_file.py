@@ -117,4 +117,4 @@ def _check_room(path: Path, num_bytes: int) -> None:
             f" {free / 1e6:,.1f} MB left; make room, or choose another --output, fewer examples or"
             " --feature-layers last"
         )
-    announce(f"hidden states are computed once: {num_bytes / 1e6:,.1f} MB in {path}")
+    announce(f"computing hidden states once: {num_bytes / 1e6:,.1f} MB in {path}")

@@ -27,8 +27,7 @@ def decide_steps(settings: FineTuneSettings, steps_per_epoch: int) -> int:
     if settings.epochs is None and epochs > DEFAULT_EPOCHS:
         announce(
             f"training for {pluralize(epochs, 'epoch')}, since {DEFAULT_EPOCHS:g} would be"
-            f" {pluralize(round(steps_per_epoch * DEFAULT_EPOCHS), 'step')}; --epochs decides"
-            " otherwise"
+            f" {pluralize(round(steps_per_epoch * DEFAULT_EPOCHS), 'step')}; --epochs changes that"
         )
     elif settings.epochs is not None and num_steps < TOO_FEW_STEPS:
         announce(

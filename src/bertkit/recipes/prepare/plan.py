@@ -2,10 +2,11 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import ClassVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 
-from bertkit.base.checksummed_json import read_checksummed_json
+from bertkit.base.checksummed_model import ChecksummedModel
 from bertkit.base.errors import (
     DamagedFileError,
     InputError,
@@ -15,7 +16,7 @@ from bertkit.base.errors import (
 )
 from bertkit.base.output import list_names
 from bertkit.base.progress import announce
-from bertkit.base.settings import describe_validation, list_differences
+from bertkit.base.settings import list_differences
 from bertkit.data.readers.sources import STANDARD_INPUT_NAME, TextSource
 from bertkit.data.shards import MANIFEST, PLAN, SHARDS_FOLDER, ShardSet
 from bertkit.recipes.prepare.settings import PrepareSettings
@@ -35,10 +36,11 @@ class PlannedSource(BaseModel):
     changed_ns: int | None
 
 
-class PreparationPlan(BaseModel):
+class PreparationPlan(ChecksummedModel):
     """Everything that the output depends on."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    description: ClassVar[str] = "a plan of `bertkit prepare`"
+    limit_bytes: ClassVar[int] = 1 << 30
 
     settings: PrepareSettings
     tokenizer_fingerprint: str
@@ -87,7 +89,7 @@ def refuse_strangers(output: Path) -> None:
         if (output / PLAN).exists() or not output.exists():
             return
         if not (output.is_dir() and _is_beginning(output)):
-            raise ResumeError(f"{output} holds something else; choose another --output")
+            raise ResumeError(f"{output} holds other files; choose another --output")
 
 
 def check_output(output: Path, plan: PreparationPlan) -> bool:
@@ -95,17 +97,13 @@ def check_output(output: Path, plan: PreparationPlan) -> bool:
     path = output / PLAN
     if not path.exists():
         return False
-    try:
-        before = PreparationPlan.model_validate(read_checksummed_json(path, limit_bytes=1 << 30))
-    except ValidationError as error:
-        raise DamagedFileError(f"{path} isn't a plan: {describe_validation(error)}") from None
-    differences = list_changes(before, plan)
+    differences = list_changes(PreparationPlan.load(path), plan)
     if differences:
-        advice = "use that again, or choose another --output"
+        advice = "repeat it with the same, or choose another --output"
         if reads_standard_input(plan.sources):
-            advice = "begin again with another or an emptied --output"
+            advice = "start again with another --output, or empty this one"
         raise ResumeError(
-            f"{output} was begun with something else ({'; '.join(differences)}); {advice}"
+            f"{output} was started with something else ({'; '.join(differences)}); {advice}"
         )
     return (output / MANIFEST).exists() and _is_whole(output)
 
@@ -134,7 +132,7 @@ def _is_beginning(output: Path) -> bool:
 
 def list_changes(before: PreparationPlan, now: PreparationPlan) -> list[str]:
     """List the differences between two plans, for messages."""
-    changes = list_differences(before.settings, now.settings)
+    changes = list_differences(before.settings.model_dump(), now.settings.model_dump())
     if before.tokenizer_fingerprint != now.tokenizer_fingerprint:
         changes.append("another tokenizer")
     if before.sources == now.sources:

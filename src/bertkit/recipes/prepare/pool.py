@@ -85,8 +85,8 @@ def _explain_end(workers: set[BaseProcess], num_bytes: int) -> BertkitError:
             ' prepare() below `if __name__ == "__main__":`, or with workers=1'
         )
     return StoppedError(
-        "a worker process was killed, perhaps for want of memory; finished parts are saved and"
-        " the same command goes on (fewer --workers need less memory)"
+        "a worker process was killed, probably because memory ran out; finished parts are saved"
+        " and the same command resumes (fewer --workers need less memory)"
     )
 
 

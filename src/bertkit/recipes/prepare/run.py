@@ -13,7 +13,6 @@ from pathlib import Path
 
 import numpy as np
 
-from bertkit.base.checksummed_json import write_checksummed_json
 from bertkit.base.checksums import FileRecord, verify_file, verify_size
 from bertkit.base.errors import (
     DamagedFileError,
@@ -150,7 +149,7 @@ def write_beginning(output: Path, plan: PreparationPlan, tokenizer: Tokenizer) -
     """
     for folder in (SHARDS_FOLDER, UNITS_FOLDER):
         make_folder(output / folder)
-    write_checksummed_json(output / PLAN, plan.model_dump(mode="json"))
+    plan.save(output / PLAN)
     return tokenizer.save(output / TOKENIZER_FOLDER)[TOKENIZER_MANIFEST]
 
 
@@ -173,7 +172,7 @@ def write_shards(
 def find_unfinished(output: Path, units: Sequence[list[TextSource]]) -> dict[int, list[TextSource]]:
     """Return the units to run, by number: those with a missing or altered file."""
     unfinished = {}
-    with show_progress("Checking what is done", len(units)) as progress:
+    with show_progress("Checking finished parts", len(units)) as progress:
         for number, sources in enumerate(units):
             try:
                 read_unit(output, number, verify_file)
@@ -206,9 +205,9 @@ def run_units(
 def describe_stop(output: Path, units: Sequence[list[TextSource]]) -> str:
     """Describe how much of a stopped run is done and how to resume it."""
     num_done = sum(unit_path(output, number, "json").exists() for number in range(len(units)))
-    advice = "the same command goes on"
+    advice = "the same command resumes"
     if any(map(reads_standard_input, units)):
-        advice = "begin again with another or an emptied --output"
+        advice = "start again with another --output, or empty this one"
     return f"stopped with {num_done} of {len(units)} parts done; {advice}"
 
 
@@ -242,4 +241,4 @@ def write_manifest(
         token_counts=write_array(output / TOKEN_COUNTS, token_counts),
         shards=shards,
     )
-    write_checksummed_json(output / MANIFEST, manifest.model_dump(mode="json"))
+    manifest.save(output / MANIFEST)

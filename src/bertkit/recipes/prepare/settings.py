@@ -11,14 +11,14 @@ class PrepareSettings(ReaderSettings):
     """Settings of `bertkit prepare`; all of them decide what the shards hold."""
 
     language: str = Field(
-        "en", pattern=r"^[a-z]{2,3}$", description="Language of the text, for cutting sentences."
+        "en", pattern=r"^[a-z]{2,3}$", description="Language of the text, for splitting sentences."
     )
     sentences: Literal["split", "lines"] = Field(
-        "split", description="Cut each line into sentences, or take it as one."
+        "split", description="Split each line into sentences, or take it as one sentence."
     )
     held_out: Annotated[float, Field(ge=0.0, lt=1.0)] = Field(
-        0.02, description="Share of the documents that is held out for evaluation."
+        0.02, description="Share of the documents to hold out for evaluation."
     )
     seed: Annotated[int, Field(ge=0, lt=2**31)] = Field(
-        0, description="Decides which documents are held out."
+        0, description="Seed that selects the held-out documents."
     )

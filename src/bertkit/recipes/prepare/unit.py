@@ -5,16 +5,13 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, ValidationError
 
-from bertkit.base.checksummed_json import read_checksummed_json, write_checksummed_json
+from bertkit.base.checksummed_model import ChecksummedModel
 from bertkit.base.checksums import FileRecord
-from bertkit.base.errors import DamagedFileError
-from bertkit.base.settings import describe_validation
 from bertkit.data.mapped_array import write_array
 from bertkit.data.readers import read_source
 from bertkit.data.readers.document import Document, ReadReport
@@ -37,10 +34,10 @@ BATCH_CHARACTERS = 1 << 20
 SPLITS: tuple[Split, ...] = ("train", "held-out")
 
 
-class UnitResult(BaseModel):
+class UnitResult(ChecksummedModel):
     """The record of the files that one unit wrote."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    description: ClassVar[str] = "the record of a unit of `bertkit prepare`"
 
     shards: list[ShardRecord]
     token_counts: FileRecord
@@ -148,13 +145,12 @@ def prepare_unit(
                 report.add("one-sentence" if len(lengths) else "empty-document", document.group)
     for writer in writers.values():
         writer.flush()
-    result = UnitResult(
+    UnitResult(
         shards=[record for writer in writers.values() for record in writer.records],
         token_counts=write_array(unit_path(folder, number, "npy"), writers["train"].token_counts),
         raw_bytes=raw_bytes,
         report=report.to_dict(),
-    )
-    write_checksummed_json(unit_path(folder, number, "json"), result.model_dump(mode="json"))
+    ).save(unit_path(folder, number, "json"))
 
 
 def read_unit(folder: Path, number: int, verify: Callable[[Path, FileRecord], None]) -> UnitResult:
@@ -165,11 +161,7 @@ def read_unit(folder: Path, number: int, verify: Callable[[Path, FileRecord], No
         number: number of the unit.
         verify: checks a file against its record.
     """
-    path = unit_path(folder, number, "json")
-    try:
-        result = UnitResult.model_validate(read_checksummed_json(path))
-    except ValidationError as error:
-        raise DamagedFileError(f"{path}: {describe_validation(error)}") from None
+    result = UnitResult.load(unit_path(folder, number, "json"))
     verify(unit_path(folder, number, "npy"), result.token_counts)
     for shard in result.shards:
         for part, record in shard.files.items():

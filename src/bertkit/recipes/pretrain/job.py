@@ -15,8 +15,6 @@ from bertkit.checkpoints.file_names import CONFIG_FILE
 from bertkit.checkpoints.run_folder import checkpoint_path
 from bertkit.data.order import ExampleOrder
 from bertkit.data.shards import Shard, ShardSet
-from bertkit.hardware.allocator import prepare_memory
-from bertkit.hardware.device import choose_device, choose_precision, measure_peak
 from bertkit.metrics.perplexity import find_perplexity
 from bertkit.models.bert.config import PRESETS, BertConfig
 from bertkit.models.bert.pretrained import PretrainedBert
@@ -69,10 +67,7 @@ def gather(data: Path, settings: PretrainSettings, run: Run | None = None) -> Pr
     tokenizer = shards.load_tokenizer()
     if not shards.train:
         raise InputError(f"{data} has no training text; prepare a larger corpus")
-    device = choose_device(settings.device)
-    precision = choose_precision(settings.precision, device)
-    prepare_memory(device)
-    machine = Machine(device, precision, measure_peak(device, precision))
+    machine = Machine.choose(settings)
     source, model_max_length = None, None
     if settings.start_from is None:
         config = build_config(settings, tokenizer)
@@ -122,8 +117,8 @@ def build_config(settings: PretrainSettings, tokenizer: Tokenizer) -> BertConfig
     config = BertConfig.from_dict({**content, **changes}, path)
     if config.is_decoder and not is_causal:
         raise InputError(
-            f"{path} says is_decoder, left to right, and the objective {settings.objective} reads"
-            " both ways; leave it out there, or ask for --objective causal"
+            f"{path} says is_decoder, left to right, and the objective {settings.objective} is"
+            f" bidirectional; remove it there, or set objective to causal"
         )
     return check_config(config, settings, path)
 
@@ -145,37 +140,37 @@ def check_config(config: BertConfig, settings: PretrainSettings, source: Path) -
 
 
 def build_model(
-    materials: PretrainingContext, settings: PretrainSettings, run: Run, state: RunState
+    context: PretrainingContext, settings: PretrainSettings, run: Run, state: RunState
 ) -> PretrainedBert:
     """Build the model with the weights of the run's checkpoint, or the initial ones."""
     if not state.step:
-        return begin_model(materials, settings)
+        return begin_model(context, settings)
     kind = OBJECTIVES[settings.objective].model_kind
     model = kind.from_pretrained(checkpoint_path(run.folder, state.step))
-    return model.to(materials.machine.device)
+    return model.to(context.machine.device)
 
 
-def begin_model(materials: PretrainingContext, settings: PretrainSettings) -> PretrainedBert:
+def begin_model(context: PretrainingContext, settings: PretrainSettings) -> PretrainedBert:
     """Build the model with the weights of the source, or random ones from the seed."""
     torch.manual_seed(settings.seed)
-    if materials.source is None:
-        model = OBJECTIVES[settings.objective].model_kind(materials.config)
+    if context.source is None:
+        model = OBJECTIVES[settings.objective].model_kind(context.config)
     else:
-        model = load_source(materials.source, settings)
-    return model.to(materials.machine.device)
+        model = load_source(context.source, settings)
+    return model.to(context.machine.device)
 
 
 def build_job(
-    materials: PretrainingContext, settings: PretrainSettings, model: PretrainedBert
+    context: PretrainingContext, settings: PretrainSettings, model: PretrainedBert
 ) -> Job[WordBatch]:
     """Build the job for the training loop."""
-    shards, tokenizer, machine = materials.shards, materials.tokenizer, materials.machine
+    shards, tokenizer, machine = context.shards, context.tokenizer, context.machine
     objective = build_objective(shards.train, shards, tokenizer, settings)
     order = ExampleOrder(
         [shard.num_tokens for shard in shards.train], objective.plan, seed=settings.seed
     )
     held_out = held_out_batches(shards, tokenizer, settings)
-    max_length = materials.trained_length
+    max_length = context.trained_length
 
     def batches_at(step: int) -> list[WordBatch]:
         examples = order.examples(step * settings.batch_size, settings.batch_size)
@@ -200,7 +195,7 @@ def build_job(
         batches_at=batches_at,
         score=objective.score,
         evaluate=evaluate,
-        count_operations=lambda batch: objective.count_operations(materials.config, batch),
+        count_operations=lambda batch: objective.count_operations(context.config, batch),
         save_model=save_model,
         save_architecture=save_architecture,
         batch_tensors=batch_tensors,
@@ -238,6 +233,7 @@ def held_out_batches(
     ]
     if not any(len(batch.labels) for batch in batches):
         raise InputError(
-            "the held-out text has no known word to mask; was it prepared with the right tokenizer?"
+            "the held-out text has no known word to mask; check that it was prepared with the"
+            " right tokenizer"
         )
     return batches

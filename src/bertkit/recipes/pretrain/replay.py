@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from bertkit.base.errors import CheckpointError
-from bertkit.base.settings import parse_settings
+from bertkit.base.settings import validate
 from bertkit.checkpoints.file_names import TASK_FILE
 from bertkit.checkpoints.huggingface import read_config
 from bertkit.models.bert.config import BertConfig
@@ -95,11 +95,11 @@ def replay(path: Path, *, fp64: bool = False) -> Replay:
     dump = read_dump(path)
     if (path / TASK_FILE).exists():
         raise CheckpointError(
-            f"{path} is of `bertkit finetune`, whose steps aren't shown again; look at"
-            f" {WEIGHTS_FILE} and {BATCHES_FILE} there, or begin again with a lower learning rate"
+            f"{path} is of `bertkit finetune`, whose steps can't be replayed; see"
+            f" {WEIGHTS_FILE} and {BATCHES_FILE} there, or start again with a lower learning rate"
         )
     record = dump.record
-    settings = parse_settings(PretrainSettings, record.settings, str(path / RECORD_FILE))
+    settings = validate(PretrainSettings, record.settings, str(path / RECORD_FILE))
     has_device = record.device == "cuda" and torch.cuda.is_available()
     device = torch.device("cuda" if has_device else "cpu")
     objective = OBJECTIVES[settings.objective]

@@ -18,23 +18,15 @@ from bertkit.recipes.pretrain.job import (
 from bertkit.recipes.pretrain.settings import PretrainSettings
 from bertkit.training.budget import StepPace, count_steps, measure_pace, seconds_of_run
 from bertkit.training.job import Job, Machine
-from bertkit.training.loop import fit
-from bertkit.training.records.log import read_log
-from bertkit.training.run import (
-    Run,
-    RunRecord,
-    check_resume,
-    has_same_budget,
-    recognize_source,
-    take_over,
-)
-from bertkit.training.signals import stop_at_once
+from bertkit.training.lifecycle import open_run, start_or_resume, train_to_end
+from bertkit.training.records.log import read_evaluation
+from bertkit.training.run import Run, RunRecord, has_same_budget, recognize_source
 from bertkit.training.versions import describe_versions
 
 
 @dataclass(frozen=True)
 class PretrainResult:
-    """What a run came to.
+    """The result of a run.
 
     Attributes:
         checkpoint: the folder of the last checkpoint.
@@ -53,16 +45,16 @@ class PretrainResult:
 
 @dataclass(frozen=True)
 class DryRun:
-    """What a run would cost.
+    """The cost of a run that isn't started.
 
     Attributes:
         num_parameters: of the model with its heads.
         num_steps: steps of the whole run.
-        seconds: time of the whole run, its evaluations included.
+        seconds: duration of the whole run, with its evaluations.
         pace: time and memory of a step.
         share_of_peak: of the machine's rate of multiplying matrices; None where the step is faster.
-        device: where it would compute.
-        precision: in which.
+        device: the device to compute on.
+        precision: precision of matrix products.
     """
 
     num_parameters: int
@@ -75,15 +67,12 @@ class DryRun:
 
 
 def pretrain(data: Path, output: Path, settings: PretrainSettings) -> PretrainResult:
-    """Pre-train, or go on with the run in `output`.
-
-    On a CPU under Linux, the memory that this process frees stays with it from then on: training
-    asks for the same blocks again and again.
+    """Pre-train, or resume the run in `output`.
 
     Args:
-        data: what `prepare` wrote.
+        data: the shards that `prepare` wrote.
         output: the run's folder.
-        settings: what can be chosen.
+        settings: of model, objective, optimizer and budget.
 
     Raises:
         ResumeError: `output` holds a run with other settings, data or source, or something else, or
@@ -94,89 +83,66 @@ def pretrain(data: Path, output: Path, settings: PretrainSettings) -> PretrainRe
         UnsafeFileError, HubError, SettingsError: the source can't be had, as in `resolve_model` and
             `open_checkpoint`.
         StorageError: writing failed.
-        StoppedError: a signal came; the same call goes on.
+        StoppedError: a signal came; the same call resumes.
         NonFiniteError: the loss went to infinity and stayed there.
     """
     run = Run(output)
-    with stop_at_once(run.describe_stop), run.locked(inputs=[data]):
+    with open_run(run, inputs=[data]):
         return _pretrain(run, gather(data, settings, run), settings)
 
 
-def _pretrain(
-    run: Run, materials: PretrainingContext, settings: PretrainSettings
-) -> PretrainResult:
-    """Begin or go on with a run that is this process's alone."""
-    record, state = run.read_record(), run.newest_state()
-    wanted = recognize_source(record, describe_run(materials, settings), "start_from")
-    if record is not None:
-        check_resume(record, wanted)
-    run.rotate(settings.keep)  # a process may have been killed before it did
-    if state.step:
-        announce(f"going on after step {state.step:,} of {run.folder}")
-    job = build_job(materials, settings, build_model(materials, settings, run, state))
-    record = decide_record(record, wanted, job, settings, materials.machine)
+def _pretrain(run: Run, context: PretrainingContext, settings: PretrainSettings) -> PretrainResult:
+    """Start or resume a run whose lock this process holds."""
+    before = run.read_record()
+    wanted = recognize_source(before, describe_run(context, settings), "start_from")
+    record, state = start_or_resume(run, wanted)
+    job = build_job(context, settings, build_model(context, settings, run, state))
+    record = decide_steps(before, record, job, settings, context.machine)
     run.write_record(record)
-    num_steps = record.num_steps
-    if not state.is_done(num_steps):
-        state = fit(
-            job, settings, run=run, state=state, num_steps=num_steps, machine=materials.machine
-        )
+    state = train_to_end(run, job, settings, record, state, context.machine)
     return PretrainResult(
         checkpoint=checkpoint_path(run.folder, state.step),
-        num_steps=num_steps,
+        num_steps=record.num_steps,
         num_tokens=state.tokens,
         elapsed_seconds=state.elapsed_seconds,
-        metrics=last_metrics(run) or job.evaluate(),
+        metrics=read_evaluation(run.log_path) or job.evaluate(),
     )
 
 
-def describe_run(materials: PretrainingContext, settings: PretrainSettings) -> RunRecord:
-    """All that decides a run, but for its number of steps."""
-    values = settings.model_dump(mode="json", exclude={"new_heads"})  # it decides no weight
+def describe_run(context: PretrainingContext, settings: PretrainSettings) -> RunRecord:
+    """Return the run's record, without its number of steps."""
+    values = settings.model_dump(mode="json", exclude={"new_heads"})  # affects no weight
     if settings.start_from is not None:  # a shell adds a / to a folder's name or doesn't
         values["start_from"] = str(Path(settings.start_from))
     return RunRecord(
         settings=values,
-        data_fingerprint=materials.shards.fingerprint,
-        model=materials.config.to_dict(),
+        data_fingerprint=context.shards.fingerprint,
+        model=context.config.to_dict(),
         num_steps=0,
-        versions=describe_versions(materials.machine.device, materials.machine.precision),
-        source={} if materials.source is None else materials.source.facts,
+        versions=describe_versions(context.machine.device, context.machine.precision),
+        source={} if context.source is None else context.source.facts,
     )
 
 
-def decide_record(
+def decide_steps(
     before: RunRecord | None,
-    wanted: RunRecord,
+    record: RunRecord,
     job: Job[WordBatch],
     settings: PretrainSettings,
     machine: Machine,
 ) -> RunRecord:
-    """Make the budget into steps, once: a run that is taken up keeps them, or gets more."""
-    if before is not None:
-        wanted = take_over(before, wanted)
-        if has_same_budget(before, wanted):
-            return wanted.model_copy(update={"num_steps": before.num_steps})
+    """Return the record with the number of steps: a resumed run has as many as before, or more."""
+    if before is not None and has_same_budget(before, record):
+        return record
     if settings.steps is None and settings.tokens is None:
-        announce("measuring a few steps, to make the minutes into steps")
+        announce("measuring a few steps to convert the minutes to steps")
     num_steps = count_steps(job, settings, machine)
-    if before is not None and num_steps < before.num_steps:
+    if num_steps < record.num_steps:
         raise ResumeError(
-            f"the run has {pluralize(before.num_steps, 'step')}, and the new budget is"
-            f" {num_steps:,}; it may only grow"
+            f"the run has {pluralize(record.num_steps, 'step')}, and the new budget is"
+            f" {num_steps:,}; a run's budget can only grow"
         )
-    return wanted.model_copy(update={"num_steps": num_steps})
-
-
-def last_metrics(run: Run) -> dict[str, float]:
-    """What the last evaluation found, as the log has it; empty where the log is lost."""
-    evaluations = [row for row in read_log(run.log_path) if row["event"] == "eval"]
-    return {
-        name: value
-        for row in evaluations[-1:]
-        for name, value in row.items()
-        if name not in {"event", "step", "tokens"}
-    }
+    return record.model_copy(update={"num_steps": num_steps})
 
 
 def dry_run(data: Path, settings: PretrainSettings) -> DryRun:
@@ -185,17 +151,17 @@ def dry_run(data: Path, settings: PretrainSettings) -> DryRun:
     Raises:
         BertkitError: as in `pretrain`, but for what a run's folder may lack.
     """
-    materials = gather(data, settings)
-    model = begin_model(materials, settings)
-    job = build_job(materials, settings, model)
-    pace = measure_pace(job, settings, materials.machine)
-    num_steps = count_steps(job, settings, materials.machine, pace)
+    context = gather(data, settings)
+    model = begin_model(context, settings)
+    job = build_job(context, settings, model)
+    pace = measure_pace(job, settings, context.machine)
+    num_steps = count_steps(job, settings, context.machine, pace)
     return DryRun(
         num_parameters=sum(parameter.numel() for parameter in model.parameters()),
         num_steps=num_steps,
         seconds=seconds_of_run(pace, settings, num_steps),
         pace=pace,
-        share_of_peak=materials.machine.share_of_peak(pace.operations_per_step / pace.step_seconds),
-        device=str(materials.machine.device),
-        precision=materials.machine.precision,
+        share_of_peak=context.machine.share_of_peak(pace.operations_per_step / pace.step_seconds),
+        device=str(context.machine.device),
+        precision=context.machine.precision,
     )

@@ -35,18 +35,19 @@ class PretrainSettings(ObjectiveSettings, TrainingSettings):
     )
     start_from: Annotated[str | None, Parameter(name="from")] = Field(
         None,
-        description="Go on from these weights, in place of new ones of --model: a folder of any"
-        " format, a run, or the id of a model of the Hub.",
+        description="Start from these weights instead of random ones: a model folder of any"
+        " format, a run, or the id of a model on the Hub.",
     )
     from_revision: str | None = Field(
-        None, description="Branch, tag or commit, where --from is a model of the Hub."
+        None, description="Branch, tag or commit, if --from is a model on the Hub."
     )
     new_heads: bool = Field(
-        False, description="Draw new weights for heads that --from lacks, which is refused else."
+        False,
+        description="Initialize heads that --from lacks; without this flag, they are an error.",
     )
     batch_size: Count = Field(
         32,
-        description=f"Sequences of one optimizer step; {_describe_tuned('batch_size', 32)}",
+        description=f"Sequences per optimizer step; {_describe_tuned('batch_size', 32)}",
         json_schema_extra=BY_MODEL,
     )
     learning_rate: Positive = Field(
@@ -58,7 +59,7 @@ class PretrainSettings(ObjectiveSettings, TrainingSettings):
         0.1, description="Dropout on features and on attention weights."
     )
     eval_sequences: Annotated[int, Field(ge=1)] = Field(
-        256, description="Held-out examples of each evaluation, the same ones every time."
+        256, description="Held-out examples per evaluation, the same ones every time."
     )
 
     @model_validator(mode="before")
@@ -72,9 +73,9 @@ class PretrainSettings(ObjectiveSettings, TrainingSettings):
     @model_validator(mode="after")
     def _one_beginning(self) -> Self:
         if (self.model is None) == (self.start_from is None):
-            raise ValueError("give a model or what to start from (--from), one of the two")
+            raise ValueError("give either a model or start_from (--from)")
         if self.start_from is None and (self.from_revision is not None or self.new_heads):
-            raise ValueError("from_revision and new_heads say something about --from; give it too")
+            raise ValueError("from_revision and new_heads need start_from (--from)")
         return self
 
     @property

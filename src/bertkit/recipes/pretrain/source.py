@@ -49,7 +49,7 @@ def open_source(name: str, settings: PretrainSettings, tokenizer: Tokenizer) -> 
     if config.vocab_size < tokenizer.vocab_size:
         raise CheckpointError(
             f"{checkpoint.folder}: the vocabulary has {tokenizer.vocab_size:,} entries and the"
-            f" model {config.vocab_size:,}; they don't belong together"
+            f" model {config.vocab_size:,}; they don't match"
         )
     facts = identify_checkpoint(checkpoint, path, settings.from_revision)
     return InitialCheckpoint(checkpoint, config, facts)
@@ -91,10 +91,10 @@ def load_source(source: InitialCheckpoint, settings: PretrainSettings) -> Pretra
     own = {name for name, _ in model.named_children()}
     if left := [head for head in list_heads(checkpoint.tensors) if head not in own]:
         announce(
-            f"left behind: {', '.join(left)} of {checkpoint.folder}, which the objective"
-            f" {settings.objective} has no use for"
+            f"dropped: {', '.join(left)} of {checkpoint.folder}, which the objective"
+            f" {settings.objective} doesn't use"
         )
     if bool(checkpoint.config.get("is_decoder")) != source.config.is_decoder:
         way = "left to right" if source.config.is_decoder else "both ways"
-        announce(f"{checkpoint.folder} was trained reading the other way; from here on {way}")
+        announce(f"{checkpoint.folder} was trained in the other direction; it is now {way}")
     return model

@@ -57,12 +57,12 @@ def describe_result(facts: Seq2SeqFacts) -> str:
         for name, value in saved.metrics.items()
     ]
     heading = (
-        f"## Result\n\nOn {saved.dev.num_pairs:,} held-out pairs, by which the best step was chosen"
-        " too:"
+        f"## Result\n\nOn {saved.dev.num_pairs:,} held-out pairs, which also selected the best"
+        " step:"
     )
     parts = [
         heading,
-        tabulate(["metric", "value", "copying the beginning of what is read"], rows),
+        tabulate(["metric", "value", "copying the beginning of the source"], rows),
     ]
     if saved.signatures:
         signatures = [list(item) for item in saved.signatures.items()]
@@ -99,7 +99,7 @@ def describe_making(facts: Seq2SeqFacts) -> str:
         if source.get("commit"):
             rows.append(["commit", source["commit"]])
         parts += [
-            f"Both halves began with these files of {plain(facts.parent)}:",
+            f"Encoder and decoder were initialized from these files of {plain(facts.parent)}:",
             tabulate(["file", "SHA-256"], rows),
         ]
     settings = [list(item) for item in facts.settings.items()]

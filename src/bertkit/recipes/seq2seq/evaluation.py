@@ -83,10 +83,10 @@ def choose_weights(
     try:
         averaged = average(run, steps, best)
     except (MissingFileError, DamagedFileError) as error:
-        announce(f"{error}; without it nothing is averaged, and the best step becomes the model")
-        warning = (
-            "a checkpoint that was to be averaged was lost; the model is that of the best step"
+        announce(
+            f"{error}; without it, no weights are averaged and the best step becomes the model"
         )
+        warning = "a checkpoint to be averaged is missing; the model is that of the best step"
         return Choice(best, best_step, warnings=(warning,))
     with mixed_precision(materials.machine.device, materials.machine.precision):
         metrics = evaluate(averaged, settings)
@@ -143,7 +143,7 @@ def write_all(
     """Generate hypotheses for all held-out sources."""
     rewriter = Seq2SeqGenerator(materials.model.eval(), materials.tokenizer, materials.saved)
     sources, answers = materials.data.dev.sources, []
-    with show_progress("writing of held-out texts", len(sources)) as bar:
+    with show_progress("generating held-out texts", len(sources)) as bar:
         for answer in rewriter.stream(sources, decoding, counts):
             answers.append(answer)
             bar.advance(1)

@@ -117,8 +117,8 @@ def check_files(flag: str, files: Files) -> None:
             mode = path.stat().st_mode
         if not stat.S_ISREG(mode):
             raise InputError(
-                f"--{flag} must name files, and {path} is a folder or a pipe; a run that is taken"
-                " up reads them again"
+                f"--{flag} must name files, and {path} is a folder or a pipe; a resumed run reads"
+                f" them again"
             )
 
 
@@ -135,7 +135,7 @@ def read_data(train: Files, dev: Files | None, settings: Seq2SeqSettings) -> Dat
         return hold_out(learned, settings.held_out, seed)
     held_out = read_set(dev, settings)
     if held_out.sha256 == learned.sha256:
-        announce("--dev is the training data: metrics on it say nothing of other texts")
+        announce("--dev is the training data: metrics on it say nothing about other texts")
     return Data(learned, held_out)
 
 
@@ -160,7 +160,7 @@ def hold_out(whole: PairSet, share: float, seed: int) -> Data:
     groups = list(by_source.values())
     if len(groups) < MIN_PAIRS:
         raise InputError(
-            f"{whole.name} has {len(groups)} different text to read; give held-out pairs with --dev"
+            f"{whole.name} has {len(groups)} distinct source; give held-out pairs with --dev"
         )
     order = np.random.default_rng((seed, HOLDING_OUT)).permutation(len(groups))
     num_pairs = np.cumsum([len(groups[number]) for number in order])
@@ -264,8 +264,8 @@ def describe_set(counts: SetCounts) -> Sequence[str]:
         lines.append(f"{name}: {pluralize(counts.num_cut, 'pair')} too long, cut")
     if counts.num_cut_targets:
         lines.append(
-            f"{name}: of {counts.num_cut_targets:,} of them what is to be written was cut, so no"
-            " end is learned or counted there; a larger --max-target-length keeps it"
+            f"{name}: of {counts.num_cut_targets:,} of them the target was truncated, so its end"
+            f" isn't learned; a larger --max-target-length keeps it"
         )
     if counts.num_unknown:
         share = counts.num_unknown / (counts.num_source_tokens + counts.num_target_tokens)

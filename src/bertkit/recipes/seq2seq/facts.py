@@ -16,14 +16,14 @@ COUNT_NAMES = {
     "num_source_tokens": "tokens to read",
     "num_target_tokens": "tokens to write",
     "num_unknown": "tokens that aren't in the vocabulary",
-    "num_cut": "pairs that were cut, being too long",
-    "num_cut_targets": "pairs of which the end of what is to be written was left out",
-    "num_too_long": "pairs that were left out, being too long",
-    "num_over_limit": "pairs that were left out, having over a million characters",
-    "num_empty": "pairs that were left out, a side being empty",
-    "num_broken": "rows that were left out, being broken",
-    "num_undecodable": "rows with what isn't UTF-8",
-    "num_with_nul": "pairs with NULs, which were dropped",
+    "num_cut": "pairs that were too long and truncated",
+    "num_cut_targets": "pairs whose target was truncated",
+    "num_too_long": "pairs left out because they were too long",
+    "num_over_limit": "pairs left out because they had over a million characters",
+    "num_empty": "pairs left out because a side was empty",
+    "num_broken": "rows left out because they were invalid",
+    "num_undecodable": "rows with bytes that aren't UTF-8",
+    "num_with_nul": "pairs with NUL characters, which were removed",
 }
 
 
@@ -90,7 +90,7 @@ class Seq2SeqFacts:
         """A description of the initial weights."""
         if self.parent is None:
             return "trained from nothing"
-        return f"both halves begun with the weights of {self.parent}"
+        return f"both halves initialized from {self.parent}"
 
     @property
     def weights(self) -> str:

@@ -102,8 +102,8 @@ def check_apart(texts: TextTable, right: TextTable) -> None:
     are_named = texts.field is not None and right.field is not None
     if texts.format == "text" or not are_named or texts.field == right.field:
         raise InputError(
-            f"{right.name} can't hold texts and references in one place; name another file of"
-            " --references, or both columns with --field and --reference-field"
+            f"{right.name} can't hold texts and references in the same column; name another file"
+            f" with --references, or both columns with --field and --reference-field"
         )
 
 

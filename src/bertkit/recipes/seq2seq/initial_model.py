@@ -124,9 +124,8 @@ def begin_from(name: str, settings: Seq2SeqSettings) -> InitialModel:
     config = BertConfig.from_dict({**checkpoint.config, **changes}, checkpoint.folder)
     if config.is_decoder:
         raise CheckpointError(
-            f"{checkpoint.folder} reads left to right (is_decoder), and both halves begin with an"
-            " encoder, which reads both ways; give one as --model, or leave it out to train from"
-            " nothing"
+            f"{checkpoint.folder} reads left to right (is_decoder), but both halves start from a"
+            f" bidirectional encoder; give one as --model, or leave it out to train from scratch"
         )
     for flag in ("max_source_length", "max_target_length"):
         if getattr(settings, flag) > config.max_position_embeddings:

@@ -9,10 +9,8 @@ import numpy as np
 from torch import Tensor
 
 from bertkit.base.checksums import FileRecord
-from bertkit.base.errors import ResumeError
 from bertkit.base.files import write_json
 from bertkit.checkpoints.file_names import CONFIG_FILE
-from bertkit.checkpoints.run_folder import checkpoint_path
 from bertkit.decoding.settings import DecodingSettings
 from bertkit.generation.seq2seq_file import Seq2SeqSettingsFile, write_seq2seq_file
 from bertkit.generation.seq2seq_generator import Seq2SeqGenerator
@@ -27,6 +25,7 @@ from bertkit.recipes.seq2seq.settings import Seq2SeqSettings
 from bertkit.recipes.seq2seq.token_pairs import PairBatch, TokenPairs, batch_tensors
 from bertkit.tokenization.tokenizer import Tokenizer
 from bertkit.training.job import Job, Machine, Watched
+from bertkit.training.lifecycle import find_checkpoint
 from bertkit.training.run import Run
 from bertkit.training.step import evaluate_batches
 
@@ -177,10 +176,7 @@ def measure(materials: Seq2SeqContext, written: Sequence[str]) -> dict[str, floa
 
 def load_checkpoint(run: Run, step: int, materials: Seq2SeqContext) -> Seq2SeqContext:
     """Return the context with the weights of a run's checkpoint."""
-    path = checkpoint_path(run.folder, step)
-    if not path.exists():
-        raise ResumeError(f"{path} is gone; remove {run.folder} to begin again")
-    model = EncoderDecoderModel.from_pretrained(path)
+    model = EncoderDecoderModel.from_pretrained(find_checkpoint(run, step))
     return replace(materials, model=model.to(materials.machine.device))
 
 

@@ -15,12 +15,12 @@ from bertkit.recipes.seq2seq.settings import (
 Measure = Callable[[Sequence[str], Sequence[str]], dict[str, float]]
 
 
-TRANSLATE_HELP = """Learn to translate from parallel text.
+TRANSLATE_HELP = """Train a translation model on parallel text.
 
-    Trains an encoder that reads and a decoder that writes, from nothing or from an encoder's
-    weights, and writes a folder with the model, a model card and a report. Without a budget it
-    takes at most about 50 minutes, or as long as it takes to translate all held-out pairs. The same
-    command goes on with what was interrupted.
+    Trains an encoder and a decoder, from scratch or from an encoder's weights, and writes a folder
+    with the model, a model card and a report. Without a budget it takes at most about 50 minutes,
+    or as long as it takes to translate all held-out pairs. The same command resumes an interrupted
+    run.
 
     **Examples**
 
@@ -35,15 +35,14 @@ TRANSLATE_HELP = """Learn to translate from parallel text.
             each side; also .gz, .bz2 or .zst.
         dev: The same of held-out pairs; without it, a share of the training pairs is held out.
         output: Folder for the model.
-        settings: What can be chosen.
+        settings: Settings.
         json: Print the result as one JSON object.
     """
-SUMMARIZE_HELP = """Learn to write summaries from texts that have one.
+SUMMARIZE_HELP = """Train a summarization model on texts with reference summaries.
 
-    Trains an encoder that reads and a decoder that writes, from nothing or from an encoder's
-    weights, and writes a folder with the model, a model card and a report. The same command goes
-    on with what was interrupted. `bertkit summarize` with any encoder picks sentences without
-    training.
+    Trains an encoder and a decoder, from scratch or from an encoder's weights, and writes a folder
+    with the model, a model card and a report. The same command resumes an interrupted run.
+    `bertkit summarize` with any encoder extracts sentences without training.
 
     **Examples**
 
@@ -58,7 +57,7 @@ SUMMARIZE_HELP = """Learn to write summaries from texts that have one.
             n of the other; also .gz, .bz2 or .zst.
         dev: The same of held-out pairs; without it, a share of the training pairs is held out.
         output: Folder for the model.
-        settings: What can be chosen.
+        settings: Settings.
         json: Print the result as one JSON object.
     """
 
@@ -105,7 +104,7 @@ def load_address(address: str) -> Callable[..., Any]:
 KINDS = {
     "translate": Kind(
         settings=TranslateSettings,
-        summary="Write a text in another language.",
+        summary="Translate a text.",
         metric="bleu",
         measure="bertkit.metrics.translation:measure_translation",
         signatures="bertkit.metrics.translation:signatures",
@@ -116,7 +115,7 @@ KINDS = {
     ),
     "summarize": Kind(
         settings=SummarizeSettings,
-        summary="Write what a text says in a few words.",
+        summary="Summarize a text.",
         metric="rougeL",
         measure="bertkit.metrics.summaries:measure_summaries",
         signatures="bertkit.metrics.summaries:signatures",

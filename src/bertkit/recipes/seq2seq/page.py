@@ -44,7 +44,7 @@ def build_page(
     curves = (
         replace(LOSS, title=loss, starts_at_zero=True),
         Curve(saved.metric, f"{saved.metric} of what is written greedily", saved.metric),
-        Curve("word_accuracy", "Next words that are right", "share", is_percent=True),
+        Curve("word_accuracy", "Next-word accuracy", "share", is_percent=True),
         *PACE,
     )
     sections: list[Section] = [
@@ -88,8 +88,8 @@ def tabulate_metrics(facts: Seq2SeqFacts) -> Table:
     return Table(
         ["Metric", "Value", "Copying the beginning"],
         rows,
-        title="What it is worth",
-        note=f"The best step was chosen by the same texts. {signatures}",
+        title="Evaluation",
+        note=f"The best step was selected on the same texts. {signatures}",
     )
 
 

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bertkit.base.files import write_file
-from bertkit.base.progress import announce
 from bertkit.generation.seq2seq_file import write_seq2seq_file
 from bertkit.recipes.seq2seq.card import CARD_FILE, build_card
 from bertkit.recipes.seq2seq.evaluation import Choice, Seq2SeqEvaluation, choose_weights, judge
@@ -15,15 +14,10 @@ from bertkit.recipes.seq2seq.schedule import count_epochs, order_pairs
 from bertkit.recipes.seq2seq.settings import Seq2SeqSettings
 from bertkit.recipes.seq2seq.warnings import warn_of_best_step
 from bertkit.reports.report import write_report
-from bertkit.training.finished import (
-    define,
-    drop_checkpoints,
-    drop_left_checkpoints,
-    is_finished,
-)
+from bertkit.training.finished import define, drop_checkpoints
 from bertkit.training.records.history import TrainingHistory
 from bertkit.training.records.log import read_log
-from bertkit.training.run import Run, RunRecord, RunState
+from bertkit.training.run import Run, RunState
 
 REPORT_FILE = "report.html"
 
@@ -115,16 +109,3 @@ def write_model(
     write_file(output / CARD_FILE, build_card(facts).encode())
     saved.write(output)
     return saved
-
-
-def read_finished(run: Run, wanted: RunRecord, settings: Seq2SeqSettings) -> Seq2SeqResult | None:
-    """The result of a run that is finished; None where there is still something to do."""
-    if not is_finished(run, wanted):
-        return None
-    output = run.folder.parent
-    saved = SavedResult.read(output)
-    saved.check_files(output)
-    if not settings.keep_checkpoints:
-        drop_left_checkpoints(run)
-    announce(f"{output} was finished before: nothing is trained")
-    return Seq2SeqResult(output, saved)

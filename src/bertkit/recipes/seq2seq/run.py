@@ -6,12 +6,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from bertkit.base.errors import ResumeError, storage_errors
-from bertkit.base.output import list_names
 from bertkit.base.progress import announce
 from bertkit.generation.seq2seq_file import Seq2SeqSettingsFile, read_seq2seq_file
-from bertkit.hardware.allocator import prepare_memory
-from bertkit.hardware.device import choose_device, choose_precision, measure_peak
 from bertkit.models.seq2seq.model import EncoderDecoderModel
 from bertkit.recipes.seq2seq.evaluation import measure_judging
 from bertkit.recipes.seq2seq.examples import (
@@ -24,6 +20,7 @@ from bertkit.recipes.seq2seq.examples import (
     identify,
     read_data,
 )
+from bertkit.recipes.seq2seq.facts import SavedResult
 from bertkit.recipes.seq2seq.initial_model import InitialModel, begin
 from bertkit.recipes.seq2seq.job import (
     Seq2SeqContext,
@@ -31,22 +28,23 @@ from bertkit.recipes.seq2seq.job import (
     with_averages,
 )
 from bertkit.recipes.seq2seq.kinds import KINDS
-from bertkit.recipes.seq2seq.result import Seq2SeqResult, finish, read_finished
+from bertkit.recipes.seq2seq.result import Seq2SeqResult, finish
 from bertkit.recipes.seq2seq.schedule import choose_schedule, decide_steps, order_pairs
 from bertkit.recipes.seq2seq.settings import Seq2SeqSettings
 from bertkit.recipes.seq2seq.warnings import warn_of_letters
 from bertkit.reports.text import make_legible
 from bertkit.tokenization.detokenization import Spacing
 from bertkit.tokenization.tokenizer import Tokenizer
+from bertkit.training.finished import read_finished
 from bertkit.training.job import Machine
-from bertkit.training.loop import fit
-from bertkit.training.run import Run, RunRecord, check_resume, recognize_source, take_over
-from bertkit.training.settings import BUDGET_FIELDS
-from bertkit.training.signals import stop_at_once
-from bertkit.training.versions import describe_versions
-
-RUN_FOLDER = "run"
-WRITTEN_KEYS = {"architectures", "dtype", "torch_dtype"}  # a checkpoint says them anew
+from bertkit.training.lifecycle import (
+    RUN_FOLDER,
+    complete_record,
+    open_run,
+    start_or_resume,
+    train_to_end,
+)
+from bertkit.training.run import Run, RunRecord, recognize_source
 
 
 @dataclass(frozen=True)
@@ -91,29 +89,15 @@ def train_seq2seq(files: PairFiles, output: Path, settings: Seq2SeqSettings) -> 
     """
     run = Run(output / RUN_FOLDER)
     files.check()
-    inputs = [*files.train, *(files.dev or ())]
-    with (
-        stop_at_once(run.describe_stop),
-        run.locked(output, inputs=inputs, check=partial(check_output, run=run)),
-    ):
+    with open_run(run, output, inputs=[*files.train, *(files.dev or ())]):
         KINDS[settings.kind].load_measure()([""], [""])  # before hours of training
         wanted = recognize_source(run.read_record(), describe_run(files, settings), "model")
-        finished = read_finished(run, wanted, settings)
-        if finished is not None:
-            return finished
-        materials, facts = gather(files, settings, run)
-        return _train(run, materials, wanted.model_copy(update=facts), settings)
-
-
-def check_output(output: Path, run: Run) -> None:
-    """Refuse a folder in which something else lies."""
-    with storage_errors(output, "read"):
-        is_file = output.exists() and not output.is_dir()
-    others = list_names(output) - {RUN_FOLDER}
-    if is_file or run.is_foreign or (others and run.read_record() is None):
-        raise ResumeError(
-            f"{output} holds something that this command didn't begin; choose another --output"
-        )
+        if (saved := read_finished(run, wanted, SavedResult)) is not None:
+            return Seq2SeqResult(output, saved)
+        context, source = gather(files, settings, run)
+        config = context.model.config.to_dict()
+        wanted = complete_record(wanted, config, context.machine, source)
+        return _train(run, context, wanted, settings)
 
 
 def describe_run(files: PairFiles, settings: Seq2SeqSettings) -> RunRecord:
@@ -121,13 +105,12 @@ def describe_run(files: PairFiles, settings: Seq2SeqSettings) -> RunRecord:
 
     The budget is one of the settings that may not change: most schedules follow from its length.
     """
-    values = settings.model_dump(mode="json", exclude=set(BUDGET_FIELDS))
-    budget = {name: getattr(settings, name) for name in sorted(BUDGET_FIELDS)}
+    values = settings.dump_with_fixed_budget()
     if settings.model is not None:  # a shell adds a / to a folder's name or doesn't
         values["model"] = str(Path(settings.model))
     hashes = [identify(files.train), None if files.dev is None else identify(files.dev)]
     return RunRecord(
-        settings={"kind": settings.kind, **values, "budget": budget},
+        settings={"kind": settings.kind, **values},
         data_fingerprint=json.dumps(hashes),
         model={},
         num_steps=0,
@@ -138,36 +121,27 @@ def describe_run(files: PairFiles, settings: Seq2SeqSettings) -> RunRecord:
 def gather(
     files: PairFiles, settings: Seq2SeqSettings, run: Run | None = None
 ) -> tuple[Seq2SeqContext, dict[str, Any]]:
-    """Read data and model, and say what was met.
+    """Read data and model, and announce their counts and problems.
 
     Args:
         files: pairs of texts.
-        settings: what can be chosen.
-        run: one that may have a checkpoint; vocabulary and model come from there then.
+        settings: of translation or summarization.
+        run: if it has a checkpoint, vocabulary and model are read from there.
 
     Returns:
-        What the run is made of, and what its record says of that.
+        The context, and the identity of the encoder that the model starts from, for the record.
     """
-    device = choose_device(settings.device)
-    precision = choose_precision(settings.precision, device)
-    prepare_memory(device)
+    machine = Machine.choose(settings)
     data = read_data(files.train, files.dev, settings)
     checkpoint = None if run is None else run.newest_checkpoint()
     if checkpoint is not None:
         model = EncoderDecoderModel.from_pretrained(checkpoint)
-        beginning = InitialModel(Tokenizer.load(checkpoint), model, {})
+        initial = InitialModel(Tokenizer.load(checkpoint), model, {})
         saved = read_seq2seq_file(checkpoint)
     else:
-        beginning = begin(data, settings)
+        initial = begin(data, settings)
         saved = describe_writing(data, settings)
-    machine = Machine(device, precision, measure_peak(device, precision))
-    materials = assemble(data, beginning, saved, machine, settings)
-    config = materials.model.config.to_dict()
-    return materials, {
-        "model": {name: value for name, value in config.items() if name not in WRITTEN_KEYS},
-        "versions": describe_versions(machine.device, machine.precision),
-        "source": beginning.facts,
-    }
+    return assemble(data, initial, saved, machine, settings), initial.facts
 
 
 def describe_writing(data: Data, settings: Seq2SeqSettings) -> Seq2SeqSettingsFile:
@@ -183,25 +157,25 @@ def describe_writing(data: Data, settings: Seq2SeqSettings) -> Seq2SeqSettingsFi
 
 def assemble(
     data: Data,
-    beginning: InitialModel,
+    initial: InitialModel,
     saved: Seq2SeqSettingsFile,
     machine: Machine,
     settings: Seq2SeqSettings,
 ) -> Seq2SeqContext:
     """Encode the pairs, and say what was met."""
-    train, train_counts = encode_training(data.train, beginning.tokenizer, settings)
-    dev, dev_counts = encode_held_out(data.dev, beginning.tokenizer, settings)
+    train, train_counts = encode_training(data.train, initial.tokenizer, settings)
+    dev, dev_counts = encode_held_out(data.dev, initial.tokenizer, settings)
     for counts in (train_counts, dev_counts):
         for line in describe_set(counts):
             announce(make_legible(line))
-    for line in warn_of_letters(beginning.tokenizer.settings, data.dev.targets):
+    for line in warn_of_letters(initial.tokenizer.settings, data.dev.targets):
         announce(line)
-    model = beginning.model
+    model = initial.model
     number = sum(parameter.numel() for parameter in model.parameters())
-    announce(f"{number:,} weights, {beginning.tokenizer.vocab_size:,} entries of the vocabulary")
+    announce(f"{number:,} weights, {initial.tokenizer.vocab_size:,} entries of the vocabulary")
     return Seq2SeqContext(
         model=model.to(machine.device),
-        tokenizer=beginning.tokenizer,
+        tokenizer=initial.tokenizer,
         saved=saved,
         data=data,
         train=train,
@@ -212,38 +186,19 @@ def assemble(
 
 
 def _train(
-    run: Run, materials: Seq2SeqContext, wanted: RunRecord, settings: Seq2SeqSettings
+    run: Run, context: Seq2SeqContext, wanted: RunRecord, settings: Seq2SeqSettings
 ) -> Seq2SeqResult:
-    """Train in a folder that is this process's alone, and write the model beside it.
-
-    Args:
-        run: whose newest checkpoint the model was read from, where it has any.
-        materials: what it is made of.
-        wanted: what the run's record is to say.
-        settings: what can be chosen.
-    """
-    record, state = run.read_record(), run.newest_state()
-    if record is not None:
-        check_resume(record, wanted)
-        wanted = take_over(record, wanted)
-    if state.step:
-        announce(f"going on after step {state.step:,} of {run.folder}")
-    job = build_job(materials, settings)
-    if record is None:
-        order = order_pairs(materials.train, settings)
-        judging = partial(measure_judging, materials)
-        num_steps = decide_steps(job, order, settings, materials.machine, judging)
-    else:
-        num_steps = record.num_steps
-    run.write_record(wanted.model_copy(update={"num_steps": num_steps}))
+    """Train in a folder whose lock this process holds, and write the model beside the run."""
+    record, state = start_or_resume(run, wanted)
+    job = build_job(context, settings)
+    num_steps = record.num_steps
+    if not num_steps:
+        order = order_pairs(context.train, settings)
+        measure = partial(measure_judging, context)
+        num_steps = decide_steps(job, order, settings, context.machine, measure)
+    record = record.model_copy(update={"num_steps": num_steps})
+    run.write_record(record)
     paced = choose_schedule(settings, num_steps)
-    if not state.is_done(num_steps):
-        state = fit(
-            with_averages(job, paced, num_steps),
-            paced,
-            run=run,
-            state=state,
-            num_steps=num_steps,
-            machine=materials.machine,
-        )
-    return finish(run, materials, state, paced, num_steps)
+    job = with_averages(job, paced, num_steps)
+    state = train_to_end(run, job, paced, record, state, context.machine)
+    return finish(run, context, state, paced, num_steps)

@@ -41,7 +41,7 @@ def decide_steps(
         return count_epoch_steps(order, settings.epochs)
     if settings.steps is not None or settings.tokens is not None:
         return budget.count_steps(job, settings, machine)
-    announce("measuring a few steps, to make the minutes into steps")
+    announce("measuring a few steps to convert the minutes to steps")
     end = time.monotonic() + 60.0 * (settings.minutes or DEFAULT_MINUTES)
     pace = budget.measure_pace(job, settings, machine)
     judging_seconds = measure_judging()
@@ -64,7 +64,7 @@ def tell_share(
     minutes = settings.minutes or DEFAULT_MINUTES
     if judging_seconds > 60.0 * minutes / 2:
         announce(
-            f"writing all held-out texts at the end takes about {judging_seconds / 60:,.1f}"
+            f"generating all held-out texts at the end takes about {judging_seconds / 60:,.1f}"
             f" minutes, and the budget is {minutes:g}; hold out fewer pairs (--dev with fewer, or a"
             " smaller --held-out) or give a larger --minutes"
         )
@@ -75,7 +75,7 @@ def tell_share(
     if learning < whole / 2:
         announce(
             f"held-out texts take about {1 - learning / whole:.0%} of {whole / 60:,.1f} minutes;"
-            " fewer of them, or fewer --eval-pairs, leave more for learning"
+            " fewer of them, or fewer --eval-pairs, leave more time for training"
         )
 
 
@@ -117,7 +117,7 @@ def list_averaged(settings: Seq2SeqSettings, num_steps: int, step: int) -> tuple
         num_steps: steps of the whole run.
         step: the newest step.
     """
-    assert settings.eval_every is not None, "the rhythm is chosen"
+    assert settings.eval_every is not None, "eval_every is set"
     if settings.average == 1:
         return ()
     interval = settings.eval_every

@@ -37,47 +37,49 @@ class ModelSettings(Settings):
 
     model: str | None = Field(
         None,
-        description="Begin both halves with this encoder's weights, and take its vocabulary: a"
-        " folder of any format, a run, or the id of a model of the Hub. Without it all is new.",
+        description="Initialize encoder and decoder from this encoder, and use its vocabulary: a"
+        " model folder of any format, a run, or the id of a model on the Hub. Without it, training"
+        " starts from scratch.",
     )
     revision: str | None = Field(
-        None, description="Branch, tag or commit, where --model is a model of the Hub."
+        None, description="Branch, tag or commit, if --model is a model on the Hub."
     )
     size: Literal["tiny", "mini", "small", "medium", "base", "large"] | None = Field(
-        None, description="Sizes of a new model by name; the flags below change one of them."
+        None, description="Named sizes of a new model; the flags below change single ones."
     )
     layers: Annotated[int, Field(ge=1, le=64)] | None = Field(
-        None, description="Blocks of each half of a new model; by default 3."
+        None, description="Layers of encoder and decoder of a new model; by default 3."
     )
     hidden_size: Annotated[int, Field(ge=8, le=8192)] | None = Field(
-        None, description="Features of a token of a new model; by default 256."
+        None, description="Hidden size of a new model; by default 256."
     )
     heads: Count | None = Field(
-        None, description="Attention heads of a new model; by default one for 64 features."
+        None, description="Attention heads of a new model; by default one per 64 features."
     )
     feed_forward: Annotated[int, Field(ge=8, le=1 << 16)] | None = Field(
         None,
-        description="Features inside a new model's feed-forward net; by default twice as"
-        " many as a token has, or as the size says.",
+        description="Feed-forward size of a new model; by default twice the hidden size, or that"
+        " of the named size.",
     )
     positions: Literal["learned", "sinusoidal"] = Field(
-        "learned", description="Positions of a new model: learned, or fixed sines and cosines."
+        "learned",
+        description="Position embeddings of a new model: learned, or fixed sines and cosines.",
     )
     norm_first: bool = Field(
         False,
-        description="Normalize the input of each part of a block, not the sum: steadier for many"
-        " layers, but no other tool reads such a folder.",
+        description="Normalize the input of each sublayer (pre-norm) instead of the sum: more"
+        " stable with many layers, but no other tool loads such a folder.",
     )
-    share_embeddings: bool = Field(True, description="One table of words for both halves.")
+    share_embeddings: bool = Field(
+        True, description="Share word embeddings between encoder and decoder."
+    )
     vocab_size: Annotated[int, Field(ge=64, le=1_000_000)] = Field(
         6000,
         description="Entries of a new vocabulary, learned from both sides together. A quarter of"
         " them, but at least 1,000, may be characters, and rarer ones are [UNK]: Chinese, Japanese"
         " and Korean need more.",
     )
-    lowercase: bool = Field(
-        False, description="Make a new vocabulary without capital letters and accents."
-    )
+    lowercase: bool = Field(False, description="Lowercase a new vocabulary and strip accents.")
     dropout: Rate = Field(0.2, description="Dropout on features; with --model the default is 0.1.")
     attention_dropout: Rate = Field(
         0.0, description="Dropout on attention weights; with --model the default is 0.1."
@@ -87,7 +89,7 @@ class ModelSettings(Settings):
     def _one_beginning(self) -> Self:
         if self.model is None:
             if self.revision is not None:
-                raise ValueError("revision says something about --model; give it too")
+                raise ValueError("revision needs model")
             return self
         defaults = type(self).model_fields
         given = [name for name in NEW_MODEL_FIELDS if getattr(self, name) != defaults[name].default]
@@ -101,22 +103,20 @@ class Seq2SeqSettings(ModelSettings, PairSettings, BudgetedSettings):
 
     epochs: Annotated[float, Field(gt=0.0, le=MAX_EPOCHS)] | None = Field(
         None,
-        description="Budget in passes over all pairs. Without any budget:"
+        description="Budget in passes over all pairs. By default,"
         f" {DEFAULT_MINUTES:g} minutes, but at most {MOST_EPOCHS:g} epochs.",
     )
     minutes: Positive | None = Field(
         None,
-        description="Budget in minutes, made into steps when the run begins, after measuring a few"
-        " steps.",
+        description="Budget in minutes, converted to steps when the run starts, after measuring a"
+        " few steps.",
     )
     tokens_per_batch: Annotated[int, Field(ge=16)] = Field(
-        4096, description="Tokens of one optimizer step, of both sides together."
+        4096, description="Tokens per optimizer step, source and target together."
     )
-    accumulate: Count = Field(
-        1, description="Parts in which a step's pairs go through the model, to save memory."
-    )
+    accumulate: Count = Field(1, description="Micro-batches per step, to save memory.")
     label_smoothing: Rate = Field(
-        0.1, description="Share of the next word's probability that is wanted for all words alike."
+        0.1, description="Label smoothing: the share of probability spread evenly over all words."
     )
     learning_rate: Positive = Field(
         1e-3, description="Peak learning rate; with --model the default is 1e-4."
@@ -125,51 +125,54 @@ class Seq2SeqSettings(ModelSettings, PairSettings, BudgetedSettings):
         "inverse_sqrt", description="How the learning rate falls after its peak."
     )
     beta2: Annotated[float, Field(ge=0.0, lt=1.0)] = Field(
-        0.98, description="AdamW's decay of the squared gradient's mean."
+        0.98, description="AdamW's beta2, the decay rate of the mean squared gradient."
     )
     weight_decay: Annotated[float, Field(ge=0.0)] = Field(
         1e-4, description="AdamW's weight decay; biases and layer norms have none."
     )
     max_source_length: Length = Field(
-        128, description="Most tokens of a text that is read, [CLS] and [SEP] included."
+        128, description="Maximum tokens of a source text, with [CLS] and [SEP]."
     )
     max_target_length: Length = Field(
-        128, description="Most tokens of a text that is written, the end included."
+        128, description="Maximum tokens of a generated text, with the end token."
     )
     too_long: Literal["leave_out", "cut"] = Field(
         "leave_out",
-        description="What becomes of a training pair with a longer text; held-out texts are cut.",
+        description="What to do with longer training pairs; held-out texts are truncated.",
     )
     average: Count = Field(
         5,
-        description="The mean of the weights after the last evaluations, as many as this, becomes"
-        " the model where it is better than the best one; 1 takes the best one.",
+        description="Number of last evaluated checkpoints to average. The mean becomes the model"
+        " if it is better than the best checkpoint; 1 always takes the best one.",
     )
     best_by: Literal["metric", "loss"] = Field(
         "metric",
-        description="What tells the best step: the texts that it writes, or the held-out loss.",
+        description="How the best step is selected: by the metric of generated texts, or by the"
+        " held-out loss.",
     )
     patience: Count | None = Field(
         None,
-        description="Evaluations in a row without a better value after which the run ends; by"
-        " default it goes on to its end.",
+        description="Stop after this many evaluations in a row without a better value. By default,"
+        " training runs to the end.",
     )
     eval_pairs: Count = Field(
-        256, description="Held-out pairs for which each evaluation writes texts, the first ones."
+        256,
+        description="Number of held-out pairs, from the first, for which each evaluation generates"
+        " texts.",
     )
     eval_every: Count | None = Field(
-        None, description="Steps between evaluations; by default twenty of them in the run."
+        None, description="Steps between evaluations; by default, 20 evaluations per run."
     )
     held_out: Annotated[float, Field(gt=0.0, lt=1.0)] = Field(
         0.03,
-        description="Share of the training pairs that is held out where --dev isn't given, but at"
-        f" most {MOST_HELD_OUT:,} of them.",
+        description="Share of the training pairs to hold out if --dev isn't given, at most"
+        " {MOST_HELD_OUT:,} of them.",
     )
     split_seed: Seed | None = Field(
-        None, description="Decides which pairs those are; by default --seed."
+        None, description="Seed that selects those pairs; by default --seed."
     )
     keep_checkpoints: bool = Field(
-        False, description="Keep checkpoints and optimizer's state when the model is finished."
+        False, description="Keep checkpoints and optimizer state after training."
     )
 
     kind: ClassVar[KindName]
@@ -200,14 +203,16 @@ class SummarizeSettings(Seq2SeqSettings):
 
     kind: ClassVar[KindName] = "summarize"
 
-    source_column: str = Field("text", description="Column that has the texts to be read.")
-    target_column: str = Field("summary", description="Column that has the summaries.")
+    source_column: str = Field("text", description="Column of the source texts.")
+    target_column: str = Field("summary", description="Column of the summaries.")
     max_source_length: Length = Field(
-        512, description="Most tokens of a text that is read, [CLS] and [SEP] included."
+        512, description="Maximum tokens of a source text, with [CLS] and [SEP]."
     )
     too_long: Literal["leave_out", "cut"] = Field(
-        "cut", description="What becomes of a training pair with a longer text."
+        "cut", description="What to do with longer training pairs."
     )
     eval_pairs: Count = Field(
-        64, description="Held-out pairs for which each evaluation writes texts, the first ones."
+        64,
+        description="Number of held-out pairs, from the first, for which each evaluation generates"
+        " texts.",
     )

@@ -9,8 +9,8 @@ from bertkit.tokenization.settings import TokenizerSettings
 MOST_UNFINISHED = 0.02  # warn if a larger share of outputs is stopped at a length limit
 # Why references can score 0, by metric.
 REASONS = {
-    "bleu": "; it counts four words in a row, and takes what stands between spaces for a word. Go"
-    " by chrf and the held-out loss",
+    "bleu": "; it counts sequences of four words separated by spaces. Use chrf and the held-out"
+    " loss",
 }
 Metrics = Mapping[str, float]
 
@@ -29,12 +29,13 @@ def doubt_metric(
     if written[metric] > copied[metric]:
         return
     if measure_right()[metric] == 0.0:
-        yield f"{metric} tells nothing here: the right texts have 0{REASONS.get(metric, '')}"
+        yield f"{metric} is uninformative here: the references themselves have"
+        f" 0{REASONS.get(metric, '')}"
         return
     yield (
-        f"{metric} ({written[metric]:.4f}) isn't above that of copying the beginning of what is"
-        f" read ({copied[metric]:.4f}): the model has learned little; give it more pairs or a"
-        " larger budget"
+        f"{metric} ({written[metric]:.4f}) isn't above that of copying the beginning of the"
+        f" source ({copied[metric]:.4f}): the model has learned little; give more pairs or a"
+        f" larger budget"
     )
 
 
@@ -48,8 +49,8 @@ def warn_of_best_step(metric: str, values: Sequence[float]) -> Iterable[str]:
     trained = values[1:]
     if len(trained) > 1 and min(trained) == max(trained):
         yield (
-            f"{metric} was {trained[0]:.4f} at each of {len(trained)} evaluations, and told nothing"
-            " of the best step; the held-out loss did"
+            f"{metric} was {trained[0]:.4f} at each of {len(trained)} evaluations, so the"
+            f" held-out loss selected the best step"
         )
 
 
@@ -77,8 +78,9 @@ def warn_of_letters(settings: TokenizerSettings, texts: Sequence[str]) -> Iterab
         missing.append("accents")
     if missing:
         yield (
-            f"the vocabulary has no {' and no '.join(missing)}, which right texts have: none will"
-            " be written; an encoder whose vocabulary has them (a cased one) writes them, or a new"
+            f"the vocabulary has no {' and no '.join(missing)}, which the references have, so"
+            f" they can't be generated; an encoder whose vocabulary has them (a cased one) writes"
+            f" them, or a new"
             " model without --lowercase"
         )
 

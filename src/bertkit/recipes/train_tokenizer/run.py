@@ -77,9 +77,9 @@ def train_tokenizer(
             corpus.advance = progress.advance
             word_counts = count_words(iterate_lines(corpus), settings)
         if not word_counts.counts:
-            reasons = corpus.report.summary_lines() or ["give it some text"]
+            reasons = corpus.report.summary_lines() or ["give at least one file of text"]
             raise InputError(
-                "; ".join(["the input holds no word to train a vocabulary on", *reasons])
+                "; ".join(["the input has no words to train a vocabulary on", *reasons])
             )
         with show_progress("Merging pieces", settings.vocab_size) as progress:
             vocabulary = build_vocabulary(word_counts, settings, progress.advance)
@@ -101,7 +101,7 @@ def check_output(output: Path, *, overwrite: bool) -> None:
     if strangers or (names and FACTS_FILE not in names):
         found = ", ".join(strangers[:3] + ["…"] * (len(strangers) > 3)) or f"no {FACTS_FILE}"
         raise SettingsError(
-            f"{output} holds something else than a tokenizer ({found}); name a new folder"
+            f"{output} holds something other than a tokenizer ({found}); name a new folder"
         )
     if names and not overwrite:
         raise SettingsError(f"{output} holds a tokenizer; add --overwrite or name a new folder")

@@ -23,7 +23,9 @@ def choose_picture_writer(path: Path) -> Callable[[Path, Picture], FileRecord]:
     """Return the function that writes the format of the file extension."""
     writer = WRITERS.get(path.suffix.lower())
     if writer is None:
-        raise SettingsError(f"{path} must end with {' or '.join(WRITERS)}, which says its form")
+        raise SettingsError(
+            f"{path} must end with {' or '.join(WRITERS)}, which selects the format"
+        )
     return writer
 
 

@@ -37,7 +37,7 @@ class LanguageModelSettings(ReaderSettings):
         128, description="Tokens of an example, with [CLS] and [SEP]."
     )
     short_rate: Annotated[float, Field(ge=0.0, le=1.0)] = Field(
-        0.1, description="Share of examples that are cut to a random shorter length."
+        0.1, description="Share of examples that are truncated to a random shorter length."
     )
     eval_sequences: Count = Field(64, description="Held-out examples of each evaluation.")
 

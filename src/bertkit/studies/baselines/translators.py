@@ -28,13 +28,14 @@ from bertkit.models.seq2seq.model import EncoderDecoderModel
 from bertkit.nn.batching import plan_batches
 from bertkit.recipes.seq2seq.examples import identify
 from bertkit.recipes.seq2seq.job import TOKENS_PER_BATCH, Seq2SeqContext, build_job
-from bertkit.recipes.seq2seq.run import RUN_FOLDER, PairFiles, gather, train_seq2seq
+from bertkit.recipes.seq2seq.run import PairFiles, gather, train_seq2seq
 from bertkit.recipes.seq2seq.settings import TranslateSettings
 from bertkit.studies.baselines import run as recurrent_run
 from bertkit.studies.baselines.settings import TranslatorSettings
 from bertkit.studies.baselines.translator import plan_translator, train_translator
 from bertkit.tokenization.detokenization import Spacing
 from bertkit.training.budget import StepPace, measure_pace
+from bertkit.training.lifecycle import RUN_FOLDER
 from bertkit.training.records.log import read_log
 from bertkit.training.run import Run
 

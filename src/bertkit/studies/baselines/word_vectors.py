@@ -3,17 +3,15 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, ValidationError
 
-from bertkit.base.checksummed_json import read_checksummed_json, write_checksummed_json
-from bertkit.base.errors import DamagedFileError, InputError, ResumeError, storage_errors
+from bertkit.base.checksummed_model import ChecksummedModel
+from bertkit.base.errors import InputError, ResumeError, storage_errors
 from bertkit.base.files import TEMPORARY_SUFFIX, make_folder
 from bertkit.base.progress import show_progress
-from bertkit.base.settings import describe_validation
 from bertkit.data.shards import Shard, ShardSet
 from bertkit.models.recurrent.word_vectors import SkipGramSettings, StaticVectors, learn_vectors
 
@@ -21,7 +19,7 @@ RECORD_FILE = "bertkit_vectors.json"  # written first, and again when the vector
 PROGRESS_SENTENCES = 1000
 
 
-class VectorsRecord(BaseModel):
+class VectorsRecord(ChecksummedModel):
     """The settings and data that vectors were learned from.
 
     Attributes:
@@ -32,7 +30,7 @@ class VectorsRecord(BaseModel):
         is_whole: whether the vectors are complete.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    description: ClassVar[str] = "the record of word vectors"
 
     settings: dict[str, Any]
     data_fingerprint: str
@@ -127,7 +125,7 @@ def train_word_vectors(
 def write_record(output: Path, record: VectorsRecord) -> None:
     """Write the record of the vectors in a folder."""
     make_folder(output)
-    write_checksummed_json(output / RECORD_FILE, record.model_dump(mode="json"))
+    record.save(output / RECORD_FILE)
 
 
 def read_record(output: Path) -> VectorsRecord | None:
@@ -143,9 +141,4 @@ def read_record(output: Path) -> VectorsRecord | None:
             raise ResumeError(
                 f"{output} holds something that isn't word vectors; choose another folder"
             )
-    try:
-        return VectorsRecord.model_validate(read_checksummed_json(path))
-    except ValidationError as error:
-        raise DamagedFileError(
-            f"{path} isn't the record of word vectors: {describe_validation(error)}"
-        ) from None
+    return VectorsRecord.load(path)

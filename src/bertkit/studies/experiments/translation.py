@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, final
 
 from bertkit.base.progress import announce
-from bertkit.base.settings import parse_settings
+from bertkit.base.settings import validate
 from bertkit.data.tables.parallel_settings import PairSettings
 from bertkit.metrics.translation import signatures
 from bertkit.recipes.seq2seq.run import PairFiles
@@ -231,7 +231,7 @@ class Translation(Study[TranslationSettings]):
             "eval_pairs": EVALUATED,
             "split_seed": SPLIT_SEED,
         }
-        return parse_settings(TranslateSettings, values, TRANSFORMER)
+        return validate(TranslateSettings, values, TRANSFORMER)
 
     def choose_recurrent(self, seed: int, tokens: int) -> TranslatorSettings:
         """Return the settings of the recurrent translator; as wide as the encoder if given."""
@@ -241,7 +241,7 @@ class Translation(Study[TranslationSettings]):
             sizes |= dict.fromkeys(names, self._encoder_width)
             sizes |= {"learning_rate": self.scale.wide_rate}
         values = {**self._training(seed, tokens), **sizes}
-        return parse_settings(TranslatorSettings, values, RECURRENT)
+        return validate(TranslatorSettings, values, RECURRENT)
 
     def _training(self, seed: int, tokens: int) -> dict[str, Any]:
         """Return settings of all arms; equally many evaluations, because the best is kept."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bertkit.base.settings import parse_settings
+from bertkit.base.settings import validate
 from bertkit.recipes.finetune.examples import Data, open_tables
 from bertkit.recipes.finetune.prepared import read_task
 from bertkit.recipes.finetune.result import SavedResult
@@ -54,7 +54,7 @@ class FineTuning:
             "device": device,
             **changes,
         }
-        return parse_settings(FineTuneSettings, values, "fine-tuning")
+        return validate(FineTuneSettings, values, "fine-tuning")
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 from bertkit.base.errors import InputError
 from bertkit.base.files import remove_folder
 from bertkit.base.progress import announce
-from bertkit.base.settings import parse_settings
+from bertkit.base.settings import validate
 from bertkit.checkpoints.run_folder import checkpoint_path, list_checkpoints
 from bertkit.data.shards import ShardSet
 from bertkit.recipes.finetune.examples import open_tables
@@ -165,7 +165,7 @@ class PretrainingStudy(Study[PretrainingSettings]):
                 budget |= {"checkpoint_every": _interval(steps), "keep": KEPT}
         common = {**self.scale.pretraining, "seed": seed, "device": self.settings.device}
         values = {**common, **owner.changes, **budget}
-        return parse_settings(PretrainSettings, values, f"arm {owner.name}")
+        return validate(PretrainSettings, values, f"arm {owner.name}")
 
     def _measure_arms(self) -> dict[str, DryRun]:
         """Measure the cost of a step of each arm that pre-trains its own model."""
@@ -212,7 +212,7 @@ class PretrainingStudy(Study[PretrainingSettings]):
     def _words(self) -> MaskedWords:
         """Blanks that are the same for all arms, however they were masked while they learned."""
         values = {**self.scale.pretraining, "objective": "mlm", "device": self.settings.device}
-        settings = parse_settings(PretrainSettings, values, "blanks")
+        settings = validate(PretrainSettings, values, "blanks")
         return MaskedWords(ShardSet.open(self.settings.data), settings)
 
     def _count_held_out(self) -> dict[str, int]:

@@ -129,13 +129,13 @@ def list_warnings(examples: Sequence[AnswerExample]) -> list[str]:
         lines.append(f"{num_impossible:,} of {len(examples):,} questions without an answer")
     if moved:
         lines.append(
-            f"{pluralize(len(moved), 'answer')} not where answer_start says; the nearest place with"
-            f" the same words is taken, first at {moved[0]}"
+            f"{pluralize(len(moved), 'answer')} not at answer_start; the nearest occurrence is"
+            f" used, first at {moved[0]}"
         )
     if absent:
         lines.append(
-            f"{pluralize(len(absent), 'answer')} beside others not in the context, only scored"
-            f" with, first at {absent[0]}"
+            f"{pluralize(len(absent), 'answer')} not in the context beside others that are; used"
+            f" only for scoring, first at {absent[0]}"
         )
     return lines
 
@@ -144,7 +144,7 @@ def _check_new(identity: str, seen: set[str], place: str) -> None:
     """Check that an id is new, and remember it."""
     if identity in seen:
         raise BrokenRowError(
-            f"{place} has the id {identity[:NUM_SHOWN_CHARS]!r}, which was there before"
+            f"{place} has the id {identity[:NUM_SHOWN_CHARS]!r}, which occurred before"
         )
     seen.add(identity)
 
@@ -157,7 +157,7 @@ def _read_answers(record: Record, column: str, context: str) -> tuple[GoldAnswer
         return ()
     given = [(text, start) for text, start in said if text.strip()]
     if not given and (said or is_impossible is False):
-        raise BrokenRowError(f"{record.place} has no answer, and isn't said to have none")
+        raise BrokenRowError(f"{record.place} has no answer and isn't marked as unanswerable")
     answers = tuple(locate_answer(context, text, start) for text, start in given)
     if answers and all(answer.start is None for answer in answers):
         shown = given[0][0]

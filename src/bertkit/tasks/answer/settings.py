@@ -18,30 +18,32 @@ class AnswerSettings(TaskSettings):
     """Settings of the task answer; the defaults are those of google-research/bert."""
 
     max_length: Annotated[int, Field(ge=5)] = Field(
-        384, description="Tokens of a window: question, part of the context and 3 special ones."
+        384,
+        description="Maximum tokens of a window: question, part of the context and 3 special"
+        " tokens.",
     )
     doc_stride: Count = Field(
-        128, description="Tokens between the beginnings of two windows of a context."
+        128, description="Stride: tokens between the starts of two windows of a context."
     )
     max_question_length: Count = Field(
-        64, description="Tokens of a question; the end of a longer one is left out."
+        64, description="Maximum tokens of a question; longer ones are truncated."
     )
     max_answer_length: Count = Field(30, description="Tokens of an answer.")
     n_best: Annotated[int, Field(ge=2)] = Field(
         20,
-        description="Answers that are kept for each question; as many beginnings and ends of each"
-        " window are tried.",
+        description="Answers kept per question; as many start and end positions of each window are"
+        " tried.",
     )
     version: Literal["auto", "1.1", "2.0"] = Field(
         "auto",
-        description="Rules of SQuAD: in 2.0 a question may have no answer. By default 2.0 where"
-        " training has such questions.",
+        description="Rules of SQuAD: in 2.0 a question may have no answer. By default 2.0 if the"
+        " training data has such questions.",
     )
     question_column: str | None = Field(
         None, description="Column of the question; by default question."
     )
     context_column: str | None = Field(
-        None, description="Column of the text that is read; by default context."
+        None, description="Column of the context; by default context."
     )
     answers_column: str | None = Field(
         None, description="Column of the answers; by default answers or answer."
@@ -65,10 +67,12 @@ class AnswerInputs(TaskInputs):
     example: ClassVar[str] = '"Who wrote it?" --context "Ada wrote it in 1843."'
     example_file: ClassVar[str] = "questions.jsonl"
 
-    context: str | None = Field(None, description="Text that has the answers to all questions.")
+    context: str | None = Field(
+        None, description="Text that contains the answers to all questions."
+    )
 
     def gather(self, words: Sequence[str]) -> list[Any]:
         """Return each question with the context."""
         if words and self.context is None:
-            raise InputError("questions need the text that answers them: give it with --context")
+            raise InputError("questions need a text that answers them: give it with --context")
         return [(word, self.context) for word in words]

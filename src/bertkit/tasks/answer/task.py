@@ -69,11 +69,11 @@ class AnswerQuestions(Task[AnswerExample, Answer]):
         num_answerable = int(scoring.list_answerable(examples).sum())
         num_impossible = len(examples) - num_answerable
         if not num_answerable:
-            raise InputError("no question has an answer; where one is can't be learned")
+            raise InputError("no question has an answer, so there is nothing to learn")
         if num_impossible and settings.version == "1.1":
             raise InputError(
-                f"{num_impossible:,} of {len(examples):,} questions have no answer, which the rules"
-                " of SQuAD 1.1 don't know; leave them out, or take --version 2.0"
+                f"{num_impossible:,} of {len(examples):,} questions have no answer, which SQuAD"
+                f" 1.1 doesn't allow; leave them out, or set version to 2.0"
             )
         found = "2.0" if num_impossible else "1.1"
         version = found if settings.version == "auto" else settings.version
@@ -86,7 +86,7 @@ class AnswerQuestions(Task[AnswerExample, Answer]):
         """Build the task; a model of another tool answers every question (SQuAD 1.1)."""
         if config.num_labels != 2:
             raise CheckpointError(
-                f"a model that answers has 2 labels, beginning and end, not {config.num_labels}"
+                f"a question answering model has 2 labels, start and end, not {config.num_labels}"
             )
         version = "1.1" if settings.version == "auto" else settings.version
         return cls(settings.model_copy(update={"version": version}), numbers=numbers)

@@ -16,23 +16,23 @@ class ChooseSettings(TaskSettings):
     """Settings of the task choose."""
 
     context_column: str | None = Field(
-        None, description="Column of what comes first; by default context, sent1, premise or text."
+        None, description="Column of the context; by default context, sent1, premise or text."
     )
     question_column: str | None = Field(
         None,
-        description="Column of what each choice goes on from, or answers; by default question or"
-        " sent2, if there is one.",
+        description="Column of the question, or of the beginning that each choice continues; by"
+        " default question or sent2, if there is one.",
     )
     choices_column: str | None = Field(
         None,
-        description="Column of a list of choices; or what the names of several columns begin with"
-        " that end in a number. By default choices, endings, options, or ending0, ending1 …,"
+        description="Column of a list of choices, or the common prefix of numbered columns. By"
+        " default choices, endings, options, or ending0, ending1 …,"
         " choice0 …, option0 ….",
     )
     label_column: str | None = Field(
         None,
-        description="Column of the right choice, its number from 0 or its text; by default label"
-        " or answer.",
+        description="Column of the correct choice: its number from 0, or its text; by default"
+        " label or answer.",
     )
 
 
@@ -43,10 +43,10 @@ class ChooseInputs(TaskInputs):
     example: ClassVar[str] = '"She opened the umbrella." --choice "It rained." --choice "It sang."'
     example_file: ClassVar[str] = "questions.jsonl"
 
-    choice: tuple[str, ...] | None = Field(
-        None, description="A choice; the flag is given once for each of them."
+    choice: tuple[str, ...] | None = Field(None, description="A choice; repeat the flag for each.")
+    question: str | None = Field(
+        None, description="The question, or the beginning that each choice continues."
     )
-    question: str | None = Field(None, description="What each choice goes on from, or answers.")
 
     def gather(self, words: Sequence[str]) -> list[Any]:
         """Return each context with the choices."""

@@ -177,5 +177,5 @@ def _list_mistakes(
 def _warn(predictions: Sequence[Classification]) -> tuple[str, ...]:
     found = {prediction.labels for prediction in predictions}
     if found == {()}:
-        return ("no text is given a label; find_threshold looks for a better threshold",)
+        return ("no text gets a label; find_threshold searches for a better threshold",)
     return (f"every prediction is {show(', '.join(*found))!r}",) if len(found) == 1 else ()

@@ -19,35 +19,36 @@ class ClassifySettings(TextSettings):
     )
     labels: str | None = Field(
         None,
-        description="All labels in the order of their ids, with commas between; a row with another"
-        " one is broken then. By default those of the training examples, in order.",
+        description="All labels in the order of their ids, separated by commas; a row with another"
+        " label is then invalid. By default those of the training examples, sorted.",
     )
-    multi_label: bool = Field(False, description="Whether a text may have several labels, or none.")
+    multi_label: bool = Field(False, description="Allow several labels per text, or none.")
     label_separator: Annotated[str, Field(min_length=1)] = Field(
-        ",", description="What stands between the labels of a cell, with multi_label."
+        ",", description="Separator of several labels in a cell, with multi_label."
     )
     class_weights: Literal["none", "balanced"] = Field(
         "none",
-        description="Balanced: mistakes on rare labels cost more, each label as much as another in"
-        " all of training.",
+        description="balanced: weight the loss so that all labels count equally over the training"
+        " data.",
     )
     metric: Metric = Field(
         "auto",
-        description="What tells the best epoch: accuracy (the default), f1 (of the positive label),"
+        description="Metric that selects the best epoch: accuracy (the default), f1 (of the"
+        " positive label),"
         " macro_f1 or matthews; with multi_label micro_f1 (the default), macro_f1 or"
         " subset_accuracy.",
     )
     positive_label: str | None = Field(
         None,
-        description="The label whose F1 is meant by f1; by default the second of two. The metric f1"
-        " needs it, unless labels are listed, or are such as 0 and 1, or no and yes.",
+        description="The label that the metric f1 is computed for; by default the second of two."
+        " It is required for f1, unless labels are listed or are such as 0 and 1, or no and yes.",
     )
     threshold: Annotated[float, Field(gt=0.0, lt=1.0)] = Field(
-        0.5, description="Probability from which a label is given, with multi_label."
+        0.5, description="Minimum probability of a predicted label, with multi_label."
     )
     find_threshold: bool = Field(
         False,
-        description="Take the threshold that gives the best micro F1 on the held-out examples, with"
+        description="Use the threshold with the best micro F1 on the held-out examples, with"
         " multi_label.",
     )
 

@@ -116,8 +116,8 @@ class Classify(Task[ClassifyExample, Classification]):
         if self.settings.multi_label and num_examples > most:
             raise InputError(
                 f"with multi_label, {len(self.labels):,} labels are evaluated on at most {most:,}"
-                f" texts, and there are {num_examples:,}; give fewer texts, with --dev in training,"
-                " or leave out rare labels"
+                f" texts, and there are {num_examples:,}; give fewer texts (--dev in training),"
+                f" or drop rare labels"
             )
 
     def make_example(self, value: Any, place: str) -> ClassifyExample:

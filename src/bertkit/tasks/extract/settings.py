@@ -13,20 +13,20 @@ class ExtractSettings(TaskSettings):
 
     max_length: Annotated[int, Field(ge=8)] = Field(
         512,
-        description="Tokens of a sequence; a longer text is read in several, of whole sentences.",
+        description="Maximum tokens of a sequence; longer texts are split into several, at"
+        " sentence boundaries.",
     )
     text_column: str | None = Field(
         None, description="Column of the text; by default text, article or document."
     )
     summary_column: str | None = Field(
         None,
-        description="Column of a summary that a person wrote; by default summary, highlights or"
-        " abstract.",
+        description="Column of the reference summary; by default summary, highlights or abstract.",
     )
     sentences: Annotated[int, Field(ge=1, le=100)] = Field(
-        3, description="Sentences of a summary; also how many of a text are learned as its best."
+        3, description="Number of sentences of a summary, in training and in predictions."
     )
-    language: str = Field("en", description="ISO 639-1 code, for finding sentences.")
+    language: str = Field("en", description="ISO 639-1 code, for sentence splitting.")
 
 
 class ExtractInputs(TaskInputs):

@@ -63,13 +63,13 @@ class Extract(Task[ExtractExample, Extraction]):
         """Build the task, after checking that something can be learned and measured."""
         if all(len(example.candidates) <= settings.sentences for example in examples):
             raise InputError(
-                f"no text has more than {settings.sentences} sentences, so nothing can be learned;"
-                " ask for fewer with --sentences"
+                f"no text has more than {settings.sentences} sentences, so there is nothing to"
+                f" learn; set sentences to a lower number"
             )
         if not any(scoring.choose_best(example, settings.sentences) for example in examples):
             raise InputError(
-                "no text has a sentence with a word of its summary, so nothing can be learned; do"
-                " --text-column and --summary-column name the right ones?"
+                "no text has a sentence with a word of its summary, so there is nothing to learn;"
+                " check text_column and summary_column"
             )
         scoring.check_metrics()
         return cls(settings, LABELS)
@@ -81,8 +81,7 @@ class Extract(Task[ExtractExample, Extraction]):
         """Build the task, after checking that the model has two labels."""
         if config.num_labels != len(LABELS):
             raise CheckpointError(
-                f"a model that takes sentences has 2 labels, not {config.num_labels}; is this a"
-                " tagger?"
+                f"an extractive summarizer has 2 labels, not {config.num_labels}; is this a tagger?"
             )
         return cls(settings, LABELS, numbers)
 

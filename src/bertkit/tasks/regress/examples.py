@@ -80,8 +80,8 @@ def list_warnings(examples: Sequence[RegressExample]) -> list[str]:
     lines = [f"{extent}, mean {mean:.4g}, standard deviation {spread:.4g}"]
     if abs(mean) > FAR_MEAN or not SMALL_SPREAD <= spread <= LARGE_SPREAD:
         lines.append(
-            "numbers of this scale are learned slowly or not at all, since the head begins near 0;"
-            " shift and divide them so that most lie between -5 and 5"
+            "numbers of this scale are learned slowly or not at all, because the head starts near"
+            " 0; scale them so that most are between -5 and 5"
         )
     if any(example.texts.pair is not None for example in examples):
         lines.append("they are pairs of texts")

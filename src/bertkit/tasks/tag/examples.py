@@ -93,7 +93,7 @@ def list_warnings(examples: Sequence[TagExample], scheme: Scheme | None) -> list
     if odd:
         lines.append(
             f"{_count(odd)} tags that don't follow {scheme}, such as an I- that begins an entity;"
-            f" their entities are read as seqeval reads them; first {odd[0].place}"
+            f" they are decoded as by seqeval; first {odd[0].place}"
         )
     return lines
 

@@ -165,5 +165,5 @@ def _warn(found: Tags) -> tuple[str, ...]:
     """Warn if all words have the same tag."""
     tags = set(chain.from_iterable(found))
     if tags == {OUTSIDE}:
-        return ("no word was found to be of an entity: every tag is O",)
+        return ("no entity was predicted: every tag is O",)
     return (f"every tag is {show(next(iter(tags)))!r}",) if len(tags) == 1 else ()

@@ -19,10 +19,10 @@ class TagSettings(TaskSettings):
     scheme: Literal["auto", "entities", "plain"] = Field(
         "auto",
         description="entities: tags such as B-PER, I-PER and O mark entities of several words;"
-        " plain: each word has a tag of its own; auto goes by the tags.",
+        " plain: words have independent tags; auto decides by the tags.",
     )
     context: Annotated[int, Field(ge=0)] = Field(
         32,
-        description="Tokens that two windows of a long sentence have in common, at most half of a"
-        " window; each word is tagged in the window where more stands around it.",
+        description="Tokens shared by two windows of a long sentence, at most half a window; each"
+        " word is tagged in the window with more context.",
     )

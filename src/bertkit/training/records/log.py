@@ -21,6 +21,7 @@ from bertkit.base.progress import announce
 from bertkit.base.wording import pluralize
 
 CLOCK_FIELDS = ("tokens_per_second", "share_of_peak", "elapsed_seconds")
+NOT_METRICS = frozenset({"event", "step", "tokens"})
 
 
 class RunLog:
@@ -42,7 +43,7 @@ class RunLog:
     def __init__(self, path: Path, step: int, num_rows: int) -> None:
         self.path, self.num_rows = path, 0
         if num_rows and not path.exists():
-            announce(f"{path} is gone; a new log begins")
+            announce(f"{path} is missing; starting a new log")
         with durable_file(path) as file:
             for line, _ in _read_lines(path, num_rows):
                 file.write(line)
@@ -107,6 +108,18 @@ def read_log(path: Path, num_rows: int | None = None) -> Iterator[dict[str, Any]
         yield row
 
 
+def read_evaluation(path: Path, step: int | None = None) -> dict[str, float]:
+    """Return the metrics of the evaluation after a step, by default of the last evaluation.
+
+    Empty if the log has no such evaluation.
+    """
+    found = {}
+    for row in read_log(path):
+        if row["event"] == "eval" and step in {None, row["step"]}:
+            found = row
+    return {name: value for name, value in found.items() if name not in NOT_METRICS}
+
+
 def _read_lines(path: Path, num_rows: int | None) -> Iterator[tuple[bytes, dict[str, Any]]]:
     """Yield each raw line with its parsed row; see `read_log`."""
     number = 0
@@ -122,13 +135,13 @@ def _read_lines(path: Path, num_rows: int | None) -> Iterator[tuple[bytes, dict[
                         return
                     raise DamagedFileError(
                         f"{path}:{number:,} isn't a row of a run's log: {error}; restore it, or"
-                        " move it away to go on without it"
+                        f" move it away to continue without it"
                     ) from None
                 yield line, row
     if num_rows is not None and number < num_rows:
         raise DamagedFileError(
             f"{path} has {pluralize(number, 'row')} and was saved with {num_rows:,}; restore"
-            " it, or move it away to go on without it"
+            " it, or move it away to continue without it"
         )
 
 

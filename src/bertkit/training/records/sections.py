@@ -15,8 +15,8 @@ from bertkit.training.records.history import Columns, TrainingHistory, average
 VALUE_COLUMNS = 1000  # width at which a value from a record is shortened
 MAX_SHOWN_INCIDENTS, MAX_SHOWN_EVENTS = 20, 8
 INCIDENTS = {
-    "spike": "loss far above its recent course",
-    "not-finite": "loss or gradient not finite: not applied",
+    "spike": "loss far above recent losses",
+    "not-finite": "loss or gradient not finite: step skipped",
 }
 
 
@@ -62,14 +62,14 @@ class Curve:
 LOSS = Curve("loss", "Loss", "lower is better")
 PACE = (
     Curve("learning_rate", "Learning rate", "peak × schedule", starts_at_zero=True),
-    Curve("gradient_norm", "Gradient, before it is clipped", "norm", starts_at_zero=True),
+    Curve("gradient_norm", "Gradient norm before clipping", "norm", starts_at_zero=True),
 )
 SPEED = (
-    Curve("tokens_per_second", "Speed", "real tokens a second", starts_at_zero=True),
+    Curve("tokens_per_second", "Speed", "tokens per second, without padding", starts_at_zero=True),
     Curve(
         "share_of_peak",
-        "Share of the machine’s rate of multiplying matrices",
-        "of the rate measured at the start",
+        "Share of the machine’s peak matrix rate",
+        "of the peak measured at the start",
         is_percent=True,
         starts_at_zero=True,
     ),
@@ -129,7 +129,7 @@ def tabulate_speed(course: TrainingHistory) -> Table:
     rows: list[list[Cell]] = [["steps", course.num_steps]]
     for name, words, unit in (
         ("tokens", "real tokens read", 1.0),
-        ("elapsed_seconds", "minutes of training, evaluations included", 60.0),
+        ("elapsed_seconds", "minutes of training, with evaluations", 60.0),
     ):
         value = course.train.last(name)
         rows.append([words, math.nan if value is None else value / unit])
@@ -142,9 +142,8 @@ def tabulate_speed(course: TrainingHistory) -> Table:
     return Table(
         ["What", "Number"],
         rows,
-        title="How fast it was",
-        note="Of the speeds the median over all steps, and in parentheses where the slowest and"
-        " the fastest tenth begin.",
+        title="Speed",
+        note="Medians over all steps; in parentheses, the 10th and 90th percentile.",
     )
 
 
@@ -152,10 +151,7 @@ def tabulate_incidents(course: TrainingHistory) -> Section:
     """Tabulate loss spikes and steps that weren't applied."""
     title = "Spikes and skipped steps"
     if not course.incidents:
-        return Paragraph(
-            "None: no loss stood far above its recent course, and every step was applied.",
-            title=title,
-        )
+        return Paragraph("None.", title=title)
     shown = course.incidents[:MAX_SHOWN_INCIDENTS]
     rows: list[list[Cell]] = [
         [
@@ -200,7 +196,7 @@ def tabulate_choices(values: Mapping[str, Any], defaults: Mapping[str, Any]) -> 
         if name not in defaults or defaults[name] != value
     ]
     if not rows:
-        return Paragraph("None: every setting is the default.", title=title)
+        return Paragraph("All settings have their defaults.", title=title)
     return Table(["Setting", "Value", "Default"], rows, title)
 
 
@@ -210,7 +206,7 @@ def tabulate_environment(versions: Mapping[str, str]) -> Table:
         ["What", "Version or value"],
         [[_show(name), _show(value)] for name, value in versions.items()],
         title="Programs and machine",
-        note="As they were when the run began.",
+        note="As recorded when the run started.",
     )
 
 

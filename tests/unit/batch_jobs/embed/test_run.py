@@ -303,7 +303,7 @@ def test_work_of_something_else_is_not_gone_on_with(model, embedder, source, tmp
         use_engine(patches, embedder, 3, interrupt)
         with pytest.raises(StoppedError):
             embed(model, source, output, settings())
-    begun = rf"{output.name}\.unfinished was begun with something else"
+    begun = rf"{output.name}\.unfinished was started with something else"
     with pytest.raises(ResumeError, match=rf'{begun} \(vector: "mean" → "cls"\); use that again'):
         embed(model, source, output, settings(pooling=("cls",)))
     changed = source.stat().st_mtime_ns
@@ -347,7 +347,7 @@ def test_an_output_that_is_done_is_left_and_another_is_not_replaced(
     assert embed(model, source, output, settings(pooling=("cls",), overwrite=True)).num_rows
     assert read_manifest(output).beginning.embedding["vector"] == "cls"
     output.write_bytes(b"mine")
-    with pytest.raises(SettingsError, match="it isn't known what wrote it"):
+    with pytest.raises(SettingsError, match="it was written by something else"):
         embed(model, source, output, settings(pooling=("cls",)))
     assert output.read_bytes() == b"mine"
 
@@ -384,9 +384,9 @@ def test_rows_that_were_altered_are_not_gone_on_with(embedder, source, tmp_path,
     else:
         record.write_text(record.read_text().replace("16,", "24,") if harm == "record" else "{}")
     match = {
-        "rows": r"vectors\.npy\.unfinished was altered; begin anew with --restart",
-        "short": r"vectors\.npy\.unfinished ends too early; begin anew with --restart",
-        "gone": r"vectors\.npy\.unfinished is missing; begin anew with --restart",
+        "rows": r"vectors\.npy\.unfinished was altered; start again with --restart",
+        "short": r"vectors\.npy\.unfinished ends too early; start again with --restart",
+        "gone": r"vectors\.npy\.unfinished is missing; start again with --restart",
     }.get(harm, r"unfinished\.json isn't the record of unfinished work \(.*--restart")
     use_engine(monkeypatch, embedder)
     with pytest.raises(DamagedFileError, match=match):
@@ -455,10 +455,10 @@ def test_vectors_that_are_not_finite_are_refused(embedder, source, tmp_path, mon
     )
     monkeypatch.setattr(run_module, "_note_bytes", lambda rows, sizes: sizes.extend([1] * 16))
     lines: list[str] = []
-    with pytest.raises(NonFiniteError, match="makes NaN or infinity of row 12; try --precision"):
+    with pytest.raises(NonFiniteError, match="gives NaN or infinity for row 12; try --precision"):
         embed_lines(embedder, open_texts(source), lines.append)
     assert len(lines) == WINDOW_TEXTS
-    with pytest.raises(NonFiniteError, match="makes NaN or infinity of row 12; try --precision"):
+    with pytest.raises(NonFiniteError, match="gives NaN or infinity for row 12; try --precision"):
         embed("model", source, tmp_path / "vectors.npy", settings())
 
 

@@ -223,7 +223,7 @@ def test_many_labels_are_told_by_their_mistakes():
     counts = {(2, 5): 3, (0, 0): 7}
     evaluation = Evaluation({}, labels=tuple("abcdefghi"), confusion=counts)
     title, *lines = render_confusion(evaluation)
-    assert title == "what is most often taken for what"
+    assert title == "most frequent confusions"
     assert lines == ["  3 of c for f (100.0%)"]
     assert list(render_confusion(Evaluation({}))) == []
 

@@ -116,7 +116,7 @@ def test_rows_that_are_ragged_are_left_out_and_named(tmp_path):
         ("3", "a.jsonl, line 2 has a single value where an object"),
         ("null", "a.jsonl, line 2 has a single value where an object"),
         ('{"text": "x"', "a.jsonl, line 2 isn't JSON (Expecting"),
-        ('{"a": 1, "a": 2}', "a.jsonl, line 2 isn't JSON (the key 'a' is there twice"),
+        ('{"a": 1, "a": 2}', "a.jsonl, line 2 isn't JSON (the key 'a' appears twice"),
         ('{"a": NaN}', "a.jsonl, line 2 isn't JSON (NaN is no number"),
         ("[" * 100_000, "a.jsonl, line 2 isn't JSON ("),
         ('{"a":' * 100_000, "a.jsonl, line 2 isn't JSON ("),

@@ -65,7 +65,7 @@ def test_the_page_holds_the_result_the_examples_and_the_way_on():
 def test_whoever_wins_is_named(neighbors, words):
     text = describe_result(replace(ACCURACIES, neighbors=neighbors))
     assert words in text
-    assert "2.5 times as many as always saying “the”" in text
+    assert "2.5 times as many as always predicting “the”" in text
 
 
 def test_bars_are_the_three_accuracies():

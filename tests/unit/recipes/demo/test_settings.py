@@ -3,7 +3,7 @@
 import pytest
 
 from bertkit.base.errors import SettingsError
-from bertkit.base.settings import list_differences, parse_settings
+from bertkit.base.settings import list_differences, validate
 from bertkit.recipes.demo.settings import DemoSettings
 from bertkit.training.settings import MAY_CHANGE
 
@@ -21,4 +21,4 @@ def test_the_device_is_handed_on():
 @pytest.mark.parametrize("minutes", [0, -1, float("inf"), float("nan")])
 def test_impossible_minutes_are_refused(minutes):
     with pytest.raises(SettingsError, match="minutes"):
-        parse_settings(DemoSettings, {"minutes": minutes}, "demo")
+        validate(DemoSettings, {"minutes": minutes}, "demo")

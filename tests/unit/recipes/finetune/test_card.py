@@ -86,7 +86,7 @@ def test_the_card_tells_what_was_met_and_what_came_of_it():
     assert "| accuracy | 0.7500 | 0.5000–0.9000 | 0.5000 |" in text
     assert "| odd | not defined |  |  |" in text
     assert "| broken rows, left out | 1 | 1 |" in text
-    assert "| texts that were cut | 2 | 2 |" in text
+    assert "| texts that were truncated | 2 | 2 |" in text
     assert "texts read in windows" not in text
     assert "![Confusion matrix](confusion_matrix.svg)" in text
     assert "**every prediction is 'bad'**" in text

@@ -57,7 +57,7 @@ def whole(made, deep, tmp_path_factory) -> Path:
     output = tmp_path_factory.mktemp("features") / "model"
     sources = Sources("classify", str(deep), str(made / "train.csv"), str(made / "dev.csv"))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("bertkit.recipes.finetune.run.measure_peak", lambda *_: 1e11)
+        patch.setattr("bertkit.training.job.measure_peak", lambda *_: 1e11)
         finetune(sources, output, TASK, BRIEF)
     return output
 
@@ -70,7 +70,7 @@ def encoder_weights(folder: Path) -> dict[str, torch.Tensor]:
 def test_a_linear_head_makes_a_model_that_transformers_loads(sources, tmp_path, capsys):
     output = tmp_path / "model"
     found = finetune(sources, output, TASK, LINEAR)
-    assert "hidden states are computed once: 0.0 MB" in capsys.readouterr().err
+    assert "computing hidden states once: 0.0 MB" in capsys.readouterr().err
     assert found.evaluation.metrics["accuracy"] > 0.8
     assert not (output / "run" / "states").exists()
     before, after = encoder_weights(Path(sources.model)), encoder_weights(output)

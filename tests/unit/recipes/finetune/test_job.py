@@ -113,13 +113,13 @@ def test_a_frozen_layer_stays_frozen_when_a_run_is_taken_up(sources, tmp_path, m
     with pytest.raises(StoppedError):
         finetune(sources, tmp_path / "out", TASK, settings)
     run = Run(tmp_path / "out" / "run")
-    materials, facts = gather(sources, TASK, settings, run)
-    assert facts["source"] == {}
+    materials, source = gather(sources, TASK, settings, run)
+    assert source == {}
     loaded = load_checkpoint(run, 4, materials)
     frozen = {name for name, each in loaded.model.named_parameters() if not each.requires_grad}
     assert "encoder.layers.0.attention.output.weight" in frozen
     assert "encoder.layers.1.attention.output.weight" not in frozen
-    with pytest.raises(ResumeError, match="is gone; remove"):
+    with pytest.raises(ResumeError, match="is missing; remove"):
         load_checkpoint(run, 3, materials)
 
 

@@ -7,7 +7,7 @@ import torch
 from tests.unit.recipes.finetune.small import QUICK, TASK, save_model
 
 from bertkit.base.errors import CheckpointError, InputError
-from bertkit.base.settings import parse_settings
+from bertkit.base.settings import validate
 from bertkit.checkpoints.safetensors_file import read_safetensors
 from bertkit.models.bert.fine_tuning import (
     BertForQuestionAnswering,
@@ -118,7 +118,7 @@ def test_a_tokenizer_of_another_model_is_refused(made, tmp_path):
     shutil.copytree(made / "model", tmp_path / "model")
     words = [f"w{number}" for number in range(30)]
     Tokenizer([*SPECIAL_TOKENS, *words]).save(tmp_path / "model")
-    with pytest.raises(CheckpointError, match="they don't belong together"):
+    with pytest.raises(CheckpointError, match="they don't match"):
         open_pretrained(tmp_path / "model", None, TWO, QUICK)
 
 
@@ -162,7 +162,7 @@ def test_a_left_to_right_parent_keeps_its_direction_where_the_task_can_read_so(m
 def test_a_result_tells_how_much_its_task_reads(made, tmp_path, told, more):
     shutil.copytree(made / "model", tmp_path / "told")
     Tokenizer.load(made / "model").save(tmp_path / "told", max_length=told)
-    settings = parse_settings(FineTuneSettings, {**QUICK.model_dump(), **more}, "flags")
+    settings = validate(FineTuneSettings, {**QUICK.model_dump(), **more}, "flags")
     sources = Sources("classify", str(tmp_path / "told"), str(made / "train.csv"))
     materials, _ = gather(sources, TASK, settings)
     materials.save_tokenizer(tmp_path / "written")

@@ -50,7 +50,7 @@ def whole(made, tmp_path_factory) -> Path:
         "classify", str(made / "model"), str(made / "train.csv"), str(made / "dev.csv")
     )
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(recipe, "measure_peak", lambda device, precision: 1e11)
+        patch.setattr("bertkit.training.job.measure_peak", lambda *_: 1e11)
         finetune(sources, output, TASK, QUICK)
     return output
 
@@ -105,12 +105,12 @@ def test_a_stopped_run_goes_on_to_the_same_bits(
     output = tmp_path / "model"
     with monkeypatch.context() as patch:
         stop_at(step, patch, number)
-        with pytest.raises(StoppedError, match="the same command goes on from there"):
+        with pytest.raises(StoppedError, match="the same command resumes from there"):
             finetune(sources, output, TASK, QUICK)
     assert len(list_checkpoints(output / "run")) >= 1
     assert not (output / "metrics.json").exists()
     finetune(sources, output, TASK, QUICK)
-    assert f"going on after step {step + 1}" in capsys.readouterr().err
+    assert f"resuming after step {step + 1}" in capsys.readouterr().err
     assert contents(output) == contents(whole)
     assert rows(output) == rows(whole)
 
@@ -126,7 +126,7 @@ def test_a_damaged_checkpoint_says_how_to_go_on(whole, sources, tmp_path, monkey
     content = bytearray(weights.read_bytes())
     content[-1] ^= 1
     weights.write_bytes(content)
-    with pytest.raises(DamagedFileError, match=f"remove {newest} to go on from the one before"):
+    with pytest.raises(DamagedFileError, match=f"remove {newest} to resume from the previous one"):
         finetune(sources, output, TASK, QUICK)
     shutil.rmtree(newest)
     finetune(sources, output, TASK, QUICK)
@@ -161,7 +161,7 @@ def test_a_finished_model_is_reported_without_training(whole, sources, monkeypat
     monkeypatch.setattr(recipe, "gather", None)
     before = contents(whole)
     found = finetune(sources, whole, TASK, QUICK)
-    assert "was finished before" in capsys.readouterr().err
+    assert "is already finished" in capsys.readouterr().err
     assert found.evaluation.metrics["accuracy"] == 1.0
     assert found.num_steps == 20
     assert contents(whole) == before
@@ -233,7 +233,7 @@ def test_a_parent_that_was_moved_is_known_by_its_files(
         with pytest.raises(StoppedError, match="goes on from there"):
             finetune(sources, tmp_path / "model", TASK, QUICK)
     finetune(moved, tmp_path / "model", TASK, QUICK)
-    assert "going on after step 8" in capsys.readouterr().err
+    assert "resuming after step 8" in capsys.readouterr().err
     assert contents(tmp_path / "model") == contents(whole)
 
 

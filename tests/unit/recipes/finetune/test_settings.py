@@ -1,22 +1,22 @@
 import pytest
 
 from bertkit.base.errors import SettingsError
-from bertkit.base.settings import parse_settings
+from bertkit.base.settings import validate
 from bertkit.recipes.finetune.settings import FineTuneSettings
 
 
 @pytest.mark.parametrize("value", ["none", "embeddings", "encoder", "0", "11"])
 def test_what_can_be_frozen(value):
-    assert parse_settings(FineTuneSettings, {"freeze": value}, "here").freeze == value
+    assert validate(FineTuneSettings, {"freeze": value}, "here").freeze == value
 
 
 @pytest.mark.parametrize("value", ["head", "-1", "1.5", "", "٣"])
 def test_what_cant_be_frozen(value):
     with pytest.raises(SettingsError, match="expected none, embeddings, encoder"):
-        parse_settings(FineTuneSettings, {"freeze": value}, "here")
+        validate(FineTuneSettings, {"freeze": value}, "here")
 
 
 @pytest.mark.parametrize("odd", [{"layer_decay": 0}, {"layer_decay": 1.1}, {"dropout": 1}])
 def test_rates_have_bounds(odd):
     with pytest.raises(SettingsError):
-        parse_settings(FineTuneSettings, odd, "here")
+        validate(FineTuneSettings, odd, "here")

@@ -232,7 +232,7 @@ def test_what_the_user_has_under_a_name_of_ours_is_kept(corpus, tokenizer, tmp_p
     tokenizer.rename(output / name)
     (output / name / "training.json").write_text("{}")
     before = contents(output)
-    with pytest.raises(ResumeError, match=r"run holds something else; choose another --output"):
+    with pytest.raises(ResumeError, match=r"run holds other files; choose another --output"):
         prepare([str(corpus)], output / name, output, SETTINGS, workers=1)
     assert contents(output) == before
 
@@ -309,7 +309,7 @@ def test_a_killed_worker_is_said_so_and_the_same_call_goes_on(
 
     wait = pool.wait
     monkeypatch.setattr(pool, "wait", kill_one)
-    with pytest.raises(StoppedError, match=r"worker process was killed.*the same command goes on"):
+    with pytest.raises(StoppedError, match=r"worker process was killed.*the same command resumes"):
         prepare([str(corpus)], tokenizer, tmp_path / "out", SETTINGS, workers=2)
     assert not multiprocessing.active_children()
     prepare([str(corpus)], tokenizer, tmp_path / "out", SETTINGS, workers=1)

@@ -78,7 +78,7 @@ def test_sigterm_is_an_order_to_stop_at_any_time(corpus, tokenizer, tmp_path, mo
 
     before = signal.getsignal(signal.SIGTERM)
     monkeypatch.setattr(run, moment, terminate)
-    with pytest.raises(StoppedError, match="of 3 parts done; the same command goes on"):
+    with pytest.raises(StoppedError, match="of 3 parts done; the same command resumes"):
         prepare([str(corpus)], tokenizer, tmp_path / "out", SETTINGS, workers=1)
     assert signal.getsignal(signal.SIGTERM) == before
 
@@ -103,7 +103,7 @@ def test_ctrl_c_never_comes_amid_the_start_of_a_worker(corpus, tokenizer, tmp_pa
     monkeypatch.setattr(plan, "UNIT_BYTES", 10)
     other.start()
     try:
-        with pytest.raises(StoppedError, match="0 of 6 parts done; the same command goes on"):
+        with pytest.raises(StoppedError, match="0 of 6 parts done; the same command resumes"):
             prepare([str(corpus)], tokenizer, tmp_path / "out", SETTINGS, workers=2)
     finally:
         signal.set_wakeup_fd(before)
@@ -181,7 +181,7 @@ def test_work_on_standard_input_is_begun_again(tokenizer, tmp_path, monkeypatch)
         raise KeyboardInterrupt
 
     monkeypatch.setattr(run, "prepare_unit", stop)
-    advice = "begin again with another or an emptied --output"
+    advice = "start again with another --output, or empty this one"
     with pytest.raises(StoppedError, match=f"0 of 1 parts done; {advice}$"):
         prepare(["-"], tokenizer, tmp_path / "out", SETTINGS)
     with pytest.raises(ResumeError, match=rf"which can't be read again\); {advice}$"):
@@ -206,4 +206,4 @@ def test_checking_what_is_done_shows_progress(tmp_path, monkeypatch):
 
     monkeypatch.setattr(run, "show_progress", show_progress)
     assert list(run.find_unfinished(tmp_path, [[], []])) == [0, 1]
-    assert told == [("Checking what is done", 2), 1, 1]
+    assert told == [("Checking finished parts", 2), 1, 1]

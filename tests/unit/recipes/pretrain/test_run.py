@@ -8,10 +8,10 @@ import torch
 from bertkit.base.errors import ResumeError
 from bertkit.models.bert.config import BertConfig
 from bertkit.recipes.pretrain.job import PretrainingContext, find_trained_length
-from bertkit.recipes.pretrain.run import decide_record, describe_run
+from bertkit.recipes.pretrain.run import decide_steps, describe_run
 from bertkit.recipes.pretrain.settings import PretrainSettings
 from bertkit.training.job import Machine
-from bertkit.training.run import RunRecord
+from bertkit.training.run import RunRecord, keep_versions
 
 
 def record(num_steps: int = 0, threads: str = "2", **settings) -> RunRecord:
@@ -27,7 +27,8 @@ def record(num_steps: int = 0, threads: str = "2", **settings) -> RunRecord:
 def decide(before: RunRecord | None, **settings) -> RunRecord:
     """The job is not asked for where the budget is in steps."""
     wanted = record(threads="1", **settings)
-    return decide_record(before, wanted, None, PretrainSettings(**settings), None)
+    wanted = wanted if before is None else keep_versions(before, wanted)
+    return decide_steps(before, wanted, None, PretrainSettings(**settings), None)
 
 
 def test_a_new_run_gets_the_steps_that_were_asked_for():
@@ -52,7 +53,7 @@ def test_another_device_and_precision_are_told_where_the_setting_is_auto(capsys)
         return describe_run(materials, PretrainSettings(steps=40))
 
     before = describe("meta", "bf16").model_copy(update={"num_steps": 40})
-    decide_record(before, describe("cpu", "fp32"), None, PretrainSettings(steps=40), None)
+    keep_versions(before, describe("cpu", "fp32"))
     assert "device: 'meta' → 'cpu', precision: 'bf16' → 'fp32'\n" in capsys.readouterr().err
 
 

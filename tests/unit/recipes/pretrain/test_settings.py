@@ -3,7 +3,7 @@
 import pytest
 from pydantic import ValidationError
 
-from bertkit.base.settings import parse_settings
+from bertkit.base.settings import validate
 from bertkit.recipes.pretrain.settings import PretrainSettings
 
 
@@ -20,7 +20,7 @@ def test_a_model_has_its_tuned_values_and_a_source_those_of_any_other_model():
 )
 def test_what_was_stored_can_be_read_again(settings):
     stored = settings.model_dump(mode="json")
-    assert parse_settings(PretrainSettings, stored, "a dump") == settings
+    assert validate(PretrainSettings, stored, "a dump") == settings
 
 
 @pytest.mark.parametrize(

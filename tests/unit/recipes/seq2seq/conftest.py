@@ -19,7 +19,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> PairFiles:
 def _unmeasured() -> object:
     """The machine's peak, which takes a second to measure."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(recipe, "measure_peak", lambda device, precision: 1e11)
+        patch.setattr("bertkit.training.job.measure_peak", lambda *_: 1e11)
         yield
 
 

@@ -96,11 +96,11 @@ def test_a_stopped_run_goes_on_to_the_same_bits(short, files, tmp_path, monkeypa
     output = tmp_path / "model"
     with monkeypatch.context() as patch:
         stop_at(step, patch)
-        with pytest.raises(StoppedError, match="the same command goes on from there"):
+        with pytest.raises(StoppedError, match="the same command resumes from there"):
             train_seq2seq(files, output, SHORT)
     assert not (output / "metrics.json").exists()
     train_seq2seq(files, output, SHORT)
-    assert f"going on after step {step + 1}" in capsys.readouterr().err
+    assert f"resuming after step {step + 1}" in capsys.readouterr().err
     assert contents(output) == contents(short)
     assert rows(output) == rows(short)
 
@@ -151,7 +151,7 @@ def test_a_finished_model_is_reported_without_training(whole, files, monkeypatch
     monkeypatch.setattr(recipe, "gather", None)
     before = contents(whole)
     found = train_seq2seq(files, whole, QUICK)
-    assert "was finished before" in capsys.readouterr().err
+    assert "is already finished" in capsys.readouterr().err
     assert found.saved.metrics["bleu"] > 80
     assert contents(whole) == before
 
@@ -267,7 +267,7 @@ def test_both_halves_begin_with_an_encoder(files, tmp_path):
     save_small(tmp_path / "encoder", max_position_embeddings=16)
     warm = {"model": str(tmp_path / "encoder"), "layers": None, "hidden_size": None, "heads": None}
     settings = QUICK.model_copy(update={**warm, "vocab_size": 6000})
-    materials, facts = gather(files, settings)
+    materials, source = gather(files, settings)
     parent = BertForMaskedLM.from_pretrained(tmp_path / "encoder")
     model, layer = materials.model, parent.encoder.layers[1].feed_forward
     for half in (model.encoder, model.decoder):
@@ -276,7 +276,7 @@ def test_both_halves_begin_with_an_encoder(files, tmp_path):
     assert model.decoder.embeddings.word is model.encoder.embeddings.word
     assert torch.equal(model.masked_lm.dense.weight, parent.masked_lm.dense.weight)
     assert model.config.encoder.hidden_dropout_prob == settings.dropout
-    assert "model.safetensors" in facts["source"]["sha256"]
+    assert "model.safetensors" in source["sha256"]
     with pytest.raises(InputError, match=r"max_source_length \(17\) is more than the encoder's"):
         gather(files, settings.model_copy(update={"max_source_length": 17}))
 
@@ -293,7 +293,7 @@ def test_an_encoder_that_was_moved_is_known_by_its_files(files, tmp_path, monkey
             train_seq2seq(files, tmp_path / "out", begin_with("encoder"))
     (tmp_path / "encoder").rename(tmp_path / "moved")
     train_seq2seq(files, tmp_path / "out", begin_with("moved"))
-    assert "going on after step 3" in capsys.readouterr().err
+    assert "resuming after step 3" in capsys.readouterr().err
     save_small(tmp_path / "other", max_position_embeddings=16, initializer_range=0.3)
     with pytest.raises(ResumeError, match=r"model: .*/encoder' → .*/other'"):
         train_seq2seq(files, tmp_path / "out", begin_with("other"))

@@ -19,7 +19,6 @@ from bertkit.data.shards import (
     choose_dtype,
     shard_path,
 )
-from bertkit.studies.baselines import run
 
 SENTENCES_PER_DOCUMENT = (3, 1, 5, 2, 4)  # of each shard
 
@@ -45,7 +44,7 @@ def write_shard(folder: Path, name: str, seed: int, vocab_size: int):
 @pytest.fixture(autouse=True)
 def known_peak(monkeypatch):
     """Machines aren't measured, which takes longer than these runs."""
-    monkeypatch.setattr(run, "measure_peak", lambda device, precision: 1e11)
+    monkeypatch.setattr("bertkit.training.job.measure_peak", lambda *_: 1e11)
 
 
 @pytest.fixture(scope="session")

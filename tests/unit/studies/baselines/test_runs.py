@@ -144,7 +144,7 @@ def test_other_settings_data_or_folders_are_refused(shards, tmp_path):
     other = tmp_path / "other"
     other.mkdir()
     (other / "letter.txt").write_text("mine")
-    with pytest.raises(ResumeError, match="holds something that isn't a run"):
+    with pytest.raises(ResumeError, match="holds something that this command didn't write"):
         classifier_run(shards, other)
 
 

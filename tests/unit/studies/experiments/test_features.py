@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from bertkit.base.errors import MissingExtraError, SettingsError
-from bertkit.base.settings import parse_settings
+from bertkit.base.settings import validate
 from bertkit.studies.baselines import vector_sources
 from bertkit.studies.baselines.vector_sources import (
     LEARNERS,
@@ -34,7 +34,7 @@ from bertkit.studies.study import Cell, Decision
 
 
 def build(**changes) -> Features:
-    return Features(parse_settings(FeaturesSettings, {"data": "shards", **changes}, "flags"))
+    return Features(validate(FeaturesSettings, {"data": "shards", **changes}, "flags"))
 
 
 @pytest.mark.parametrize("size", ["small", "large"])

@@ -9,10 +9,9 @@ import torch
 from tests.unit.recipes.seq2seq.small import QUICK, make_pairs, write_sides
 
 from bertkit.base.errors import SettingsError
-from bertkit.base.settings import parse_settings
+from bertkit.base.settings import validate
 from bertkit.models.recurrent.config import TranslatorConfig
 from bertkit.models.recurrent.translator import AttentionalTranslator
-from bertkit.recipes.seq2seq import run as recipe
 from bertkit.recipes.seq2seq.job import Seq2SeqContext
 from bertkit.recipes.seq2seq.run import PairFiles, gather
 from bertkit.studies.baselines import translators
@@ -24,7 +23,7 @@ from bertkit.training.budget import StepPace
 
 def build(**changes) -> Translation:
     values = {"train": ("a.de", "a.en"), "device": "cpu", **changes}
-    return Translation(parse_settings(TranslationSettings, values, "flags"))
+    return Translation(validate(TranslationSettings, values, "flags"))
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +34,7 @@ def materials(tmp_path_factory: pytest.TempPathFactory) -> Seq2SeqContext:
         write_sides(folder, "dev", make_pairs(9, 2)),
     )
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(recipe, "measure_peak", lambda device, precision: 1e11)
+        patch.setattr("bertkit.training.job.measure_peak", lambda *_: 1e11)
         return gather(files, QUICK)[0]
 
 

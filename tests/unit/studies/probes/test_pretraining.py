@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from bertkit.base.errors import InputError
-from bertkit.base.settings import parse_settings
+from bertkit.base.settings import validate
 from bertkit.studies.experiments.bidirectional import Bidirectional
 from bertkit.studies.experiments.masking import Masking
 from bertkit.studies.probes import pretraining
@@ -22,7 +22,7 @@ SLOW, QUICK = 3.0, 1.0
 
 def build(**changes) -> Bidirectional:
     values = {"data": "shards", "device": "cpu", **changes}
-    return Bidirectional(parse_settings(PretrainingSettings, values, "flags"))
+    return Bidirectional(validate(PretrainingSettings, values, "flags"))
 
 
 def measure(data, settings) -> SimpleNamespace:
@@ -63,7 +63,7 @@ def test_arms_that_score_more_words_are_measured_for_themselves(monkeypatch):
     monkeypatch.setattr(pretraining, "dry_run", measure_rate)
     monkeypatch.setattr(pretraining.ShardSet, "open", lambda folder: None)
     monkeypatch.setattr(pretraining, "find_tasks", lambda names, shards, counts: {"gaps": 24})
-    Masking(parse_settings(PretrainingSettings, {"data": "shards", "device": "cpu"}, "")).decide()
+    Masking(validate(PretrainingSettings, {"data": "shards", "device": "cpu"}, "")).decide()
     assert measured == [0.15, 0.25, 0.40]
 
 
@@ -87,7 +87,7 @@ def test_a_study_that_has_nothing_to_measure_is_refused(monkeypatch):
     monkeypatch.setattr(pretraining, "find_tasks", lambda names, shards, counts: {})
     with pytest.raises(InputError, match="no task to measure the arms of bidirectional by"):
         build().decide()
-    words = parse_settings(PretrainingSettings, {"data": "shards", "device": "cpu"}, "")
+    words = validate(PretrainingSettings, {"data": "shards", "device": "cpu"}, "")
     assert Masking(words).decide().values["tasks"] == ""
 
 

@@ -105,7 +105,7 @@ def test_rows_of_the_hub_are_read(tmp_path, name):
         pq.write_table(pa.Table.from_pylist(rows), path)
     examples, report = read_examples(path)
     assert [(one.identity, one.span) for one in examples] == [("a", (14, 17)), ("b", None)]
-    assert "has the id 'a', which was there before" in report.first_broken[0]
+    assert "has the id 'a', which occurred before" in report.first_broken[0]
     assert "in answers where a text, a list of objects" in report.first_broken[1]
     assert report.num_broken == 2
 
@@ -132,10 +132,13 @@ def test_answers_may_be_a_text_in_another_column():
     ("values", "message"),
     [
         ({"answers": "Babbage"}, "line 3 has an answer that isn't in its context: 'Babbage'"),
-        ({"answers": [], "is_impossible": False}, "has no answer, and isn't said to have none"),
-        ({"answers": "", "is_impossible": "false"}, "has no answer, and isn't said to have none"),
+        ({"answers": [], "is_impossible": False}, "has no answer and isn't marked as unanswerable"),
+        (
+            {"answers": "", "is_impossible": "false"},
+            "has no answer and isn't marked as unanswerable",
+        ),
         ({"answers": "Ada", "is_impossible": 1}, "has 1 in is_impossible where true or false"),
-        ({"answers": [{"text": " "}]}, "has no answer, and isn't said to have none"),
+        ({"answers": [{"text": " "}]}, "has no answer and isn't marked as unanswerable"),
         ({}, "line 3 has no answers"),
         ({"answers": 3}, "has 3 in answers where a text, a list"),
         ({"answers": [{"text": 3}]}, "where a text, a list"),
@@ -165,7 +168,7 @@ def test_an_id_that_was_there_before_is_broken_where_answers_are_learned():
     parser = build_parser(AnswerSettings(), table, needs_answer=True)
     records[2] = Record(records[2].values, "line 3")
     assert [parser(record).identity for record in records[:3]] == ["0", "line ", "line 3"]
-    with pytest.raises(BrokenRowError, match="line 0 has the id '0', which was there before"):
+    with pytest.raises(BrokenRowError, match="line 0 has the id '0', which occurred before"):
         parser(records[3])
     parser = build_parser(AnswerSettings(), table, needs_answer=False)
     assert [parser(record).identity for record in (records[0], records[3])] == ["0", "0"]

@@ -3,7 +3,7 @@
 import pytest
 
 from bertkit.base.errors import InputError, SettingsError
-from bertkit.base.settings import parse_settings
+from bertkit.base.settings import validate
 from bertkit.tasks.answer.settings import AnswerInputs, AnswerSettings
 
 
@@ -20,7 +20,7 @@ def test_a_question_leaves_room_for_the_context():
         r"max_question_length \(64\) leaves no room .* max_length \(67\); it may be 63 at most"
     )
     with pytest.raises(SettingsError, match=message):
-        parse_settings(AnswerSettings, {"max_length": 67}, "a file")
+        validate(AnswerSettings, {"max_length": 67}, "a file")
 
 
 @pytest.mark.parametrize(
@@ -28,7 +28,7 @@ def test_a_question_leaves_room_for_the_context():
 )
 def test_what_cannot_be_meant_is_refused(values):
     with pytest.raises(SettingsError, match=next(iter(values))):
-        parse_settings(AnswerSettings, values, "a file")
+        validate(AnswerSettings, values, "a file")
 
 
 def test_words_are_questions_about_the_context():

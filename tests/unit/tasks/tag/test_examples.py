@@ -128,8 +128,8 @@ def test_odd_sentences_are_counted_and_the_first_is_named():
     assert list_warnings(examples, "BIO") == [
         blank,
         (
-            "1 sentence has tags that don't follow BIO, such as an I- that begins an entity; their"
-            " entities are read as seqeval reads them; first line 4"
+            "1 sentence has tags that don't follow BIO, such as an I- that begins an entity; they"
+            " are decoded as by seqeval; first line 4"
         ),
     ]
     assert list_warnings(examples[:1], "BIO") == []

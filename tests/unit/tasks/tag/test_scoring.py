@@ -112,7 +112,7 @@ def test_many_mistakes_are_cut():
 
 def test_a_model_that_says_one_tag_is_told():
     assert evaluate(*make(("B-PER O", "O O")), LABELS, "BIO").warnings == (
-        "no word was found to be of an entity: every tag is O",
+        "no entity was predicted: every tag is O",
     )
     assert evaluate(*make(("NN VB", "NN NN")), ("NN", "VB"), None).warnings == (
         "every tag is 'NN'",

@@ -1,4 +1,4 @@
-"""A loss far above its recent course is reported once, and the same after resuming."""
+"""A loss far above recent losses is reported once, and the same after resuming."""
 
 import math
 import random

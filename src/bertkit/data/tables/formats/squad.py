@@ -9,10 +9,10 @@ Source: Rajpurkar et al. 2016 and 2018.
 from collections.abc import Iterator
 from typing import Any, BinaryIO, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 
 from bertkit.base.errors import DamagedFileError, InputError
-from bertkit.base.settings import describe_validation
+from bertkit.base.settings import validate
 from bertkit.data.tables.formats.jsonl import parse_values
 from bertkit.data.tables.record import BrokenRowError, Record, RecordDecoder, Rows
 from bertkit.data.tables.settings import RecordSettings
@@ -135,7 +135,4 @@ def _check(kind: type[Part], content: Any, place: str) -> Part:
     """Validate a part of a file against its schema."""
     if not isinstance(content, dict):
         raise BrokenRowError(f"{place} must be an object")
-    try:
-        return kind.model_validate(content)
-    except ValidationError as error:
-        raise BrokenRowError(f"{place} isn't as in SQuAD: {describe_validation(error)}") from None
+    return validate(kind, content, f"{place} isn't as in SQuAD", BrokenRowError)

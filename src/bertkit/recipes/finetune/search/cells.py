@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from itertools import product
 
 from bertkit.base.errors import SettingsError
-from bertkit.base.settings import parse_settings
+from bertkit.base.settings import validate
 from bertkit.recipes.finetune.settings import FEATURE_RATE, FineTuneSettings, SearchSettings
 
 # Source: Devlin et al. 2018, appendix A.3.
@@ -64,7 +64,7 @@ class Trial:
             "seed": self.seed,
             "split_seed": settings.seed if settings.split_seed is None else settings.split_seed,
         }
-        return parse_settings(FineTuneSettings, values, self.cell.describe())
+        return validate(FineTuneSettings, values, self.cell.describe())
 
 
 def list_trials(search: SearchSettings, settings: FineTuneSettings) -> list[Trial]:

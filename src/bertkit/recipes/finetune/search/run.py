@@ -10,15 +10,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError
-
-from bertkit.base.checksummed_json import read_checksummed_json, write_checksummed_json
-from bertkit.base.errors import DamagedFileError, NonFiniteError
+from bertkit.base.checksummed_model import ChecksummedModel
+from bertkit.base.errors import NonFiniteError
 from bertkit.base.files import remove_folder
 from bertkit.base.progress import announce
-from bertkit.base.settings import describe_validation
 from bertkit.base.wording import pluralize
 from bertkit.checkpoints.huggingface import WEIGHTS_FILE
 from bertkit.recipes.finetune.evaluation import judge
@@ -28,15 +25,14 @@ from bertkit.recipes.finetune.pretrained_checkpoint import open_pretrained
 from bertkit.recipes.finetune.result import (
     FineTuneResult,
     SavedResult,
-    read_result,
+    load_result,
     write_model,
 )
 from bertkit.recipes.finetune.run import (
-    RUN_FOLDER,
     SEARCH_FOLDER,
     Sources,
     assemble,
-    check_output,
+    check_kind,
     describe_run,
     finetune,
 )
@@ -52,13 +48,13 @@ from bertkit.training.finished import (
     drop_left_checkpoints,
     undefine_number,
 )
+from bertkit.training.lifecycle import RUN_FOLDER, open_run
 from bertkit.training.run import Run, RunRecord, check_resume, recognize_source
-from bertkit.training.signals import stop_at_once
 
 SEARCH_FILE = "search.json"
 
 
-class SavedSearch(BaseModel):
+class SavedSearch(ChecksummedModel):
     """The content of `search.json`, which is written when all runs are done.
 
     Attributes:
@@ -67,7 +63,7 @@ class SavedSearch(BaseModel):
         best: the folder of the run whose model was kept.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    description: ClassVar[str] = "the result of a search"
 
     format_version: Literal[1] = 1
     metric: str
@@ -135,11 +131,8 @@ def search(
         trial.choose(settings)  # validate all settings now, not after hours of training
     record = Run(plan.folder)
     inputs = [path for path in (sources.train, sources.dev) if path is not None]
-    check = partial(check_output, run=record)
-    with (
-        stop_at_once(lambda: "stopped; the same command goes on with what isn't finished"),
-        record.locked(output, inputs=inputs, check=check),
-    ):
+    check = partial(check_kind, kind=SEARCH_FOLDER)
+    with open_run(record, output, inputs=inputs, check=check, describe_stop=describe_stop):
         old = record.read_record()
         wanted = recognize_source(old, describe_search(plan, choice), "model")
         if old is not None:
@@ -153,6 +146,18 @@ def search(
             check_resume(old, wanted)
         record.write_record(wanted)
         return _search(plan, prepared)
+
+
+def describe_stop() -> str:
+    """Return the message after a signal."""
+    return "stopped; the same command resumes with the runs that aren't finished"
+
+
+def load_best(plan: Search) -> FineTuneResult:
+    """Return the result of the best run, whose model is in `output`."""
+    saved = SavedResult.read(plan.output)
+    saved.check_files(plan.output)
+    return load_result(plan.output, saved)
 
 
 def describe_search(plan: Search, choice: SearchSettings) -> RunRecord:
@@ -179,8 +184,8 @@ def _search(plan: Search, prepared: Prepared) -> FineTuneResult:
     comparison = Comparison.build(metric, values)
     if not math.isfinite(values[comparison.best_trial]):
         raise NonFiniteError(
-            f"none of {pluralize(len(values), 'run')} came to a number for {metric}; look at"
-            f" their logs in {plan.folder}"
+            f"none of {pluralize(len(values), 'run')} has a value for {metric}; see the logs in"
+            f" {plan.folder}"
         )
     remove_folder(plan.output / SEARCH_FILE)  # a file about fewer seeds is now out of date
     write_best(plan, prepared, comparison)
@@ -191,8 +196,8 @@ def _search(plan: Search, prepared: Prepared) -> FineTuneResult:
         values=define({trial.place: value for trial, value in values.items()}),
         best=comparison.best_trial.place,
     )
-    write_checksummed_json(plan.output / SEARCH_FILE, saved.model_dump(mode="json"))
-    return replace(read_result(plan.output), comparison=comparison)
+    saved.save(plan.output / SEARCH_FILE)
+    return replace(load_best(plan), comparison=comparison)
 
 
 def run_trials(plan: Search, prepared: Prepared) -> dict[Trial, float]:
@@ -203,7 +208,7 @@ def run_trials(plan: Search, prepared: Prepared) -> dict[Trial, float]:
         if (plan.folder / trial.place / METRICS_FILE).exists():
             place = plan.folder / trial.place
             run = Run(place / RUN_FOLDER)
-            with run.locked(place, check=partial(check_output, run=run)):
+            with open_run(run, place):
                 drop_left_checkpoints(run)
             values[trial] = _read_value(plan, trial, prepared)
         else:
@@ -253,7 +258,9 @@ def write_best(plan: Search, prepared: Prepared, comparison: Comparison) -> None
     trial = comparison.best_trial
     place, settings = plan.folder / trial.place, trial.choose(plan.settings)
     if not (place / WEIGHTS_FILE).exists():  # with fewer seeds, another run was the best
-        announce(f"{trial.place} is the best now, and is trained again: its weights were dropped")
+        announce(
+            f"{trial.place} is now the best and is trained again, because its weights were removed"
+        )
         remove_folder(place)
         plan.run(trial, prepared)
     parent = open_pretrained(place, None, prepared.task, settings)
@@ -267,16 +274,13 @@ def read_finished_search(plan: Search) -> FineTuneResult | None:
     path = plan.output / SEARCH_FILE
     if not path.exists():
         return None
-    try:
-        saved = SavedSearch.model_validate(read_checksummed_json(path))
-    except ValidationError as error:
-        raise DamagedFileError(f"{path}: {describe_validation(error)}") from None
+    saved = SavedSearch.load(path)
     if list(saved.values) != [trial.place for trial in plan.trials]:
         return None
     numbers = {trial: saved.values[trial.place] for trial in plan.trials}
     values = {trial: undefine_number(value) for trial, value in numbers.items()}
-    announce(f"{plan.output} was finished before: nothing is trained")
-    return replace(read_result(plan.output), comparison=Comparison.build(saved.metric, values))
+    announce(f"{plan.output} is already finished; nothing is trained")
+    return replace(load_best(plan), comparison=Comparison.build(saved.metric, values))
 
 
 @dataclass

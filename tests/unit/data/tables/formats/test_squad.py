@@ -168,7 +168,7 @@ def test_a_fault_is_told_with_its_path(tmp_path, change, place, match, num_broke
         (b'{"a": 1}\n{"a": 2}\n', r"isn't JSON \(Extra data.*; if each line is an object, name it"),
         (json.dumps(FILE).encode()[:-9], r"a\.json isn't JSON \("),
         (b'{"data": [' + b"[" * 100_000, r"a\.json isn't JSON \("),
-        (b'{"data": [], "data": []}', r"the key 'data' is there twice"),
+        (b'{"data": [], "data": []}', r"the key 'data' appears twice"),
     ],
 )
 def test_what_is_no_such_file_is_refused(tmp_path, content, match):

@@ -47,7 +47,7 @@ def whole(made, tmp_path_factory):
         "classify", str(made / "model"), str(made / "train.csv"), str(made / "dev.csv")
     )
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("bertkit.recipes.finetune.run.measure_peak", lambda *_: 1e11)
+        patch.setattr("bertkit.training.job.measure_peak", lambda *_: 1e11)
         patch.setattr(search_cells, "LEARNING_RATES", (1e-9, 1e-2))
         patch.setattr(search_cells, "BATCH_SIZES", (8,))
         patch.setattr(search_cells, "EPOCHS", (4.0,))
@@ -100,7 +100,7 @@ def test_a_finished_search_is_reported_without_a_run(whole, sources, monkeypatch
     before = contents(output)
     monkeypatch.setattr(search_module, "prepare_search", None)
     found = search(sources, output, TASK, SETTINGS, GRID)
-    assert "was finished before" in capsys.readouterr().err
+    assert "is already finished" in capsys.readouterr().err
     assert found.comparison == result.comparison
     assert found.evaluation.metrics == result.evaluation.metrics
     assert contents(output) == before
@@ -125,7 +125,7 @@ def test_a_stopped_search_goes_on_to_the_same_bits(whole, sources, tmp_path, mon
 
     with monkeypatch.context() as patch:
         patch.setattr(loop, "take_step", take)
-        with pytest.raises(StoppedError, match="the same command goes on"):
+        with pytest.raises(StoppedError, match="the same command resumes"):
             search(sources, output, TASK, SETTINGS, GRID)
     errors = capsys.readouterr().err
     assert "run 1 of 2" not in errors
@@ -137,7 +137,7 @@ def test_a_stopped_search_goes_on_to_the_same_bits(whole, sources, tmp_path, mon
             with pytest.raises(StoppedError, match="goes on with what isn't finished"):
                 search(sources, output, TASK, SETTINGS, GRID)
         assert not (output / "search.json").exists()
-    assert "going on after step 7" in capsys.readouterr().err
+    assert "resuming after step 7" in capsys.readouterr().err
     search(sources, output, TASK, SETTINGS, GRID)
     assert contents(output) == contents(whole[0])
 
@@ -232,7 +232,7 @@ def test_other_settings_or_data_and_other_kinds_of_runs_are_refused(whole, sourc
         search(sources, single, TASK, SETTINGS, GRID)
     (tmp_path / "mine" / "search").mkdir(parents=True)
     (tmp_path / "mine" / "search" / "notes.txt").write_text("mine")
-    with pytest.raises(ResumeError, match="didn't begin; choose another --output"):
+    with pytest.raises(ResumeError, match="didn't write; choose another --output"):
         search(sources, tmp_path / "mine", TASK, SETTINGS, GRID)
 
 

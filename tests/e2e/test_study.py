@@ -97,7 +97,7 @@ def test_a_study_is_run_told_and_kept(shards, tmp_path, capsys, monkeypatch):
     assert run(shards, output, "next-sentence", *more) == 0
     captured = capsys.readouterr()
     assert "step" not in captured.err  # nothing is trained
-    assert "Does it help to learn which sentence comes next?" in captured.out
+    assert "Does next sentence prediction help?" in captured.out
     assert f"--labeled {labeled}" in (output / "report.html").read_text("utf-8")
 
     results = (output / "results.jsonl").read_text("utf-8")
@@ -112,7 +112,7 @@ def test_a_study_is_run_told_and_kept(shards, tmp_path, capsys, monkeypatch):
 
     labeled.write_text("text,label\na,0\nb,1\n")
     assert run(shards, output, "next-sentence", *more) == 2
-    assert "data: they are not those that it was begun with" in capsys.readouterr().err
+    assert "data: different data" in capsys.readouterr().err
     assert run(shards, output, "steps") == 2
     assert "study: next-sentence → steps" in capsys.readouterr().err
 

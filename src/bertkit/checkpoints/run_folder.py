@@ -110,7 +110,7 @@ def find_checkpoint(path: Path, *, reading: Collection[str]) -> Path:
     checkpoints = list_checkpoints(path)
     if not checkpoints:
         raise MissingFileError(
-            f"the run {path} has no checkpoint yet; give the command that began it again"
+            f"the run {path} has no checkpoint yet; run the command that started it again"
         )
     verify_checkpoint(checkpoints[-1], reading)
     return checkpoints[-1]

@@ -22,7 +22,7 @@ def load_causal(
     is_bert = checkpoint.config.get("model_type", "bert") == "bert"
     if is_bert and checkpoint.config.get("is_decoder") is not True:
         raise CheckpointError(
-            f"{checkpoint.folder}: the model reads both ways, so it can't say what comes next;"
-            " `bertkit pretrain --objective causal --from` it makes one that can"
+            f"{checkpoint.folder}: the model is bidirectional, so it can't predict the next word;"
+            f" `bertkit pretrain --objective causal --from` it trains one that can"
         )
     return LoadedModel.from_checkpoint(BertLMHeadModel, checkpoint, device)

@@ -210,7 +210,7 @@ class Generator:
         if len(ids) >= self.loaded.max_length:
             raise InputError(
                 f"{named.name} ({named.text[:40]!r}) has {pluralize(len(ids), 'token')}, and"
-                f" the model {self.loaded.limit}, what it writes included; shorten it"
+                f" the model {self.loaded.limit}, generated text included; shorten it"
             )
         return ids
 

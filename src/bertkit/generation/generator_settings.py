@@ -11,5 +11,7 @@ class GeneratorSettings(DecodingSettings):
     """How the next tokens are chosen; by default the likeliest, 64 at most."""
 
     max_tokens: Annotated[int, Field(ge=1)] | None = Field(
-        64, description="Most tokens to write, the end counted; never more than the model takes."
+        64,
+        description="Maximum number of tokens to generate, the end token included; never more"
+        " than the model's maximum length.",
     )

@@ -143,7 +143,7 @@ class Perplexity:
             logs.append(scores.gather(1, labels[:, None])[:, 0] - scores.logsumexp(dim=-1))
         all_logs = torch.cat(logs).double()
         if not all_logs.isfinite().all():
-            raise NonFiniteError("the model's scores aren't finite; its weights must be damaged")
+            raise NonFiniteError("the model's scores aren't finite; its weights may be damaged")
         by_part = torch.split(all_logs, [len(each) for each in counted])
         return [float(each.sum()) for each in by_part]
 

@@ -53,12 +53,12 @@ def load_summarizer(
     folder = resolve_model(path, revision=revision)
     settings, embedding = settings or SummarySettings(), embedding or EmbedderSettings()
     if is_encoder_decoder(open_checkpoint(folder).config):
-        _refuse(settings, f"{folder} writes summaries in words of its own, and takes no")
-        _refuse(embedding, f"{folder} makes no vectors of sentences, and takes no")
+        _refuse(settings, f"{folder} generates summaries, so it takes no")
+        _refuse(embedding, f"{folder} doesn't compute sentence embeddings, so it takes no")
         return AbstractiveSummarizer.load(folder, device=device)
     if is_extractor(folder):
         others = embedding.model_copy(update={"engine": "auto"})
-        _refuse(others, f"{folder} makes no vectors of sentences, and takes no")
+        _refuse(others, f"{folder} doesn't compute sentence embeddings, so it takes no")
         return TrainedSummarizer.load(folder, settings, device=device, engine=embedding.engine)
     return CentralSummarizer.load(folder, settings, embedding, device=device)
 

@@ -16,34 +16,34 @@ class SummarySettings(Settings):
 
     sentences: Annotated[int, Field(ge=1, le=MAX_SENTENCES)] | None = Field(
         None,
-        description="Sentences of a summary, where neither share nor words are given; by default 3,"
-        " or as many as a model was trained to take.",
+        description="Sentences of a summary, if neither share nor words are given; by default 3,"
+        " or the number that a model was trained with.",
     )
     share: Annotated[float, Field(gt=0, le=1)] | None = Field(
         None,
-        description="Share of the sentences that may be taken, such as 0.2; at least one sentence,"
-        f" and at most {MAX_SENTENCES:,}.",
+        description="Share of the sentences to extract, such as 0.2; at least one sentence, and at"
+        " most {MAX_SENTENCES:,}.",
     )
     words: Annotated[int, Field(ge=1)] | None = Field(
         None,
-        description="Most words of a summary. Where no sentence has so few, the shortest is taken."
-        " In scripts that put no blanks between words, characters are counted.",
+        description="Maximum words of a summary. If no sentence is short enough, the shortest is"
+        " taken. In scripts without spaces between words, characters are counted.",
     )
     diversity: Annotated[float, Field(ge=0, le=1)] | None = Field(
         None,
-        description="How much a sentence that repeats another is worth less, from 0 to 1; by"
-        " default 0.3. For encoders: a model of `bertkit finetune extract` takes no two sentences"
-        " that have three words in a row in common.",
+        description="Penalty for sentences similar to ones already taken, from 0 to 1; by default"
+        " 0.3. Only for encoders: a model of `bertkit finetune extract` never takes two sentences"
+        " that share three consecutive words.",
     )
     position: Annotated[float, Field(ge=0, le=1)] = Field(
         0.0,
-        description="How much it counts that a sentence stands early, from 0 to 1: news says the"
-        " most at its beginning.",
+        description="Weight of a sentence's position, from 0 to 1: useful for news, whose first"
+        " sentences matter most.",
     )
     language: str | None = Field(
         None,
-        description="ISO 639-1 code, for finding sentences; by default en, or that which a model"
-        " was trained on.",
+        description="ISO 639-1 code, for sentence splitting; by default en, or the language that a"
+        " model was trained on.",
     )
 
     @property

@@ -69,8 +69,8 @@ class TrainedSummarizer:
         settings = settings or SummarySettings()
         if settings.diversity is not None:
             raise SettingsError(
-                "diversity is for encoders; a model of `bertkit finetune extract` takes no two"
-                " sentences that have three words in a row in common"
+                "diversity is for encoders; a model of `bertkit finetune extract` never takes two"
+                " sentences that share three consecutive words"
             )
         extractor = Extractor.load(path, device=device, revision=revision, engine=engine)
         usual = extractor.task.settings

@@ -123,7 +123,7 @@ class Outcome:
         for side in (claim.better, claim.worse):
             if side.arm not in done:
                 return f"no run of {side.arm} is done"
-        return "the data give nothing to measure it by"
+        return "the data has no task to measure it"
 
     def tabulate(self) -> tuple[list[str], list[list[str]]]:
         """Return columns and rows of the arms' medians and ranges; for a curve, its last figure."""
@@ -146,7 +146,8 @@ class Outcome:
         if self.missing:
             words += f" {len(self.missing)} of {self.num_cells} runs weren't made."
         if others := self.other_versions:
-            words += f" {len(others)} of {self.num_cells} runs had other programs or traits of the"
+            words += f" {len(others)} of {self.num_cells} runs had other software or properties of"
+            " the"
             words += " machine."
         return words
 

@@ -26,19 +26,19 @@ from bertkit.training.records.sections import tabulate_environment, tabulate_set
 
 REPORT_FILE, TABLE_FILE = "report.html", "table.md"
 HOW_TO_READ = (
-    "Medians over the runs of an arm, which differ in the seed alone; in parentheses the lowest and"
-    " the highest run."
+    "Medians over the runs of an arm, which differ only in the seed; in parentheses, the lowest"
+    " and the highest run."
 )
-LAST_FIGURE = "Of a curve the last figure is shown."
+LAST_FIGURE = "For a curve, the last figure is shown."
 SECONDS = (
-    "Seconds are those of all parts of a run that was stopped and taken up; what arms share counts"
-    " with the first of them."
+    "Seconds include all parts of a resumed run; work that arms share counts toward the first of"
+    " them."
 )
 RULE = (
-    "A claim counts as shown where each run of one side is better than each run of the other, and"
-    " as the other way round where each is worse. A run that diverged counts as the worst of all;"
-    " where one failed otherwise, nothing is decided. “Not shown at this scale” says nothing"
-    " against the claim: these runs are many thousands of times shorter than those of the papers."
+    "A claim is shown if every run of one side is better than every run of the other, and"
+    " contradicted if every run is worse. A diverged run counts as the worst; if a run failed for"
+    " another reason, nothing is decided. “Not shown at this scale” doesn't contradict the claim:"
+    " these runs are many thousands of times shorter than those of the papers."
 )
 
 
@@ -66,7 +66,7 @@ def build_report(outcome: Outcome, command: str) -> Report:
         tabulate_runs(outcome),
         Paragraph(study.caution, title="What to keep in mind"),
         *tabulate_failures(outcome),
-        Command(command, title="The command that makes this again"),
+        Command(command, title="The command that reproduces this"),
         tabulate_settings({**outcome.record.settings, **outcome.record.values}),
         tabulate_environment(outcome.record.versions),
         *tabulate_other_versions(outcome),
@@ -103,7 +103,7 @@ def draw_curves(outcome: Outcome) -> list[Section]:
                 is_logarithmic=measure.is_logarithmic,
             )
         )
-    note = "Lines are medians, bands reach from the lowest to the highest run."
+    note = "Lines are medians; bands span the lowest to the highest run."
     return [Charts(charts, title="Curves", note=note)] if charts else []
 
 
@@ -171,7 +171,7 @@ def tabulate_failures(outcome: Outcome) -> list[Section]:
         [cell.arm, cell.seed, failure.error, failure.message]
         for cell, failure in outcome.failures.items()
     ]
-    note = "The same command tries them again."
+    note = "The same command retries them."
     table = Table(["Arm", "Seed", "Error", "Reason"], rows, title="Runs that failed", note=note)
     return [table] if rows else []
 
@@ -182,7 +182,7 @@ def tabulate_other_versions(outcome: Outcome) -> list[Section]:
         [cell.arm, cell.seed, "; ".join(differences)]
         for cell, differences in outcome.other_versions.items()
     ]
-    note = "From what the study began with to what the run had."
+    note = "Values at the start of the study → values of the run."
     table = Table(
         ["Arm", "Seed", "What differed"], rows, title="Runs under other conditions", note=note
     )

@@ -58,7 +58,7 @@ def run_study(study: Study[Any], output: Path, command: str = "") -> Outcome:
         BertkitError: the data can't be read. A cell's own error is written to its folder instead.
     """
     asked = list_cells(study, study.settings.seeds, study.settings.only)
-    with stop_at_once(lambda: "stopped; the same command resumes with the runs that are missing"):
+    with stop_at_once(lambda: "stopped; the same command resumes with the missing runs"):
         wanted = describe_study(study)
         with open_output(
             output,

@@ -22,8 +22,8 @@ WEIGHTS = "*.safetensors"
 SEED_FOLDER = re.compile(r"seed(0|[1-9][0-9]{0,8})")
 # Keys of the versions; runs that differ in one of these aren't comparable.
 MACHINE = ("device", "gpu", "precision")
-NO_STUDY = "without it the study can't be taken up; restore it, or choose another --output"
-NO_CELL = "without it the same command makes the cell again"
+NO_STUDY = "without it the study can't be resumed; restore it, or choose another --output"
+NO_CELL = "without it the same command runs the cell again"
 
 Kind = TypeVar("Kind", bound=ChecksummedModel)
 
@@ -147,12 +147,12 @@ def _read_study(folder: Path) -> StudyRecord | None:
         return _read(folder / STUDY_FILE, StudyRecord, NO_STUDY)
     if CELLS_FOLDER in names:
         raise ResumeError(
-            f"{folder} holds runs of a study, but no {STUDY_FILE}, which says what they were begun"
-            f" with; {NO_STUDY}"
+            f"{folder} holds runs of a study, but no {STUDY_FILE}, which has their settings;"
+            f" {NO_STUDY}"
         )
     if names:
         raise ResumeError(
-            f"{folder} holds something that `bertkit study` didn't begin; choose another --output"
+            f"{folder} holds something that `bertkit study` didn't write; choose another --output"
         )
     return None
 
@@ -163,10 +163,11 @@ def _check_same(old: StudyRecord, new: StudyRecord) -> None:
     if not differences:
         differences = list_differences(old.settings, new.settings)
         if old.data != new.data:
-            differences.append("data: they are not those that it was begun with")
+            differences.append("data: different data")
     if differences:
         raise ResumeError(
-            f"this study was begun otherwise ({'; '.join(differences)}); use the same again, or"
+            f"this study was started with other settings ({'; '.join(differences)}); use the same"
+            f" again, or"
             " another --output"
         )
 
@@ -176,8 +177,8 @@ def check_machine(record: StudyRecord, versions: Mapping[str, str]) -> None:
     differences = list_differences(record.versions, versions, MACHINE)
     if differences:
         raise ResumeError(
-            f"this study was begun on another machine ({'; '.join(differences)}), and figures of"
-            " both can't be held against each other; go on there, or choose another --output"
+            f"this study was started on another machine ({'; '.join(differences)}), and figures"
+            f" of both can't be compared; resume there, or choose another --output"
         )
 
 
@@ -241,7 +242,7 @@ def clear_remains(folder: Path, cell: Cell) -> None:
 def write_failure(folder: Path, cell: Cell, error: Exception) -> str:
     """Write why a cell failed, and return the reason."""
     place = folder / cell.place
-    message = str(error) or "there is too little memory"  # a MemoryError has no message
+    message = str(error) or "out of memory"  # a MemoryError has no message
     failure = CellFailure(error=type(error).__name__, message=message)
     make_folder(place)
     failure.save(place / FAILURE_FILE)

@@ -19,17 +19,17 @@ class StudySettings(Settings):
 
     size: Literal["small", "large"] = Field(
         "small",
-        description="small is meant for two cores, large for a GPU: larger models, more training.",
+        description="small is for two cores, large for a GPU (larger models, more training).",
     )
     minutes: Positive | None = Field(
         None,
-        description="Minutes of training of each run, instead of the size's own budget; made into"
-        " what is the same for all arms when the study begins.",
+        description="Minutes of training per run, instead of the size's budget; converted once to"
+        " a budget that is the same for all arms.",
     )
     seeds: Count = Field(
-        3, description="Runs of each arm, with other seeds. With fewer than 3 nothing is decided."
+        3, description="Runs per arm, with different seeds. At least 3 are needed for a verdict."
     )
-    only: tuple[str, ...] = Field((), description="Run this arm alone; give it again for more.")
+    only: tuple[str, ...] = Field((), description="Run only this arm; may be repeated.")
     device: str = Field("auto", description="auto, cpu, cuda or cuda:N.")
 
     def list_places(self) -> list[str | Path]:
@@ -47,7 +47,7 @@ class BudgetedStudySettings(StudySettings):
     """Settings of a study whose budget may be in tokens."""
 
     tokens: Count | None = Field(
-        None, description="Tokens of training of each run, instead of the size's own number."
+        None, description="Training tokens per run, instead of the size's number."
     )
 
     @model_validator(mode="after")
@@ -65,20 +65,20 @@ class PretrainingSettings(BudgetedStudySettings):
     data: Path = Field(description="Folder that `bertkit prepare` wrote.")
     labeled: Path | None = Field(
         None,
-        description="Labeled examples, as `bertkit finetune` reads them: each arm is fine-tuned on"
-        " them, beside the tasks that are made from the shards.",
+        description="Labeled examples, as for `bertkit finetune`; each arm is also fine-tuned on"
+        " them, besides the tasks made from the shards.",
     )
     labeled_dev: Path | None = Field(
-        None, description="Held-out ones; without it a share of --labeled is held out."
+        None, description="Held-out labeled examples; without it, a share of --labeled is held out."
     )
     task: Literal["classify", "tag"] = Field(
-        "classify", description="What the labels are: of texts, or of words."
+        "classify", description="Kind of labels: of texts, or of words."
     )
 
     @model_validator(mode="after")
     def _held_out_belongs_to_labeled(self) -> Self:
         if self.labeled_dev is not None and self.labeled is None:
-            raise ValueError("labeled_dev belongs to labeled; give that too")
+            raise ValueError("labeled_dev needs labeled")
         return self
 
 
@@ -93,7 +93,7 @@ class RecurrentSettings(BudgetedStudySettings):
 class FeaturesSettings(PretrainingSettings):
     """Settings of the study of features."""
 
-    task: Literal["classify"] = Field("classify", description="What the labels are: of texts.")
+    task: Literal["classify"] = Field("classify", description="Kind of labels: of texts.")
 
 
 class TranslationSettings(StudySettings, PairSettings):
@@ -102,21 +102,20 @@ class TranslationSettings(StudySettings, PairSettings):
     places: ClassVar[frozenset[str]] = frozenset({"train", "dev", "model"})
 
     train: Annotated[tuple[Path, ...], Parameter(consume_multiple=True)] = Field(
-        description="Two files, line n of one belonging to line n of the other, or one with a"
-        " column for each side."
+        description="Two files whose lines correspond, or one file with a column for each side."
     )
     dev: Annotated[tuple[Path, ...], Parameter(consume_multiple=True)] = Field(
-        (), description="The same of held-out pairs; without it, a share of --train is held out."
+        (),
+        description="Held-out pairs, in the same form; without it, a share of --train is held out.",
     )
     model: str | None = Field(
         None,
-        description="An encoder: both halves of one more arm begin with its weights, and all arms"
-        " take its vocabulary.",
+        description="An encoder that initializes both halves of an additional arm; all arms use"
+        " its vocabulary.",
     )
     tokens: Count | None = Field(
         None,
-        description="Tokens of training of each run, of both sides, instead of the size's own"
-        " number.",
+        description="Training tokens per run, source and target, instead of the size's number.",
     )
 
     @model_validator(mode="after")

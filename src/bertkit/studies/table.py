@@ -45,19 +45,19 @@ class StudyEntry:
 STUDIES: Mapping[str, StudyEntry] = {
     "bidirectional": StudyEntry(
         PretrainingSettings,
-        "Do models that read in both directions learn more than those that read left to right?",
+        "Are bidirectional models better than left-to-right ones?",
         "bertkit.studies.experiments.bidirectional:Bidirectional",
         "left-to-right",
     ),
     "next-sentence": StudyEntry(
         PretrainingSettings,
-        "Does it help to learn which sentence comes next?",
+        "Does next sentence prediction help?",
         "bertkit.studies.experiments.next_sentence:NextSentence",
         "without",
     ),
     "masking": StudyEntry(
         PretrainingSettings,
-        "What should be masked, by what, and how much of it?",
+        "How should words be masked, and how many?",
         "bertkit.studies.experiments.masking:Masking",
         "rate-40",
     ),
@@ -75,20 +75,20 @@ STUDIES: Mapping[str, StudyEntry] = {
     ),
     "recurrent": StudyEntry(
         RecurrentSettings,
-        "Does attention remember further than recurrent nets?",
+        "Does attention carry information further than recurrent nets?",
         "bertkit.studies.experiments.recurrent:Recurrent",
         "lstm",
         "--longest 64",
     ),
     "features": StudyEntry(
         FeaturesSettings,
-        "Is an encoder that is fine-tuned better than vectors that stay as they are?",
+        "Is fine-tuning better than frozen features?",
         "bertkit.studies.experiments.features:Features",
         "skip-gram",
     ),
     "translation": StudyEntry(
         TranslationSettings,
-        "Does attention alone translate better than attention over recurrent states?",
+        "Does a Transformer translate better than a recurrent net with attention?",
         "bertkit.studies.experiments.translation:Translation",
         "bahdanau",
         "--train train.de train.en --dev val.de val.en",

@@ -141,7 +141,7 @@ class Verdict:
                 f"{num_better} and {num_worse} runs are too few, {FEWEST_RUNS} of each are needed"
             )
         if self.standing is Standing.NOT_SHOWN:
-            return "the ranges overlap, so that chance may have made the difference"
+            return "the ranges overlap, so the difference may be chance"
         which = "better" if self.standing is Standing.SHOWN else "worse"
         words = f"each of the {num_better} runs is {which} than each of the {num_worse} others"
         if self.measure.is_speed or self.claim.better.arm == self.claim.worse.arm:
@@ -152,7 +152,7 @@ class Verdict:
     def _tell_failures(self) -> str:
         """Describe how many runs of each side failed."""
         counts = (self.better.num_failed, self.worse.num_failed)
-        return f"{self._tell_counts(*counts)} failed or came to no number"
+        return f"{self._tell_counts(*counts)} failed or have no value"
 
     def _tell_diverged(self) -> str:
         """Describe how many runs of each side diverged; empty if none did."""
@@ -210,4 +210,4 @@ def summarize(verdicts: Sequence[Verdict]) -> str:
     counts = [(standing, [v.standing for v in verdicts].count(standing)) for standing in Standing]
     parts = [f"{count} {standing.value}" for standing, count in counts if count]
     what = "claim" if len(verdicts) == 1 else "claims"
-    return f"Of {len(verdicts)} {what} of the literature: {', '.join(parts)}"
+    return f"Of {len(verdicts)} {what} published claims: {', '.join(parts)}"

@@ -36,7 +36,7 @@ def test_each_claim_has_a_verdict():
         Standing.SHOWN,
         Standing.NOT_MEASURED,
     ]
-    assert verdicts[-1].explain() == "not measured: the data give nothing to measure it by"
+    assert verdicts[-1].explain() == "not measured: the data has no task to measure it"
     verdicts = build_outcome(arms=["good"]).verdicts
     assert [one.standing.name for one in verdicts] == [
         *["NOT_MEASURED"] * 3,
@@ -52,7 +52,7 @@ def test_a_cell_that_failed_leaves_what_is_claimed_of_its_arm_undecided():
     standings = [one.standing for one in outcome.verdicts]
     assert standings[:2] == [Standing.UNDECIDED, Standing.NOT_SHOWN]
     assert standings[2] is Standing.UNDECIDED
-    assert "1 of 4 runs of bad failed or came to no number" in outcome.verdicts[0].explain()
+    assert "1 of 4 runs of bad failed or have no value" in outcome.verdicts[0].explain()
     _, rows = outcome.tabulate()
     assert [row[1] for row in rows] == ["3", "3 of 4", "3"]
 
@@ -121,4 +121,4 @@ def test_the_outcome_for_programs():
     assert "never" not in measures
     standings = [one["standing"] for one in found["verdicts"]]
     assert standings == ["shown", "not_shown", "opposite", "shown", "not_measured"]
-    assert found["verdicts"][-1]["why"] == "the data give nothing to measure it by"
+    assert found["verdicts"][-1]["why"] == "the data has no task to measure it"

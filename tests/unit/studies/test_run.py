@@ -122,7 +122,7 @@ def test_a_disk_that_refuses_a_result_keeps_the_cell_to_be_done(tmp_path, monkey
 @pytest.mark.parametrize(
     ("error", "words"),
     [
-        (MemoryError(), "there is too little memory"),
+        (MemoryError(), "out of memory"),
         (torch.OutOfMemoryError("CUDA out of memory"), "CUDA out of memory"),
     ],
 )

@@ -43,7 +43,7 @@ def test_where_a_run_failed_nothing_is_decided():
     words = Verdict(CLAIM, ACCURACY, rest, Spread.of((0.4, math.nan))).explain()
     assert words == (
         "not decided: accuracy, one 80.0 % (70.0–90.0 %) against other 40.0 %;"
-        " 2 of 5 runs of one and 1 of 2 runs of other failed or came to no number"
+        " 2 of 5 runs of one and 1 of 2 runs of other failed or have no value"
     )
     course = Claim("It rises", "A", "accuracy", Side("one", LAST), Side("one", FIRST))
     assert Verdict(course, ACCURACY, rest, rest).explain().count("2 of 5 runs of one") == 1
@@ -111,7 +111,7 @@ def test_the_words_say_what_was_found_and_what_was_measured():
     assert "each of the 3 runs is worse" in judge((0.4, 0.5, 0.6), (0.7, 0.8, 0.9)).explain()
     overlap = judge((0.7, 0.8, 0.9), (0.5, 0.6, 0.7)).explain()
     assert overlap.startswith("not shown at this scale: ")
-    assert overlap.endswith("the ranges overlap, so that chance may have made the difference")
+    assert overlap.endswith("the ranges overlap, so the difference may be chance")
     assert "1 and 3 runs are too few, 3 of each" in judge((0.8,), (0.5, 0.6, 0.7)).explain()
 
 
@@ -138,7 +138,7 @@ def test_numbers_as_people_read_them():
 def test_the_claims_are_counted():
     shown, open_ = judge((0.7, 0.8, 0.9), (0.4, 0.5, 0.6)), judge((0.7,), (0.4,))
     assert summarize([]) == "It has no claims"
-    assert summarize([shown]) == "Of 1 claim of the literature: 1 shown"
+    assert summarize([shown]) == "Of 1 claim published claims: 1 shown"
     assert summarize([shown, open_, shown]) == (
-        "Of 3 claims of the literature: 2 shown, 1 not decided"
+        "Of 3 claims published claims: 2 shown, 1 not decided"
     )

@@ -152,7 +152,7 @@ def _check_finite(metrics: dict[str, float], step: int) -> None:
     if not is_finite(metrics):
         raise NonFiniteError(
             f"step {step:,}: loss {metrics['loss']}, norm of the gradient"
-            f" {metrics['gradient_norm']}; the net can't learn from that"
+            f" {metrics['gradient_norm']}; training can't continue"
         )
 
 

@@ -199,7 +199,7 @@ def check_parent(data: LabeledData, settings: ClassifierSettings, parent: Path |
     if parent is None:
         if settings.freezes_reader:
             raise SettingsError(
-                "freezes_reader keeps the weights of a language model; name one as parent"
+                "freezes_reader freezes the weights of a language model; name one as parent"
             )
         return
     folder = find_checkpoint(parent, reading=TOKENIZER_FILES)

@@ -13,10 +13,10 @@ class NetSettings(BudgetedSettings):
     """What all of them have."""
 
     learning_rate: Positive = Field(2e-3, description="Peak learning rate.")
-    embedding_size: Size = Field(128, description="Features of a word's embedding.")
-    hidden_size: Size = Field(256, description="Features of a state, in each direction.")
+    embedding_size: Size = Field(128, description="Size of a word embedding.")
+    hidden_size: Size = Field(256, description="Hidden size, per direction.")
     dropout: Annotated[float, Field(ge=0.0, lt=1.0)] = Field(
-        0.1, description="Dropout on embeddings, and on what follows from the states."
+        0.1, description="Dropout on embeddings and on hidden states."
     )
 
 
@@ -25,9 +25,9 @@ class ReaderSettings(NetSettings, TrainingSettings):
 
     cell: Literal["lstm", "gru"] = Field("lstm", description="The kind of net.")
     num_layers: Annotated[int, Field(ge=1, le=64)] = Field(
-        1, description="Nets on top of each other, in each direction."
+        1, description="Number of layers, per direction."
     )
-    is_bidirectional: bool = Field(True, description="Whether another net reads from the end.")
+    is_bidirectional: bool = Field(True, description="Also read from the end (bidirectional).")
 
 
 class LanguageModelSettings(ReaderSettings):
@@ -39,38 +39,40 @@ class LanguageModelSettings(ReaderSettings):
     short_rate: Annotated[float, Field(ge=0.0, le=1.0)] = Field(
         0.1, description="Share of examples that are truncated to a random shorter length."
     )
-    eval_sequences: Count = Field(64, description="Held-out examples of each evaluation.")
+    eval_sequences: Count = Field(64, description="Held-out examples per evaluation.")
 
 
 class SkipThoughtSettings(NetSettings, TrainingSettings):
     """A sentence encoder on shards."""
 
-    batch_size: Count = Field(64, description="Sentences of one optimizer step.")
+    batch_size: Count = Field(64, description="Sentences per optimizer step.")
     max_length: Annotated[int, Field(ge=3, le=512)] = Field(
-        48, description="Tokens of a sentence, with [CLS] and [SEP]; what is longer is cut."
+        48,
+        description="Maximum tokens of a sentence, with [CLS] and [SEP]; longer ones are"
+        " truncated.",
     )
-    eval_sequences: Count = Field(256, description="Held-out sentences of each evaluation.")
+    eval_sequences: Count = Field(256, description="Held-out sentences per evaluation.")
 
 
 class ClassifierSettings(ReaderSettings):
     """A classifier of texts."""
 
     pooling: Literal["max", "ends"] = Field(
-        "max", description="What stands for a text: the largest features, or the last states."
+        "max", description="Pooling of the states: max, or the last states (ends)."
     )
     freezes_reader: bool = Field(
-        False, description="Keep a language model's weights as they are, and learn on its states."
+        False, description="Freeze a language model's weights, and train on its states."
     )
 
 
 class TranslatorSettings(NetSettings):
     """A translator on pairs of texts."""
 
-    attention_size: Size = Field(256, description="Features in which states are compared.")
+    attention_size: Size = Field(256, description="Size of the attention's hidden layer.")
     tokens_per_batch: Count = Field(
-        2048, description="Tokens of a step, of what is read and what is written together."
+        2048, description="Tokens per step, source and target together."
     )
-    accumulate: Count = Field(1, description="Parts in which a step goes through the model.")
+    accumulate: Count = Field(1, description="Micro-batches per step.")
     label_smoothing: Annotated[float, Field(ge=0.0, lt=1.0)] = Field(
-        0.0, description="Share of a word's probability that is wanted spread over all words."
+        0.0, description="Label smoothing: the share of probability spread evenly over all words."
     )

@@ -10,10 +10,10 @@ from bertkit.studies.study import FIRST, LAST, Claim, Side
 
 BOTH, LEFT_TO_RIGHT = "both-directions", "left-to-right"
 ARMS = (
-    PretrainedArm(BOTH, "masked words, every word sees all others", {"objective": "mlm"}),
+    PretrainedArm(BOTH, "masked words; bidirectional attention", {"objective": "mlm"}),
     PretrainedArm(
         LEFT_TO_RIGHT,
-        "the next word, every word sees those before it",
+        "the next word; causal attention",
         {"objective": "causal"},
     ),
     PretrainedArm(
@@ -31,23 +31,23 @@ class Bidirectional(PretrainingStudy):
     """Compare masked-word and next-word pre-training."""
 
     name = "bidirectional"
-    question = "Do models that read in both directions learn more than those left to right?"
+    question = "Are bidirectional models better than left-to-right ones?"
     finding = (
         "Devlin et al. 2018 (section 5.1, table 5) found that a left-to-right model without next"
         " sentence is worse than one that masks words on all tasks: MNLI 82.1 against 83.9, MRPC"
-        " 77.5 against 86.5, SQuAD 77.8 against 87.9. A BiLSTM on top brings SQuAD to 84.9 and"
-        " helps no task of GLUE. Over the steps (appendix C.1, figure 5), masked words converge"
-        " a little more slowly, and are better almost from the beginning."
+        " 77.5 against 86.5, SQuAD 77.8 against 87.9. A BiLSTM on top brings SQuAD to 84.9 and no"
+        " GLUE task. Over the steps (appendix C.1, figure 5), masked words converge slightly more"
+        " slowly, but are better almost from the start."
     )
     budget = (
-        "Every arm is pre-trained on as many tokens of the same text. The first two are fine-tuned"
-        " alike; the third stays frozen under a BiLSTM that learns."
+        "All arms are pre-trained on the same number of tokens of the same text. The first two"
+        " are fine-tuned in the same way; the third is frozen, and a BiLSTM is trained on it."
     )
     caution = (
-        "A left-to-right model learns from every token, a masked one from 15 % of them, so that it"
-        " has far more to learn from on few tokens; on the same tokens its pre-training also takes"
-        " longer. Here the BiLSTM stands on a frozen model (in the paper both were trained), and"
-        " whether words are missing behind a word is told by what follows. " + BEST_EPOCH
+        "A left-to-right model gets a loss for every token, a masked one for 15 % of them, which"
+        " is an advantage when tokens are few; its pre-training on the same tokens also takes"
+        " longer. Here the BiLSTM is trained on a frozen model (in the paper both were trained),"
+        " and whether words are missing after a word is decided by what follows. " + BEST_EPOCH
     )
     probes = (GAPS_PROBE, PAIRS_PROBE)
     parts = DOUBLING
@@ -66,7 +66,7 @@ class Bidirectional(PretrainingStudy):
         words, sentences, early = (
             "On words (SQuAD), both directions are better than left to right",
             "On pairs of sentences (MRPC, MNLI), both directions are better than left to right",
-            "Both directions are better almost from the beginning of pre-training",
+            "Both directions are better almost from the start of pre-training",
         )
         return (
             Claim(words, TABLE_5, "gaps", both, left),

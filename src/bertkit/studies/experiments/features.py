@@ -41,10 +41,10 @@ class VectorArm(PretrainedArm):
 
 # Masked words only: next-sentence prediction would train the encoder for the pairs task.
 ARMS = (
-    PretrainedArm(FINE_TUNED, "the whole encoder learns the task", {"objective": "mlm"}),
+    PretrainedArm(FINE_TUNED, "the whole encoder is fine-tuned", {"objective": "mlm"}),
     PretrainedArm(
         LAST_FOUR_READ,
-        "the encoder stays; two layers of BiLSTM read its last four layers",
+        "frozen encoder; a BiLSTM of two layers reads its last four layers",
         shares=FINE_TUNED,
         fine_tuning={
             "features": "bilstm",
@@ -55,12 +55,16 @@ ARMS = (
     ),
     VectorArm(
         LAST_FOUR,
-        "the encoder stays; the mean of its last four layers, side by side",
+        "frozen encoder; the mean of its last four layers, concatenated",
         shares=FINE_TUNED,
         pooling="last_four_concat",
     ),
-    VectorArm(LAST_LAYER, "the encoder stays; the mean of its last layer", shares=FINE_TUNED),
-    PretrainedArm(SKIP_THOUGHT, "the state of a GRU that foretold sentences", shares=FINE_TUNED),
+    VectorArm(LAST_LAYER, "frozen encoder; the mean of its last layer", shares=FINE_TUNED),
+    PretrainedArm(
+        SKIP_THOUGHT,
+        "the state of a GRU trained to predict neighboring sentences",
+        shares=FINE_TUNED,
+    ),
     PretrainedArm(SKIP_GRAM, "the mean of static vectors of words", shares=FINE_TUNED),
 )
 
@@ -70,32 +74,32 @@ class Features(PretrainingStudy):
     """Compare fine-tuning, features of the same encoder, and vectors from before BERT."""
 
     name = "features"
-    question = "Is an encoder that is fine-tuned better than vectors that stay as they are?"
+    question = "Is fine-tuning better than frozen features?"
     finding = (
         "Devlin et al. 2018 (section 5.3, table 7) found that on named entities the feature-based"
-        " approach, a BiLSTM on the last four layers side by side (96.1 F1), is nearly as good as"
+        " approach, a BiLSTM on the concatenated last four layers (96.1 F1), is nearly as good as"
         " fine-tuning (96.4), and better than the last layer alone (94.9). Reimers and Gurevych"
         " 2019 (section 5) found the mean of BERT's last layer better than that of static vectors"
         " under logistic regression, and Kiros et al. 2015 (section 3.4) skip-thought vectors"
         " better than means of words on most sets."
     )
     budget = (
-        "Everything that learns from running text learns from the same shards: encoder and"
-        " skip-thought read as many tokens in about as many steps, skip-gram the nearest number of"
-        " whole passes, or about as many tokens of sentences that are drawn of all text, where that"
-        " has more. Labels and held-out examples are the same for all."
+        "All models are pre-trained on the same shards: encoder and skip-thought on the same"
+        " number of tokens in about the same number of steps, skip-gram for the nearest whole"
+        " number of epochs, or, if the text has more tokens, on sentences drawn from it. Labels"
+        " and held-out examples are the same for all."
     )
     caution = (
         f"Of a text {MAX_LENGTH} tokens are read at most. The two arms that learn through the"
         " encoder read a pair of texts together, as many tokens of both; for the others each"
         " text is a vector of its own, and a pair is their difference and product. Fine-tuning"
-        " keeps its best epoch, logistic regression the best of four strengths, both by the"
-        " held-out examples, so that all figures are a little too good. The encoder has"
-        " learned from masked words alone. Skip-thought's tokens are those of each sentence and of"
-        " both its neighbors, which it foretells; that is close to telling whether two sentences"
-        " come from one document, which is asked where there are no labels (--labeled brings your"
-        " own). Skip-gram is far cheaper on the same tokens, and the encoder is tiny: published"
-        " ones read ten thousand times as much."
+        " keeps its best epoch and logistic regression the best of four regularization strengths,"
+        " both selected on the held-out examples, so all figures are slightly optimistic. The"
+        " encoder is trained on masked words only. Skip-thought's tokens are those of each"
+        " sentence and of the two neighbors that it predicts; that is close to the task used"
+        " without labels, whether two sentences come from the same document (--labeled uses your"
+        " own labels). Skip-gram needs far less computation for the same tokens, and the encoder"
+        " is tiny: published ones were trained on ten thousand times as many tokens."
     )
     # The smallest model with four layers.
     scales: ClassVar[Mapping[str, PretrainingScale]] = {
@@ -139,7 +143,7 @@ class Features(PretrainingStudy):
                 FINE_TUNED,
                 LAST_FOUR_READ,
             ),
-            ("The last four layers tell more than the last", TABLE_7, LAST_FOUR, LAST_LAYER),
+            ("The last four layers are better than the last one", TABLE_7, LAST_FOUR, LAST_LAYER),
             (
                 "Fine-tuning is better than the frozen last layer",
                 TABLE_7,

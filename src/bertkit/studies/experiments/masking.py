@@ -11,7 +11,7 @@ from bertkit.studies.probes.text_tasks import GAPS
 from bertkit.studies.study import Claim, Side
 
 FROZEN_GAPS = Probe(
-    replace(GAPS_PROBE.measure, name="gaps_frozen", title="Gaps found, frozen features"),
+    replace(GAPS_PROBE.measure, name="gaps_frozen", title="Gap detection, frozen features"),
     GAPS,
     {"features": "bilstm", "lstm_hidden": 64, "learning_rate": 3e-3},
 )
@@ -24,7 +24,7 @@ def _arm(name: str, summary: str, mask: float, random: float, rate: float = 0.15
 
 
 ARMS = (
-    _arm("80-10-10", "15 % chosen: 80 % [MASK], 10 % a random word, 10 % as it was", 0.8, 0.1),
+    _arm("80-10-10", "15 % chosen: 80 % [MASK], 10 % a random word, 10 % unchanged", 0.8, 0.1),
     _arm("100-0-0", "15 % chosen: all [MASK]", 1.0, 0.0),
     _arm("80-0-20", "15 % chosen: 80 % [MASK], 20 % a random word", 0.8, 0.2),
     _arm("0-0-100", "15 % chosen: all a random word", 0.0, 1.0),
@@ -39,22 +39,23 @@ class Masking(PretrainingStudy):
     """Compare 80/10/10 masking with other mixtures and rates."""
 
     name = "masking"
-    question = "What should be masked, by what, and how much of it?"
+    question = "How should words be masked, and how many?"
     finding = (
-        "Devlin et al. 2018 (appendix C.2, table 8) found that fine-tuning hardly depends on what"
-        " stands in place of the chosen words: MNLI 84.2 with 80 % [MASK], 10 % random and 10 %"
+        "Devlin et al. 2018 (appendix C.2, table 8) found that the replacement of the chosen"
+        " words hardly affects fine-tuning: MNLI 84.2 with 80 % [MASK], 10 % random and 10 %"
         " unchanged, 84.3 with [MASK] alone, 83.6 with random words alone. Where the encoder stays"
         " frozen, [MASK] alone was worse (NER 94.0 against 94.9). Wettig et al. 2023 found that"
         " large models learn more where 40 % of the words are chosen than with 15 %, and that"
         " smaller ones prefer lower rates."
     )
-    budget = "Every arm is pre-trained on as many tokens, in the same order, by masked words alone."
+    budget = "All arms are pre-trained on the same number of tokens, in the same order, on masked"
+    " words only."
     caution = (
-        "The arms are judged by gaps found, since the paper's tasks need labels (--labeled brings"
-        " your own), and by blanks of one kind (80/10/10, 15 %): an arm that has learned from such"
-        " blanks is at home there. The paper's differences are tenths of a point, which models of"
-        " this size and number can't show. Wettig et al. found the higher rate better for large"
-        " models; these are smaller than any of theirs, and may well contradict them. " + BEST_EPOCH
+        "The arms are compared on gap detection, because the paper's tasks need labels (--labeled"
+        " uses your own), and on masked words of one kind (80/10/10, 15 %), which favors arms"
+        " trained on these. The paper's differences are tenths of a point, too small to show with"
+        " models of this size and number. Wettig et al. found the higher rate better for large"
+        " models; these are smaller than any of theirs, and may show the opposite. " + BEST_EPOCH
     )
     probes = (GAPS_PROBE, FROZEN_GAPS, PAIRS_PROBE)
 

@@ -62,11 +62,11 @@ SCALES: Mapping[str, RecurrentScale] = {
 }
 
 # Gradients of the log-odds are relative to the shortest distance, so that nets are comparable.
-POWERS = "power of ten, against that at the shortest distance"
+POWERS = "log10, relative to the shortest distance"
 ACCURACY = Measure(
     "accuracy",
     "Agreement over distance",
-    "right answers; one of eight by chance",
+    "accuracy; 1 in 8 by chance",
     is_percent=True,
     across=DISTANCE,
     is_logarithmic=True,
@@ -85,9 +85,7 @@ FIRST_GRADIENT = Measure(
     across=DISTANCE,
     is_logarithmic=True,
 )
-SPEED = Measure(
-    "tokens_per_second", "Tokens of training a second", "on this machine", is_speed=True
-)
+SPEED = Measure("tokens_per_second", "Training tokens per second", "on this machine", is_speed=True)
 PARAMETERS = Measure("parameters", "Parameters", "of the whole net", is_higher_better=False)
 
 PATHS = "Vaswani et al. 2017, section 4, table 1"
@@ -98,24 +96,23 @@ class Recurrent(Study[RecurrentSettings]):
     """Compare two Transformer blocks, causal and bidirectional, with LSTM and GRU."""
 
     name = "recurrent"
-    question = "Does attention remember further than recurrent nets?"
+    question = "Does attention carry information further than recurrent nets?"
     finding = (
-        "Vaswani et al. 2017 (section 4, table 1) argue that what is n words apart is one step"
-        " apart for attention and n steps for a recurrent net, which must compute those steps one"
-        " after the other. Hochreiter and Schmidhuber 1997 show that in plain recurrent nets"
-        " gradients fade on such a way, and built the LSTM against it. Jozefowicz et al. 2015"
-        " (abstract) found that it should begin with a bias of 1 at its forget gates, as it does"
-        " here."
+        "Vaswani et al. 2017 (section 4, table 1) argue that words n positions apart are one step"
+        " apart for attention and n sequential steps for a recurrent net. Hochreiter and"
+        " Schmidhuber 1997 show that gradients of plain recurrent nets vanish over such"
+        " distances, and designed the LSTM to prevent it. Jozefowicz et al. 2015"
+        " (abstract) found that its forget gates should start with a bias of 1, as they do here."
     )
     budget = (
-        "Every net has about as many parameters, the vectors of positions aside, and reads as many"
-        " tokens of a made-up language."
+        "All nets have about the same number of parameters, not counting position embeddings, and"
+        " are trained on the same number of tokens of an artificial language."
     )
     caution = (
-        "The language is made up: one cue, marked, among words that tell nothing. It shows what a"
-        " net can carry over a distance, not what real text asks of it. All nets have the same"
-        " learning rate, which was tuned for none of them. Tokens a second are those of the machine"
-        " that it ran on; a recurrent net computes a step for all texts of a batch,"
+        "The language is artificial: one marked cue among random words. It shows what a net can"
+        " carry over a distance, not what real text requires. All nets have the same learning"
+        " rate, which wasn't tuned for any of them. Tokens per second depend on the machine; a"
+        " recurrent net computes each step for all texts of a batch,"
         f" {BATCH_SIZE} of them, at once."
     )
 
@@ -136,8 +133,8 @@ class Recurrent(Study[RecurrentSettings]):
     def arms(self) -> Sequence[Arm]:
         """Two attention nets and two recurrent nets."""
         return (
-            Arm("attention", "two blocks of attention, left to right"),
-            Arm("attention-both-ways", "two blocks of attention, every word sees all others"),
+            Arm("attention", "two Transformer layers, causal"),
+            Arm("attention-both-ways", "two Transformer layers, bidirectional"),
             Arm("lstm", "two layers of LSTM, left to right"),
             Arm("gru", "two layers of GRU, left to right"),
         )
@@ -153,21 +150,21 @@ class Recurrent(Study[RecurrentSettings]):
         far = {name: Side(name, LAST) for name in ("attention", "lstm", "gru")}
         return (
             Claim(
-                "At the longest distance attention remembers more than an LSTM",
+                "At the longest distance, attention is more accurate than an LSTM",
                 PATHS,
                 "accuracy",
                 far["attention"],
                 far["lstm"],
             ),
             Claim(
-                "At the longest distance attention remembers more than a GRU",
+                "At the longest distance, attention is more accurate than a GRU",
                 PATHS,
                 "accuracy",
                 far["attention"],
                 far["gru"],
             ),
             Claim(
-                "Before training, more of the gradient reaches a far cue through attention",
+                "Before training, a larger gradient reaches a distant cue through attention",
                 PATHS,
                 "first_gradient",
                 far["attention"],

@@ -29,16 +29,17 @@ class Size(PretrainingStudy):
     name = "size"
     question = "Are larger models better on the same text?"
     finding = (
-        "Devlin et al. 2018 (section 5.2, table 6) found that each larger model is better, in the"
-        " perplexity of held-out masked words (from 5.84 with 3 layers of 768 to 3.23 with 24 of"
-        " 1,024) and after fine-tuning on every task, the smallest too (MRPC 79.8 to 87.8)."
+        "Devlin et al. 2018 (section 5.2, table 6) found that larger models are better, both in"
+        " the perplexity of held-out masked words (from 5.84 with 3 layers of 768 to 3.23 with 24"
+        " of 1,024) and after fine-tuning on every task, even the smallest (MRPC 79.8 to 87.8)."
     )
-    budget = "Every arm is pre-trained on as many tokens; the larger ones take longer for them."
+    budget = "All arms are pre-trained on the same number of tokens, which takes larger models"
+    " longer."
     caution = (
-        "Larger models need more tokens and a lower learning rate to show what they can: here all"
-        " are pre-trained at the same rate, larger ones are fine-tuned at lower rates, of which"
-        " none was tuned, and on few tokens none has read enough to need its size. With equal time"
-        " in place of equal tokens, small models would come off better. " + BEST_EPOCH
+        "Larger models need more tokens and a lower learning rate. Here all are pre-trained at"
+        " the same rate, larger ones are fine-tuned at lower, untuned rates, and no model reads"
+        " enough tokens to need its size. At equal time instead of equal tokens, small models"
+        " would do better. " + BEST_EPOCH
     )
     probes = (GAPS_PROBE, PAIRS_PROBE)
 

@@ -22,12 +22,12 @@ class Steps(PretrainingStudy):
     question = "Is longer pre-training better?"
     finding = (
         "Devlin et al. 2018 (appendix C.1, figure 5) found that it is: after 1,000,000 steps MNLI"
-        " is almost 1 point better than after 500,000, and still rises."
+        " accuracy is almost 1 point higher than after 500,000, and still rising."
     )
-    budget = "One run for each seed, measured after an eighth, a quarter, half and all of it."
+    budget = "One run per seed, measured after an eighth, a quarter, half and all of its steps."
     caution = (
-        "The learning rate falls to nothing by the end, so that what is measured earlier is a model"
-        " in the middle of its training, not one that was trained for as long. " + BEST_EPOCH
+        "The learning rate falls to 0 by the end, so an earlier measurement is of a model in the"
+        " middle of its training, not of one trained for that long. " + BEST_EPOCH
     )
     scales: ClassVar[Mapping[str, PretrainingScale]] = {
         name: replace(scale, tokens=MORE * scale.tokens) for name, scale in SCALES.items()
@@ -45,6 +45,12 @@ class Steps(PretrainingStudy):
         """Claims on the end against the beginning, for masked words and tasks."""
         last, first = Side(ARM, LAST), Side(ARM, FIRST)
         return (
-            Claim("Longer pre-training fills blanks better", FIGURE_5, "masked_loss", last, first),
+            Claim(
+                "Longer pre-training predicts masked words better",
+                FIGURE_5,
+                "masked_loss",
+                last,
+                first,
+            ),
             Claim("Longer pre-training is better on tasks", FIGURE_5, "gaps", last, first),
         )

@@ -83,7 +83,7 @@ MEASURES = (
     Measure("bleu", "Translations, BLEU", "0 to 100; of all held-out pairs, 5 beams"),
     Measure("chrf", "Translations, chrF", "0 to 100; of the same"),
     Measure("loss", "Held-out loss", "nats for a token", is_higher_better=False),
-    Measure("tokens_per_second", "Tokens of training a second", "on this machine", is_speed=True),
+    Measure("tokens_per_second", "Training tokens per second", "on this machine", is_speed=True),
     Measure("parameters", "Parameters", "of the whole model", is_higher_better=False),
 )
 ATTENTION_PAPER = "Vaswani et al. 2017, section 6.1, table 2"
@@ -95,24 +95,24 @@ class Translation(Study[TranslationSettings]):
     """Compare a Transformer, Bahdanau's translator, and a Transformer from an encoder."""
 
     name = "translation"
-    question = "Does attention alone translate better than attention over recurrent states?"
+    question = "Does a Transformer translate better than a recurrent net with attention?"
     finding = (
         "Vaswani et al. 2017 (section 6.1, table 2) found the Transformer better than the recurrent"
         " and convolutional translators of its time (28.4 BLEU against 24.6 of a recurrent one,"
         " English to German), after far less training. Rothe et al. 2020 found that translation"
-        " gains where both halves begin with the weights of a pre-trained encoder."
+        " gains if encoder and decoder start from a pre-trained encoder."
     )
     budget = (
-        "Every arm reads as many tokens of the same pairs with the same vocabulary, and is searched"
-        " with the same beams."
+        "All arms are trained on the same number of tokens of the same pairs with the same"
+        " vocabulary, and use the same beam search."
     )
     caution = (
-        "The recurrent translator is that of Bahdanau et al. 2014, not the eight layers that the"
-        " Transformer was compared with. The step with the lowest held-out loss is measured on the"
-        " same held-out pairs, so that all figures are a little too good. On few tokens whichever"
-        " begins to learn sooner wins; --minutes or --tokens give more. With --model"
-        " the recurrent translator has the encoder's width, and no longer about as many parameters"
-        " as the others. Tokens a second are those of the machine that it ran on."
+        "The recurrent translator is that of Bahdanau et al. 2014, not the eight-layer model that"
+        " the Transformer was compared with. The step with the lowest held-out loss is evaluated"
+        " on the same held-out pairs, so all figures are slightly optimistic. With few tokens,"
+        " the model that starts learning sooner wins; --minutes or --tokens give more. With"
+        " --model, the recurrent translator has the encoder's width, and its number of parameters"
+        " differs from the others'. Tokens per second depend on the machine."
     )
 
     @property
@@ -130,12 +130,12 @@ class Translation(Study[TranslationSettings]):
         """Two arms from random weights, and a third if an encoder is given."""
         same = "" if self.settings.model is None else ", with the encoder's sizes and vocabulary"
         arms = (
-            Arm(TRANSFORMER, f"attention alone, from nothing{same}"),
-            Arm(RECURRENT, "GRUs that look at what they read (Bahdanau), from nothing"),
+            Arm(TRANSFORMER, f"Transformer, from scratch{same}"),
+            Arm(RECURRENT, "GRUs with attention (Bahdanau), from scratch"),
         )
         if self.settings.model is None:
             return arms
-        return (*arms, Arm(WARM, "attention alone, both halves begin with the encoder's weights"))
+        return (*arms, Arm(WARM, "Transformer, encoder and decoder initialized from the encoder"))
 
     @property
     def measures(self) -> Sequence[Measure]:
@@ -164,7 +164,7 @@ class Translation(Study[TranslationSettings]):
         )
         if self.settings.model is None:
             return claims
-        text = "Translations are better where both halves begin with an encoder's weights"
+        text = "Translations are better if encoder and decoder are initialized from an encoder"
         return (*claims, Claim(text, WARM_PAPER, "bleu", Side(WARM), attention))
 
     def identify_data(self) -> str:

@@ -9,16 +9,22 @@ from bertkit.studies.study import Measure
 
 # A caution of all studies that fine-tune.
 BEST_EPOCH = (
-    "Fine-tuning keeps its best epoch by the same held-out examples that are reported, so that the"
-    " figures of tasks are a little too good."
+    "Fine-tuning keeps its best epoch on the reported held-out examples, so task figures are"
+    " slightly optimistic."
 )
 LABELED = "labeled"  # the task of the user's labeled examples
 
 MASKED_LOSS = Measure(
-    "masked_loss", "Masked words, held-out loss", "nats, of the same blanks", is_higher_better=False
+    "masked_loss",
+    "Masked words, held-out loss",
+    "nats, of the same held-out masked words",
+    is_higher_better=False,
 )
 MASKED_ACCURACY = Measure(
-    "masked_accuracy", "Masked words, accuracy", "of the same held-out blanks", is_percent=True
+    "masked_accuracy",
+    "Masked words, accuracy",
+    "of the same held-out masked words",
+    is_percent=True,
 )
 
 
@@ -42,7 +48,7 @@ class Probe:
 GAPS_PROBE = Probe(
     Measure(
         "gaps",
-        "Gaps found, after fine-tuning",
+        "Gap detection, after fine-tuning",
         "accuracy of held-out words",
         is_percent=True,
     ),

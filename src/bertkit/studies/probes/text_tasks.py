@@ -143,8 +143,8 @@ def make_task(name: str, split: str, shards: ShardSet, num_examples: int) -> tup
     content, num_found = write(Sentences(parts, tokenizer, split, small_words), num_examples)
     if num_found < FEWEST_EXAMPLES:
         raise InputError(
-            f"the {'training' if split == 'train' else 'held-out'} text of the shards gives too few"
-            f" examples of it: {num_found}, and {FEWEST_EXAMPLES} are needed at least"
+            f"the {'training' if split == 'train' else 'held-out'} text of the shards gives too"
+            f" few examples: {num_found}, and {FEWEST_EXAMPLES} are needed at least"
         )
     return content, num_found
 

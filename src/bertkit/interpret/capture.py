@@ -21,7 +21,7 @@ from torch import Tensor, nn
 
 from bertkit.models.bert.encoder import BertEncoder
 from bertkit.models.seq2seq.halves import Decoder
-from bertkit.nn.attention import SelfAttention, bar_later, score_keys
+from bertkit.nn.attention import SelfAttention, causal_mask, score_keys
 from bertkit.nn.cross_attention import CrossAttention, Memory
 from bertkit.nn.packing import PackedBatch
 
@@ -54,7 +54,7 @@ class AttentionHeads:
         In causal attention, the scores of later tokens are minus infinity.
         """
         scores = score_keys(self.query, self.key)
-        return scores + bar_later(scores) if self.is_causal else scores
+        return scores + causal_mask(scores) if self.is_causal else scores
 
     @cached_property
     def weights(self) -> Float[Tensor, "heads length others"]:

@@ -10,10 +10,8 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from bertkit.nn.attention import SelfAttention
+from bertkit.nn.attention import SelfAttention, TokenBatch
 from bertkit.nn.dropout import Dropout
-from bertkit.nn.key_value_cache import KVCache
-from bertkit.nn.packing import PackedBatch
 
 
 def gelu_tanh(values: Float[Tensor, " *shape"]) -> Float[Tensor, " *shape"]:
@@ -89,7 +87,7 @@ class EncoderBlock(nn.Module):
     def forward(
         self,
         tokens: Float[Tensor, "tokens hidden"],
-        batch: PackedBatch | KVCache,
+        batch: TokenBatch,
         kept: Int[Tensor, " rows"] | None = None,
     ) -> Float[Tensor, "rows hidden"]:
         """Return the states of all tokens, or only of `kept`, which still attend to all."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from bertkit.nn.attention import attend_flash, attend_fused, attend_rows, uses_flash
+from bertkit.nn.attention_kernels import attend_flash, attend_fused, attend_rows, uses_flash
 from bertkit.nn.dropout import drop
 from bertkit.nn.head_layout import HeadBlocks, lay_out_heads, length_mask
 from bertkit.nn.packing import PackedBatch
@@ -27,18 +27,39 @@ class Memory:
     tokens: Float[Tensor, "others hidden"]
     batch: PackedBatch
     readers: PackedBatch
-    _placements: dict[int, HeadBlocks] = field(default_factory=dict, init=False, repr=False)
+    _head_blocks: dict[int, HeadBlocks] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
         assert len(self.batch.lengths) == len(self.readers.lengths), "each has one reader"
 
     def lay_out_heads(self, num_heads: int) -> HeadBlocks:
         """Lay out keys and values in the readers' groups; computed once for all layers."""
-        if num_heads not in self._placements:
-            self._placements[num_heads] = lay_out_heads(
+        if num_heads not in self._head_blocks:
+            self._head_blocks[num_heads] = lay_out_heads(
                 self.batch.lengths, self.readers.groups, 2, num_heads, self.tokens.device
             )
-        return self._placements[num_heads]
+        return self._head_blocks[num_heads]
+
+    def attend(
+        self, query: Float[Tensor, "tokens heads features"], layer: "CrossAttention"
+    ) -> Float[Tensor, "tokens heads features"]:
+        """Attend from each target sequence to its source, with the fastest kernel that applies."""
+        key_value = layer.keys_and_values(self.tokens)
+        rate = layer.dropout_rate if layer.training else 0.0
+        if uses_flash(query):
+            key, value = key_value.unbind(dim=1)
+            offsets = (self.readers.offsets, self.batch.offsets)
+            longest = (max(self.readers.lengths), max(self.batch.lengths))
+            return drop(attend_flash(query, key, value, offsets, longest), rate)
+        readers = self.readers.lay_out_heads(1, layer.num_heads)
+        others = self.lay_out_heads(layer.num_heads)
+        contexts = [
+            attend_rows(rows, key, value, mask, rate)
+            for (rows,), (key, value), mask in zip(
+                readers.scatter(query), others.scatter(key_value), others.masks, strict=True
+            )
+        ]
+        return readers.gather(contexts)
 
 
 class CrossAttentionCache:
@@ -85,6 +106,14 @@ class CrossAttentionCache:
             self._cache[layer] = (keys, values)
         return self._cache[layer]
 
+    def attend(
+        self, query: Float[Tensor, "rows heads features"], layer: "CrossAttention"
+    ) -> Float[Tensor, "rows heads features"]:
+        """Attend from the newest tokens; all rows of a source share its keys and values."""
+        keys, values = self.keys_and_values(layer)
+        by_sequence = query.view(len(keys), -1, *query.shape[1:]).transpose(1, 2)
+        return attend_fused(by_sequence, keys, values, self.mask).transpose(1, 2).flatten(0, 1)
+
 
 class CrossAttention(nn.Module):
     """Multi-head attention of each target token to all tokens of its source sequence.
@@ -110,12 +139,7 @@ class CrossAttention(nn.Module):
     ) -> Float[Tensor, "tokens hidden"]:
         """Attend, then concatenate and project the heads."""
         query: Tensor = self.query(tokens).view(len(tokens), self.num_heads, -1)
-        rate = self.dropout_rate if self.training else 0.0
-        if isinstance(memory, CrossAttentionCache):
-            context = attend_cached(query, *memory.keys_and_values(self), memory.mask)
-        else:
-            context = attend_across(query, self.keys_and_values(memory.tokens), memory, rate)
-        mixed: Tensor = self.output(context.flatten(start_dim=1))
+        mixed: Tensor = self.output(memory.attend(query, self).flatten(start_dim=1))
         return mixed
 
     def keys_and_values(
@@ -124,43 +148,3 @@ class CrossAttention(nn.Module):
         """Project the encoder's output to keys (0) and values (1)."""
         heads: Tensor = self.key_value(others).view(len(others), 2, self.num_heads, -1)
         return heads
-
-
-def attend_across(
-    query: Float[Tensor, "tokens heads features"],
-    key_value: Float[Tensor, "others 2 heads features"],
-    memory: Memory,
-    dropout_rate: float,
-) -> Float[Tensor, "tokens heads features"]:
-    """Attend from each target sequence to its source, with the fastest kernel that applies.
-
-    Args:
-        query: queries of the target tokens.
-        key_value: keys (0) and values (1) of the source tokens.
-        memory: source and target sequences.
-        dropout_rate: of the attention weights, as in `bertkit.nn.attention.attend`.
-    """
-    if uses_flash(query):
-        key, value = key_value.unbind(dim=1)
-        context = attend_flash(query, key, value, memory.readers, memory.batch)
-        return drop(context, dropout_rate)
-    num_heads = query.shape[1]
-    readers, others = memory.readers.lay_out_heads(1, num_heads), memory.lay_out_heads(num_heads)
-    contexts = [
-        attend_rows(rows, key, value, mask, dropout_rate)
-        for (rows,), (key, value), mask in zip(
-            readers.spread(query), others.spread(key_value), others.masks, strict=True
-        )
-    ]
-    return readers.gather(contexts)
-
-
-def attend_cached(
-    query: Float[Tensor, "rows heads features"],
-    keys: Float[Tensor, "sequences heads longest features"],
-    values: Float[Tensor, "sequences heads longest features"],
-    mask: Bool[Tensor, "sequences longest"] | None,
-) -> Float[Tensor, "rows heads features"]:
-    """Attend from the newest tokens; all rows of a source sequence share its keys and values."""
-    by_sequence = query.view(len(keys), -1, *query.shape[1:]).transpose(1, 2)
-    return attend_fused(by_sequence, keys, values, mask).transpose(1, 2).flatten(0, 1)

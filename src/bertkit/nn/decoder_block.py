@@ -6,12 +6,10 @@ Source: Vaswani et al. 2017, section 3.1.
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from bertkit.nn.attention import SelfAttention
+from bertkit.nn.attention import SelfAttention, TokenBatch
 from bertkit.nn.block import FeedForward
 from bertkit.nn.cross_attention import CrossAttention, CrossAttentionCache, Memory
 from bertkit.nn.dropout import Dropout
-from bertkit.nn.key_value_cache import KVCache
-from bertkit.nn.packing import PackedBatch
 
 
 class DecoderBlock(nn.Module):
@@ -50,7 +48,7 @@ class DecoderBlock(nn.Module):
     def forward(
         self,
         tokens: Float[Tensor, "tokens hidden"],
-        batch: PackedBatch | KVCache,
+        batch: TokenBatch,
         memory: Memory | CrossAttentionCache,
     ) -> Float[Tensor, "tokens hidden"]:
         """Return the layer's output for each target token."""

@@ -9,9 +9,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from bertkit.nn.attention import TokenBatch
 from bertkit.nn.dropout import Dropout
-from bertkit.nn.key_value_cache import KVCache
-from bertkit.nn.packing import PackedBatch
 
 
 class Embeddings(nn.Module):
@@ -43,7 +42,7 @@ class Embeddings(nn.Module):
         self.norm = nn.LayerNorm(hidden_size, eps=layer_norm_epsilon)
         self.dropout = Dropout(dropout_rate)
 
-    def forward(self, batch: PackedBatch | KVCache) -> Float[Tensor, "tokens hidden"]:
+    def forward(self, batch: TokenBatch) -> Float[Tensor, "tokens hidden"]:
         """Look up the three embeddings, add and normalize them."""
         summed = (
             self.word(batch.input_ids)

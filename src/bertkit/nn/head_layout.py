@@ -37,7 +37,7 @@ class HeadLayout:
         empty_places = (row_of_place < 0).nonzero().flatten()
         return cls(place_of_row, row_of_place.clamp_min_(0), empty_places)
 
-    def spread(self, rows: Float[Tensor, "rows features"]) -> Float[Tensor, "places features"]:
+    def scatter(self, rows: Float[Tensor, "rows features"]) -> Float[Tensor, "places features"]:
         """Move rows to their places, with zeros at empty places."""
         moved: Tensor = _Move.apply(rows, self, True)  # type: ignore[no-untyped-call]
         return moved
@@ -50,20 +50,20 @@ class HeadLayout:
 
 class _Move(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, values: Tensor, placement: HeadLayout, is_spreading: bool) -> Tensor:
-        ctx.placement, ctx.is_spreading = placement, is_spreading
-        return _copy_rows(values, placement, is_spreading)
+    def forward(ctx: Any, values: Tensor, layout: HeadLayout, is_scattering: bool) -> Tensor:
+        ctx.layout, ctx.is_scattering = layout, is_scattering
+        return _copy_rows(values, layout, is_scattering)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
-        return _copy_rows(gradient, ctx.placement, not ctx.is_spreading), None, None
+        return _copy_rows(gradient, ctx.layout, not ctx.is_scattering), None, None
 
 
-def _copy_rows(values: Tensor, placement: HeadLayout, is_spreading: bool) -> Tensor:
-    if not is_spreading:
-        return values.index_select(0, placement.place_of_row)
-    return values.index_select(0, placement.row_of_place).index_fill_(0, placement.empty_places, 0)
+def _copy_rows(values: Tensor, layout: HeadLayout, is_scattering: bool) -> Tensor:
+    if not is_scattering:
+        return values.index_select(0, layout.place_of_row)
+    return values.index_select(0, layout.row_of_place).index_fill_(0, layout.empty_places, 0)
 
 
 def length_mask(lengths: Sequence[int], device: torch.device) -> Bool[Tensor, "sequences longest"]:
@@ -77,19 +77,19 @@ class HeadBlocks:
     """The layout of heads in padded blocks `[sequences, heads, longest]`, one per group and part.
 
     Attributes:
-        placement: maps `[tokens, parts, heads]` to the blocks, end to end: all parts of the first
+        layout: maps `[tokens, parts, heads]` to the blocks, end to end: all parts of the first
             group, then those of the next.
         shapes: the block shape of each group.
         masks: of each group, True at tokens; None if all its sequences are equally long.
         num_parts: parts of each head: 3 for query, key and value; 2 for key and value.
     """
 
-    placement: HeadLayout
+    layout: HeadLayout
     shapes: tuple[tuple[int, int, int], ...]
     masks: tuple[Bool[Tensor, "_ _"] | None, ...]
     num_parts: int
 
-    def spread(
+    def scatter(
         self, heads: Float[Tensor, "tokens *parts_and_heads features"]
     ) -> list[list[Float[Tensor, "_ _ _ features"]]]:
         """Return, for each group, a block `[sequences, heads, longest, features]` per part.
@@ -97,7 +97,7 @@ class HeadBlocks:
         Padding is zero.
         """
         sizes = [math.prod(shape) for shape in self.shapes for _ in range(self.num_parts)]
-        blocks = iter(self.placement.spread(heads.flatten(0, -2)).split_with_sizes(sizes))
+        blocks = iter(self.layout.scatter(heads.flatten(0, -2)).split_with_sizes(sizes))
         return [
             [next(blocks).view(*shape, heads.shape[-1]) for _ in range(self.num_parts)]
             for shape in self.shapes
@@ -108,7 +108,7 @@ class HeadBlocks:
     ) -> Float[Tensor, "tokens heads features"]:
         """Return the heads of all tokens, end to end, from one block of each group."""
         places = [block.flatten(0, 2) for block in blocks]
-        rows = self.placement.gather(places[0] if len(places) == 1 else torch.cat(places))
+        rows = self.layout.gather(places[0] if len(places) == 1 else torch.cat(places))
         return rows.view(-1, self.shapes[0][1], rows.shape[1])
 
 
@@ -168,5 +168,5 @@ def lay_out_heads(
     head = torch.arange(num_heads, device=device)
     column = length_mask(lengths, device).nonzero()[:, 1, None, None]
     place = start + ((part * size + row) * num_heads + head) * width + column
-    placement = HeadLayout.of(place.flatten(), num_places)
-    return HeadBlocks(placement, tuple(shapes), tuple(masks), num_parts)
+    layout = HeadLayout.of(place.flatten(), num_places)
+    return HeadBlocks(layout, tuple(shapes), tuple(masks), num_parts)

@@ -10,6 +10,8 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from bertkit.nn.attention import SelfAttention
+from bertkit.nn.attention_kernels import attend_fused
 from bertkit.nn.head_layout import length_mask
 from bertkit.nn.packing import PackedBatch
 
@@ -51,7 +53,7 @@ class KVCache:
         self.mask: Bool[Tensor, "rows longest"] | None = None
         self._longest = max(prompts.lengths)
         self._has_equal_lengths = min(prompts.lengths) == self._longest
-        self._remembered: dict[nn.Module, tuple[Tensor, Tensor]] = {}
+        self._layers: dict[nn.Module, tuple[Tensor, Tensor]] = {}
 
     def extend(self, tokens: Int[Tensor, " rows"]) -> None:
         """Append a token to each sequence, as the input of the next pass."""
@@ -68,10 +70,21 @@ class KVCache:
     def select(self, rows: Int[Tensor, " chosen"]) -> None:
         """Keep these rows, in this order; a row may occur more than once."""
         self.lengths = self.lengths[rows]
-        for layer, (keys, values) in self._remembered.items():  # only one layer is in memory twice
-            self._remembered[layer] = (self._choose(keys, rows), self._choose(values, rows))
+        for layer, (keys, values) in self._layers.items():  # only one layer is in memory twice
+            self._layers[layer] = (self._choose(keys, rows), self._choose(values, rows))
 
-    def remember(
+    def attend(
+        self, query_key_value: Float[Tensor, "tokens 3 heads features"], layer: SelfAttention
+    ) -> Float[Tensor, "tokens heads features"]:
+        """Attend within the prompts in the first pass, then from the newest tokens to the cache."""
+        assert layer.is_causal, "only causal attention can extend sequences token by token"
+        query, key, value = query_key_value.unbind(dim=1)
+        keys, values = self.update(layer, key, value)
+        if self.prompts is not None:
+            return self.prompts.attend(query_key_value, layer)
+        return attend_fused(query[:, :, None], keys, values, self.mask)[:, :, 0]
+
+    def update(
         self,
         layer: nn.Module,
         key: Float[Tensor, "tokens heads features"],
@@ -89,7 +102,7 @@ class KVCache:
         else:
             keys, values = self._with_room(layer)
             kept = (self._append(keys, key), self._append(values, value))
-        self._remembered[layer] = kept
+        self._layers[layer] = kept
         longest = self._longest
         return kept[0][:, :, :longest], kept[1][:, :, :longest]
 
@@ -104,7 +117,7 @@ class KVCache:
 
     def _with_room(self, layer: nn.Module) -> tuple[Tensor, Tensor]:
         """Return a layer's keys and values, with twice the capacity if it is used up."""
-        keys, values = self._remembered[layer]
+        keys, values = self._layers[layer]
         capacity = keys.shape[2]
         if self._longest <= capacity:
             return keys, values

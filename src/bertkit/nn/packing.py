@@ -16,6 +16,9 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from bertkit.base.errors import InputError
+from bertkit.nn.attention import SelfAttention
+from bertkit.nn.attention_kernels import attend_flash, attend_rows, attend_runs, uses_flash
+from bertkit.nn.dropout import drop
 from bertkit.nn.head_layout import HeadBlocks, group_lengths, lay_out_heads
 
 MIN_SHARE_OF_LONGEST = 0.75  # minimum length of a sequence in a group that attention pads together
@@ -38,7 +41,7 @@ class PackedBatch:
     token_type_ids: Int[Tensor, " tokens"]
     position_ids: Int[Tensor, " tokens"]
     lengths: tuple[int, ...]
-    _placements: dict[tuple[int, int], HeadBlocks] = field(
+    _head_blocks: dict[tuple[int, int], HeadBlocks] = field(
         default_factory=dict, init=False, repr=False
     )
 
@@ -120,12 +123,33 @@ class PackedBatch:
     def lay_out_heads(self, num_parts: int, num_heads: int) -> HeadBlocks:
         """Call `head_layout.lay_out_heads`, once for all layers."""
         key = (num_parts, num_heads)
-        if key not in self._placements:
+        if key not in self._head_blocks:
             device = self.input_ids.device
-            self._placements[key] = lay_out_heads(
+            self._head_blocks[key] = lay_out_heads(
                 self.lengths, self.groups, num_parts, num_heads, device
             )
-        return self._placements[key]
+        return self._head_blocks[key]
+
+    def attend(
+        self, query_key_value: Float[Tensor, "tokens 3 heads features"], layer: SelfAttention
+    ) -> Float[Tensor, "tokens heads features"]:
+        """Attend within each sequence, with the fastest kernel that applies."""
+        rate = layer.dropout_rate if layer.training else 0.0
+        if uses_flash(query_key_value):
+            query, key, value = query_key_value.unbind(dim=1)
+            offsets, longest = (self.offsets, self.offsets), (max(self.lengths),) * 2
+            context = attend_flash(query, key, value, offsets, longest, is_causal=layer.is_causal)
+            return drop(context, rate)
+        if torch.is_inference_mode_enabled() and query_key_value.is_cpu and rate == 0.0:
+            return attend_runs(query_key_value, self.lengths, is_causal=layer.is_causal)
+        blocks = self.lay_out_heads(3, layer.num_heads)
+        contexts = []
+        scattered = zip(blocks.scatter(query_key_value), blocks.masks, strict=True)
+        for (query, key, value), padding_mask in scattered:
+            # Causal attention needs no mask: no real token sees the padding at the end.
+            mask = None if layer.is_causal else padding_mask
+            contexts.append(attend_rows(query, key, value, mask, rate, is_causal=layer.is_causal))
+        return self.lay_out_heads(1, layer.num_heads).gather(contexts)
 
     @property
     def num_tokens(self) -> int:

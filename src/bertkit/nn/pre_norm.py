@@ -6,11 +6,10 @@ Source: Xiong et al. 2020, "On Layer Normalization in the Transformer Architectu
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from bertkit.nn.attention import TokenBatch
 from bertkit.nn.block import EncoderBlock
 from bertkit.nn.cross_attention import CrossAttentionCache, Memory
 from bertkit.nn.decoder_block import DecoderBlock
-from bertkit.nn.key_value_cache import KVCache
-from bertkit.nn.packing import PackedBatch
 
 
 class PreNormEncoderBlock(EncoderBlock):
@@ -19,7 +18,7 @@ class PreNormEncoderBlock(EncoderBlock):
     def forward(
         self,
         tokens: Float[Tensor, "tokens hidden"],
-        batch: PackedBatch | KVCache,
+        batch: TokenBatch,
         kept: Int[Tensor, " rows"] | None = None,
     ) -> Float[Tensor, "rows hidden"]:
         """Return the states of all tokens, or only of `kept`, which still attend to all."""
@@ -36,7 +35,7 @@ class PreNormDecoderBlock(DecoderBlock):
     def forward(
         self,
         tokens: Float[Tensor, "tokens hidden"],
-        batch: PackedBatch | KVCache,
+        batch: TokenBatch,
         memory: Memory | CrossAttentionCache,
     ) -> Float[Tensor, "tokens hidden"]:
         """Return the layer's output for each target token."""

@@ -7,8 +7,9 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.nn.attention import varlen
 
-from bertkit.nn import attention
-from bertkit.nn.attention import SHORT, attend, attend_runs, attend_spelled_out, uses_flash
+from bertkit.nn import attention_kernels, packing
+from bertkit.nn.attention import SelfAttention, attend_spelled_out
+from bertkit.nn.attention_kernels import SHORT, attend_runs, uses_flash
 from bertkit.nn.packing import PackedBatch
 
 KERNEL = inspect.signature(varlen.varlen_attn)
@@ -20,14 +21,18 @@ def build(lengths: tuple[int, ...]) -> tuple[torch.Tensor, PackedBatch]:
     return torch.randn(sum(lengths), 3, 2, 8, dtype=torch.float64), batch
 
 
+def attend(heads, batch, dropout_rate=0.0, *, is_causal=False):
+    return batch.attend(heads, SelfAttention(16, 2, dropout_rate, is_causal=is_causal))
+
+
 @pytest.mark.parametrize(
     "lengths",
     [(1,), (9,), (4, 4, 4), (3, 3, 5, 5, 5, 8), (8, 1, 8), (2, 7, 2, 2, 7), (70, 1, 33)],
 )
 def test_runs_agree_with_padded_rows(lengths):
     heads, batch = build(lengths)
-    expected = attend(heads, batch, dropout_rate=0.0)
-    found = attend_runs(heads, batch)
+    expected = attend(heads, batch)
+    found = attend_runs(heads, batch.lengths)
     assert found.shape == expected.shape
     torch.testing.assert_close(found, expected, rtol=1e-9, atol=1e-10)
 
@@ -36,17 +41,17 @@ def test_runs_are_for_inference_alone(monkeypatch):
     heads, batch = build((3, 3, 5))
     calls = []
     monkeypatch.setattr(
-        attention,
+        packing,
         "attend_runs",
         lambda *given, **more: calls.append("runs") or attend_runs(*given, **more),
     )
-    attend(heads, batch, dropout_rate=0.0)
+    attend(heads, batch)
     with torch.no_grad():
-        attend(heads, batch, dropout_rate=0.0)
+        attend(heads, batch)
     with torch.inference_mode():
         attend(heads, batch, dropout_rate=0.1)
         assert not calls
-        attend(heads, batch, dropout_rate=0.0)
+        attend(heads, batch)
     assert calls == ["runs"]
 
 
@@ -59,12 +64,12 @@ def test_what_is_learned_from_is_spelled_out_where_it_is_short(lengths, is_causa
         calls.append(given[0].shape[2])
         return attend_spelled_out(*given, **more)
 
-    monkeypatch.setattr(attention, "attend_spelled_out", spell_out)
+    monkeypatch.setattr(attention_kernels, "attend_spelled_out", spell_out)
     heads, batch = build(lengths)
-    expected = attend(heads, batch, dropout_rate=0.0, is_causal=is_causal)
+    expected = attend(heads, batch, is_causal=is_causal)
     assert not calls
     learned = heads.requires_grad_()
-    found = attend(learned, batch, dropout_rate=0.0, is_causal=is_causal)
+    found = attend(learned, batch, is_causal=is_causal)
     assert calls == [max(rows) for rows in rows_of(batch) if max(rows) <= SHORT]
     torch.testing.assert_close(found, expected, rtol=1e-9, atol=1e-10)
 
@@ -113,8 +118,8 @@ def attend_by_offsets(*words, **options):
 @pytest.mark.parametrize("is_causal", [False, True])
 def test_flash_is_called_as_its_kernel_wants_and_agrees(is_causal, monkeypatch):
     heads, batch = build((3, 70, 1, 5))
-    expected = attend(heads, batch, 0.0, is_causal=is_causal)
-    monkeypatch.setattr(attention, "uses_flash", lambda values: True)
+    expected = attend(heads, batch, is_causal=is_causal)
+    monkeypatch.setattr(packing, "uses_flash", lambda values: True)
     monkeypatch.setattr(varlen, "varlen_attn", attend_by_offsets)
-    found = attend(heads, batch, 0.0, is_causal=is_causal)
+    found = attend(heads, batch, is_causal=is_causal)
     torch.testing.assert_close(found, expected, rtol=1e-9, atol=1e-10)

@@ -15,8 +15,8 @@ def test_rows_are_chosen_a_layer_at_a_time(monkeypatch):
     layers = [nn.Identity() for _ in range(3)]
     tokens = torch.arange(5.0).view(5, 1, 1)
     for layer in layers:
-        batch.remember(layer, tokens, tokens)
-    before = [weakref.ref(one) for pair in batch._remembered.values() for one in pair]
+        batch.update(layer, tokens, tokens)
+    before = [weakref.ref(one) for pair in batch._layers.values() for one in pair]
     num_alive = []
 
     def choose(self: KVCache, rows: torch.Tensor, chosen: torch.Tensor) -> torch.Tensor:
@@ -30,15 +30,15 @@ def test_rows_are_chosen_a_layer_at_a_time(monkeypatch):
     assert num_alive == [6, 6, 4, 4, 2, 2]
     batch.extend(torch.tensor([6, 7, 8]))
     newest = torch.tensor([6.0, 7.0, 8.0]).view(3, 1, 1)
-    keys, _ = batch.remember(layers[0], newest, newest)
+    keys, _ = batch.update(layers[0], newest, newest)
     assert keys.squeeze().tolist() == [[2, 3, 4, 6], [2, 3, 4, 7], [0, 1, 8, 0]]
 
 
 def test_room_is_what_is_said():
     batch, layer = KVCache(PackedBatch.from_single([[1], [2]])), nn.Identity()
-    batch.remember(layer, torch.zeros(2, 1, 1), torch.zeros(2, 1, 1))
+    batch.update(layer, torch.zeros(2, 1, 1), torch.zeros(2, 1, 1))
     for length in range(2, 100):
         batch.extend(torch.tensor([3, 4]))
-        batch.remember(layer, torch.zeros(2, 1, 1), torch.zeros(2, 1, 1))
-        keys, _ = batch._remembered[layer]
+        batch.update(layer, torch.zeros(2, 1, 1), torch.zeros(2, 1, 1))
+        keys, _ = batch._layers[layer]
         assert keys.shape[2] == count_room(length)

@@ -12,7 +12,7 @@ from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.encoder import BertEncoder, pack_padded
 from bertkit.models.bert.heads import MaskedLMHead, WordScoringBert
 from bertkit.models.bert.weights import initialize
-from bertkit.nn.key_value_cache import KVCache
+from bertkit.nn.attention import TokenBatch
 from bertkit.nn.packing import PackedBatch, pad
 
 
@@ -39,7 +39,7 @@ class BertLMHeadModel(WordScoringBert):
         initialize(self, config.initializer_range)
 
     def next_scores(
-        self, batch: PackedBatch | KVCache, positions: Int[Tensor, " chosen"] | None = None
+        self, batch: TokenBatch, positions: Int[Tensor, " chosen"] | None = None
     ) -> Float[Tensor, "chosen vocabulary"]:
         """Return logits of the next word at these positions of the packed batch, or at all."""
         tokens = self.encoder(batch)

@@ -15,10 +15,9 @@ from bertkit.base.errors import InputError
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.pretrained import PretrainedBert
 from bertkit.models.bert.weights import initialize
-from bertkit.nn.attention import SelfAttention
+from bertkit.nn.attention import SelfAttention, TokenBatch
 from bertkit.nn.block import EncoderBlock, FeedForward
 from bertkit.nn.embeddings import Embeddings
-from bertkit.nn.key_value_cache import KVCache
 from bertkit.nn.packing import PackedBatch, pad
 
 
@@ -42,7 +41,7 @@ class BertEncoder(nn.Module):
             for _ in range(config.num_hidden_layers)
         )
 
-    def forward(self, batch: PackedBatch | KVCache) -> Float[Tensor, "tokens hidden"]:
+    def forward(self, batch: TokenBatch) -> Float[Tensor, "tokens hidden"]:
         """Return T_i, the final hidden state, for each token."""
         tokens: Tensor = self.embeddings(batch)
         for layer in self.layers:

@@ -16,9 +16,9 @@ from bertkit.models.bert.encoder import (
     build_embeddings,
     build_feed_forward,
 )
+from bertkit.nn.attention import TokenBatch
 from bertkit.nn.cross_attention import CrossAttention, CrossAttentionCache, Memory
 from bertkit.nn.decoder_block import DecoderBlock
-from bertkit.nn.key_value_cache import KVCache
 from bertkit.nn.packing import PackedBatch
 from bertkit.nn.pre_norm import PreNormDecoderBlock, PreNormEncoderBlock
 
@@ -32,7 +32,7 @@ class PreNormEncoder(BertEncoder):
         super().__init__(config)
         self.final_norm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps)
 
-    def forward(self, batch: PackedBatch | KVCache) -> Float[Tensor, "tokens hidden"]:
+    def forward(self, batch: TokenBatch) -> Float[Tensor, "tokens hidden"]:
         """Return the final hidden state of each source token."""
         normalized: Tensor = self.final_norm(super().forward(batch))
         return normalized
@@ -74,7 +74,7 @@ class Decoder(nn.Module):
         )
 
     def forward(
-        self, batch: PackedBatch | KVCache, memory: Memory | CrossAttentionCache
+        self, batch: TokenBatch, memory: Memory | CrossAttentionCache
     ) -> Float[Tensor, "tokens hidden"]:
         """Return the final hidden state of each target token."""
         tokens: Tensor = self.embeddings(batch)
@@ -93,7 +93,7 @@ class PreNormDecoder(Decoder):
         self.final_norm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps)
 
     def forward(
-        self, batch: PackedBatch | KVCache, memory: Memory | CrossAttentionCache
+        self, batch: TokenBatch, memory: Memory | CrossAttentionCache
     ) -> Float[Tensor, "tokens hidden"]:
         """Return the final hidden state of each target token."""
         normalized: Tensor = self.final_norm(super().forward(batch, memory))

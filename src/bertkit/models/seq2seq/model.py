@@ -24,9 +24,9 @@ from bertkit.models.bert.weights import initialize, save_weights, without_memory
 from bertkit.models.seq2seq.config import EncoderDecoderConfig
 from bertkit.models.seq2seq.halves import Decoder, PreNormDecoder, PreNormEncoder
 from bertkit.models.seq2seq.weights import fill_halves
+from bertkit.nn.attention import TokenBatch
 from bertkit.nn.cross_attention import CrossAttentionCache, Memory
 from bertkit.nn.embeddings import Embeddings, sinusoids
-from bertkit.nn.key_value_cache import KVCache
 from bertkit.nn.packing import PackedBatch, pad
 
 
@@ -60,7 +60,7 @@ class EncoderDecoderModel(nn.Module):
         return CrossAttentionCache(self.encoder(source), source)
 
     def next_scores(
-        self, batch: PackedBatch | KVCache, memory: Memory | CrossAttentionCache
+        self, batch: TokenBatch, memory: Memory | CrossAttentionCache
     ) -> Float[Tensor, "tokens vocabulary"]:
         """Return logits of the next word after each target token."""
         tokens = self.decoder(batch, memory)

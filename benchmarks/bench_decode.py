@@ -34,12 +34,7 @@ from bertkit.decoding.limits import DecodingLimits
 from bertkit.decoding.search import decode
 from bertkit.decoding.sequences import Sequences
 from bertkit.decoding.settings import DecodingSettings
-from bertkit.generation.cached_scorers import (
-    PromptSequences,
-    PromptSequencesAgain,
-    SourceSequences,
-    SourceSequencesAgain,
-)
+from bertkit.generation.cached_scorers import PromptSequences, SourceSequences
 from bertkit.models.bert.causal import BertLMHeadModel
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.seq2seq.config import EncoderDecoderConfig
@@ -49,6 +44,7 @@ from bertkit.tokenization.tokenizer import Tokenizer
 from devices import Place
 from minilm import find_minilm
 from turns import begin_table, show_ratio, summarize, take_turns
+from uncached_scorers import UncachedPromptSequences, UncachedSourceSequences
 
 NUM_THREADS = 2
 NUM_TOKENS = 64
@@ -146,7 +142,7 @@ def load_translator(folder: Path | None, size: str, made: Path, place: Place) ->
         "encoder-decoder",
         tokenizer,
         partial(SourceSequences, ours),
-        partial(SourceSequencesAgain, ours),
+        partial(UncachedSourceSequences, ours),
         kind.from_pretrained(folder or made, dtype=torch.float32).eval().to(place.device),
         prompt_tokens=None,
     )
@@ -164,7 +160,7 @@ def load_continuer(folder: Path | None, size: str, made: Path, place: Place) -> 
         "left to right",
         tokenizer,
         partial(PromptSequences, ours),
-        partial(PromptSequencesAgain, ours),
+        partial(UncachedPromptSequences, ours),
         kind.from_pretrained(folder or made, dtype=torch.float32).eval().to(place.device),
         prompt_tokens=PROMPT_TOKENS,
     )

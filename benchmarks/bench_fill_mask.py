@@ -29,7 +29,7 @@ import torch
 import transformers
 
 from bench_step import describe_machine
-from bertkit.inference.engines.choice import EngineName
+from bertkit.inference.engines.names import EngineName
 from bertkit.inference.fill_mask import FilledText, FillMask
 from bertkit.inference.masked_texts import MASK
 from bertkit.models.bert.config import BertConfig

@@ -38,7 +38,7 @@ import torch
 from transformers import pipeline
 
 from bench_step import describe_machine
-from bertkit.inference.engines.choice import EngineName
+from bertkit.inference.engines.names import EngineName
 from bertkit.inference.predictor import Predictor
 from devices import Place
 from finetune_peers import be_quiet

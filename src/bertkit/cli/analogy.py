@@ -1,6 +1,6 @@
 """`bertkit analogy`: the words nearest to a sum of words."""
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 from cyclopts import Parameter
 
@@ -9,6 +9,7 @@ from bertkit.base.surrogates import replace_surrogates
 from bertkit.cli.nearest import show_neighborhood
 from bertkit.cli.output import check_standard_output
 from bertkit.cli.texts import Words
+from bertkit.inference.engines.names import EngineName
 
 
 def analogy(
@@ -19,7 +20,7 @@ def analogy(
     layer: int = 0,
     top_k: int = 10,
     whole_words: Annotated[bool, Parameter(negative="--all-entries")] = True,
-    engine: Literal["auto", "torch", "onnx"] = "auto",
+    engine: EngineName = "auto",
     device: str = "auto",
     revision: str | None = None,
     json: bool = False,

@@ -2,7 +2,7 @@
 
 import json as json_module
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 
@@ -11,6 +11,7 @@ from bertkit.base.progress import announce
 from bertkit.batch_jobs.evaluate.settings import EvaluateSettings
 from bertkit.cli.output import check_standard_output
 from bertkit.cli.texts import legible
+from bertkit.inference.engines.names import EngineName
 from bertkit.tasks.column_settings import choose_columns
 from bertkit.tasks.table import TASKS
 
@@ -27,7 +28,7 @@ def evaluate(
     columns: Annotated[COLUMNS, Parameter(name="*")] = COLUMNS(),  # noqa: B008
     device: str = "auto",
     revision: str | None = None,
-    engine: Literal["auto", "torch", "onnx"] = "auto",
+    engine: EngineName = "auto",
     json: bool = False,
 ) -> None:
     """Hold a fine-tuned model against a file whose answers are known.

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from itertools import starmap
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from bertkit.base.progress import show_progress
 from bertkit.cli.output import check_standard_output
 from bertkit.cli.texts import Words, gather_texts, printable
+from bertkit.inference.engines.names import EngineName
 
 if TYPE_CHECKING:
     from bertkit.inference.fill_mask import FilledText
@@ -25,7 +26,7 @@ def fill_mask(
     targets: list[str] | None = None,
     device: str = "auto",
     revision: str | None = None,
-    engine: Literal["auto", "torch", "onnx"] = "auto",
+    engine: EngineName = "auto",
     json: bool = False,
 ) -> None:
     """Fill the blanks of a text: the likeliest words for each [MASK].

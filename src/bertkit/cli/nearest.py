@@ -2,7 +2,7 @@
 
 import json as json_module
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
@@ -10,6 +10,7 @@ from bertkit.base.errors import InputError
 from bertkit.base.surrogates import replace_surrogates
 from bertkit.cli.output import check_standard_output
 from bertkit.cli.texts import Words, printable
+from bertkit.inference.engines.names import EngineName
 
 if TYPE_CHECKING:
     from bertkit.embeddings.word_vectors import Neighbors
@@ -22,7 +23,7 @@ def nearest(
     layer: int = 0,
     top_k: int = 10,
     whole_words: Annotated[bool, Parameter(negative="--all-entries")] = True,
-    engine: Literal["auto", "torch", "onnx"] = "auto",
+    engine: EngineName = "auto",
     device: str = "auto",
     revision: str | None = None,
     json: bool = False,

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
@@ -16,6 +16,7 @@ from bertkit.base.wording import pluralize
 from bertkit.batch_jobs.predict.settings import PredictSettings
 from bertkit.cli.output import check_standard_output
 from bertkit.cli.texts import Words, is_fed, legible
+from bertkit.inference.engines.names import EngineName
 from bertkit.tasks.column_settings import choose_columns
 from bertkit.tasks.inputs import TaskInputs
 from bertkit.tasks.table import TaskEntry
@@ -77,7 +78,7 @@ def build_predict(name: str, entry: TaskEntry) -> Callable[..., None]:
         columns: Annotated[columns_kind, Parameter(name="*")] = columns_kind(),  # noqa: B008
         device: str = "auto",
         revision: str | None = None,
-        engine: Literal["auto", "torch", "onnx"] = "auto",
+        engine: EngineName = "auto",
         json: bool = False,
     ) -> None:
         if output is None:

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from bertkit.base.settings import Settings
+from bertkit.inference.engines.names import EngineName
 
 LEAST_TOKENS = 3  # [CLS], a word, [SEP]; of a pair without a word, all three are special
 
@@ -27,6 +28,6 @@ class FeatureSettings(Settings):
         description="Most tokens of a text, with [CLS] and [SEP]; longer ones are cut. By default"
         " as many as the model takes.",
     )
-    engine: Literal["auto", "torch", "onnx"] = Field(
+    engine: EngineName = Field(
         "auto", description="The program that computes: auto takes the fastest that is installed."
     )

@@ -6,6 +6,7 @@ from cyclopts import Parameter
 from pydantic import Field
 
 from bertkit.base.settings import Settings
+from bertkit.inference.engines.names import EngineName, Precision
 
 PoolingName = Literal[
     "cls",
@@ -64,9 +65,9 @@ class EmbedderSettings(Settings):
         description="Compute each text by itself, so that its vector is the same bit for bit"
         " whatever texts are around it; slower. Without it vectors agree within 1e-6.",
     )
-    engine: Literal["auto", "torch", "onnx"] = Field(
+    engine: EngineName = Field(
         "auto", description="The program that computes: auto takes the fastest that is installed."
     )
-    precision: Literal["fp32", "bf16"] = Field(
+    precision: Precision = Field(
         "fp32", description="Numbers of the matrix products; bf16 is for GPUs."
     )

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Literal, Self
+from typing import Self
 
 import torch
 from jaxtyping import Float
@@ -16,6 +16,7 @@ from bertkit.base.progress import show_progress
 from bertkit.base.wording import pluralize
 from bertkit.inference.engines.choice import choose_engine
 from bertkit.inference.engines.engine import Engine, resolve_layers
+from bertkit.inference.engines.names import EngineName
 from bertkit.inference.loading import LoadedModel
 from bertkit.models.bert.encoder import BertModel
 from bertkit.nn.packing import PackedBatch
@@ -102,7 +103,7 @@ class WordVectors:
         *,
         layer: int = 0,
         whole_words: bool = True,
-        engine: Literal["auto", "torch", "onnx"] = "auto",
+        engine: EngineName = "auto",
     ) -> None:
         config = loaded.model.config
         self.layer = resolve_layers([layer], config.num_hidden_layers)[0]
@@ -121,7 +122,7 @@ class WordVectors:
         *,
         layer: int = 0,
         whole_words: bool = True,
-        engine: Literal["auto", "torch", "onnx"] = "auto",
+        engine: EngineName = "auto",
         device: str = "auto",
         revision: str | None = None,
     ) -> Self:

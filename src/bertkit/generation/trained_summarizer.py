@@ -10,7 +10,7 @@ import numpy as np
 from bertkit.base.errors import SettingsError
 from bertkit.generation.summary import ExtractiveSummary, SummaryCounts, add_position, compose
 from bertkit.generation.summary_settings import DEFAULT_LANGUAGE, SummarySettings
-from bertkit.inference.engines.choice import EngineName
+from bertkit.inference.engines.names import EngineName
 from bertkit.inference.prediction_counts import PredictionCounts
 from bertkit.inference.predictor import Predictor
 from bertkit.inference.stream import check_each

@@ -12,8 +12,9 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from bertkit.base.errors import InputError
-from bertkit.inference.engines.choice import EngineName, choose_engine
+from bertkit.inference.engines.choice import choose_engine
 from bertkit.inference.engines.engine import Engine
+from bertkit.inference.engines.names import EngineName
 from bertkit.inference.loading import LoadedModel
 from bertkit.inference.masked_texts import MASK, MaskedTexts, encode_masked
 from bertkit.inference.named_texts import NamedText, name_texts

@@ -13,8 +13,9 @@ from bertkit.base.errors import CheckpointError, InputError, NonFiniteError
 from bertkit.checkpoints.formats import open_checkpoint
 from bertkit.checkpoints.hub.resolve import resolve_model
 from bertkit.checkpoints.names import list_heads
-from bertkit.inference.engines.choice import EngineName, choose_engine, find_device
+from bertkit.inference.engines.choice import choose_engine, find_device
 from bertkit.inference.engines.engine import Engine
+from bertkit.inference.engines.names import EngineName
 from bertkit.inference.engines.torch_engine import TorchEngine
 from bertkit.inference.loading import LoadedModel
 from bertkit.inference.prediction_counts import PredictionCounts, count_encoded

@@ -2,16 +2,12 @@
 
 import pytest
 import torch
+from benchmarks.uncached_scorers import UncachedPromptSequences, UncachedSourceSequences
 
 from bertkit.decoding.limits import DecodingLimits, DecodingSource
 from bertkit.decoding.search import decode
 from bertkit.decoding.settings import DecodingSettings
-from bertkit.generation.cached_scorers import (
-    PromptSequences,
-    PromptSequencesAgain,
-    SourceSequences,
-    SourceSequencesAgain,
-)
+from bertkit.generation.cached_scorers import PromptSequences, SourceSequences
 from bertkit.models.bert.causal import BertLMHeadModel
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.seq2seq.config import EncoderDecoderConfig
@@ -56,12 +52,12 @@ def build_translator(**joined):
 
 
 WAYS = {
-    "prompts": (build_causal, PromptSequences, PromptSequencesAgain),
-    "sources": (build_translator, SourceSequences, SourceSequencesAgain),
+    "prompts": (build_causal, PromptSequences, UncachedPromptSequences),
+    "sources": (build_translator, SourceSequences, UncachedSourceSequences),
     "pre-norm": (
         lambda: build_translator(normalizes_first=True),
         SourceSequences,
-        SourceSequencesAgain,
+        UncachedSourceSequences,
     ),
 }
 

@@ -9,7 +9,7 @@ from bertkit.base.settings import Settings
 from bertkit.batch_jobs.evaluate.settings import EvaluateSettings
 from bertkit.data.tables.records import open_records
 from bertkit.data.tables.settings import RecordSettings
-from bertkit.inference.engines.choice import EngineName
+from bertkit.inference.engines.names import EngineName
 from bertkit.inference.prediction_counts import PredictionCounts, count_encoded
 from bertkit.inference.predictor import Predictor
 from bertkit.recipes.finetune.examples import (

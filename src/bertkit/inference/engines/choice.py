@@ -2,16 +2,13 @@
 
 from collections.abc import Callable, Iterable
 from importlib.util import find_spec
-from typing import Literal, TypeAlias
 
 import torch
 
 from bertkit.base.errors import SettingsError
 from bertkit.inference.engines.engine import Engine, HasEncoder
+from bertkit.inference.engines.names import EngineName, Precision
 from bertkit.inference.engines.torch_engine import TorchEngine
-
-EngineName: TypeAlias = Literal["auto", "torch", "onnx"]
-Precision: TypeAlias = Literal["fp32", "bf16"]
 
 
 def build_torch(model: HasEncoder, layers: Iterable[int], precision: Precision) -> Engine:

@@ -1,13 +1,13 @@
 """The PyTorch engine, which is always available."""
 
 from collections.abc import Iterable
-from typing import Literal
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from bertkit.inference.engines.engine import HasEncoder, resolve_layers
+from bertkit.inference.engines.names import Precision
 from bertkit.nn.packing import PackedBatch
 
 # On a CPU a batch should fit in the cache; a GPU needs work for all its cores.
@@ -31,7 +31,7 @@ class TorchEngine:
         model: HasEncoder,
         layers: Iterable[int] = (-1,),
         *,
-        precision: Literal["fp32", "bf16"] = "fp32",
+        precision: Precision = "fp32",
     ) -> None:
         self.layers = resolve_layers(layers, model.config.num_hidden_layers)
         self._encoder = model.encoder.eval()

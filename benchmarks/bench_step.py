@@ -43,9 +43,10 @@ from bertkit.data.shards import ShardSet
 from bertkit.hardware.device import measure_peak
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.heads import BertForPreTraining
+from bertkit.models.bert.weights import without_memory
 from bertkit.nn.head_layout import length_mask
 from bertkit.objectives.batch_tensors import batch_tensors
-from bertkit.objectives.bert import PreTrainingBatch, count_operations
+from bertkit.objectives.bert import PreTrainingBatch
 from bertkit.recipes.prepare.run import prepare
 from bertkit.recipes.prepare.settings import PrepareSettings
 from bertkit.recipes.pretrain.job import build_objective
@@ -260,8 +261,10 @@ def summarize(
         for name, steps in answers.items()
     }
     ours = speeds.pop("bertkit")
+    with without_memory():
+        model = BertForPreTraining(config)
     shares = [
-        count_operations(config, batch) / each["seconds"] / peak
+        model.count_operations(batch.packed, len(batch.labels)) / each["seconds"] / peak
         for batch, each, peak in zip(batches, answers["bertkit"], peaks, strict=True)
     ]
     num_places = sum(max(batch.packed.lengths) * len(batch.packed.lengths) for batch in batches)

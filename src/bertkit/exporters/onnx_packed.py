@@ -16,8 +16,14 @@ from collections.abc import Sequence
 import torch
 from torch import nn
 
-from bertkit.exporters.onnx_activations import ACTIVATION_NODES
 from bertkit.exporters.onnx_graph import MICROSOFT, OnnxGraph, Shape
+from bertkit.exporters.onnx_layers import (
+    ACTIVATION_NODES,
+    Activation,
+    add_norm,
+    operator,
+    write_after_attention,
+)
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.encoder import BertEncoder
 from bertkit.nn.attention import SelfAttention
@@ -40,12 +46,12 @@ MIXED_INPUTS: dict[str, tuple[torch.dtype, Shape]] = {
     "places": (torch.int64, ("tokens",)),
     "lengths": (torch.int32, ("sequences",)),
 }
-# Activations that use the GELU operator; all others are written as in a padded graph.
-GELU_FORMS = {
-    "gelu": "none",
-    "gelu_new": "tanh",
-    "gelu_python": "none",
-    "gelu_pytorch_tanh": "tanh",
+ACTIVATIONS: dict[str, Activation] = {
+    **ACTIVATION_NODES,  # without the GELU operator, which a padded graph's opset doesn't have
+    "gelu": operator("Gelu", approximate="none"),
+    "gelu_new": operator("Gelu", approximate="tanh"),
+    "gelu_python": operator("Gelu", approximate="none"),
+    "gelu_pytorch_tanh": operator("Gelu", approximate="tanh"),
 }
 
 
@@ -69,6 +75,7 @@ def write_packed(
     Returns:
         The name of each of those hidden states, `[tokens, hidden]`.
     """
+    activate = ACTIVATIONS[config.hidden_act]
     tokens = _write_embeddings(graph, encoder.embeddings)
     states = [tokens]
     for number in range(max(layers)):
@@ -76,7 +83,8 @@ def write_packed(
         assert isinstance(layer, EncoderBlock)
         name = f"layers.{number}"
         context = _write_attention(graph, f"{name}.attention", layer.attention, tokens, is_mixed)
-        tokens = _write_rest(graph, name, layer, tokens, context, config.hidden_act)
+        inputs = (tokens, context)
+        tokens = write_after_attention(graph, name, layer, inputs, (_write_linear, activate))
         states.append(tokens)
     return [states[layer] for layer in layers]
 
@@ -92,22 +100,7 @@ def _write_embeddings(graph: OnnxGraph, embeddings: Embeddings) -> str:
         for ids, table in tables.items()
     )
     summed = graph.node("Add", word, segment)
-    return _add_norm(graph, "embeddings.norm", embeddings.norm, summed, position)
-
-
-def _write_rest(
-    graph: OnnxGraph, name: str, layer: EncoderBlock, tokens: str, context: str, activation: str
-) -> str:
-    """Write the rest of a block after attention."""
-    mixed = _write_linear(graph, f"{name}.attention.output", layer.attention.output, context)
-    tokens = _add_norm(graph, f"{name}.attention_norm", layer.attention_norm, mixed, tokens)
-    wide = _write_linear(graph, f"{name}.feed_forward.up", layer.feed_forward.up, tokens)
-    if activation in GELU_FORMS:
-        bent = graph.node("Gelu", wide, approximate=GELU_FORMS[activation])
-    else:
-        bent = ACTIVATION_NODES[activation](graph, wide)
-    narrow = _write_linear(graph, f"{name}.feed_forward.down", layer.feed_forward.down, bent)
-    return _add_norm(graph, f"{name}.feed_forward_norm", layer.feed_forward_norm, narrow, tokens)
+    return add_norm(graph, "embeddings.norm", embeddings.norm, summed, position)
 
 
 def _write_attention(
@@ -157,10 +150,3 @@ def _multiply(
 ) -> str:
     weights = (graph.weight(f"{name}.weight", weight), graph.weight(f"{name}.bias", bias))
     return graph.node("Gemm", values, *weights, transB=1)
-
-
-def _add_norm(graph: OnnxGraph, name: str, norm: nn.LayerNorm, values: str, residual: str) -> str:
-    """Add the residual, then normalize."""
-    weights = (graph.weight(f"{name}.weight", norm.weight), graph.weight(f"{name}.bias", norm.bias))
-    summed = graph.node("Add", values, residual)
-    return graph.node("LayerNormalization", summed, *weights, axis=-1, epsilon=norm.eps)

@@ -10,8 +10,13 @@ import math
 import torch
 from torch import nn
 
-from bertkit.exporters.onnx_activations import ACTIVATION_NODES
 from bertkit.exporters.onnx_graph import OnnxGraph
+from bertkit.exporters.onnx_layers import (
+    ACTIVATION_NODES,
+    add_norm,
+    take_first,
+    write_after_attention,
+)
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.encoder import BertEncoder, Pooler
 from bertkit.nn.attention import SelfAttention
@@ -31,19 +36,19 @@ def write_encoder(graph: OnnxGraph, encoder: BertEncoder, config: BertConfig) ->
     absent = graph.node("Sub", graph.constant(1.0), graph.node("Cast", attended, to=1))
     mask = graph.node("Mul", absent, graph.constant(MASKED_SCORE))
     tokens = _write_embeddings(graph, encoder.embeddings)
+    parts = (_write_linear, ACTIVATION_NODES[config.hidden_act])
     for number, layer in enumerate(encoder.layers):
         assert isinstance(layer, EncoderBlock)
-        is_last = number == len(encoder.layers) - 1
+        name, is_last = f"layers.{number}", number == len(encoder.layers) - 1
+        context = _write_attention(graph, f"{name}.attention", layer.attention, tokens, mask)
         output = "last_hidden_state" if is_last else ""
-        tokens = _write_block(graph, f"layers.{number}", layer, tokens, mask, config, output)
+        tokens = write_after_attention(graph, name, layer, (tokens, context), parts, output)
     return tokens
 
 
 def write_pooler(graph: OnnxGraph, pooler: Pooler, tokens: str) -> str:
     """Write the pooler; return the name of its output, `[batch, hidden]`."""
-    first = graph.node("Gather", tokens, graph.constant([0]), axis=1)
-    first = graph.node("Squeeze", first, graph.constant([1]))
-    dense = _write_linear(graph, "pooler.dense", pooler.dense, first)
+    dense = _write_linear(graph, "pooler.dense", pooler.dense, take_first(graph, tokens))
     return graph.node("Tanh", dense, output="pooler_output")
 
 
@@ -56,30 +61,8 @@ def _write_embeddings(graph: OnnxGraph, embeddings: Embeddings) -> str:
     place = graph.node("Slice", positions, zero, length, zero)
     word = graph.node("Gather", words, "input_ids")
     segment = graph.node("Gather", segments, "token_type_ids")
-    summed = graph.node("Add", graph.node("Add", word, segment), place)
-    return _write_norm(graph, "embeddings.norm", embeddings.norm, summed)
-
-
-def _write_block(
-    graph: OnnxGraph,
-    name: str,
-    layer: EncoderBlock,
-    tokens: str,
-    mask: str,
-    config: BertConfig,
-    output: str,
-) -> str:
-    attention, feed_forward = layer.attention, layer.feed_forward
-    context = _write_attention(graph, f"{name}.attention", attention, tokens, mask)
-    mixed = _write_linear(graph, f"{name}.attention.output", attention.output, context)
-    summed = graph.node("Add", mixed, tokens)
-    tokens = _write_norm(graph, f"{name}.attention_norm", layer.attention_norm, summed)
-    wide = _write_linear(graph, f"{name}.feed_forward.up", feed_forward.up, tokens)
-    bent = ACTIVATION_NODES[config.hidden_act](graph, wide)
-    narrow = _write_linear(graph, f"{name}.feed_forward.down", feed_forward.down, bent)
-    summed = graph.node("Add", narrow, tokens)
-    norm = layer.feed_forward_norm
-    return _write_norm(graph, f"{name}.feed_forward_norm", norm, summed, output)
+    summed = graph.node("Add", word, segment)
+    return add_norm(graph, "embeddings.norm", embeddings.norm, summed, place)
 
 
 def _write_attention(
@@ -108,13 +91,3 @@ def _write_attention(
 def _write_linear(graph: OnnxGraph, name: str, linear: nn.Linear, values: str) -> str:
     product = graph.node("MatMul", values, graph.weight(f"{name}.weight", linear.weight.t()))
     return graph.node("Add", product, graph.weight(f"{name}.bias", linear.bias))
-
-
-def _write_norm(
-    graph: OnnxGraph, name: str, norm: nn.LayerNorm, values: str, output: str = ""
-) -> str:
-    weight = graph.weight(f"{name}.weight", norm.weight)
-    bias = graph.weight(f"{name}.bias", norm.bias)
-    return graph.node(
-        "LayerNormalization", values, weight, bias, axis=-1, epsilon=norm.eps, output=output
-    )

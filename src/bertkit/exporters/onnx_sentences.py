@@ -9,8 +9,8 @@ from collections.abc import Callable
 
 from bertkit.checkpoints.sentence_transformers.folder import SentenceModel
 from bertkit.checkpoints.sentence_transformers.modules import Dense, Normalize, Pooling
-from bertkit.exporters.onnx_activations import write_gelu, write_relu, write_silu, write_tanh
 from bertkit.exporters.onnx_graph import OnnxGraph
+from bertkit.exporters.onnx_layers import Activation, operator, take_first, write_gelu, write_silu
 
 LOWEST = -1e9  # below any feature; replaces padding before the maximum
 LEAST_LENGTH = 1e-12  # least divisor, for vectors of zeros, as in torch's normalize
@@ -64,8 +64,7 @@ def _write_dense(graph: OnnxGraph, name: str, dense: Dense, vectors: str) -> str
 
 
 def _write_first(graph: OnnxGraph, tokens: str, mask: str) -> str:
-    first = graph.node("Gather", tokens, graph.constant([0]), axis=1)
-    return graph.node("Squeeze", first, graph.constant([1]))
+    return take_first(graph, tokens)
 
 
 def _write_max(graph: OnnxGraph, tokens: str, mask: str) -> str:
@@ -119,20 +118,12 @@ POOLING_NODES: dict[str, Callable[[OnnxGraph, str, str], str]] = {
 }
 
 
-def _write_identity(graph: OnnxGraph, vectors: str) -> str:
-    return vectors
-
-
-def _write_sigmoid(graph: OnnxGraph, vectors: str) -> str:
-    return graph.node("Sigmoid", vectors)
-
-
 # The keys of `bertkit.checkpoints.sentence_transformers.modules.ACTIVATIONS`.
-DENSE_NODES: dict[str, Callable[[OnnxGraph, str], str]] = {
-    "identity": _write_identity,
-    "tanh": write_tanh,
-    "relu": write_relu,
+DENSE_NODES: dict[str, Activation] = {
+    "identity": lambda graph, vectors: vectors,
+    "tanh": operator("Tanh"),
+    "relu": operator("Relu"),
     "gelu": write_gelu,
-    "sigmoid": _write_sigmoid,
+    "sigmoid": operator("Sigmoid"),
     "silu": write_silu,
 }

@@ -15,10 +15,9 @@ from jaxtyping import Int
 from torch import Tensor
 
 from bertkit.data.order import PlannedExample
-from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.heads import IS_NEXT, NOT_NEXT, BertForPreTraining
 from bertkit.objectives.masked_pairs import MaskedBatch, MaskedPairs
-from bertkit.objectives.objective import PreTrainingLosses, count_products
+from bertkit.objectives.objective import PreTrainingLosses
 from bertkit.objectives.sentence_pairs import IS_RANDOM
 
 
@@ -56,12 +55,6 @@ def score(model: BertForPreTraining, batch: PreTrainingBatch) -> PreTrainingLoss
     )
 
 
-def count_operations(config: BertConfig, batch: PreTrainingBatch) -> float:
-    """Count as `Objective.count_operations`, including pooler and next sentence head."""
-    pooler = len(batch.keys) * config.hidden_size * (config.hidden_size + 2)
-    return 6.0 * (count_products(config, batch) + pooler)
-
-
 @final
 @dataclass(frozen=True)
 class BertObjective(MaskedPairs[PreTrainingBatch]):
@@ -72,7 +65,6 @@ class BertObjective(MaskedPairs[PreTrainingBatch]):
     shares = MappingProxyType({"mlm_accuracy": "masked acc.", "nsp_accuracy": "next-sentence acc."})
     has_random_pairs = True
     score = staticmethod(score)
-    count_operations = staticmethod(count_operations)
 
     def batch(self, examples: Sequence[PlannedExample]) -> PreTrainingBatch:
         """Concatenate examples, `[CLS] A [SEP] B [SEP]`, and mask them."""

@@ -18,8 +18,7 @@ from torch import Tensor
 
 from bertkit.data.order import ExampleKey, PlannedExample
 from bertkit.data.shards import Shard
-from bertkit.models.bert.config import BertConfig
-from bertkit.models.bert.pretrained import PretrainedBert
+from bertkit.models.bert.heads import WordScoringBert
 from bertkit.nn.packing import PackedBatch
 from bertkit.objectives.settings import ObjectiveSettings
 from bertkit.tokenization.tokenizer import Tokenizer
@@ -105,7 +104,7 @@ class Objective(ABC, Generic[Batch]):
         sep_id: id of [SEP].
     """
 
-    model_kind: ClassVar[type[PretrainedBert]]
+    model_kind: ClassVar[type[WordScoringBert]]
     batch_kind: ClassVar[type[WordBatch]]
     shares: ClassVar[Mapping[str, str]]  # accuracies to show during training, with column headings
     num_segments: ClassVar[int]  # segments that the model must have
@@ -169,25 +168,6 @@ class Objective(ABC, Generic[Batch]):
     @abstractmethod
     def score(model: Any, batch: Batch) -> PreTrainingLosses:
         """Compute all losses of a batch, in float32 whatever the model's precision."""
-
-    @staticmethod
-    def count_operations(config: BertConfig, batch: Batch) -> float:
-        """Count the floating-point operations of a training step's matrix products.
-
-        A multiplication and an addition count as two; the backward pass costs twice the forward.
-        Embedding look-ups, norms and activations are left out; causal attention is counted as if
-        it were bidirectional.
-        """
-        return 6.0 * count_products(config, batch)
-
-
-def count_products(config: BertConfig, batch: WordBatch) -> int:
-    """Count the multiplications of a forward pass through the encoder and the masked LM head."""
-    hidden, inner = config.hidden_size, config.intermediate_size
-    linear = batch.num_tokens * (4 * hidden * hidden + 2 * hidden * inner)
-    attention = 2 * hidden * sum(length * length for length in batch.packed.lengths)
-    words = len(batch.labels) * (hidden * hidden + hidden * config.vocab_size)
-    return config.num_hidden_layers * (linear + attention) + words
 
 
 def number_positions(lengths: NDArray[np.int64]) -> NDArray[np.int64]:

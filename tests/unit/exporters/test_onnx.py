@@ -26,7 +26,7 @@ from bertkit.embeddings.sentence_head import SentenceHead
 from bertkit.embeddings.settings import EmbedderSettings
 from bertkit.exporters import onnx as module
 from bertkit.exporters.onnx import write_onnx
-from bertkit.exporters.onnx_activations import ACTIVATION_NODES
+from bertkit.exporters.onnx_layers import ACTIVATION_NODES
 from bertkit.exporters.onnx_sentences import DENSE_NODES, POOLING_NODES
 from bertkit.exporters.targets import EXPORTERS
 from bertkit.models.bert.config import BertConfig

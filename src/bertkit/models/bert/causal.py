@@ -4,12 +4,12 @@ Source: Radford et al. 2018, "Improving Language Understanding by Generative Pre
 et al. 2018, section 5.1 ("LTR & No NSP").
 """
 
-from jaxtyping import Float, Int, Shaped
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from bertkit.base.errors import SettingsError
 from bertkit.models.bert.config import BertConfig
-from bertkit.models.bert.encoder import BertEncoder, pack_padded
+from bertkit.models.bert.encoder import BertEncoder
 from bertkit.models.bert.heads import MaskedLMHead, WordScoringBert
 from bertkit.models.bert.weights import initialize
 from bertkit.nn.attention import TokenBatch
@@ -54,12 +54,8 @@ class BertLMHeadModel(WordScoringBert):
         """Return the sum of the cross-entropies, and the number of correct predictions."""
         return self.words_loss(self.encoder(batch).index_select(0, positions), labels)
 
-    def forward(
-        self,
-        input_ids: Int[Tensor, "batch length"],
-        token_type_ids: Int[Tensor, "batch length"] | None = None,
-        attention_mask: Shaped[Tensor, "batch length"] | None = None,
+    def forward_packed(
+        self, batch: PackedBatch, mask: Bool[Tensor, "batch length"]
     ) -> Float[Tensor, "batch length vocabulary"]:
-        """Like `next_scores` at all positions, zeros at padding; arguments as in `BertModel`."""
-        batch, mask = pack_padded(self.config, input_ids, token_type_ids, attention_mask)
+        """Return `next_scores` at all positions, zeros at padding."""
         return pad(self.next_scores(batch), mask)

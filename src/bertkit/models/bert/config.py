@@ -3,12 +3,12 @@
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import ConfigDict, Field, field_validator, model_validator
 
 from bertkit.base.errors import CheckpointError, SettingsError
-from bertkit.base.settings import describe_validation
 from bertkit.checkpoints.seq2seq_names import MODEL_TYPE, OWN_MODEL_TYPE
 from bertkit.models.bert.labels import LABEL_KEYS, read_labels
+from bertkit.models.config import ModelConfig
 
 Rate = Annotated[float, Field(ge=0.0, lt=1.0)]
 Size = Annotated[int, Field(ge=1, le=1 << 24)]
@@ -25,7 +25,7 @@ def _is_false(value: object) -> bool:
     return value is False
 
 
-class BertConfig(BaseModel):
+class BertConfig(ModelConfig):
     """The architecture; the defaults are those of BERT-Base, uncased.
 
     Unknown keys are kept and written back; keys that ask for something unsupported are refused by
@@ -140,12 +140,6 @@ class BertConfig(BaseModel):
                 raise ValueError(f"{name}={value!r:.80} isn't supported: bertkit's BERT {reason}")
         return self
 
-    def __init__(self, **values: Any) -> None:
-        try:
-            super().__init__(**values)
-        except ValidationError as error:
-            raise SettingsError(f"BertConfig: {describe_validation(error)}") from None
-
     @classmethod
     def preset(cls, name: str, **changes: Any) -> Self:
         """Return the config of a published size, with changes such as `vocab_size`.
@@ -169,16 +163,7 @@ class BertConfig(BaseModel):
                 f"{source} is an encoder-decoder, which reads a text and writes another (`bertkit"
                 " translate`, `bertkit summarize`); what was asked for needs a single BERT"
             )
-        try:
-            config = cls(**values)
-            config.to_dict()  # unknown keys are kept, so they must be serializable
-        except (ValueError, TypeError) as error:
-            raise CheckpointError(f"{source}: {error}") from None
-        return config
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return all keys for `config.json`, unknown ones included."""
-        return self.model_dump(mode="json")
+        return super().from_dict(values, source)
 
 
 def _sizes(num_layers: int, hidden_size: int) -> dict[str, int]:

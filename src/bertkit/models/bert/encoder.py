@@ -7,11 +7,9 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
-import torch
-from jaxtyping import Float, Int, Shaped
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from bertkit.base.errors import InputError
 from bertkit.models.bert.config import BertConfig
 from bertkit.models.bert.pretrained import PretrainedBert
 from bertkit.models.bert.weights import initialize
@@ -63,6 +61,29 @@ class BertEncoder(nn.Module):
         for layer in self.layers:
             tokens = layer(tokens, batch)
             yield tokens
+
+    def count_operations(self, batch: PackedBatch, *, only_summaries: bool = False) -> float:
+        """Count the floating-point operations of a training step's matrix products.
+
+        A multiplication and an addition count as two; the backward pass, which frozen layers don't
+        have, costs twice the forward. Norms and activations are left out; causal attention is
+        counted as if it were bidirectional.
+
+        Args:
+            batch: the input.
+            only_summaries: whether the encoder computes `summary_states`.
+        """
+        hidden, inner = self.config.hidden_size, self.config.intermediate_size
+        squares = sum(length * length for length in batch.lengths)
+        attention = batch.num_tokens * 3 * hidden * hidden + 2 * hidden * squares
+        total = 0.0
+        for layer in self.layers:
+            is_trained = any(parameter.requires_grad for parameter in layer.parameters())
+            is_cut = only_summaries and layer is self.layers[-1]
+            num_outputs = len(batch.lengths) if is_cut else batch.num_tokens
+            products = attention + num_outputs * (hidden * hidden + 2 * hidden * inner)
+            total += (6.0 if is_trained else 2.0) * products
+        return total
 
 
 def build_embeddings(config: BertConfig) -> Embeddings:
@@ -136,7 +157,7 @@ class BertOutput:
 
 
 class BertModel(PretrainedBert):
-    """BERT's encoder and pooler, with the padded interface.
+    """BERT's encoder and pooler; calling it with a padded batch returns a `BertOutput`.
 
     Args:
         config: the sizes.
@@ -149,23 +170,8 @@ class BertModel(PretrainedBert):
         self.pooler = Pooler(config) if has_pooler else None
         initialize(self, config.initializer_range)
 
-    def forward(
-        self,
-        input_ids: Int[Tensor, "batch length"],
-        token_type_ids: Int[Tensor, "batch length"] | None = None,
-        attention_mask: Shaped[Tensor, "batch length"] | None = None,
-    ) -> BertOutput:
-        """Encode a padded batch.
-
-        Args:
-            input_ids: token ids.
-            token_type_ids: 0 for segment A (the default), 1 for B.
-            attention_mask: 0 or False at padding; by default, there is none.
-
-        Raises:
-            InputError: shapes differ, an id is out of range, or a row has no token.
-        """
-        batch, mask = pack_padded(self.config, input_ids, token_type_ids, attention_mask)
+    def forward_packed(self, batch: PackedBatch, mask: Bool[Tensor, "batch length"]) -> BertOutput:
+        """Return C, and T_i of all tokens."""
         tokens = self.encoder(batch)
         pooled = None if self.pooler is None else self.pooler(tokens, batch)
         return BertOutput(pad(tokens, mask), pooled)
@@ -173,52 +179,3 @@ class BertModel(PretrainedBert):
     @classmethod
     def _for_heads(cls, config: BertConfig, heads: Collection[str]) -> Self:
         return cls(config, has_pooler="pooler" in heads)
-
-
-def pack_padded(
-    config: BertConfig,
-    input_ids: Int[Tensor, "batch length"],
-    token_type_ids: Int[Tensor, "batch length"] | None,
-    attention_mask: Shaped[Tensor, "batch length"] | None,
-) -> tuple[PackedBatch, Tensor]:
-    """Check and pack a padded batch; also return its mask, [batch, length], True at tokens.
-
-    Raises:
-        InputError: shapes differ, an id is out of range, or a row has no token.
-    """
-    if input_ids.dim() != 2:
-        raise InputError(f"input_ids must be [batch, length], and is {list(input_ids.shape)}")
-    check_shapes(input_ids, token_type_ids, attention_mask)
-    if token_type_ids is None:
-        token_type_ids = torch.zeros_like(input_ids)
-    mask = torch.ones_like(input_ids) if attention_mask is None else attention_mask
-    if input_ids.shape[1] > config.max_position_embeddings:
-        raise InputError(
-            f"{input_ids.shape[1]} tokens are more than this model's"
-            f" {config.max_position_embeddings}; cut the text"
-        )
-    for name, ids, limit in (
-        ("input_ids", input_ids, config.vocab_size),
-        ("token_type_ids", token_type_ids, config.type_vocab_size),
-    ):
-        if ids.numel() and (int(ids.min()) < 0 or int(ids.max()) >= limit):
-            raise InputError(f"{name} must be from 0 to {limit - 1}")
-    mask = mask.to(torch.bool)
-    return PackedBatch.from_padded(input_ids, token_type_ids, mask), mask
-
-
-def check_shapes(
-    input_ids: Int[Tensor, " *shape"],
-    token_type_ids: Int[Tensor, " *shape"] | None,
-    attention_mask: Shaped[Tensor, " *shape"] | None,
-) -> None:
-    """Check that `token_type_ids` and `attention_mask` have the shape of `input_ids`.
-
-    Raises:
-        InputError: shapes differ.
-    """
-    for name, other in (("token_type_ids", token_type_ids), ("attention_mask", attention_mask)):
-        if other is not None and other.shape != input_ids.shape:
-            raise InputError(
-                f"{name} is {list(other.shape)} and must be {list(input_ids.shape)}, as input_ids"
-            )

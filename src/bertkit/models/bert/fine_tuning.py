@@ -8,13 +8,13 @@ Source: Devlin et al. 2018, section 4; multiple choice: section 4.4.
 
 from dataclasses import dataclass
 
-from jaxtyping import Float, Int, Shaped
+from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor, nn
 
 from bertkit.base.errors import InputError, SettingsError
 from bertkit.models.bert.config import BertConfig
-from bertkit.models.bert.encoder import BertEncoder, Pooler, check_shapes, pack_padded
-from bertkit.models.bert.pretrained import PretrainedBert
+from bertkit.models.bert.encoder import BertEncoder, Pooler
+from bertkit.models.bert.pretrained import PretrainedBert, check_shapes
 from bertkit.models.bert.weights import initialize
 from bertkit.nn.dropout import Dropout
 from bertkit.nn.packing import PackedBatch, pad
@@ -46,6 +46,10 @@ class FineTunedBert(PretrainedBert):
         """Return the head's logits for hidden states of `head_layers`."""
         raise NotImplementedError
 
+    def count_operations(self, batch: PackedBatch) -> float:
+        """Count a training step's operations in the encoder; those of the head are few."""
+        return self.encoder.count_operations(batch)
+
 
 class PooledBert(FineTunedBert):
     """Base of the models with a head on C; the last layer computes only the tokens C needs.
@@ -67,11 +71,21 @@ class PooledBert(FineTunedBert):
         """Return the head's logits for each sequence."""
         return self.score(self.pooler.pool(self.encoder.summary_states(batch)))
 
+    def forward_packed(
+        self, batch: PackedBatch, mask: Bool[Tensor, "batch length"]
+    ) -> Float[Tensor, "sequences ..."]:
+        """Return `scores`."""
+        return self.scores(batch)
+
     def head_scores(
         self, tokens: Float[Tensor, "tokens hidden"], batch: PackedBatch
     ) -> Float[Tensor, "sequences ..."]:
         """Return the head's logits for the encoder's hidden states."""
         return self.score(self.pooler(tokens, batch))
+
+    def count_operations(self, batch: PackedBatch) -> float:
+        """As in `FineTunedBert`."""
+        return self.encoder.count_operations(batch, only_summaries=True)
 
     def score(self, pooled: Float[Tensor, "sequences hidden"]) -> Float[Tensor, "sequences ..."]:
         """Return the head's logits for C."""
@@ -88,16 +102,6 @@ class BertForSequenceClassification(PooledBert):
 
     def __init__(self, config: BertConfig) -> None:
         super().__init__(config, config.num_labels)
-
-    def forward(
-        self,
-        input_ids: Int[Tensor, "batch length"],
-        token_type_ids: Int[Tensor, "batch length"] | None = None,
-        attention_mask: Shaped[Tensor, "batch length"] | None = None,
-    ) -> Float[Tensor, "batch labels"]:
-        """Like `scores`; arguments and errors as in `BertModel`."""
-        batch, _ = pack_padded(self.config, input_ids, token_type_ids, attention_mask)
-        return self.scores(batch)
 
 
 class BertForTokenClassification(FineTunedBert):
@@ -121,14 +125,10 @@ class BertForTokenClassification(FineTunedBert):
         scores: Tensor = self.classifier(self.dropout(tokens))
         return scores
 
-    def forward(
-        self,
-        input_ids: Int[Tensor, "batch length"],
-        token_type_ids: Int[Tensor, "batch length"] | None = None,
-        attention_mask: Shaped[Tensor, "batch length"] | None = None,
+    def forward_packed(
+        self, batch: PackedBatch, mask: Bool[Tensor, "batch length"]
     ) -> Float[Tensor, "batch length labels"]:
-        """Like `scores`, zeros at padding; arguments and errors as in `BertModel`."""
-        batch, mask = pack_padded(self.config, input_ids, token_type_ids, attention_mask)
+        """Return `scores`, zeros at padding."""
         return pad(self.scores(batch), mask)
 
 
@@ -173,14 +173,10 @@ class BertForQuestionAnswering(FineTunedBert):
         scores: Tensor = self.qa_outputs(tokens)
         return scores
 
-    def forward(
-        self,
-        input_ids: Int[Tensor, "batch length"],
-        token_type_ids: Int[Tensor, "batch length"] | None = None,
-        attention_mask: Shaped[Tensor, "batch length"] | None = None,
+    def forward_packed(
+        self, batch: PackedBatch, mask: Bool[Tensor, "batch length"]
     ) -> QuestionAnsweringOutput:
-        """Like `scores`; arguments and errors as in `BertModel`."""
-        batch, mask = pack_padded(self.config, input_ids, token_type_ids, attention_mask)
+        """Return `scores`, zeros at padding."""
         starts, ends = pad(self.scores(batch), mask).unbind(dim=-1)
         return QuestionAnsweringOutput(starts, ends)
 
@@ -210,13 +206,12 @@ class BertForMultipleChoice(PooledBert):
             shape = list(input_ids.shape)
             raise InputError(f"input_ids must be [batch, choices, length], and is {shape}")
         check_shapes(input_ids, token_type_ids, attention_mask)
-        batch, _ = pack_padded(
-            self.config,
+        scores: Tensor = super().forward(
             input_ids.flatten(0, 1),
             None if token_type_ids is None else token_type_ids.flatten(0, 1),
             None if attention_mask is None else attention_mask.flatten(0, 1),
         )
-        return self.scores(batch).view(input_ids.shape[:2])
+        return scores.view(input_ids.shape[:2])
 
 
 def classifier_dropout(config: BertConfig) -> Dropout:

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float, Int, Shaped
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from bertkit.models.bert.config import BertConfig
-from bertkit.models.bert.encoder import BertEncoder, Pooler, pack_padded
+from bertkit.models.bert.encoder import BertEncoder, Pooler
 from bertkit.models.bert.pretrained import PretrainedBert
 from bertkit.models.bert.weights import initialize
 from bertkit.nn.block import ACTIVATIONS
@@ -81,6 +81,12 @@ class WordScoringBert(PretrainedBert):
         """
         return self.masked_lm.loss(tokens, self.encoder.embeddings.word.weight, labels)
 
+    def count_operations(self, batch: PackedBatch, num_predicted: int) -> float:
+        """Count a training step's operations, as in `BertEncoder`, with `num_predicted` words."""
+        hidden = self.config.hidden_size
+        words = 6.0 * num_predicted * hidden * (hidden + self.config.vocab_size)
+        return self.encoder.count_operations(batch) + words
+
 
 class BertForMaskedLM(WordScoringBert):
     """The encoder with the masked LM head.
@@ -104,14 +110,10 @@ class BertForMaskedLM(WordScoringBert):
         """Like `words_loss`, at positions of the packed batch."""
         return self.words_loss(self.encoder(batch).index_select(0, positions), labels)
 
-    def forward(
-        self,
-        input_ids: Int[Tensor, "batch length"],
-        token_type_ids: Int[Tensor, "batch length"] | None = None,
-        attention_mask: Shaped[Tensor, "batch length"] | None = None,
+    def forward_packed(
+        self, batch: PackedBatch, mask: Bool[Tensor, "batch length"]
     ) -> Float[Tensor, "batch length vocabulary"]:
-        """Return logits everywhere, zeros at padding; arguments and errors as in `BertModel`."""
-        batch, mask = pack_padded(self.config, input_ids, token_type_ids, attention_mask)
+        """Return logits of all words at each position, zeros at padding."""
         return pad(self.score_words(self.encoder(batch)), mask)
 
 
@@ -134,14 +136,10 @@ class BertForNextSentencePrediction(PretrainedBert):
         relations: Tensor = self.next_sentence(self.pooler.pool(self.encoder.summary_states(batch)))
         return relations
 
-    def forward(
-        self,
-        input_ids: Int[Tensor, "batch length"],
-        token_type_ids: Int[Tensor, "batch length"] | None = None,
-        attention_mask: Shaped[Tensor, "batch length"] | None = None,
+    def forward_packed(
+        self, batch: PackedBatch, mask: Bool[Tensor, "batch length"]
     ) -> Float[Tensor, "batch 2"]:
-        """Like `pair_scores`; arguments and errors as in `BertModel`."""
-        batch, _ = pack_padded(self.config, input_ids, token_type_ids, attention_mask)
+        """Return `pair_scores`."""
         return self.pair_scores(batch)
 
 
@@ -184,14 +182,16 @@ class BertForPreTraining(WordScoringBert):
         loss, num_hits = self.words_loss(tokens.index_select(0, positions), labels)
         return loss, num_hits, self.next_sentence(self.pooler(tokens, batch))
 
-    def forward(
-        self,
-        input_ids: Int[Tensor, "batch length"],
-        token_type_ids: Int[Tensor, "batch length"] | None = None,
-        attention_mask: Shaped[Tensor, "batch length"] | None = None,
+    def count_operations(self, batch: PackedBatch, num_predicted: int) -> float:
+        """Count a training step's operations, including pooler and next sentence head."""
+        hidden = self.config.hidden_size
+        pooling = 6.0 * len(batch.lengths) * hidden * (hidden + 2)
+        return super().count_operations(batch, num_predicted) + pooling
+
+    def forward_packed(
+        self, batch: PackedBatch, mask: Bool[Tensor, "batch length"]
     ) -> PreTrainingOutput:
-        """Return the logits of both heads; arguments and errors as in `BertModel`."""
-        batch, mask = pack_padded(self.config, input_ids, token_type_ids, attention_mask)
+        """Return the logits of both heads."""
         tokens = self.encoder(batch)
         relations = self.next_sentence(self.pooler(tokens, batch))
         return PreTrainingOutput(pad(self.score_words(tokens), mask), relations)

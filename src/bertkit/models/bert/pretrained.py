@@ -4,10 +4,12 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
-from torch import nn
+import torch
+from jaxtyping import Bool, Int, Shaped
+from torch import Tensor, nn
 
 from bertkit.base.checksums import FileRecord
-from bertkit.base.errors import CheckpointError, SettingsError
+from bertkit.base.errors import CheckpointError, InputError, SettingsError
 from bertkit.checkpoints.checkpoint import Checkpoint
 from bertkit.checkpoints.formats import open_checkpoint
 from bertkit.checkpoints.hub.resolve import resolve_model
@@ -15,6 +17,7 @@ from bertkit.checkpoints.names import list_heads
 from bertkit.models.bert.config import FEATURE_HEAD, BertConfig
 from bertkit.models.bert.labels import LABEL_KEYS, without_replaced_labels
 from bertkit.models.bert.weights import fill_model, save_weights, without_memory
+from bertkit.nn.packing import PackedBatch
 
 
 class PretrainedBert(nn.Module):
@@ -34,6 +37,29 @@ class PretrainedBert(nn.Module):
         super().__init__()
         self.config = config
         self.new_heads: tuple[str, ...] = ()
+
+    def forward(
+        self,
+        input_ids: Int[Tensor, "batch length"],
+        token_type_ids: Int[Tensor, "batch length"] | None = None,
+        attention_mask: Shaped[Tensor, "batch length"] | None = None,
+    ) -> Any:
+        """Compute the model's output for a padded batch.
+
+        Args:
+            input_ids: token ids.
+            token_type_ids: 0 for segment A (the default), 1 for B.
+            attention_mask: 0 or False at padding; by default, there is none.
+
+        Raises:
+            InputError: shapes differ, an id is out of range, or a row has no token.
+        """
+        batch, mask = pack_padded(self.config, input_ids, token_type_ids, attention_mask)
+        return self.forward_packed(batch, mask)
+
+    def forward_packed(self, batch: PackedBatch, mask: Bool[Tensor, "batch length"]) -> Any:
+        """Compute the output of `forward` from a packed batch; `mask` is True at its tokens."""
+        raise NotImplementedError
 
     @classmethod
     def from_pretrained(
@@ -121,3 +147,52 @@ def _check_changes(changes: dict[str, Any]) -> None:
             f"from_pretrained: {unknown[0]!r} is neither an argument nor a key of the config, of"
             f" which there are {', '.join(sorted(known))}"
         )
+
+
+def pack_padded(
+    config: BertConfig,
+    input_ids: Int[Tensor, "batch length"],
+    token_type_ids: Int[Tensor, "batch length"] | None,
+    attention_mask: Shaped[Tensor, "batch length"] | None,
+) -> tuple[PackedBatch, Tensor]:
+    """Check and pack a padded batch; also return its mask, [batch, length], True at tokens.
+
+    Raises:
+        InputError: shapes differ, an id is out of range, or a row has no token.
+    """
+    if input_ids.dim() != 2:
+        raise InputError(f"input_ids must be [batch, length], and is {list(input_ids.shape)}")
+    check_shapes(input_ids, token_type_ids, attention_mask)
+    if token_type_ids is None:
+        token_type_ids = torch.zeros_like(input_ids)
+    mask = torch.ones_like(input_ids) if attention_mask is None else attention_mask
+    if input_ids.shape[1] > config.max_position_embeddings:
+        raise InputError(
+            f"{input_ids.shape[1]} tokens are more than this model's"
+            f" {config.max_position_embeddings}; cut the text"
+        )
+    for name, ids, limit in (
+        ("input_ids", input_ids, config.vocab_size),
+        ("token_type_ids", token_type_ids, config.type_vocab_size),
+    ):
+        if ids.numel() and (int(ids.min()) < 0 or int(ids.max()) >= limit):
+            raise InputError(f"{name} must be from 0 to {limit - 1}")
+    mask = mask.to(torch.bool)
+    return PackedBatch.from_padded(input_ids, token_type_ids, mask), mask
+
+
+def check_shapes(
+    input_ids: Int[Tensor, " *shape"],
+    token_type_ids: Int[Tensor, " *shape"] | None,
+    attention_mask: Shaped[Tensor, " *shape"] | None,
+) -> None:
+    """Check that `token_type_ids` and `attention_mask` have the shape of `input_ids`.
+
+    Raises:
+        InputError: shapes differ.
+    """
+    for name, other in (("token_type_ids", token_type_ids), ("attention_mask", attention_mask)):
+        if other is not None and other.shape != input_ids.shape:
+            raise InputError(
+                f"{name} is {list(other.shape)} and must be {list(input_ids.shape)}, as input_ids"
+            )

@@ -3,17 +3,17 @@
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
-from bertkit.base.errors import CheckpointError, SettingsError
-from bertkit.base.settings import describe_validation
+from bertkit.base.errors import CheckpointError
+from bertkit.models.config import ModelConfig
 
 Size = Annotated[int, Field(ge=1, le=1 << 16)]
 Vocabulary = Annotated[int, Field(ge=1, le=1 << 24)]
 Rate = Annotated[float, Field(ge=0.0, lt=1.0)]
 
 
-class NetConfig(BaseModel):
+class NetConfig(ModelConfig):
     """Base of the configs below.
 
     Attributes:
@@ -29,16 +29,6 @@ class NetConfig(BaseModel):
     model_type: str
     vocab_size: Vocabulary
 
-    def __init__(self, **values: Any) -> None:
-        try:
-            super().__init__(**values)
-        except ValidationError as error:
-            raise SettingsError(f"{type(self).__name__}: {describe_validation(error)}") from None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the content of `config.json`."""
-        return self.model_dump(mode="json")
-
     @classmethod
     def from_dict(cls, values: dict[str, Any], source: str | Path) -> Self:
         """Build the config from a foreign `config.json`.
@@ -51,10 +41,7 @@ class NetConfig(BaseModel):
             raise CheckpointError(
                 f"{source} holds a model of the type {found!r:.80}; expected {expected!r}"
             )
-        try:
-            return cls(**values)
-        except (SettingsError, TypeError) as error:
-            raise CheckpointError(f"{source}: {error}") from None
+        return super().from_dict(values, source)
 
 
 class RecurrentConfig(NetConfig):

@@ -73,7 +73,7 @@ class SavedNet(nn.Module):
         """
         tensors = {name: tensor.detach().cpu() for name, tensor in self.state_dict().items()}
         check_finite(tensors)
-        return write_huggingface(Path(folder), self.config.model_dump(mode="json"), tensors)
+        return write_huggingface(Path(folder), self.config.to_dict(), tensors)
 
 
 def draw_embeddings(num_entries: int, num_features: int) -> nn.Embedding:

@@ -3,12 +3,12 @@
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
-from bertkit.base.errors import CheckpointError, SettingsError
-from bertkit.base.settings import describe_validation
+from bertkit.base.errors import CheckpointError
 from bertkit.checkpoints.seq2seq_names import MODEL_TYPE, OWN_MODEL_TYPE
 from bertkit.models.bert.config import BertConfig
+from bertkit.models.config import ModelConfig
 
 Id = Annotated[int, Field(ge=0, strict=True)]
 Flag = Annotated[bool, Field(strict=True)]
@@ -17,7 +17,7 @@ CROSS_KEY = (
 )
 
 
-class EncoderDecoderConfig(BaseModel):
+class EncoderDecoderConfig(ModelConfig):
     """The architecture; by default, two BERTs joined as in transformers.
 
     Attributes:
@@ -73,12 +73,6 @@ class EncoderDecoderConfig(BaseModel):
                 raise ValueError(f"{name} must be under the decoder's vocab_size")
         return self
 
-    def __init__(self, **values: Any) -> None:
-        try:
-            super().__init__(**values)
-        except ValidationError as error:
-            raise SettingsError(f"EncoderDecoderConfig: {describe_validation(error)}") from None
-
     @classmethod
     def of(cls, config: BertConfig, *, start_id: int, end_id: int, **joined: Any) -> Self:
         """Build a config with both halves of the sizes of one BERT.
@@ -111,12 +105,7 @@ class EncoderDecoderConfig(BaseModel):
                 f"{source} is no encoder-decoder (its model_type is {kind!r:.80}); `bertkit"
                 " finetune translate` makes one"
             )
-        try:
-            config = cls(**values)
-            config.to_dict()  # unknown keys are kept, so they must be serializable
-        except (ValueError, TypeError) as error:
-            raise CheckpointError(f"{source}: {error}") from None
-        return config
+        return super().from_dict(values, source)
 
     @property
     def is_transformers_own(self) -> bool:
@@ -125,7 +114,7 @@ class EncoderDecoderConfig(BaseModel):
 
     def to_dict(self) -> dict[str, Any]:
         """Return all keys for `config.json`, unknown ones included."""
-        values = self.model_dump(mode="json")
+        values = super().to_dict()
         return {
             **values,
             "model_type": MODEL_TYPE if self.is_transformers_own else OWN_MODEL_TYPE,

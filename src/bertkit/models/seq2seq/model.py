@@ -17,9 +17,9 @@ from bertkit.checkpoints.checkpoint import Checkpoint
 from bertkit.checkpoints.formats import open_checkpoint
 from bertkit.checkpoints.hub.resolve import resolve_model
 from bertkit.checkpoints.seq2seq_names import ENCODER_DECODER
-from bertkit.models.bert.encoder import BertEncoder, pack_padded
+from bertkit.models.bert.encoder import BertEncoder
 from bertkit.models.bert.heads import MaskedLMHead
-from bertkit.models.bert.pretrained import PretrainedBert
+from bertkit.models.bert.pretrained import PretrainedBert, pack_padded
 from bertkit.models.bert.weights import initialize, save_weights, without_memory
 from bertkit.models.seq2seq.config import EncoderDecoderConfig
 from bertkit.models.seq2seq.halves import Decoder, PreNormDecoder, PreNormEncoder
@@ -85,6 +85,20 @@ class EncoderDecoderModel(nn.Module):
         tokens = self.decoder(target, Memory(self.encoder(source), source, target))
         words = self.decoder.embeddings.word.weight
         return self.masked_lm.loss(tokens, words, labels, smoothing)
+
+    def count_operations(self, source: PackedBatch, target: PackedBatch) -> float:
+        """Count a training step's operations, as in `BertEncoder`."""
+        config = self.config.decoder
+        hidden, inner = config.hidden_size, config.intermediate_size
+        pairs = sum(
+            length * (length + other)
+            for length, other in zip(target.lengths, source.lengths, strict=True)
+        )
+        block = target.num_tokens * (6 * hidden * hidden + 2 * hidden * inner)
+        block += source.num_tokens * 2 * hidden * hidden + 2 * hidden * pairs
+        words = target.num_tokens * hidden * (hidden + config.vocab_size)
+        decoder = config.num_hidden_layers * block + words
+        return self.encoder.count_operations(source) + 6.0 * decoder
 
     def forward(
         self,

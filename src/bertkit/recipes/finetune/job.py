@@ -13,7 +13,7 @@ from bertkit.base.checksums import FileRecord
 from bertkit.base.files import write_json
 from bertkit.checkpoints.file_names import CONFIG_FILE
 from bertkit.data.epochs import EpochOrder
-from bertkit.models.bert.fine_tuning import FineTunedBert, PooledBert
+from bertkit.models.bert.fine_tuning import FineTunedBert
 from bertkit.recipes.finetune.examples import Data, SetCounts
 from bertkit.recipes.finetune.layers import scale_by_layer
 from bertkit.recipes.finetune.settings import FineTuneSettings
@@ -98,7 +98,7 @@ def build_job(materials: FineTuningContext, settings: FineTuneSettings) -> Job[T
         batches_at=batches_at,
         score=score,
         evaluate=lambda: measure_held_out(materials, lambda part: held_out_logits(materials, part)),
-        count_operations=lambda batch: count_operations(model, batch),
+        count_operations=lambda batch: model.count_operations(batch.packed),
         save_model=save_model,
         save_architecture=save_architecture,
         batch_tensors=batch_tensors,
@@ -181,22 +181,3 @@ def sum_loss(
         total += math.fsum(float(loss) for loss in task.loss(rows, batch).losses.values())
         count += batch.target_counts["task"]
     return total, count
-
-
-def count_operations(model: FineTunedBert, batch: TaskBatch) -> float:
-    """Floating-point operations of the encoder's matrix products in one training step.
-
-    Frozen layers have no backward pass. If the head reads only C, the last layer computes its
-    output projection and feed-forward part only for the tokens that C comes from.
-    """
-    hidden, inner = model.config.hidden_size, model.config.intermediate_size
-    squares = sum(length * length for length in batch.packed.lengths)
-    attending = batch.num_tokens * 3 * hidden * hidden + 2 * hidden * squares
-    mixing = hidden * hidden + 2 * hidden * inner
-    total = 0.0
-    for layer in model.encoder.layers:
-        is_trained = any(parameter.requires_grad for parameter in layer.parameters())
-        is_cut = isinstance(model, PooledBert) and layer is model.encoder.layers[-1]
-        num_mixed = len(batch.packed.lengths) if is_cut else batch.num_tokens
-        total += (6.0 if is_trained else 2.0) * (attending + num_mixed * mixing)
-    return total

@@ -17,7 +17,7 @@ from bertkit.data.order import ExampleOrder
 from bertkit.data.shards import Shard, ShardSet
 from bertkit.metrics.perplexity import find_perplexity
 from bertkit.models.bert.config import PRESETS, BertConfig
-from bertkit.models.bert.pretrained import PretrainedBert
+from bertkit.models.bert.heads import WordScoringBert
 from bertkit.objectives.batch_tensors import batch_tensors
 from bertkit.objectives.objective import Objective, WordBatch
 from bertkit.objectives.table import OBJECTIVES
@@ -141,7 +141,7 @@ def check_config(config: BertConfig, settings: PretrainSettings, source: Path) -
 
 def build_model(
     context: PretrainingContext, settings: PretrainSettings, run: Run, state: RunState
-) -> PretrainedBert:
+) -> WordScoringBert:
     """Build the model with the weights of the run's checkpoint, or the initial ones."""
     if not state.step:
         return begin_model(context, settings)
@@ -150,7 +150,7 @@ def build_model(
     return model.to(context.machine.device)
 
 
-def begin_model(context: PretrainingContext, settings: PretrainSettings) -> PretrainedBert:
+def begin_model(context: PretrainingContext, settings: PretrainSettings) -> WordScoringBert:
     """Build the model with the weights of the source, or random ones from the seed."""
     torch.manual_seed(settings.seed)
     if context.source is None:
@@ -161,7 +161,7 @@ def begin_model(context: PretrainingContext, settings: PretrainSettings) -> Pret
 
 
 def build_job(
-    context: PretrainingContext, settings: PretrainSettings, model: PretrainedBert
+    context: PretrainingContext, settings: PretrainSettings, model: WordScoringBert
 ) -> Job[WordBatch]:
     """Build the job for the training loop."""
     shards, tokenizer, machine = context.shards, context.tokenizer, context.machine
@@ -195,7 +195,7 @@ def build_job(
         batches_at=batches_at,
         score=objective.score,
         evaluate=evaluate,
-        count_operations=lambda batch: objective.count_operations(context.config, batch),
+        count_operations=lambda batch: model.count_operations(batch.packed, len(batch.labels)),
         save_model=save_model,
         save_architecture=save_architecture,
         batch_tensors=batch_tensors,

@@ -14,7 +14,7 @@ from bertkit.base.settings import validate
 from bertkit.checkpoints.file_names import TASK_FILE
 from bertkit.checkpoints.huggingface import read_config
 from bertkit.models.bert.config import BertConfig
-from bertkit.models.bert.pretrained import PretrainedBert
+from bertkit.models.bert.heads import WordScoringBert
 from bertkit.models.bert.weights import without_memory
 from bertkit.objectives.batch_tensors import batch_from_tensors
 from bertkit.objectives.objective import WordBatch
@@ -134,7 +134,7 @@ def replay(path: Path, *, fp64: bool = False) -> Replay:
     )
 
 
-def load_weights(path: Path, dump: Dump, kind: type[PretrainedBert]) -> PretrainedBert:
+def load_weights(path: Path, dump: Dump, kind: type[WordScoringBert]) -> WordScoringBert:
     """Build the model of a dump, without requiring finite weights."""
     config = BertConfig.from_dict(read_config(path), path)
     if config.is_decoder != kind.may_be_causal:

@@ -11,7 +11,7 @@ from bertkit.checkpoints.hub.resolve import resolve_model
 from bertkit.checkpoints.identity import SNAPSHOTS, identify_checkpoint
 from bertkit.checkpoints.names import list_heads
 from bertkit.models.bert.config import BertConfig
-from bertkit.models.bert.pretrained import PretrainedBert
+from bertkit.models.bert.heads import WordScoringBert
 from bertkit.objectives.table import OBJECTIVES
 from bertkit.recipes.pretrain.settings import PretrainSettings
 from bertkit.tokenization.tokenizer import Tokenizer
@@ -75,7 +75,7 @@ def check_tokenizer(
     )
 
 
-def load_source(source: InitialCheckpoint, settings: PretrainSettings) -> PretrainedBert:
+def load_source(source: InitialCheckpoint, settings: PretrainSettings) -> WordScoringBert:
     """Build the model with a checkpoint's weights; new heads get random weights.
 
     Announces new and dropped heads, and a change of reading direction.

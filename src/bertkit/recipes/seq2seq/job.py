@@ -15,7 +15,6 @@ from bertkit.decoding.settings import DecodingSettings
 from bertkit.generation.seq2seq_file import Seq2SeqSettingsFile, write_seq2seq_file
 from bertkit.generation.seq2seq_generator import Seq2SeqGenerator
 from bertkit.metrics.perplexity import find_perplexity
-from bertkit.models.seq2seq.config import EncoderDecoderConfig
 from bertkit.models.seq2seq.model import EncoderDecoderModel
 from bertkit.nn.batching import plan_batches
 from bertkit.recipes.seq2seq.examples import Data, SetCounts
@@ -100,7 +99,7 @@ def build_job(materials: Seq2SeqContext, settings: Seq2SeqSettings) -> Job[PairB
         batches_at=batches_at,
         score=partial(score, smoothing=settings.label_smoothing),
         evaluate=lambda: evaluate(materials, settings),
-        count_operations=lambda batch: count_operations(model.config, batch),
+        count_operations=lambda batch: model.count_operations(batch.source, batch.target),
         save_model=save_model,
         save_architecture=save_architecture,
         batch_tensors=batch_tensors,
@@ -178,25 +177,3 @@ def load_checkpoint(run: Run, step: int, materials: Seq2SeqContext) -> Seq2SeqCo
     """Return the context with the weights of a run's checkpoint."""
     model = EncoderDecoderModel.from_pretrained(find_checkpoint(run, step))
     return replace(materials, model=model.to(materials.machine.device))
-
-
-def count_operations(config: EncoderDecoderConfig, batch: PairBatch) -> float:
-    """Return the floating-point operations of all matrix products in one training step."""
-    read, written = batch.source.num_tokens, batch.target.num_tokens
-    hidden, inner = config.encoder.hidden_size, config.encoder.intermediate_size
-    block = 4 * hidden * hidden + 2 * hidden * inner
-    encoder = read * block + 2 * hidden * _squares(batch.source.lengths, batch.source.lengths)
-    inner = config.decoder.intermediate_size
-    block = 6 * hidden * hidden + 2 * hidden * inner
-    decoder = written * block + read * 2 * hidden * hidden
-    decoder += 2 * hidden * _squares(batch.target.lengths, batch.target.lengths)
-    decoder += 2 * hidden * _squares(batch.target.lengths, batch.source.lengths)
-    head = written * hidden * (hidden + config.decoder.vocab_size)
-    layers = config.encoder.num_hidden_layers * encoder
-    layers += config.decoder.num_hidden_layers * decoder
-    return 6.0 * (layers + head)
-
-
-def _squares(ones: tuple[int, ...], others: tuple[int, ...]) -> int:
-    """Return the number of token pairs in attention."""
-    return sum(one * other for one, other in zip(ones, others, strict=True))

@@ -19,7 +19,6 @@ from bertkit.recipes.finetune import job
 from bertkit.recipes.finetune.evaluation import compare_to_baseline, judge, measure_baseline
 from bertkit.recipes.finetune.job import (
     build_job,
-    count_operations,
     decode_all,
     held_out_logits,
     load_checkpoint,
@@ -231,4 +230,4 @@ def test_operations_are_those_that_pytorch_counts(materials, kind, freeze):
         read(batch.packed)
     expected = counter.get_total_flops() * (3 if freeze == "none" else 1)
     # What sequences of a batch are padded to each other isn't counted.
-    assert count_operations(model, batch) == pytest.approx(expected, rel=0.02)
+    assert model.count_operations(batch.packed) == pytest.approx(expected, rel=0.02)
